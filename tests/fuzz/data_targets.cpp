@@ -19,6 +19,7 @@
 #include "tutti/data/format/raw_arrays.h"
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
+#include "tutti/data/store/fetch.h"
 #include "tutti/data/transform/steps.h"
 
 namespace tutti::fuzz {
@@ -127,6 +128,10 @@ void field_line(Bytes bytes) {
   answer([&] { data::parse_field_line(text); });
 }
 
+void url_list(Bytes bytes) {
+  answer([&] { data::read_url_list(as_file("list", bytes)); });
+}
+
 void statistics(Bytes bytes) {
   const auto path = as_file("stats.json", bytes);
   answer([&] {
@@ -163,6 +168,7 @@ constexpr std::array<Target, 20> kTargets = {{{"idx", idx},
                                               {"tf_example", tf_example},
                                               {"field_line", field_line},
                                               {"statistics", statistics},
+                                              {"url_list", url_list},
                                               {"steps", steps}}};
 
 }  // namespace

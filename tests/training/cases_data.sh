@@ -56,6 +56,44 @@ case_samples() {
   says damaged 'univ_00000003.tfrecord'
 }
 
+case_path() {
+  # Staged, kept near, or without a bad sample: the same bits as from the files themselves, on one rank and on two.
+  "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
+  config=$here/volumes.toml
+  expect 0 plain --max-steps 8
+  expect 0 staged --max-steps 8 --set data.staging.dir=node
+  says staged 'staged to node: 11 of 11 files copied'
+  expect 0 again --max-steps 8 --set data.staging.dir=node
+  says again 'staged to node: 0 of 11 files copied'
+  rm node/train/univ_00000002.tfrecord
+  "$tutti" data stage "$config" --to node --verify >stage.log 2>&1 || fail "cannot stage"
+  says stage 'node: 1 of 11 files copied.*read again, and as they were'
+  expect 0 staged-two --max-steps 8 --ranks 2 --set data.staging.dir=two
+  expect 0 memory --max-steps 8 --set data.cache.memory=100MiB
+  says memory 'data since the last such line: memory [1-9][0-9]* samples.*; files 0 samples, 0.0 MiB'
+  expect 0 levels --max-steps 8 --ranks 2 --set data.cache.memory=1MiB --set data.cache.disk=1MiB --set data.cache.dir=.
+  grep -q '"event":"data"' levels/record.jsonl || fail "the record does not say where samples came from"
+  grep -q '"event":"staging"' staged-two/record.jsonl || fail "the record does not say what was staged"
+  for other in staged again staged-two memory levels; do same_weights plain $other 8; done
+  [ -z "$(ls /dev/shm | grep "^tutti-.*-[012]$")" ] || fail "shared memory stays behind"
+  expect 2 nowhere --set data.cache.disk=1MiB
+  says nowhere 'name the folder on the node.s disk in data.cache.dir'
+  # Staging again copies what has changed, so a damaged original is damaged there, too.
+  truncate -s -10 volumes/train/univ_00000003.tfrecord
+  expect 1 damaged
+  says damaged 'univ_00000003.tfrecord'
+  expect 0 without --max-steps 8 --set data.quarantine=1
+  says without 'left out, the next sound sample takes its place: train sample 3: .*univ_00000003.tfrecord'
+  grep '"event":"data"' without/record.jsonl | grep -q 'univ_00000003.tfrecord' || fail "the record does not name the bad sample"
+  expect 0 without-two --max-steps 8 --ranks 2 --set data.quarantine=1 --set data.cache.memory=100MiB
+  same_weights without without-two 8
+  rm volumes/train/univ_00000005.tfrecord
+  ln -s nowhere volumes/train/univ_00000005.tfrecord
+  expect 1 more --set data.quarantine=1
+  says more 'data.quarantine goes on without 1 bad samples, and this is one more'
+  expect 0 gone --max-steps 8 --set data.quarantine=2
+}
+
 case_arrays() {
   # Files that a configuration describes: the bits of the data sets that are known by name, on two ranks and through a resume, too.
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"

@@ -49,6 +49,11 @@ std::string allowed(const ConfigKey& row) {
   return "";
 }
 
+/// "data.cache" of data.cache.memory.
+std::string_view group_of(const ConfigKey& row) {
+  return std::string_view(row.name).substr(0, row.name.rfind('.'));
+}
+
 /// A section of the documentation that lists the keys of one kind.
 std::string key_list(std::string_view title, std::string_view text,
                      bool (*listed)(const ConfigKey&)) {
@@ -146,7 +151,7 @@ std::string resolved_toml(const ResolvedConfig& resolved) {
     out += fmt::format("\n[{}]\n", group.name);
     std::string tables;  // after all keys of the section
     for (const ConfigKey& row : config_keys()) {
-      if (!row.name.starts_with(group.name + ".")) continue;
+      if (group_of(row) != group.name) continue;
       const ConfigValue value = row.get(resolved.config);
       if (const auto* layers = std::get_if<std::vector<LayerTable>>(&value);
           layers && !layers->empty()) {
@@ -194,7 +199,7 @@ std::string configuration_markdown() {
         "\n## [{}]\n\n{}\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n",
         group.name, group.help);
     for (const ConfigKey& row : config_keys()) {
-      if (!row.name.starts_with(group.name + ".")) continue;
+      if (group_of(row) != group.name) continue;
       const std::string unit = row.or_count       ? " or an integer"
                                : row.unit.empty() ? ""
                                                   : fmt::format(" ({})", row.unit);
@@ -243,18 +248,31 @@ std::string configuration_schema() {
   schema["properties"]["include"] = {{"description", "Files read before this one, relative to it"},
                                      {"type", {"string", "array"}},
                                      {"items", {{"type", "string"}}}};
-  for (const ConfigGroup& group : config_groups())
-    schema["properties"][group.name] = {
+  // Of a group within a group the outer one comes first.
+  const auto properties_of = [&](std::string_view group) -> Json& {
+    Json* properties = &schema["properties"];
+    for (size_t at = 0, dot = 0; dot != group.npos; at = dot + 1) {
+      dot = group.find('.', at);
+      properties = &(*properties)[std::string(group.substr(at, dot - at))]["properties"];
+    }
+    return *properties;
+  };
+  for (const ConfigGroup& group : config_groups()) {
+    const size_t dot = group.name.rfind('.');
+    Json& outer = dot == group.name.npos
+                      ? schema["properties"]
+                      : properties_of(std::string_view(group.name).substr(0, dot));
+    outer[group.name.substr(dot + 1)] = {
         {"type", "object"}, {"additionalProperties", false}, {"description", group.help}};
+  }
   for (const ConfigKey& row : config_keys()) {
-    const size_t dot = row.name.find('.');
     Json value = scalar(row);
     if (row.type == ConfigType::layers) value = layer_schema();
     if (row.type >= ConfigType::integers) value = {{"type", "array"}, {"items", value}};
     if (row.or_one) value["type"] = Json::array({"string", "array"});
     value["description"] = row.help;
     value["default"] = json_of(row.get(RunConfig{}));
-    schema["properties"][row.name.substr(0, dot)]["properties"][row.name.substr(dot + 1)] = value;
+    properties_of(group_of(row))[row.name.substr(group_of(row).size() + 1)] = value;
   }
   return print_json(schema, 2) + "\n";
 }

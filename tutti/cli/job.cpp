@@ -119,6 +119,17 @@ std::vector<std::string> configured_parts(const RunConfig& config) {
   return parts;
 }
 
+std::vector<std::filesystem::path> configured_files(const RunConfig& config) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& part : configured_parts(config)) {
+    const data::DatasetSpec spec = dataset_spec(config, part);
+    if (!data::has_split(spec)) continue;  // data.validation takes it out of the training set
+    const auto more = data::dataset_files(spec);
+    files.insert(files.end(), more.begin(), more.end());
+  }
+  return files;
+}
+
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part) {
   if (config.data.validation > 0 && part != "test") {
     data::ValidationCut cut = open_cut(config);

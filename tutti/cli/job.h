@@ -55,6 +55,9 @@ std::vector<std::string> configured_parts(const RunConfig& config);
 /// or model.classes, naming file, record, label and key.
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part);
 
+/// The files that all parts that there are consist of, below data.dir.
+std::vector<std::filesystem::path> configured_files(const RunConfig& config);
+
 /// What a training run reads: all parts that there are.
 struct ConfiguredData {
   std::unique_ptr<data::Dataset> train, validation, test;

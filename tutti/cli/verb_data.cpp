@@ -1,4 +1,4 @@
-// tutti data list | generate | verify | inspect | stats
+// tutti data list | fetch | generate | verify | inspect | stats | stage
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +12,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/data_inspect.h"
+#include "tutti/cli/data_stage.h"
 #include "tutti/cli/data_stats.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/suggest.h"
@@ -335,9 +336,9 @@ Verb data_verb() {
                   .examples = {{"tutti data list", "All data sets, and where to get them"}},
                   .run = [state] { return run_list(*state); }};
   return {.name = "data",
-          .summary = "List, generate, verify or inspect data sets",
+          .summary = "List, generate, fetch, verify, inspect or stage data sets",
           .verbs = {list, generate_verb(state), verify_verb(state), inspect_verb(state),
-                    data_stats_verb()}};
+                    data_stats_verb(), data_stage_verb(), data_fetch_verb()}};
 }
 
 }  // namespace tutti

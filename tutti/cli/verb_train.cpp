@@ -18,6 +18,7 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/rank_table.h"
+#include "tutti/cli/run_data_path.h"
 #include "tutti/cli/selection_file.h"
 #include "tutti/cli/signals.h"
 #include "tutti/cli/terminal.h"
@@ -158,7 +159,7 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
   config.run.threads = job.threads();
   log::debug("detected launcher: {}", job.launcher().to_string());
 
-  const ConfiguredData data = open_configured(config);
+  const PreparedData prepared = prepare_data(config, communicator);
   check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
   const RunFolder folder(communicator, run_folder_request(config, verb.fresh));
   const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));
@@ -178,7 +179,9 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
   const CpuBackend backend;
   spec.backend = &backend;
   spec.communicator = &communicator;
-  spec.data = data.view();
+  spec.data = prepared.data.view();
+  spec.staging = prepared.staging;
+  spec.read_counts = prepared.counts.get();
   const RunResult result = train(spec);
   return static_cast<int>(exit_code(result.status));
 }

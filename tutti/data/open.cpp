@@ -1,5 +1,7 @@
 #include "tutti/data/open.h"
 
+#include <algorithm>
+
 #include "tutti/base/error.h"
 #include "tutti/data/arrays/array_set.h"
 #include "tutti/data/arrays/file_list.h"
@@ -9,6 +11,7 @@
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
 #include "tutti/data/format/lattices_file.h"
+#include "tutti/data/format/raw_arrays.h"
 #include "tutti/data/format/sample_files.h"
 #include "tutti/data/generate/lattices.h"
 
@@ -86,7 +89,61 @@ std::unique_ptr<Dataset> open_arrays(const DatasetSpec& spec) {
   return open_array_set(set);
 }
 
+/// Of a set of a few files that are known by name: those that are there, in any folder below.
+std::vector<fs::path> files_by_name(const fs::path& dir, const KnownDataset& known) {
+  const auto is_known = [&](const std::string& name) {
+    const auto fits = [&](std::string wanted) {
+      if (wanted.ends_with("[.gz]")) wanted.resize(wanted.size() - 5);
+      return name == wanted || name == wanted + ".gz";
+    };
+    return std::ranges::any_of(known.train_files, fits) ||
+           std::ranges::any_of(known.test_files, fits);
+  };
+  if (is_file(dir))
+    throw ConfigError(fmt::format(
+        "{} is a file: to be staged, data.dir must be the folder that it lies in", dir.string()));
+  std::vector<fs::path> files;
+  std::error_code failed;
+  for (const auto& entry : fs::recursive_directory_iterator(dir, failed))
+    if (is_known(entry.path().filename().string())) files.push_back(entry.path());
+  if (files.empty())
+    throw BadFile(fmt::format("{}: holds none of the files of {}; {}", dir.string(), known.name,
+                              how_to_get(known, dir)));
+  return files;
+}
+
+/// What descriptions of raw arrays name comes with them.
+void add_described(std::vector<fs::path>& files) {
+  for (size_t i = 0, listed = files.size(); i < listed; ++i)
+    if (files[i].extension() == ".toml")
+      for (const StoredArray& array : read_raw_arrays(FileBytes::open(files[i]), files[i]))
+        if (array.file) files.emplace_back(array.file->name());
+}
+
 }  // namespace
+
+std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
+  const KnownDataset& known = known_dataset(spec.name);
+  if (spec.name == "arrays") {
+    const std::string key = fmt::format("data.{}_files", spec.split);
+    for (const std::string& entry : files_of(spec.arrays, spec.split))
+      if (fs::path(entry).is_absolute())
+        throw ConfigError(fmt::format(
+            "{}: {} is an absolute path: to be staged, files are named from data.dir on", key,
+            entry));
+    std::vector<fs::path> files = listed_files(files_of(spec.arrays, spec.split), spec.dir, key);
+    add_described(files);
+    return files;
+  }
+  if (spec.dir.empty())
+    throw ConfigError(fmt::format(
+        "{} without data.dir is generated in memory: there is nothing to stage", spec.name));
+  check_place(spec, known);
+  if (!is_sample_set(spec.name)) return files_by_name(spec.dir, known);
+  std::vector<fs::path> files = sample_set_files(spec.name, spec.dir, spec.split);
+  if (spec.name == "deepcam") files.push_back(spec.dir / "stats.h5");
+  return files;
+}
 
 bool has_split(const DatasetSpec& spec) {
   (void)known_dataset(spec.name);

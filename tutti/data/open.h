@@ -47,6 +47,10 @@ bool has_split(const DatasetSpec& spec);
 /// missing, truncated or corrupted, naming the file, what was expected and found, and what to do.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec);
 
+/// The files that reading the spec's part needs, below its directory: what staging copies.
+/// ConfigError for generated data, which have none; BadFile as open_dataset().
+std::vector<std::filesystem::path> dataset_files(const DatasetSpec& spec);
+
 /// IoError unless the fields of both parts have the same types and shapes. `part`: "test".
 void check_same_fields(const Dataset& train, const Dataset& other, std::string_view part);
 

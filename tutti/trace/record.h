@@ -99,6 +99,28 @@ struct ArrivalsRecord {
   int straggler = -1;             ///< the rank that is late persistently; -1: none
 };
 
+/// Event "staging": the data set's files copied to the nodes before the run reads them. It lies
+/// between the start of the process and the first step, so a time to the target that begins with
+/// the process, as MLPerf HPC's does, has it within.
+struct StagingRecord {
+  double time = 0;
+  int64_t files = 0, bytes = 0;                ///< on all nodes
+  int64_t copied_files = 0, copied_bytes = 0;  ///< of them; the others were there already
+  double seconds = kNotMeasured;               ///< until the last rank was done
+};
+
+/// Event "data": where samples came from since the last such line, summed over ranks. The lists run
+/// alike. Reader threads are some batches ahead of the step.
+struct DataRecord {
+  double time = 0;
+  int64_t epoch = 0, step = 0;
+  std::vector<std::string> levels{};  ///< "memory", "node", "files"
+  std::vector<int64_t> samples{}, bytes{};
+  std::vector<double> seconds{};       ///< of reader threads
+  int64_t left_out = 0;                ///< bad samples so far, summed over the ranks that met them
+  std::vector<std::string> reasons{};  ///< of those that came since the last line
+};
+
 /// Event "epoch": one pass over the training data. `seconds` is training only: no evaluation, no
 /// checkpoint.
 struct EpochRecord {
@@ -184,6 +206,8 @@ class RunRecord {
   void append(RunStart event);
   void append(StepRecord event);
   void append(ArrivalsRecord event);
+  void append(StagingRecord event);
+  void append(DataRecord event);
   void append(EpochRecord event);
   void append(EvalRecord event);
   void append(TestRecord event);
@@ -211,6 +235,8 @@ struct RunLog {
       start;  ///< the first run_start, with target and metric of the last: a resume may change them
   std::vector<StepRecord> steps;
   std::vector<ArrivalsRecord> arrivals;
+  std::optional<StagingRecord> staging;  ///< of the last start
+  std::vector<DataRecord> data;
   std::vector<EpochRecord> epochs;
   std::vector<EvalRecord> evals;
   std::optional<TestRecord> test;  ///< of the last end

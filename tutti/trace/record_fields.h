@@ -90,6 +90,27 @@ void fields(Event& e, Visit&& visit) {
   visit("straggler", e.straggler);
 }
 
+template <Is<StagingRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
+  visit("files", e.files);
+  visit("bytes", e.bytes);
+  visit("copied_files", e.copied_files);
+  visit("copied_bytes", e.copied_bytes);
+  visit("seconds", e.seconds);
+}
+
+template <Is<DataRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("levels", e.levels);
+  visit("samples", e.samples);
+  visit("bytes", e.bytes);
+  visit("seconds", e.seconds);
+  visit("left_out", e.left_out);
+  visit("reasons", e.reasons);
+}
+
 template <Is<EpochRecord> Event, class Visit>
 void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);

@@ -61,6 +61,7 @@ void drop_after(RunLog& log, int64_t step) {
   const auto later = [step](const auto& event) { return event.step > step; };
   std::erase_if(log.steps, later);
   std::erase_if(log.arrivals, later);
+  std::erase_if(log.data, later);
   std::erase_if(log.epochs, later);
   std::erase_if(log.evals, later);
   std::erase_if(log.checkpoints, later);
@@ -92,6 +93,8 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   if (!started) throw IoError(fmt::format("event '{}' before run_start", event));
   if (event == "step") log.steps.push_back(parse<StepRecord>(json));
   if (event == "arrivals") log.arrivals.push_back(parse<ArrivalsRecord>(json));
+  if (event == "staging") log.staging = parse<StagingRecord>(json);
+  if (event == "data") log.data.push_back(parse<DataRecord>(json));
   if (event == "epoch") log.epochs.push_back(parse<EpochRecord>(json));
   if (event == "eval") log.evals.push_back(parse<EvalRecord>(json));
   if (event == "test") log.test = parse<TestRecord>(json);

@@ -112,11 +112,25 @@ struct DataSection {
   std::vector<std::string> fields;  ///< of "arrays": "NAME: from ARRAY ..."
   std::vector<std::string> train_files, validation_files, test_files;  ///< of "arrays", from dir on
   std::string statistics;                                              ///< of "arrays"; empty: none
+  int64_t quarantine = 0;  ///< bad samples that a rank goes on without
   int64_t readers = 1;
   int64_t prefetch = 3;
   int64_t generate_train = 10000;
   int64_t generate_test = 2000;
   int64_t generate_seed = 1;
+};
+
+/// [data.staging]
+struct StagingSection {
+  std::string dir;  ///< a folder of each node; empty: files are read where they are
+  int64_t threads = 4;
+};
+
+/// [data.cache]: of each node
+struct CacheSection {
+  int64_t memory = 0;  ///< bytes
+  int64_t disk = 0;
+  std::string dir;
 };
 
 struct ModelSection {
@@ -237,6 +251,8 @@ struct CommSection {
 struct RunConfig {
   RunSection run;
   DataSection data;
+  StagingSection staging;
+  CacheSection cache;
   ModelSection model;
   BatchSection batch;
   OptimizerSection optimizer;

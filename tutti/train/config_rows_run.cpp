@@ -132,6 +132,12 @@ void write_data_rows(ConfigTableWriter& t) {
         "'min-max' without numbers; `tutti data stats` writes one. Empty: none")
       .path()
       .only_with("data.dataset", {"arrays"});
+  t.key(s, &S::quarantine, "quarantine",
+        "Bad samples that a rank goes on without: missing, damaged, of another shape, with values "
+        "that are no numbers. In the place of each stands the next sound one; log and record name "
+        "it. 0: the first one ends the run")
+      .at_least(0)
+      .may_change();
   t.key(s, &S::readers, "readers", "Threads that read and augment").between(1, 256).may_change();
   t.key(s, &S::prefetch, "prefetch", "Batches kept ready").between(1, 64).may_change();
   t.key(s, &S::generate_train, "generate_train", "Training images to generate")
@@ -143,6 +149,45 @@ void write_data_rows(ConfigTableWriter& t) {
   t.key(s, &S::generate_seed, "generate_seed", "Seed of the generator")
       .at_least(0)
       .only_with("data.dataset", {"lattices"}, {"data.dir"});
+}
+
+void write_staging_rows(ConfigTableWriter& t) {
+  using S = StagingSection;
+  constexpr auto s = &RunConfig::staging;
+  t.section("data.staging", s,
+            "Copies of the data set's files on each node, made before the run reads them; see "
+            "[samples.md](samples.md) and `tutti data stage`.");
+  t.key(s, &S::dir, "dir",
+        "Folder of the node that gets them; what an earlier job left there is not copied again. "
+        "Empty: no staging")
+      .path()
+      .no_matter()
+      .may_differ();
+  t.key(s, &S::threads, "threads", "Files that a rank copies at a time")
+      .between(1, 256)
+      .no_matter()
+      .only_with("data.staging.dir");
+}
+
+void write_cache_rows(ConfigTableWriter& t) {
+  using S = CacheSection;
+  constexpr auto s = &RunConfig::cache;
+  t.section("data.cache", s,
+            "Samples that the ranks of a node keep together once they have been read, first in "
+            "memory, then on disk; the rest is read from files in every epoch.");
+  t.key(s, &S::memory, "memory", "Of each node, in shared memory (/dev/shm). 0: none")
+      .unit("bytes")
+      .at_least(0)
+      .no_matter();
+  t.key(s, &S::disk, "disk", "Of each node, in a file that goes away with the run. 0: none")
+      .unit("bytes")
+      .at_least(0)
+      .no_matter();
+  t.key(s, &S::dir, "dir", "Folder of the node for that file")
+      .path()
+      .no_matter()
+      .may_differ()
+      .only_with("data.cache.disk");
 }
 
 void write_model_rows(ConfigTableWriter& t) {

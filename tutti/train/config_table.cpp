@@ -46,6 +46,8 @@ ConfigTableWriter write_config_table() {
   ConfigTableWriter t;
   write_run_rows(t);
   write_data_rows(t);
+  write_staging_rows(t);
+  write_cache_rows(t);
   write_model_rows(t);
   write_batch_rows(t);
   write_optimizer_rows(t);

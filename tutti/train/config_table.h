@@ -180,6 +180,8 @@ class ConfigTableWriter {
 
 void write_run_rows(ConfigTableWriter& t);
 void write_data_rows(ConfigTableWriter& t);
+void write_staging_rows(ConfigTableWriter& t);
+void write_cache_rows(ConfigTableWriter& t);
 void write_model_rows(ConfigTableWriter& t);
 void write_batch_rows(ConfigTableWriter& t);
 void write_optimizer_rows(ConfigTableWriter& t);

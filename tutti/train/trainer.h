@@ -6,10 +6,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/data/store/read_counts.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/config.h"
 #include "tutti/train/network.h"
@@ -32,6 +34,8 @@ struct TrainerSpec {
   RunPlace place;                            ///< the run's folder, held by the caller
   std::vector<std::string> resume_anyway;    ///< keys that may differ although they are fixed
   NextCommands next;                         ///< for the last lines of the log
+  std::optional<StagingRecord> staging{};    ///< what was staged before; for the record
+  const data::ReadCounts* read_counts = nullptr;  ///< of the data below; null: are not reported
   const Backend* backend = nullptr;
   comm::Communicator* communicator = nullptr;
   RunData data;

@@ -1,8 +1,11 @@
 #include "tutti/train/trainer_run.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 #include <utility>
 
 #include "tutti/base/error.h"
@@ -29,6 +32,7 @@ void TrainerRun::open_record() {
     return std::string();
   });
   if (!first()) return;
+  if (spec_.staging) reporter_->record().append(*spec_.staging);
   log_places(place_);
   log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
             about.precision, network().training.layout);
@@ -165,6 +169,54 @@ void TrainerRun::end_epoch() {
   epoch_norms_ = {};
   epoch_loss_ = 0;
   epoch_partial_ = false;
+  report_data();
+}
+
+void TrainerRun::report_data() {
+  if (!spec_.read_counts) return;
+  const auto levels = spec_.read_counts->levels();
+  std::vector<double> sums;
+  for (const data::LevelCount& level : levels)
+    for (const double x :
+         {static_cast<double>(level.samples), static_cast<double>(level.bytes), level.seconds})
+      sums.push_back(x);
+  sums.push_back(static_cast<double>(spec_.read_counts->left_out()));
+  comm_.sum(sums);
+  DataRecord line{.epoch = (step_ + sampler_.steps_per_epoch() - 1) / sampler_.steps_per_epoch(),
+                  .step = step_,
+                  .left_out = static_cast<int64_t>(sums.back())};
+  data_sums_.resize(sums.size());
+  const auto since = [&](size_t i) { return sums[i] - data_sums_[i]; };
+  std::string words;
+  for (size_t l = 0; l < levels.size(); ++l) {
+    line.levels.emplace_back(data::kReadLevels[l]);
+    line.samples.push_back(static_cast<int64_t>(since(3 * l)));
+    line.bytes.push_back(static_cast<int64_t>(since(3 * l + 1)));
+    line.seconds.push_back(since(3 * l + 2));
+    words += fmt::format("{}{} {} samples, {:.1f} MiB", l == 0 ? "" : "; ", data::kReadLevels[l],
+                         line.samples.back(), since(3 * l + 1) / (1 << 20));
+  }
+  if (since(sums.size() - 1) > 0) line.reasons = new_reasons();
+  data_sums_ = sums;
+  if (!first()) return;
+  log::info("data since the last such line: {}{}", words,
+            line.left_out > 0 ? fmt::format("; left out so far: {}", line.left_out) : "");
+  reporter_->record().append(std::move(line));
+}
+
+std::vector<std::string> TrainerRun::new_reasons() {
+  constexpr int kMostRanks = 64;  // of whom texts are gathered; the log has those of all
+  std::vector<std::string> own = spec_.read_counts->reasons(), all;
+  own.erase(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(reasons_told_));
+  reasons_told_ += own.size();
+  for (int r = 0; r < std::min(comm_.size(), kMostRanks); ++r) {
+    const std::string texts =
+        comm::broadcast_text(comm_, fmt::format("{}", fmt::join(own, "\n")), r);
+    std::istringstream lines(texts);
+    for (std::string text; std::getline(lines, text);)
+      if (std::ranges::find(all, text) == all.end()) all.push_back(text);
+  }
+  return all;
 }
 
 void TrainerRun::report_compression() {
@@ -180,6 +232,7 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
   if (spec_.data.tested_at_end() && status != RunStatus::requeue &&
       !(earlier_.tested && step_ == first_step_))
     test();
+  report_data();
   if (spans_)
     spans_->write(
         (std::filesystem::path(place_.directory) / fmt::format("trace.rank{}.json", comm_.rank()))

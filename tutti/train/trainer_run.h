@@ -143,6 +143,10 @@ class TrainerRun {
   void log_steps();
   void end_epoch();
   void report_compression();
+  /// Where samples came from since the last time. Collective.
+  void report_data();
+  /// Why this and other ranks left samples out since the last time. Collective.
+  std::vector<std::string> new_reasons();
   void stop(RunStatus status, const std::string& reason);
   /// The flags with which the run goes on beyond what has ended it.
   std::string beyond_this_end() const;
@@ -217,6 +221,8 @@ class TrainerRun {
   int stop_signal_ = 0;  // what asked this rank to stop, then the largest of all ranks'
   std::unique_ptr<comm::CollectiveOperation> stop_vote_;  // empty where there is one rank
   int asked_by_ = 0;
+  std::vector<double> data_sums_;  // of all ranks, as report_data() had them last
+  size_t reasons_told_ = 0;
   RunResult result_;
 };
 

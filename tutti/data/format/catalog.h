@@ -1,6 +1,6 @@
 #pragma once
 // The data sets that Tutti knows by name: what they are, their files, and how to get them. Tutti
-// never downloads by itself.
+// downloads nothing unless `tutti data fetch` asks for it.
 
 #include <filesystem>
 #include <string>

@@ -1,0 +1,27 @@
+#pragma once
+// The way of a run's data: staged to the node, opened, without its bad samples, kept near.
+
+#include <memory>
+#include <optional>
+
+#include "tutti/cli/job.h"
+#include "tutti/data/store/read_counts.h"
+#include "tutti/data/store/staging.h"
+#include "tutti/trace/record.h"
+
+namespace tutti {
+
+/// What one process stages of a configuration: all files of its parts, or its share of them.
+data::StagingSpec staging_spec(const RunConfig& config, const std::string& to);
+
+struct PreparedData {
+  ConfiguredData data;
+  std::optional<StagingRecord> staging{};
+  /// Null where nothing of [data.staging], [data.cache] and data.quarantine is asked for.
+  std::shared_ptr<data::ReadCounts> counts{};
+};
+
+/// All of it, as the configuration says. Collective. ConfigError where keys exclude each other.
+PreparedData prepare_data(const RunConfig& config, comm::Communicator& communicator);
+
+}  // namespace tutti

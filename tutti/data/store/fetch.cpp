@@ -1,0 +1,294 @@
+#include "tutti/data/store/fetch.h"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/base/sha256.h"
+#include "tutti/data/format/file_bytes.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_sha256(const std::string& word) {
+  return word.size() == 64 && word.find_first_not_of("0123456789abcdefABCDEF") == word.npos;
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
+}
+
+std::string name_in(const std::string& url) {
+  const std::string path = url.substr(0, url.find_first_of("?#"));
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string sha256_of(const fs::path& file) {
+  Sha256 hash;
+  FileBytes::open(file).walk(0,
+                             [&](std::span<const uint8_t> block, int64_t) { hash.update(block); });
+  return hash.digest();
+}
+
+int64_t bytes_of(const fs::path& file) {
+  std::error_code none;
+  const auto bytes = fs::file_size(file, none);
+  return none ? 0 : static_cast<int64_t>(bytes);
+}
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+struct CloseCurl {
+  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
+};
+struct FreeHeaders {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+
+/// One file, until it is there.
+class Fetch {
+ public:
+  Fetch(const FetchItem& item, const FetchSpec& spec)
+      : item_(item), spec_(spec), target_(spec.to / item.name), part_(target_.string() + ".part"),
+        tag_(part_.string() + ".tag") {}
+
+  /// Bytes that came over the network; -1 where the file was there.
+  int64_t run() {
+    if (is_there(target_)) {
+      check_sum(target_, "is there already and");
+      return -1;
+    }
+    int64_t came = 0;
+    double wait = spec_.wait_seconds;
+    for (int failed = 0;;) {
+      const int64_t before = bytes_of(part_);
+      const std::string problem = attempt();
+      const int64_t now = bytes_of(part_);
+      came += std::max<int64_t>(now - before, 0);
+      if (problem.empty()) break;
+      failed = now > before ? 0 : failed + 1;
+      if (failed >= spec_.tries || for_ever_)
+        throw IoError(fmt::format("{}: {}; {} bytes are in {}: the same command goes on there",
+                                  item_.url, problem, now, part_.string()));
+      log::warn("{}: {} after {} bytes; trying again", item_.url, problem, now);
+      std::this_thread::sleep_for(std::chrono::duration<double>(wait));
+      wait = now > before ? spec_.wait_seconds : wait * 2;
+    }
+    finish();
+    return came;
+  }
+
+ private:
+  /// What went wrong, or nothing.
+  std::string attempt() {
+    const std::unique_ptr<CURL, CloseCurl> curl(curl_easy_init());
+    CHECK(curl, "libcurl does not start");
+    std::string tag;
+    std::getline(std::ifstream(tag_), tag);
+    // Without a word of the server that the file is the same, a rest may be another file's.
+    int64_t held = tag.empty() && item_.sha256.empty() ? 0 : bytes_of(part_);
+    new_tag_.clear();
+    file_.reset(std::fopen(part_.c_str(), held > 0 ? "ab" : "wb"));
+    if (!file_)
+      throw IoError(fmt::format("{}: cannot be written: {}", part_.string(), file_error(errno)));
+    std::unique_ptr<curl_slist, FreeHeaders> headers;
+    if (held > 0 && !tag.empty())
+      headers.reset(curl_slist_append(nullptr, ("If-Range: " + tag).c_str()));
+    set_options(curl.get(), held, headers.get());
+    const CURLcode code = curl_easy_perform(curl.get());
+    const bool full = std::fflush(file_.get()) != 0 || disk_full_;
+    file_.reset();
+    if (full)
+      throw IoError(
+          fmt::format("{}: cannot be written: {}; make room, then the same command goes on",
+                      part_.string(), file_error(ENOSPC)));
+    long status = 0;
+    curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
+    if (code == CURLE_OK) return "";
+    if (code == CURLE_RANGE_ERROR || status == 416) {
+      // Another file, or a server that cannot go on within one: from its beginning.
+      fs::remove(part_);
+      fs::remove(tag_);
+      if (std::exchange(restarted_, true)) for_ever_ = true;
+      return "the server has another file than before or cannot go on within it";
+    }
+    for_ever_ = code == CURLE_HTTP_RETURNED_ERROR && status >= 400 && status < 500;
+    for_ever_ |= code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_URL_MALFORMAT;
+    return code == CURLE_HTTP_RETURNED_ERROR ? fmt::format("the server answers {}", status)
+                                             : curl_easy_strerror(code);
+  }
+
+  void set_options(CURL* curl, int64_t held, curl_slist* headers) {
+    curl_easy_setopt(curl, CURLOPT_URL, item_.url.c_str());
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,ftp");
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 30L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
+                     std::max(1L, static_cast<long>(spec_.stall_seconds)));
+    curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(held));
+    if (headers) curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Fetch::take);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, this);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &Fetch::look);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, this);
+  }
+
+  static size_t take(const char* bytes, size_t, size_t count, void* self) {
+    auto* fetch = static_cast<Fetch*>(self);
+    const size_t done = std::fwrite(bytes, 1, count, fetch->file_.get());
+    fetch->disk_full_ |= done < count;
+    return done;
+  }
+
+  /// Keeps what the server calls this state of the file: its ETag, or when it was changed.
+  static size_t look(const char* bytes, size_t, size_t count, void* self) {
+    auto* fetch = static_cast<Fetch*>(self);
+    std::string line(bytes, count);
+    const size_t colon = line.find(':');
+    if (colon == line.npos) return count;
+    std::string key = line.substr(0, colon);
+    std::ranges::transform(key, key.begin(), [](unsigned char c) { return std::tolower(c); });
+    const size_t first = line.find_first_not_of(" \t", colon + 1),
+                 last = line.find_last_not_of(" \t\r\n");
+    if (first == line.npos || last < first) return count;
+    const std::string value = line.substr(first, last - first + 1);
+    const bool better = key == "etag" && !value.starts_with("W/");
+    if (better || (key == "last-modified" && fetch->new_tag_.empty())) {
+      fetch->new_tag_ = value;
+      std::ofstream(fetch->tag_) << value << '\n';
+    }
+    return count;
+  }
+
+  void finish() {
+    check_sum(part_, "has come, and");
+    std::error_code failed;
+    fs::rename(part_, target_, failed);
+    if (failed)
+      throw IoError(fmt::format("{}: cannot get its name: {}", target_.string(), failed.message()));
+    fs::remove(tag_, failed);
+    if (!item_.sha256.empty())
+      std::ofstream(spec_.to / "SHA256SUMS", std::ios::app)
+          << item_.sha256 << "  " << item_.name << '\n';
+  }
+
+  void check_sum(const fs::path& file, const char* how) const {
+    if (item_.sha256.empty()) return;
+    std::string wanted = item_.sha256;
+    std::ranges::transform(wanted, wanted.begin(), [](unsigned char c) { return std::tolower(c); });
+    const std::string found = sha256_of(file);
+    if (found == wanted) return;
+    std::error_code ignored;
+    if (file == part_) fs::remove(part_, ignored), fs::remove(tag_, ignored);
+    throw IoError(fmt::format("{}: {} {} its SHA-256 is {}, and should be {}: {}", item_.url,
+                              file.string(), how, found, wanted,
+                              file == part_ ? "it was thrown away; try again, or another source"
+                                            : "remove it, or fetch into another folder"));
+  }
+
+  const FetchItem& item_;
+  const FetchSpec& spec_;
+  const fs::path target_, part_, tag_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  std::string new_tag_;
+  bool disk_full_ = false, for_ever_ = false, restarted_ = false;
+};
+
+}  // namespace
+
+std::vector<FetchItem> known_downloads(std::string_view dataset) {
+  struct Published {
+    const char *name, *digits, *clothes;  // SHA-256
+  };
+  static constexpr Published kIdx[] = {
+      {"train-images-idx3-ubyte.gz",
+       "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+       "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
+      {"train-labels-idx1-ubyte.gz",
+       "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+       "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
+      {"t10k-images-idx3-ubyte.gz",
+       "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+       "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
+      {"t10k-labels-idx1-ubyte.gz",
+       "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+       "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"}};
+  std::vector<FetchItem> items;
+  for (const Published& file : kIdx) {
+    if (dataset == "mnist")
+      items.push_back(
+          {std::string("https://storage.googleapis.com/cvdf-datasets/mnist/") + file.name,
+           file.name, file.digits});
+    if (dataset == "fashion-mnist")
+      items.push_back(
+          {std::string("https://fashion-mnist.s3.eu-central-1.amazonaws.com/") + file.name,
+           file.name, file.clothes});
+  }
+  return items;
+}
+
+std::vector<FetchItem> read_url_list(const fs::path& list) {
+  std::ifstream in(list);
+  if (!in)
+    throw IoError(fmt::format("{}: cannot be read: {}; give a data set's name, or a list of URLs",
+                              list.string(), file_error(errno)));
+  std::vector<FetchItem> items;
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    std::istringstream words(line.substr(0, line.find(" #")));
+    FetchItem item;
+    if (!(words >> item.url) || item.url.starts_with('#')) continue;
+    for (std::string word; words >> word;)
+      (is_sha256(word) && item.sha256.empty() ? item.sha256 : item.name) = word;
+    if (item.name.empty()) item.name = name_in(item.url);
+    const auto refuse = [&](const std::string& why) {
+      throw IoError(
+          fmt::format("{}:{}: {}; a line is: URL [SHA256] [NAME]", list.string(), number, why));
+    };
+    if (item.url.find("://") == item.url.npos) refuse(fmt::format("'{}' is no URL", item.url));
+    if (!is_plain_name(item.name)) refuse(fmt::format("'{}' is no file's name", item.name));
+    if (std::ranges::find(items, item.name, &FetchItem::name) != items.end())
+      refuse(fmt::format("'{}' comes twice", item.name));
+    items.push_back(std::move(item));
+  }
+  if (items.empty()) throw IoError(fmt::format("{}: holds no URL", list.string()));
+  return items;
+}
+
+FetchResult fetch_files(const FetchSpec& spec) {
+  static std::once_flag once;
+  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+  std::error_code failed;
+  fs::create_directories(spec.to, failed);
+  if (failed)
+    throw IoError(fmt::format("cannot make the folder {}: {}", spec.to.string(), failed.message()));
+  FetchResult result;
+  for (const FetchItem& item : spec.items) {
+    const int64_t came = Fetch(item, spec).run();
+    ++result.files;
+    if (came < 0) continue;
+    ++result.fetched_files;
+    result.fetched_bytes += came;
+  }
+  return result;
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,191 @@
+#include "tutti/data/store/fetch.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
+#include "tutti/base/sha256.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A web server of one file that breaks off.
+class Server {
+ public:
+  std::string file = std::string(300'000, 'x') + "end";
+  std::string tag = "\"one\"";
+  std::atomic<int> breaks = 0;      // answers that end after `piece` bytes
+  std::atomic<bool> ranges = true;  // whether it can go on within a file
+  std::atomic<int> answers = 0;
+  size_t piece = 100'000;
+
+  Server() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&at), size), 0);
+    ::listen(socket_, 8);
+    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&at), &size);
+    port_ = ntohs(at.sin_port);
+    thread_ = std::thread([this] {
+      for (int c; (c = ::accept(socket_, nullptr, nullptr)) >= 0; ::close(c)) answer(c);
+    });
+  }
+  ~Server() {
+    ::shutdown(socket_, SHUT_RDWR);
+    thread_.join();
+    ::close(socket_);
+  }
+  std::string url(const std::string& name) const {
+    return fmt::format("http://127.0.0.1:{}/{}", port_, name);
+  }
+
+ private:
+  void answer(int client) {
+    std::string request;
+    for (char block[1024]; request.find("\r\n\r\n") == request.npos;) {
+      const ssize_t got = ::recv(client, block, sizeof block, 0);
+      if (got <= 0) return;
+      request.append(block, static_cast<size_t>(got));
+    }
+    ++answers;
+    size_t from = 0;
+    const size_t range = request.find("Range: bytes="), same = request.find("If-Range: ");
+    const bool is_same = same == request.npos || request.compare(same + 10, tag.size(), tag) == 0;
+    if (range != request.npos && ranges && is_same) from = std::stoul(request.substr(range + 13));
+    std::string head = request.find("GET /file") == request.npos ? "HTTP/1.1 404 Not Found\r\n"
+                       : from > 0                                ? fmt::format(
+                                                                       "HTTP/1.1 206 Partial Content\r\nContent-Range: "
+                                                                                                      "bytes {}-{}/{}\r\n",
+                                                                       from, file.size() - 1, file.size())
+                                  : "HTTP/1.1 200 OK\r\n";
+    head += fmt::format("ETag: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", tag,
+                        file.size() - from);
+    std::string body = file.substr(from);
+    if (breaks > 0) --breaks, body.resize(std::min(body.size(), piece));
+    head += body;
+    for (size_t sent = 0; sent < head.size();) {
+      const ssize_t done = ::send(client, head.data() + sent, head.size() - sent, MSG_NOSIGNAL);
+      if (done <= 0) return;
+      sent += static_cast<size_t>(done);
+    }
+  }
+
+  int socket_, port_ = 0;
+  std::thread thread_;
+};
+
+std::string digest_of(const std::string& text) {
+  return sha256(std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+}
+
+class FetchTest : public ::testing::Test {
+ protected:
+  FetchSpec spec(bool with_sum = true) const {
+    return {.items = {{server.url("file"), "file", with_sum ? digest_of(server.file) : ""}},
+            .to = scratch.path(),
+            .tries = 3,
+            .wait_seconds = 0.01};
+  }
+  std::string fetched() const {
+    std::ifstream in(fs::path(scratch.path()) / "file", std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  bool has(const char* name) const { return fs::exists(fs::path(scratch.path()) / name); }
+  std::string error(const FetchSpec& of) const {
+    try {
+      fetch_files(of);
+    } catch (const IoError& e) {
+      return e.what();
+    }
+    return "";
+  }
+  Server server;
+  const ScratchDirectory scratch;
+};
+
+TEST_F(FetchTest, GoesOnWhereTheLineBroke) {
+  server.breaks = 2;
+  const FetchResult result = fetch_files(spec());
+  EXPECT_EQ(fetched(), server.file);
+  EXPECT_EQ(result.fetched_bytes, 300'003);  // no byte came twice
+  EXPECT_EQ(server.answers, 3);
+  EXPECT_FALSE(has("file.part") || has("file.part.tag"));
+  EXPECT_TRUE(has("SHA256SUMS"));
+  EXPECT_EQ(fetch_files(spec()).fetched_files, 0);
+}
+
+TEST_F(FetchTest, AnotherFileOnTheServerIsFetchedFromItsBeginning) {
+  server.breaks = 1;
+  FetchSpec once = spec(false);
+  once.tries = 1;
+  once.stall_seconds = 1;
+  server.piece = 0;
+  EXPECT_NE(error(once).find("the same command goes on there"), std::string::npos);
+  server.piece = 100'000;
+  server.breaks = 1;
+  const std::string old = server.file;
+  server.file = std::string(200'000, 'y');
+  // What a killed fetch has left of the old file.
+  std::ofstream(fs::path(scratch.path()) / "file.part") << old.substr(0, 1000);
+  std::ofstream(fs::path(scratch.path()) / "file.part.tag") << "\"older\"\n";
+  fetch_files(spec(false));
+  EXPECT_EQ(fetched(), server.file);
+}
+
+TEST_F(FetchTest, AServerThatCannotGoOnBeginsAgain) {
+  server.breaks = 1;
+  server.ranges = false;
+  fetch_files(spec());
+  EXPECT_EQ(fetched(), server.file);
+}
+
+TEST_F(FetchTest, AWrongChecksumKeepsNothing) {
+  FetchSpec wrong = spec();
+  wrong.items[0].sha256 = std::string(64, '0');
+  EXPECT_NE(error(wrong).find("its SHA-256 is " + digest_of(server.file) + ", and should be 000"),
+            std::string::npos)
+      << error(wrong);
+  EXPECT_FALSE(has("file") || has("file.part"));
+  std::ofstream(fs::path(scratch.path()) / "file") << "other";
+  EXPECT_NE(error(spec()).find("is there already and its SHA-256"), std::string::npos);
+}
+
+TEST_F(FetchTest, WhatIsNotThereIsSaidAtOnce) {
+  FetchSpec gone = spec();
+  gone.items[0].url = server.url("nothing");
+  EXPECT_NE(error(gone).find("the server answers 404"), std::string::npos) << error(gone);
+  EXPECT_EQ(server.answers, 1);
+}
+
+TEST_F(FetchTest, ListsHaveUrlsChecksumsAndNames) {
+  const fs::path list = fs::path(scratch.path()) / "list";
+  const std::string sum(64, 'a');
+  std::ofstream(list) << "# two files\nhttps://x.org/a/b.h5?key=1 " << sum
+                      << "\nhttp://x.org/c other.h5  # renamed\n";
+  const auto items = read_url_list(list);
+  ASSERT_EQ(items.size(), 2u);
+  EXPECT_EQ(items[0].name, "b.h5");
+  EXPECT_EQ(items[0].sha256, sum);
+  EXPECT_EQ(items[1].name, "other.h5");
+  for (const char* wrong : {"just-a-word\n", "http://x.org/\n", "http://x.org/a ../a\n",
+                            "http://x.org/a\nhttp://y.org/a\n", "\n"}) {
+    std::ofstream(list, std::ios::trunc) << wrong;
+    EXPECT_THROW(read_url_list(list), IoError) << wrong;
+  }
+  EXPECT_EQ(known_downloads("mnist").size(), 4u);
+}
+
+}  // namespace
+}  // namespace tutti::data

@@ -1,0 +1,72 @@
+#include "tutti/data/store/quarantine.h"
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+
+namespace tutti::data {
+
+class Quarantine::State {
+ public:
+  State(std::shared_ptr<const Dataset> all, const QuarantineSpec& spec,
+        std::shared_ptr<ReadCounts> counts)
+      : all_(std::move(all)), spec_(spec), counts_(std::move(counts)) {}
+
+  const Dataset& all() const { return *all_; }
+
+  void read(int64_t index, Sample& sample) {
+    for (int64_t tried = 0; tried < all_->size(); ++tried) {
+      const int64_t at = (index + tried) % all_->size();
+      if (is_bad(at)) continue;
+      try {
+        return all_->read(at, sample);
+      } catch (const IoError& error) {
+        leave_out(at, error);
+      } catch (const ConfigError& error) {  // of a label beyond data.classes
+        leave_out(at, error);
+      }
+    }
+    throw IoError(fmt::format("data.quarantine: none of the {} {} samples can be read",
+                              all_->size(), spec_.part));
+  }
+
+ private:
+  bool is_bad(int64_t index) {
+    const std::lock_guard lock(mutex_);
+    return bad_.contains(index);
+  }
+
+  void leave_out(int64_t index, const Error& error) {
+    const std::lock_guard lock(mutex_);
+    if (!bad_.insert(index).second) return;  // another reader was faster
+    const std::string reason = fmt::format("{} sample {}: {}", spec_.part, index, error.what());
+    if (std::ssize(bad_) > spec_.most)
+      throw IoError(fmt::format(
+          "{}; data.quarantine goes on without {} bad samples, and this is one more: look at the "
+          "data, or let it be larger",
+          reason, spec_.most));
+    counts_->leave_out(reason);
+    log::warn("left out, the next sound sample takes its place: {}", reason);
+  }
+
+  const std::shared_ptr<const Dataset> all_;
+  const QuarantineSpec spec_;
+  const std::shared_ptr<ReadCounts> counts_;
+  std::mutex mutex_;
+  std::set<int64_t> bad_;  // guarded by mutex_
+};
+
+Quarantine::Quarantine(std::shared_ptr<const Dataset> all, const QuarantineSpec& spec,
+                       std::shared_ptr<ReadCounts> counts)
+    : state_(std::make_shared<State>(std::move(all), spec, std::move(counts))) {}
+
+Quarantine::~Quarantine() = default;
+
+int64_t Quarantine::size() const { return state_->all().size(); }
+const std::vector<Field>& Quarantine::fields() const { return state_->all().fields(); }
+
+void Quarantine::read(int64_t index, Sample& sample) const {
+  const std::shared_ptr<State> state = state_;
+  state->read(index, sample);
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,40 @@
+#pragma once
+// Quarantine: a data set that goes on without its bad samples.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "tutti/data/dataset.h"
+#include "tutti/data/store/read_counts.h"
+
+namespace tutti::data {
+
+struct QuarantineSpec {
+  int64_t most = 0;  ///< bad samples that this process may meet; one more is an error
+  std::string part;  ///< of the data, for messages: "train"
+};
+
+/// In the place of a sample that cannot be read (missing, unreadable or damaged file, wrong shape,
+/// a value that is no number, a class that is none) stands the next one by number that can, the
+/// first behind the last. So which sample is trained on depends on the files alone, and batches
+/// keep their size. Each bad sample is warned of and counted once; IoError when there are more than
+/// `most`, or none is sound.
+class Quarantine final : public Dataset {
+ public:
+  Quarantine(std::shared_ptr<const Dataset> all, const QuarantineSpec& spec,
+             std::shared_ptr<ReadCounts> counts);
+  ~Quarantine() override;
+
+  int64_t size() const override;
+  const std::vector<Field>& fields() const override;
+  void read(int64_t index, Sample& sample) const override;
+
+ private:
+  class State;
+  std::shared_ptr<State> state_;  // shared with readers that may be left behind
+};
+
+}  // namespace tutti::data

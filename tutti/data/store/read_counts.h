@@ -1,0 +1,47 @@
+#pragma once
+// ReadCounts: where the samples of a process came from, and which were left out.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti::data {
+
+/// Levels that a sample may come from, the fastest first.
+enum class ReadLevel : uint8_t { memory, node, files };
+inline constexpr std::array<std::string_view, 3> kReadLevels = {"memory", "node", "files"};
+
+struct LevelCount {
+  int64_t samples = 0;
+  int64_t bytes = 0;   ///< of memory and node: of samples as they are kept; of files: what was read
+  double seconds = 0;  ///< summed over reader threads
+};
+
+/// Shared by the data sets of a run; every call may run on any number of threads.
+class ReadCounts {
+ public:
+  void add(ReadLevel level, int64_t bytes, double seconds);
+  /// Since the start of the process. Of files, bytes are those of all reads of the process.
+  std::array<LevelCount, 3> levels() const;
+
+  /// A sample that data.quarantine leaves out, with the reason.
+  void leave_out(const std::string& reason);
+  int64_t left_out() const;
+  /// The first few reasons.
+  std::vector<std::string> reasons() const;
+
+ private:
+  struct Level {
+    std::atomic<int64_t> samples = 0, bytes = 0, nanoseconds = 0;
+  };
+  std::array<Level, 3> levels_;
+  mutable std::mutex mutex_;
+  int64_t left_out_ = 0;
+  std::vector<std::string> reasons_;
+};
+
+}  // namespace tutti::data

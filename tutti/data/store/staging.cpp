@@ -1,0 +1,339 @@
+#include "tutti/data/store/staging.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <sstream>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/data/format/file_bytes.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kCopyBlock = size_t{4} << 20;
+
+/// A descriptor that is closed at the end.
+class OpenFile {
+ public:
+  OpenFile(const fs::path& path, int flags)
+      : descriptor_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666)) {}
+  ~OpenFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  bool is_open() const { return descriptor_ >= 0; }
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+/// What tells an original from another of its name.
+struct Identity {
+  int64_t bytes = -1, modified = 0;
+  bool operator==(const Identity&) const = default;
+};
+
+Identity identity(const struct stat& status) {
+  return {status.st_size,
+          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + int64_t{status.st_mtim.tv_nsec}};
+}
+
+struct ListedCopy {
+  Identity original;
+  uint64_t checksum = 0;
+};
+
+/// Lines that are no whole ones are of a process that was killed: their files are copied again.
+std::map<std::string, ListedCopy> read_copies(const fs::path& folder) {
+  std::map<std::string, ListedCopy> copies;
+  std::ifstream in(folder / kStagedList);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    ListedCopy copy;
+    std::string checksum, name;
+    if (words >> checksum >> copy.original.bytes >> copy.original.modified &&
+        std::getline(words >> std::ws, name) && checksum.size() == 16 &&
+        checksum.find_first_not_of("0123456789abcdef") == checksum.npos) {
+      copy.checksum = std::stoull(checksum, nullptr, 16);
+      copies[name] = copy;
+    }
+  }
+  return copies;
+}
+
+class Hash {
+ public:
+  Hash() : state_(XXH64_createState()) { XXH64_reset(state_.get(), 0); }
+  void add(std::span<const std::byte> bytes) {
+    XXH64_update(state_.get(), bytes.data(), bytes.size());
+  }
+  uint64_t value() const { return XXH64_digest(state_.get()); }
+
+ private:
+  struct Free {
+    void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
+  };
+  std::unique_ptr<XXH64_state_t, Free> state_;
+};
+
+std::string own_name() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return fmt::format("{}-{}", host.data(), ::getpid());
+}
+
+struct Task {
+  fs::path original;
+  std::string name;  // below both folders
+  Identity found;
+};
+
+class Staging {
+ public:
+  explicit Staging(const StagingSpec& spec) : spec_(spec) {}
+
+  StagingResult run() {
+    const auto start = std::chrono::steady_clock::now();
+    find_tasks();
+    make_folder(spec_.to);
+    const std::map<std::string, ListedCopy> there = read_copies(spec_.to);
+    std::vector<Task> missing;
+    for (const Task& task : tasks_) {
+      result_.bytes += task.found.bytes;
+      const auto listed = there.find(task.name);
+      if (listed == there.end() || listed->second.original != task.found || !has_copy(task))
+        missing.push_back(task);
+    }
+    result_.files = std::ssize(tasks_);
+    check_space(missing);
+    copy_all(missing);
+    result_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return result_;
+  }
+
+  int64_t verify() {
+    find_tasks();
+    const std::map<std::string, ListedCopy> there = read_copies(spec_.to);
+    int64_t bytes = 0;
+    for (const Task& task : tasks_) {
+      const fs::path copy = spec_.to / task.name;
+      const auto listed = there.find(task.name);
+      if (listed == there.end() || listed->second.original != task.found)
+        throw IoError(fmt::format("{}: is no copy of {} as it is now: stage it again",
+                                  copy.string(), task.original.string()));
+      Hash hash;
+      FileBytes::open(copy).walk(
+          0, [&](std::span<const uint8_t> block, int64_t) { hash.add(std::as_bytes(block)); });
+      if (hash.value() != listed->second.checksum)
+        throw IoError(fmt::format(
+            "{}: its checksum is {:016x}, and was {:016x} when it was copied: the disk or somebody "
+            "has changed it; remove it and stage it again",
+            copy.string(), hash.value(), listed->second.checksum));
+      bytes += task.found.bytes;
+    }
+    return bytes;
+  }
+
+ private:
+  /// This process's files: in the order of their sizes each goes to the share that has least.
+  void find_tasks() {
+    std::error_code unknown;
+    if (fs::equivalent(spec_.from.empty() ? "." : spec_.from, spec_.to, unknown))
+      throw ConfigError(
+          fmt::format("staging {} into itself: choose another folder", spec_.to.string()));
+    std::vector<Task> all;
+    for (const fs::path& file : spec_.files) {
+      const fs::path name =
+          file.lexically_normal().lexically_relative(spec_.from.lexically_normal());
+      if (name.empty() || *name.begin() == "..")
+        throw ConfigError(fmt::format(
+            "{} does not lie below {}: staging keeps names below data.dir; let data.dir be a "
+            "folder that holds all files",
+            file.string(), spec_.from.string()));
+      struct stat status {};
+      if (::stat(file.c_str(), &status) != 0)
+        throw IoError(fmt::format("{}: cannot be staged: {}", file.string(), file_error(errno)));
+      if (!S_ISREG(status.st_mode))
+        throw IoError(fmt::format("{}: cannot be staged: no regular file", file.string()));
+      all.push_back({file, name.generic_string(), identity(status)});
+    }
+    std::ranges::sort(all, {}, &Task::name);
+    all.erase(std::unique(all.begin(), all.end(),
+                          [](const Task& a, const Task& b) { return a.name == b.name; }),
+              all.end());
+    std::ranges::stable_sort(all, std::greater{}, [](const Task& t) { return t.found.bytes; });
+    std::vector<int64_t> load(static_cast<size_t>(spec_.shares), 0);
+    for (Task& task : all) {
+      const auto least = std::ranges::min_element(load);
+      *least += task.found.bytes + 1;  // one byte each, so that empty files are dealt out, too
+      if (least - load.begin() == spec_.share) tasks_.push_back(std::move(task));
+    }
+  }
+
+  static void make_folder(const fs::path& folder) {
+    std::error_code failed;
+    fs::create_directories(folder, failed);
+    if (failed)
+      throw IoError(
+          fmt::format("cannot make the folder {}: {}", folder.string(), failed.message()));
+  }
+
+  bool has_copy(const Task& task) const {
+    struct stat status {};
+    return ::stat((spec_.to / task.name).c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+           status.st_size == task.found.bytes;
+  }
+
+  void check_space(const std::vector<Task>& missing) const {
+    int64_t wanted = 0;
+    for (const Task& task : missing) wanted += task.found.bytes;
+    struct statvfs disk {};
+    if (wanted == 0 || ::statvfs(spec_.to.c_str(), &disk) != 0) return;  // writing says why
+    const auto room = static_cast<int64_t>(disk.f_bavail * disk.f_frsize);
+    if (wanted > room)
+      throw IoError(fmt::format(
+          "{}: {:.1f} MiB are to be staged there and {:.1f} MiB are free: make room, choose "
+          "another folder, or train without staging",
+          spec_.to.string(), static_cast<double>(wanted) / (1 << 20),
+          static_cast<double>(room) / (1 << 20)));
+  }
+
+  void copy_all(const std::vector<Task>& missing) {
+    std::atomic<size_t> next = 0;
+    std::mutex mutex;
+    std::exception_ptr failure;
+    std::atomic<bool> failed = false;
+    const auto work = [&] {
+      for (size_t i = next++; i < missing.size() && !failed; i = next++) try {
+          copy(missing[i]);
+          const std::lock_guard lock(mutex);
+          ++result_.copied_files;
+          result_.copied_bytes += missing[i].found.bytes;
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (!failure) failure = std::current_exception();
+          failed = true;
+        }
+    };
+    std::vector<std::jthread> threads;
+    const auto count = std::min<size_t>(static_cast<size_t>(std::max(spec_.threads, 1)),
+                                        std::max<size_t>(missing.size(), 1));
+    for (size_t t = 1; t < count; ++t) threads.emplace_back(work);
+    work();
+    threads.clear();
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  void copy(const Task& task) const {
+    const fs::path target = spec_.to / task.name;
+    make_folder(target.parent_path());
+    const fs::path part = target.string() + ".part-" + own_name();
+    uint64_t checksum = 0;
+    try {
+      checksum = copy_bytes(task, part);
+      if (::rename(part.c_str(), target.c_str()) != 0)
+        throw IoError(
+            fmt::format("{}: cannot get its name: {}", target.string(), file_error(errno)));
+      // Behind half a line of a process that was killed this one must be a line of its own.
+      append_to_list(fmt::format("\n{:016x} {} {} {}\n", checksum, task.found.bytes,
+                                 task.found.modified, task.name));
+    } catch (...) {
+      ::unlink(part.c_str());
+      throw;
+    }
+  }
+
+  static uint64_t copy_bytes(const Task& task, const fs::path& part) {
+    const std::string from = task.original.string();
+    const OpenFile in(task.original, O_RDONLY);
+    if (!in.is_open())
+      throw IoError(fmt::format("{}: cannot be staged: {}", from, file_error(errno)));
+    ::posix_fadvise(in.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+    const OpenFile out(part, O_WRONLY | O_CREAT | O_TRUNC);
+    if (!out.is_open())
+      throw IoError(fmt::format("{}: cannot be written: {}", part.string(), file_error(errno)));
+    std::vector<std::byte> block(kCopyBlock);
+    Hash hash;
+    for (int64_t at = 0; at < task.found.bytes;) {
+      const size_t wanted = std::min(kCopyBlock, static_cast<size_t>(task.found.bytes - at));
+      const ssize_t got = ::pread(in.get(), block.data(), wanted, at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0)
+        throw IoError(fmt::format("{}: cannot read byte {}: {}", from, at, file_error(errno)));
+      if (got == 0)
+        throw IoError(fmt::format(
+            "{}: has been shortened while it was staged: it had {} bytes and now ends at {}", from,
+            task.found.bytes, at));
+      const auto bytes = std::span(block).first(static_cast<size_t>(got));
+      hash.add(bytes);
+      write_all(out.get(), bytes, part);
+      at += got;
+    }
+    struct stat after {};
+    if (::fstat(in.get(), &after) != 0 || identity(after) != task.found)
+      throw IoError(fmt::format(
+          "{}: has changed while it was staged: wait until nobody writes it, then stage again",
+          from));
+    if (::fdatasync(out.get()) != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
+      throw IoError(
+          fmt::format("{}: did not reach the disk: {}", part.string(), file_error(errno)));
+    return hash.value();
+  }
+
+  static void write_all(int file, std::span<const std::byte> bytes, const fs::path& name) {
+    while (!bytes.empty()) {
+      const ssize_t done = ::write(file, bytes.data(), bytes.size());
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0)
+        throw IoError(fmt::format(
+            "{}: cannot be written: {}; what was staged before it stays and is not copied again",
+            name.string(), file_error(errno)));
+      bytes = bytes.subspan(static_cast<size_t>(done));
+    }
+  }
+
+  /// One write(2) of a whole line, so that lines of several processes do not mix.
+  void append_to_list(const std::string& line) const {
+    const fs::path path = spec_.to / kStagedList;
+    const OpenFile list(path, O_WRONLY | O_CREAT | O_APPEND);
+    if (!list.is_open() ||
+        ::write(list.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+      throw IoError(fmt::format("{}: cannot be written: {}", path.string(), file_error(errno)));
+  }
+
+  const StagingSpec& spec_;
+  std::vector<Task> tasks_;
+  StagingResult result_;
+};
+
+}  // namespace
+
+StagingResult stage_files(const StagingSpec& spec) {
+  CHECK(spec.shares > 0 && spec.share >= 0 && spec.share < spec.shares, "share {} of {}",
+        spec.share, spec.shares);
+  return Staging(spec).run();
+}
+
+int64_t verify_staged(const StagingSpec& spec) { return Staging(spec).verify(); }
+
+}  // namespace tutti::data

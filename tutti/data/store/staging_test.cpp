@@ -1,0 +1,146 @@
+#include "tutti/data/store/staging.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_whole(const fs::path& file, const std::string& content) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file, std::ios::binary) << content;
+}
+
+std::string whole(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class StagingTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_whole(from / "train/a.bin", std::string(10'000'000, 'a') + "end");
+    write_whole(from / "train/b.bin", "second");
+    write_whole(from / "test/c.bin", "");
+  }
+  StagingSpec spec() const {
+    return {.from = from,
+            .files = {from / "train/a.bin", from / "train/b.bin", from / "test/c.bin"},
+            .to = to};
+  }
+  std::string error(const StagingSpec& of) const {
+    try {
+      stage_files(of);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+  /// Names of files in the folder but the list.
+  std::set<std::string> names() const {
+    std::set<std::string> found;
+    for (const auto& entry : fs::recursive_directory_iterator(to))
+      if (entry.is_regular_file() && entry.path().filename() != kStagedList)
+        found.insert(entry.path().lexically_relative(to).string());
+    return found;
+  }
+  const ScratchDirectory scratch;
+  const fs::path from = fs::path(scratch.path()) / "shared", to = fs::path(scratch.path()) / "node";
+};
+
+TEST_F(StagingTest, CopiesAllOnceAndAgainOnlyWhatChanged) {
+  const StagingResult first = stage_files(spec());
+  EXPECT_EQ(first.files, 3);
+  EXPECT_EQ(first.copied_files, 3);
+  EXPECT_EQ(first.copied_bytes, 10'000'009);
+  EXPECT_EQ(whole(to / "train/a.bin"), whole(from / "train/a.bin"));
+  EXPECT_EQ(names(), (std::set<std::string>{"test/c.bin", "train/a.bin", "train/b.bin"}));
+  EXPECT_EQ(stage_files(spec()).copied_files, 0);
+  EXPECT_EQ(verify_staged(spec()), 10'000'009);
+
+  write_whole(from / "train/b.bin", "other!");  // as long
+  fs::last_write_time(from / "train/b.bin",
+                      fs::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_THROW(verify_staged(spec()), IoError);
+  EXPECT_EQ(stage_files(spec()).copied_files, 1);
+  EXPECT_EQ(whole(to / "train/b.bin"), "other!");
+  EXPECT_EQ(verify_staged(spec()), 10'000'009);
+}
+
+TEST_F(StagingTest, GoesOnAfterAKill) {
+  stage_files(spec());
+  // What a killed process leaves: a part, a copy without its line, half a line.
+  write_whole(to / "train/a.bin.part-here-1", "half");
+  fs::remove(to / "train/b.bin");
+  std::ofstream(to / kStagedList, std::ios::app) << "0123456789abcdef 77";
+  const StagingResult again = stage_files(spec());
+  EXPECT_EQ(again.copied_files, 1);
+  EXPECT_EQ(whole(to / "train/b.bin"), "second");
+  fs::resize_file(to / "train/a.bin", 5);  // cut by somebody
+  EXPECT_EQ(stage_files(spec()).copied_files, 1);
+  EXPECT_EQ(verify_staged(spec()), 10'000'009);
+}
+
+TEST_F(StagingTest, SharesDifferInNumbersAndCoverAll) {
+  int64_t files = 0, bytes = 0;
+  for (int share = 0; share < 2; ++share) {
+    StagingSpec part = spec();
+    part.share = share;
+    part.shares = 2;
+    const StagingResult result = stage_files(part);
+    EXPECT_EQ(result.files, share == 0 ? 1 : 2);  // the large file alone
+    files += result.copied_files;
+    bytes += result.copied_bytes;
+  }
+  EXPECT_EQ(files, 3);
+  EXPECT_EQ(bytes, 10'000'009);
+  EXPECT_EQ(verify_staged(spec()), 10'000'009);
+}
+
+TEST_F(StagingTest, ErrorsNameTheFileAndLeaveNothingHalfWritten) {
+  StagingSpec wrong = spec();
+  wrong.files.push_back(from / "gone.bin");
+  EXPECT_NE(error(wrong).find("gone.bin: cannot be staged"), std::string::npos) << error(wrong);
+  wrong.files.back() = fs::path(scratch.path()) / "elsewhere.bin";
+  EXPECT_NE(error(wrong).find("does not lie below"), std::string::npos) << error(wrong);
+  wrong = spec();
+  wrong.to = from;
+  EXPECT_NE(error(wrong).find("into itself"), std::string::npos) << error(wrong);
+  EXPECT_FALSE(fs::exists(to / "train/a.bin"));
+}
+
+TEST_F(StagingTest, AFullDiskIsSaidBeforeTheFirstByteAndAtTheLast) {
+  // The file is sparse: 2^43 bytes, more than any disk of a test has.
+  write_whole(from / "huge.bin", "");
+  std::error_code refused;
+  fs::resize_file(from / "huge.bin", uintmax_t{1} << 43, refused);
+  if (refused) GTEST_SKIP() << "no sparse file of this size here";
+  StagingSpec more = spec();
+  more.files.push_back(from / "huge.bin");
+  EXPECT_NE(error(more).find("are to be staged there and"), std::string::npos) << error(more);
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(StagingTest, ACopyThatWasChangedIsFound) {
+  stage_files(spec());
+  std::fstream(to / "train/a.bin", std::ios::in | std::ios::out | std::ios::binary) << "x";
+  try {
+    verify_staged(spec());
+    FAIL() << "not found";
+  } catch (const IoError& e) {
+    EXPECT_NE(std::string(e.what()).find("train/a.bin: its checksum is"), std::string::npos)
+        << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace tutti::data

@@ -1,0 +1,178 @@
+// Data sets around a data set: what is kept near, and what is left out.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
+#include "tutti/data/store/quarantine.h"
+#include "tutti/data/store/sample_cache.h"
+
+namespace tutti::data {
+namespace {
+
+/// Sample i is [i, i + 1, i + 2] and i * i. Counts its reads; samples of `bad` cannot be read.
+class CountedSet : public Dataset {
+ public:
+  explicit CountedSet(int64_t size, std::set<int64_t> bad = {})
+      : size_(size), bad_(std::move(bad)) {}
+  int64_t size() const override { return size_; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t index, Sample& sample) const override {
+    ++reads;
+    if (bad_.contains(index)) throw IoError(fmt::format("file-{}: truncated", index));
+    auto* x = static_cast<int32_t*>(sample.own(0));
+    for (int k = 0; k < 3; ++k) x[k] = static_cast<int32_t>(index) + k;
+    *static_cast<int64_t*>(sample.own(1)) = index * index;
+  }
+  mutable std::atomic<int> reads = 0;
+
+ private:
+  int64_t size_;
+  std::set<int64_t> bad_;
+  std::vector<Field> fields_ = {{.name = "x", .element = ElementType::i32, .shape = Shape{3}},
+                                {.name = "y", .element = ElementType::i64}};
+};
+
+std::string unique_name() {
+  static std::atomic<int> count = 0;
+  return fmt::format("tutti-test-{}-{}", ::getpid(), count++);
+}
+
+void expect_sample(const Dataset& set, int64_t index, int64_t expected) {
+  Sample sample(set.fields());
+  set.read(index, sample);
+  EXPECT_EQ(static_cast<const int32_t*>(sample.at(0))[2], expected + 2);
+  EXPECT_EQ(*static_cast<const int64_t*>(sample.at(1)), expected * expected);
+}
+
+TEST(SampleCache, TheSecondEpochReadsNoFileWhenItFits) {
+  const auto all = std::make_shared<CountedSet>(10);
+  const auto counts = std::make_shared<ReadCounts>();
+  const CachedSet cached(all, {.name = unique_name(), .memory_bytes = 10 * 128}, counts);
+  cached.remove_names();
+  for (int epoch = 0; epoch < 3; ++epoch)
+    for (int64_t i = 0; i < 10; ++i) expect_sample(cached, i, i);
+  EXPECT_EQ(all->reads, 10);
+  EXPECT_EQ(counts->levels()[0].samples, 20);
+  EXPECT_EQ(counts->levels()[0].bytes, 20 * 128);
+  EXPECT_EQ(counts->levels()[2].samples, 10);
+}
+
+TEST(SampleCache, LevelsFillOneAfterTheOtherAndTheRestIsReadAgain) {
+  const ScratchDirectory scratch;
+  const auto all = std::make_shared<CountedSet>(10);
+  const auto counts = std::make_shared<ReadCounts>();
+  const CachedSet cached(all,
+                         {.name = unique_name(),
+                          .memory_bytes = 3 * 128 + 1,
+                          .disk_bytes = 4 * 128,
+                          .folder = scratch.path()},
+                         counts);
+  EXPECT_EQ(cached.memory_samples(), 3);
+  EXPECT_EQ(cached.samples(), 7);
+  cached.remove_names();
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (int64_t i = 0; i < 10; ++i) expect_sample(cached, i, i);
+  EXPECT_EQ(all->reads, 13);
+  EXPECT_EQ(counts->levels()[0].samples, 3);
+  EXPECT_EQ(counts->levels()[1].samples, 4);
+  EXPECT_EQ(counts->levels()[2].samples, 13);
+}
+
+TEST(SampleCache, ThreadsAndProcessesShareIt) {
+  const std::string name = unique_name();
+  const auto open = [&](std::shared_ptr<CountedSet> all) {
+    return std::make_unique<CachedSet>(std::move(all),
+                                       CacheSpec{.name = name, .memory_bytes = 100 * 128},
+                                       std::make_shared<ReadCounts>());
+  };
+  const auto all = std::make_shared<CountedSet>(100);
+  const auto here = open(all);
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&] {
+        for (int64_t i = 0; i < 100; ++i) expect_sample(*here, i, i);
+      });
+  }
+  EXPECT_LE(all->reads, 400);
+  const pid_t child = ::fork();
+  if (child == 0) {  // another rank: finds every sample, so this set may have none that is sound
+    std::set<int64_t> every;
+    for (int64_t i = 0; i < 100; ++i) every.insert(i);
+    const auto other = std::make_shared<CountedSet>(100, every);
+    const auto there = open(other);
+    for (int64_t i = 0; i < 100; ++i) expect_sample(*there, i, i);
+    ::_exit(other->reads == 0 && !::testing::Test::HasFailure() ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  here->remove_names();
+  EXPECT_EQ(status, 0);
+}
+
+TEST(SampleCache, ASampleOutlivesTheSet) {
+  const auto all = std::make_shared<CountedSet>(2);
+  Sample sample(all->fields());
+  {
+    const CachedSet cached(all, {.name = unique_name(), .memory_bytes = 1024},
+                           std::make_shared<ReadCounts>());
+    cached.remove_names();
+    cached.read(1, sample);
+    cached.read(1, sample);
+  }
+  EXPECT_EQ(static_cast<const int32_t*>(sample.at(0))[0], 1);
+}
+
+TEST(SampleCache, TooLittleDiskIsAnErrorAtTheStart) {
+  EXPECT_THROW(
+      CachedSet(
+          std::make_shared<CountedSet>(int64_t{1} << 20),
+          {.name = unique_name(), .disk_bytes = int64_t{1} << 62, .folder = "/proc/no/such/folder"},
+          std::make_shared<ReadCounts>()),
+      IoError);
+}
+
+TEST(Quarantine, TheNextSoundSampleTakesThePlace) {
+  const auto all = std::make_shared<CountedSet>(6, std::set<int64_t>{2, 3, 5});
+  const auto counts = std::make_shared<ReadCounts>();
+  const Quarantine set(all, {.most = 3, .part = "train"}, counts);
+  const std::vector<int64_t> expected = {0, 1, 4, 4, 4, 0};
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (int64_t i = 0; i < 6; ++i) expect_sample(set, i, expected[static_cast<size_t>(i)]);
+  EXPECT_EQ(all->reads, 6 * 2 + 3);  // a bad one is tried once
+  EXPECT_EQ(counts->left_out(), 3);
+  EXPECT_EQ(counts->reasons().front(), "train sample 2: file-2: truncated");
+}
+
+TEST(Quarantine, OneMoreThanAllowedIsAnErrorThatNamesIt) {
+  const Quarantine set(std::make_shared<CountedSet>(6, std::set<int64_t>{2, 3}),
+                       {.most = 1, .part = "train"}, std::make_shared<ReadCounts>());
+  Sample sample(set.fields());
+  try {
+    set.read(2, sample);
+    FAIL() << "read";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("train sample 3: file-3: truncated; data.quarantine"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Quarantine, ASetWithoutASoundSampleEnds) {
+  const Quarantine set(std::make_shared<CountedSet>(2, std::set<int64_t>{0, 1}),
+                       {.most = 9, .part = "test"}, std::make_shared<ReadCounts>());
+  Sample sample(set.fields());
+  EXPECT_THROW(set.read(0, sample), IoError);
+}
+
+}  // namespace
+}  // namespace tutti::data

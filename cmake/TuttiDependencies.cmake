@@ -5,7 +5,6 @@ find_package(dnnl REQUIRED)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(fftw3f REQUIRED IMPORTED_TARGET fftw3f)  # data, backend: Fourier transforms
-pkg_check_modules(libcurl REQUIRED IMPORTED_TARGET libcurl)  # data: tutti data fetch
 pkg_search_module(hdf5 REQUIRED IMPORTED_TARGET hdf5 hdf5-serial)
 
 # HDF5's shared library brings thirty others for files in clouds, which nobody here opens: 6 MiB and a part of the start, in every rank. The

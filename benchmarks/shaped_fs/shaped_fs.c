@@ -1,4 +1,5 @@
-// A read-only view of a folder through a link of a given rate, as a file system that many nodes share.
+// A read-only view of a folder through a link of a given rate, as a file system that many nodes
+// share.
 //   gcc -O2 -o shaped_fs shaped_fs.c $(pkg-config fuse3 --cflags --libs)
 //   SHAPED_FROM=/data SHAPED_MIB=20 SHAPED_OPEN_MS=2 SHAPED_COUNT=count.txt ./shaped_fs -f MOUNTPOINT
 // Nothing is kept by the system's cache (direct_io), so every byte that a program reads crosses the
@@ -44,8 +45,8 @@ static int do_getattr(const char* path, struct stat* st, struct fuse_file_info* 
   return lstat(p, st) ? -errno : 0;
 }
 
-static int do_readdir(const char* path, void* buf, fuse_fill_dir_t fill, off_t off, struct fuse_file_info* fi,
-                      enum fuse_readdir_flags flags) {
+static int do_readdir(const char* path, void* buf, fuse_fill_dir_t fill, off_t off,
+                      struct fuse_file_info* fi, enum fuse_readdir_flags flags) {
   (void)off, (void)fi, (void)flags;
   char p[4096];
   full(p, path);

@@ -14,6 +14,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/config_text.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/run_data_path.h"
 #include "tutti/cli/selection_file.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/rehearsal.h"
@@ -123,6 +124,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   std::optional<CheckpointInfo> before;
   if (!place.resume.empty()) before = verify_checkpoint(place.resume);
   if (before && config.run.replicas == 0) config.run.replicas = before->replicas;
+  check_data_path(config);
   const ConfiguredData data = open_configured(config);
   const CpuBackend backend;
   const Rehearsal run = rehearse({.config = config,

@@ -12,9 +12,7 @@
 #include "tutti/data/store/sample_cache.h"
 
 namespace tutti {
-namespace {
-
-void check_keys(const RunConfig& config) {
+void check_data_path(const RunConfig& config) {
   if (config.data.quarantine > 0 && !config.parallel.spatial.empty())
     throw ConfigError(
         "data.quarantine: ranks that share samples (parallel.spatial) would have to agree on each "
@@ -24,6 +22,8 @@ void check_keys(const RunConfig& config) {
         "data.cache.disk: name the folder on the node's disk in data.cache.dir, for example "
         "\"/tmp\"");
 }
+
+namespace {
 
 /// Every rank copies its share for its node; all go on when all are done.
 StagingRecord stage_for_run(const RunConfig& config, comm::Communicator& communicator) {
@@ -116,7 +116,7 @@ data::StagingSpec staging_spec(const RunConfig& config, const std::string& to) {
 }
 
 PreparedData prepare_data(const RunConfig& config, comm::Communicator& communicator) {
-  check_keys(config);
+  check_data_path(config);
   PreparedData prepared;
   RunConfig read_from = config;
   if (!config.staging.dir.empty()) {

@@ -14,6 +14,9 @@ namespace tutti {
 /// What one process stages of a configuration: all files of its parts, or its share of them.
 data::StagingSpec staging_spec(const RunConfig& config, const std::string& to);
 
+/// ConfigError where keys exclude each other.
+void check_data_path(const RunConfig& config);
+
 struct PreparedData {
   ConfiguredData data;
   std::optional<StagingRecord> staging{};
@@ -21,7 +24,7 @@ struct PreparedData {
   std::shared_ptr<data::ReadCounts> counts{};
 };
 
-/// All of it, as the configuration says. Collective. ConfigError where keys exclude each other.
-PreparedData prepare_data(const RunConfig& config, comm::Communicator& communicator);
+/// All of it, as the configuration says. Collective. PreparedData prepare_data(const RunConfig&
+/// config, comm::Communicator& communicator);
 
 }  // namespace tutti

@@ -40,6 +40,16 @@ TEST(Permutation, HasEveryNumberOnce) {
   }
 }
 
+TEST(Permutation, ARunIsItsParts) {
+  const Permutation permutation(3, 9, 1000);
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{16}, size_t{37}}) {
+    std::vector<int64_t> run(count);
+    permutation.run(1000 - static_cast<int64_t>(count), run);
+    for (size_t i = 0; i < count; ++i)
+      EXPECT_EQ(run[i], permutation(1000 - static_cast<int64_t>(count - i)));
+  }
+}
+
 TEST(Permutation, DependsOnSeedAndStreamAlone) {
   EXPECT_EQ(order_of(1, 0, 1000), order_of(1, 0, 1000));
   EXPECT_NE(order_of(1, 0, 1000), order_of(1, 1, 1000));

@@ -70,8 +70,8 @@ void Sampler::indices(const Position& at, int64_t first, std::span<int64_t> out)
   const int64_t start =
       at.step * (global_batch() / nodes_) + place_[replica] * spec_.local_batch + first;
   const Permutation order = order_of(at.epoch, node);
-  for (size_t i = 0; i < out.size(); ++i)
-    out[i] = order(start + static_cast<int64_t>(i)) * nodes_ + node;
+  order.run(start, out);
+  for (int64_t& sample : out) sample = sample * nodes_ + node;
 }
 
 Permutation Sampler::order_of(int64_t epoch, int node) const {

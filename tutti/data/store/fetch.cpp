@@ -1,6 +1,7 @@
 #include "tutti/data/store/fetch.h"
 
 #include <curl/curl.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +9,6 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
-#include <mutex>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -49,14 +49,58 @@ int64_t bytes_of(const fs::path& file) {
   return none ? 0 : static_cast<int64_t>(bytes);
 }
 
+/// libcurl, loaded when something is fetched: it brings two dozen libraries with it, which every
+/// rank of every run would load otherwise.
+class Curl {
+ public:
+  static const Curl& get() {
+    static const Curl curl;
+    return curl;
+  }
+  decltype(&curl_easy_init) init;
+  decltype(&curl_easy_cleanup) cleanup;
+  decltype(&curl_easy_setopt) set;
+  decltype(&curl_easy_getinfo) info;
+  decltype(&curl_easy_perform) perform;
+  decltype(&curl_easy_strerror) words;
+  decltype(&curl_slist_append) append;
+  decltype(&curl_slist_free_all) free_all;
+
+ private:
+  Curl() : library_(::dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL)) {
+    if (!library_)
+      throw IoError(fmt::format(
+          "tutti data fetch needs libcurl, and it cannot be loaded: {}; install it (Debian: "
+          "libcurl4), or download the files in another way",
+          ::dlerror()));
+    decltype(&curl_global_init) start = nullptr;
+    load("curl_global_init", start);
+    load("curl_easy_init", init);
+    load("curl_easy_cleanup", cleanup);
+    load("curl_easy_setopt", set);
+    load("curl_easy_getinfo", info);
+    load("curl_easy_perform", perform);
+    load("curl_easy_strerror", words);
+    load("curl_slist_append", append);
+    load("curl_slist_free_all", free_all);
+    start(CURL_GLOBAL_DEFAULT);
+  }
+  template <class Function>
+  void load(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(::dlsym(library_, name));
+    if (!function) throw IoError(fmt::format("libcurl.so.4 has no {}: it is another one", name));
+  }
+  void* library_;  // stays until the process ends
+};
+
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 struct CloseCurl {
-  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
+  void operator()(CURL* curl) const { Curl::get().cleanup(curl); }
 };
 struct FreeHeaders {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+  void operator()(curl_slist* list) const { Curl::get().free_all(list); }
 };
 
 /// One file, until it is there.
@@ -95,7 +139,7 @@ class Fetch {
  private:
   /// What went wrong, or nothing.
   std::string attempt() {
-    const std::unique_ptr<CURL, CloseCurl> curl(curl_easy_init());
+    const std::unique_ptr<CURL, CloseCurl> curl(Curl::get().init());
     CHECK(curl, "libcurl does not start");
     std::string tag;
     std::getline(std::ifstream(tag_), tag);
@@ -107,9 +151,9 @@ class Fetch {
       throw IoError(fmt::format("{}: cannot be written: {}", part_.string(), file_error(errno)));
     std::unique_ptr<curl_slist, FreeHeaders> headers;
     if (held > 0 && !tag.empty())
-      headers.reset(curl_slist_append(nullptr, ("If-Range: " + tag).c_str()));
+      headers.reset(Curl::get().append(nullptr, ("If-Range: " + tag).c_str()));
     set_options(curl.get(), held, headers.get());
-    const CURLcode code = curl_easy_perform(curl.get());
+    const CURLcode code = Curl::get().perform(curl.get());
     const bool full = std::fflush(file_.get()) != 0 || disk_full_;
     file_.reset();
     if (full)
@@ -117,7 +161,7 @@ class Fetch {
           fmt::format("{}: cannot be written: {}; make room, then the same command goes on",
                       part_.string(), file_error(ENOSPC)));
     long status = 0;
-    curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
+    Curl::get().info(curl.get(), CURLINFO_RESPONSE_CODE, &status);
     if (code == CURLE_OK) return "";
     if (code == CURLE_RANGE_ERROR || status == 416) {
       // Another file, or a server that cannot go on within one: from its beginning.
@@ -129,25 +173,25 @@ class Fetch {
     for_ever_ = code == CURLE_HTTP_RETURNED_ERROR && status >= 400 && status < 500;
     for_ever_ |= code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_URL_MALFORMAT;
     return code == CURLE_HTTP_RETURNED_ERROR ? fmt::format("the server answers {}", status)
-                                             : curl_easy_strerror(code);
+                                             : Curl::get().words(code);
   }
 
   void set_options(CURL* curl, int64_t held, curl_slist* headers) {
-    curl_easy_setopt(curl, CURLOPT_URL, item_.url.c_str());
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,ftp");
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 30L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
-                     std::max(1L, static_cast<long>(spec_.stall_seconds)));
-    curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(held));
-    if (headers) curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Fetch::take);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, this);
-    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &Fetch::look);
-    curl_easy_setopt(curl, CURLOPT_HEADERDATA, this);
+    Curl::get().set(curl, CURLOPT_URL, item_.url.c_str());
+    Curl::get().set(curl, CURLOPT_PROTOCOLS_STR, "http,https,ftp");
+    Curl::get().set(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    Curl::get().set(curl, CURLOPT_FAILONERROR, 1L);
+    Curl::get().set(curl, CURLOPT_NOSIGNAL, 1L);
+    Curl::get().set(curl, CURLOPT_CONNECTTIMEOUT, 30L);
+    Curl::get().set(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    Curl::get().set(curl, CURLOPT_LOW_SPEED_TIME,
+                    std::max(1L, static_cast<long>(spec_.stall_seconds)));
+    Curl::get().set(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(held));
+    if (headers) Curl::get().set(curl, CURLOPT_HTTPHEADER, headers);
+    Curl::get().set(curl, CURLOPT_WRITEFUNCTION, &Fetch::take);
+    Curl::get().set(curl, CURLOPT_WRITEDATA, this);
+    Curl::get().set(curl, CURLOPT_HEADERFUNCTION, &Fetch::look);
+    Curl::get().set(curl, CURLOPT_HEADERDATA, this);
   }
 
   static size_t take(const char* bytes, size_t, size_t count, void* self) {
@@ -274,8 +318,6 @@ std::vector<FetchItem> read_url_list(const fs::path& list) {
 }
 
 FetchResult fetch_files(const FetchSpec& spec) {
-  static std::once_flag once;
-  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   std::error_code failed;
   fs::create_directories(spec.to, failed);
   if (failed)

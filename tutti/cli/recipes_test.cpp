@@ -157,16 +157,15 @@ TEST(Recipes, ImagenetRisesAndFallsAsItsRowSays) {
     int64_t warmup, epochs;
     std::vector<Setting> lines;
   };
-  const Row rows[] = {
-      {8192, 17, 5, 44, {}},
-      {4096, 10, 5, 42, {line("optimizer.lr", "10"), line("run.epochs", "42")}},
-      {32768,
-       21.2,
-       16,
-       58,
-       {line("optimizer.lr", "21.2"), line("schedule.warmup_epochs", "16"),
-        line("run.epochs", "58"), line("optimizer.momentum", "0.94"),
-        line("optimizer.weight_decay", "2.5e-5")}}};
+  const Row rows[] = {{8192, 17, 5, 44, {}},
+                      {4096, 10, 5, 42, {line("optimizer.lr", "10"), line("run.epochs", "42")}},
+                      {32768,
+                       21.2,
+                       16,
+                       58,
+                       {line("optimizer.lr", "21.2"), line("schedule.warmup_epochs", "16"),
+                        line("run.epochs", "58"), line("optimizer.momentum", "0.94"),
+                        line("optimizer.weight_decay", "2.5e-5")}}};
   constexpr int64_t kSamples = 1'281'167;
   for (const Row& row : rows) {
     const LearningRateSchedule schedule =

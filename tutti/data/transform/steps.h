@@ -4,7 +4,7 @@
 //   "image: permute 2 0 1, crop pad 4, flip x, divide 255, normalise"
 //
 // First the steps that make another field of the whole one (derived_field.h):
-//   select NAME of FILE        of coordinates [atoms, 3] those of the atoms of that name in the
+//   select ATOMS of FILE       of coordinates [atoms, 3] those of atoms (selection.h) of the
 //                              topology FILE: [selected, 3]
 //   contacts R                 of coordinates [n, 3] the map [1, n, n]: 1 where two points are at
 //                              most R apart, else 0
@@ -39,10 +39,10 @@ inline constexpr int kMostAxes = 3;
 
 /// The steps that make another field: f32.
 struct Derivation {
-  std::string atom{}, topology{};  ///< select; empty: all points. The path as it was given
-  std::optional<float> radius{};   ///< contacts, after that
+  std::string selection{}, topology{};  ///< select; empty: all points. The path as it was given
+  std::optional<float> radius{};        ///< contacts, after that
 
-  bool is_identity() const { return atom.empty() && !radius; }
+  bool is_identity() const { return selection.empty() && !radius; }
 };
 
 /// The steps that move elements. Of each kind a field has one at most.

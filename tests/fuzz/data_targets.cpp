@@ -11,7 +11,7 @@
 #include "tutti/data/format/idx.h"
 #include "tutti/data/format/lattices_file.h"
 #include "tutti/data/format/molecules/dcd.h"
-#include "tutti/data/format/molecules/topology.h"
+#include "tutti/data/format/molecules/selection.h"
 #include "tutti/data/format/molecules/trr.h"
 #include "tutti/data/format/molecules/xtc.h"
 #include "tutti/data/format/netcdf_classic.h"
@@ -72,7 +72,7 @@ void read_atoms(std::vector<data::Atom> (*reader)(std::string_view, const std::s
   answer([&] {
     const data::Topology topology{"input", reader(text, "input")};
     CHECK(!topology.atoms.empty(), "no atoms");
-    data::atoms_named(topology, "CA");
+    data::selected_atoms(topology, data::parse_selection("CA residues 1-9"));
   });
 }
 

@@ -69,3 +69,56 @@ END
   expect 1 cut --set 'data.train_files=["cut.dcd"]'
   says cut "cut.dcd: frame 23 .*'truncate -s [0-9]+' leaves the frames before it"
 }
+
+# A generated chain and the autoencoder of its contact maps: the same files from one thread and two, the same bits on one rank, on two, on four and after a resume; latent numbers beside the predictions.
+case_protein() {
+  for threads in 1 2; do
+    "$tutti" data generate protein chain-$threads --residues 21 --train 1010 --test 6 --stride 5 --threads $threads >generate.log || fail "cannot generate a chain"
+  done
+  for file in train.h5 validation.h5 native.pdb; do cmp chain-1/$file chain-2/$file || fail "$file depends on threads"; done
+  "$tutti" data generate protein chain-1 2>refused.log && fail "a set was replaced without --force"
+  says refused 'train.h5 exists'
+  "$tutti" data generate deepcam maps --residues 20 2>refused.log && fail "a flag of another set was taken"
+  config=chain.toml
+  cat >chain.toml <<'END'
+[run]
+epochs = 1
+threads = 1
+replicas = 4
+log_every = 1
+[plan]
+measure = false
+[data]
+dataset = "arrays"
+dir = "chain-1"
+train_files = ["train.h5"]
+validation_files = ["validation.h5"]
+fields = ["map: from coordinates axis 0", "q: from q axis 0"]
+input = "map"
+target = "map"
+transforms = ["map: select CA residues 1-20 of chain-1/native.pdb, contacts 0.8"]
+[model]
+name = "protein-vae"
+width = 4
+[optimizer]
+name = "rmsprop"
+lr = 1e-3
+[batch]
+local = 2
+END
+  expect 0 one --max-steps 4
+  expect 0 two --ranks 2 --max-steps 4
+  expect 0 four --ranks 4 --max-steps 4
+  expect 0 part --max-steps 2
+  expect 0 part --resume --max-steps 4
+  for other in two four part; do same_weights one $other 4; done
+  "$tutti" eval chain.toml --weights one --save-predictions seen --logits logits.npy --json >eval.json 2>eval.log || fail "cannot evaluate"
+  for metric in f1 accuracy recall; do grep -q "\"$metric\"" eval.json || fail "no $metric: $(cat eval.json)"; done
+  "$tutti" infer chain.toml --weights one --input chain-1/validation.h5 --output infer.npy >infer.log 2>&1 || fail "cannot infer"
+  for name in z_mean z_log_var; do
+    cmp seen/prediction.$name.npy logits.$name.npy || fail "eval writes two kinds of $name"
+    cmp infer.$name.npy logits.$name.npy || fail "infer and eval differ in $name"
+    [ "$(stat -c %s logits.$name.npy)" = $((128 + 6 * 3 * 4)) ] || fail "$name is not [6, 3]"
+  done
+  [ -s seen/q.npy ] && [ ! -e seen/truth.z_mean.npy ] || fail "wrong files: $(ls seen)"
+}

@@ -27,13 +27,15 @@ const std::map<std::string, Values> kSmall = {
     {"deepcam", {{"--train", "1"}, {"--test", "1"}, {"--height", "48"}, {"--width", "64"}}},
     {"imagenet",
      {{"--train", "3"}, {"--test", "3"}, {"--side", "16"}, {"--picture-classes", "2"}}}};
+    {"protein", {{"--train", "3"}, {"--test", "1"}, {"--residues", "16"}, {"--stride", "9"}}}};
 
 /// Another value of each flag.
-const Values kOther = {{"--train", "2"},          {"--test", "2"},     {"--side", "8"},
-                       {"--cell", "2"},           {"--spread", "0.2"}, {"--particles", "2"},
-                       {"--height", "40"},        {"--width", "48"},   {"--seed", "2"},
+const Values kOther = {{"--train", "2"},          {"--test", "2"},          {"--side", "8"},
+                       {"--cell", "2"},           {"--spread", "0.2"},      {"--particles", "2"},
+                       {"--height", "40"},        {"--width", "48"},        {"--seed", "2"},
                        {"--threads", "2"},        {"--force", ""},     {"--per-tar", "2"},
-                       {"--picture-classes", "3"}};
+                       {"--picture-classes", "3"}}; {"--force", ""},          {"--residues", "20"},
+                       {"--stride", "8"},  {"--temperature", "0.5"}, {"--swing", "0.1"}};
 
 /// The files of a set that is made so, by their paths in its folder.
 std::map<std::string, std::string> files_made(const std::string& set, const Values& values) {
@@ -104,7 +106,7 @@ TEST(DataFlags, OfASetThatCannotBeGeneratedTheSetIsTheMistake) {
 
 TEST(DataFlags, AnUnknownSetListsThoseThatCanBeGenerated) {
   const std::string refusal = refusal_of("latices", {});
-  EXPECT_NE(refusal.find("did you mean 'lattices'?: lattices, cosmoflow, deepcam and imagenet are"),
+  EXPECT_NE(refusal.find("did you mean 'lattices'?: lattices, cosmoflow, deepcam and imagenet protein are"),
             std::string::npos)
       << refusal;
   for (const auto& [set, small] : kSmall)

@@ -128,8 +128,7 @@ std::vector<std::string> known_values(const Flag& flag) {
   if (flag.kind == Names::dataset)
     for (const data::KnownDataset& set : data::known_datasets()) names.push_back(set.name);
   if (flag.kind == Names::generated)
-    for (const data::KnownDataset& set : data::known_datasets())
-      if (set.can_be_generated) names.push_back(set.name);
+    for (const std::string& set : data::generated_sets()) names.push_back(set);
   if (flag.kind == Names::key || flag.kind == Names::setting)
     for (const ConfigKey& key : config_keys()) names.push_back(key.name);
   return names;

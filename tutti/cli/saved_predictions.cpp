@@ -110,6 +110,10 @@ std::vector<Panel> panels_of(TaskKind task, const Shape& prediction, const SeenS
   const int64_t channels = shape.rank() == 4 ? std::min<int64_t>(shape[0], 4) : 1;
   for (int64_t c = 0; c < channels; ++c)
     panels.push_back({.sheet = sheet_of(seen.input(), shape, c)});
+  if (task == TaskKind::regress && prediction.rank() == 3) {
+    panels.push_back({.sheet = sheet_of(static_cast<const float*>(seen.truth(0)), prediction, 0)});
+    panels.push_back({.sheet = sheet_of(y, prediction, 0)});
+  }
   if (task != TaskKind::segment || prediction.rank() != 3) return panels;
   Sheet truth{.height = prediction[1], .width = prediction[2]}, guess = truth;
   const auto* classes = static_cast<const int32_t*>(seen.truth(0));
@@ -147,7 +151,7 @@ void save_outputs(const std::filesystem::path& folder, const SavedPredictions& s
 void save_seen(const std::filesystem::path& folder, const SavedPredictions& saved) {
   SeenSample seen(saved);
   std::vector<std::unique_ptr<data::RowWriter>> writers;
-  for (size_t o = 0; o < saved.predictions.size(); ++o)
+  for (size_t o = 0; o < saved.network.target_of.size(); ++o)
     writers.push_back(rows_named(folder / "truth.npy", o, saved, seen.truth_desc(o).dtype,
                                  SeenSample::sample_of(seen.truth_desc(o).shape)));
   const Shape sample = prediction_shape(saved, 0);

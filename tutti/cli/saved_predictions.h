@@ -26,7 +26,8 @@ void require_empty_folder(const std::filesystem::path& folder);
 
 /// Makes the folder, and in it: FIELD.npy of each field as it is stored; prediction.npy and
 /// truth.npy, what the network predicts and what it should, in its own units and extents (of
-/// several predictions prediction.NAME.npy, truth.NAME.npy); and for the first 16 samples
+/// several predictions prediction.NAME.npy, truth.NAME.npy; what the model reads out has no truth);
+/// and for the first 16 samples
 /// sample_0000.png: of maps the input's first channel, truth and the first prediction side by side;
 /// of volumes the middle slice of up to four channels; of images the first channel. Of numbers also
 /// scatter.png, all first predictions over their truth. ConfigError, IoError naming the file.

@@ -30,6 +30,7 @@ struct DataVerb {
   std::string name, dir;
   int64_t train = -1, test = -1, classes = 0;  // -1: the set's usual number
   int side = 0, classes_made = 10, particles = 1, height = 192, width = 288;
+  data::ChainSpec chain;
   double cell = 1, spread = data::kPublishedSpread;
   uint64_t seed = 1;
   int64_t per_tar = 0;
@@ -70,22 +71,30 @@ bool lacks_samples(const std::filesystem::path& folder, const std::filesystem::p
   return !unknown;
 }
 
-/// Both files are looked at, whichever is asked for: a set is a pair.
-void refuse_to_replace(const DataVerb& verb, const data::KnownDataset& known) {
+std::vector<std::string> files_of_set(const std::string& name) {
+  if (name == "protein") return {"train.h5", "validation.h5", "native.pdb"};
+  const data::KnownDataset& known = data::known_dataset(name);
+  std::vector<std::string> all;
   for (const auto& files : {known.train_files, known.validation_files, known.test_files})
-    for (const std::string& file : files) {
-      auto path = std::filesystem::path(verb.dir) / file;
-      std::error_code unknown;                    // writing it says why
-      if (file.find('*') != std::string::npos) {  // of a file a sample
-        path = path.parent_path();
-        if (!std::filesystem::is_directory(path, unknown) || lacks_samples(path, file)) continue;
-      }
-      if (std::filesystem::exists(path, unknown))
-        throw ConfigError(
-            fmt::format("{} exists: choose another folder, or replace the data set there with "
-                        "--force",
-                        path.string()));
+    all.insert(all.end(), files.begin(), files.end());
+  return all;
+}
+
+/// All files are looked at, whichever is asked for: a set is a pair.
+void refuse_to_replace(const DataVerb& verb) {
+  for (const std::string& file : files_of_set(verb.name)) {
+    auto path = std::filesystem::path(verb.dir) / file;
+    std::error_code unknown;                    // writing it says why
+    if (file.find('*') != std::string::npos) {  // of a file a sample
+      path = path.parent_path();
+      if (!std::filesystem::is_directory(path, unknown) || lacks_samples(path, file)) continue;
     }
+    if (std::filesystem::exists(path, unknown))
+      throw ConfigError(
+          fmt::format("{} exists: choose another folder, or replace the data set there with "
+                      "--force",
+                      path.string()));
+  }
 }
 
 /// How many samples of each part, where no flag says so.
@@ -94,13 +103,12 @@ data::SampleCounts usual_counts(const std::string& name) {
   if (name == "cosmoflow") return {.train = 512, .test = 128};
   if (name == "deepcam") return {.train = 64, .test = 16};
   if (name == "imagenet") return {.train = 5000, .test = 1000};
+  if (name == "protein") return {.train = 8000, .test = 2000};
   const auto& all = data::known_datasets();
   const auto known = std::ranges::find(all, name, &data::KnownDataset::name);
-  std::vector<std::string> generated;
-  for (const data::KnownDataset& set : all)
-    if (set.can_be_generated) generated.push_back(set.name);
   throw ConfigError(fmt::format("'{}' is not a data set that can be generated{}: {} are{}", name,
-                                did_you_mean(name, generated), data::names_of_generated(),
+                                did_you_mean(name, data::generated_sets()),
+                                data::names_of_generated(),
                                 known == all.end() ? "" : ". " + known->how_to_get));
 }
 
@@ -134,7 +142,11 @@ void generate_samples(const DataVerb& verb, const data::SampleCounts& counts, in
         verb.dir,
         {.classes = verb.classes_made, .side = verb.side > 0 ? verb.side : 128, .seed = verb.seed},
         counts, verb.per_tar, verb.force, threads);
-  else
+  else "protein") {
+    data::ChainSpec spec = verb.chain;
+    spec.seed = verb.seed;
+    data::write_protein(verb.dir, spec, counts, threads);
+  } else
     data::write_deepcam(verb.dir,
                         {.grid = {.rows = verb.height, .columns = verb.width}, .seed = verb.seed},
                         counts, threads);
@@ -144,8 +156,7 @@ void generate_samples(const DataVerb& verb, const data::SampleCounts& counts, in
 
 int run_generate(const DataVerb& verb) {
   const data::SampleCounts counts = wanted_counts(verb);
-  const data::KnownDataset& known = data::known_dataset(verb.name);
-  if (!verb.force) refuse_to_replace(verb, known);
+  if (!verb.force) refuse_to_replace(verb);
   std::error_code failed;
   std::filesystem::create_directories(verb.dir, failed);
   if (failed)
@@ -157,6 +168,7 @@ int run_generate(const DataVerb& verb) {
     data::write_lattices(path, {.seed = verb.seed, .first = first, .count = count}, threads);
     fmt::print("{}: {} images of seed {}\n", path.string(), count, verb.seed);
   };
+  const data::KnownDataset& known = data::known_dataset(verb.name);
   write(known.train_files.front(), 0, counts.train);
   write(known.test_files.front(), data::kFirstTestLattice, counts.test);
   return 0;
@@ -203,7 +215,7 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
       .name = "generate",
       .summary = "Write a data set made from a seed",
       .arguments = {{.names = "NAME",
-                     .help = "lattices, cosmoflow, deepcam or imagenet",
+                     .help = "lattices, cosmoflow, deepcam or imagenet", protein",
                      .bind =
                          [state](const std::string& name) {
                            usual_counts(name);  // refuses others, before any flag of one
@@ -213,25 +225,29 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
                      .required = "data generate needs a data set, for example: tutti data generate "
                                  "lattices data/lattices"},
                     folder_argument(state)},
-      .flags = {{.names = "--train",
-                 .value = "N",
-                 .help = "Training samples. -1: lattices 10000, cosmoflow 512, deepcam 64, "
+      .flags =
+          {{.names = "--train",
+            .value = "N",
+            .help = "Training samples. -1: lattices 10000, cosmoflow 512, deepcam 64, "
                          "imagenet 5000",
-                 .bind = &state->train,
-                 .least = -1},
-                {.names = "--test",
-                 .value = "N",
-                 .help = "Test samples, none of them a training sample. -1: lattices 2000, "
-                         "cosmoflow 128, deepcam 16, imagenet 1000",
-                 .bind = &state->test,
-                 .least = -1},
-                {.names = "--side",
-                 .value = "N",
-                 .help =
+                 .bind protein 8000",
+            .bind = &state->train,
+            .least = -1},
+           {.names = "--test",
+            .value = "N",
+            .help = "Test samples, none of them a training sample. -1: lattices 2000, "
+                    "cosmoflow 128, deepcam 16, imagenet 1000",
+                 .bind protein 2000",
+            .bind = &state->test,
+            .least = -1},
+           {.names = "--side",
+            .value = "N",
+            .help =
                      "Cells of a volume along each axis, or pixels of a picture's shorter side. "
                      "0: cosmoflow 64, imagenet 128",
-                 .bind = &state->side,
-                 .least = 0,
+                 .bind axis",
+            .bind = &state->side,
+            .least = 0,
                  .greatest = 4096,
                  .only_for = {"cosmoflow", "imagenet"}},
                 {.names = "--picture-classes",
@@ -239,7 +255,7 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
                  .help = "Classes of pictures: shapes, then textures, then colours",
                  .bind = &state->classes_made,
                  .least = 2,
-                 .greatest = data::kMostPictureClasses,
+            .greatest = data::kMostPictureClasses,
                  .only_for = {"imagenet"}},
                 {.names = "--per-tar",
                  .value = "N",
@@ -247,54 +263,85 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
                  .bind = &state->per_tar,
                  .least = 0,
                  .only_for = {"imagenet"}},
-                {.names = "--cell",
-                 .value = "X",
-                 .help = "Side of a cell in Mpc/h (published: 1)",
-                 .bind = &state->cell,
-                 .least = 0.01,
-                 .greatest = 1000,
-                 .only_for = {"cosmoflow"}},
-                {.names = "--spread",
-                 .value = "X",
-                 .help = "Parameters lie within this share of Planck's values "
-                         "(published: 0.3)",
-                 .bind = &state->spread,
-                 .least = 0.01,
-                 .greatest = data::kGreatestSpread,
-                 .only_for = {"cosmoflow"}},
-                {.names = "--particles",
-                 .value = "N",
-                 .help = "Particles along a cell's axis, so N^3 in a cell (published: 1)",
-                 .bind = &state->particles,
-                 .least = 1,
-                 .greatest = data::kMostParticles,
-                 .only_for = {"cosmoflow"}},
-                {.names = "--height",
-                 .value = "N",
-                 .help = "Rows of a map (published: 768)",
-                 .bind = &state->height,
-                 .least = 1,
-                 .greatest = 16384,
-                 .only_for = {"deepcam"}},
-                {.names = "--width",
-                 .value = "N",
-                 .help = "Columns of a map (published: 1152)",
-                 .bind = &state->width,
-                 .least = 1,
-                 .greatest = 16384,
-                 .only_for = {"deepcam"}},
-                {.names = "--seed",
-                 .value = "N",
-                 .help = "The files are a function of it",
-                 .bind = &state->seed},
-                {.names = "--threads",
-                 .value = "N",
-                 .help = "Threads; the files do not depend on them. 0: all cores",
-                 .bind = &state->threads,
-                 .least = 0},
-                {.names = "--force",
-                 .help = "Replace a data set that lies in the folder",
-                 .bind = &state->force}},
+                {.names 1024,
+            .only_for = {"cosmoflow"}},
+           {.names = "--cell",
+            .value = "X",
+            .help = "Side of a cell in Mpc/h (published: 1)",
+            .bind = &state->cell,
+            .least = 0.01,
+            .greatest = 1000,
+            .only_for = {"cosmoflow"}},
+           {.names = "--spread",
+            .value = "X",
+            .help = "Parameters lie within this share of Planck's values "
+                    "(published: 0.3)",
+            .bind = &state->spread,
+            .least = 0.01,
+            .greatest = data::kGreatestSpread,
+            .only_for = {"cosmoflow"}},
+           {.names = "--particles",
+            .value = "N",
+            .help = "Particles along a cell's axis, so N^3 in a cell (published: 1)",
+            .bind = &state->particles,
+            .least = 1,
+            .greatest = data::kMostParticles,
+            .only_for = {"cosmoflow"}},
+           {.names = "--height",
+            .value = "N",
+            .help = "Rows of a map (published: 768)",
+            .bind = &state->height,
+            .least = 1,
+            .greatest = 16384,
+            .only_for = {"deepcam"}},
+           {.names = "--width",
+            .value = "N",
+            .help = "Columns of a map (published: 1152)",
+            .bind = &state->width,
+            .least = 1,
+            .greatest = 16384,
+            .only_for = {"deepcam"}},
+           {.names = "--residues",
+            .value = "N",
+            .help = "Length of the chain",
+            .bind = &state->chain.residues,
+            .least = data::kFewestResidues,
+            .greatest = 999,
+            .only_for = {"protein"}},
+           {.names = "--stride",
+            .value = "N",
+            .help = "Steps of Langevin dynamics from frame to frame",
+            .bind = &state->chain.stride,
+            .least = 1,
+            .greatest = 1000000,
+            .only_for = {"protein"}},
+           {.names = "--temperature",
+            .value = "X",
+            .help = "Temperature in the model's unit; the default is near that of folding",
+            .bind = &state->chain.temperature,
+            .least = 0.01,
+            .greatest = 2,
+            .only_for = {"protein"}},
+           {.names = "--swing",
+            .value = "X",
+            .help = "Share of the temperature by which it rises and falls, every 200 frames; "
+                    "0: constant",
+            .bind = &state->chain.swing,
+            .least = 0,
+            .greatest = 0.9,
+            .only_for = {"protein"}},
+           {.names = "--seed",
+            .value = "N",
+            .help = "The files are a function of it",
+            .bind = &state->seed},
+           {.names = "--threads",
+            .value = "N",
+            .help = "Threads; the files do not depend on them. 0: all cores",
+            .bind = &state->threads,
+            .least = 0},
+           {.names = "--force",
+            .help = "Replace a data set that lies in the folder",
+            .bind = &state->force}},
       .examples = {{"tutti data generate lattices data/lattices --train 20000 --seed 7",
                     "20,000 training images and the usual number of test images"}},
       .run = [state] { return run_generate(*state); }};

@@ -38,10 +38,9 @@ struct InferVerb {
 /// position.
 class PredictionRows {
  public:
-  PredictionRows(const InferVerb& verb, const Objective& objective, const Shape& batch,
+  PredictionRows(const InferVerb& verb, const std::string& name, const Shape& batch,
                  int64_t samples)
-      : path_(path_of_output(verb.output, objective.name)), labels_(verb.labels),
-        wide_(batch[1] > 256) {
+      : path_(path_of_output(verb.output, name)), labels_(verb.labels), wide_(batch[1] > 256) {
     data::RowArray array{.name = "prediction"};
     array.shape.assign(batch.begin(), batch.end());
     outputs_ = array.shape.at(1);
@@ -92,13 +91,6 @@ class PredictionRows {
   std::vector<int32_t> numbers_;
 };
 
-const Objective& objective_named(const std::vector<Objective>& objectives,
-                                 const std::string& name) {
-  const auto found = std::ranges::find(objectives, name, &Objective::name);
-  CHECK(found != objectives.end(), "objective {}", name);
-  return *found;
-}
-
 /// No file that is written is one of those that are read.
 void refuse_to_replace_input(const std::filesystem::path& output,
                              const std::vector<std::filesystem::path>& inputs) {
@@ -114,10 +106,14 @@ void refuse_to_replace_input(const std::filesystem::path& output,
 std::string path_of_origins(const std::string& output) { return output + ".files.txt"; }
 
 /// Refuses what could not be written, before anything takes time.
-void check_outputs(const InferVerb& verb, const std::vector<Objective>& objectives,
+void check_outputs(const InferVerb& verb, const ModelSpec& model,
                    const std::vector<std::filesystem::path>& inputs) {
   refuse_to_replace_input(path_of_origins(verb.output), inputs);
-  for (const Objective& objective : objectives) {
+  ModelSpec evaluated = model;
+  evaluated.mode = Mode::eval;
+  for (const ModelReading& reading : build_model(evaluated).readings)
+    refuse_to_replace_input(path_of_output(verb.output, reading.name), inputs);
+  for (const Objective& objective : objectives_of(model)) {
     refuse_to_replace_input(path_of_output(verb.output, objective.name), inputs);
     if (verb.labels && *objective.task == TaskKind::regress)
       throw ConfigError("--labels: the network predicts numbers, not classes; leave the flag out");
@@ -164,11 +160,11 @@ struct PredictedSamples {
 
 /// Predicts for the whole data set; the first rank writes.
 void predict_all(const InferVerb& verb, Evaluator& evaluator, const EvaluationNetwork& network,
-                 const std::vector<Objective>& objectives, const PredictedSamples& samples) {
+                 const PredictedSamples& samples) {
   std::vector<PredictionRows> rows;
   for (size_t o = 0; samples.first_rank && o < network.predictions.size(); ++o)
-    rows.emplace_back(verb, objective_named(objectives, network.names[o]),
-                      network.plan.desc(network.predictions[o]).shape, samples.count);
+    rows.emplace_back(verb, network.names[o], network.plan.desc(network.predictions[o]).shape,
+                      samples.count);
   evaluator.predict(samples.count, samples.readers,
                     [&](size_t output, const float* y, int64_t count) {
                       if (samples.first_rank) rows[output].append(y, count);
@@ -196,8 +192,7 @@ int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& fo
   take_task(found, config);
   const InferredData data = open_data(verb, config, found);
   const ModelSpec model = model_spec(config, *data.dataset, batch_sizes(config.batch, 1).local);
-  const std::vector<Objective> objectives = objectives_of(model);
-  check_outputs(verb, objectives, data.files);
+  check_outputs(verb, model, data.files);
   const CpuBackend backend;
   SplitSettings split = split_settings(config);
   split.grid = ranks.grid();
@@ -211,7 +206,7 @@ int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& fo
   const data::SampleWriter writer = input_writer(config, *data.dataset, inputs);
   Evaluator evaluator({*network, backend, ranks.communicator(), *data.dataset, writer}, {});
   evaluator.bind(weights.parameters(), weights.statistics(0));
-  predict_all(verb, evaluator, *network, objectives,
+  predict_all(verb, evaluator, *network,
               {.count = data.dataset->size(),
                .readers = static_cast<int>(config.data.readers),
                .first_rank = ranks.first()});

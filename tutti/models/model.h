@@ -77,6 +77,13 @@ struct ModelOutput {
   size_t target = 0;  ///< index in ModelGraph::targets; in eval mode there are none
 };
 
+/// What a model tells about a sample besides its predictions: no field says what it should be, so
+/// it has no loss and no metric.
+struct ModelReading {
+  std::string name;
+  Value value;  ///< [N, ...], f32
+};
+
 /// Inputs are named as their fields. Predictions are f32, losses are scalars of which training
 /// minimises the sum; all are outputs of the graph. In eval mode there are neither targets nor
 /// losses. Parameters and statistics bear the names of the usual PyTorch implementations, so that
@@ -85,6 +92,7 @@ struct ModelGraph {
   Graph graph;
   std::vector<GraphInput> inputs, targets;
   std::vector<ModelOutput> outputs;
+  std::vector<ModelReading> readings;  ///< in eval mode alone
   std::vector<Value> losses;
 };
 

@@ -128,6 +128,17 @@ void ModelBuilder::predict(const std::string& name, Value y) {
   built_.outputs.push_back(std::move(output));
 }
 
+void ModelBuilder::read_out(const std::string& name, Value y) {
+  const auto is_called_so = [&](const auto& known) { return known.name == name; };
+  CHECK(!name.empty() && std::ranges::none_of(objectives_, is_called_so) &&
+            std::ranges::none_of(built_.readings, is_called_so),
+        "model '{}': '{}' is one name of two outputs, or none", spec_.name, name);
+  if (training()) return;
+  const Value value = convert(graph(), "reading." + name, y, DType::f32);
+  graph().mark_output(value);
+  built_.readings.push_back({name, value});
+}
+
 void ModelBuilder::add_loss(Value loss) {
   CHECK(training(), "losses are in the graph of training alone");
   if (graph().shape(loss).rank() != 0 || graph().type(loss).desc.dtype != DType::f32)

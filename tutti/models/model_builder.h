@@ -28,6 +28,9 @@ class ModelBuilder {
   /// ConfigError where the shape is not the task's. Without a name: the only objective's.
   void predict(const std::string& objective, Value y);
   void predict(Value y) { predict("", y); }
+  /// What evaluations write beside the predictions, such as the latent numbers of an autoencoder:
+  /// [N, ...] without a target. Nothing in training.
+  void read_out(const std::string& name, Value y);
   /// A field to write losses with, in training: [N, sample...], i32 or f32.
   Value target(const std::string& field, const TensorDesc& desc);
   /// A loss besides those of the objectives: an f32 scalar (ops/builder.h), in training.

@@ -76,6 +76,8 @@ void build_protein_vae(ModelBuilder& model) {
   const Value maps = model.input();
   const ProteinVae vae = protein_vae(graph, maps, spec);
   model.predict(vae.logits);
+  model.read_out("z_mean", vae.mean);
+  model.read_out("z_log_var", vae.logvar);
   if (!model.training()) return;
   const Shape& shape = graph.shape(vae.logits);
   const Value target = model.target(model.spec().target_field, {DType::f32, shape, {}});

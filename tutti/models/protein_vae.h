@@ -28,7 +28,7 @@ struct ProteinVae {
 ProteinVae protein_vae(Graph& graph, Value maps, const ProteinVaeSpec& spec = {});
 
 /// With the losses of the program: binary cross-entropy summed over a map, and the divergence from
-/// N(0, 1) averaged over the latent numbers.
+/// N(0, 1) averaged over the latent numbers. Evaluations read out z_mean and z_log_var.
 void build_protein_vae(ModelBuilder& model);
 
 }  // namespace tutti

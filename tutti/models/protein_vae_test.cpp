@@ -39,6 +39,17 @@ TEST(ProteinVae, DrawsNothingInEvaluations) {
   EXPECT_FALSE(network(21, Mode::eval).graph.find("z").valid());
 }
 
+TEST(ProteinVae, ReadsOutItsLatentNumbersInEvaluations) {
+  EXPECT_TRUE(network(21, Mode::train).readings.empty());
+  const ModelGraph m = network(21, Mode::eval);
+  ASSERT_EQ(m.readings.size(), 2u);
+  EXPECT_EQ(m.readings[0].name, "z_mean");
+  EXPECT_EQ(m.readings[1].name, "z_log_var");
+  for (const ModelReading& reading : m.readings)
+    EXPECT_EQ(m.graph.shape(reading.value), (Shape{2, 3})) << reading.name;
+  EXPECT_EQ(m.graph.outputs().size(), 3u);
+}
+
 TEST(ProteinVae, RefusesOtherMaps) {
   Graph graph;
   for (const Shape& shape : {Shape{1, 1, 8, 9}, Shape{1, 2, 8, 8}, Shape{1, 1, 2, 2}})

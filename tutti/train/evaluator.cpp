@@ -25,6 +25,10 @@ void to_plain(const TensorDesc& desc, const float* x, std::vector<float>& plain)
   }
 }
 
+Shape sample_of(const EvaluationNetwork& network, size_t output) {
+  return sample_of(network.plan.desc(network.predictions[output]));
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const Evaluated& what, std::span<const std::shared_ptr<const Metric>> metrics)
@@ -49,9 +53,9 @@ const float* Evaluator::prediction(size_t output) {
 
 std::vector<Judged> Evaluator::judged() const {
   const EvaluationNetwork& network = what_.network;
-  std::vector<Judged> list(network.predictions.size());
+  std::vector<Judged> list(network.target_of.size());
   for (size_t o = 0; o < list.size(); ++o) {
-    list[o].prediction.sample = sample_of(network.plan.desc(network.predictions[o]));
+    list[o].prediction.sample = sample_of(network, o);
     list[o].target.sample = sample_of(network.targets[network.target_of[o]].desc);
   }
   return list;
@@ -89,9 +93,10 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<flo
     // All parts have whole predictions, and judge them in turn.
     for (int64_t i = 0; i < batch.id.count; ++i, ++seen)
       if (seen % network.grid.parts() == network.grid.part()) quality.add(outputs, i);
-    for (size_t o = 0; keep && o < outputs.size(); ++o)
-      (*keep)[o].insert((*keep)[o].end(), outputs[o].prediction.numbers(0),
-                        outputs[o].prediction.numbers(batch.id.count));
+    for (size_t o = 0; keep && o < network.predictions.size(); ++o) {
+      const float* y = prediction(o);
+      (*keep)[o].insert((*keep)[o].end(), y, y + batch.id.count * sample_of(network, o).elements());
+    }
   });
   what_.communicator.sum(quality.sums());
   return quality;

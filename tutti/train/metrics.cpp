@@ -176,6 +176,16 @@ class FoundOnes final : public Share {
   }
 };
 
+class GivenBack final : public Share {
+ public:
+  GivenBack() : Share("recall") {}
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    const Found f(prediction, target, i);
+    return f.ones == 0 ? 1 : static_cast<double>(f.both) / static_cast<double>(f.ones);
+  }
+};
+
 class RightSide final : public Share {
  public:
   RightSide() : Share("accuracy") {}
@@ -281,6 +291,7 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
       if (pointwise.kind == PointwiseLossKind::bce_with_logits) {
         metrics.push_back(std::make_shared<FoundOnes>());
         metrics.push_back(std::make_shared<RightSide>());
+        metrics.push_back(std::make_shared<GivenBack>());
       }
       metrics.push_back(std::make_shared<Pointwise>(
           "mae", PointwiseLossAttributes{.kind = PointwiseLossKind::mae}));

@@ -67,8 +67,8 @@ size_t registered_metrics();
 ///             accuracy: the part of the positions whose largest output is the target's
 ///   regress   mae: the mean of |y - t|
 ///             before it, of logits of zeros and ones (the loss bce_with_logits), f1: 2 both /
-///             (ones + found) where `found` are above 0, and accuracy: the part on the right side
-///             of 0
+///             (ones + found) where `found` are above 0, accuracy: the part on the right side of 0,
+///             and recall: the part of the ones that are found
 ///   all       loss: the task's, times the objective's weight, so that they add up to what is
 ///             trained; with class weights as in training, without label smoothing, with natural
 ///             logarithms; not where the model has

@@ -150,6 +150,10 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
     network->predictions.push_back(final_value(output.prediction));
     network->names.push_back(output.objective.name);
   }
+  for (const ModelReading& reading : built.readings) {
+    network->predictions.push_back(final_value(reading.value));
+    network->names.push_back(reading.name);
+  }
   network->rows = rows_of(fused.graph, network->inputs);
   add_targets(*network, model);
   return network;

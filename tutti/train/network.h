@@ -30,10 +30,10 @@ struct EvaluationNetwork {
   Plan plan;
   std::vector<GraphInput> inputs;
   std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
-  std::vector<Value> predictions;                    ///< of whole samples
-  std::vector<std::string> names;                    ///< of each prediction; of the only one empty
+  std::vector<Value> predictions;  ///< of whole samples; behind them what the model reads out
+  std::vector<std::string> names;  ///< of each prediction; of the only one with a target empty
   std::vector<data::BatchField> targets;  ///< what predictions are compared with, on the host
-  std::vector<size_t> target_of;          ///< of each prediction, in `targets`
+  std::vector<size_t> target_of;          ///< of each prediction that has one, in `targets`
   PartGrid grid;                          ///< who share samples
 
   /// The tensors of a batch: inputs, then targets.

@@ -164,10 +164,16 @@ const KnownDataset& known_dataset(std::string_view name) {
       fmt::format("data set '{}' is not known; known are {}", name, fmt::join(names, ", ")));
 }
 
-std::string names_of_generated() {
+std::vector<std::string> generated_sets() {
   std::vector<std::string> names;
   for (const KnownDataset& set : known_datasets())
     if (set.can_be_generated) names.push_back(set.name);
+  names.push_back("protein");
+  return names;
+}
+
+std::string names_of_generated() {
+  std::vector<std::string> names = generated_sets();
   const std::string last = names.back();
   names.pop_back();
   return fmt::format("{} and {}", fmt::join(names, ", "), last);

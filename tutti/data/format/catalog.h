@@ -34,7 +34,9 @@ const std::vector<KnownDataset>& known_datasets();
 /// ConfigError listing the known names.
 const KnownDataset& known_dataset(std::string_view name);
 
-/// The names of those that can be generated: "lattices, cosmoflow, deepcam and imagenet".
+/// What 'tutti data generate' makes: data sets with a name, and those that are read as arrays.
+std::vector<std::string> generated_sets();
+/// Their names: "lattices, cosmoflow, deepcam and imagenet". protein".
 std::string names_of_generated();
 
 /// how_to_get for this folder (or that of this file), which error messages end with: what it says

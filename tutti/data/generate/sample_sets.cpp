@@ -1,5 +1,9 @@
 #include "tutti/data/generate/sample_sets.h"
 
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <fstream>
 #include <functional>
 #include <system_error>
 #include <vector>
@@ -154,6 +158,40 @@ void write_deepcam(const fs::path& folder, const ClimateSpec& spec, const Sample
       {"climate/minval", ElementType::f32, {kClimateChannels}, all.low.data()},
       {"climate/maxval", ElementType::f32, {kClimateChannels}, all.high.data()}};
   write_whole(folder / "stats.h5", [&](const fs::path& path) { write_hdf5(path, arrays); });
+}
+
+void write_protein(const fs::path& folder, const ChainSpec& spec, const SampleCounts& counts,
+                   int threads) {
+  make_folder(folder);
+  const auto write = [&](const char* name, int64_t first, int64_t count) {
+    ChainFrames all;
+    const auto resize = [&](std::vector<float>& list, int64_t each) {
+      list.resize(static_cast<size_t>(count * each));
+    };
+    resize(all.coordinates, 3 * spec.residues);
+    resize(all.q, 1);
+    resize(all.temperature, 1);
+    for_each_sample((count + kFramesOfRun - 1) / kFramesOfRun, threads, [&](int64_t run) {
+      const int64_t at = run * kFramesOfRun;
+      const ChainFrames made =
+          simulate_chain(spec, first + run, std::min(kFramesOfRun, count - at));
+      std::ranges::copy(made.coordinates, all.coordinates.begin() + at * 3 * spec.residues);
+      std::ranges::copy(made.q, all.q.begin() + at);
+      std::ranges::copy(made.temperature, all.temperature.begin() + at);
+    });
+    const std::vector<ArrayRef> arrays = {
+        {"coordinates", ElementType::f32, {count, spec.residues, 3}, all.coordinates.data()},
+        {"q", ElementType::f32, {count}, all.q.data()},
+        {"temperature", ElementType::f32, {count}, all.temperature.data()}};
+    write_whole(folder / name, [&](const fs::path& path) { write_hdf5(path, arrays); });
+  };
+  write("train.h5", 0, counts.train);
+  write("validation.h5", kFirstTestRun, counts.test);
+  write_whole(folder / "native.pdb", [&](const fs::path& path) {
+    std::ofstream file(path, std::ios::binary);
+    file << native_pdb(spec.residues) << std::flush;
+    if (!file) throw IoError(fmt::format("{}: cannot be written", path.string()));
+  });
 }
 
 }  // namespace tutti::data

@@ -6,6 +6,7 @@
 
 #include "tutti/data/generate/climate/climate.h"
 #include "tutti/data/generate/cosmology/cosmology.h"
+#include "tutti/data/generate/protein/protein.h"
 
 namespace tutti::data {
 
@@ -23,6 +24,12 @@ void write_cosmoflow(const std::filesystem::path& folder, const VolumeSpec& spec
 /// FOLDER/train and FOLDER/validation with one HDF5 file a sample, "data-00000000.h5", and stats.h5
 /// with the extremes of the training samples' channels. Otherwise as write_cosmoflow.
 void write_deepcam(const std::filesystem::path& folder, const ClimateSpec& spec,
+                   const SampleCounts& counts, int threads);
+
+/// FOLDER/train.h5 and FOLDER/validation.h5, as many frames as samples: `coordinates` [frames,
+/// residues, 3] in nm, `q` and `temperature` [frames]; and native.pdb. The files do not depend on
+/// `threads`, and are replaced one by one, each once it is whole. IoError.
+void write_protein(const std::filesystem::path& folder, const ChainSpec& spec,
                    const SampleCounts& counts, int threads);
 
 }  // namespace tutti::data

@@ -4,20 +4,20 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/molecules/topology.h"
-#include "tutti/data/transform/image_field.h"
+#include "tutti/data/transform/image_field.h" "tutti/data/format/molecules/selection.h"
 
 namespace tutti::data {
 namespace {
 
 /// The places of the atoms in coordinates of `stored`.
-std::vector<int64_t> selected_atoms(const Field& stored, const Derivation& derivation) {
+std::vector<int64_t> chosen_atoms(const Field& stored, const Derivation& derivation) {
   const Topology topology = read_topology(derivation.topology);
   if (std::ssize(topology.atoms) != stored.shape[0])
     throw ConfigError(fmt::format(
         "data.transforms: the field '{}' has {} atoms, and {} has {}: give the topology of the "
         "trajectory, with all of its atoms (water, too) and no others",
         stored.name, stored.shape[0], topology.file, topology.atoms.size()));
-  return atoms_named(topology, derivation.atom);
+  return selected_atoms(topology, parse_selection(derivation.selection));
 }
 
 /// 1 where points i and j are at most `radius` apart, else 0. x: [n, 3], map: [n, n].
@@ -41,7 +41,7 @@ DerivedField::DerivedField(const Field& stored, const Derivation& derivation)
         "data.transforms: the field '{}' ({}) has steps that take coordinates, {}: they want "
         "samples of [atoms, 3], as 'from coordinates' of a trajectory gives",
         stored.name, stored.to_string(), radius_ ? "contacts" : "select"));
-  if (!derivation.atom.empty()) selected_ = selected_atoms(stored, derivation);
+  if (!derivation.selection.empty()) selected_ = chosen_atoms(stored, derivation);
   const int64_t points = selected_.empty() ? stored.shape[0] : std::ssize(selected_);
   made_ = {.name = stored.name, .element = ElementType::f32, .shape = {points, 3}};
   if (radius_) made_.shape = {1, points, points};

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "tutti/base/error.h"
+#include "tutti/data/format/molecules/selection.h"
 
 namespace tutti::data {
 namespace {
@@ -152,12 +153,15 @@ bool read_derivation(const Words& step, Derivation& derivation) {
     step.refuse("takes coordinates, and a step before it makes an image");
   if (step.words[0] == "select") {
     if (!derivation.is_identity()) step.refuse("must be the first one, and stand there once");
-    if (step.words.size() != 4 || step.words[2] != "of")
+    const size_t words = step.words.size();
+    if (words < 4 || step.words[words - 2] != "of")
       step.refuse(
-          "wants the name of atoms and a topology, as in 'select CA of protein.pdb'; a "
-          "path with blanks or commas cannot be given");
-    derivation.atom = step.words[1];
-    derivation.topology = step.words[3];
+          "wants atoms and a topology, as in 'select CA of protein.pdb' or 'select CA+CB residues "
+          "10-60 chain A of protein.pdb'; a path with blanks or commas cannot be given");
+    for (size_t i = 1; i + 2 < words; ++i)
+      derivation.selection.append(i > 1 ? " " : "").append(step.words[i]);
+    (void)parse_selection(derivation.selection);
+    derivation.topology = step.words[words - 1];
   } else if (step.words[0] == "contacts") {
     if (derivation.radius) step.refuse("stands there twice");
     if (step.words.size() != 2 || !(step.number(1) > 0))

@@ -4,7 +4,7 @@
 //   "image: permute 2 0 1, crop pad 4, flip x, divide 255, normalise"
 //
 // First the steps that make another field of the whole one (derived_field.h):
-//   select NAME of FILE        of coordinates [atoms, 3] those of the atoms of that name in the
+//   select ATOMS of FILE       of coordinates [atoms, 3] those of atoms (selection.h) of the
 //                              topology FILE: [selected, 3]
 //   resized-crop H [W] [of N] [area A B] [aspect A B]
 //                              of a coded image a part of it, scaled to [3, H, W]; in training one
@@ -53,10 +53,10 @@ struct ResizedCrop {
 /// The steps that make another field: u8 of a coded image, otherwise f32.
 struct Derivation {
   std::optional<ResizedCrop> resized{};
-  std::string atom{}, topology{};  ///< select; empty: all points. The path as it was given
-  std::optional<float> radius{};   ///< contacts, after that
+  std::string atom{},  std::string selection{}, topology{};  ///< select; empty: all points. The path as it was given
+  std::optional<float> radius{};        ///< contacts, after that
 
-  bool is_identity() const { return !resized && atom.empty() && !radius; }
+  bool is_identity() const { return !resized && atom.empty selection.empty() && !radius; }
 };
 
 /// The steps that move elements. Of each kind a field has one at most.

@@ -27,7 +27,7 @@ TEST(Steps, SayPlacementThenValues) {
 
 TEST(Steps, SayWhatIsDerivedFirst) {
   const FieldSteps steps = parse_steps("x: select CA of a/p.pdb, contacts 8.5, symmetries x y");
-  EXPECT_EQ(steps.derivation.atom, "CA");
+  EXPECT_EQ(steps.derivation.selection, "CA");
   EXPECT_EQ(steps.derivation.topology, "a/p.pdb");
   EXPECT_EQ(steps.derivation.radius, 8.5f);
   EXPECT_EQ(steps.placement.symmetries, 0b11);

@@ -1,11 +1,8 @@
 #include "tutti/data/format/molecules/topology.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <charconv>
-#include <set>
 
 namespace tutti::data {
 namespace {
@@ -72,21 +69,6 @@ Topology read_topology(const std::filesystem::path& path) {
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
   return {file.name(), atoms_of(text, file.name(), path.extension())};
-}
-
-std::vector<int64_t> atoms_named(const Topology& topology, std::string_view name) {
-  std::vector<int64_t> places;
-  for (size_t i = 0; i < topology.atoms.size(); ++i)
-    if (const Atom& atom = topology.atoms[i]; atom.name == name && atom.residue != name)
-      places.push_back(static_cast<int64_t>(i));
-  if (!places.empty()) return places;
-  constexpr size_t kMostNames = 20;
-  std::set<std::string> names;
-  for (const Atom& atom : topology.atoms)
-    if (names.size() < kMostNames) names.insert(atom.name);
-  throw ConfigError(
-      fmt::format("{}: none of its {} atoms is named '{}'; there are, for example, {}",
-                  topology.file, topology.atoms.size(), name, fmt::join(names, ", ")));
 }
 
 }  // namespace tutti::data

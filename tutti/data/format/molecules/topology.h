@@ -64,9 +64,4 @@ std::string_view columns_of(std::string_view line, size_t first, size_t count);
 /// A whole number that is the whole text; false where it is none.
 bool whole_number_of(std::string_view text, int64_t& number);
 
-/// The atoms of that name, by their places. Ions, whose residue has the name of the atom (calcium
-/// is CA of CA), are none of them. ConfigError where there is no such atom: it names some that
-/// there are.
-std::vector<int64_t> atoms_named(const Topology& topology, std::string_view name);
-
 }  // namespace tutti::data

@@ -1,4 +1,4 @@
-#include "tutti/data/format/molecules/topology.h"
+#include "tutti/data/format/molecules/selection.h"
 
 #include <gtest/gtest.h>
 
@@ -65,8 +65,9 @@ TEST(Topology, AtomsOfEveryFormat) {
 TEST(Topology, AtomsByName) {
   const ScratchDirectory scratch;
   const Topology topology = open_text(scratch, "x.pdb", kPdb);
-  EXPECT_EQ(atoms_named(topology, "CA"), (std::vector<int64_t>{1, 2}));  // not the calcium
-  expect_config_error([&] { atoms_named(topology, "CB"); },
+  EXPECT_EQ(selected_atoms(topology, parse_selection("CA")),
+            (std::vector<int64_t>{1, 2}));  // not the calcium
+  expect_config_error([&] { selected_atoms(topology, parse_selection("CB")); },
                       {"/x.pdb", "none of its 4 atoms", "'CB'", "CA, N"});
 }
 
@@ -112,7 +113,8 @@ TEST(Topology, RealFiles) {
                              {"dpdp_beta_peptide/DPDP.parm7", 332, 20}}) {
     const Topology topology = read_topology(data / expected.file);
     EXPECT_EQ(topology.atoms.size(), expected.atoms) << expected.file;
-    EXPECT_EQ(atoms_named(topology, "CA").size(), expected.alpha_carbons) << expected.file;
+    EXPECT_EQ(selected_atoms(topology, parse_selection("CA")).size(), expected.alpha_carbons)
+        << expected.file;
   }
 }
 #endif

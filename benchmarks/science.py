@@ -1,4 +1,4 @@
-"""Goals 4 to 4d of `compare`: large networks beside tuned PyTorch, and one large sample on threads and ranks.
+"""Goals 4 to 4e of `compare`: large networks beside tuned PyTorch, and one large sample on threads and ranks.
 
 A step takes from half a second to a minute, so a run of a side is one step of CosmoFlow and DeepCAM and three of ResNet-50, the peer's settings
 are tried with one run each, and a side that says nothing for --limit seconds is ended, which costs its item only.
@@ -8,7 +8,7 @@ import statistics
 
 import sides
 
-PEERS = {"resnet50": ["resnet50.py"], "cosmoflow": ["science.py", "--network", "cosmoflow"], "deepcam": ["science.py", "--network", "deepcam"]}
+PEERS = {"resnet50": ["resnet50.py"], "cosmoflow": ["science.py", "--network", "cosmoflow"], "deepcam": ["science.py", "--network", "deepcam"], "ffn": ["ffn.py"]}
 
 
 @dataclasses.dataclass
@@ -31,6 +31,7 @@ ITEMS = [
     Item("4b", "cosmoflow", "bf16", 2, (1.3, 1.4, 1.55)),
     Item("4c", "deepcam", "fp32", 1, (1.1, 1.4, 1.5), (0.5, 0.75, 0.82)),
     Item("4c", "deepcam", "bf16", 1, (1.1, 1.4, 1.5)),
+    Item("4e", "ffn", "fp32", 4, (1.2, 1.5, 1.7), (0.6, 0.75, 0.85)),
 ]
 
 
@@ -111,4 +112,4 @@ def goal4d(session, target_of):
     session.record("4d", f"{what}, 2 spatial ranks against 1", alone / statistics.median(c), target_of(1.5, 1.8, 1.9), f"{session.spread(c)} of {note}")
 
 
-GOALS = {"goal4": goal("4"), "goal4b": goal("4b"), "goal4c": goal("4c"), "goal4d": goal4d}
+GOALS = {"goal4": goal("4"), "goal4b": goal("4b"), "goal4c": goal("4c"), "goal4d": goal4d, "goal4e": goal("4e")}

@@ -18,7 +18,8 @@ enum class Purpose : uint32_t {
   dropout = 4,
   generate = 5,
   test = 6,
-  latent = 7
+  latent = 7,
+  seeds = 8
 };
 
 /// The Philox4x32-10 block: 128 random bits for a 128-bit counter and a 64-bit key.

@@ -24,13 +24,15 @@ using Values = std::map<std::string, std::string>;  // of flags; of a switch ""
 const std::map<std::string, Values> kSmall = {
     {"lattices", {{"--train", "1"}, {"--test", "1"}}},
     {"cosmoflow", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}}},
-    {"deepcam", {{"--train", "1"}, {"--test", "1"}, {"--height", "48"}, {"--width", "64"}}}};
+    {"deepcam", {{"--train", "1"}, {"--test", "1"}, {"--height", "48"}, {"--width", "64"}}},
+    {"neurons", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}, {"--radius", "2"}}}};
 
 /// Another value of each flag.
 const Values kOther = {{"--train", "2"},   {"--test", "2"},     {"--side", "8"},
                        {"--cell", "2"},    {"--spread", "0.2"}, {"--particles", "2"},
                        {"--height", "40"}, {"--width", "48"},   {"--seed", "2"},
-                       {"--threads", "2"}, {"--force", ""}};
+                       {"--radius", "3"},  {"--noise", "5"},    {"--threads", "2"},
+                       {"--force", ""}};
 
 /// The files of a set that is made so, by their paths in its folder.
 std::map<std::string, std::string> files_made(const std::string& set, const Values& values) {
@@ -101,7 +103,7 @@ TEST(DataFlags, OfASetThatCannotBeGeneratedTheSetIsTheMistake) {
 
 TEST(DataFlags, AnUnknownSetListsThoseThatCanBeGenerated) {
   const std::string refusal = refusal_of("latices", {});
-  EXPECT_NE(refusal.find("did you mean 'lattices'?: lattices, cosmoflow and deepcam are"),
+  EXPECT_NE(refusal.find("did you mean 'lattices'?: lattices, cosmoflow, deepcam and neurons are"),
             std::string::npos)
       << refusal;
   for (const auto& [set, small] : kSmall)

@@ -58,7 +58,8 @@ std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const st
 /// What a training run reads: all parts that there are.
 struct ConfiguredData {
   std::unique_ptr<data::Dataset> train, validation, test;
-  RunData view() const { return {train.get(), validation.get(), test.get()}; }
+  std::unique_ptr<data::Dataset> canvases;  ///< where fields of view move
+  RunData view() const { return {train.get(), validation.get(), test.get(), canvases.get()}; }
 };
 
 /// Their samples must be of one size.

@@ -28,7 +28,7 @@ struct DataVerb {
   std::string name, dir;
   int64_t train = -1, test = -1, classes = 0;  // -1: the set's usual number
   int side = 64, particles = 1, height = 192, width = 288;
-  double cell = 1, spread = data::kPublishedSpread;
+  double cell = 1, spread = data::kPublishedSpread, radius = 7, noise = 12;
   uint64_t seed = 1;
   int threads = 0;
   bool json = false, force = false;
@@ -90,6 +90,7 @@ data::SampleCounts usual_counts(const std::string& name) {
   if (name == "lattices") return {.train = 10000, .test = 2000};
   if (name == "cosmoflow") return {.train = 512, .test = 128};
   if (name == "deepcam") return {.train = 64, .test = 16};
+  if (name == "neurons") return {.train = 2, .test = 1};
   const auto& all = data::known_datasets();
   const auto known = std::ranges::find(all, name, &data::KnownDataset::name);
   std::vector<std::string> generated;
@@ -125,6 +126,11 @@ void generate_samples(const DataVerb& verb, const data::SampleCounts& counts, in
                            .spread = verb.spread,
                            .particles = verb.particles},
                           counts, threads);
+  else if (verb.name == "neurons")
+    data::write_neurons(
+        verb.dir,
+        {.side = verb.side, .radius = verb.radius, .noise = verb.noise, .seed = verb.seed}, counts,
+        threads);
   else
     data::write_deepcam(verb.dir,
                         {.grid = {.rows = verb.height, .columns = verb.width}, .seed = verb.seed},
@@ -194,7 +200,7 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
       .name = "generate",
       .summary = "Write a data set made from a seed",
       .arguments = {{.names = "NAME",
-                     .help = "lattices, cosmoflow or deepcam",
+                     .help = "lattices, cosmoflow, deepcam or neurons",
                      .bind =
                          [state](const std::string& name) {
                            usual_counts(name);  // refuses others, before any flag of one
@@ -206,13 +212,14 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
                     folder_argument(state)},
       .flags = {{.names = "--train",
                  .value = "N",
-                 .help = "Training samples. -1: lattices 10000, cosmoflow 512, deepcam 64",
+                 .help = "Training samples. -1: lattices 10000, cosmoflow 512, deepcam 64, "
+                         "neurons 2",
                  .bind = &state->train,
                  .least = -1},
                 {.names = "--test",
                  .value = "N",
                  .help = "Test samples, none of them a training sample. -1: lattices 2000, "
-                         "cosmoflow 128, deepcam 16",
+                         "cosmoflow 128, deepcam 16, neurons 1",
                  .bind = &state->test,
                  .least = -1},
                 {.names = "--side",
@@ -221,7 +228,21 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
                  .bind = &state->side,
                  .least = 2,
                  .greatest = 1024,
-                 .only_for = {"cosmoflow"}},
+                 .only_for = {"cosmoflow", "neurons"}},
+                {.names = "--radius",
+                 .value = "X",
+                 .help = "Radius of a typical neuron's tube, in voxels",
+                 .bind = &state->radius,
+                 .least = 2,
+                 .greatest = 256,
+                 .only_for = {"neurons"}},
+                {.names = "--noise",
+                 .value = "X",
+                 .help = "Standard deviation of the image's noise, of 255",
+                 .bind = &state->noise,
+                 .least = 0,
+                 .greatest = 255,
+                 .only_for = {"neurons"}},
                 {.names = "--cell",
                  .value = "X",
                  .help = "Side of a cell in Mpc/h (published: 1)",

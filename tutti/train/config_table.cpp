@@ -47,6 +47,7 @@ ConfigTableWriter write_config_table() {
   write_run_rows(t);
   write_data_rows(t);
   write_model_rows(t);
+  write_tracing_rows(t);
   write_batch_rows(t);
   write_optimizer_rows(t);
   write_schedule_rows(t);

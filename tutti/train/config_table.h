@@ -181,6 +181,7 @@ class ConfigTableWriter {
 void write_run_rows(ConfigTableWriter& t);
 void write_data_rows(ConfigTableWriter& t);
 void write_model_rows(ConfigTableWriter& t);
+void write_tracing_rows(ConfigTableWriter& t);
 void write_batch_rows(ConfigTableWriter& t);
 void write_optimizer_rows(ConfigTableWriter& t);
 void write_schedule_rows(ConfigTableWriter& t);

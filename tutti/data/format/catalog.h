@@ -27,13 +27,14 @@ struct KnownDataset {
   std::string published{}, generated_file{};
 };
 
-/// cifar10, mnist, fashion-mnist, lattices, cosmoflow, deepcam; and arrays, which is any files.
+/// cifar10, mnist, fashion-mnist, lattices, cosmoflow, deepcam, neurons; and arrays, which is any
+/// files.
 const std::vector<KnownDataset>& known_datasets();
 
 /// ConfigError listing the known names.
 const KnownDataset& known_dataset(std::string_view name);
 
-/// The names of those that can be generated: "lattices, cosmoflow and deepcam".
+/// The names of those that can be generated: "lattices, cosmoflow, deepcam and neurons".
 std::string names_of_generated();
 
 /// how_to_get for this folder (or that of this file), which error messages end with: what it says

@@ -6,6 +6,7 @@
 
 #include "tutti/data/generate/climate/climate.h"
 #include "tutti/data/generate/cosmology/cosmology.h"
+#include "tutti/data/generate/neurons.h"
 
 namespace tutti::data {
 
@@ -23,6 +24,11 @@ void write_cosmoflow(const std::filesystem::path& folder, const VolumeSpec& spec
 /// FOLDER/train and FOLDER/validation with one HDF5 file a sample, "data-00000000.h5", and stats.h5
 /// with the extremes of the training samples' channels. Otherwise as write_cosmoflow.
 void write_deepcam(const std::filesystem::path& folder, const ClimateSpec& spec,
+                   const SampleCounts& counts, int threads);
+
+/// FOLDER/train and FOLDER/validation with one HDF5 file a volume, "volume-000.h5": raw u8 and
+/// labels u32. Otherwise as write_cosmoflow.
+void write_neurons(const std::filesystem::path& folder, const TissueSpec& spec,
                    const SampleCounts& counts, int threads);
 
 }  // namespace tutti::data

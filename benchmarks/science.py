@@ -8,7 +8,7 @@ import statistics
 
 import sides
 
-PEERS = {"resnet50": ["resnet50.py"], "cosmoflow": ["science.py", "--network", "cosmoflow"], "deepcam": ["science.py", "--network", "deepcam"], "protein-vae": ["protein_vae.py"]}
+PEERS = {"resnet50": ["resnet50.py"], "cosmoflow": ["science.py", "--network", "cosmoflow"], "deepcam": ["science.py", "--network", "deepcam"], "protein-vae": ["protein_vae.py"]} "ffn": ["ffn.py"]}
 
 
 @dataclasses.dataclass
@@ -33,6 +33,7 @@ ITEMS = [
     Item("4c", "deepcam", "bf16", 1, (1.1, 1.4, 1.5)),
     Item("4e", "protein-vae", "fp32", 100, (1.2, 1.5, 1.7), (), 3),
     Item("4e", "protein-vae", "fp32", 1000, (1.2, 1.5, 1.7)),
+    Item("4e", "ffn", "fp32", 4, (1.2, 1.5, 1.7), (0.6, 0.75, 0.85)),
 ]
 
 

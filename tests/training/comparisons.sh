@@ -14,7 +14,7 @@ tensor_lines() {
 kept() {
   local files name begin bytes file
   files=$(find "$1/ranks" -name '*.safetensors' | sort -V)
-  for name in $(tensor_lines "$1/ranks/0.safetensors" | sed -En 's,^[0-9]+ [0-9]+ (replicas/),\1,p'); do
+  for name in $(tensor_lines "$1/ranks/0.safetensors" | sed -En 's,^[0-9]+ [0-9]+ ((replicas|seeds)/),\1,p'); do
     echo "$name $(for file in $files; do
       read -r begin bytes _ < <(tensor_lines "$file" | grep " $name\$")
       tail -c +$((begin + 1)) "$file" | head -c "$bytes"

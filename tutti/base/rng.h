@@ -20,6 +20,7 @@ enum class Purpose : uint32_t {
   test = 6,
   latent = 7,
   window = 12  ///< of an image that a sample is cut from
+  seeds = 8
 };
 
 /// The Philox4x32-10 block: 128 random bits for a 128-bit counter and a 64-bit key.

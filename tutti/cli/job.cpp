@@ -79,15 +79,34 @@ data::ArraysSpec arrays_spec(const DataSection& data) {
           .statistics = data.statistics};
 }
 
+int64_t samples_of(const RunConfig& config, bool train) {
+  if (config.data.dataset == "neurons")
+    return train ? config.tracing.seeds : config.tracing.validation_seeds;
+  return train ? config.data.generate_train : config.data.generate_test;
+}
+
+data::NeuronSetSpec neuron_spec(const RunConfig& config) {
+  const TracingSection& tracing = config.tracing;
+  const auto along = [](const std::vector<int64_t>& axes) {
+    return data::Voxels3{axes[0], axes[1], axes[2]};
+  };
+  return {.fov = along(tracing.fov),
+          .deltas = along(tracing.deltas),
+          .min_object = tracing.min_object,
+          .partitions = tracing.partitions,
+          .seed = static_cast<uint64_t>(config.data.split_seed)};
+}
+
 data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part) {
   return {.name = config.data.dataset,
           .dir = config.data.dir,
           .split = part,
           .classes = class_limit(config),
           .seed = static_cast<uint64_t>(config.data.generate_seed),
-          .count = part == "train" ? config.data.generate_train : config.data.generate_test,
+          .count = samples_of(config, part == "train"),
           .threads = static_cast<int>(config.run.threads),
-          .arrays = arrays_spec(config.data)};
+          .arrays = arrays_spec(config.data),
+          .neurons = neuron_spec(config)};
 }
 
 /// The training set without and with what validates, where data.validation says so.
@@ -155,6 +174,8 @@ ConfiguredData open_configured(const RunConfig& config) {
     throw ConfigError(
         "nothing judges the run: name data.validation_files or data.test_files, or let "
         "data.validation take samples from the training set");
+  if (const auto* neurons = dynamic_cast<const data::NeuronSet*>(data.train.get()))
+    data.canvases = neurons->canvases();
   if (data.validation) data::check_same_fields(*data.train, *data.validation, "validation");
   if (data.test) data::check_same_fields(*data.train, *data.test, "test");
   return data;

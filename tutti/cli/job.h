@@ -61,7 +61,8 @@ std::vector<std::filesystem::path> configured_files(const RunConfig& config);
 /// What a training run reads: all parts that there are.
 struct ConfiguredData {
   std::unique_ptr<data::Dataset> train, validation, test;
-  RunData view() const { return {train.get(), validation.get(), test.get()}; }
+  std::unique_ptr<data::Dataset> canvases;  ///< where fields of view move
+  RunData view() const { return {train.get(), validation.get(), test.get(), canvases.get()}; }
 };
 
 /// Their samples must be of one size.

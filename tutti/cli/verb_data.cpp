@@ -31,7 +31,7 @@ struct DataVerb {
   int64_t train = -1, test = -1, classes = 0;  // -1: the set's usual number
   int side = 0, classes_made = 10, particles = 1, height = 192, width = 288;
   data::ChainSpec chain;
-  double cell = 1, spread = data::kPublishedSpread;
+  double cell = 1, spread = data::kPublishedSpread, radius = 7, noise = 12;
   uint64_t seed = 1;
   int64_t per_tar = 0;
   int threads = 0;
@@ -104,6 +104,7 @@ data::SampleCounts usual_counts(const std::string& name) {
   if (name == "deepcam") return {.train = 64, .test = 16};
   if (name == "imagenet") return {.train = 5000, .test = 1000};
   if (name == "protein") return {.train = 8000, .test = 2000};
+  if (name == "neurons") return {.train = 2, .test = 1};
   const auto& all = data::known_datasets();
   const auto known = std::ranges::find(all, name, &data::KnownDataset::name);
   throw ConfigError(fmt::format("'{}' is not a data set that can be generated{}: {} are{}", name,
@@ -146,7 +147,12 @@ void generate_samples(const DataVerb& verb, const data::SampleCounts& counts, in
     data::ChainSpec spec = verb.chain;
     spec.seed = verb.seed;
     data::write_protein(verb.dir, spec, counts, threads);
-  } else
+  } else "neurons")
+    data::write_neurons(
+        verb.dir,
+        {.side = verb.side, .radius = verb.radius, .noise = verb.noise, .seed = verb.seed}, counts,
+        threads);
+  else
     data::write_deepcam(verb.dir,
                         {.grid = {.rows = verb.height, .columns = verb.width}, .seed = verb.seed},
                         counts, threads);
@@ -215,7 +221,7 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
       .name = "generate",
       .summary = "Write a data set made from a seed",
       .arguments = {{.names = "NAME",
-                     .help = "lattices, cosmoflow, deepcam or imagenet", protein",
+                     .help = "lattices, cosmoflow, deepcam or imagenet", protein", neurons",
                      .bind =
                          [state](const std::string& name) {
                            usual_counts(name);  // refuses others, before any flag of one
@@ -230,6 +236,7 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
             .value = "N",
             .help = "Training samples. -1: lattices 10000, cosmoflow 512, deepcam 64, "
                          "imagenet 5000",
+                         "neurons 2",
                  .bind protein 8000",
             .bind = &state->train,
             .least = -1},
@@ -252,11 +259,26 @@ Verb generate_verb(const std::shared_ptr<DataVerb>& state) {
                  .only_for = {"cosmoflow", "imagenet"}},
                 {.names = "--picture-classes",
                  .value = "N",
-                 .help = "Classes of pictures: shapes, then textures, then colours",
+                 .help = "Classes of pictures: shapes, then textures, then colours", them a training sample. -1: lattices 2000, "
+                         "cosmoflow 128, deepcam 16, neurons 1",
                  .bind = &state->classes_made,
                  .least = 2,
             .greatest = data::kMostPictureClasses,
-                 .only_for = {"imagenet"}},
+                 .only_for = {"imagenet"}}, {"cosmoflow", "neurons"}},
+                {.names = "--radius",
+                 .value = "X",
+                 .help = "Radius of a typical neuron's tube, in voxels",
+                 .bind = &state->radius,
+                 .least = 2,
+                 .greatest = 256,
+                 .only_for = {"neurons"}},
+                {.names = "--noise",
+                 .value = "X",
+                 .help = "Standard deviation of the image's noise, of 255",
+                 .bind = &state->noise,
+                 .least = 0,
+                 .greatest = 255,
+                 .only_for = {"neurons"}},
                 {.names = "--per-tar",
                  .value = "N",
                  .help = "Pictures in a tar shard, each a KEY.jpg and a KEY.cls. 0: class folders",

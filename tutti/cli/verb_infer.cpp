@@ -13,6 +13,7 @@
 #include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
 #include "tutti/cli/saved_predictions.h"
+#include "tutti/cli/trace_volume.h"
 #include "tutti/cli/unlabelled.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/arrays/file_list.h"
@@ -186,10 +187,21 @@ void check_flags(const InferVerb& verb) {
         "--field says where the input lies in the files of --input; a --split lies as configured");
 }
 
+/// Of a volume that is cut into objects.
+std::filesystem::path traced_input(const InferVerb& verb) {
+  if (verb.inputs.size() != 1 || !verb.fields.empty() || verb.labels)
+    throw ConfigError(
+        "infer of data.dataset = \"neurons\" cuts one volume into objects: give one --input, and "
+        "neither --split nor --field nor --labels; data.fields names the arrays");
+  return verb.inputs.front();
+}
+
 /// With the weights that were found.
 int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& found,
           RunConfig& config, const EvaluationRanks& ranks) {
   take_task(found, config);
+  if (config.data.dataset == "neurons")
+    return trace_volume({traced_input(verb), verb.output}, given, found, config, ranks);
   const InferredData data = open_data(verb, config, found);
   const ModelSpec model = model_spec(config, *data.dataset, batch_sizes(config.batch, 1).local);
   check_outputs(verb, model, data.files);
@@ -242,7 +254,9 @@ Verb infer_verb() {
           "and writes what the network predicts, in their order, batch after batch: of classes "
           "the outputs before the softmax, samples x classes x positions. The transforms of the "
           "input are those of the configuration. Beside out.nc, out.nc.files.txt names the file of "
-          "each row, and its number in it where files hold several. With --ranks, as many as "
+          "each row, and its number in it where files hold several. Of data.dataset = \"neurons\" "
+          "it reads one volume and writes the number of the object of each voxel, and where the "
+          "volume has labels it says how good that is. With --ranks, as many as "
           "parallel.spatial says share each sample; further ranks have nothing to do.",
       .arguments = {state->flags.file_argument("infer", true)},
       .flags = joined(

@@ -121,6 +121,24 @@ void add_described(std::vector<fs::path>& files) {
         if (array.file) files.emplace_back(array.file->name());
 }
 
+/// Without names of files the folders train, validation and test.
+std::vector<std::string> volume_files(const DatasetSpec& spec) {
+  const ArraysSpec& own = spec.arrays;
+  const bool named = !own.train.empty() || !own.validation.empty() || !own.test.empty();
+  if (named) return files_of(own, spec.split);
+  std::error_code unknown;
+  if (spec.split == "test" && !fs::is_directory(spec.dir / "test", unknown)) return {};
+  return {spec.split};
+}
+
+std::unique_ptr<Dataset> open_neurons(const DatasetSpec& spec) {
+  NeuronSetSpec own = spec.neurons;
+  own.files = listed_files(volume_files(spec), spec.dir, fmt::format("data.{}_files", spec.split));
+  own.fields = parse_field_lines(spec.arrays.fields);
+  own.count = spec.count;
+  return std::make_unique<NeuronSet>(own);
+}
+
 }  // namespace
 
 std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
@@ -152,6 +170,7 @@ bool has_split(const DatasetSpec& spec) {
     throw ConfigError(fmt::format("split '{}' of {} is not one of train, validation, test",
                                   spec.split, spec.name));
   if (spec.split == "train") return true;
+  if (spec.name == "neurons") return !volume_files(spec).empty();
   if (spec.name == "arrays") return !files_of(spec.arrays, spec.split).empty();
   if (spec.name == "imagenet") return image_source(spec.dir, spec.split).found();
   if (!is_sample_set(spec.name)) return spec.split == "test";
@@ -163,7 +182,7 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
   const KnownDataset& known = known_dataset(spec.name);
   if (!has_split(spec))
     throw ConfigError(
-        spec.name == "arrays"
+        spec.name == "arrays" || spec.name == "neurons"
             ? fmt::format("data.{0}_files names no files: there is no {0} set", spec.split)
         : is_sample_set(spec.name)
             ? fmt::format("{} has no {} set: there is no folder {}", spec.name, spec.split,
@@ -172,6 +191,7 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
                           "training set",
                           spec.name, spec.split));
   if (spec.name == "arrays") return open_arrays(spec);
+  if (spec.name == "neurons") return open_neurons(spec);
   const bool train = spec.split == "train";
   const std::string set = fmt::format("{} ({})", spec.name, spec.split);
   try {

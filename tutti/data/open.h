@@ -9,6 +9,7 @@
 
 #include "tutti/data/dataset.h"
 #include "tutti/data/format/stored_images.h"
+#include "tutti/data/neurons/neuron_set.h"
 
 namespace tutti::data {
 
@@ -34,6 +35,7 @@ struct DatasetSpec {
   int threads = 1;    ///< that generate them; the images do not depend on it
 
   ArraysSpec arrays{};
+  NeuronSetSpec neurons{};  ///< its files and fields are those of `arrays`
 };
 
 /// Whether the data set has the spec's part: cosmoflow and deepcam have a validation set, and a

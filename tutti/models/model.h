@@ -56,6 +56,7 @@ struct ModelSpec {
   std::vector<int64_t> hidden{};       ///< sizes of the hidden layers; empty: the model's own
   std::optional<float> dropout{};      ///< probability; none: the model's own
   std::vector<LayerTable> layers{};    ///< of the model "layers"
+  int64_t depth = 0;                   ///< modules of the stack; 0: the model's own
   int64_t kernel = 0;                  ///< side of the convolutions' windows; 0: the model's own
   DType activations =
       DType::f32;  ///< f32 or bf16: inputs and everything up to the prediction, which is f32

@@ -7,6 +7,7 @@
 #include "tutti/models/deepcam.h"
 #include "tutti/models/fc_densenet.h"
 #include "tutti/models/feed_forward.h"
+#include "tutti/models/ffn.h"
 #include "tutti/models/layers.h"
 #include "tutti/models/protein_vae.h"
 #include "tutti/models/resnet.h"
@@ -182,6 +183,21 @@ std::vector<ModelInfo> all_models() {
                                           .loss = PointwiseLossKind::bce_with_logits,
                                           .own_loss = true}};
            }},
+      {.name = "ffn",
+       .description = "flood-filling network (Januszewski et al. 2018): the voxels of the object "
+                      "that a seed lies in, 12 pairs of 3x3x3 convolutions of 32 features",
+       .task = TaskKind::regress,
+       .input = {1, 33, 33, 33},
+       .classes = 1,
+       .takes_width = true,
+       .takes_depth = true,
+       .more_inputs = {"seed"},
+       .build = build_ffn,
+       .objectives =
+           [](const ModelSpec&) {
+             return std::vector{
+                 Objective{.task = TaskKind::regress, .loss = PointwiseLossKind::bce_with_logits}};
+           }},
       {.name = "layers",
        .description = "the layers that a configuration lists as [[model.layer]]",
        .takes_layers = true,
@@ -224,6 +240,7 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(spec.shortcut.has_value(), model.takes_shortcut, "shortcut");
   refuse(spec.width != 0, model.takes_width, "width");
   refuse(!spec.hidden.empty(), model.takes_hidden, "hidden sizes");
+  refuse(spec.depth != 0, model.takes_depth, "depth");
   refuse(spec.kernel != 0, model.takes_kernel, "choice of a kernel");
   refuse(spec.dropout.has_value(), model.takes_dropout, "dropout");
   refuse(!spec.layers.empty(), model.takes_layers, "[[model.layer]]");
@@ -236,10 +253,14 @@ ModelSpec completed(const ModelSpec& spec) {
   if (full.input.rank() == 0)
     throw ConfigError(
         fmt::format("model '{}' has no input of its own: give the extents of a sample", spec.name));
+  if (full.inputs.empty() && !model.more_inputs.empty()) {
+    full.inputs.push_back({full.input_field, full.input});
+    for (const std::string& field : model.more_inputs) full.inputs.push_back({field, full.input});
+  }
   if (full.classes == 0) full.classes = model.classes;
   if (!full.task) full.task = objectives_of(spec).front().task;
-  if (full.batch < 1 || full.classes < 1 || full.width < 0)
-    throw ConfigError("batch, classes and width of a model must be positive");
+  if (full.batch < 1 || full.classes < 1 || full.width < 0 || full.depth < 0)
+    throw ConfigError("batch, classes, width and depth of a model must be positive");
   if (full.activations != DType::f32 && full.activations != DType::bf16)
     throw ConfigError(fmt::format("activations cannot be {}; f32 and bf16 can be used",
                                   name_of(full.activations)));

@@ -17,7 +17,9 @@ struct ModelInfo {
   int64_t classes = 10;                ///< where the specification gives none
   /// Which of ModelSpec's members it understands besides the common ones.
   bool takes_shortcut = false, takes_width = false, takes_hidden = false, takes_kernel = false,
-       takes_dropout = false;
+       takes_dropout = false, takes_depth = false;
+  /// Fields of the input's shape that it reads besides the first.
+  std::vector<std::string> more_inputs{};
   bool takes_layers = false;
   /// Of one input and one prediction: from one to the other. The specification is complete: no
   /// member stands for "the model's own" but shortcut, width and hidden.

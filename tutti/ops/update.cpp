@@ -33,6 +33,7 @@ std::vector<ValueType> Update::infer(std::span<const ValueType> in) const {
 namespace {
 
 /// Most updates have the rate that they are given.
+std::string clip_text(double clip) { return clip > 0 ? fmt::format(" clip {}", clip) : ""; }
 std::string rate_text(double rate) { return rate == 1 ? "" : fmt::format(" rate {}", rate); }
 
 std::string text_of(const LambAttributes& a) {
@@ -43,18 +44,19 @@ std::string text_of(const LambAttributes& a) {
 }  // namespace
 
 std::string SgdUpdate::attributes() const {
-  return fmt::format("momentum {} weight_decay {}{}{}", a_.momentum, a_.weight_decay,
-                     a_.nesterov ? " nesterov" : "", rate_text(a_.rate));
+  return fmt::format("momentum {} weight_decay {}{}{}{}", a_.momentum, a_.weight_decay,
+                     a_.nesterov ? " nesterov" : "", rate_text(a_.rate), clip_text(a_.clip));
 }
 
 std::string AdamUpdate::attributes() const {
-  return fmt::format("beta {},{} eps {} weight_decay {}{}{}", a_.beta1, a_.beta2, a_.eps,
-                     a_.weight_decay, a_.decoupled ? " decoupled" : "", rate_text(a_.rate));
+  return fmt::format("beta {},{} eps {} weight_decay {}{}{}{}", a_.beta1, a_.beta2, a_.eps,
+                     a_.weight_decay, a_.decoupled ? " decoupled" : "", rate_text(a_.rate),
+                     clip_text(a_.clip));
 }
 
 std::string RmspropUpdate::attributes() const {
-  return fmt::format("rho {} eps {} weight_decay {}{}", a_.rho, a_.eps, a_.weight_decay,
-                     rate_text(a_.rate));
+  return fmt::format("rho {} eps {} weight_decay {}{}{}", a_.rho, a_.eps, a_.weight_decay,
+                     rate_text(a_.rate), clip_text(a_.clip));
 }
 
 std::string LarsUpdate::attributes() const {

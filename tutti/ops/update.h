@@ -40,6 +40,7 @@ class Update : public Op {
   Sums sums_;
 };
 
+/// Where `clip` is above 0, each element of g * gradient_scale is first brought into [-clip, clip].
 /// Stochastic gradient descent as PyTorch's SGD with dampening 0; state: buf, if momentum > 0.
 ///   d = g * gradient_scale + weight_decay * w; buf = momentum * buf + d; w -= lr * (nesterov ? d
 ///     + momentum * buf : buf)
@@ -47,6 +48,7 @@ struct SgdAttributes {
   double momentum = 0, weight_decay = 0;
   bool nesterov = false;
   double rate = 1;
+  double clip = 0;
 };
 
 class SgdUpdate : public Update {
@@ -61,6 +63,7 @@ class SgdUpdate : public Update {
   SgdAttributes a_;
 };
 
+/// `clip` as in SgdAttributes.
 /// Adam (Kingma and Ba 2015), or with `decoupled` AdamW (Loshchilov and Hutter 2019), as PyTorch's;
 /// states: m, v; t = step + 1.
 ///   decoupled: w *= 1 - lr * weight_decay; else g += weight_decay * w
@@ -70,6 +73,7 @@ struct AdamAttributes {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   bool decoupled = false;
   double rate = 1;
+  double clip = 0;
 };
 
 class AdamUpdate : public Update {
@@ -83,12 +87,14 @@ class AdamUpdate : public Update {
   AdamAttributes a_;
 };
 
+/// `clip` as in SgdAttributes.
 /// RMSprop (Hinton's lecture 6e, 2012) as PyTorch's without momentum, whose alpha is rho here, as
 /// in Keras; state: v.
 ///   g += weight_decay * w; v = rho * v + (1 - rho) * g^2; w -= lr * g / (sqrt(v) + eps)
 struct RmspropAttributes {
   double rho = 0.9, eps = 1e-8, weight_decay = 0;
   double rate = 1;
+  double clip = 0;
 };
 
 class RmspropUpdate : public Update {

@@ -88,10 +88,16 @@ void require_arrays(const DataSection& data) {
   const bool said = !data.fields.empty() || !data.train_files.empty() ||
                     !data.validation_files.empty() || !data.test_files.empty() ||
                     !data.statistics.empty();
+  if (data.dataset == "neurons")
+    return require_relation(data.statistics.empty() && data.validation == 0,
+                            "data.dataset = \"neurons\" has neither data.statistics nor "
+                            "data.validation: name volumes in data.validation_files, and numbers "
+                            "in the steps of data.transforms");
   if (data.dataset != "arrays")
-    return require_relation(!said,
-                            "data.fields, data.train_files, data.validation_files, data.test_files "
-                            "and data.statistics need data.dataset = \"arrays\"");
+    return require_relation(
+        !said,
+        "data.fields, data.train_files, data.validation_files, data.test_files "
+        "and data.statistics need data.dataset = \"arrays\" (or, but for statistics, \"neurons\")");
   require_relation(!data.fields.empty() && !data.train_files.empty(),
                    "data.dataset = \"arrays\" needs data.fields and data.train_files: 'tutti data "
                    "inspect PATH' writes both for a file or folder");
@@ -104,9 +110,10 @@ void require_length_data_and_schedule(const RunConfig& c) {
   require_relation(c.run.epochs > 0 || c.run.max_steps > 0,
                    "run.epochs and run.max_steps are both 0: nothing would end the run, give one");
   require_arrays(c.data);
-  require_relation(
-      c.data.dataset == "lattices" || c.data.dataset == "arrays" || !c.data.dir.empty(),
-      "data.dir is empty: give --data-dir, the folder with the files of data.dataset");
+  require_relation(c.data.dataset == "lattices" || c.data.dataset == "arrays" ||
+                       (c.data.dataset == "neurons" && !c.data.train_files.empty()) ||
+                       !c.data.dir.empty(),
+                   "data.dir is empty: give --data-dir, the folder with the files of data.dataset");
   require_relation(c.schedule.warmup_epochs == 0 || c.schedule.warmup_steps == 0,
                    "schedule.warmup_epochs and schedule.warmup_steps: give one of the two");
   require_relation(c.schedule.name != ScheduleKind::steps || !c.schedule.milestones.empty(),
@@ -156,12 +163,38 @@ void require_optimizer(const OptimizerSection& optimizer) {
                    "optimizer.ema_from needs optimizer.ema: without it nothing is averaged");
   require_relation(optimizer.beta1 < 1 && optimizer.beta2 < 1,
                    "optimizer.beta1 and optimizer.beta2 must be below 1");
+  require_relation(optimizer.clip_value == 0 || (optimizer.name != OptimizerKind::lars &&
+                                                 optimizer.name != OptimizerKind::lamb),
+                   "optimizer.clip_value is not for lars and lamb: they follow the norm of each "
+                   "parameter's gradient");
   require_relation(optimizer.rho < 1, "optimizer.rho must be below 1");
   require_relation(
       optimizer.eps > 0 || optimizer.name == OptimizerKind::sgd ||
           optimizer.name == OptimizerKind::lars,
       "optimizer.eps must be above 0 for adam, adamw and lamb: a weight whose gradient has "
       "always been 0 would become 0 / 0");
+}
+
+void require_tracing(const RunConfig& c) {
+  const TracingSection& tracing = c.tracing;
+  require_relation(tracing.fov.size() == 3 && tracing.deltas.size() == 3,
+                   "tracing.fov and tracing.deltas have three numbers each: along z, y and x");
+  for (size_t a = 0; a < 3; ++a) {
+    require_relation(tracing.fov[a] % 2 == 1,
+                     "tracing.fov: a field of view has a voxel in its middle, so its extents are "
+                     "odd");
+    require_relation(tracing.deltas[a] <= tracing.fov[a] / 2,
+                     "tracing.deltas: a move leads to a voxel that the field of view has seen, so "
+                     "it is at most half an extent of tracing.fov");
+  }
+  require_relation(std::ranges::adjacent_find(tracing.partitions, std::greater_equal<>{}) ==
+                       tracing.partitions.end(),
+                   "tracing.partitions must rise, without repeats");
+  if (c.data.dataset != "neurons") return;
+  require_relation(c.parallel.spatial.empty() ||
+                       std::ranges::all_of(c.parallel.spatial, [](auto n) { return n == 1; }),
+                   "parallel.spatial: ranks cannot share the fields of view of data.dataset = "
+                   "\"neurons\"; let each rank have replicas of its own");
 }
 
 void require_compression(const CommSection& comm) {
@@ -180,6 +213,7 @@ void validate(const RunConfig& config) {
   require_length_data_and_schedule(config);
   require_model(config.model);
   require_optimizer(config.optimizer);
+  require_tracing(config);
   require_compression(config.comm);
 }
 

@@ -37,6 +37,7 @@ enum class ActivationLayout { automatic, b16c, last, plain };
 enum class MilestoneUnit { steps, epochs };
 enum class WarmupRise { steps, epochs };
 enum class Shuffle { global, shard };
+enum class SeedPoints { peaks, grid };
 enum class BatchScaling { none, linear, sqrt };
 
 /// The words of each enumeration in a configuration, in the order of its values.
@@ -62,6 +63,7 @@ constexpr std::array<std::string_view, 4> words(ActivationLayout) {
 constexpr std::array<std::string_view, 2> words(MilestoneUnit) { return {"steps", "epochs"}; }
 constexpr std::array<std::string_view, 2> words(WarmupRise) { return {"steps", "epochs"}; }
 constexpr std::array<std::string_view, 2> words(Shuffle) { return {"global", "shard"}; }
+constexpr std::array<std::string_view, 2> words(SeedPoints) { return {"peaks", "grid"}; }
 constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", "linear", "sqrt"}; }
 namespace log {
 constexpr std::array<std::string_view, 5> words(Level) {
@@ -143,10 +145,24 @@ struct ModelSection {
   int64_t width = 0;                                ///< 0: the model's own
   int64_t classes = 0;                              ///< 0: the data set's
   std::vector<int64_t> hidden;                      ///< empty: the model's own
+  int64_t depth = 0;                                ///< 0: the model's own
   int64_t kernel = 0;                               ///< 0: the model's own
   double dropout = -1;                              ///< below 0: the model's own
   std::string weights;                              ///< path; empty: new ones
   std::vector<std::string> weights_except, freeze;  ///< patterns over parameters
+};
+
+struct TracingSection {
+  std::vector<int64_t> fov{33, 33, 33};  ///< voxels along z, y, x
+  std::vector<int64_t> deltas{8, 8, 8};  ///< of a move
+  double move_threshold = 0.9;
+  int64_t min_object = 10000;  ///< voxels
+  std::vector<double> partitions{0.025, 0.05, 0.075, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
+  int64_t seeds = 0;  ///< of an epoch; 0: as many as there are voxels to begin at
+  int64_t validation_seeds = 256;
+  SeedPoints seed_points = SeedPoints::peaks;
+  double segment_threshold = 0.6;
+  int64_t min_segment = 1000;  ///< voxels
 };
 
 struct BatchSection {
@@ -165,6 +181,7 @@ struct OptimizerSection {
                                      ///< LARS and LAMB: "bias", "norm"
   std::vector<std::string> decay, rates;  ///< "PATTERN: VALUE"
   double clip_norm = 0;                   ///< 0: the gradient is not clipped
+  double clip_value = 0;                  ///< 0: its elements are not clipped
   double ema = 0;                         ///< 0: weights are not averaged
   int64_t ema_from = 0;                   ///< steps
   double beta1 = 0.9;
@@ -254,6 +271,7 @@ struct RunConfig {
   StagingSection staging;
   CacheSection cache;
   ModelSection model;
+  TracingSection tracing;
   BatchSection batch;
   OptimizerSection optimizer;
   ScheduleSection schedule;

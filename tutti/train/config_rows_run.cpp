@@ -71,7 +71,7 @@ void write_data_rows(ConfigTableWriter& t) {
   constexpr auto s = &RunConfig::data;
   t.section("data", s, "The data set, its augmentation and its readers.");
   t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`")
-      .one_of({"cifar10", "mnist", "fashion-mnist", "lattices", "cosmoflow", "deepcam", "imagenet",
+      .one_of({"cifar10", "mnist", "fashion-mnist", "lattices", "cosmoflow", "deepcam", "imagenet", "neurons",
                "arrays"});
   t.key(s, &S::dir, "dir",
         "Folder with the data set's files. Empty: lattices are generated in memory")
@@ -98,9 +98,11 @@ void write_data_rows(ConfigTableWriter& t) {
         "is then used once, at the end: below 1 a fraction, from 2 on a number. 0: none. Not for "
         "data sets with a validation set of their own")
       .at_least(0);
-  t.key(s, &S::split_seed, "split_seed", "Seed that says which samples data.validation takes")
+  t.key(s, &S::split_seed, "split_seed",
+        "Seed that says which samples data.validation takes, or where the seeds of neurons lie")
       .at_least(0)
-      .only_with("data.validation");
+      .only_with("data.validation")
+      .only_with("data.dataset", {"neurons"});
   t.key(s, &S::shuffle, "shuffle",
         "global: the order of the samples depends on the seed alone; shard: each node trains on "
         "every N-th sample, N nodes, in an order of its own, so that results depend on the number "
@@ -113,21 +115,21 @@ void write_data_rows(ConfigTableWriter& t) {
   t.key(s, &S::fields, "fields",
         "What a sample has, a line a field, as in \"image: from images\" and \"mask: from "
         "climate/labels_0 classes 3\"; see docs/samples.md and `tutti data inspect PATH`")
-      .only_with("data.dataset", {"arrays"});
+      .only_with("data.dataset", {"arrays", "neurons"});
   t.key(s, &S::train_files, "train_files",
         "Training files: NumPy, HDF5, NetCDF, TFRecord, trajectories (DCD, XTC, TRR), or .toml "
         "descriptions of raw arrays; "
         "also folders of them, and patterns such as \"train/*.h5\". Relative to data.dir")
       .may_change()
-      .only_with("data.dataset", {"arrays"});
+      .only_with("data.dataset", {"arrays", "neurons"});
   t.key(s, &S::validation_files, "validation_files", "Files on which training is judged, likewise")
       .may_change()
-      .only_with("data.dataset", {"arrays"});
+      .only_with("data.dataset", {"arrays", "neurons"});
   t.key(s, &S::test_files, "test_files",
         "Files that wait for the end of training, likewise; without validation files they judge "
         "it")
       .may_change()
-      .only_with("data.dataset", {"arrays"});
+      .only_with("data.dataset", {"arrays", "neurons"});
   t.key(s, &S::statistics, "statistics",
         "File of means, deviations and extremes of the fields, for 'normalise' and "
         "'min-max' without numbers; `tutti data stats` writes one. Empty: none")
@@ -220,6 +222,7 @@ void write_model_rows(ConfigTableWriter& t) {
         "Outputs of the network, at least one for each class. 0: as many as the data set has "
         "classes")
       .between(0, 1 << 24);
+  t.key(s, &S::depth, "depth", "Modules of a stack (ffn: 12). 0: the model's own").between(0, 1024);
   t.key(s, &S::kernel, "kernel",
         "Side of the convolutions' windows (cosmoflow: 3, or 2 as in v0.7). 0: the model's own")
       .between(0, 64);

@@ -34,6 +34,11 @@ void write_optimizer_rows(ConfigTableWriter& t) {
         "Largest norm of the gradient, over all trained parameters: a longer one is made as short, "
         "times clip_norm / (norm + 1e-6) as in PyTorch's clip_grad_norm_. 0: none")
       .at_least(0);
+  t.key(s, &S::clip_value, "clip_value",
+        "Largest size of an element of the gradient: each is brought into [-clip_value, "
+        "clip_value], after clip_norm and before weight decay. 0: none")
+      .at_least(0)
+      .only_with("optimizer.name", {"sgd", "adam", "adamw", "rmsprop"});
   t.key(s, &S::ema, "ema",
         "Evaluate and keep a moving average of the weights: after each update it goes 1 - ema of "
         "the way towards them, 0.999 for example. 0: none")

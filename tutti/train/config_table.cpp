@@ -49,6 +49,7 @@ ConfigTableWriter write_config_table() {
   write_staging_rows(t);
   write_cache_rows(t);
   write_model_rows(t);
+  write_tracing_rows(t);
   write_batch_rows(t);
   write_optimizer_rows(t);
   write_schedule_rows(t);

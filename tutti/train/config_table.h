@@ -183,6 +183,7 @@ void write_data_rows(ConfigTableWriter& t);
 void write_staging_rows(ConfigTableWriter& t);
 void write_cache_rows(ConfigTableWriter& t);
 void write_model_rows(ConfigTableWriter& t);
+void write_tracing_rows(ConfigTableWriter& t);
 void write_batch_rows(ConfigTableWriter& t);
 void write_optimizer_rows(ConfigTableWriter& t);
 void write_schedule_rows(ConfigTableWriter& t);

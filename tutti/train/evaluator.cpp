@@ -1,5 +1,7 @@
 #include "tutti/train/evaluator.h"
 
+#include "tutti/train/plain_copy.h"
+
 namespace tutti {
 namespace {
 

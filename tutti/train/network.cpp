@@ -211,6 +211,7 @@ class NetworkCompiler {
     network.inputs = graph_.inputs;
     network.rows = rows_of(graph_.graph, network.inputs);
     network.losses = graph_.losses;
+    network.predictions = graph_.predictions;
     network.lr = graph_.lr;
     network.gradient_scale = graph_.gradient_scale;
     network.gradient_norm = graph_.gradient_norm;

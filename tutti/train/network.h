@@ -45,8 +45,9 @@ struct Network {
   std::vector<GraphInput> inputs;  ///< of `training`: the network's, then the targets
   std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
   std::vector<Value> losses;                         ///< of `training`, which minimises their sum
-  Value lr, gradient_scale;                          ///< of `training`
-  Value gradient_norm;  ///< of `training`, where it clips; invalid otherwise
+  std::vector<Value> predictions;  ///< of `training`; invalid where parts share samples
+  Value lr, gradient_scale;        ///< of `training`
+  Value gradient_norm;             ///< of `training`, where it clips; invalid otherwise
   EvaluationNetwork evaluation;
   BucketLayout buckets;             ///< the plan's buckets as the exchange wants them
   ExchangeCompression compression;  ///< and how they are compressed

@@ -49,15 +49,16 @@ UpdateOps update_ops(const OptimizerSettings& s, const Group& group) {
       return {std::make_shared<LambMoments>(lamb), std::make_shared<LambUpdate>(lamb)};
     case Kind::adam:
     case Kind::adamw:
-      return {nullptr, std::make_shared<AdamUpdate>(AdamAttributes{
-                           s.beta1, s.beta2, s.eps, group.decay, s.kind == Kind::adamw, rate})};
+      return {nullptr, std::make_shared<AdamUpdate>(
+                           AdamAttributes{s.beta1, s.beta2, s.eps, group.decay,
+                                          s.kind == Kind::adamw, rate, s.clip_value})};
     case Kind::rmsprop:
-      return {nullptr,
-              std::make_shared<RmspropUpdate>(RmspropAttributes{s.rho, s.eps, group.decay, rate})};
+      return {nullptr, std::make_shared<RmspropUpdate>(
+                           RmspropAttributes{s.rho, s.eps, group.decay, rate, s.clip_value})};
     case Kind::sgd: break;
   }
-  return {nullptr,
-          std::make_shared<SgdUpdate>(SgdAttributes{s.momentum, group.decay, s.nesterov, rate})};
+  return {nullptr, std::make_shared<SgdUpdate>(
+                       SgdAttributes{s.momentum, group.decay, s.nesterov, rate, s.clip_value})};
 }
 
 /// Which group each parameter belongs to, and what is left to say about the lines that tell.

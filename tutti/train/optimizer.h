@@ -35,8 +35,10 @@ struct OptimizerSettings {
   std::vector<PatternValue> decay{};
   /// Factors on the learning rate, likewise; above 0.
   std::vector<PatternValue> rates{};
-  double clip_norm = 0;  ///< largest norm of the whole gradient (ops/clip.h); 0: it is not clipped
-  double average = 0;    ///< decay of the weights' moving average; 0: none is kept
+  double clip_norm = 0;   ///< largest norm of the whole gradient (ops/clip.h); 0: it is not clipped
+  double clip_value = 0;  ///< largest element of the gradient (ops/update.h), after clip_norm; 0:
+                          ///< not so clipped; sgd, adam, adamw, rmsprop
+  double average = 0;     ///< decay of the weights' moving average; 0: none is kept
   int64_t average_from = 0;  ///< first updates in which the average is the weights
 };
 

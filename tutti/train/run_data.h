@@ -13,6 +13,9 @@ struct RunData {
   const data::Dataset* train = nullptr;
   const data::Dataset* validation = nullptr;  ///< null: the test set judges
   const data::Dataset* test = nullptr;        ///< null: there is none
+  /// What fields of view move on while training: samples of the same numbers as those of `train`,
+  /// and wider; null: they stand still.
+  const data::Dataset* canvases = nullptr;
 
   /// Target, best weights, early stopping and plateaus are a matter of this one.
   const data::Dataset& judge() const { return validation ? *validation : *test; }

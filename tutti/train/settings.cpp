@@ -58,6 +58,16 @@ std::vector<data::Field> fields_or(const data::Dataset& dataset,
   return {dataset.fields()[place]};
 }
 
+/// Those of data.input; without it, of a model that reads several fields, the first one and those.
+std::vector<std::string> input_names(const RunConfig& config, const data::Dataset& dataset) {
+  const std::vector<std::string>& more = find_model(config.model.name).more_inputs;
+  if (!config.data.input.empty() || more.empty() || dataset.fields().empty())
+    return config.data.input;
+  std::vector<std::string> names = {dataset.fields().front().name};
+  names.insert(names.end(), more.begin(), more.end());
+  return names;
+}
+
 /// A network that takes its number of outputs from the target must know how many classes that has.
 void require_classes(const RunConfig& config, const data::Field& target) {
   const ModelInfo& model = find_model(config.model.name);
@@ -115,7 +125,7 @@ std::vector<data::Field> fields_of(const std::vector<LearnedField>& learned) {
 
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
   ModelSpec spec = model_alone(config);
-  const std::vector<data::Field> inputs = fields_or(dataset, config.data.input, 0),
+  const std::vector<data::Field> inputs = fields_or(dataset, input_names(config, dataset), 0),
                                  targets = target_fields(config, dataset);
   const std::vector<data::FieldSteps> steps = field_steps(config.data);
   for (const data::Field& field : inputs) spec.inputs.push_back(placed_field(field, steps));
@@ -139,6 +149,7 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
         config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
   spec.width = config.model.width;
   spec.hidden = config.model.hidden;
+  spec.depth = config.model.depth;
   spec.kernel = config.model.kernel;
   if (config.model.dropout >= 0) spec.dropout = static_cast<float>(config.model.dropout);
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
@@ -190,6 +201,7 @@ OptimizerSettings optimizer_settings(const OptimizerSection& section) {
   settings.eps = section.eps;
   settings.trust = section.trust;
   settings.clip_norm = section.clip_norm;
+  settings.clip_value = section.clip_value;
   settings.average = section.ema;
   settings.average_from = section.ema_from;
   settings.decay = pattern_values("optimizer.decay", section.decay);
@@ -244,8 +256,11 @@ std::vector<data::FieldSteps> field_steps(const DataSection& data) {
   for (const std::string& text : data.transforms) steps.push_back(data::parse_steps(text));
   for (const std::string& text : data::known_dataset(data.dataset).transforms) {
     data::FieldSteps own = data::parse_steps(text);
-    if (std::ranges::find(steps, own.field, &data::FieldSteps::field) == steps.end())
-      steps.push_back(std::move(own));
+    if (std::ranges::find(steps, own.field, &data::FieldSteps::field) != steps.end()) continue;
+    // A seed, which lies in the middle, may be turned as its image is.
+    const auto image = std::ranges::find(steps, "image", &data::FieldSteps::field);
+    if (own.field == "seed" && image != steps.end()) own.placement = image->placement;
+    steps.push_back(std::move(own));
   }
   return steps;
 }

@@ -95,10 +95,11 @@ bool TrainerRun::train_step() {
   if (asks) ask_to_stop();
   for (int turn = 0; turn < turns_.local_count(); ++turn) {
     const data::Batch& batch = next_batch();
-    data_wait += pipeline_->last_wait_seconds();
+    data_wait += batches_->last_wait_seconds();
     const float loss = training_->run(turn, batch.tensors);
     note_norms();
     if (!std::isfinite(loss)) report_nonfinite(batch, loss);
+    batches_->learn([this] { return training_->prediction(); });
     if (!training_->bad_gradient().empty())
       throw NumericError(
           fmt::format("{} at step {}, replica {}, although the loss is {}; {}; lower "
@@ -128,7 +129,7 @@ bool TrainerRun::train_step() {
 
 const data::Batch& TrainerRun::next_batch() {
   const ScopedSpan span(spans(), span_name("wait for data"), span_lane());
-  return pipeline_->next();
+  return batches_->next();
 }
 
 void TrainerRun::note_norms() {

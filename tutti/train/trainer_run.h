@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "tutti/data/pipeline.h"
 #include "tutti/data/sampler.h"
 #include "tutti/parallel/average.h"
 #include "tutti/parallel/replicas.h"
 #include "tutti/trace/span.h"
+#include "tutti/train/batch_source.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/earlier_part.h"
 #include "tutti/train/evaluator.h"
@@ -66,6 +66,7 @@ class TrainerRun {
   void build_meetings();
   /// The readers of both data sets, at the step where training begins or goes on.
   void build_data();
+  std::unique_ptr<BatchSource> make_batches();
   /// Where the run before stood. The best checkpoint counts where it is of this run's past: not of
   /// steps that are computed again or of a course that was left, and not lost since.
   void go_on_from(const Checkpoint& checkpoint);
@@ -200,7 +201,7 @@ class TrainerRun {
   std::optional<Stragglers> stragglers_;
   std::optional<data::SampleWriter> training_batch_, evaluation_batch_;
   std::optional<Evaluator> evaluator_;
-  std::optional<data::Pipeline> pipeline_;
+  std::unique_ptr<BatchSource> batches_;
   std::optional<Reporter> reporter_;  // rank 0
   ProgressDisplay display_;
   RunClock clock_;

@@ -155,16 +155,7 @@ void TrainerRun::build_data() {
   if (training_->weights().average())
     average_weights_ = Buffer(network().training.variables.parameter_bytes);
   evaluator_->bind(shown_weights(), averaged_.data());
-
-  const int64_t per_epoch = sampler_.steps_per_epoch();
-  data::PipelineSpec pipeline;
-  pipeline.threads = static_cast<int>(config_.data.readers);
-  pipeline.slots = static_cast<int>(config_.data.prefetch);
-  auto order = std::make_unique<data::TrainingOrder>(
-      sampler_,
-      data::TrainingStart{step_ / per_epoch, step_ % per_epoch, replicas_.owned().lo * accumulate_,
-                          replicas_.local_count() * accumulate_});
-  pipeline_.emplace(*spec_.data.train, *training_batch_, std::move(order), pipeline);
+  batches_ = make_batches();
 }
 
 void TrainerRun::go_on_from(const Checkpoint& checkpoint) {

@@ -96,6 +96,9 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
     for (const GraphInput& input : some)
       training.inputs.push_back({input.field, final_value(input.value), input.classes});
   for (const Value loss : built.losses) training.losses.push_back(final_value(loss));
+  for (const ModelOutput& output : built.outputs)
+    training.predictions.push_back(split.grid.parts() > 1 ? Value{}
+                                                          : final_value(output.prediction));
   training.graph = std::move(folded.graph);
 
   Graph& graph = training.graph;

@@ -26,6 +26,7 @@ struct TrainingGraph {
   Graph graph;
   std::vector<GraphInput> inputs;  ///< the network's, then the targets
   std::vector<Value> losses;       ///< training minimises their sum
+  std::vector<Value> predictions;  ///< outputs, but where parts share samples: invalid
   Value lr, gradient_scale;        ///< scalars: the rate of the step; 1 / replicas
   Value gradient_norm;             ///< a result of the update, where the gradient is clipped
 };

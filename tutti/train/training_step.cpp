@@ -1,5 +1,7 @@
 #include "tutti/train/training_step.h"
 
+#include "tutti/train/plain_copy.h"
+
 namespace tutti {
 namespace {
 
@@ -79,6 +81,16 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   float sum = loss(0);
   for (size_t i = 1; i < network_->losses.size(); ++i) sum += loss(i);
   return sum;
+}
+
+const float* TrainingStep::prediction() {
+  const Value value = network_->predictions.front();
+  CHECK(value.valid(), "parts have no prediction of whole samples");
+  const TensorDesc& desc = network_->training.desc(value);
+  const auto* y = static_cast<const float*>(executor_.result(value));
+  if (desc.layout.is_plain()) return y;
+  to_plain(desc, y, plain_);
+  return plain_.data();
 }
 
 void TrainingStep::update(float learning_rate) {

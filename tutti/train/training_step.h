@@ -69,6 +69,8 @@ class TrainingStep {
   /// loss, over its batch; of a part, what it adds to that. Sums of complete buckets leave while it
   /// runs.
   float run(int local_turn, std::span<void* const> batch);
+  /// The first prediction of the last run(), in the plain layout; not where parts share samples.
+  const float* prediction();
   /// "the gradient of 'conv1.weight' is not finite ..." for the first such one of this step.
   const std::string& bad_gradient() const { return exchange_.bad_gradient(); }
   /// Applies the sums that have arrived; the others wait for the next run() or settle().
@@ -110,6 +112,7 @@ class TrainingStep {
   Executor executor_;
   std::optional<PartExchange> parts_;
   StepInfo info_;
+  std::vector<float> plain_;  // of the prediction, where the plan has another layout
   double computing_ = 0, exposed_before_ = 0;
   GradientNorms norms_;
   bool norm_due_ = false;  // of the last update

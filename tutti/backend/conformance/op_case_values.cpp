@@ -148,18 +148,19 @@ void loss_case(CaseLine& line, OpCase& made) {
 void update_case(CaseLine& line, OpCase& made) {
   std::shared_ptr<const Update> op;
   const double decay = line.number("decay", 0);
-  const double rate = line.number("rate", 1);
+  const double rate = line.number("rate", 1), clip = line.number("clip", 0);
   const LambAttributes lamb{.weight_decay = decay, .rate = rate};
   if (line.op == "sgd_update")
     op = std::make_shared<SgdUpdate>(
-        SgdAttributes{line.number("momentum", 0), decay, line.has("nesterov"), rate});
+        SgdAttributes{line.number("momentum", 0), decay, line.has("nesterov"), rate, clip});
   else if (line.op == "lars_update")
     op = std::make_shared<LarsUpdate>(LarsAttributes{.momentum = line.number("momentum", 0.9),
                                                      .weight_decay = decay,
                                                      .trust = 0.01,
                                                      .rate = rate});
   else if (line.op == "rmsprop_update")
-    op = std::make_shared<RmspropUpdate>(RmspropAttributes{.weight_decay = decay, .rate = rate});
+    op = std::make_shared<RmspropUpdate>(
+        RmspropAttributes{.weight_decay = decay, .rate = rate, .clip = clip});
   else if (line.op == "weight_average")
     op = std::make_shared<WeightAverage>(
         WeightAverageAttributes{decay, static_cast<int64_t>(line.number("from", 0))});
@@ -172,8 +173,8 @@ void update_case(CaseLine& line, OpCase& made) {
   else if (line.op == "lamb_update")
     op = std::make_shared<LambUpdate>(lamb);
   else
-    op = std::make_shared<AdamUpdate>(
-        AdamAttributes{.weight_decay = decay, .decoupled = line.has("decoupled"), .rate = rate});
+    op = std::make_shared<AdamUpdate>(AdamAttributes{
+        .weight_decay = decay, .decoupled = line.has("decoupled"), .rate = rate, .clip = clip});
   made.problem.op = op;
   CaseInputs in(made);
   in.fixed({}, Fill::unit).fixed({}, Fill::unit);

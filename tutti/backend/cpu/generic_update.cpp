@@ -3,12 +3,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/update_list.h"
 
 namespace tutti {
 namespace {
+
+/// Each element of a gradient between -limit and limit; NaN stays one.
+struct GradientLimit {
+  explicit GradientLimit(double clip)
+      : limit(clip > 0 ? static_cast<float>(clip) : std::numeric_limits<float>::infinity()) {}
+  float operator()(float g) const { return std::min(std::max(g, -limit), limit); }
+  const float limit;
+};
 
 class SgdKernel final : public Kernel {
  public:
@@ -17,21 +26,22 @@ class SgdKernel final : public Kernel {
     const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const auto momentum = static_cast<float>(a_.momentum),
                decay = static_cast<float>(a_.weight_decay);
+    const GradientLimit limited(a_.clip);
     list_.for_share(args, [&](const Stretch& s) {
       if (momentum == 0) {
 #pragma omp simd
-        for (int64_t i = 0; i < s.n; ++i) s.w[i] -= lr * (s.g[i] * scale + decay * s.w[i]);
+        for (int64_t i = 0; i < s.n; ++i) s.w[i] -= lr * (limited(s.g[i] * scale) + decay * s.w[i]);
       } else if (a_.nesterov) {
 #pragma omp simd
         for (int64_t i = 0; i < s.n; ++i) {
-          const float d = s.g[i] * scale + decay * s.w[i], buf = momentum * s.s1[i] + d;
+          const float d = limited(s.g[i] * scale) + decay * s.w[i], buf = momentum * s.s1[i] + d;
           s.s1[i] = buf;
           s.w[i] -= lr * (d + momentum * buf);
         }
       } else {
 #pragma omp simd
         for (int64_t i = 0; i < s.n; ++i) {
-          const float buf = momentum * s.s1[i] + (s.g[i] * scale + decay * s.w[i]);
+          const float buf = momentum * s.s1[i] + (limited(s.g[i] * scale) + decay * s.w[i]);
           s.s1[i] = buf;
           s.w[i] -= lr * buf;
         }
@@ -58,10 +68,11 @@ class AdamKernel final : public Kernel {
     const auto shrink =
         static_cast<float>(a_.decoupled ? 1 - static_cast<double>(lr) * a_.weight_decay : 1.0);
     const auto decay = static_cast<float>(a_.decoupled ? 0.0 : a_.weight_decay);
+    const GradientLimit limited(a_.clip);
     list_.for_share(args, [&](const Stretch& s) {
 #pragma omp simd
       for (int64_t i = 0; i < s.n; ++i) {
-        const float g = s.g[i] * scale + decay * s.w[i];
+        const float g = limited(s.g[i] * scale) + decay * s.w[i];
         const float m = beta1 * s.s1[i] + new1 * g, v = beta2 * s.s2[i] + new2 * g * g;
         s.s1[i] = m;
         s.s2[i] = v;
@@ -82,10 +93,11 @@ class RmspropKernel final : public Kernel {
     const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const auto rho = static_cast<float>(a_.rho), fresh = static_cast<float>(1 - a_.rho),
                eps = static_cast<float>(a_.eps), decay = static_cast<float>(a_.weight_decay);
+    const GradientLimit limited(a_.clip);
     list_.for_share(args, [&](const Stretch& s) {
 #pragma omp simd
       for (int64_t i = 0; i < s.n; ++i) {
-        const float g = s.g[i] * scale + decay * s.w[i], v = rho * s.s1[i] + fresh * g * g;
+        const float g = limited(s.g[i] * scale) + decay * s.w[i], v = rho * s.s1[i] + fresh * g * g;
         s.s1[i] = v;
         s.w[i] -= lr * g / (std::sqrt(v) + eps);
       }

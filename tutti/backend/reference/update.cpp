@@ -40,12 +40,15 @@ double norm(const RuleCall& call, const Parameter& p, int64_t column) {
   return std::sqrt(sum);
 }
 
+/// Each element of a gradient between -clip and clip; 0: as it is.
+double clipped(double g, double clip) { return clip > 0 ? std::clamp(g, -clip, clip) : g; }
+
 Rule sgd(const SgdUpdate& op) {
   return {.run = [op, a = op.sgd()](const RuleCall& call) {
     const double lr = call.in[0][0] * a.rate, scale = call.in[1][0];
     for_each_parameter(call, op, [&](const Parameter& p) {
       for (int64_t i = 0; i < p.w.size(); ++i) {
-        double d = p.g[i] * scale + a.weight_decay * p.w[i];
+        double d = clipped(p.g[i] * scale, a.clip) + a.weight_decay * p.w[i];
         if (a.momentum != 0) {
           p.s1[i] = a.momentum * p.s1[i] + d;
           d = a.nesterov ? d + a.momentum * p.s1[i] : p.s1[i];
@@ -63,7 +66,7 @@ Rule adam(const AdamUpdate& op) {
     const double correction1 = 1 - std::pow(a.beta1, t), correction2 = 1 - std::pow(a.beta2, t);
     for_each_parameter(call, op, [&](const Parameter& p) {
       for (int64_t i = 0; i < p.w.size(); ++i) {
-        double &w = p.w[i], &m = p.s1[i], &v = p.s2[i], g = p.g[i] * scale;
+        double &w = p.w[i], &m = p.s1[i], &v = p.s2[i], g = clipped(p.g[i] * scale, a.clip);
         if (a.decoupled)
           w *= 1 - lr * a.weight_decay;
         else
@@ -82,7 +85,7 @@ Rule rmsprop(const RmspropUpdate& op) {
     for_each_parameter(call, op, [&](const Parameter& p) {
       for (int64_t i = 0; i < p.w.size(); ++i) {
         double &w = p.w[i], &v = p.s1[i];
-        const double g = p.g[i] * scale + a.weight_decay * w;
+        const double g = clipped(p.g[i] * scale, a.clip) + a.weight_decay * w;
         v = a.rho * v + (1.0 - a.rho) * g * g;
         w -= lr * g / (std::sqrt(v) + a.eps);
       }

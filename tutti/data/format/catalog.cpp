@@ -142,6 +142,19 @@ const std::vector<KnownDataset>& known_datasets() {
        .can_be_generated = true,
        .published = "https://image-net.org/download.php",
        .generated_file = "img_00000000.jpg"},
+      {.name = "neurons",
+       .description = "volumes of neurons: the image, raw [Z, Y, X], and the number of the object "
+                      "of each voxel, labels [Z, Y, X]; HDF5, npz or any array file",
+       .train_files = {"train/*.h5"},
+       .validation_files = {"validation/*.h5"},
+       .test_files = {"test/*.h5"},
+       .test_files_may_lack = true,
+       .how_to_get = "generate it ('tutti data generate neurons FOLDER'), or name files of your "
+                     "own in data.train_files and data.validation_files",
+       .transforms = {"image: symmetries x y z, normalise mean 128 std 33",
+                      "label: symmetries x y z, multiply 0.9, add 0.05", "seed: symmetries x y z"},
+       .can_be_generated = true,
+       .generated_file = "volume-000.h5"},
       {.name = "arrays",
        .description = "files of your own: NumPy, HDF5, NetCDF-4, TFRecord, raw arrays; data.fields "
                       "says what a sample is",

@@ -27,7 +27,7 @@ struct KnownDataset {
   std::string published{}, generated_file{};
 };
 
-/// cifar10, mnist, fashion-mnist, lattices, cosmoflow, deepcam, imagenet; and arrays, which is any
+/// cifar10, mnist, fashion-mnist, lattices, cosmoflow, deepcam, imagenet; neurons; and arrays, which is any
 /// files.
 const std::vector<KnownDataset>& known_datasets();
 
@@ -36,7 +36,7 @@ const KnownDataset& known_dataset(std::string_view name);
 
 /// What 'tutti data generate' makes: data sets with a name, and those that are read as arrays.
 std::vector<std::string> generated_sets();
-/// Their names: "lattices, cosmoflow, deepcam and imagenet". protein".
+/// Their names: "lattices, cosmoflow, deepcam and imagenet". protein". neurons".
 std::string names_of_generated();
 
 /// how_to_get for this folder (or that of this file), which error messages end with: what it says

@@ -205,7 +205,7 @@ void verify_images(const fs::path& dir, std::string_view part, const ClassLimit&
 
 VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_t classes) {
   const KnownDataset& known = known_dataset(name);
-  if (name == "arrays")
+  if (name == "arrays" || name == "neurons")
     throw ConfigError("files of your own have no known form: 'tutti data inspect PATH' reads them");
   const ClassLimit limit{.count = classes, .key = "--classes"};
   VerifyReport report;

@@ -194,4 +194,17 @@ void write_protein(const fs::path& folder, const ChainSpec& spec, const SampleCo
   });
 }
 
+void write_neurons(const fs::path& folder, const TissueSpec& spec, const SampleCounts& counts,
+                   int threads) {
+  write_parts(folder, counts, kFirstTestTissue, threads, "volume-{:03}.h5",
+              [&](const fs::path& path, int64_t index, bool) {
+                const Tissue tissue = generate_tissue(spec, index);
+                const std::vector<int64_t> extents(3, spec.side);
+                const std::vector<ArrayRef> arrays = {
+                    {"raw", ElementType::u8, extents, tissue.image.data()},
+                    {"labels", ElementType::u32, extents, tissue.labels.data()}};
+                write_hdf5(path, arrays);
+              });
+}
+
 }  // namespace tutti::data

@@ -7,6 +7,7 @@
 #include "tutti/data/generate/climate/climate.h"
 #include "tutti/data/generate/cosmology/cosmology.h"
 #include "tutti/data/generate/protein/protein.h"
+#include "tutti/data/generate/neurons.h"
 
 namespace tutti::data {
 
@@ -30,6 +31,11 @@ void write_deepcam(const std::filesystem::path& folder, const ClimateSpec& spec,
 /// residues, 3] in nm, `q` and `temperature` [frames]; and native.pdb. The files do not depend on
 /// `threads`, and are replaced one by one, each once it is whole. IoError.
 void write_protein(const std::filesystem::path& folder, const ChainSpec& spec,
+                   const SampleCounts& counts, int threads);
+
+/// FOLDER/train and FOLDER/validation with one HDF5 file a volume, "volume-000.h5": raw u8 and
+/// labels u32. Otherwise as write_cosmoflow.
+void write_neurons(const std::filesystem::path& folder, const TissueSpec& spec,
                    const SampleCounts& counts, int threads);
 
 }  // namespace tutti::data

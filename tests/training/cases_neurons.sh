@@ -1,0 +1,33 @@
+# Flood filling: batches that depend on what the network has made of those before.
+
+# The same bits on 1, 2 and 4 ranks and after an end in mid-flight; a volume is cut into objects and scored.
+case_neurons() {
+  "$tutti" data generate neurons tissue --side 24 --radius 4 --train 2 --test 1 --seed 3 >generate.log || fail "cannot generate tissue"
+  config=$here/neurons.toml
+  expect 0 one
+  expect 0 two --ranks 2
+  expect 0 four --ranks 4
+  expect 0 part --max-steps 5
+  expect 0 part --resume --max-steps 12
+  expect 0 wider --max-steps 5
+  expect 0 wider --resume --ranks 2 --max-steps 12
+  for other in two four part wider; do
+    same one $other 12
+  done
+  "$tutti" train "$config" --output-dir still --fresh --set tracing.move_threshold=0.99 >still.log 2>&1
+  cmp -s one/checkpoints/step_0000012/weights.safetensors still/checkpoints/step_0000012/weights.safetensors &&
+    fail "fields of view that stand still train as those that move"
+  "$tutti" infer "$config" --weights one --input tissue/validation/volume-000.h5 --output objects.npy --set tracing.move_threshold=0.5 >infer.log 2>&1 ||
+    fail "cannot trace a volume"
+  [ -s objects.npy ] || fail "no objects"
+  says infer 'adapted Rand error'
+  expect 2 parts --ranks 2 --set parallel.spatial=2
+  says parts 'cannot share the fields of view'
+  expect 2 even --set tracing.fov=6,7,7
+  says even 'odd'
+  expect 2 other --set model.name=cosmoflow-small
+  rm tissue/train/volume-001.h5
+  truncate -s 5000 tissue/train/volume-000.h5
+  expect 1 cut
+  says cut 'volume-000.h5'
+}

@@ -1,0 +1,62 @@
+#pragma once
+// NeuronSet: seeds in labelled volumes as samples. A sample is what surrounds a seed:
+//
+//   image  as stored, [1, z, y, x]
+//   label  u8, 1 where the voxel is of the object in which the seed lies, else 0
+//   seed   f32, what is known at first, as logits: 0.95 in the middle and 0.05 elsewhere
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tutti/data/dataset.h"
+#include "tutti/data/neurons/seed_points.h"
+
+namespace tutti::data {
+
+/// log(p / (1 - p)).
+float logit(double p);
+/// What is known where no network has looked yet, and where a seed is.
+inline constexpr double kUnknown = 0.05, kSeed = 0.95;
+
+struct NeuronSetSpec {
+  std::vector<std::filesystem::path> files{};
+  std::vector<FieldLine> fields{};
+  Voxels3 fov{33, 33, 33}, deltas{8, 8, 8};
+  int64_t min_object = 1;
+  std::vector<double> partitions{};
+  int64_t count = 0;  ///< of seeds; 0: as many as there are voxels to begin at
+  uint64_t seed = 1;  ///< of their draw
+};
+
+class NeuronSet final : public Dataset {
+ public:
+  /// BadFile, ConfigError as read_volume and SeedPoints.
+  explicit NeuronSet(const NeuronSetSpec& spec);
+
+  int64_t size() const override { return size_; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t index, Sample& sample) const override;
+
+  const NeuronSetSpec& spec() const { return spec_; }
+  /// The same seeds with all that a field of view sees which moves once in each direction: its
+  /// extents and twice the moves.
+  std::unique_ptr<NeuronSet> canvases() const;
+
+ private:
+  struct Content {
+    std::vector<Volume> volumes;
+    SeedPoints points;
+  };
+  NeuronSet(const NeuronSet& other, const Voxels3& extents);
+  void describe_fields();
+
+  NeuronSetSpec spec_;
+  Voxels3 extents_;
+  std::shared_ptr<const Content> content_;  // shared with the canvases
+  int64_t size_ = 0;
+  std::vector<Field> fields_;
+  std::vector<float> seed_;
+};
+
+}  // namespace tutti::data

@@ -1,0 +1,45 @@
+#pragma once
+// BatchSource: where the trainer's minibatches come from. They are read ahead by a Pipeline, or
+// they depend on what the network has made of those before them (moving_fields.h).
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tutti/data/pipeline.h"
+#include "tutti/train/named_tensor.h"
+
+namespace tutti {
+
+/// Of one rank; used by its thread.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+
+  /// The batch of the next local turn (train/training_step.h), in their order, step after step.
+  /// Hands the previous one back.
+  virtual const data::Batch& next() = 0;
+  /// How long that took from the step.
+  virtual double last_wait_seconds() const = 0;
+  /// After the network has run on that batch. `prediction`: what it predicts, in the plain layout;
+  /// for the time of the call.
+  virtual void learn(const std::function<const float*()>& /*prediction*/) {}
+  /// What a checkpoint must keep of this rank's turns, f32, besides the step; a row each.
+  virtual std::vector<NamedTensor> state() const { return {}; }
+};
+
+/// Batches that depend on the step alone.
+class ReadBatches final : public BatchSource {
+ public:
+  /// As Pipeline's; all of them must outlive this.
+  ReadBatches(const data::Dataset& dataset, const data::SampleWriter& writer,
+              std::unique_ptr<data::BatchOrder> order, const data::PipelineSpec& spec)
+      : pipeline_(dataset, writer, std::move(order), spec) {}
+  const data::Batch& next() override { return pipeline_.next(); }
+  double last_wait_seconds() const override { return pipeline_.last_wait_seconds(); }
+
+ private:
+  data::Pipeline pipeline_;
+};
+
+}  // namespace tutti

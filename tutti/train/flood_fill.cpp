@@ -1,0 +1,199 @@
+#include "tutti/train/flood_fill.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <optional>
+#include <set>
+
+#include "tutti/base/error.h"
+#include "tutti/data/neurons/neuron_set.h"
+
+namespace tutti {
+namespace {
+
+using VoxelPlace = std::array<int64_t, 3>;
+
+class Filler {
+ public:
+  Filler(const FillSpec& spec, const VolumeView& image, const LookFunction& look)
+      : spec_(spec), image_(image), look_(look), move_(data::logit(spec.move_threshold)),
+        belongs_(data::logit(spec.segment_threshold)), unknown_(data::logit(data::kUnknown)),
+        logits_(image.voxels.size(), unknown_), seen_image_(view_voxels()),
+        seen_logits_(view_voxels()) {
+    for (size_t a = 0; a < 3; ++a)
+      if (spec.fov[a] > image.extents[a])
+        throw ConfigError(
+            fmt::format("the volume [{}] is smaller than tracing.fov [{}]: take a larger volume",
+                        fmt::join(image.extents, ", "), fmt::join(spec.fov, ", ")));
+    filled_.objects.assign(image.voxels.size(), 0);
+  }
+
+  void begin_at(const VoxelPlace& seed) {
+    if (!can_look_at(seed)) return;
+    low_ = seed;
+    high_ = seed;
+    if (grow(seed))
+      keep();
+    else
+      ++filled_.counts.weak;
+    forget();
+  }
+  const FillCounts& counts() const { return filled_.counts; }
+  Filled take() { return std::move(filled_); }
+
+ private:
+  size_t view_voxels() const {
+    return static_cast<size_t>(spec_.fov[0] * spec_.fov[1] * spec_.fov[2]);
+  }
+  size_t at(const VoxelPlace& p) const {
+    return static_cast<size_t>((p[0] * image_.extents[1] + p[1]) * image_.extents[2] + p[2]);
+  }
+  bool can_look_at(const VoxelPlace& p) const {
+    for (size_t a = 0; a < 3; ++a)
+      if (p[a] < spec_.fov[a] / 2 || p[a] >= image_.extents[a] - spec_.fov[a] / 2) return false;
+    return filled_.objects[at(p)] == 0;
+  }
+  VoxelPlace corner(const VoxelPlace& middle) const {
+    return {middle[0] - spec_.fov[0] / 2, middle[1] - spec_.fov[1] / 2,
+            middle[2] - spec_.fov[2] / 2};
+  }
+  /// Calls body(first voxel in the volume, first in the view, voxels) for each row.
+  template <class Body>
+  void for_rows(const VoxelPlace& middle, Body body) const {
+    const VoxelPlace from = corner(middle);
+    size_t in_view = 0;
+    for (int64_t z = 0; z < spec_.fov[0]; ++z)
+      for (int64_t y = 0; y < spec_.fov[1]; ++y) {
+        body(at({from[0] + z, from[1] + y, from[2]}), in_view, spec_.fov[2]);
+        in_view += static_cast<size_t>(spec_.fov[2]);
+      }
+  }
+
+  void look_at(const VoxelPlace& middle) {
+    for_rows(middle, [&](size_t v, size_t i, int64_t n) {
+      std::copy_n(image_.voxels.data() + v, n, seen_image_.data() + i);
+      std::copy_n(logits_.data() + v, n, seen_logits_.data() + i);
+    });
+    const float* y = look_(seen_image_.data(), seen_logits_.data());
+    ++filled_.counts.looks;
+    for_rows(middle,
+             [&](size_t v, size_t i, int64_t n) { std::copy_n(y + i, n, logits_.data() + v); });
+    const VoxelPlace from = corner(middle);
+    for (size_t a = 0; a < 3; ++a) {
+      low_[a] = std::min(low_[a], from[a]);
+      high_[a] = std::max(high_[a], from[a] + spec_.fov[a] - 1);
+    }
+  }
+
+  /// Where the side of the box of a move lies along `axis` has its largest logit, of equal ones the
+  /// first.
+  std::pair<float, VoxelPlace> best_of_side(const VoxelPlace& middle, size_t axis,
+                                            int64_t side) const {
+    VoxelPlace low{}, high{};
+    for (size_t a = 0; a < 3; ++a) {
+      low[a] = middle[a] - spec_.deltas[a];
+      high[a] = middle[a] + spec_.deltas[a];
+    }
+    low[axis] = high[axis] = middle[axis] + side * spec_.deltas[axis];
+    std::pair<float, VoxelPlace> best{-INFINITY, middle};
+    for (int64_t z = low[0]; z <= high[0]; ++z)
+      for (int64_t y = low[1]; y <= high[1]; ++y)
+        for (int64_t x = low[2]; x <= high[2]; ++x)
+          if (const float l = logits_[at({z, y, x})]; l > best.first) best = {l, {z, y, x}};
+    return best;
+  }
+  void queue_moves(const VoxelPlace& middle) {
+    std::vector<std::pair<float, VoxelPlace>> moves;
+    for (size_t axis = 0; axis < 3; ++axis)
+      for (const int64_t side : {-1, 1})
+        if (spec_.deltas[axis] > 0)
+          if (const auto best = best_of_side(middle, axis, side); best.first >= move_)
+            moves.push_back(best);
+    std::ranges::stable_sort(moves, std::greater<>{}, &std::pair<float, VoxelPlace>::first);
+    for (const auto& move : moves) queue_.push_back(move.second);
+  }
+  /// In moves from the seed, rounded.
+  VoxelPlace step_of(const VoxelPlace& seed, const VoxelPlace& p) const {
+    VoxelPlace step{};
+    for (size_t a = 0; a < 3; ++a)
+      step[a] = static_cast<int64_t>(
+          std::floor(static_cast<double>(p[a] - seed[a]) /
+                         static_cast<double>(std::max<int64_t>(spec_.deltas[a], 1)) +
+                     0.5));
+    return step;
+  }
+
+  /// False where the first look at the seed does not find it again.
+  bool grow(const VoxelPlace& seed) {
+    logits_[at(seed)] = data::logit(data::kSeed);
+    queue_ = {seed};
+    std::set<VoxelPlace> done;
+    while (!queue_.empty()) {
+      const VoxelPlace middle = queue_.front();
+      queue_.pop_front();
+      if (!can_look_at(middle) || !done.insert(step_of(seed, middle)).second) continue;
+      look_at(middle);
+      if (done.size() == 1 && logits_[at(seed)] < move_) return false;
+      queue_moves(middle);
+    }
+    return true;
+  }
+
+  template <class Body>
+  void for_touched(Body body) {
+    for (int64_t z = low_[0]; z <= high_[0]; ++z)
+      for (int64_t y = low_[1]; y <= high_[1]; ++y)
+        for (int64_t x = low_[2]; x <= high_[2]; ++x) body(at({z, y, x}));
+  }
+  void keep() {
+    int64_t voxels = 0;
+    const auto own = [&](size_t v) { return filled_.objects[v] == 0 && logits_[v] >= belongs_; };
+    for_touched([&](size_t v) { voxels += own(v); });
+    if (voxels < spec_.min_segment) return (void)++filled_.counts.small;
+    const auto id = static_cast<int32_t>(++filled_.counts.objects);
+    for_touched([&](size_t v) {
+      if (own(v)) filled_.objects[v] = id;
+    });
+  }
+  void forget() {
+    for_touched([&](size_t v) { logits_[v] = unknown_; });
+  }
+
+  const FillSpec spec_;
+  const VolumeView image_;
+  const LookFunction& look_;
+  const float move_, belongs_, unknown_;
+  std::vector<float> logits_;  // of the object under way
+  std::vector<float> seen_image_, seen_logits_;
+  std::deque<VoxelPlace> queue_;
+  VoxelPlace low_{}, high_{};  // of what the object under way has touched, inclusive
+  Filled filled_;
+};
+
+}  // namespace
+
+Filled flood_fill(const FillSpec& spec, const VolumeView& image, std::span<const VoxelPlace> seeds,
+                  const LookFunction& look, const std::function<void(const FillCounts&)>& news) {
+  Filler filler(spec, image, look);
+  for (const VoxelPlace& seed : seeds) {
+    const int64_t before = filler.counts().looks;
+    filler.begin_at(seed);
+    if (news && filler.counts().looks != before) news(filler.counts());
+  }
+  return filler.take();
+}
+
+std::vector<VoxelPlace> grid_points(const VoxelPlace& extents, const VoxelPlace& step) {
+  VoxelPlace by{};
+  for (size_t a = 0; a < 3; ++a) by[a] = std::max<int64_t>(1, step[a]);
+  std::vector<VoxelPlace> points;
+  for (int64_t z = by[0] / 2; z < extents[0]; z += by[0])
+    for (int64_t y = by[1] / 2; y < extents[1]; y += by[1])
+      for (int64_t x = by[2] / 2; x < extents[2]; x += by[2]) points.push_back({z, y, x});
+  return points;
+}
+
+}  // namespace tutti

@@ -1,0 +1,61 @@
+#pragma once
+// Flood filling: a whole volume cut into objects by a network that says, of what it sees and of
+// what is known of an object there, which voxels are the object's (Januszewski et al. 2018).
+//
+//   object      one seed, whose logits grow while the field of view moves: after each look, of the six
+//               sides of the box of a move around its middle, to the voxel with the largest logit of
+//               each side that reaches the threshold, the largest first; a place is looked at once,
+//               counted in moves from the seed
+//   volume      seeds in their order, but those in objects that are done; what an object has taken, no
+//               later one takes or moves to
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace tutti {
+
+struct FillSpec {
+  std::array<int64_t, 3> fov{}, deltas{};  ///< z, y, x; fov odd
+  double move_threshold = 0.9, segment_threshold = 0.6;
+  int64_t min_segment = 1000;  ///< voxels
+};
+
+/// A volume: extents and its voxels, row-major.
+struct VolumeView {
+  std::array<int64_t, 3> extents{};
+  std::span<const float> voxels;
+};
+
+/// Logits of a field of view, of the image there and the logits so far; all row-major.
+using LookFunction = std::function<const float*(const float* image, const float* logits)>;
+
+struct FillCounts {
+  int64_t looks = 0;  ///< of the network
+  int64_t objects = 0;
+  int64_t weak = 0;   ///< seeds that the first look lost
+  int64_t small = 0;  ///< objects that were left out
+};
+
+struct Filled {
+  std::vector<int32_t> objects;  ///< 1, 2 ... in the order of their seeds; 0: none
+  FillCounts counts;
+};
+
+/// `seeds`: voxels; one whose field of view leaves the volume is passed over. `news` hears of each
+/// object. ConfigError where the field of view is larger than the volume.
+Filled flood_fill(const FillSpec& spec, const VolumeView& image,
+                  std::span<const std::array<int64_t, 3>> seeds, const LookFunction& look,
+                  const std::function<void(const FillCounts&)>& news = {});
+
+/// Voxels to begin at: peaks of the distance from edges of the image, the largest distance first.
+/// An edge is where the gradient of the image, smoothed a little, is above its own mean in the
+/// surroundings.
+std::vector<std::array<int64_t, 3>> distance_peaks(const VolumeView& image);
+/// Voxels `step` apart, half a step from the first corner on.
+std::vector<std::array<int64_t, 3>> grid_points(const std::array<int64_t, 3>& extents,
+                                                const std::array<int64_t, 3>& step);
+
+}  // namespace tutti

@@ -1,0 +1,52 @@
+#include "tutti/base/log.h"
+#include "tutti/train/moving_fields.h"
+#include "tutti/train/rank_file.h"
+#include "tutti/train/trainer_run.h"
+
+namespace tutti {
+namespace {
+
+MovingFieldsSpec moving_fields_spec(const RunConfig& config, const data::Sampler& sampler) {
+  const auto along = [](const std::vector<int64_t>& axes) {
+    return std::array<int64_t, 3>{axes[0], axes[1], axes[2]};
+  };
+  return {.deltas = along(config.tracing.deltas),
+          .threshold = config.tracing.move_threshold,
+          .seed = static_cast<uint64_t>(config.run.seed),
+          .node_of = sampler.spec().node_of};
+}
+
+}  // namespace
+
+std::unique_ptr<BatchSource> TrainerRun::make_batches() {
+  if (!spec_.data.canvases) {
+    const int64_t per_epoch = sampler_.steps_per_epoch();
+    data::PipelineSpec pipeline;
+    pipeline.threads = static_cast<int>(config_.data.readers);
+    pipeline.slots = static_cast<int>(config_.data.prefetch);
+    auto order = std::make_unique<data::TrainingOrder>(
+        sampler_, data::TrainingStart{step_ / per_epoch, step_ % per_epoch,
+                                      replicas_.owned().lo * accumulate_,
+                                      replicas_.local_count() * accumulate_});
+    return std::make_unique<ReadBatches>(*spec_.data.train, *training_batch_, std::move(order),
+                                         pipeline);
+  }
+  const std::vector<data::BatchField> batch = network().batch();
+  auto fields = std::make_unique<MovingFields>(
+      moving_fields_spec(config_, sampler_), batch, *spec_.data.canvases,
+      sample_writer(config_, *spec_.data.canvases, canvas_fields(batch, *spec_.data.canvases)),
+      turns_);
+  if (!resumed_)
+    fields->begin();
+  else if (resumed_->info.replicas == replicas_.replicas()) {
+    RankFileReader files(*resumed_);
+    fields->restore(files, ReplicaMap(replicas_.replicas(), files.ranks(), 0).times(accumulate_));
+  } else {
+    log::warn_alike("seeds in flight begin anew: the checkpoint's are of {} replicas",
+                    resumed_->info.replicas);
+    fields->begin();
+  }
+  return fields;
+}
+
+}  // namespace tutti

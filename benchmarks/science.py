@@ -8,7 +8,7 @@ import statistics
 
 import sides
 
-PEERS = {"resnet50": ["resnet50.py"], "cosmoflow": ["science.py", "--network", "cosmoflow"], "deepcam": ["science.py", "--network", "deepcam"], "protein-vae": ["protein_vae.py"]} "ffn": ["ffn.py"]}
+PEERS = {"resnet50": ["resnet50.py"], "cosmoflow": ["science.py", "--network", "cosmoflow"], "deepcam": ["science.py", "--network", "deepcam"], "protein-vae": ["protein_vae.py"], "ffn": ["ffn.py"]}
 
 
 @dataclasses.dataclass

@@ -25,19 +25,30 @@ const std::map<std::string, Values> kSmall = {
     {"lattices", {{"--train", "1"}, {"--test", "1"}}},
     {"cosmoflow", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}}},
     {"deepcam", {{"--train", "1"}, {"--test", "1"}, {"--height", "48"}, {"--width", "64"}}},
-    {"imagenet",
-     {{"--train", "3"}, {"--test", "3"}, {"--side", "16"}, {"--picture-classes", "2"}}}};
-    {"protein", {{"--train", "3"}, {"--test", "1"}, {"--residues", "16"}, {"--stride", "9"}}}};
+    {"imagenet", {{"--train", "3"}, {"--test", "3"}, {"--side", "16"}, {"--picture-classes", "2"}}},
+    {"protein", {{"--train", "3"}, {"--test", "1"}, {"--residues", "16"}, {"--stride", "9"}}},
     {"neurons", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}, {"--radius", "2"}}}};
 
 /// Another value of each flag.
-const Values kOther = {{"--train", "2"},          {"--test", "2"},          {"--side", "8"},
-                       {"--cell", "2"},           {"--spread", "0.2"},      {"--particles", "2"},
-                       {"--height", "40"},        {"--width", "48"},        {"--seed", "2"},
-                       {"--radius", "3"},  {"--noise", "5"},    {"--threads", "2"},        {"--force", ""},     {"--per-tar", "2"},
-                       {"--picture-classes", "3"}}; {"--force", ""},          {"--residues", "20"},
-                       {"--stride", "8"},  {"--temperature", "0.5"}, {"--swing", "0.1"}};
-                       {"--force", ""}};
+const Values kOther = {{"--train", "2"},
+                       {"--test", "2"},
+                       {"--side", "8"},
+                       {"--cell", "2"},
+                       {"--spread", "0.2"},
+                       {"--particles", "2"},
+                       {"--height", "40"},
+                       {"--width", "48"},
+                       {"--seed", "2"},
+                       {"--threads", "2"},
+                       {"--force", ""},
+                       {"--per-tar", "2"},
+                       {"--picture-classes", "3"},
+                       {"--radius", "3"},
+                       {"--noise", "5"},
+                       {"--residues", "20"},
+                       {"--stride", "8"},
+                       {"--temperature", "0.5"},
+                       {"--swing", "0.1"}};
 
 /// The files of a set that is made so, by their paths in its folder.
 std::map<std::string, std::string> files_made(const std::string& set, const Values& values) {
@@ -108,7 +119,8 @@ TEST(DataFlags, OfASetThatCannotBeGeneratedTheSetIsTheMistake) {
 
 TEST(DataFlags, AnUnknownSetListsThoseThatCanBeGenerated) {
   const std::string refusal = refusal_of("latices", {});
-  EXPECT_NE(refusal.find("did you mean 'lattices'?: lattices, cosmoflow, deepcam and imagenet protein neurons are"),
+  EXPECT_NE(refusal.find("did you mean 'lattices'?: lattices, cosmoflow, deepcam, imagenet, "
+                         "neurons and protein are"),
             std::string::npos)
       << refusal;
   for (const auto& [set, small] : kSmall)

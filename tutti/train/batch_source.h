@@ -21,6 +21,9 @@ class BatchSource {
   virtual const data::Batch& next() = 0;
   /// How long that took from the step.
   virtual double last_wait_seconds() const = 0;
+  /// Threads that read ahead, and the seconds of processor time that they have taken so far.
+  virtual int readers() const { return 0; }
+  virtual double reading_seconds() const { return 0; }
   /// After the network has run on that batch. `prediction`: what it predicts, in the plain layout;
   /// for the time of the call.
   virtual void learn(const std::function<const float*()>& /*prediction*/) {}
@@ -37,6 +40,8 @@ class ReadBatches final : public BatchSource {
       : pipeline_(dataset, writer, std::move(order), spec) {}
   const data::Batch& next() override { return pipeline_.next(); }
   double last_wait_seconds() const override { return pipeline_.last_wait_seconds(); }
+  int readers() const override { return pipeline_.readers(); }
+  double reading_seconds() const override { return pipeline_.reading_seconds(); }
 
  private:
   data::Pipeline pipeline_;

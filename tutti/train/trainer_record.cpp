@@ -150,9 +150,10 @@ void TrainerRun::log_steps() {
 void TrainerRun::report_waiting() {
   constexpr double kMuch = 0.02;
   const double busy = epoch_times_.total - epoch_times_.data_wait;
-  const double reading = pipeline_->reading_seconds() - reading_before_;
-  reading_before_ = pipeline_->reading_seconds();
-  if (!first() || waiting_said_ || busy <= 0 || epoch_times_.data_wait < kMuch * epoch_times_.total)
+  const double reading = batches_->reading_seconds() - reading_before_;
+  reading_before_ = batches_->reading_seconds();
+  if (!first() || waiting_said_ || busy <= 0 || batches_->readers() == 0 ||
+      epoch_times_.data_wait < kMuch * epoch_times_.total)
     return;
   waiting_said_ = true;
   const double cores = reading / busy;
@@ -160,9 +161,9 @@ void TrainerRun::report_waiting() {
       "waiting for data took {:.0f} % of the epoch, with data.readers = {}: reading and decoding "
       "take {:.1f} s of a core where the steps take {:.1f} s, so {} cores of their own a rank "
       "would keep them fed{}",
-      100 * epoch_times_.data_wait / epoch_times_.total, pipeline_->readers(), reading, busy,
+      100 * epoch_times_.data_wait / epoch_times_.total, batches_->readers(), reading, busy,
       static_cast<int64_t>(std::ceil(cores)),
-      cores <= pipeline_->readers()
+      cores <= batches_->readers()
           ? "; there are as many readers, so they wait for their files or share cores with the "
             "network"
           : "");

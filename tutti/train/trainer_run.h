@@ -217,7 +217,7 @@ class TrainerRun {
   bool together_ = false;  // an error now is thrown by all ranks: one of them records it
   StepInterval interval_;
   StepTimes epoch_times_;
-  double reading_before_ = 0;  // of the pipeline, until this epoch began
+  double reading_before_ = 0;  // of the readers, until this epoch began
   bool waiting_said_ = false;
   GradientNorms epoch_norms_;
   double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0, startup_seconds_ = 0;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/molecules/topology.h"
-#include "tutti/data/transform/image_field.h" "tutti/data/format/molecules/selection.h"
+#include "tutti/data/format/molecules/selection.h"
+#include "tutti/data/transform/image_field.h"
 
 namespace tutti::data {
 namespace {

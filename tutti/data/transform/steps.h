@@ -53,10 +53,10 @@ struct ResizedCrop {
 /// The steps that make another field: u8 of a coded image, otherwise f32.
 struct Derivation {
   std::optional<ResizedCrop> resized{};
-  std::string atom{},  std::string selection{}, topology{};  ///< select; empty: all points. The path as it was given
+  std::string selection{}, topology{};  ///< select; empty: all points. The path as it was given
   std::optional<float> radius{};        ///< contacts, after that
 
-  bool is_identity() const { return !resized && atom.empty selection.empty() && !radius; }
+  bool is_identity() const { return !resized && selection.empty() && !radius; }
 };
 
 /// The steps that move elements. Of each kind a field has one at most.

@@ -19,7 +19,7 @@ enum class Purpose : uint32_t {
   generate = 5,
   test = 6,
   latent = 7,
-  window = 12  ///< of an image that a sample is cut from
+  window = 12,  ///< of an image that a sample is cut from
   seeds = 8
 };
 

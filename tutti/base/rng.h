@@ -20,7 +20,7 @@ enum class Purpose : uint32_t {
   test = 6,
   latent = 7,
   seeds = 8,
-  window = 12  ///< of an image that a sample is cut from
+  window = 12,  ///< of an image that a sample is cut from
 };
 
 /// The Philox4x32-10 block: 128 random bits for a 128-bit counter and a 64-bit key.

@@ -24,7 +24,7 @@ struct PreparedData {
   std::shared_ptr<data::ReadCounts> counts{};
 };
 
-/// All of it, as the configuration says. Collective. PreparedData prepare_data(const RunConfig&
-/// config, comm::Communicator& communicator);
+/// All of it, as the configuration says. Collective.
+PreparedData prepare_data(const RunConfig& config, comm::Communicator& communicator);
 
 }  // namespace tutti

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
@@ -60,24 +62,32 @@ class RecordSamples final : public SampleFile {
       : lines_(lines), file_(open_tfrecords(path)), name_(path.string()) {
     if (file_.places.empty())
       throw BadFile(fmt::format("{}: holds no record, expected samples", name_));
-    std::vector<uint8_t> memory;
+    auto memory = std::make_shared<std::vector<uint8_t>>();
     const std::string what = this->what(0);
-    const std::vector<TfFeature> features = parse_example(file_.record(0, memory), what);
+    const std::vector<TfFeature> features = parse_example(file_.record(0, *memory), what);
     for (const FieldLine& line : lines_) {
       check_line(line, name_);
       fields_.push_back(field_of(line, feature_named(features, line.arrays[0], what), what));
     }
+    if (!file_.inflated) first_ = std::move(memory);
   }
 
   const std::string& name() const override { return name_; }
   const std::vector<Field>& fields() const override { return fields_; }
   int64_t samples() const override { return std::ssize(file_.places); }
-  int64_t held_bytes() const override { return file_.inflated ? file_.bytes.size() : 0; }
+  int64_t held_bytes() const override {
+    if (file_.inflated) return file_.bytes.size();
+    const std::lock_guard lock(mutex_);
+    return first_ ? std::ssize(*first_) : 0;
+  }
 
   void read(int64_t sample, Sample& to, std::span<const FieldRows>) const override {
     const std::string what = this->what(sample);
-    auto memory = std::make_shared<std::vector<uint8_t>>();
-    const std::vector<TfFeature> features = parse_example(file_.record(sample, *memory), what);
+    std::shared_ptr<std::vector<uint8_t>> memory = sample == 0 ? take_first() : nullptr;
+    const bool there = memory != nullptr;
+    if (!there) memory = std::make_shared<std::vector<uint8_t>>();
+    const std::vector<TfFeature> features = parse_example(
+        there ? std::span<const uint8_t>(*memory) : file_.record(sample, *memory), what);
     const std::shared_ptr<const void> keeper = file_.inflated
                                                    ? std::make_shared<FileBytes>(file_.bytes)
                                                    : std::shared_ptr<const void>(memory);
@@ -88,6 +98,12 @@ class RecordSamples final : public SampleFile {
   }
 
  private:
+  /// What opening has read. Where each file is one record, it would be read twice otherwise.
+  std::shared_ptr<std::vector<uint8_t>> take_first() const {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(first_, nullptr);
+  }
+
   std::string what(int64_t record) const { return fmt::format("{}, record {}", name_, record); }
 
   Field field_of(const FieldLine& line, const TfFeature& feature, const std::string& what) const {
@@ -171,6 +187,8 @@ class RecordSamples final : public SampleFile {
   std::vector<FieldLine> lines_;
   TfRecordFile file_;
   std::string name_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<std::vector<uint8_t>> first_;  // guarded by mutex_
   std::vector<Field> fields_;
 };
 

@@ -5,7 +5,7 @@
 
 It makes weights and maps, lets `tutti eval` predict and `tutti train` take one step of plain SGD, and computes the same by hand: latent numbers,
 logits, both losses, and the gradient of every parameter (the step's change of it). z_log_var starts at -40, so that what is drawn, exp(-40) times a
-normal number, is nothing in f32. Prints the largest difference of each, as a share of the largest value; exit status 1 where one is above 1e-4.
+normal number, is nothing in f32. Prints the largest difference of each, as a share of the largest value; exit status 1 where one is above 1e-5.
 """
 import argparse
 import json
@@ -226,7 +226,7 @@ def main():
         after = read_safetensors(next(folder.glob("run/checkpoints/step_0000001/weights.safetensors")))
         for parameter, reference in gradient.items():
             compare(parameter, (weights[parameter].astype(float) - after[parameter]) / args.lr, reference)
-    sys.exit(1 if worst > 1e-4 else 0)
+    sys.exit(1 if worst > 1e-5 else 0)
 
 
 if __name__ == "__main__":

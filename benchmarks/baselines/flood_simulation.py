@@ -203,7 +203,7 @@ def main():
                 row += 1
         worst["weights"] = max(worst["weights"], *(np.abs(weights[n] - after[n]).max() for n in weights))
         worst["losses"] = max(worst["losses"], abs(mean_loss - losses[step]))
-    print(f"{len(steps)} steps of {replicas} replicas, {visited} fields of view, {sum(taken)} seeds: all places equal; largest differences {worst}")
+    print(f"{len(steps)} steps of {replicas} replicas, {visited} fields of view, {sum(taken)} seeds: all places equal; largest differences " + ", ".join(f"{k} {v:.1e}" for k, v in worst.items()))
     return int(max(worst.values()) > args.tolerance)
 
 

@@ -6,8 +6,8 @@
 
 #include "tutti/data/generate/climate/climate.h"
 #include "tutti/data/generate/cosmology/cosmology.h"
-#include "tutti/data/generate/protein/protein.h"
 #include "tutti/data/generate/neurons.h"
+#include "tutti/data/generate/protein/protein.h"
 
 namespace tutti::data {
 

@@ -86,13 +86,14 @@ case_changed() {
 case_full() {
   # A disk without room for a checkpoint: training goes on, the end is an error, the earlier ones stay. A limit on file sizes stands for it.
   size=$(stat -c %s "$tutti")
-  expect 0 run --max-steps 2
+  wide=(--set model.width=16)  # its weights are by far the largest file
+  expect 0 run "${wide[@]}" --max-steps 2
   [ "$size" -gt 0 ] || fail "no program"
-  (ulimit -f 20; "$tutti" train "$config" --output-dir run --resume --set checkpoint.every_steps=1 --max-steps 4 >>run.log 2>&1)
+  (ulimit -f 40; "$tutti" train "$config" "${wide[@]}" --output-dir run --resume --set checkpoint.every_steps=1 --max-steps 4 >>run.log 2>&1)
   [ $? -eq 1 ] || fail "a last checkpoint that cannot be written is no success"
   says run 'no checkpoint of step 3: .*weights.safetensors: cannot be written.*the last checkpoint, of step 2'
   tail -n 1 run/record.jsonl | grep -q '"status":"failed"' || fail "the record does not say that the run failed"
-  expect 0 run --resume --max-steps 4
+  expect 0 run "${wide[@]}" --resume --max-steps 4
   # A rank's own file, damaged or gone: its checkpoint is, and the one before it is taken.
   expect 0 ranks --ranks 2 --set checkpoint.every_steps=1 --max-steps 4
   at() { echo "ranks/checkpoints/step_000000$1/ranks/$2.safetensors"; }

@@ -79,7 +79,13 @@ class CachedSet::State {
     slots_ = in_memory_ + std::min(spec.disk_bytes / slot_, most - in_memory_);
     begin_ = whole_lines((1 + static_cast<size_t>(all_->size())) * sizeof(Word));
     memory_.emplace(spec.name, static_cast<size_t>(begin_ + in_memory_ * slot_));
-    if (slots_ > in_memory_) file_.emplace(spec.folder / spec.name, (slots_ - in_memory_) * slot_);
+    try {
+      if (slots_ > in_memory_)
+        file_.emplace(spec.folder / spec.name, (slots_ - in_memory_) * slot_);
+    } catch (...) {
+      memory_->remove_name();  // it would stay in the node's memory for ever
+      throw;
+    }
     int64_t at = 0;
     for (const Field& field : all_->fields()) {
       offsets_.push_back(at);

@@ -132,13 +132,14 @@ TEST(SampleCache, ASampleOutlivesTheSet) {
   EXPECT_EQ(static_cast<const int32_t*>(sample.at(0))[0], 1);
 }
 
-TEST(SampleCache, TooLittleDiskIsAnErrorAtTheStart) {
+TEST(SampleCache, TooLittleDiskIsAnErrorAtTheStartThatLeavesNothing) {
+  const std::string name = unique_name();
   EXPECT_THROW(
-      CachedSet(
-          std::make_shared<CountedSet>(int64_t{1} << 20),
-          {.name = unique_name(), .disk_bytes = int64_t{1} << 62, .folder = "/proc/no/such/folder"},
-          std::make_shared<ReadCounts>()),
+      CachedSet(std::make_shared<CountedSet>(int64_t{1} << 20),
+                {.name = name, .disk_bytes = int64_t{1} << 62, .folder = "/proc/no/such/folder"},
+                std::make_shared<ReadCounts>()),
       IoError);
+  EXPECT_FALSE(std::filesystem::exists("/dev/shm/" + name));
 }
 
 TEST(Quarantine, TheNextSoundSampleTakesThePlace) {

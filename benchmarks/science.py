@@ -9,6 +9,8 @@ import statistics
 import sides
 
 PEERS = {"resnet50": ["resnet50.py"], "cosmoflow": ["science.py", "--network", "cosmoflow"], "deepcam": ["science.py", "--network", "deepcam"], "protein-vae": ["protein_vae.py"], "ffn": ["ffn.py"]}
+PEERS["tilt"] = ["resnet50.py", "--tilt"]  # atom microscopy: four numbers of one channel, Huber loss
+MODELS = {"tilt": ["resnet50", "--input", "1x224x224", "--task", "regress", "--classes", 4, "--loss", "huber"]}  # others by their names
 
 
 @dataclasses.dataclass
@@ -34,11 +36,13 @@ ITEMS = [
     Item("4e", "protein-vae", "fp32", 100, (1.2, 1.5, 1.7), (), 3),
     Item("4e", "protein-vae", "fp32", 1000, (1.2, 1.5, 1.7)),
     Item("4e", "ffn", "fp32", 4, (1.2, 1.5, 1.7), (0.6, 0.75, 0.85)),
+    Item("4e", "tilt", "fp32", 16, (1.15, 1.4, 1.5), (), 3),
+    Item("4e", "tilt", "bf16", 16, (1.15, 1.4, 1.5), (), 3),
 ]
 
 
 def ours(session, model, precision, batch, threads=2, extra=()):
-    command = [session.args.tutti, "bench", "step", "--model", model, "--precision", precision, "--batch", batch]
+    command = [session.args.tutti, "bench", "step", "--model", *MODELS.get(model, [model]), "--precision", precision, "--batch", batch]
     return [*command, "--threads", threads, "--warmup", 1, *extra]
 
 

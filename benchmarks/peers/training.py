@@ -29,10 +29,9 @@ def sgd(args, model):
     return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=5e-4, **mode)
 
 
-def make_step(args, model, batches):
+def make_step(args, model, batches, loss_of=torch.nn.CrossEntropyLoss()):
     """A function without arguments that trains on the next batch."""
     optimizer = sgd(args, model)
-    loss_of = torch.nn.CrossEntropyLoss()
     bf16 = args.precision == "bf16"
     count = 0
 

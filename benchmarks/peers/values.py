@@ -48,9 +48,9 @@ def load(model, tensors):
             parameter.copy_(torch.from_numpy(weights[name]).reshape(parameter.shape))
 
 
-def distance(ours, theirs):
+def distance(ours, theirs, floor=1e-12):
     ours, theirs = np.asarray(ours, "f8").ravel(), np.asarray(theirs, "f8").ravel()
-    return float(np.linalg.norm(ours - theirs) / (np.linalg.norm(theirs) + 1e-12))
+    return float(np.linalg.norm(ours - theirs) / (np.linalg.norm(theirs) + floor))
 
 
 def compare(ours, this, other):
@@ -66,8 +66,8 @@ def compare(ours, this, other):
     return all(tutti <= 2 * torch_ for tutti, torch_, _ in rows)
 
 
-def run(model, tensors, random_input, random_target, loss_of, args):
-    """One pass; returns the program's exit status."""
+def run(model, tensors, random_input, random_target, loss_of, args, floor=1e-12):
+    """One pass; returns the program's exit status. Tensors that vanish are compared in absolute terms, by `floor`."""
     dtype = torch.float64 if args.double else torch.float32
     model = model.to(dtype).train()
     load(model, tensors)
@@ -86,7 +86,7 @@ def run(model, tensors, random_input, random_target, loss_of, args):
     print(f"parameters {sum(p.numel() for p in model.parameters())}, loss {loss.item():.7g}")
     if args.against:
         return int(not compare(tensors, got, np.load(args.against)))
-    far = {name: distance(tensors[name], array) for name, array in got.items() if name in tensors}
+    far = {name: distance(tensors[name], array, floor) for name, array in got.items() if name in tensors}
     for name, d in sorted(far.items(), key=lambda item: -item[1])[:12]:
         print(f"{d:9.2e}  {name}")
     if far:

@@ -19,6 +19,7 @@
 #include "tutti/data/format/raw_arrays.h"
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
+#include "tutti/data/format/tiff_arrays.h"
 #include "tutti/data/images/image_places.h"
 #include "tutti/data/images/resample.h"
 #include "tutti/data/store/fetch.h"
@@ -53,6 +54,8 @@ void npy(Bytes bytes) { read_arrays(data::read_npy, bytes); }
 void npz(Bytes bytes) { read_arrays(data::read_npz, bytes); }
 
 void netcdf(Bytes bytes) { read_arrays(data::read_netcdf_classic, bytes); }
+
+void tiff(Bytes bytes) { read_arrays(data::read_tiff, bytes); }
 
 void read_trajectory(std::shared_ptr<const data::Frames> (*reader)(const data::FileBytes&),
                      Bytes bytes) {
@@ -185,7 +188,7 @@ void png(Bytes bytes) {
   if (data::is_png(bytes)) read_image(bytes);
 }
 
-constexpr std::array<Target, 24> kTargets = {{{"idx", idx},
+constexpr std::array<Target, 25> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
@@ -193,6 +196,7 @@ constexpr std::array<Target, 24> kTargets = {{{"idx", idx},
                                               {"raw_arrays", raw_arrays},
                                               {"hdf5", hdf5},
                                               {"netcdf", netcdf},
+                                              {"tiff", tiff},
                                               {"dcd", dcd},
                                               {"trr", trr},
                                               {"xtc", xtc},

@@ -7,6 +7,8 @@
 #include "tutti/base/rng.h"
 #include "tutti/models/cosmoflow.h"
 #include "tutti/models/deepcam.h"
+#include "tutti/models/fc_densenet.h"
+#include "tutti/models/vgg.h"
 #include "tutti/ops/fuse.h"
 #include "tutti/train/weights.h"
 
@@ -41,6 +43,24 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
               {.outputs = 4});
     n.target = g.input("target", {DType::f32, {batch, 4}, {}});
     n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
+  } else if (name == "fc-densenet") {
+    // Three blocks down and up: a number at each position, as of potentials.
+    n.in = g.input("pattern", {activations, {batch, 1, 32, 32}, {}});
+    n.out = fc_densenet_prediction(g, n.in,
+                                   {.outputs = 1,
+                                    .layers = {2, 1, 2},
+                                    .bottleneck = 2,
+                                    .growth = 6,
+                                    .first = 8,
+                                    .dropout = 0});
+    n.target = g.input("target", {DType::f32, {batch, 1, 32, 32}, {}});
+    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::huber});
+  } else if (name == "vgg") {
+    n.in = g.input("pattern", {activations, {batch, 1, 64, 64}, {}});
+    n.out =
+        vgg_bn_logits(g, n.in, {.classes = 4, .width = 8, .hidden = {16, 16}, .dropout = 0.0f}, 11);
+    n.target = g.input("target", {DType::f32, {batch, 4}, {}});
+    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::huber});
   } else {
     CHECK((name == "cosmoflow2" || name == "cosmoflow3") && !wide, "no network {}", name);
     const int64_t side = full ? 128 : 32, channels = full ? 32 : 16;

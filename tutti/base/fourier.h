@@ -1,10 +1,11 @@
 #pragma once
-// Fourier transforms of periodic real fields, by FFTW in single precision. A header alone: what
-// includes it links FFTW, the communication library does not.
+// Fourier transforms of periodic fields, real and complex, by FFTW in single precision. A header
+// alone: what includes it links FFTW, the communication library does not.
 
 #include <fftw3.h>
 #include <fmt/ranges.h>
 
+#include <complex>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,32 @@
 #include "tutti/base/error.h"
 
 namespace tutti {
+
+/// Plans of FFTW, which makes and destroys them for one thread at a time.
+class FourierPlans {
+ public:
+  struct Destroy {
+    void operator()(fftwf_plan plan) const {
+      const std::lock_guard lock(planner());
+      fftwf_destroy_plan(plan);
+    }
+  };
+  using Plan = std::unique_ptr<std::remove_pointer_t<fftwf_plan>, Destroy>;
+
+  static std::mutex& planner() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  struct Free {
+    void operator()(float* memory) const { fftwf_free(memory); }
+  };
+  /// Plans depend on how memory is aligned. Without measuring they do not touch it.
+  static std::unique_ptr<float, Free> memory(int64_t floats) {
+    std::unique_ptr<float, Free> made(fftwf_alloc_real(static_cast<size_t>(floats)));
+    if (!made) throw std::bad_alloc();
+    return made;
+  }
+};
 
 /// The transforms of fields with certain extents, planned without measuring: the same on every call
 /// on one type of processor, so a field's bits are too. Transforms may run on several threads at
@@ -28,12 +55,9 @@ class RealFourier {
     for (const int64_t extent : extents.first(extents.size() - 1)) rows_ *= extent;
     const std::vector<int> sides(extents.begin(), extents.end());
     const auto rank = static_cast<int>(sides.size());
-    // Plans depend on how memory is aligned. Without measuring they do not touch it.
-    const std::unique_ptr<float, decltype(&fftwf_free)> memory(
-        fftwf_alloc_real(static_cast<size_t>(floats())), &fftwf_free);
-    if (!memory) throw std::bad_alloc();
+    const auto memory = FourierPlans::memory(floats());
     float* const field = memory.get();
-    const std::lock_guard lock(planner());
+    const std::lock_guard lock(FourierPlans::planner());
     forward_.reset(fftwf_plan_dft_r2c(rank, sides.data(), field, modes_of(field), FFTW_ESTIMATE));
     backward_.reset(fftwf_plan_dft_c2r(rank, sides.data(), modes_of(field), field, FFTW_ESTIMATE));
     if (!forward_ || !backward_)
@@ -55,22 +79,47 @@ class RealFourier {
   }
 
  private:
-  /// FFTW makes and destroys plans for one thread at a time.
-  static std::mutex& planner() {
-    static std::mutex mutex;
-    return mutex;
-  }
   static fftwf_complex* modes_of(float* field) { return reinterpret_cast<fftwf_complex*>(field); }
 
-  struct Destroy {
-    void operator()(fftwf_plan plan) const {
-      const std::lock_guard lock(planner());
-      fftwf_destroy_plan(plan);
-    }
-  };
-  using Plan = std::unique_ptr<std::remove_pointer_t<fftwf_plan>, Destroy>;
   int64_t row_, rows_ = 1;
-  Plan forward_, backward_;
+  FourierPlans::Plan forward_, backward_;
+};
+
+/// The same of complex fields [s1]...[s], in place, aligned to 64 bytes.
+class ComplexFourier {
+ public:
+  /// One to three extents, outermost first, each at least 1. ConfigError where FFTW has no plan.
+  explicit ComplexFourier(std::span<const int64_t> extents) {
+    for (const int64_t extent : extents) elements_ *= extent;
+    const std::vector<int> sides(extents.begin(), extents.end());
+    const auto memory = FourierPlans::memory(2 * elements_);
+    auto* const field = reinterpret_cast<fftwf_complex*>(memory.get());
+    const auto plan = [&](int sign) {
+      const std::lock_guard lock(FourierPlans::planner());
+      return fftwf_plan_dft(static_cast<int>(sides.size()), sides.data(), field, field, sign,
+                            FFTW_ESTIMATE);
+    };
+    forward_.reset(plan(FFTW_FORWARD));
+    backward_.reset(plan(FFTW_BACKWARD));
+    if (!forward_ || !backward_)
+      throw ConfigError(fmt::format("FFTW has no transform of {}", fmt::join(sides, "x")));
+  }
+
+  int64_t elements() const { return elements_; }
+
+  /// modes[k] = sum of values[x] exp(-2 pi i k x / s).
+  void to_modes(std::complex<float>* field) const { run(forward_, field); }
+  /// values[x] = sum of modes[k] exp(2 pi i k x / s): no 1 / positions.
+  void to_values(std::complex<float>* field) const { run(backward_, field); }
+
+ private:
+  static void run(const FourierPlans::Plan& plan, std::complex<float>* field) {
+    auto* const own = reinterpret_cast<fftwf_complex*>(field);
+    fftwf_execute_dft(plan.get(), own, own);
+  }
+
+  int64_t elements_ = 1;
+  FourierPlans::Plan forward_, backward_;
 };
 
 }  // namespace tutti

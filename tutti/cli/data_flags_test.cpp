@@ -26,6 +26,8 @@ const std::map<std::string, Values> kSmall = {
     {"cosmoflow", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}}},
     {"deepcam", {{"--train", "1"}, {"--test", "1"}, {"--height", "48"}, {"--width", "64"}}},
     {"imagenet", {{"--train", "3"}, {"--test", "3"}, {"--side", "16"}, {"--picture-classes", "2"}}},
+    {"cbed", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}}},
+    {"stem", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}}},
     {"protein", {{"--train", "3"}, {"--test", "1"}, {"--residues", "16"}, {"--stride", "9"}}},
     {"neurons", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}, {"--radius", "2"}}}};
 
@@ -48,7 +50,19 @@ const Values kOther = {{"--train", "2"},
                        {"--residues", "20"},
                        {"--stride", "8"},
                        {"--temperature", "0.5"},
-                       {"--swing", "0.1"}};
+                       {"--swing", "0.1"},
+                       {"--crystal", "fcc"},
+                       {"--convergence", "5"},
+                       {"--angle", "30"},
+                       {"--thinnest", "3"},
+                       {"--thickest", "9"},
+                       {"--tilt", "2"},
+                       {"--azimuth", "7"},
+                       {"--strain", "0.1"},
+                       {"--electrons", "100"},
+                       {"--kilovolts", "300"},
+                       {"--pixel", "0.1"},
+                       {"--dose", "10"}};
 
 /// The files of a set that is made so, by their paths in its folder.
 std::map<std::string, std::string> files_made(const std::string& set, const Values& values) {
@@ -120,7 +134,7 @@ TEST(DataFlags, OfASetThatCannotBeGeneratedTheSetIsTheMistake) {
 TEST(DataFlags, AnUnknownSetListsThoseThatCanBeGenerated) {
   const std::string refusal = refusal_of("latices", {});
   EXPECT_NE(refusal.find("did you mean 'lattices'?: lattices, cosmoflow, deepcam, imagenet, "
-                         "neurons and protein are"),
+                         "neurons, cbed, stem and protein are"),
             std::string::npos)
       << refusal;
   for (const auto& [set, small] : kSmall)

@@ -9,6 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/microscope_flags.h"
 #include "tutti/cli/suggest.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/generate/lattices.h"
@@ -34,6 +35,8 @@ struct Generate {
   int64_t per_tar = 0;
   data::ChainSpec chain;
   data::TissueSpec neurons{.radius = 7, .noise = 12};
+  data::CbedSpec cbed{};
+  data::StemSpec stem{};
 
   int side_or(int usual) const {
     if (side == 1) throw ConfigError("--side 1: give at least 2, or 0 for the usual side");
@@ -94,6 +97,21 @@ const std::vector<GeneratedSet>& sets() {
          data::TissueSpec spec = seeded(g.neurons, g.seed);
          spec.side = g.side_or(64);
          data::write_neurons(g.dir, spec, counts, threads);
+       }},
+      {"cbed",
+       {.train = 2048, .test = 512},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::CbedSpec spec = seeded(g.cbed, g.seed);
+         spec.side = g.side_or(64);
+         data::write_cbed(g.dir, spec, counts, threads);
+       }},
+      {"stem",
+       {.train = 2048, .test = 512},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::StemSpec spec = seeded(g.stem, g.seed);
+         spec.side = g.side_or(64);
+         spec.crystal = g.cbed.crystal;  // one flag for both
+         data::write_stem(g.dir, spec, counts, threads);
        }},
       {"protein",
        {.train = 8000, .test = 2000},
@@ -321,11 +339,11 @@ std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
           {.names = "--side",
            .value = "N",
            .help = "Cells of a volume along each axis, or pixels of a picture's shorter side. 0: "
-                   "cosmoflow and neurons 64, imagenet 128",
+                   "cosmoflow, neurons, cbed and stem 64, imagenet 128",
            .bind = &state->side,
            .least = 0,
            .greatest = 4096,
-           .only_for = {"cosmoflow", "imagenet", "neurons"}}};
+           .only_for = {"cosmoflow", "imagenet", "neurons", "cbed", "stem"}}};
 }
 
 }  // namespace
@@ -333,8 +351,9 @@ std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
 Verb data_generate_verb() {
   const auto state = std::make_shared<Generate>();
   std::vector<Flag> flags = common_flags(state);
-  for (const auto& more : {volume_flags(state), map_flags(state), picture_flags(state),
-                           neuron_flags(state), chain_flags(state)})
+  for (const auto& more :
+       {volume_flags(state), map_flags(state), picture_flags(state), neuron_flags(state),
+        chain_flags(state), microscope_flags(state->cbed, state->stem)})
     flags.insert(flags.end(), more.begin(), more.end());
   return {
       .name = "generate",

@@ -243,6 +243,7 @@ Report report_folder(const fs::path& folder) {
 std::string network_for(const std::string& dataset) {
   if (dataset == "cosmoflow") return "cosmoflow";
   if (dataset == "deepcam") return "deepcam-small";
+  if (dataset == "cbed" || dataset == "stem") return "resnet18";
   return dataset.ends_with("mnist") ? "lenet" : "resnet20";
 }
 
@@ -276,11 +277,17 @@ Report report_set(const std::string& name, const fs::path& path) {
   return report;
 }
 
-/// Other sets lie in train/*.h5 as well.
-bool is_deepcam(const fs::path& file) {
+/// Several sets lie in train/*.h5: an array that no other has tells which.
+bool holds_set(const std::string& name, const fs::path& file) {
+  const std::string_view own = name == "deepcam" ? "climate/data"
+                               : name == "cbed"  ? "potential"
+                               : name == "stem"  ? "columns"
+                                                 : "";
+  if (own.empty()) return true;
   const data::ArrayFile opened = data::open_array_file(file);
-  return std::ranges::find(opened.arrays(), "climate/data", &data::ArrayInfo::name) !=
-         opened.arrays().end();
+  return std::ranges::find(opened.arrays(), own, &data::ArrayInfo::name) != opened.arrays().end() &&
+         (name == "deepcam" || std::ranges::find(opened.arrays(), "class",
+                                                 &data::ArrayInfo::name) != opened.arrays().end());
 }
 
 /// The known data set whose files lie in the folder; empty: none.
@@ -291,8 +298,7 @@ std::string known_set_in(const fs::path& folder) {
     if (data::is_sample_set(known.name)) {
       try {
         const auto files = data::sample_set_files(known.name, folder, "train");
-        if (!files.empty() && (known.name != "deepcam" || is_deepcam(files.front())))
-          return known.name;
+        if (!files.empty() && holds_set(known.name, files.front())) return known.name;
       } catch (const IoError&) {}
       continue;
     }

@@ -1,10 +1,33 @@
 #include "tutti/cli/network_flags.h"
 
 #include <algorithm>
+#include <charconv>
 
+#include "tutti/base/error.h"
 #include "tutti/models/summary.h"
 
 namespace tutti {
+namespace {
+
+/// Of "3x32x32".
+std::vector<int64_t> parse_extents(const std::string& text) {
+  std::vector<int64_t> extents;
+  size_t at = 0;
+  while (at <= text.size()) {
+    const size_t end = std::min(text.find('x', at), text.size());
+    int64_t extent = 0;
+    const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, extent);
+    if (error != std::errc{} || stop != text.data() + end || extent <= 0 ||
+        extents.size() == Shape::kMaxRank - 1)
+      throw ConfigError(fmt::format(
+          "--input '{}': write the extents of one sample as CxHxW, for example 3x32x32", text));
+    extents.push_back(extent);
+    at = end + 1;
+  }
+  return extents;
+}
+
+}  // namespace
 
 ModelSpec model_spec(const NetworkChoice& choice) {
   ModelSpec spec;
@@ -12,6 +35,12 @@ ModelSpec model_spec(const NetworkChoice& choice) {
   spec.batch = choice.batch;
   spec.classes = choice.classes;
   spec.width = choice.width;
+  if (!choice.input.empty()) spec.input = Shape(std::span<const int64_t>(choice.input));
+  for (const TaskKind task : {TaskKind::classify, TaskKind::segment, TaskKind::regress})
+    if (choice.task == name_of(task)) spec.task = task;
+  using enum PointwiseLossKind;
+  for (const PointwiseLossKind loss : {mse, mae, huber, bce_with_logits})
+    if (choice.loss == name_of(loss)) spec.pointwise_loss.kind = loss;
   spec.activations = choice.precision == "bf16" ? DType::bf16 : DType::f32;
   return spec;
 }
@@ -47,6 +76,18 @@ std::vector<Flag> network_flags(NetworkChoice& choice) {
            .help = "Channels of the first stage. 0: the model's own",
            .bind = &choice.width,
            .least = 0},
+          {.names = "--input",
+           .value = "CxHxW",
+           .help = "One sample's extents; otherwise the model's own",
+           .bind = [&choice](const std::string& text) { choice.input = parse_extents(text); }},
+          {.names = "--task",
+           .help = "What is learned. auto: the model's own",
+           .bind = &choice.task,
+           .choices = {"auto", "classify", "segment", "regress"}},
+          {.names = "--loss",
+           .help = "Of a network that predicts numbers",
+           .bind = &choice.loss,
+           .choices = {"mse", "mae", "huber", "bce_with_logits"}},
           {.names = "--layout",
            .help = "Layout of activations. auto: the fastest measured; without measuring, the "
                    "backend's first",

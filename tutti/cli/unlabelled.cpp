@@ -54,6 +54,8 @@ class WithoutTarget final : public UnlabelledSet {
 std::vector<data::FieldLine> configured_lines(const DataSection& data) {
   if (data.dataset == "cosmoflow") return {data::parse_field_line("x: from x as i16 ? ? ? 4")};
   if (data.dataset == "deepcam") return {data::parse_field_line("data: from climate/data whole")};
+  if (data.dataset == "cbed" || data.dataset == "stem")
+    return {data::parse_field_line("image: from image axis 0")};
   if (data.dataset != "arrays") return {};
   const std::vector<data::FieldLine> lines = data::parse_field_lines(data.fields);
   if (data.input.empty()) return {lines.front()};

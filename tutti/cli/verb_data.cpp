@@ -116,7 +116,8 @@ Verb inspect_verb(const std::shared_ptr<DataVerb>& state) {
       .name = "inspect",
       .summary = "Show what a file or folder holds, and a configuration to start from",
       .text =
-          "Reads NumPy, HDF5, NetCDF, TFRecord files, trajectories (DCD, XTC, TRR), raw binary "
+          "Reads NumPy, HDF5, NetCDF, TIFF, TFRecord files, trajectories (DCD, XTC, TRR), raw "
+          "binary "
           "described by a .toml, folders "
           "of such files, and folders of the data sets that are known by name. What is printed is "
           "a "

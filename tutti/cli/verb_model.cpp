@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <memory>
 
 #include "tutti/backend/cpu/cpu_backend.h"
@@ -25,28 +24,9 @@ namespace {
 
 struct ModelVerb {
   NetworkChoice network;
-  std::string input;
   int threads = 0;
   bool json = false;
 };
-
-/// "3x32x32" as a shape.
-Shape parse_extents(const std::string& text) {
-  std::vector<int64_t> extents;
-  size_t at = 0;
-  while (at <= text.size()) {
-    const size_t end = std::min(text.find('x', at), text.size());
-    int64_t extent = 0;
-    const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, extent);
-    if (error != std::errc{} || stop != text.data() + end || extent <= 0 ||
-        extents.size() == Shape::kMaxRank - 1)
-      throw ConfigError(fmt::format(
-          "--input '{}': write the extents of one sample as CxHxW, for example 3x32x32", text));
-    extents.push_back(extent);
-    at = end + 1;
-  }
-  return Shape(std::span<const int64_t>(extents));
-}
 
 struct MemoryLine {
   const char* key;
@@ -114,11 +94,12 @@ bool is_configuration(const std::string& name) { return name.ends_with(".toml");
 TrainingGraphSpec configured(NetworkChoice& choice) {
   const NetworkChoice flags;
   if (choice.batch != flags.batch || choice.precision != flags.precision ||
-      choice.classes != flags.classes || choice.width != flags.width)
+      choice.classes != flags.classes || choice.width != flags.width || choice.task != flags.task ||
+      choice.loss != flags.loss)
     throw ConfigError(
-        "model show takes --batch, --precision, --classes and --width of a network by its name; of "
-        "a configuration they stand in the file: batch.local, run.precision, model.classes, "
-        "model.width");
+        "model show takes --batch, --precision, --classes, --width, --task and --loss of a network "
+        "by its name; of a configuration they stand in the file: batch.local, run.precision, "
+        "model.classes, model.width, model.task, loss.pointwise");
   RunConfig config = read_config({choice.model, tutti_environment(), {}}).config;
   load_library(config.model);
   config.run.threads = 1;
@@ -143,7 +124,8 @@ TrainingGraphSpec named(const NetworkChoice& choice) {
 int run_show(ModelVerb verb) {
   TrainingGraphSpec training =
       is_configuration(verb.network.model) ? configured(verb.network) : named(verb.network);
-  if (!verb.input.empty()) training.model.input = parse_extents(verb.input);
+  if (!verb.network.input.empty())
+    training.model.input = Shape(std::span<const int64_t>(verb.network.input));
   if (training.model.batch == 0)
     training.model.batch = verb.network.batch = usual_batch(training.model);
   const ModelSummary summary = summarise(training.model);
@@ -195,11 +177,7 @@ Verb model_verb() {
                      .required = "model show needs a network, for example: tutti model show "
                                  "resnet20"}},
       .flags = joined(network_flags(state->network),
-                      {{.names = "--input",
-                        .value = "CxHxW",
-                        .help = "One sample's extents; otherwise the model's own",
-                        .bind = &state->input},
-                       {.names = "--threads",
+                      {{.names = "--threads",
                         .value = "N",
                         .help = "Compute threads, for the memory. 0: all cores",
                         .bind = &state->threads,

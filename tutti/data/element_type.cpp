@@ -61,6 +61,24 @@ bool element_type_of(std::string_view name, ElementType& type) {
   return true;
 }
 
+Half to_half(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  const uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) return {static_cast<uint16_t>(sign | 0x7e00)};   // NaN
+  if (magnitude >= 0x47800000) return {static_cast<uint16_t>(sign | 0x7c00)};  // 2^16 and more
+  const int exponent = static_cast<int>(magnitude >> 23) - 127;
+  if (exponent < -25) return {sign};
+  // In units of the last place of the result, whose rounding up may carry into the exponent.
+  const uint32_t mantissa = (magnitude & 0x7fffff) | 0x800000;
+  const int dropped = exponent < -14 ? -1 - exponent : 13;
+  const uint32_t kept = mantissa >> dropped, rest = mantissa & ((1u << dropped) - 1);
+  const uint32_t half = 1u << (dropped - 1);
+  uint32_t rounded = kept + (rest > half || (rest == half && (kept & 1) != 0) ? 1 : 0);
+  if (exponent >= -14) rounded += static_cast<uint32_t>(exponent + 14) << 10;
+  return {static_cast<uint16_t>(sign | rounded)};
+}
+
 void swap_bytes(std::span<uint8_t> bytes, size_t element_bytes) {
   if (element_bytes < 2) return;
   for (size_t at = 0; at + element_bytes <= bytes.size(); at += element_bytes)

@@ -55,6 +55,9 @@ struct Half {
   }
 };
 
+/// The nearest binary16, the even one of two; what it cannot hold becomes an infinity.
+Half to_half(float value);
+
 /// Calls body(const T*) with `values` as what they are; each T converts to float.
 template <class Body>
 void with_elements(ElementType type, const void* values, Body body) {

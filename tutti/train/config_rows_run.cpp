@@ -72,7 +72,7 @@ void write_data_rows(ConfigTableWriter& t) {
   t.section("data", s, "The data set, its augmentation and its readers.");
   t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`")
       .one_of({"cifar10", "mnist", "fashion-mnist", "lattices", "cosmoflow", "deepcam", "imagenet",
-               "neurons", "arrays"});
+               "neurons", "cbed", "stem", "arrays"});
   t.key(s, &S::dir, "dir",
         "Folder with the data set's files. Empty: lattices are generated in memory")
       .path()
@@ -226,12 +226,12 @@ void write_model_rows(ConfigTableWriter& t) {
   t.key(s, &S::kernel, "kernel",
         "Side of the convolutions' windows (cosmoflow: 3, or 2 as in v0.7). 0: the model's own")
       .between(0, 64);
-  t.key(
-       s, &S::dropout, "dropout",
-       "Probability with which dropout leaves an element out (cosmoflow). Below 0: the model's own")
+  t.key(s, &S::dropout, "dropout",
+        "Probability with which dropout leaves an element out (cosmoflow, vgg, fc-densenet). Below "
+        "0: the model's own")
       .between(-1, 0.999);
   t.key(s, &S::hidden, "hidden",
-        "Sizes of the hidden layers (mlp, cosmoflow). Empty: the model's own")
+        "Sizes of the hidden layers (mlp, cosmoflow, vgg). Empty: the model's own")
       .between(1, 1 << 24);
   t.key(s, &S::weights, "weights",
         "First weights: a .safetensors file, a checkpoint, or the folder of a run or of its "

@@ -15,6 +15,7 @@
 #include "tutti/data/format/npy_arrays.h"
 #include "tutti/data/format/raw_arrays.h"
 #include "tutti/data/format/stored_array.h"
+#include "tutti/data/format/tiff_arrays.h"
 
 namespace tutti::data {
 
@@ -230,15 +231,16 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
   if (begins("PK\x03\x04") || begins("PK\x05\x06")) return {file.name(), read_npz(file)};
   if (is_hdf5(file)) return {file.name(), read_hdf5(file, options)};
   if (is_netcdf_classic(head)) return {file.name(), read_netcdf_classic(file)};
+  if (is_tiff(head)) return {file.name(), read_tiff(file)};
   if (is_xtc(head)) return {file.name(), frame_arrays(read_xtc(file))};
   if (is_trr(head)) return {file.name(), frame_arrays(read_trr(file))};
   if (is_dcd(head)) return {file.name(), frame_arrays(read_dcd(file))};
   if (path.extension() == ".toml") return {file.name(), read_raw_arrays(file, path)};
-  throw BadFile(
-      fmt::format("{}: expected an array file (.npy, .npz, HDF5, NetCDF, a trajectory as DCD, XTC "
-                  "or TRR, or a .toml that describes raw data), "
-                  "found {} bytes that begin with {:02x}: give another file, or fetch it again",
-                  file.name(), file.size(), fmt::join(head, " ")));
+  throw BadFile(fmt::format(
+      "{}: expected an array file (.npy, .npz, HDF5, NetCDF, TIFF, a trajectory as DCD, XTC "
+      "or TRR, or a .toml that describes raw data), "
+      "found {} bytes that begin with {:02x}: give another file, or fetch it again",
+      file.name(), file.size(), fmt::join(head, " ")));
 }
 
 }  // namespace tutti::data

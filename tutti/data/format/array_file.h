@@ -1,7 +1,7 @@
 #pragma once
 // An array file is a list of named arrays {name, type, shape}, of which slabs are read: NumPy's
-// .npy and .npz, HDF5 (so NetCDF-4, too), classic NetCDF, trajectories of molecules (molecules/),
-// and raw binary that a small TOML file describes (raw_arrays.h).
+// .npy and .npz, HDF5 (so NetCDF-4, too), classic NetCDF, TIFF (tiff_arrays.h), trajectories of
+// molecules (molecules/), and raw binary that a small TOML file describes (raw_arrays.h).
 
 #include <cstdint>
 #include <filesystem>

@@ -155,9 +155,34 @@ const std::vector<KnownDataset>& known_datasets() {
                       "label: symmetries x y z, multiply 0.9, add 0.05", "seed: symmetries x y z"},
        .can_be_generated = true,
        .generated_file = "volume-000.h5"},
+      {.name = "cbed",
+       .description = "electron diffraction: simulated patterns of a focused probe on crystals, "
+                      "image f16 [1, S, S], with the class of nine structures, parameters f32 [4] "
+                      "(two tilts, thickness, strain) and the potential f16 [1, S, S]",
+       .classes = 9,
+       .train_files = {"train/*.h5"},
+       .validation_files = {"validation/*.h5"},
+       .test_files = {"test/*.h5"},
+       .test_files_may_lack = true,
+       .how_to_get = "generate it ('tutti data generate cbed FOLDER' and flags for its optics)",
+       .transforms = {"image: log1p"},
+       .can_be_generated = true},
+      {.name = "stem",
+       .description = "electron microscopy: simulated dark-field images of crystals' columns of "
+                      "atoms, image f16 [1, S, S], with the class of ten structures, the mask "
+                      "columns u8 [S, S] and the image without noise, clean f16 [1, S, S]",
+       .classes = 10,
+       .train_files = {"train/*.h5"},
+       .validation_files = {"validation/*.h5"},
+       .test_files = {"test/*.h5"},
+       .test_files_may_lack = true,
+       .how_to_get = "generate it ('tutti data generate stem FOLDER' and flags for its optics)",
+       .transforms = {},
+       .can_be_generated = true},
       {.name = "arrays",
-       .description = "files of your own: NumPy, HDF5, NetCDF-4, TFRecord, raw arrays; data.fields "
-                      "says what a sample is",
+       .description =
+           "files of your own: NumPy, HDF5, NetCDF, TIFF, TFRecord, raw arrays; data.fields "
+           "says what a sample is",
        .train_files = {"data.train_files"},
        .test_files = {"data.validation_files", "data.test_files"},
        .how_to_get = "'tutti data inspect PATH' shows what is in them and a configuration to start "

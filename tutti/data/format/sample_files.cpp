@@ -22,6 +22,23 @@ const std::vector<std::string> kDeepCamFields = {
     "labels: from climate/labels_0 whole classes background, 'tropical cyclone', 'atmospheric "
     "river'"};
 
+const std::vector<std::string> kCbedFields = {
+    "image: from image axis 0",
+    "class: from class axis 0 classes fcc, bcc, hcp, diamond, zincblende, rocksalt, CsCl, "
+    "perovskite, fluorite",
+    "parameters: from parameters axis 0", "potential: from potential axis 0"};
+const std::vector<std::string> kStemFields = {
+    "image: from image axis 0",
+    "class: from class axis 0 classes fcc, bcc, hcp, diamond, zincblende, rocksalt, CsCl, "
+    "perovskite, fluorite, graphene",
+    "columns: from columns axis 0 classes background, column", "clean: from clean axis 0"};
+
+const std::vector<std::string>& fields_of(std::string_view name) {
+  if (name == "cosmoflow") return kCosmoFlowFields;
+  if (name == "cbed") return kCbedFields;
+  return name == "stem" ? kStemFields : kDeepCamFields;
+}
+
 }  // namespace
 
 std::vector<fs::path> sample_files(const fs::path& folder,
@@ -43,7 +60,9 @@ std::vector<fs::path> sample_files(const fs::path& folder,
   return files;
 }
 
-bool is_sample_set(std::string_view name) { return name == "cosmoflow" || name == "deepcam"; }
+bool is_sample_set(std::string_view name) {
+  return name == "cosmoflow" || name == "deepcam" || name == "cbed" || name == "stem";
+}
 
 std::vector<fs::path> sample_set_files(std::string_view name, const fs::path& folder,
                                        std::string_view part) {
@@ -55,7 +74,7 @@ std::unique_ptr<Dataset> open_sample_set(std::string_view name, const fs::path& 
                                          std::string_view part) {
   const bool deepcam = name == "deepcam";
   ArraySetSpec spec{.files = sample_set_files(name, folder, part),
-                    .fields = parse_field_lines(deepcam ? kDeepCamFields : kCosmoFlowFields),
+                    .fields = parse_field_lines(fields_of(name)),
                     .key = fmt::format("{} ({})", name, part)};
   if (deepcam) spec.statistics = read_statistics(folder / "stats.h5", spec.fields);
   return open_array_set(spec);

@@ -1,6 +1,6 @@
 #pragma once
-// The data sets of the catalog that have one file a sample: CosmoFlow's TFRecords and DeepCAM's
-// HDF5.
+// The data sets of the catalog that have one file a sample, CosmoFlow's TFRecords and DeepCAM's
+// HDF5, or files of many, atom microscopy's HDF5.
 
 #include <filesystem>
 #include <memory>

@@ -33,15 +33,26 @@ struct PackedBytes {
   const FileBytes& content();
 };
 
-/// The parts of an HDF5 data set.
+/// The parts of an HDF5 data set or of TIFF's pages.
 struct ChunkTable {
   const uint64_t id = next_id();  ///< another one for each table of the process: ChunkCache's key
-  enum class Filter : uint8_t { deflate, shuffle, checksum };
+  /// HDF5 has the first three; TIFF deflate and the others (tiff_codecs.h).
+  enum class Filter : uint8_t {
+    deflate,
+    shuffle,
+    checksum,
+    lzw,
+    packbits,
+    difference,
+    float_difference
+  };
   struct Chunk {
     int64_t first = 0, bytes = 0;  ///< as stored
     uint32_t skipped = 0;          ///< bit i: filter i was not applied
   };
-  std::vector<int64_t> shape;         ///< of a chunk; also those at the edge are stored whole
+  std::vector<int64_t> shape;         ///< of a chunk; also those at the edge are stored whole,
+  bool short_edges = false;           ///< unless they end where the array does
+  int64_t samples = 1;                ///< TIFF's values of a pixel, the last extent if several
   std::vector<Filter> filters{};      ///< in the order in which they were applied when writing
   bool bare_edges = false;            ///< chunks that stick out of the array have no filters
   std::map<int64_t, Chunk> chunks{};  ///< by their number in the grid, row-major; others are filled

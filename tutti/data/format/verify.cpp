@@ -13,6 +13,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/sha256.h"
+#include "tutti/data/arrays/array_set.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
@@ -151,14 +152,18 @@ void verify_idx(const fs::path& dir, const Digests& digests, const ClassLimit& l
   }
 }
 
-/// One file a sample: each is read as training would.
+/// Each sample is read as training would.
 void verify_samples(const std::string& name, const fs::path& dir, std::string_view part,
                     const Digests& digests, VerifyReport& report) {
   std::vector<fs::path> files;
   std::unique_ptr<Dataset> set;
+  std::vector<std::vector<int64_t>> samples;  // of each file
   try {
     files = sample_set_files(name, dir, part);
     set = open_sample_set(name, dir, part);
+    samples.resize(files.size());
+    const auto& placed = dynamic_cast<const FileSamples&>(*set);
+    for (int64_t i = 0; i < set->size(); ++i) samples.at(placed.place(i).file).push_back(i);
   } catch (const Error& error) {
     report.files.push_back({.file = dir, .problem = error.what()});
     return;
@@ -166,8 +171,8 @@ void verify_samples(const std::string& name, const fs::path& dir, std::string_vi
   Sample sample(set->fields());
   for (size_t i = 0; i < files.size(); ++i)
     report.files.push_back(report_on(files[i], digests, [&](FileReport& file) {
-      set->read(static_cast<int64_t>(i), sample);
-      file.records = 1;
+      for (const int64_t of_file : samples[i]) set->read(of_file, sample);
+      file.records = std::ssize(samples[i]);
     }));
 }
 

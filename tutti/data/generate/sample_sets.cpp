@@ -111,6 +111,31 @@ void generate_named_volume(const VolumeSpec& spec, int64_t index, int16_t* count
   }
 }
 
+/// Of a part's files, each with the next samples of one seed.
+struct SampleRange {
+  int64_t first = 0, count = 0;
+};
+
+/// write_parts() of files that hold kSamplesPerFile samples.
+void write_files(const fs::path& folder, const SampleCounts& counts, int64_t first_test,
+                 int threads, const char* name,
+                 const std::function<void(const fs::path&, const SampleRange&)>& write) {
+  const auto files = [](int64_t samples) {
+    return (samples + kSamplesPerFile - 1) / kSamplesPerFile;
+  };
+  write_parts(folder, {.train = files(counts.train), .test = files(counts.test)}, first_test,
+              threads, name, [&](const fs::path& path, int64_t index, bool train) {
+                const int64_t start = train ? 0 : first_test;
+                const int64_t before = (index - start) * kSamplesPerFile;
+                const int64_t all = train ? counts.train : counts.test;
+                write(path, {start + before, std::min(kSamplesPerFile, all - before)});
+              });
+}
+
+void append_halves(std::vector<Half>& to, const std::vector<float>& values) {
+  for (const float x : values) to.push_back(to_half(x));
+}
+
 }  // namespace
 
 void write_cosmoflow(const fs::path& folder, const VolumeSpec& spec, const SampleCounts& counts,
@@ -205,6 +230,57 @@ void write_neurons(const fs::path& folder, const TissueSpec& spec, const SampleC
                     {"labels", ElementType::u32, extents, tissue.labels.data()}};
                 write_hdf5(path, arrays);
               });
+}
+
+void write_cbed(const fs::path& folder, const CbedSpec& spec, const SampleCounts& counts,
+                int threads) {
+  const CbedGenerator generator(spec);
+  write_files(folder, counts, kFirstTestCbed, threads, "cbed-{:08}.h5",
+              [&](const fs::path& path, const SampleRange& samples) {
+                std::vector<Half> images, potentials;
+                std::vector<uint8_t> classes;
+                std::vector<float> parameters;
+                for (int64_t i = 0; i < samples.count; ++i) {
+                  const CbedSample made = generator.sample(samples.first + i);
+                  append_halves(images, made.pattern);
+                  append_halves(potentials, made.potential);
+                  classes.push_back(static_cast<uint8_t>(made.kind));
+                  parameters.insert(parameters.end(), made.parameters.begin(),
+                                    made.parameters.end());
+                }
+                const std::vector<int64_t> maps = {samples.count, 1, spec.side, spec.side};
+                const std::vector<ArrayRef> arrays = {
+                    {"image", ElementType::f16, maps, images.data()},
+                    {"class", ElementType::u8, {samples.count}, classes.data()},
+                    {"parameters", ElementType::f32, {samples.count, 4}, parameters.data()},
+                    {"potential", ElementType::f16, maps, potentials.data()}};
+                write_hdf5(path, arrays);
+              });
+}
+
+void write_stem(const fs::path& folder, const StemSpec& spec, const SampleCounts& counts,
+                int threads) {
+  const StemGenerator generator(spec);
+  write_files(
+      folder, counts, kFirstTestStem, threads, "stem-{:08}.h5",
+      [&](const fs::path& path, const SampleRange& samples) {
+        std::vector<Half> images, clean;
+        std::vector<uint8_t> classes, columns;
+        for (int64_t i = 0; i < samples.count; ++i) {
+          const StemSample made = generator.sample(samples.first + i);
+          append_halves(images, made.image);
+          append_halves(clean, made.clean);
+          classes.push_back(static_cast<uint8_t>(made.kind));
+          columns.insert(columns.end(), made.columns.begin(), made.columns.end());
+        }
+        const std::vector<int64_t> maps = {samples.count, 1, spec.side, spec.side};
+        const std::vector<ArrayRef> arrays = {
+            {"image", ElementType::f16, maps, images.data()},
+            {"class", ElementType::u8, {samples.count}, classes.data()},
+            {"columns", ElementType::u8, {samples.count, spec.side, spec.side}, columns.data()},
+            {"clean", ElementType::f16, maps, clean.data()}};
+        write_hdf5(path, arrays);
+      });
 }
 
 }  // namespace tutti::data

@@ -6,6 +6,8 @@
 
 #include "tutti/data/generate/climate/climate.h"
 #include "tutti/data/generate/cosmology/cosmology.h"
+#include "tutti/data/generate/microscopy/cbed.h"
+#include "tutti/data/generate/microscopy/stem.h"
 #include "tutti/data/generate/neurons.h"
 #include "tutti/data/generate/protein/protein.h"
 
@@ -37,5 +39,16 @@ void write_protein(const std::filesystem::path& folder, const ChainSpec& spec,
 /// labels u32. Otherwise as write_cosmoflow.
 void write_neurons(const std::filesystem::path& folder, const TissueSpec& spec,
                    const SampleCounts& counts, int threads);
+
+/// FOLDER/train and FOLDER/validation with HDF5 files of kSamplesPerFile samples, the last of
+/// fewer, "cbed-00000000.h5": image f16 [N, 1, S, S], class u8 [N], parameters f32 [N, 4] and
+/// potential f16 [N, 1, S, S]. Otherwise as write_cosmoflow.
+void write_cbed(const std::filesystem::path& folder, const CbedSpec& spec,
+                const SampleCounts& counts, int threads);
+/// The same, "stem-00000000.h5": image and clean f16 [N, 1, S, S], class u8 [N], columns u8
+/// [N, S, S].
+void write_stem(const std::filesystem::path& folder, const StemSpec& spec,
+                const SampleCounts& counts, int threads);
+inline constexpr int64_t kSamplesPerFile = 64;
 
 }  // namespace tutti::data

@@ -139,6 +139,17 @@ std::unique_ptr<Dataset> open_neurons(const DatasetSpec& spec) {
   return std::make_unique<NeuronSet>(own);
 }
 
+std::vector<fs::path> image_files(const DatasetSpec& spec) {
+  if (is_file(spec.dir))
+    throw ConfigError(
+        fmt::format("{} is one archive: to be staged, it lies in a folder, which data.dir names",
+                    spec.dir.string()));
+  const ImageSource source = image_source(spec.dir, spec.split);
+  if (!source.found())
+    throw IoError(fmt::format("{}: has no images of the part '{}'", spec.dir.string(), spec.split));
+  return files_of(source);
+}
+
 }  // namespace
 
 std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
@@ -158,6 +169,9 @@ std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
     throw ConfigError(fmt::format(
         "{} without data.dir is generated in memory: there is nothing to stage", spec.name));
   check_place(spec, known);
+  if (spec.name == "neurons")
+    return listed_files(volume_files(spec), spec.dir, fmt::format("data.{}_files", spec.split));
+  if (spec.name == "imagenet") return image_files(spec);
   if (!is_sample_set(spec.name)) return files_by_name(spec.dir, known);
   std::vector<fs::path> files = sample_set_files(spec.name, spec.dir, spec.split);
   if (spec.name == "deepcam") files.push_back(spec.dir / "stats.h5");

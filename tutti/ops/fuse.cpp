@@ -245,6 +245,14 @@ Rewritten fuse_forward(const Graph& graph) {
 
 namespace {
 
+/// A convolution of each channel by itself does a few operations for a number that it reads.
+bool is_depthwise(const Graph& graph, const Node& node) {
+  const auto* conv = dynamic_cast<const Conv*>(node.op.get());
+  if (!conv) return false;
+  const Shape& weight = graph.shape(node.in[1]);
+  return conv->conv().groups > 1 && conv->conv().groups == weight[0] && weight[1] == 1;
+}
+
 /// A sum of two sums of rows is one: rows that others have sent go where this rank's own do.
 bool fold_rows(Rewriter& rewriter, const Node& node) {
   if (!dynamic_cast<const Add*>(node.op.get())) return false;
@@ -300,18 +308,6 @@ Rewritten fold_residual_sums(const Graph& graph) {
   }
   return rewriter.build();
 }
-
-namespace {
-
-/// A convolution of each channel by itself does a few operations for a number that it reads.
-bool is_depthwise(const Graph& graph, const Node& node) {
-  const auto* conv = dynamic_cast<const Conv*>(node.op.get());
-  if (!conv) return false;
-  const Shape& weight = graph.shape(node.in[1]);
-  return conv->conv().groups > 1 && conv->conv().groups == weight[0] && weight[1] == 1;
-}
-
-}  // namespace
 
 Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
   std::vector<int> forward_readers(graph.values().size()), backward_readers(graph.values().size());

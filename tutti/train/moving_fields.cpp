@@ -37,12 +37,13 @@ NamedTensor zeroed(const char* name, const Shape& shape) {
 }
 float* numbers_of(NamedTensor& tensor) { return reinterpret_cast<float*>(tensor.bytes.data()); }
 
-/// One row of a rank's tensor.
-std::vector<float> turn_row(const SafetensorsFile& file, const char* name, int row, size_t count) {
+/// One of the `rows` of a rank's tensor.
+std::vector<float> turn_row(const SafetensorsFile& file, const char* name, int row, int rows,
+                            size_t count) {
   const SafetensorsFile::Entry* entry = file.find(name);
   const uint64_t bytes = count * sizeof(float), from = static_cast<uint64_t>(row) * bytes;
-  if (!entry || entry->type != SafetensorsFile::Type::f32 ||
-      entry->end - entry->begin < from + bytes)
+  if (!entry || entry->type != SafetensorsFile::Type::f32 || row >= rows ||
+      entry->end - entry->begin != static_cast<uint64_t>(rows) * bytes)
     throw ConfigError(fmt::format(
         "the checkpoint has no {} numbers '{}' of turn {}: it is of another tracing.fov, "
         "tracing.deltas or batch, or of a run whose fields of view stood still",
@@ -145,19 +146,23 @@ void MovingFields::restore(RankFileReader& files, const ReplicaMap& before) {
   const auto voxels = static_cast<size_t>(voxels_of(wide_)), places = static_cast<size_t>(places_);
   for (int turn = 0; turn < turns_.local_count(); ++turn) {
     const int global = turns_.replica(turn), owner = before.owner(global),
-              row = global - before.first()[static_cast<size_t>(owner)];
+              begin = before.first()[static_cast<size_t>(owner)], row = global - begin,
+              rows = before.first()[static_cast<size_t>(owner) + 1] - begin;
     const SafetensorsFile& file = files.file(owner);
-    const std::vector<float> logits = turn_row(file, kCanvas, row, places * voxels),
-                             place = turn_row(file, kPlace, row, places * kPlaceNumbers),
-                             taken = turn_row(file, kTaken, row, kTakenNumbers);
+    const std::vector<float> logits = turn_row(file, kCanvas, row, rows, places * voxels),
+                             place = turn_row(file, kPlace, row, rows, places * kPlaceNumbers),
+                             taken = turn_row(file, kTaken, row, rows, kTakenNumbers);
     Flight& flight = flights_[static_cast<size_t>(turn)];
     flight.taken = read_number(taken.data());
     for (size_t p = 0; p < places; ++p) {
       Seed& seed = flight.seeds[p];
       const float* own = place.data() + p * kPlaceNumbers;
       seed.place = {read_number(own), static_cast<int>(own[3])};
-      CHECK(seed.place.move >= 0 && seed.place.move < std::ssize(moves_), "move {}",
-            seed.place.move);
+      if (seed.place.move < 0 || seed.place.move >= std::ssize(moves_))
+        throw ConfigError(fmt::format(
+            "the checkpoint has a field of view at move {} of {}: it is of another tracing.deltas, "
+            "or damaged",
+            seed.place.move, moves_.size()));
       load(turn, seed);
       std::copy_n(logits.data() + p * voxels, voxels, seed.canvas[grown_].data());
     }

@@ -176,6 +176,16 @@ ImageSource image_source(const fs::path& root, std::string_view part) {
   return source;
 }
 
+std::vector<fs::path> files_of(const ImageSource& source) {
+  if (source.folder.empty()) return source.tars;
+  std::vector<fs::path> files;
+  const auto follow = fs::directory_options::follow_directory_symlink;
+  for (const auto& entry : fs::recursive_directory_iterator(source.folder, follow))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
 ImagePlaces::ImagePlaces(const ImageSource& source) : source_(source) {
   if (source_.folder.empty())
     list_archives();

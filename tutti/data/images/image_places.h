@@ -24,6 +24,9 @@ struct ImageSource {
 /// Of "train" also `root` itself: class folders, archives whose names say no part, or one archive.
 ImageSource image_source(const std::filesystem::path& root, std::string_view part);
 
+/// All files of it, those that are no images too, by name.
+std::vector<std::filesystem::path> files_of(const ImageSource& source);
+
 /// Whether a folder in `folder` holds an image somewhere.
 bool has_class_folders(const std::filesystem::path& folder);
 

@@ -58,6 +58,8 @@ TEST(ImageSet, ClassesAreTheSortedFolders) {
   ASSERT_TRUE(has_split(validation));
   EXPECT_EQ(label_of(*open_dataset(validation), 0), 2);
   EXPECT_FALSE(has_split({.name = "imagenet", .dir = root, .split = "test"}));
+  EXPECT_EQ(dataset_files({.name = "imagenet", .dir = root}).size(), 4u) << "what staging copies";
+  EXPECT_EQ(dataset_files(validation), std::vector{root / "val/wasps/z.jpg"});
 
   put_file(root / "val/hornets/z.jpg", grey_jpeg(9));
   expect_io_error([&] { open_dataset(validation); }, {"hornets", "called alike"});

@@ -32,8 +32,13 @@ struct EncodedBytes {
 
 /// Plain values alone: nothing has a destructor between setjmp and longjmp.
 bool encode(jpeg_compress_struct& info, EncoderErrors& errors, const uint8_t* pixels,
-            const JpegOptions& options, EncodedBytes& out) {
+            const ImageSize& size, int channels, const JpegOptions& options, EncodedBytes& out) {
   if (setjmp(errors.back) != 0) return false;
+  jpeg_create_compress(&info);
+  info.image_width = static_cast<JDIMENSION>(size.width);
+  info.image_height = static_cast<JDIMENSION>(size.height);
+  info.input_components = channels;
+  info.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_mem_dest(&info, &out.bytes, &out.count);
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, options.quality, TRUE);
@@ -61,12 +66,7 @@ std::vector<uint8_t> encode_jpeg(std::span<const uint8_t> pixels, const ImageSiz
   EncodedBytes out;
   info.err = jpeg_std_error(&errors.manager);
   errors.manager.error_exit = leave_encoder;
-  jpeg_create_compress(&info);
-  info.image_width = static_cast<JDIMENSION>(size.width);
-  info.image_height = static_cast<JDIMENSION>(size.height);
-  info.input_components = channels;
-  info.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 3 ? JCS_RGB : JCS_CMYK;
-  const bool done = encode(info, errors, pixels.data(), options, out);
+  const bool done = encode(info, errors, pixels.data(), size, channels, options, out);
   std::vector<uint8_t> coded(out.bytes, out.bytes + (done ? out.count : 0));
   jpeg_destroy_compress(&info);
   std::free(out.bytes);

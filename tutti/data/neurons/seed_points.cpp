@@ -17,7 +17,7 @@ struct VoxelBox {
   Voxels3 sides() const { return {high[0] - low[0], high[1] - low[1], high[2] - low[2]}; }
 };
 
-VoxelBox common(const VoxelBox& a, const VoxelBox& b) {
+VoxelBox overlap(const VoxelBox& a, const VoxelBox& b) {
   VoxelBox c;
   for (size_t i = 0; i < 3; ++i) {
     c.low[i] = std::max(a.low[i], b.low[i]);
@@ -76,7 +76,7 @@ class ObjectCounts {
     });
   }
   int64_t in(const VoxelBox& wanted) const {
-    const VoxelBox part = common(wanted, box_);
+    const VoxelBox part = overlap(wanted, box_);
     int64_t count = 0;
     for (int corner = 0; corner < 8; ++corner) {
       Voxels3 at{};
@@ -127,7 +127,7 @@ std::vector<uint8_t> seed_parts(const Volume& volume, const SeedRule& rule) {
   const VoxelBox middle = middle_of(volume.extents, rule.surroundings);
   const auto whole = static_cast<double>(product(rule.surroundings));
   for (uint32_t id = 1; id < objects.size(); ++id) {
-    const VoxelBox places = common(objects[id].box, middle);
+    const VoxelBox places = overlap(objects[id].box, middle);
     if (objects[id].voxels < rule.min_object || product(places.sides()) == 0) continue;
     const ObjectCounts counts(volume, id, objects[id].box);
     for_each_voxel(places, [&](const Voxels3& at) {

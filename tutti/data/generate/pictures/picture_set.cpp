@@ -90,7 +90,7 @@ void write_pictures(const fs::path& folder, const PictureSpec& spec, const Sampl
   if (counts.train < spec.classes || counts.test < spec.classes)
     throw ConfigError(
         fmt::format("{} training and {} test pictures of {} classes: give at least "
-                    "one of each class, or fewer --classes",
+                    "one of each class, or fewer --picture-classes",
                     counts.train, counts.test, spec.classes));
   const fs::path partial = folder / kMadePictures;
   std::error_code unknown;

@@ -4,9 +4,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -83,7 +85,8 @@ class Curl {
     load("curl_easy_strerror", words);
     load("curl_slist_append", append);
     load("curl_slist_free_all", free_all);
-    start(CURL_GLOBAL_DEFAULT);
+    if (const CURLcode code = start(CURL_GLOBAL_DEFAULT); code != CURLE_OK)
+      throw IoError(fmt::format("libcurl does not start: {}", words(code)));
   }
   template <class Function>
   void load(const char* name, Function& function) {
@@ -92,6 +95,25 @@ class Curl {
   }
   void* library_;  // stays until the process ends
 };
+
+/// Sets an option. One that libcurl does not know or refuses is an error: without its protocols a
+/// list could name files of this machine, and without its range another file's rest would follow.
+template <class Value>
+void set_option(CURL* curl, CURLoption option, Value value) {
+  const CURLcode code = Curl::get().set(curl, option, value);
+  if (code != CURLE_OK)
+    throw IoError(fmt::format(
+        "libcurl.so.4 refuses option {}: {}; tutti data fetch needs libcurl 7.85 or a later one",
+        static_cast<int>(option), Curl::get().words(code)));
+}
+
+/// It need not be there.
+void remove_file(const fs::path& file) {
+  std::error_code failed;
+  fs::remove(file, failed);
+  if (failed)
+    throw IoError(fmt::format("{}: cannot be removed: {}", file.string(), failed.message()));
+}
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -145,28 +167,22 @@ class Fetch {
     std::getline(std::ifstream(tag_), tag);
     // Without a word of the server that the file is the same, a rest may be another file's.
     int64_t held = tag.empty() && item_.sha256.empty() ? 0 : bytes_of(part_);
-    new_tag_.clear();
-    file_.reset(std::fopen(part_.c_str(), held > 0 ? "ab" : "wb"));
-    if (!file_)
-      throw IoError(fmt::format("{}: cannot be written: {}", part_.string(), file_error(errno)));
+    open_part(held);
     std::unique_ptr<curl_slist, FreeHeaders> headers;
-    if (held > 0 && !tag.empty())
+    if (held > 0 && !tag.empty()) {
       headers.reset(Curl::get().append(nullptr, ("If-Range: " + tag).c_str()));
+      CHECK(headers, "no memory for a header");
+    }
     set_options(curl.get(), held, headers.get());
     const CURLcode code = Curl::get().perform(curl.get());
-    const bool full = std::fflush(file_.get()) != 0 || disk_full_;
-    file_.reset();
-    if (full)
-      throw IoError(
-          fmt::format("{}: cannot be written: {}; make room, then the same command goes on",
-                      part_.string(), file_error(ENOSPC)));
+    close_part();
     long status = 0;
     Curl::get().info(curl.get(), CURLINFO_RESPONSE_CODE, &status);
     if (code == CURLE_OK) return "";
     if (code == CURLE_RANGE_ERROR || status == 416) {
       // Another file, or a server that cannot go on within one: from its beginning.
-      fs::remove(part_);
-      fs::remove(tag_);
+      remove_file(part_);
+      remove_file(tag_);
       if (std::exchange(restarted_, true)) for_ever_ = true;
       return "the server has another file than before or cannot go on within it";
     }
@@ -176,35 +192,65 @@ class Fetch {
                                              : Curl::get().words(code);
   }
 
+  /// A file that begins anew has no tag until its first bytes come.
+  void open_part(int64_t held) {
+    answer_ = {};
+    wants_tag_ = held == 0;
+    if (wants_tag_) remove_file(tag_);
+    file_.reset(std::fopen(part_.c_str(), held > 0 ? "ab" : "wb"));
+    if (!file_)
+      throw IoError(fmt::format("{}: cannot be written: {}", part_.string(), file_error(errno)));
+  }
+
+  /// Some file systems say only now that there is no room.
+  void close_part() {
+    if (std::fclose(file_.release()) != 0 && write_error_ == 0) write_error_ = errno;
+    if (write_error_ != 0)
+      throw IoError(fmt::format("{}: cannot be written: {}; then the same command goes on",
+                                part_.string(), file_error(write_error_)));
+  }
+
   void set_options(CURL* curl, int64_t held, curl_slist* headers) {
-    Curl::get().set(curl, CURLOPT_URL, item_.url.c_str());
-    Curl::get().set(curl, CURLOPT_PROTOCOLS_STR, "http,https,ftp");
-    Curl::get().set(curl, CURLOPT_FOLLOWLOCATION, 1L);
-    Curl::get().set(curl, CURLOPT_FAILONERROR, 1L);
-    Curl::get().set(curl, CURLOPT_NOSIGNAL, 1L);
-    Curl::get().set(curl, CURLOPT_CONNECTTIMEOUT, 30L);
-    Curl::get().set(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    Curl::get().set(curl, CURLOPT_LOW_SPEED_TIME,
-                    std::max(1L, static_cast<long>(spec_.stall_seconds)));
-    Curl::get().set(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(held));
+    set_option(curl, CURLOPT_URL, item_.url.c_str());
+    set_option(curl, CURLOPT_PROTOCOLS_STR, "http,https,ftp");
+    set_option(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    set_option(curl, CURLOPT_FAILONERROR, 1L);
+    set_option(curl, CURLOPT_NOSIGNAL, 1L);
+    set_option(curl, CURLOPT_CONNECTTIMEOUT, 30L);
+    set_option(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set_option(curl, CURLOPT_LOW_SPEED_TIME, std::max(1L, static_cast<long>(spec_.stall_seconds)));
+    set_option(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(held));
     if (headers) Curl::get().set(curl, CURLOPT_HTTPHEADER, headers);
-    Curl::get().set(curl, CURLOPT_WRITEFUNCTION, &Fetch::take);
-    Curl::get().set(curl, CURLOPT_WRITEDATA, this);
-    Curl::get().set(curl, CURLOPT_HEADERFUNCTION, &Fetch::look);
-    Curl::get().set(curl, CURLOPT_HEADERDATA, this);
+    set_option(curl, CURLOPT_WRITEFUNCTION, &Fetch::take);
+    set_option(curl, CURLOPT_WRITEDATA, this);
+    set_option(curl, CURLOPT_HEADERFUNCTION, &Fetch::look);
+    set_option(curl, CURLOPT_HEADERDATA, this);
   }
 
   static size_t take(const char* bytes, size_t, size_t count, void* self) {
     auto* fetch = static_cast<Fetch*>(self);
+    if (std::exchange(fetch->wants_tag_, false)) fetch->keep_tag();
     const size_t done = std::fwrite(bytes, 1, count, fetch->file_.get());
-    fetch->disk_full_ |= done < count;
+    if (done < count) fetch->write_error_ = errno;
     return done;
   }
 
-  /// Keeps what the server calls this state of the file: its ETag, or when it was changed.
+  /// Beside a file that begins now. A later answer of the server may be about another state of the
+  /// file, and must not become the tag of the bytes that are held.
+  void keep_tag() const {
+    if (answer_.status == 200 && !answer_.tag.empty()) std::ofstream(tag_) << answer_.tag << '\n';
+  }
+
+  /// Notes what the server calls this state of the file: its ETag, or when it was changed. Answers
+  /// that lead elsewhere come before the one that counts, so each begins without a tag.
   static size_t look(const char* bytes, size_t, size_t count, void* self) {
     auto* fetch = static_cast<Fetch*>(self);
-    std::string line(bytes, count);
+    const std::string line(bytes, count);
+    if (line.starts_with("HTTP/")) {
+      const size_t blank = line.find(' ');
+      fetch->answer_ = {.status = blank == line.npos ? 0 : std::atoi(line.c_str() + blank)};
+      return count;
+    }
     const size_t colon = line.find(':');
     if (colon == line.npos) return count;
     std::string key = line.substr(0, colon);
@@ -214,10 +260,8 @@ class Fetch {
     if (first == line.npos || last < first) return count;
     const std::string value = line.substr(first, last - first + 1);
     const bool better = key == "etag" && !value.starts_with("W/");
-    if (better || (key == "last-modified" && fetch->new_tag_.empty())) {
-      fetch->new_tag_ = value;
-      std::ofstream(fetch->tag_) << value << '\n';
-    }
+    if (better || (key == "last-modified" && fetch->answer_.tag.empty()))
+      fetch->answer_.tag = value;
     return count;
   }
 
@@ -251,8 +295,13 @@ class Fetch {
   const FetchSpec& spec_;
   const fs::path target_, part_, tag_;
   std::unique_ptr<std::FILE, CloseFile> file_;
-  std::string new_tag_;
-  bool disk_full_ = false, for_ever_ = false, restarted_ = false;
+  struct Answer {
+    int status = 0;
+    std::string tag{};
+  };
+  Answer answer_;  // of the server, the last one
+  int write_error_ = 0;
+  bool wants_tag_ = false, for_ever_ = false, restarted_ = false;
 };
 
 }  // namespace

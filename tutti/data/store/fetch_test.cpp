@@ -25,6 +25,7 @@ class Server {
   std::string file = std::string(300'000, 'x') + "end";
   std::string tag = "\"one\"";
   std::atomic<int> breaks = 0;      // answers that end after `piece` bytes
+  std::atomic<int> refusals = 0;    // answers 503 before the others
   std::atomic<bool> ranges = true;  // whether it can go on within a file
   std::atomic<int> answers = 0;
   size_t piece = 100'000;
@@ -64,12 +65,17 @@ class Server {
     const size_t range = request.find("Range: bytes="), same = request.find("If-Range: ");
     const bool is_same = same == request.npos || request.compare(same + 10, tag.size(), tag) == 0;
     if (range != request.npos && ranges && is_same) from = std::stoul(request.substr(range + 13));
-    std::string head = request.find("GET /file") == request.npos ? "HTTP/1.1 404 Not Found\r\n"
-                       : from > 0                                ? fmt::format(
-                                                                       "HTTP/1.1 206 Partial Content\r\nContent-Range: "
-                                                                                                      "bytes {}-{}/{}\r\n",
-                                                                       from, file.size() - 1, file.size())
-                                  : "HTTP/1.1 200 OK\r\n";
+    std::string head = "HTTP/1.1 200 OK\r\n";
+    if (refusals > 0) {
+      --refusals;
+      from = 0;
+      head = "HTTP/1.1 503 Service Unavailable\r\n";
+    } else if (request.find("GET /file") == request.npos) {
+      head = "HTTP/1.1 404 Not Found\r\n";
+    } else if (from > 0) {
+      head = fmt::format("HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {}-{}/{}\r\n", from,
+                         file.size() - 1, file.size());
+    }
     head += fmt::format("ETag: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", tag,
                         file.size() - from);
     std::string body = file.substr(from);
@@ -142,6 +148,45 @@ TEST_F(FetchTest, AnotherFileOnTheServerIsFetchedFromItsBeginning) {
   std::ofstream(fs::path(scratch.path()) / "file.part.tag") << "\"older\"\n";
   fetch_files(spec(false));
   EXPECT_EQ(fetched(), server.file);
+}
+
+TEST_F(FetchTest, ARefusalOfANewStateDoesNotNameTheBytesThatAreHeld) {
+  // The old file's beginning is here; the server has another one by now, and says its tag with an
+  // answer that brings no file.
+  std::ofstream(fs::path(scratch.path()) / "file.part") << server.file.substr(0, 1000);
+  std::ofstream(fs::path(scratch.path()) / "file.part.tag") << "\"one\"\n";
+  server.file = std::string(200'000, 'y');
+  server.tag = "\"two\"";
+  server.refusals = 1;
+  fetch_files(spec(false));
+  EXPECT_EQ(fetched(), server.file);
+}
+
+TEST_F(FetchTest, OfAFileWithoutATagNoOlderTagStays) {
+  std::ofstream(fs::path(scratch.path()) / "file.part.tag") << "\"older\"\n";
+  server.tag = "W/\"weak\"";
+  server.breaks = 1;
+  fetch_files(spec(false));
+  EXPECT_EQ(fetched(), server.file);
+  EXPECT_EQ(server.answers, 2);
+  EXPECT_FALSE(has("file.part") || has("file.part.tag"));
+}
+
+TEST_F(FetchTest, ADiskWithoutRoomIsSaid) {
+  fs::create_symlink("/dev/full", fs::path(scratch.path()) / "file.part");
+  EXPECT_NE(error(spec()).find("file.part: cannot be written: No space left"), std::string::npos)
+      << error(spec());
+  server.file = "few";  // bytes that are written when the file is closed
+  EXPECT_NE(error(spec()).find("file.part: cannot be written: No space left"), std::string::npos);
+  EXPECT_FALSE(has("file"));
+}
+
+TEST_F(FetchTest, FilesOfThisMachineAreNotFetched) {
+  std::ofstream(fs::path(scratch.path()) / "own") << "own";
+  FetchSpec local = spec(false);
+  local.items[0].url = "file://" + (fs::path(scratch.path()) / "own").string();
+  EXPECT_NE(error(local), "");
+  EXPECT_FALSE(has("file"));
 }
 
 TEST_F(FetchTest, AServerThatCannotGoOnBeginsAgain) {

@@ -220,7 +220,7 @@ class Fetch {
     set_option(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     set_option(curl, CURLOPT_LOW_SPEED_TIME, std::max(1L, static_cast<long>(spec_.stall_seconds)));
     set_option(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(held));
-    if (headers) Curl::get().set(curl, CURLOPT_HTTPHEADER, headers);
+    if (headers) set_option(curl, CURLOPT_HTTPHEADER, headers);
     set_option(curl, CURLOPT_WRITEFUNCTION, &Fetch::take);
     set_option(curl, CURLOPT_WRITEDATA, this);
     set_option(curl, CURLOPT_HEADERFUNCTION, &Fetch::look);

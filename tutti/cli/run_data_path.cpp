@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <string_view>
+#include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
@@ -12,7 +15,27 @@
 #include "tutti/data/store/sample_cache.h"
 
 namespace tutti {
+namespace {
+
+bool has_cache(const RunConfig& config) { return config.cache.memory > 0 || config.cache.disk > 0; }
+
+/// Of these sets the samples that could be kept or left out are not what training reads.
+void check_data_set(const RunConfig& config) {
+  const std::string_view set = config.data.dataset;
+  if (set != "neurons" && set != "imagenet") return;
+  const char* key = has_cache(config) ? "data.cache" : "data.quarantine";
+  if (!has_cache(config) && config.data.quarantine == 0) return;
+  throw ConfigError(fmt::format("{} is not for data.dataset = \"{}\" yet, {}: {}", key, set,
+                                set == "neurons"
+                                    ? "whose training reads canvases around its samples"
+                                    : "whose images are decoded after they have been read",
+                                has_cache(config) ? "leave it out" : "set data.quarantine = 0"));
+}
+
+}  // namespace
+
 void check_data_path(const RunConfig& config) {
+  check_data_set(config);
   if (config.data.quarantine > 0 && !config.parallel.spatial.empty())
     throw ConfigError(
         "data.quarantine: ranks that share samples (parallel.spatial) would have to agree on each "
@@ -29,6 +52,11 @@ namespace {
 StagingRecord stage_for_run(const RunConfig& config, comm::Communicator& communicator) {
   const auto start = std::chrono::steady_clock::now();
   data::StagingResult own;
+  // One rank a node looks at the room for all, and the others begin when it has.
+  comm::on_each(communicator, "looking for room for the data", [&] {
+    if (communicator.local_rank() == 0)
+      data::check_staging_room(staging_spec(config, config.staging.dir));
+  });
   comm::on_each(communicator, "staging the data", [&] {
     data::StagingSpec spec = staging_spec(config, config.staging.dir);
     spec.share = communicator.local_rank();
@@ -64,6 +92,22 @@ void put_in_quarantine(ConfiguredData& data, int64_t most,
   wrap(data.test, "test");
 }
 
+/// Names of caches would stay on the node when their process ends, so they go with their scope: by
+/// then all ranks have opened what they name, or one could not and nobody will read from it.
+class CacheNames {
+ public:
+  CacheNames() = default;
+  ~CacheNames() {
+    for (const data::CachedSet* set : sets_) set->remove_names();
+  }
+  CacheNames(const CacheNames&) = delete;
+  CacheNames& operator=(const CacheNames&) = delete;
+  void add(const data::CachedSet& set) { sets_.push_back(&set); }
+
+ private:
+  std::vector<const data::CachedSet*> sets_;
+};
+
 /// The parts share what there is by their sizes.
 void put_in_cache(ConfiguredData& data, const CacheSection& section,
                   comm::Communicator& communicator,
@@ -80,7 +124,10 @@ void put_in_cache(ConfiguredData& data, const CacheSection& section,
   };
   for (const auto* part : parts)
     if (*part) all += bytes_of(**part);
-  std::vector<const data::CachedSet*> cached;
+  // Nodes may share the folder, and each fills slots in an order of its own.
+  const std::string name = fmt::format("{}-{}", job, communicator.node(communicator.rank()));
+  CacheNames names;
+  const data::CachedSet* training = nullptr;
   comm::on_each(communicator, "making the cache", [&] {
     for (size_t p = 0; p < parts.size(); ++p) {
       if (!*parts[p]) continue;
@@ -90,20 +137,20 @@ void put_in_cache(ConfiguredData& data, const CacheSection& section,
       };
       auto set =
           std::make_unique<data::CachedSet>(std::move(*parts[p]),
-                                            data::CacheSpec{.name = fmt::format("{}-{}", job, p),
+                                            data::CacheSpec{.name = fmt::format("{}-{}", name, p),
                                                             .memory_bytes = part_of(section.memory),
                                                             .disk_bytes = part_of(section.disk),
                                                             .folder = section.dir},
                                             counts);
-      cached.push_back(set.get());
+      names.add(*set);
+      if (p == 0) training = set.get();
       *parts[p] = std::move(set);
     }
   });
-  for (const data::CachedSet* set : cached) set->remove_names();
   if (communicator.rank() == 0)
     log::info("data.cache: of {} training samples {} fit a node's memory and {} more its disk",
-              data.train->size(), cached.front()->memory_samples(),
-              cached.front()->samples() - cached.front()->memory_samples());
+              data.train->size(), training->memory_samples(),
+              training->samples() - training->memory_samples());
 }
 
 }  // namespace
@@ -124,7 +171,7 @@ PreparedData prepare_data(const RunConfig& config, comm::Communicator& communica
     read_from.data.dir = config.staging.dir;
   }
   prepared.data = open_configured(read_from);
-  const bool caches = config.cache.memory > 0 || config.cache.disk > 0;
+  const bool caches = has_cache(config);
   if (!caches && config.data.quarantine == 0 && !prepared.staging) return prepared;
   prepared.counts = std::make_shared<data::ReadCounts>();
   if (config.data.quarantine > 0)

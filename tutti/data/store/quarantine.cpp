@@ -1,5 +1,9 @@
 #include "tutti/data/store/quarantine.h"
 
+#include <algorithm>
+#include <mutex>
+#include <set>
+
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 
@@ -9,7 +13,12 @@ class Quarantine::State {
  public:
   State(std::shared_ptr<const Dataset> all, const QuarantineSpec& spec,
         std::shared_ptr<ReadCounts> counts)
-      : all_(std::move(all)), spec_(spec), counts_(std::move(counts)) {}
+      : all_(std::move(all)), spec_(spec), counts_(std::move(counts)) {
+    if (std::ranges::any_of(all_->fields(), &Field::coded))
+      throw ConfigError(
+          "data.quarantine cannot look into coded images yet, which are decoded after they have "
+          "been read: set data.quarantine = 0");
+  }
 
   const Dataset& all() const { return *all_; }
 

@@ -74,6 +74,9 @@ class CachedSet::State {
   State(std::shared_ptr<const Dataset> all, const CacheSpec& spec,
         std::shared_ptr<ReadCounts> counts)
       : all_(std::move(all)), counts_(std::move(counts)), slot_(slot_bytes(all_->fields())) {
+    if (std::ranges::any_of(all_->fields(), &Field::coded))
+      throw ConfigError(
+          "data.cache does not keep coded images yet, whose samples differ in size: leave it out");
     const int64_t most = std::min<int64_t>(all_->size(), UINT32_MAX - kFirst);
     in_memory_ = std::min(spec.memory_bytes / slot_, most);
     slots_ = in_memory_ + std::min(spec.disk_bytes / slot_, most - in_memory_);

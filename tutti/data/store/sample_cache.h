@@ -18,7 +18,8 @@
 namespace tutti::data {
 
 struct CacheSpec {
-  std::string name;                ///< alike on the ranks of a node, and unlike any other job's
+  /// Alike on the ranks of a node, and unlike any other node's and job's: nodes may share `folder`.
+  std::string name;
   int64_t memory_bytes = 0;        ///< of the node
   int64_t disk_bytes = 0;          ///< likewise; 0: no file
   std::filesystem::path folder{};  ///< that the file lies in
@@ -26,11 +27,13 @@ struct CacheSpec {
 
 class CachedSet final : public Dataset {
  public:
-  /// IoError where memory or disk are not there: all of it is reserved now.
+  /// IoError where memory or disk are not there: all of it is reserved now. ConfigError where a
+  /// field is coded: its samples differ in size.
   CachedSet(std::shared_ptr<const Dataset> all, const CacheSpec& spec,
             std::shared_ptr<ReadCounts> counts);
   ~CachedSet() override;
-  /// Once all ranks of the node have opened it: nothing stays behind then, however they end.
+  /// Once all ranks of the node have opened it, or one of them could not: nothing stays behind
+  /// then, however they end.
   void remove_names() const;
 
   int64_t size() const override;

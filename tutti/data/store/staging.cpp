@@ -114,21 +114,19 @@ class Staging {
   StagingResult run() {
     const auto start = std::chrono::steady_clock::now();
     find_tasks();
-    make_folder(spec_.to);
-    const std::map<std::string, ListedCopy> there = read_copies(spec_.to);
-    std::vector<Task> missing;
-    for (const Task& task : tasks_) {
-      result_.bytes += task.found.bytes;
-      const auto listed = there.find(task.name);
-      if (listed == there.end() || listed->second.original != task.found || !has_copy(task))
-        missing.push_back(task);
-    }
+    for (const Task& task : tasks_) result_.bytes += task.found.bytes;
     result_.files = std::ssize(tasks_);
+    const std::vector<Task> missing = find_missing();
     check_space(missing);
     copy_all(missing);
     result_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return result_;
+  }
+
+  void check_room() {
+    find_tasks();
+    check_space(find_missing());
   }
 
   int64_t verify() {
@@ -188,6 +186,18 @@ class Staging {
       *least += task.found.bytes + 1;  // one byte each, so that empty files are dealt out, too
       if (least - load.begin() == spec_.share) tasks_.push_back(std::move(task));
     }
+  }
+
+  std::vector<Task> find_missing() const {
+    make_folder(spec_.to);
+    const std::map<std::string, ListedCopy> there = read_copies(spec_.to);
+    std::vector<Task> missing;
+    for (const Task& task : tasks_) {
+      const auto listed = there.find(task.name);
+      if (listed == there.end() || listed->second.original != task.found || !has_copy(task))
+        missing.push_back(task);
+    }
+    return missing;
   }
 
   static void make_folder(const fs::path& folder) {
@@ -332,6 +342,13 @@ StagingResult stage_files(const StagingSpec& spec) {
   CHECK(spec.shares > 0 && spec.share >= 0 && spec.share < spec.shares, "share {} of {}",
         spec.share, spec.shares);
   return Staging(spec).run();
+}
+
+void check_staging_room(const StagingSpec& spec) {
+  StagingSpec all = spec;
+  all.share = 0;
+  all.shares = 1;
+  Staging(all).check_room();
 }
 
 int64_t verify_staged(const StagingSpec& spec) { return Staging(spec).verify(); }

@@ -34,8 +34,13 @@ struct StagingResult {
 /// staging replaces. So what was killed goes on with the next file, and a second job copies
 /// nothing. ConfigError where a file is not below `from` or the folders are one; IoError naming the
 /// file where the original cannot be read, ends early or changes meanwhile, or the disk has too
-/// little space, which is looked at before the first byte.
+/// little space for this process's share, which is looked at before the first byte.
 StagingResult stage_files(const StagingSpec& spec);
+
+/// IoError where the disk has too little space for what is not there yet of all shares together.
+/// For one of the processes that stage together, before any of them begins: later what the others
+/// have copied so far would count twice.
+void check_staging_room(const StagingSpec& spec);
 
 /// Reads the copies again and compares them with the list. IoError naming the first that differs.
 /// Returns how many bytes.

@@ -130,6 +130,31 @@ TEST_F(StagingTest, AFullDiskIsSaidBeforeTheFirstByteAndAtTheLast) {
   EXPECT_TRUE(names().empty());
 }
 
+TEST_F(StagingTest, RoomIsWantedForAllSharesTogether) {
+  fs::create_directories(to);
+  const uintmax_t most = fs::space(to).available / 10 * 6;  // each fits, both do not
+  StagingSpec both = spec();
+  both.shares = 2;
+  const auto add = [&](const char* name) {
+    write_whole(from / name, "");
+    std::error_code refused;
+    fs::resize_file(from / name, most, refused);  // sparse
+    both.files.push_back(from / name);
+    return !refused;
+  };
+  if (!add("one.bin")) GTEST_SKIP() << "no sparse file of this size here";
+  EXPECT_NO_THROW(check_staging_room(both));
+  if (!add("two.bin")) GTEST_SKIP() << "no sparse file of this size here";
+  try {
+    check_staging_room(both);
+    ADD_FAILURE() << "both fit";
+  } catch (const IoError& e) {
+    EXPECT_NE(std::string(e.what()).find("are to be staged there and"), std::string::npos)
+        << e.what();
+  }
+  EXPECT_TRUE(names().empty());
+}
+
 TEST_F(StagingTest, ACopyThatWasChangedIsFound) {
   stage_files(spec());
   std::fstream(to / "train/a.bin", std::ios::in | std::ios::out | std::ios::binary) << "x";

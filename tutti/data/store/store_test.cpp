@@ -40,6 +40,19 @@ class CountedSet : public Dataset {
                                 {.name = "y", .element = ElementType::i64}};
 };
 
+/// As many bytes as sample i has a number.
+class CodedSet : public Dataset {
+ public:
+  int64_t size() const override { return 3; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t index, Sample& sample) const override {
+    sample.own(0, static_cast<size_t>(index));
+  }
+
+ private:
+  std::vector<Field> fields_ = {{.name = "image", .coded = true}};
+};
+
 std::string unique_name() {
   static std::atomic<int> count = 0;
   return fmt::format("tutti-test-{}-{}", ::getpid(), count++);
@@ -140,6 +153,20 @@ TEST(SampleCache, TooLittleDiskIsAnErrorAtTheStartThatLeavesNothing) {
                 std::make_shared<ReadCounts>()),
       IoError);
   EXPECT_FALSE(std::filesystem::exists("/dev/shm/" + name));
+}
+
+TEST(SampleCache, CodedImagesAreRefused) {
+  const std::string name = unique_name();
+  EXPECT_THROW(CachedSet(std::make_shared<CodedSet>(), {.name = name, .memory_bytes = 1024},
+                         std::make_shared<ReadCounts>()),
+               ConfigError);
+  EXPECT_FALSE(std::filesystem::exists("/dev/shm/" + name));
+}
+
+TEST(Quarantine, CodedImagesAreRefused) {
+  EXPECT_THROW(Quarantine(std::make_shared<CodedSet>(), {.most = 1, .part = "train"},
+                          std::make_shared<ReadCounts>()),
+               ConfigError);
 }
 
 TEST(Quarantine, TheNextSoundSampleTakesThePlace) {

@@ -5,6 +5,7 @@
 #include "gradient_check.h"
 #include "tutti/ops/broadcast.h"
 #include "tutti/ops/fuse.h"
+#include "tutti/ops/interaction.h"
 #include "tutti/ops/resize.h"
 
 namespace tutti {
@@ -182,6 +183,10 @@ std::vector<GradientCase> cases() {
   add_map("power_spectrum", {1, 4, 3}, [](Graph& g, Value x) { return power_spectrum(g, "y", x); });
   add_map("power_spectrum_3d", {1, 4, 2, 3},
           [](Graph& g, Value x) { return power_spectrum(g, "y", x); });
+  for (const bool itself : {false, true})
+    add_map(itself ? "interaction_itself" : "interaction", {4, 3}, [itself](Graph& g, Value x) {
+      return g.append1("y", std::make_shared<Interaction>(itself), {x});
+    });
   add_map("scale", {5}, [](Graph& g, Value x) { return scale(g, "y", x, 1.2f); });
   add_case("add", [](Graph& g) {
     return std::vector<Value>{

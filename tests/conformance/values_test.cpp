@@ -11,6 +11,7 @@
 #include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
+#include "tutti/ops/interaction.h"
 #include "tutti/ops/losses.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/pool.h"
@@ -46,6 +47,15 @@ TEST(Values, ConvolutionIsACrossCorrelation) {
           {{1, 2, 3, 4, 5, 6}, {1, 10, 100, 1000}, {0.5}});
   EXPECT_EQ(y.out_types()[0].desc.shape, (Shape{1, 1, 2, 2}));
   expect_near(y.out(0), {2100.5, 3200.5, 5400.5 + 21, 6500.5 + 32});
+}
+
+TEST(Values, InteractionIsTheLowerTriangleRowByRow) {
+  const Values x = {1, 2, 3, 4, 5, 6};
+  const auto of = [&](bool itself) {
+    return run(std::make_shared<Interaction>(itself), {batched({1, 3, 2})}, {x});
+  };
+  expect_near(of(false).out(0), {11, 17, 39});
+  expect_near(of(true).out(0), {5, 11, 25, 17, 39, 61});
 }
 
 TEST(Values, SoftmaxCrossEntropyWithSmoothingAndWeights) {

@@ -6,6 +6,7 @@
 #include "tutti/base/crc32c.h"
 #include "tutti/data/arrays/field_line.h"
 #include "tutti/data/arrays/statistics_file.h"
+#include "tutti/data/clicks/click_set.h"
 #include "tutti/data/format/array_file.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
@@ -188,7 +189,17 @@ void png(Bytes bytes) {
   if (data::is_png(bytes)) read_image(bytes);
 }
 
-constexpr std::array<Target, 25> kTargets = {{{"idx", idx},
+/// Each line as a reader thread would.
+void click_log(Bytes bytes) {
+  const std::filesystem::path file = as_file("click_log", bytes);
+  answer([&] {
+    const data::ClickSet set({.files = {file}, .rows = {10}});
+    data::Sample sample(set.fields());
+    for (int64_t i = 0; i < set.size(); ++i) answer([&] { set.read(i, sample); });
+  });
+}
+
+constexpr std::array<Target, 26> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
@@ -212,7 +223,8 @@ constexpr std::array<Target, 25> kTargets = {{{"idx", idx},
                                               {"steps", steps},
                                               {"tar", tar},
                                               {"jpeg", jpeg},
-                                              {"png", png}}};
+                                              {"png", png},
+                                              {"click_log", click_log}}};
 
 }  // namespace
 

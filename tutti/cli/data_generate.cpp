@@ -37,6 +37,7 @@ struct Generate {
   data::TissueSpec neurons{.radius = 7, .noise = 12};
   data::CbedSpec cbed{};
   data::StemSpec stem{};
+  data::ClickSpec clicks;
 
   int side_or(int usual) const {
     if (side == 1) throw ConfigError("--side 1: give at least 2, or 0 for the usual side");
@@ -112,6 +113,11 @@ const std::vector<GeneratedSet>& sets() {
          spec.side = g.side_or(64);
          spec.crystal = g.cbed.crystal;  // one flag for both
          data::write_stem(g.dir, spec, counts, threads);
+       }},
+      {"clicks",
+       {.train = 200000, .test = 50000},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::write_clicks(g.dir, seeded(g.clicks, g.seed), counts, threads);
        }},
       {"protein",
        {.train = 8000, .test = 2000},
@@ -311,6 +317,16 @@ std::vector<Flag> chain_flags(const std::shared_ptr<Generate>& state) {
        .only_for = {"protein"}}};
 }
 
+std::vector<Flag> click_flags(const std::shared_ptr<Generate>& state) {
+  return {{.names = "--vocabulary",
+           .value = "N",
+           .help = "Categories of the column that has most of them; the one with fewest has 4",
+           .bind = &state->clicks.vocabulary,
+           .least = 4,
+           .greatest = 1000000000,
+           .only_for = {"clicks"}}};
+}
+
 /// Of all sets, or of more than one.
 std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
   return {{.names = "--train",
@@ -353,7 +369,7 @@ Verb data_generate_verb() {
   std::vector<Flag> flags = common_flags(state);
   for (const auto& more :
        {volume_flags(state), map_flags(state), picture_flags(state), neuron_flags(state),
-        chain_flags(state), microscope_flags(state->cbed, state->stem)})
+        click_flags(state), chain_flags(state), microscope_flags(state->cbed, state->stem)})
     flags.insert(flags.end(), more.begin(), more.end());
   return {
       .name = "generate",

@@ -106,7 +106,8 @@ data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part)
           .count = samples_of(config, part == "train"),
           .threads = static_cast<int>(config.run.threads),
           .arrays = arrays_spec(config.data),
-          .neurons = neuron_spec(config)};
+          .neurons = neuron_spec(config),
+          .clicks = {.rows = config.data.table_rows}};
 }
 
 /// The training set without and with what validates, where data.validation says so.

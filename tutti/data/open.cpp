@@ -150,6 +150,20 @@ std::vector<fs::path> image_files(const DatasetSpec& spec) {
   return files_of(source);
 }
 
+/// Without names of files all files of the folders train, validation and test.
+std::vector<std::string> click_files(const DatasetSpec& spec) {
+  const ArraysSpec& own = spec.arrays;
+  const bool named = !own.train.empty() || !own.validation.empty() || !own.test.empty();
+  if (named) return files_of(own, spec.split);
+  std::error_code unknown;
+  if (spec.split != "train" && !fs::is_directory(spec.dir / spec.split, unknown)) return {};
+  return {spec.split + "/*"};
+}
+
+std::vector<fs::path> listed_clicks(const DatasetSpec& spec) {
+  return listed_files(click_files(spec), spec.dir, fmt::format("data.{}_files", spec.split));
+}
+
 }  // namespace
 
 std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
@@ -165,6 +179,7 @@ std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
     add_described(files);
     return files;
   }
+  if (spec.name == "clicks") return listed_clicks(spec);
   if (spec.dir.empty())
     throw ConfigError(fmt::format(
         "{} without data.dir is generated in memory: there is nothing to stage", spec.name));
@@ -185,6 +200,7 @@ bool has_split(const DatasetSpec& spec) {
                                   spec.split, spec.name));
   if (spec.split == "train") return true;
   if (spec.name == "neurons") return !volume_files(spec).empty();
+  if (spec.name == "clicks") return !click_files(spec).empty();
   if (spec.name == "arrays") return !files_of(spec.arrays, spec.split).empty();
   if (spec.name == "imagenet") return image_source(spec.dir, spec.split).found();
   if (!is_sample_set(spec.name)) return spec.split == "test";
@@ -196,7 +212,7 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
   const KnownDataset& known = known_dataset(spec.name);
   if (!has_split(spec))
     throw ConfigError(
-        spec.name == "arrays" || spec.name == "neurons"
+        spec.name == "arrays" || spec.name == "neurons" || spec.name == "clicks"
             ? fmt::format("data.{0}_files names no files: there is no {0} set", spec.split)
         : is_sample_set(spec.name)
             ? fmt::format("{} has no {} set: there is no folder {}", spec.name, spec.split,
@@ -206,6 +222,11 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
                           spec.name, spec.split));
   if (spec.name == "arrays") return open_arrays(spec);
   if (spec.name == "neurons") return open_neurons(spec);
+  if (spec.name == "clicks") {
+    ClickSetSpec clicks = spec.clicks;
+    clicks.files = listed_clicks(spec);
+    return std::make_unique<ClickSet>(clicks);
+  }
   const bool train = spec.split == "train";
   const std::string set = fmt::format("{} ({})", spec.name, spec.split);
   try {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/data/clicks/click_set.h"
 #include "tutti/data/dataset.h"
 #include "tutti/data/format/stored_images.h"
 #include "tutti/data/neurons/neuron_set.h"
@@ -36,11 +37,12 @@ struct DatasetSpec {
 
   ArraysSpec arrays{};
   NeuronSetSpec neurons{};  ///< its files and fields are those of `arrays`
+  ClickSetSpec clicks{};    ///< its files are those of `arrays`
 };
 
 /// Whether the data set has the spec's part: cosmoflow and deepcam have a validation set, and a
-/// test set where there is a folder of that name; arrays have what files are named for; the others
-/// have a test set. ConfigError for an
+/// test set where there is a folder of that name; clicks have what files are named for, or a
+/// folder; arrays have what files are named for; the others have a test set. ConfigError for an
 /// unknown name or part.
 bool has_split(const DatasetSpec& spec);
 

@@ -96,6 +96,9 @@ std::vector<LayerKey> all_keys() {
        0.999},
       {"floor", real,
        "Of power_spectrum: added to each power before its logarithm. 1e-6 without it", 1e-30, 1e30},
+      {"itself", flag,
+       "Of interaction: also the product of each input with itself, after those with the inputs "
+       "before it. false without it"},
       {"factor", real, "What it is multiplied by. 1 without it", -1e30, 1e30},
       {"factors", extents, "How often an element is repeated, in all dimensions or in each. Needed",
        1, 64},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/models/layers.h"
+#include "tutti/ops/interaction.h"
 
 namespace tutti {
 namespace {
@@ -180,6 +181,25 @@ Value concat_layer(LayerPlace& place) {
   return concat(place.graph, place.name, of_one_type(place));
 }
 
+/// As one tensor [features, width], of which each pair is multiplied.
+Value interaction_layer(LayerPlace& place) {
+  const std::vector<Value> in = of_one_type(place);
+  const Shape& first = place.graph.shape(in[0]);
+  for (const Value v : in) {
+    const Shape& x = place.graph.shape(v);
+    if (x.rank() != 2 || x[1] != first[1])
+      throw ConfigError(
+          fmt::format("layer '{}' multiplies rows of equally many numbers; its inputs "
+                      "are {} and {}",
+                      place.name, first.to_string(), x.to_string()));
+  }
+  const Value row = concat(place.graph, place.name + ".concat", in);
+  const Value rows = reshape(place.graph, place.name + ".reshape", row,
+                             Shape{static_cast<int64_t>(in.size()), first[1]});
+  return place.graph.append1(place.name, std::make_shared<Interaction>(place.flag("itself", false)),
+                             {rows});
+}
+
 std::vector<LayerType> all_types() {
   constexpr int kMany = 64;
   const auto with = [](std::vector<std::string> keys, std::vector<std::string> more) {
@@ -261,6 +281,14 @@ std::vector<LayerType> all_types() {
        kMany,
        combined<mul>},
       {"concat", "The channels of its inputs, one after the other", {}, 2, kMany, concat_layer},
+      {"interaction",
+       "The dot products of all pairs of its inputs, which are rows of equally many numbers: of "
+       "the "
+       "second and the first, the third and the first, the third and the second, ...",
+       {"itself"},
+       2,
+       kMany,
+       interaction_layer},
   };
 }
 

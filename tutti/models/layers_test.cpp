@@ -148,6 +148,31 @@ TEST(Layers, SpectraAreRowsOfNumbers) {
             std::string::npos);
 }
 
+/// The network of a recommendation model without its tables: features of equal width, the products
+/// of their pairs, and the first of them once more.
+TEST(Layers, InteractionsAreOfAllPairsOfInputs) {
+  const auto network = [](int64_t width, Entries more) {
+    Entries pairs = {{"input", std::vector<std::string>{"a", "b", "c"}}};
+    pairs.insert(pairs.end(), more.begin(), more.end());
+    const auto feature = [](const char* name, int64_t outputs) {
+      return layer("dense", {{"name", word(name)},
+                             {"input", std::vector<std::string>{"image"}},
+                             {"outputs", number(outputs)}});
+    };
+    return layers_of({feature("a", 8), feature("b", 8), feature("c", width),
+                      layer("interaction", pairs),
+                      layer("concat", {{"input", std::vector<std::string>{"a", "interaction1"}}}),
+                      layer("dense")});
+  };
+  const ModelGraph m = build_model(network(8, {}));
+  EXPECT_EQ(m.graph.shape(m.graph.find("interaction1")), (Shape{1, 3}));
+  EXPECT_EQ(m.graph.shape(m.graph.find("concat1")), (Shape{1, 11}));
+  const ModelGraph with = build_model(network(8, {{"itself", LayerValue(true)}}));
+  EXPECT_EQ(with.graph.shape(with.graph.find("interaction1")), (Shape{1, 6}));
+  EXPECT_NE(failure(network(9, {})).find("rows of equally many numbers"), std::string::npos)
+      << failure(network(9, {}));
+}
+
 TEST(Layers, RowsOfBothTypesStandBesideEachOther) {
   for (const char* type : {"concat", "add"}) {
     ModelSpec spec =

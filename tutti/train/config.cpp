@@ -93,11 +93,16 @@ void require_arrays(const DataSection& data) {
                             "data.dataset = \"neurons\" has neither data.statistics nor "
                             "data.validation: name volumes in data.validation_files, and numbers "
                             "in the steps of data.transforms");
+  if (data.dataset == "clicks")
+    return require_relation(data.fields.empty() && data.statistics.empty(),
+                            "data.dataset = \"clicks\" has neither data.fields nor "
+                            "data.statistics: its fields are dense, label and categories");
   if (data.dataset != "arrays")
-    return require_relation(
-        !said,
-        "data.fields, data.train_files, data.validation_files, data.test_files "
-        "and data.statistics need data.dataset = \"arrays\" (or, but for statistics, \"neurons\")");
+    return require_relation(!said,
+                            "data.fields, data.train_files, data.validation_files, data.test_files "
+                            "and data.statistics need data.dataset = \"arrays\" (or, but for "
+                            "statistics, \"neurons\"; or, "
+                            "of these, files alone, \"clicks\")");
   require_relation(!data.fields.empty() && !data.train_files.empty(),
                    "data.dataset = \"arrays\" needs data.fields and data.train_files: 'tutti data "
                    "inspect PATH' writes both for a file or folder");
@@ -111,7 +116,8 @@ void require_length_data_and_schedule(const RunConfig& c) {
                    "run.epochs and run.max_steps are both 0: nothing would end the run, give one");
   require_arrays(c.data);
   require_relation(c.data.dataset == "lattices" || c.data.dataset == "arrays" ||
-                       (c.data.dataset == "neurons" && !c.data.train_files.empty()) ||
+                       ((c.data.dataset == "neurons" || c.data.dataset == "clicks") &&
+                        !c.data.train_files.empty()) ||
                        !c.data.dir.empty(),
                    "data.dir is empty: give --data-dir, the folder with the files of data.dataset");
   require_relation(c.schedule.warmup_epochs == 0 || c.schedule.warmup_steps == 0,

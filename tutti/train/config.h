@@ -114,7 +114,8 @@ struct DataSection {
   std::vector<std::string> fields;  ///< of "arrays": "NAME: from ARRAY ..."
   std::vector<std::string> train_files, validation_files, test_files;  ///< of "arrays", from dir on
   std::string statistics;                                              ///< of "arrays"; empty: none
-  int64_t quarantine = 0;  ///< bad samples that a rank goes on without
+  std::vector<int64_t> table_rows{100'000};  ///< of "clicks": for all categories, or for each
+  int64_t quarantine = 0;                    ///< bad samples that a rank goes on without
   int64_t readers = 1;
   int64_t prefetch = 3;
   int64_t generate_train = 10000;

@@ -72,7 +72,7 @@ void write_data_rows(ConfigTableWriter& t) {
   t.section("data", s, "The data set, its augmentation and its readers.");
   t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`")
       .one_of({"cifar10", "mnist", "fashion-mnist", "lattices", "cosmoflow", "deepcam", "imagenet",
-               "neurons", "cbed", "stem", "arrays"});
+               "neurons", "cbed", "stem", "clicks", "arrays"});
   t.key(s, &S::dir, "dir",
         "Folder with the data set's files. Empty: lattices are generated in memory")
       .path()
@@ -119,22 +119,29 @@ void write_data_rows(ConfigTableWriter& t) {
   t.key(s, &S::train_files, "train_files",
         "Training files: NumPy, HDF5, NetCDF, TFRecord, trajectories (DCD, XTC, TRR), or .toml "
         "descriptions of raw arrays; "
-        "also folders of them, and patterns such as \"train/*.h5\". Relative to data.dir")
+        "click logs; also folders of them, and patterns such as \"train/*.h5\". Relative to "
+        "data.dir")
       .may_change()
-      .only_with("data.dataset", {"arrays", "neurons"});
+      .only_with("data.dataset", {"arrays", "neurons", "clicks"});
   t.key(s, &S::validation_files, "validation_files", "Files on which training is judged, likewise")
       .may_change()
-      .only_with("data.dataset", {"arrays", "neurons"});
+      .only_with("data.dataset", {"arrays", "neurons", "clicks"});
   t.key(s, &S::test_files, "test_files",
         "Files that wait for the end of training, likewise; without validation files they judge "
         "it")
       .may_change()
-      .only_with("data.dataset", {"arrays", "neurons"});
+      .only_with("data.dataset", {"arrays", "neurons", "clicks"});
   t.key(s, &S::statistics, "statistics",
         "File of means, deviations and extremes of the fields, for 'normalise' and "
         "'min-max' without numbers; `tutti data stats` writes one. Empty: none")
       .path()
       .only_with("data.dataset", {"arrays"});
+  t.key(s, &S::table_rows, "table_rows",
+        "Rows of the table that a category of clicks is looked up in: one number for all, or one "
+        "for each. Row 0 is for what is missing; others may be shared by categories, since they "
+        "are hashed")
+      .between(2, int64_t{1} << 31)
+      .only_with("data.dataset", {"clicks"});
   t.key(s, &S::quarantine, "quarantine",
         "Bad samples that a rank goes on without: missing, damaged, of another shape, with values "
         "that are no numbers. In the place of each stands the next sound one. The log names each, "

@@ -1,5 +1,7 @@
 #include "tutti/train/evaluator.h"
 
+#include <algorithm>
+
 #include "tutti/train/plain_copy.h"
 
 namespace tutti {
@@ -13,7 +15,28 @@ Shape sample_of(const EvaluationNetwork& network, size_t output) {
   return sample_of(network.plan.desc(network.predictions[output]));
 }
 
+/// Those of all ranks, one rank's after the other's.
+void gather(comm::Communicator& communicator, std::vector<float>& scores) {
+  const std::vector<size_t> counts = communicator.allgather_value(scores.size());
+  const size_t most = *std::ranges::max_element(counts);
+  if (most == 0) return;
+  scores.resize(most);
+  std::vector<float> all(most * counts.size());
+  communicator.allgather(std::as_bytes(std::span(scores)), std::as_writable_bytes(std::span(all)));
+  scores.clear();
+  for (size_t r = 0; r < counts.size(); ++r)
+    scores.insert(scores.end(), all.begin() + static_cast<std::ptrdiff_t>(r * most),
+                  all.begin() + static_cast<std::ptrdiff_t>(r * most + counts[r]));
+}
+
 }  // namespace
+
+void put_together(Quality& quality, comm::Communicator& communicator) {
+  communicator.sum(quality.sums());
+  for (Quality::Scores& scores : quality.scores())
+    for (std::vector<float>& of_label : scores) gather(communicator, of_label);
+  quality.settle();
+}
 
 Evaluator::Evaluator(const Evaluated& what, std::span<const std::shared_ptr<const Metric>> metrics)
     : what_(what), executor_(what.network.plan, what.backend),
@@ -82,7 +105,7 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<flo
       (*keep)[o].insert((*keep)[o].end(), y, y + batch.id.count * sample_of(network, o).elements());
     }
   });
-  what_.communicator.sum(quality.sums());
+  put_together(quality, what_.communicator);
   return quality;
 }
 

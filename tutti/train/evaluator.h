@@ -23,6 +23,10 @@ struct Evaluated {
   const data::SampleWriter& writer;  ///< fills the tensors of network.batch()
 };
 
+/// Collective. Makes of each rank's part what all ranks have seen, the same on every rank, and
+/// settles it.
+void put_together(Quality& quality, comm::Communicator& communicator);
+
 /// Runs an evaluation plan over a data set. Groups of ranks take a share of the samples each, and
 /// the ranks of a group share every one of them. Used by the thread that uses the communicator.
 class Evaluator {

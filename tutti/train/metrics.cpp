@@ -5,6 +5,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/models/registry.h"
+#include "tutti/train/area_under_curve.h"
 
 namespace tutti {
 namespace {
@@ -196,6 +197,19 @@ class RightSide final : public Share {
   }
 };
 
+class UnderCurve final : public Share {
+ public:
+  UnderCurve() : Share("auc") {}
+  bool of_order() const override { return true; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& /*target*/,
+                   int64_t i) const override {
+    return static_cast<double>(*prediction.numbers(i));
+  }
+  double weight_of_sample(const SampleTensor& target, int64_t i) const override {
+    return *target.numbers(i) >= 0.5f ? 1 : 0;
+  }
+};
+
 /// The mean over a sample's numbers.
 class Pointwise final : public Metric {
  public:
@@ -238,6 +252,7 @@ class OfOutput final : public Metric {
   bool higher_is_better() const override { return metric_->higher_is_better(); }
   bool is_fraction() const override { return metric_->is_fraction(); }
   size_t output() const override { return output_; }
+  bool of_order() const override { return metric_->of_order(); }
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                    int64_t i) const override {
     return metric_->of_sample(prediction, target, i);
@@ -292,6 +307,10 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
         metrics.push_back(std::make_shared<FoundOnes>());
         metrics.push_back(std::make_shared<RightSide>());
         metrics.push_back(std::make_shared<GivenBack>());
+        const auto target = std::ranges::find(model.targets, objective.target, &ModelField::name);
+        // Without fields, as where a configuration is read, it may yet be one.
+        if (target == model.targets.end() ? model.targets.empty() : target->sample.elements() == 1)
+          metrics.push_back(std::make_shared<UnderCurve>());
       }
       metrics.push_back(std::make_shared<Pointwise>(
           "mae", PointwiseLossAttributes{.kind = PointwiseLossKind::mae}));
@@ -341,11 +360,26 @@ std::string to_text(const Metric& metric, double value) {
                               : fmt::format("{} {:.4f}", metric.name(), value);
 }
 
+void Quality::settle() {
+  size_t order = 0;
+  for (size_t m = 0; m < metrics_.size(); ++m) {
+    if (!metrics_[m]->of_order()) continue;
+    sums_[m] = area_under_curve(std::move(scores_[order][0]), std::move(scores_[order][1]));
+    ++order;
+    sums_[metrics_.size() + m] = 1;
+  }
+}
+
 void Quality::add(std::span<const Judged> outputs, int64_t i) {
+  size_t order = 0;
   for (size_t m = 0; m < metrics_.size(); ++m) {
     const Judged& judged = outputs[metrics_[m]->output()];
     const double value = metrics_[m]->of_sample(judged.prediction, judged.target, i);
     const double weight = metrics_[m]->weight_of_sample(judged.target, i);
+    if (metrics_[m]->of_order()) {
+      scores_[order++][weight > 0].push_back(static_cast<float>(value));
+      continue;
+    }
     sums_[m] += rounded(weight * value);
     sums_[metrics_.size() + m] += rounded(weight);
   }

@@ -1,6 +1,7 @@
 #pragma once
 // Metrics: how good predictions are, exactly, on any number of ranks.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,8 +32,8 @@ struct Judged {
   SampleTensor prediction, target;
 };
 
-/// A measure of predictions, as a mean over samples, perhaps a weighted one. Immutable; safe from
-/// any thread.
+/// A measure of predictions: a mean over samples, perhaps a weighted one, or one of their order.
+/// Immutable; safe from any thread.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -48,6 +49,9 @@ class Metric {
                            int64_t i) const = 0;
   /// How much of_sample() counts in the mean; rounded likewise.
   virtual double weight_of_sample(const SampleTensor& /*target*/, int64_t /*i*/) const { return 1; }
+  /// Whether it is no mean but judges the order of all samples: of_sample() is then the score of
+  /// one, not rounded, and weight_of_sample() is 1 for a one and 0 for a zero.
+  virtual bool of_order() const { return false; }
 };
 
 /// Adds a metric that objectives may name (Objective::metrics), at the start of a program and
@@ -68,7 +72,10 @@ size_t registered_metrics();
 ///   regress   mae: the mean of |y - t|
 ///             before it, of logits of zeros and ones (the loss bce_with_logits), f1: 2 both /
 ///             (ones + found) where `found` are above 0, accuracy: the part on the right side of 0,
-///             and recall: the part of the ones that are found
+///             and recall: the part of the ones that are found; where a sample has one logit, auc:
+///             the probability that a one has a greater logit than a zero, where equal ones count
+///             half. Exact: all logits are kept, 4 bytes a sample on every rank. NaN without ones,
+///             without zeros, and for a NaN
 ///   all       loss: the task's, times the objective's weight, so that they add up to what is
 ///             trained; with class weights as in training, without label smoothing, with natural
 ///             logarithms; not where the model has
@@ -81,17 +88,26 @@ const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics
 /// "accuracy 91.20 %", "mae 0.1187"
 std::string to_text(const Metric& metric, double value);
 
-/// Sums over samples; those of batches and ranks add up.
+/// Sums over samples, and scores where order is judged; those of batches and ranks add up.
 class Quality {
  public:
   explicit Quality(std::span<const std::shared_ptr<const Metric>> metrics)
-      : metrics_(metrics.begin(), metrics.end()), sums_(2 * metrics.size() + 1) {}
+      : metrics_(metrics.begin(), metrics.end()), sums_(2 * metrics.size() + 1) {
+    for (const auto& metric : metrics_)
+      if (metric->of_order()) scores_.emplace_back();
+  }
 
   /// Sample i of a batch, all predictions of the model.
   void add(std::span<const Judged> outputs, int64_t i);
 
   /// One sum a metric, the weights of each, then the number of samples: what ranks add up.
   std::span<double> sums() { return sums_; }
+  /// Of each metric that judges order: the scores of the zeros and of the ones, which ranks put
+  /// together in any order.
+  using Scores = std::array<std::vector<float>, 2>;
+  std::vector<Scores>& scores() { return scores_; }
+  /// Judges their order, after the last sample: only then value() knows of it.
+  void settle();
   int64_t samples() const { return static_cast<int64_t>(sums_.back()); }
   /// The means; NaN without samples.
   double value(size_t metric) const { return sums_[metric] / sums_[metrics_.size() + metric]; }
@@ -100,6 +116,7 @@ class Quality {
  private:
   std::vector<std::shared_ptr<const Metric>> metrics_;
   std::vector<double> sums_;
+  std::vector<Scores> scores_;
 };
 
 }  // namespace tutti

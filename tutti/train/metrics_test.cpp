@@ -9,7 +9,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/models/registry.h"
+#include "tutti/train/area_under_curve.h"
+#include "tutti/train/evaluator.h"
 
 namespace tutti {
 namespace {
@@ -165,6 +168,54 @@ TEST(Metrics, OfOnesOwnAreNamedByObjectives) {
   const Judged judged{{y.data(), {3}}, {&label, {}}};
   quality.add({&judged, 1}, 0);
   EXPECT_EQ(quality.value("first"), std::nearbyint(0x1p24 / 3) / 0x1p24);  // rounded, to be exact
+}
+
+TEST(Metrics, AreaUnderTheCurveCountsPairs) {
+  EXPECT_EQ(area_under_curve({0, 1}, {2, 3}), 1);
+  EXPECT_EQ(area_under_curve({2, 3}, {0, 1}), 0);
+  EXPECT_EQ(area_under_curve({1, 1, 0}, {1, 2}), 5.0 / 6);  // four pairs in order, two equal ones
+  EXPECT_TRUE(std::isnan(area_under_curve({}, {1})));
+  EXPECT_TRUE(std::isnan(area_under_curve({1}, {})));
+  EXPECT_TRUE(std::isnan(area_under_curve({1, NAN}, {1})));
+  Rng rng(7, Purpose::test, 0);
+  std::vector<float> zeros, ones;
+  for (int i = 0; i < 500; ++i)
+    (i % 3 == 0 ? ones : zeros).push_back(static_cast<float>(rng.below(40)) + (i % 3 == 0 ? 5 : 0));
+  double right = 0;
+  for (const float one : ones)
+    for (const float zero : zeros) right += one > zero ? 1 : one == zero ? 0.5 : 0;
+  EXPECT_EQ(area_under_curve(zeros, ones), right / static_cast<double>(zeros.size() * ones.size()));
+}
+
+TEST(Metrics, OneLogitOfASampleHasAnAreaUnderTheCurve) {
+  ModelSpec model = task(TaskKind::regress, 0);
+  model.pointwise_loss.kind = PointwiseLossKind::bce_with_logits;
+  model.target_field = "click";
+  model.targets = {{"click", {1}}};
+  const std::array<float, 5> logits = {-1, 2, 0.5f, 0.5f, 3}, clicks = {0, 1, 1, 0, 0};
+  const auto judge = [&](std::initializer_list<int64_t> order) {
+    Quality quality(metrics_of(model));
+    const Judged judged{{logits.data(), {1}}, {clicks.data(), {1}}};
+    for (const int64_t i : order) quality.add({&judged, 1}, i);
+    quality.settle();
+    return quality.value("auc");
+  };
+  EXPECT_EQ(judge({0, 1, 2, 3, 4}), 3.5 / 6);
+  EXPECT_EQ(judge({4, 2, 0, 3, 1}), 3.5 / 6);
+  for (const int ranks : {1, 2, 4, 7})  // of seven two see nothing
+    comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
+      Quality quality(metrics_of(model));
+      const Judged judged{{logits.data(), {1}}, {clicks.data(), {1}}};
+      for (int64_t i = communicator.rank(); i < 5; i += ranks) quality.add({&judged, 1}, i);
+      put_together(quality, communicator);
+      EXPECT_EQ(quality.value("auc"), 3.5 / 6);
+      EXPECT_EQ(quality.value("accuracy"), 3.0 / 5);
+      EXPECT_EQ(quality.samples(), 5);
+    });
+  model.targets = {{"click", {2}}};  // maps have none: a logit of each position would be kept
+  for (const auto& metric : metrics_of(model)) EXPECT_NE(metric->name(), "auc");
+  model.targets.clear();  // a configuration that names it is read before fields are known
+  EXPECT_EQ(find_metric(metrics_of(model), "auc").name(), "auc");
 }
 
 }  // namespace tutti

@@ -70,6 +70,8 @@ constexpr const char* kSpectra[] = {
     "n2c3h24w40",    "n3c16h6w7", "n2c5d8h5w9",  "n1c2d6h70w9",
     "n2c1d12h12w12", "n2c3w97",   "n1c2d1h9w12", "n1c1h150w3",
 };
+constexpr const char* kInteractions[] = {"n3c5w7", "n5c27w16", "n2c2w33", "n4c9w64 itself",
+                                         "n3c1w5 itself"};
 constexpr const char* kUpdates[] = {
     "sgd_update f32 n1000",
     "sgd_update f32 n333 momentum0.9 decay0.0001 count5",
@@ -211,6 +213,9 @@ std::vector<std::string> conformance_lines() {
     add(fmt::format("power_spectrum {} n3c16h6w7 floor0.5", type));
     for (const char* shape : kResizes)
       for (const char* op : {"resize", "resize_grad"})
+        add(fmt::format("{} {} {}", op, type, shape));
+    for (const char* shape : kInteractions)
+      for (const char* op : {"interaction", "interaction_grad"})
         add(fmt::format("{} {} {}", op, type, shape));
     for (const char* line : kLosses)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));

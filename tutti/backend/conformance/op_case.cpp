@@ -30,7 +30,8 @@ Family family_of(std::string_view op) {
   if (is({"add", "mul", "scale", "bias_backward", "dropout", "gaussian_sample", "reorder",
           "activation", "activation_grad"}))
     return pointwise_case;
-  if (is({"reshape", "pad", "concat", "slice", "slice_grad"})) return shape_case;
+  if (is({"reshape", "pad", "concat", "slice", "slice_grad", "interaction", "interaction_grad"}))
+    return shape_case;
   if (op.starts_with("softmax_cross_entropy") || op.starts_with("pointwise_loss") ||
       op.starts_with("gaussian_kl"))
     return loss_case;

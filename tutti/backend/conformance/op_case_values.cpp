@@ -10,6 +10,7 @@
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
 #include "tutti/ops/gaussian_sample.h"
+#include "tutti/ops/interaction.h"
 #include "tutti/ops/losses.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/reorder.h"
@@ -71,6 +72,13 @@ void shape_case(CaseLine& line, OpCase& made) {
     made.problem.op = std::make_shared<Pad>(
         low, std::vector<int64_t>(low.size(), static_cast<int64_t>(line.number("high", 0))), 0.5f);
     in.batched(x, line.dtype);
+  } else if (line.op == "interaction") {
+    made.problem.op = std::make_shared<Interaction>(line.has("itself"));
+    in.batched(x, line.dtype);
+  } else if (line.op == "interaction_grad") {
+    const FeaturePairs pairs{x[1], line.has("itself")};
+    made.problem.op = std::make_shared<InteractionGrad>(pairs.itself);
+    in.batched({x[0], pairs.count()}, line.dtype).batched(x, line.dtype);
   } else if (line.op == "concat") {
     const int axis = static_cast<int>(line.number("axis", 1));
     made.problem.op = std::make_shared<Concat>(axis);

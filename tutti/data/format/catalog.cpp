@@ -179,6 +179,18 @@ const std::vector<KnownDataset>& known_datasets() {
        .how_to_get = "generate it ('tutti data generate stem FOLDER' and flags for its optics)",
        .transforms = {},
        .can_be_generated = true},
+      {.name = "clicks",
+       .description = "click logs as text: numbers, categories by the rows of their tables, and "
+                      "whether it was clicked; Criteo's (Kaggle and day files) and Avazu's",
+       .train_files = {"train/*.txt"},
+       .validation_files = {"validation/*.txt"},
+       .test_files = {"test/*.txt"},
+       .test_files_may_lack = true,
+       .how_to_get = "generate it ('tutti data generate clicks FOLDER'), or name logs of your own, "
+                     "unpacked, in data.train_files and data.validation_files",
+       .transforms = {"dense: clip 0 1e9, log1p"},
+       .can_be_generated = true,
+       .generated_file = "clicks-00000.txt"},
       {.name = "arrays",
        .description =
            "files of your own: NumPy, HDF5, NetCDF, TIFF, TFRecord, raw arrays; data.fields "

@@ -14,6 +14,8 @@
 #include "tutti/base/error.h"
 #include "tutti/base/sha256.h"
 #include "tutti/data/arrays/array_set.h"
+#include "tutti/data/arrays/file_list.h"
+#include "tutti/data/clicks/click_set.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
@@ -206,6 +208,28 @@ void verify_images(const fs::path& dir, std::string_view part, const ClassLimit&
   }
 }
 
+/// Each log is read up to its first bad line.
+void verify_clicks(const fs::path& dir, const Digests& digests, VerifyReport& report) {
+  for (const std::string_view part : {"train", "validation", "test"}) {
+    std::error_code unknown;
+    if (part != "train" && !fs::is_directory(dir / part, unknown)) continue;
+    try {
+      for (const fs::path& log : listed_files({fmt::format("{}/*", part)}, dir, "DIR"))
+        report.files.push_back(report_on(log, digests, [&](FileReport& file) {
+          const ClickSet set({.files = {log}});
+          Sample sample(set.fields());
+          file.class_counts.resize(2);
+          for (; file.records < set.size(); ++file.records) {
+            set.read(file.records, sample);
+            ++file.class_counts[*static_cast<const uint8_t*>(sample.at(1))];
+          }
+        }));
+    } catch (const Error& error) {
+      report.files.push_back({.file = dir / part, .problem = error.what()});
+    }
+  }
+}
+
 }  // namespace
 
 VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_t classes) {
@@ -236,6 +260,8 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
     for (const std::string_view part : {"train", "validation", "test"})
       if (part == "train" || image_source(dir, part).found())
         verify_images(dir, part, limit, report);
+  } else if (name == "clicks") {
+    verify_clicks(dir, digests, report);
   } else if (is_sample_set(name)) {
     for (const std::string_view part : {"train", "validation", "test"})
       if (part != "test" || is_there(dir / part)) verify_samples(name, dir, part, digests, report);

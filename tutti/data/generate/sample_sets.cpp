@@ -283,4 +283,21 @@ void write_stem(const fs::path& folder, const StemSpec& spec, const SampleCounts
       });
 }
 
+void write_clicks(const fs::path& folder, const ClickSpec& spec, const SampleCounts& counts,
+                  int threads) {
+  constexpr int64_t kFirstTestLog = kFirstTestClick / kLinesOfLog;
+  static_assert(kFirstTestLog * kLinesOfLog == kFirstTestClick);
+  const auto logs = [](int64_t lines) { return (lines + kLinesOfLog - 1) / kLinesOfLog; };
+  write_parts(folder, {.train = logs(counts.train), .test = logs(counts.test)}, kFirstTestLog,
+              threads, "clicks-{:05}.txt", [&](const fs::path& path, int64_t log, bool train) {
+                const int64_t first = log * kLinesOfLog;
+                const int64_t end = train ? counts.train : kFirstTestClick + counts.test;
+                std::ofstream file(path, std::ios::binary);
+                for (int64_t i = first; i < std::min(first + kLinesOfLog, end); ++i)
+                  file << click_line(spec, generate_click(spec, i));
+                file << std::flush;
+                if (!file) throw IoError(fmt::format("{}: cannot be written", path.string()));
+              });
+}
+
 }  // namespace tutti::data

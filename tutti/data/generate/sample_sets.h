@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "tutti/data/generate/clicks.h"
 #include "tutti/data/generate/climate/climate.h"
 #include "tutti/data/generate/cosmology/cosmology.h"
 #include "tutti/data/generate/microscopy/cbed.h"
@@ -50,5 +51,10 @@ void write_cbed(const std::filesystem::path& folder, const CbedSpec& spec,
 void write_stem(const std::filesystem::path& folder, const StemSpec& spec,
                 const SampleCounts& counts, int threads);
 inline constexpr int64_t kSamplesPerFile = 64;
+/// FOLDER/train and FOLDER/validation with logs of kLinesOfLog lines each, "clicks-00000.txt", tab
+/// separated as Criteo's. Otherwise as write_cosmoflow.
+inline constexpr int64_t kLinesOfLog = 100'000;
+void write_clicks(const std::filesystem::path& folder, const ClickSpec& spec,
+                  const SampleCounts& counts, int threads);
 
 }  // namespace tutti::data

@@ -1,0 +1,158 @@
+#include "tutti/data/clicks/click_line.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "tutti/data/format/file_bytes.h"
+
+namespace tutti::data {
+namespace {
+
+using Kind = ClickColumns::Kind;
+
+constexpr int64_t kCriteoNumbers = 13, kCriteoCategories = 26;
+constexpr int64_t kCriteoColumns = 1 + kCriteoNumbers + kCriteoCategories;
+
+/// Takes the text before the next separator off `rest`; false after the last.
+bool next_column(std::string_view& rest, char separator, std::string_view& text) {
+  if (rest.data() == nullptr) return false;
+  const size_t end = rest.find(separator);
+  text = rest.substr(0, end);
+  rest = end == rest.npos ? std::string_view{} : rest.substr(end + 1);
+  return true;
+}
+
+std::vector<std::string_view> columns_of(std::string_view line, char separator) {
+  std::vector<std::string_view> columns;
+  for (std::string_view rest = line, text; next_column(rest, separator, text);)
+    columns.push_back(text);
+  return columns;
+}
+
+std::string lower(std::string_view text) {
+  std::string name(text);
+  for (char& c : name)
+    if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return name;
+}
+
+/// "I7" of letter 'i'.
+bool is_numbered(std::string_view name, char letter) {
+  return name.size() > 1 && name[0] == letter &&
+         std::ranges::all_of(name.substr(1), [](char c) { return '0' <= c && c <= '9'; });
+}
+
+Kind kind_of(const std::string& name, bool avazu) {
+  if (name == "label" || name == "click") return Kind::label;
+  if (avazu) return name == "id" ? Kind::none : name == "hour" ? Kind::hour : Kind::category;
+  if (is_numbered(name, 'i')) return Kind::number;
+  return is_numbered(name, 'c') ? Kind::category : Kind::none;
+}
+
+/// For messages: what may be long, or not text at all.
+std::string shown(std::string_view text) {
+  std::string out;
+  for (const char c : text.substr(0, 40)) out += ' ' <= c && c <= '~' ? c : '?';
+  return out + (text.size() > 40 ? "..." : "");
+}
+
+[[noreturn]] void refuse(const std::string& place, int64_t column, std::string_view expected,
+                         std::string_view found) {
+  throw BadFile(fmt::format("{}: column {}: expected {}, found '{}': mend or remove the line",
+                            place, column + 1, expected, shown(found)));
+}
+
+bool parse_whole(std::string_view text, int32_t& value) {
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc{} && at == end;
+}
+
+}  // namespace
+
+ClickColumns click_columns(std::string_view first_line, const std::string& file) {
+  ClickColumns columns;
+  columns.separator = first_line.find('\t') != first_line.npos ? '\t' : ',';
+  std::vector<std::string> names;
+  for (const std::string_view text : columns_of(first_line, columns.separator))
+    names.push_back(lower(text));
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  columns.header = has("id") || has("label") || has("click") || has("hour");
+  if (columns.header) {
+    for (const std::string& name : names) columns.kinds.push_back(kind_of(name, has("hour")));
+    if (std::ranges::count(columns.kinds, Kind::label) != 1)
+      throw BadFile(fmt::format(
+          "{}: expected one column 'label' or 'click' in the first line, found {}: a file without "
+          "labels, as those for a competition's answers are, cannot be learned from",
+          file, std::ranges::count(columns.kinds, Kind::label)));
+  } else if (columns.separator == '\t' && std::ssize(names) == kCriteoColumns) {
+    columns.kinds.assign(kCriteoColumns, Kind::category);
+    columns.kinds[0] = Kind::label;
+    std::fill_n(columns.kinds.begin() + 1, kCriteoNumbers, Kind::number);
+  } else {
+    throw BadFile(fmt::format(
+        "{}: the first line has {} column{} between {}: expected Criteo's {} between tabs (label, "
+        "13 numbers, 26 categories), or the names of the columns, with 'label' or 'click'",
+        file, names.size(), names.size() == 1 ? "" : "s",
+        columns.separator == '\t' ? "tabs" : "commas", kCriteoColumns));
+  }
+  columns.categories = std::ranges::count(columns.kinds, Kind::category);
+  columns.numbers = std::ranges::count(columns.kinds, Kind::number) +
+                    std::ranges::count(columns.kinds, Kind::hour);
+  if (columns.categories == 0 || columns.numbers == 0)
+    throw BadFile(fmt::format(
+        "{}: the first line names {} numbers (I1, I2 ... or hour) and {} categories (C1, C2 ...): "
+        "a click log has both",
+        file, columns.numbers, columns.categories));
+  return columns;
+}
+
+int32_t category_row(std::string_view text, int64_t column, int64_t rows) {
+  if (text.empty()) return 0;
+  const uint64_t hash = XXH64(text.data(), text.size(), static_cast<uint64_t>(column));
+  return static_cast<int32_t>(1 + hash % static_cast<uint64_t>(rows - 1));
+}
+
+void read_click_line(const ClickColumns& columns, std::string_view line,
+                     std::span<const int64_t> rows, const std::string& place,
+                     const ClickFields& out) {
+  size_t column = 0, number = 0, category = 0;
+  for (std::string_view rest = line, text; next_column(rest, columns.separator, text); ++column) {
+    if (column == columns.kinds.size()) break;
+    const auto at = static_cast<int64_t>(column);
+    int32_t value = 0;
+    switch (columns.kinds[column]) {
+      case Kind::none: break;
+      case Kind::label:
+        if (text != "0" && text != "1") refuse(place, at, "the label 0 or 1", text);
+        *out.label = text == "1";
+        break;
+      case Kind::number:
+        if (!text.empty() && !parse_whole(text, value))
+          refuse(place, at, "a whole number of 32 bits, or nothing", text);
+        out.numbers[number++] = value;
+        break;
+      case Kind::hour:
+        if (text.size() != 8 || !parse_whole(text, value) || value < 0 || value % 100 > 23)
+          refuse(place, at, "an hour as YYMMDDHH", text);
+        out.numbers[number++] = value % 100;
+        break;
+      case Kind::category:
+        out.categories[category] =
+            category_row(text, static_cast<int64_t>(category), rows[category]);
+        ++category;
+        break;
+    }
+  }
+  const int64_t found = std::ranges::count(line, columns.separator) + 1;
+  if (found == std::ssize(columns.kinds)) return;
+  throw BadFile(fmt::format("{}: expected {} columns, found {}: the file is damaged or was cut off",
+                            place, columns.kinds.size(), found));
+}
+
+}  // namespace tutti::data

@@ -1,0 +1,50 @@
+#pragma once
+// Click logs as text: a line for each time that something was shown to somebody, with numbers,
+// categories and whether it was clicked. Criteo's and Avazu's:
+//
+//   tabs, no header    Criteo as Kaggle and the day files have it: the label, 13 whole numbers, 26
+//                      categories; all but the label may be empty
+//   a header           commas or tabs; of columns named Label, I1, I2 ... and C1, C2 ... in any
+//                      order; others, such as Id, are left out
+//   a header with hour Avazu: click, hour as YYMMDDHH, of which the hour of the day is the one
+//                      number; all other columns but id are categories
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tutti::data {
+
+struct ClickColumns {
+  enum class Kind : uint8_t { label, number, hour, category, none };
+
+  std::vector<Kind> kinds{};  ///< of the columns, in their order
+  char separator = '\t';
+  bool header = false;  ///< the first line names them
+  int64_t numbers = 0, categories = 0;
+};
+
+/// What the columns of a file are, from its first line. BadFile naming `file` where they are
+/// neither Criteo's nor Avazu's, or where the label is missing.
+ClickColumns click_columns(std::string_view first_line, const std::string& file);
+
+/// Where the fields of a line go; spans as long as the columns say.
+struct ClickFields {
+  std::span<int32_t> numbers, categories;
+  uint8_t* label = nullptr;
+};
+
+/// The row of a table with `rows` rows, 2 or more, in which the category `text` of a column is:
+/// 0 where it is empty, otherwise 1 + XXH64(text; seed: column) mod (rows - 1). Other rows may be
+/// shared by categories.
+int32_t category_row(std::string_view text, int64_t column, int64_t rows);
+
+/// Takes a line apart, without its end. Empty numbers are 0. `rows`: of the table of each category.
+/// BadFile naming `place`, FILE:LINE, the column, what was expected and found.
+void read_click_line(const ClickColumns& columns, std::string_view line,
+                     std::span<const int64_t> rows, const std::string& place,
+                     const ClickFields& out);
+
+}  // namespace tutti::data

@@ -1,0 +1,135 @@
+#include "tutti/data/clicks/click_set.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "tutti/base/error.h"
+#include "tutti/data/clicks/click_line.h"
+#include "tutti/data/format/file_bytes.h"
+
+namespace tutti::data {
+namespace {
+
+/// Lines between two whose places are kept: a sample reads as many at most.
+constexpr int64_t kStride = 16;
+/// No log has lines as long; what has is no log, and would be read whole into memory.
+constexpr int64_t kLongestLine = 1 << 16;
+
+std::string_view text_of(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string_view without_return(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+/// The first line, without its end.
+std::string first_line(const FileBytes& file) {
+  std::vector<uint8_t> head(static_cast<size_t>(std::min(file.size(), kLongestLine)));
+  if (head.empty())
+    throw BadFile(fmt::format("{}: is empty: expected a click log of text", file.name()));
+  file.read(0, head);
+  if (head.size() > 1 && head[0] == 0x1f && head[1] == 0x8b)
+    throw BadFile(fmt::format(
+        "{}: is compressed by gzip: unpack it, since lines are read in any order", file.name()));
+  const std::string_view text = text_of(head);
+  return std::string(without_return(text.substr(0, text.find('\n'))));
+}
+
+}  // namespace
+
+struct ClickSet::Log {
+  FileBytes file;
+  ClickColumns columns;
+  int64_t first = 0;           ///< the sample that its first line is
+  int64_t lines = 0;           ///< without the header
+  std::vector<int64_t> marks;  ///< where each kStride-th line starts, then where the last one ends
+
+  explicit Log(const std::filesystem::path& path)
+      : file(FileBytes::open(path)), columns(click_columns(first_line(file), file.name())) {
+    int64_t start = 0, line = columns.header ? -1 : 0;
+    const auto end_line = [&](int64_t end) {
+      if (end - start > kLongestLine)
+        throw BadFile(fmt::format("{}: line {} is longer than {} bytes: this is no click log",
+                                  file.name(), number_of(line), kLongestLine));
+      if (line >= 0 && line % kStride == 0) marks.push_back(start);
+      ++line;
+      start = end;
+    };
+    file.walk(0, [&](std::span<const uint8_t> block, int64_t at) {
+      const std::string_view text = text_of(block);
+      for (size_t i = text.find('\n'); i != text.npos; i = text.find('\n', i + 1))
+        end_line(at + static_cast<int64_t>(i) + 1);
+      if (at + std::ssize(block) - start > kLongestLine) end_line(at + std::ssize(block));
+    });
+    if (start < file.size()) end_line(file.size());
+    if (line <= 0) throw BadFile(fmt::format("{}: has no line but the header", file.name()));
+    lines = line;
+    marks.push_back(file.size());
+  }
+
+  /// As an editor numbers it.
+  int64_t number_of(int64_t line) const { return line + (columns.header ? 2 : 1); }
+
+  void read(int64_t line, std::span<const int64_t> rows, const ClickFields& out) const {
+    const auto mark = static_cast<size_t>(line / kStride);
+    std::vector<uint8_t> block(static_cast<size_t>(marks[mark + 1] - marks[mark]));
+    file.read(marks[mark], block);
+    std::string_view text = text_of(block);
+    for (int64_t i = 0; i < line % kStride; ++i) {
+      const size_t end = text.find('\n');
+      if (end == text.npos)
+        throw BadFile(fmt::format("{}: line {} is gone: the file was changed after it was opened",
+                                  file.name(), number_of(line)));
+      text.remove_prefix(end + 1);
+    }
+    read_click_line(columns, without_return(text.substr(0, text.find('\n'))), rows,
+                    fmt::format("{}:{}", file.name(), number_of(line)), out);
+  }
+};
+
+ClickSet::ClickSet(const ClickSetSpec& spec) : rows_(spec.rows) {
+  for (const std::filesystem::path& path : spec.files) {
+    auto log = std::make_shared<Log>(path);
+    log->first = size_;
+    size_ += log->lines;
+    if (!logs_.empty() && (log->columns.numbers != logs_.front()->columns.numbers ||
+                           log->columns.categories != logs_.front()->columns.categories))
+      throw BadFile(
+          fmt::format("{} has {} numbers and {} categories, {} {} and {}: the files do "
+                      "not belong together",
+                      log->file.name(), log->columns.numbers, log->columns.categories,
+                      logs_.front()->file.name(), logs_.front()->columns.numbers,
+                      logs_.front()->columns.categories));
+    logs_.push_back(std::move(log));
+  }
+  CHECK(!logs_.empty(), "a click log needs a file");
+  const ClickColumns& columns = logs_.front()->columns;
+  if (rows_.size() == 1) rows_.resize(static_cast<size_t>(columns.categories), rows_.front());
+  if (std::ssize(rows_) != columns.categories)
+    throw ConfigError(
+        fmt::format("data.table_rows has {} numbers: {} has {} categories; give one "
+                    "number for all, or one for each",
+                    rows_.size(), logs_.front()->file.name(), columns.categories));
+  fields_ = {{.name = "dense", .element = ElementType::i32, .shape = {columns.numbers}},
+             {.name = "label", .element = ElementType::u8},
+             {.name = "categories", .element = ElementType::i32, .shape = {columns.categories}}};
+}
+
+void ClickSet::read(int64_t index, Sample& sample) const {
+  const auto after =
+      std::ranges::upper_bound(logs_, index, {}, [](const auto& log) { return log->first; });
+  const Log& log = **std::prev(after);
+  const auto numbers = [&](size_t f) {
+    return std::span(static_cast<int32_t*>(sample.own(f)),
+                     static_cast<size_t>(fields_[f].elements()));
+  };
+  log.read(index - log.first, rows_,
+           {.numbers = numbers(0),
+            .categories = numbers(2),
+            .label = static_cast<uint8_t*>(sample.own(1))});
+}
+
+}  // namespace tutti::data

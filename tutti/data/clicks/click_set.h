@@ -1,0 +1,41 @@
+#pragma once
+// ClickSet: the lines of click logs as samples.
+//
+//   dense       i32, the line's numbers; empty ones are 0
+//   label       u8, 1 where it was clicked
+//   categories  i32, the row of each category in its table (category_row)
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "tutti/data/dataset.h"
+
+namespace tutti::data {
+
+struct ClickSetSpec {
+  std::vector<std::filesystem::path> files{};
+  /// Rows of the categories' tables: one number for all, or one for each.
+  std::vector<int64_t> rows{100'000};
+};
+
+class ClickSet final : public Dataset {
+ public:
+  /// Walks over the files once, to know where their lines are; of 16 lines it keeps one number.
+  /// What is in the lines is seen when they are read. BadFile for files that are not there, empty,
+  /// compressed or of other columns than the first; ConfigError for rows that do not fit.
+  explicit ClickSet(const ClickSetSpec& spec);
+
+  int64_t size() const override { return size_; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t index, Sample& sample) const override;
+
+ private:
+  struct Log;
+  std::vector<std::shared_ptr<const Log>> logs_;  // shared for want of the type here
+  std::vector<int64_t> rows_;
+  int64_t size_ = 0;
+  std::vector<Field> fields_;
+};
+
+}  // namespace tutti::data

@@ -1,0 +1,174 @@
+#include "tutti/data/clicks/click_set.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "tutti/base/scratch_directory.h"
+#include "tutti/data/clicks/click_line.h"
+#include "tutti/data/format/file_bytes.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A line of Criteo's with this label, numbers 0 ... 12 and categories of one name.
+std::string criteo_line(int label, const std::string& category = "68fd1e64") {
+  std::string line = std::to_string(label);
+  for (int i = 0; i < 13; ++i) line += fmt::format("\t{}", i);
+  for (int i = 0; i < 26; ++i) line += "\t" + category;
+  return line + "\n";
+}
+
+struct Line {
+  std::vector<int32_t> dense, categories;
+  int label = 0;
+};
+
+Line line_of(const ClickSet& set, int64_t index) {
+  Sample sample(set.fields());
+  set.read(index, sample);
+  const auto numbers = [&](size_t f) {
+    const auto* at = static_cast<const int32_t*>(sample.at(f));
+    return std::vector<int32_t>(at, at + set.fields()[f].elements());
+  };
+  return {numbers(0), numbers(2), *static_cast<const uint8_t*>(sample.at(1))};
+}
+
+std::string failure_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string failure(const std::string& text, std::vector<int64_t> rows = {100}) {
+  const ScratchDirectory scratch;
+  const fs::path file = scratch.write("log.txt", text);
+  return failure_of([&] {
+    const ClickSet set({.files = {file}, .rows = std::move(rows)});
+    for (int64_t i = 0; i < set.size(); ++i) line_of(set, i);
+  });
+}
+
+#define EXPECT_TELLS(message, part) EXPECT_NE((message).find(part), std::string::npos) << (message)
+
+TEST(ClickSet, ReadsCriteosLinesInAnyOrder) {
+  const ScratchDirectory scratch;
+  std::string first, second;
+  for (int i = 0; i < 40; ++i) first += criteo_line(i % 3 == 0, fmt::format("{:08x}", i));
+  second = criteo_line(1, "") + "0\t-1\t\t2147483647" + std::string(36, '\t');  // no end
+  const ClickSet set(
+      {.files = {scratch.write("a", first), scratch.write("b", second)}, .rows = {1 << 20}});
+  ASSERT_EQ(set.size(), 42);
+  for (const int64_t i : {39, 0, 17, 15, 16}) {
+    const Line line = line_of(set, i);
+    EXPECT_EQ(line.label, i % 3 == 0);
+    EXPECT_EQ(line.dense[12], 12);
+    EXPECT_EQ(line.categories[5], category_row(fmt::format("{:08x}", i), 5, 1 << 20));
+  }
+  EXPECT_EQ(line_of(set, 40).categories, std::vector<int32_t>(26, 0));
+  const Line last = line_of(set, 41);
+  EXPECT_EQ(last.dense, (std::vector<int32_t>{-1, 0, 2147483647, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST(ClickSet, HashedRowsAreThoseOfTheColumnAndTheTable) {
+  EXPECT_EQ(category_row("", 3, 10), 0);
+  EXPECT_NE(category_row("68fd1e64", 0, 1 << 30), category_row("68fd1e64", 1, 1 << 30));
+  for (int i = 0; i < 1000; ++i) {
+    const int32_t row = category_row(std::to_string(i), 0, 3);
+    EXPECT_TRUE(row == 1 || row == 2) << row;
+  }
+  EXPECT_EQ(category_row("68fd1e64", 0, 2), 1);
+}
+
+TEST(ClickSet, EachCategoryHasItsTable) {
+  std::vector<int64_t> rows(26, 2);
+  rows[25] = 1 << 20;
+  const ScratchDirectory scratch;
+  const ClickSet set({.files = {scratch.write("a", criteo_line(1))}, .rows = rows});
+  EXPECT_EQ(line_of(set, 0).categories[24], 1);
+  EXPECT_GT(line_of(set, 0).categories[25], 1);
+  EXPECT_TELLS(failure(criteo_line(1), {5, 6}), "data.table_rows has 2 numbers");
+}
+
+TEST(ClickSet, WhatIsWrongInALineIsNamed) {
+  const std::string good = criteo_line(0);
+  EXPECT_EQ(failure(good + good), "");
+  EXPECT_TELLS(failure(good + "2" + good.substr(1)),
+               "log.txt:2: column 1: expected the label 0 or 1, found '2'");
+  EXPECT_TELLS(failure(good + "0\t1.5" + good.substr(3)),
+               "log.txt:2: column 2: expected a whole number of 32 bits, or nothing, found '1.5'");
+  EXPECT_TELLS(failure(good + "0\t4294967296" + good.substr(3)), "found '4294967296'");
+  EXPECT_TELLS(failure(good + good.substr(0, 20)), "log.txt:2: expected 40 columns, found ");
+  EXPECT_TELLS(failure(good + "\n" + good), "log.txt:2: column 1: expected the label");
+  EXPECT_TELLS(failure(good + good.substr(0, good.size() - 1) + "\tmore\n"), "found 41");
+}
+
+TEST(ClickSet, WhatIsNoClickLogIsRefusedWhenItIsOpened) {
+  EXPECT_TELLS(failure(""), "is empty");
+  EXPECT_TELLS(failure("\x1f\x8b\x08"), "compressed by gzip");
+  EXPECT_TELLS(failure("hello\n"), "the first line has 1 column between commas");
+  EXPECT_TELLS(failure(criteo_line(0).substr(2)), "the first line has 39 columns between tabs");
+  EXPECT_TELLS(failure("Id,I1,C1\n1,2,3\n"), "expected one column 'label' or 'click'");
+  EXPECT_TELLS(failure("label,C1\n1,3\n"), "names 0 numbers");
+  EXPECT_TELLS(failure("label,I1,C1\n"), "no line but the header");
+  EXPECT_TELLS(failure(criteo_line(0) + std::string(1 << 17, 'x')), "line 2 is longer");
+  EXPECT_TELLS(failure(std::string(1 << 17, '\n')), "the first line has 1 column");
+  const ScratchDirectory scratch;
+  const fs::path a = scratch.write("a", criteo_line(0));
+  const fs::path b = scratch.write("b", "label,I1,C1\n0,1,x\n");
+  EXPECT_TELLS(failure_of([&] { ClickSet({.files = {a, b}}); }), "do not belong together");
+  EXPECT_TELLS(failure_of([&] { ClickSet({.files = {a, scratch.path() / "none"}}); }), "none");
+}
+
+TEST(ClickSet, AFileThatShrinksIsAnError) {
+  const ScratchDirectory scratch;
+  const fs::path file = scratch.write("log.txt", criteo_line(0) + criteo_line(1));
+  const ClickSet set({.files = {file}});
+  fs::resize_file(file, 10);
+  EXPECT_TELLS(failure_of([&] { line_of(set, 1); }), "log.txt");
+}
+
+TEST(ClickSet, AvazusHourIsANumber) {
+  const ScratchDirectory scratch;
+  const ClickSet set(
+      {.files = {scratch.write("avazu",
+                               "id,click,hour,C1,banner_pos,site_id\r\n"
+                               "1000009418151094273,1,14102123,1005,0,1fbe01fe\r\n")}});
+  const Line line = line_of(set, 0);
+  EXPECT_EQ(line.label, 1);
+  EXPECT_EQ(line.dense, (std::vector<int32_t>{23}));
+  EXPECT_EQ(line.categories,
+            (std::vector<int32_t>{category_row("1005", 0, 100'000), category_row("0", 1, 100'000),
+                                  category_row("1fbe01fe", 2, 100'000)}));
+  EXPECT_TELLS(failure("click,hour,C1\n1,14102124,5\n"),
+               "log.txt:2: column 2: expected an hour as YYMMDDHH, found '14102124'");
+}
+
+#ifdef TUTTI_TEST_DATA
+TEST(ClickSet, ReadsRealLogs) {
+  const fs::path logs = fs::path(TUTTI_TEST_DATA) / "clicklogs";
+  const ClickSet criteo({.files = {logs / "criteo_kaggle_train.tiny.csv"}});
+  ASSERT_EQ(criteo.size(), 1999);
+  int64_t clicked = 0;
+  for (int64_t i = 0; i < criteo.size(); ++i) clicked += line_of(criteo, i).label;
+  EXPECT_EQ(clicked, 418);
+  const Line first = line_of(criteo, 0);
+  EXPECT_EQ(first.dense, (std::vector<int32_t>{1, 1, 5, 0, 1382, 4, 15, 2, 181, 1, 2, 0, 2}));
+  EXPECT_EQ(first.categories[0], category_row("68fd1e64", 0, 100'000));
+  EXPECT_EQ(first.categories[21], 0);
+  const ClickSet avazu({.files = {logs / "avazu_sample.txt"}});
+  ASSERT_EQ(avazu.size(), 100);
+  EXPECT_EQ(avazu.fields()[2].elements(), 21);
+  clicked = 0;
+  for (int64_t i = 0; i < avazu.size(); ++i) clicked += line_of(avazu, i).label;
+  EXPECT_EQ(clicked, 20);
+}
+#endif
+
+}  // namespace
+}  // namespace tutti::data

@@ -1,0 +1,52 @@
+#pragma once
+// How strongly the features of a sample agree: the dot products of all pairs of them, as
+// recommendation models use them (Naumov et al. 2019, DLRM).
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+/// Which products of F features there are: of pairs (i, j) with j < i, or with j <= i (`itself`).
+struct FeaturePairs {
+  int64_t features = 0;
+  bool itself = false;
+  int64_t count() const { return features * (features + (itself ? 1 : -1)) / 2; }
+  /// Where the product of i and j lies, in either order: row by row of the lower triangle.
+  int64_t place(int64_t i, int64_t j) const {
+    const int64_t row = i > j ? i : j, column = i > j ? j : i;
+    return row * (row + (itself ? 1 : -1)) / 2 + column;
+  }
+};
+
+/// x [N, F, D] -> y [N, pairs]: y of (i, j) = sum over d of x[i, d] x[j, d].
+class Interaction : public Op {
+ public:
+  explicit Interaction(bool itself = false) : itself_(itself) {}
+  bool itself() const { return itself_; }
+  std::string_view name() const override { return "interaction"; }
+  std::string attributes() const override { return itself_ ? "itself" : ""; }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+
+ private:
+  bool itself_;
+};
+
+/// (dy, x) -> dx[i] = sum over j of dy(i, j) x[j], where the product of i with itself counts twice.
+class InteractionGrad : public Op {
+ public:
+  explicit InteractionGrad(bool itself = false) : itself_(itself) {}
+  bool itself() const { return itself_; }
+  std::string_view name() const override { return "interaction_grad"; }
+  std::string attributes() const override { return itself_ ? "itself" : ""; }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+
+ private:
+  bool itself_;
+};
+
+}  // namespace tutti

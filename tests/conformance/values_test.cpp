@@ -5,12 +5,15 @@
 
 #include <cmath>
 
+#include "tutti/backend/conformance/op_case.h"
 #include "tutti/backend/conformance/op_run.h"
+#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/reference/reference.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
+#include "tutti/ops/embedding.h"
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/losses.h"
 #include "tutti/ops/norm_update.h"
@@ -56,6 +59,35 @@ TEST(Values, InteractionIsTheLowerTriangleRowByRow) {
   };
   expect_near(of(false).out(0), {11, 17, 39});
   expect_near(of(true).out(0), {5, 11, 25, 17, 39, 61});
+}
+
+TEST(Values, ATableChangesWhereItWasRead) {
+  const std::vector<ValueType> types = {fixed({}), fixed({}), fixed({4, 2}), batched({3, 2}),
+                                        batched({3, 2}, DType::i32)};
+  const OpRun t =
+      run(std::make_shared<TableUpdate>(BagColumns{1, 1}), types,
+          {{0.5}, {2}, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 10, 2, 20, 4, 40}, {0, 2, 3, 1, 0, 2}});
+  expect_near(t.in(2), {1, 2, 3 - 2, 4 - 20, 5 - 5, 6 - 50, 7, 8});
+  const OpRun y = run(std::make_shared<EmbeddingBag>(BagColumns{0, 2}),
+                      {fixed({4, 2}), batched({3, 2}, DType::i32)},
+                      {{1, 2, 3, 4, 5, 6, 7, 8}, {0, 2, 3, 3, 1, 0}});
+  expect_near(y.out(0), {6, 8, 14, 16, 4, 6});
+}
+
+/// Rows are owned by threads, and their terms have the order of the batch.
+TEST(Values, TablesHaveTheSameBitsOnAnyNumberOfThreads) {
+  const OpCase made = parse_op_case("table_update f32 n300c4w17 count4 rows40");
+  const std::vector<Values> in = random_inputs(made, 1);
+  std::vector<Values> tables;
+  for (const int threads : {1, 2, 3, 7}) {
+    OpRunOptions options;
+    options.threads = threads;
+    OpRun run(made.problem, CpuBackend(), options);
+    for (size_t i = 0; i < in.size(); ++i) run.set_in(i, in[i]);
+    run.run();
+    tables.push_back(run.in(2));
+    EXPECT_EQ(tables.back(), tables.front()) << threads;
+  }
 }
 
 TEST(Values, SoftmaxCrossEntropyWithSmoothingAndWeights) {

@@ -29,6 +29,8 @@ struct Field {
   Shape shape{};                           ///< of one sample, rows last; rank 0: one number
   std::vector<std::string> class_names{};  ///< of class numbers 0, 1, ...; empty: not class numbers
   FieldStatistics statistics{};
+  std::vector<int64_t> rows{};  ///< of whole numbers: they are rows of tables, element i one below
+                                ///< rows[i]; empty: they are none
   /// Each sample is an image file's bytes, JPEG or PNG of any size: neither shape nor elements are
   /// known before a step has decoded it (`resized-crop`). Statistics are those of RGB.
   bool coded = false;

@@ -19,8 +19,16 @@ std::vector<bool> depends_on(const Graph& graph, std::span<const Value> paramete
 
 }  // namespace
 
+bool is_table(const Graph& graph, Value parameter) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
+    const int table = node.op->table();
+    return table >= 0 && node.in[static_cast<size_t>(table)] == parameter;
+  });
+}
+
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
-                                 std::span<const Value> trained, const SumOfGradients& sum) {
+                                 std::span<const Value> trained, const SumOfGradients& sum,
+                                 std::vector<RowGradient>* tables) {
   const std::vector<bool> wanted = depends_on(graph, trained);
   const size_t forward_nodes = graph.nodes().size();
   std::vector<Value> gradient(graph.values().size());  // of forward values
@@ -36,6 +44,13 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
       continue;
 
     GradArgs args{graph, node, dout, {}};
+    if (const int t = node.op->table(); t >= 0) {
+      const auto table = static_cast<size_t>(t);
+      if (!tables || !wanted[static_cast<size_t>(node.in[table].id)]) continue;
+      graph.mark_output(dout[0]);
+      tables->push_back({node.in[table], node.in[table + 1], dout[0], node.op});
+      continue;
+    }
     for (const Value v : node.in) args.needed.push_back(wanted[static_cast<size_t>(v.id)]);
     if (std::ranges::none_of(args.needed, std::identity{})) continue;
     const std::vector<Value> din = node.op->grad(args);
@@ -48,6 +63,7 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
   }
 
   for (const Value parameter : trained) {
+    if (is_table(graph, parameter)) continue;
     const Value g = gradient[static_cast<size_t>(parameter.id)];
     if (!g.valid())
       throw ConfigError(

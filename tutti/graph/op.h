@@ -91,6 +91,10 @@ class Op {
   virtual bool in_update() const { return false; }
   /// The input whose memory output `i` may take over if nobody reads that input later; -1 = none.
   virtual int in_place(int /*output*/) const { return -1; }
+  /// The input that is a table, a parameter of which samples read a few rows, named by the input
+  /// after it; -1 = none. Differentiation then keeps the gradient of the output instead of calling
+  /// grad() (RowGradient).
+  virtual int table() const { return -1; }
   /// Floating-point operations (multiply and add count as two) for these types; 0 for what is not
   /// worth counting.
   virtual double flop(std::span<const ValueType> /*in*/, std::span<const ValueType> /*out*/) const {

@@ -35,6 +35,8 @@ struct ModelField {
   std::string name;
   Shape sample{};       ///< of one sample
   int64_t classes = 0;  ///< it holds class numbers below this; 0: numbers
+  std::vector<int64_t>
+      rows{};  ///< it holds rows of tables, element i one below rows[i]; empty: none
 };
 
 struct ModelSpec {

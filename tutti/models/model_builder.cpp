@@ -78,6 +78,17 @@ Value ModelBuilder::input(const std::string& field) {
   return x;
 }
 
+Value ModelBuilder::rows(const std::string& field) {
+  const ModelField known = input_named(spec_, field);
+  CHECK(!known.rows.empty() && std::ssize(known.rows) == known.sample.elements(),
+        "model '{}': '{}' holds no rows of tables", spec_.name, field);
+  const Shape& sample = known.sample;
+  const Value x = graph().input(
+      field, {DType::i32, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}});
+  built_.inputs.push_back({field, x});
+  return x;
+}
+
 size_t ModelBuilder::target_index(const std::string& field, const TensorDesc& desc) {
   CHECK(training(), "targets are in the graph of training alone");
   for (size_t i = 0; i < built_.targets.size(); ++i)

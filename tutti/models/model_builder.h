@@ -24,6 +24,9 @@ class ModelBuilder {
   Value input(const std::string& field);
   Value input() { return input(spec_.input_field); }
 
+  /// A field of rows of tables as i32 [N, sample...].
+  Value rows(const std::string& field);
+
   /// The prediction of an objective: makes it f32, and in training adds its target and its loss.
   /// ConfigError where the shape is not the task's. Without a name: the only objective's.
   void predict(const std::string& objective, Value y);

@@ -5,6 +5,7 @@
 #include "tutti/models/cosmoflow.h"
 #include "tutti/models/cosmoflow_small.h"
 #include "tutti/models/deepcam.h"
+#include "tutti/models/dlrm.h"
 #include "tutti/models/fc_densenet.h"
 #include "tutti/models/feed_forward.h"
 #include "tutti/models/ffn.h"
@@ -183,6 +184,22 @@ std::vector<ModelInfo> all_models() {
                                           .loss = PointwiseLossKind::bce_with_logits,
                                           .own_loss = true}};
            }},
+      {.name = "dlrm",
+       .description = "deep learning recommendation model (Naumov et al. 2019): whether it is "
+                      "clicked, from numbers and from categories that are looked up in tables",
+       .task = TaskKind::regress,
+       .input = {13},
+       .classes = 1,
+       .takes_width = true,
+       .takes_hidden = true,
+       .more_inputs = {"categories"},
+       .table_rows = std::vector<int64_t>(26, 1000),
+       .build = build_dlrm,
+       .objectives =
+           [](const ModelSpec&) {
+             return std::vector{
+                 Objective{.task = TaskKind::regress, .loss = PointwiseLossKind::bce_with_logits}};
+           }},
       {.name = "ffn",
        .description = "flood-filling network (Januszewski et al. 2018): the voxels of the object "
                       "that a seed lies in, 12 pairs of 3x3x3 convolutions of 32 features",
@@ -255,7 +272,12 @@ ModelSpec completed(const ModelSpec& spec) {
         fmt::format("model '{}' has no input of its own: give the extents of a sample", spec.name));
   if (full.inputs.empty() && !model.more_inputs.empty()) {
     full.inputs.push_back({full.input_field, full.input});
-    for (const std::string& field : model.more_inputs) full.inputs.push_back({field, full.input});
+    for (const std::string& field : model.more_inputs)
+      full.inputs.push_back(model.table_rows.empty()
+                                ? ModelField{field, full.input}
+                                : ModelField{.name = field,
+                                             .sample = {std::ssize(model.table_rows)},
+                                             .rows = model.table_rows});
   }
   if (full.classes == 0) full.classes = model.classes;
   if (!full.task) full.task = objectives_of(spec).front().task;

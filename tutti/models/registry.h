@@ -20,6 +20,8 @@ struct ModelInfo {
        takes_dropout = false, takes_depth = false;
   /// Fields of the input's shape that it reads besides the first.
   std::vector<std::string> more_inputs{};
+  /// Those are rows of these tables instead, where no data set says which.
+  std::vector<int64_t> table_rows{};
   bool takes_layers = false;
   /// Of one input and one prediction: from one to the other. The specification is complete: no
   /// member stands for "the model's own" but shortcut, width and hidden.

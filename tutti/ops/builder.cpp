@@ -45,8 +45,9 @@ struct BiasShape {
 template <class Spec>
 Value bias_parameter(Graph& graph, const std::string& name, const Spec& spec, BiasShape shape) {
   const bool by_fan = spec.bias_init == Init::Kind::uniform_fan_in;
-  require(by_fan || spec.bias_init == Init::Kind::zeros || spec.bias_init == Init::Kind::constant,
-          "layer '{}': a bias starts with zeros, constant or uniform_fan_in", name);
+  require(by_fan || spec.bias_init == Init::Kind::zeros || spec.bias_init == Init::Kind::constant ||
+              spec.bias_init == Init::Kind::normal,
+          "layer '{}': a bias starts with zeros, constant, normal or uniform_fan_in", name);
   return graph.parameter(name + ".bias", Shape{shape.count},
                          Init{spec.bias_init, by_fan ? shape.fan_in : 0, spec.bias_value});
 }
@@ -248,10 +249,11 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses) {
 }
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
-                                 std::span<const Value> trained) {
-  return differentiate(graph, losses, trained, [](Graph& g, Value a, Value b) {
+                                 std::span<const Value> trained, std::vector<RowGradient>* tables) {
+  const auto sum = [](Graph& g, Value a, Value b) {
     return add(g, g[a].name + "+" + g[b].name, a, b);
-  });
+  };
+  return differentiate(graph, losses, trained, sum, tables);
 }
 
 }  // namespace tutti

@@ -35,7 +35,7 @@ struct ConvSpec {
       Init::Kind::uniform_fan_in;  ///< PyTorch's default; its fan is that of a plain convolution
   double init_value = 0;           ///< Init::value of the weight, where its kind takes one
   Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros
-  double bias_value = 0;                              ///< of a constant bias
+  double bias_value = 0;                              ///< of a constant or normal bias
 };
 
 /// 2-D or 3-D by the rank of x.
@@ -62,7 +62,7 @@ struct DenseSpec {
   Init::Kind init = Init::Kind::uniform_fan_in;
   double init_value = 0;  ///< Init::value of the weight, where its kind takes one
   Init::Kind bias_init = Init::Kind::uniform_fan_in;  ///< of the weight's fan; Keras's is zeros
-  double bias_value = 0;                              ///< of a constant bias
+  double bias_value = 0;                              ///< of a constant or normal bias
 };
 
 Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spec);
@@ -106,6 +106,7 @@ Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logva
 /// graph/autodiff.h's differentiate with gradients summed by Add; of all parameters, or of some.
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses);
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
-                                 std::span<const Value> trained);
+                                 std::span<const Value> trained,
+                                 std::vector<RowGradient>* tables = nullptr);
 
 }  // namespace tutti

@@ -21,7 +21,8 @@ Step step_of(const Graph& graph, const PerValue<TensorDesc>& descs, int n, const
     batched.push_back(in_tiles);
   };
   for (const Value v : node.in) {
-    add(v, step.walk == Walk::across, step.request.in, step.in_batched);
+    // An update sees the whole batch, of which a table's update reads the gradients of vectors.
+    add(v, step.walk == Walk::across || node.op->in_update(), step.request.in, step.in_batched);
     step.request.in_free.push_back(graph[v].role == Role::parameter && !node.op->in_update());
   }
   for (const Value v : node.out) {

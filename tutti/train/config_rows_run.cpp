@@ -239,7 +239,7 @@ void write_model_rows(ConfigTableWriter& t) {
         "0: the model's own")
       .between(-1, 0.999);
   t.key(s, &S::hidden, "hidden",
-        "Sizes of the hidden layers (mlp, cosmoflow, vgg). Empty: the model's own")
+        "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm). Empty: the model's own")
       .between(1, 1 << 24);
   t.key(s, &S::weights, "weights",
         "First weights: a .safetensors file, a checkpoint, or the folder of a run or of its "

@@ -214,6 +214,7 @@ class NetworkCompiler {
     network.predictions = graph_.predictions;
     network.lr = graph_.lr;
     network.gradient_scale = graph_.gradient_scale;
+    network.tables = graph_.tables;
     network.gradient_norm = graph_.gradient_norm;
     network.buckets = bucket_layout(network.training);
     network.compression =

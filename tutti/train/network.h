@@ -47,6 +47,7 @@ struct Network {
   std::vector<Value> losses;                         ///< of `training`, which minimises their sum
   std::vector<Value> predictions;  ///< of `training`; invalid where parts share samples
   Value lr, gradient_scale;        ///< of `training`
+  std::vector<Value> tables;       ///< that are trained
   Value gradient_norm;             ///< of `training`, where it clips; invalid otherwise
   EvaluationNetwork evaluation;
   BucketLayout buckets;             ///< the plan's buckets as the exchange wants them

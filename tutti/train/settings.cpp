@@ -85,7 +85,7 @@ void require_classes(const RunConfig& config, const data::Field& target) {
 ModelField placed_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
   const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
   return {field.name, own == steps.end() ? field.shape : data::shape_after(field, *own),
-          std::ssize(field.class_names)};
+          std::ssize(field.class_names), field.rows};
 }
 
 /// What a configuration says of the model, whatever the data set is.

@@ -36,7 +36,8 @@ void TrainerRun::open_record() {
   log_places(place_);
   log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
             about.precision, network().training.layout);
-  const auto gradients = network().training.graph.with_role(Role::gradient);
+  std::vector<Value> gradients = network().training.graph.with_role(Role::gradient);
+  gradients.insert(gradients.end(), network().tables.begin(), network().tables.end());
   if (gradients.size() < network().training.graph.with_role(Role::parameter).size()) {
     int64_t trained = 0;
     for (const Value g : gradients) trained += network().training.graph.shape(g).elements();

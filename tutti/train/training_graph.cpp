@@ -1,7 +1,10 @@
 #include "tutti/train/training_graph.h"
 
+#include <array>
+
 #include "tutti/base/name_pattern.h"
 #include "tutti/models/registry.h"
+#include "tutti/ops/embedding.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/fuse.h"
 #include "tutti/ops/parts.h"
@@ -54,6 +57,37 @@ void require_statistics(const Graph& graph) {
           node.name.substr(0, node.name.rfind('.'))));
 }
 
+/// What cannot be done with tables yet is refused here; more than one rank or turn by TrainingStep.
+void require_table_rules(const TrainingGraphSpec& spec) {
+  const auto refuse = [](bool given, std::string_view what) {
+    if (given)
+      throw ConfigError(fmt::format(
+          "the model looks rows up in tables, which are updated by plain gradient descent alone: "
+          "{}, or leave the tables as they are (model.freeze)",
+          what));
+  };
+  const OptimizerSettings& o = spec.optimizer;
+  refuse(o.kind != OptimizerSettings::Kind::sgd, "take optimizer.name = \"sgd\"");
+  refuse(o.momentum != 0, "take optimizer.momentum = 0");
+  refuse(o.weight_decay != 0, "take optimizer.weight_decay = 0");
+  refuse(o.clip_norm != 0 || o.clip_value != 0, "leave optimizer.clip_norm and clip_value out");
+  refuse(o.average != 0, "leave optimizer.ema out");
+  refuse(o.sharded, "leave comm.sharded_update out");
+  refuse(spec.split.grid.parts() > 1, "leave parallel.spatial out");
+}
+
+/// Rows of tables have no bucket: nothing of them is exchanged.
+void update_tables(Graph& graph, const std::vector<RowGradient>& tables,
+                   const UpdateScalars& scalars) {
+  for (const RowGradient& rows : tables) {
+    const auto* const lookup = dynamic_cast<const EmbeddingBag*>(rows.lookup.get());
+    CHECK(lookup, "no update of the table '{}'", graph[rows.table].name);
+    graph.append(
+        "update " + graph[rows.table].name, std::make_shared<TableUpdate>(lookup->columns()),
+        std::array{scalars.learning_rate, scalars.gradient_scale, rows.table, rows.dy, rows.rows});
+  }
+}
+
 }  // namespace
 
 std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::string> freeze) {
@@ -85,13 +119,14 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   std::vector<Value> losses;
   for (const Value loss : built.losses) losses.push_back(at(fused, at(cut, loss)));
   const size_t first_backward = fused.graph.nodes().size();
-  differentiate(fused.graph, losses, trained_parameters(fused.graph, spec.freeze));
+  std::vector<RowGradient> tables;
+  differentiate(fused.graph, losses, trained_parameters(fused.graph, spec.freeze), &tables);
+  if (!tables.empty()) require_table_rules(spec);
   const Rewritten lean = recompute_activations(fused.graph, first_backward);
   const Rewritten summed = fold_row_sums(lean.graph);
   Rewritten folded = fold_residual_sums(summed.graph);
-  const auto final_value = [&](Value v) {
-    return at(folded, at(summed, at(lean, at(fused, at(cut, v)))));
-  };
+  const auto differentiated = [&](Value v) { return at(folded, at(summed, at(lean, v))); };
+  const auto final_value = [&](Value v) { return differentiated(at(fused, at(cut, v))); };
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)
       training.inputs.push_back({input.field, final_value(input.value), input.classes});
@@ -114,6 +149,10 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
                  gradients);
   }
   const UpdateScalars scalars = add_update(graph, buckets, spec.optimizer);
+  for (RowGradient& rows : tables)
+    for (Value* const v : {&rows.table, &rows.rows, &rows.dy}) *v = differentiated(*v);
+  update_tables(graph, tables, scalars);
+  for (const RowGradient& rows : tables) training.tables.push_back(rows.table);
   training.lr = scalars.learning_rate;
   training.gradient_scale = scalars.gradient_scale;
   training.gradient_norm = scalars.gradient_norm;

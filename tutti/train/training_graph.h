@@ -28,6 +28,7 @@ struct TrainingGraph {
   std::vector<Value> losses;       ///< training minimises their sum
   std::vector<Value> predictions;  ///< outputs, but where parts share samples: invalid
   Value lr, gradient_scale;        ///< scalars: the rate of the step; 1 / replicas
+  std::vector<Value> tables;       ///< that are trained (ops/embedding.h)
   Value gradient_norm;             ///< a result of the update, where the gradient is clipped
 };
 

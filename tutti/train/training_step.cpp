@@ -35,6 +35,11 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
       weights_(network_->training.variables, spec.map.local_count(), exchange_.parameters(),
                exchange_.fills_parameters()),
       executor_(network_->training, backend), info_{.seed = spec.seed} {
+  if (!network_->tables.empty() && turns_.replicas() > 1)
+    throw ConfigError(fmt::format(
+        "the model looks rows up in tables, which are on one rank and are updated by one batch: {} "
+        "ranks, {} replicas and batch.accumulate = {} are not built yet; take 1 of each",
+        communicator.size(), spec.map.replicas(), accumulate_));
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
 }

@@ -113,6 +113,13 @@ constexpr const char* kRowCuts[] = {
     "n4c16h4w6 slabs2 windows2 height7 step4 before2 across",
 };
 constexpr const char* kOthers[] = {
+    "embedding_bag f32 n5c3w7 first1",
+    "embedding_bag f32 n9c4w16 count4 rows1000",
+    "embedding_bag f32 n33c5w33 first2 count3",
+    "table_update f32 n5c3w7 first1",
+    "table_update f32 n300c4w16 count4 rows50",
+    "table_update f32 n300c26w33 first25 rows3",
+    "table_update f32 n33c5w8 first2 count3 rows1000",
     "gather_rows f32 n4c16h8w5 slabs2 windows4 height6 step4 before1 above1 below1",
     "gather_rows bf16 n4c16h8w5 slabs2 windows4 height6 step4 before1 above1 below1",
     "gather_rows f32 n3c5h6w7 slabs1 windows2 height7 step4 before3 above2 fill1.5",

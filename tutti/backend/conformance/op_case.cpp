@@ -38,6 +38,7 @@ Family family_of(std::string_view op) {
   if (is({"sgd_update", "adam_update", "rmsprop_update", "parameter_norms", "lars_update",
           "lamb_moments", "lamb_update", "weight_average", "gradient_squares"}))
     return update_case;
+  if (is({"embedding_bag", "table_update"})) return table_case;
   if (op == "clip_scale") return clip_case;
   return nullptr;
 }

@@ -87,6 +87,7 @@ void shape_case(CaseLine& line, OpCase& made);
 void loss_case(CaseLine& line, OpCase& made);
 void update_case(CaseLine& line, OpCase& made);
 void parts_case(CaseLine& line, OpCase& made);
+void table_case(CaseLine& line, OpCase& made);
 void clip_case(CaseLine& line, OpCase& made);
 
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/embedding.h"
 #include "tutti/ops/gaussian_sample.h"
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/losses.h"
@@ -197,6 +198,25 @@ void update_case(CaseLine& line, OpCase& made) {
   for (int64_t p = 0; p < count; ++p)
     for (int i = 0; i < op->arity(); ++i)
       in.fixed(Shape{size(p)}, i == square ? Fill::positive : Fill::normal);
+}
+
+/// A table of so many `rows` of wK numbers, of which n samples of cF columns name some.
+void table_case(CaseLine& line, OpCase& made) {
+  CaseInputs in(made);
+  const Shape& x = line.x;
+  const BagColumns columns{static_cast<int64_t>(line.number("first", 0)),
+                           static_cast<int64_t>(line.number("count", 1))};
+  const auto rows = static_cast<int64_t>(line.number("rows", 20));
+  made.labels = rows;
+  const bool update = line.op == "table_update";
+  if (update) in.fixed({}, Fill::unit).fixed({}, Fill::unit);
+  in.fixed({rows, x[2]});
+  if (update) in.batched({x[0], x[2]}, DType::f32);
+  in.batched({x[0], x[1]}, DType::i32, Fill::label);
+  if (update)
+    made.problem.op = std::make_shared<TableUpdate>(columns);
+  else
+    made.problem.op = std::make_shared<EmbeddingBag>(columns);
 }
 
 /// Two sets of `count` parameters of nK elements, added alternately, from the last one on.

@@ -25,6 +25,8 @@ void append_onednn_dense_candidates(const KernelRequest& request,
 bool append_pool_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 bool append_position_candidates(const KernelRequest& request,
                                 std::vector<KernelCandidate>& candidates);
+bool append_embedding_candidates(const KernelRequest& request,
+                                 std::vector<KernelCandidate>& candidates);
 bool append_interaction_candidates(const KernelRequest& request,
                                    std::vector<KernelCandidate>& candidates);
 bool append_resize_candidates(const KernelRequest& request,

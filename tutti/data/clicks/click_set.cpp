@@ -115,7 +115,10 @@ ClickSet::ClickSet(const ClickSetSpec& spec) : rows_(spec.rows) {
                     rows_.size(), logs_.front()->file.name(), columns.categories));
   fields_ = {{.name = "dense", .element = ElementType::i32, .shape = {columns.numbers}},
              {.name = "label", .element = ElementType::u8},
-             {.name = "categories", .element = ElementType::i32, .shape = {columns.categories}}};
+             {.name = "categories",
+              .element = ElementType::i32,
+              .shape = {columns.categories},
+              .rows = rows_}};
 }
 
 void ClickSet::read(int64_t index, Sample& sample) const {

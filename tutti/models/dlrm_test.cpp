@@ -1,0 +1,69 @@
+#include "tutti/models/dlrm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tutti/base/error.h"
+#include "tutti/models/registry.h"
+#include "tutti/ops/embedding.h"
+
+namespace tutti {
+namespace {
+
+ModelSpec small() {
+  return {.name = "dlrm",
+          .input = {3},
+          .input_field = "dense",
+          .inputs = {{.name = "dense", .sample = {3}},
+                     {.name = "rows", .sample = {2}, .rows = {10, 20}}},
+          .batch = 5,
+          .width = 4,
+          .hidden = {6}};
+}
+
+TEST(Dlrm, HasATableForEachCategory) {
+  const ModelGraph m = build_model(small());
+  EXPECT_EQ(m.graph.shape(m.graph.find("emb_l.0.weight")), (Shape{10, 4}));
+  EXPECT_EQ(m.graph.shape(m.graph.find("emb_l.1.weight")), (Shape{20, 4}));
+  EXPECT_EQ(m.graph.shape(m.graph.find("bot_l.2.weight")), (Shape{4, 6}));
+  EXPECT_EQ(m.graph.shape(m.graph.find("top_l.0.weight")), (Shape{6, 4 + 3}));
+  EXPECT_EQ(m.graph.shape(m.outputs[0].prediction), (Shape{5, 1}));
+  ASSERT_EQ(m.inputs.size(), 2u);
+  EXPECT_EQ(m.inputs[1].field, "rows");
+  EXPECT_EQ(m.graph.type(m.inputs[1].value).desc, (TensorDesc{DType::i32, {5, 2}, {}}));
+}
+
+TEST(Dlrm, TablesHaveNoGradientButThatOfTheirVectors) {
+  ModelGraph m = build_model(small());
+  const std::vector<Value> parameters = m.graph.with_role(Role::parameter);
+  std::vector<RowGradient> tables;
+  const std::vector<Value> trained = differentiate(m.graph, m.losses, parameters, &tables);
+  EXPECT_EQ(trained.size(), parameters.size() - 2);
+  ASSERT_EQ(tables.size(), 2u);
+  for (const RowGradient& table : tables) {
+    EXPECT_TRUE(is_table(m.graph, table.table));
+    EXPECT_EQ(std::ranges::count(trained, table.table), 0);
+    EXPECT_EQ(m.graph.shape(table.dy), (Shape{5, 4}));
+    EXPECT_EQ(table.rows, m.inputs[1].value);
+    EXPECT_EQ(std::ranges::count(m.graph.outputs(), table.dy), 1);
+  }
+  for (const Value g : m.graph.with_role(Role::gradient))
+    EXPECT_FALSE(is_table(m.graph, m.graph[g].of));
+}
+
+TEST(Dlrm, RefusesAFieldThatNamesNoRows) {
+  ModelSpec spec = small();
+  spec.inputs[1].rows.clear();
+  try {
+    build_model(spec);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("'rows' holds no numbers of their rows"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -149,25 +149,20 @@ void TrainerRun::log_steps() {
 /// Says once that readers do not keep up, and how many cores would: what reading a sample takes of
 /// a core, times the samples that a step without waiting would use up in a second.
 void TrainerRun::report_waiting() {
-  constexpr double kMuch = 0.02;
+  constexpr double kMuch = 0.02, kNoticed = 1;  // of the epoch; seconds, which a short run has not
   const double busy = epoch_times_.total - epoch_times_.data_wait;
   const double reading = batches_->reading_seconds() - reading_before_;
   reading_before_ = batches_->reading_seconds();
   if (!first() || waiting_said_ || busy <= 0 || batches_->readers() == 0 ||
-      epoch_times_.data_wait < kMuch * epoch_times_.total)
+      epoch_times_.data_wait < std::max(kNoticed, kMuch * epoch_times_.total))
     return;
   waiting_said_ = true;
-  const double cores = reading / busy;
   log::warn(
-      "waiting for data took {:.0f} % of the epoch, with data.readers = {}: reading and decoding "
-      "take {:.1f} s of a core where the steps take {:.1f} s, so {} cores of their own a rank "
-      "would keep them fed{}",
-      100 * epoch_times_.data_wait / epoch_times_.total, batches_->readers(), reading, busy,
-      static_cast<int64_t>(std::ceil(cores)),
-      cores <= batches_->readers()
-          ? "; there are as many readers, so they wait for their files or share cores with the "
-            "network"
-          : "");
+      "waited {:.0f} % of the epoch for data: reading took {:.1f} s of a core, steps {:.1f} s; "
+      "free "
+      "cores a rank needs: {}",
+      100 * epoch_times_.data_wait / epoch_times_.total, reading, busy,
+      static_cast<int64_t>(std::ceil(reading / busy)));
 }
 
 void TrainerRun::end_epoch() {

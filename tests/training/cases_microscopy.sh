@@ -73,7 +73,7 @@ END
 # The pages of a TIFF file are samples.
 case_tiff() {
   python3 - <<'END' || fail "cannot write TIFF stacks"
-import struct
+import os, struct
 def page(at, first, last):
     entries = [(256, 4, 1, 16), (257, 4, 1, 16), (258, 3, 1, 16), (259, 3, 1, 1), (273, 4, 1, first), (277, 3, 1, 1), (278, 4, 1, 16), (279, 4, 1, 512)]
     body = struct.pack("<H", len(entries)) + b"".join(struct.pack("<HHII", *e) for e in entries)
@@ -85,17 +85,18 @@ for p in range(pages):
     file += page(8 + p * directory, first + 512 * p, p == pages - 1)
 for p in range(pages):
     file += struct.pack("<256H", *((x * (p % 3 + 1) * 900) % 65536 for x in range(256)))
-open("stack.tif", "wb").write(file)
+os.mkdir("stacks")
+open("stacks/stack.tif", "wb").write(file)
 open("cut.tif", "wb").write(file[:-100])
 END
-  "$tutti" data inspect stack.tif >inspect.log || fail "cannot inspect stack.tif"
+  "$tutti" data inspect stacks/stack.tif >inspect.log || fail "cannot inspect stack.tif"
   says inspect 'image .*u16 .*12x16x16'
   cat >stack.toml <<END
 $microscopy_run
 [data]
 dataset = "arrays"
 dir = "."
-train_files = ["stack.tif"]
+train_files = ["stacks"]
 validation = 4
 fields = ["image: from image axis 0 as 1 16 16"]
 target = "image"

@@ -117,7 +117,8 @@ void write_data_rows(ConfigTableWriter& t) {
         "climate/labels_0 classes 3\"; see docs/samples.md and `tutti data inspect PATH`")
       .only_with("data.dataset", {"arrays", "neurons"});
   t.key(s, &S::train_files, "train_files",
-        "Training files: NumPy, HDF5, NetCDF, TFRecord, trajectories (DCD, XTC, TRR), or .toml "
+        "Training files: NumPy, HDF5, NetCDF, TIFF, TFRecord, trajectories (DCD, XTC, TRR), or "
+        ".toml "
         "descriptions of raw arrays; "
         "click logs; also folders of them, and patterns such as \"train/*.h5\". Relative to "
         "data.dir")

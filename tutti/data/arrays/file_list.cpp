@@ -17,9 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 16> kEndings = {
-    ".npy", ".npz", ".h5",  ".hdf5",     ".he5",       ".nc",          ".nc4",          ".cdf",
-    ".dcd", ".xtc", ".trr", ".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz", ".toml"};
+constexpr std::array<std::string_view, 18> kEndings = {
+    ".npy",       ".npz",         ".h5",           ".hdf5", ".he5",  ".nc",
+    ".nc4",       ".cdf",         ".dcd",          ".xtc",  ".trr",  ".tfrecord",
+    ".tfrecords", ".tfrecord.gz", ".tfrecords.gz", ".tif",  ".tiff", ".toml"};
 
 /// The names in a folder, sorted; hidden ones only where `hidden`.
 std::vector<std::string> names_in(const fs::path& folder, bool hidden) {

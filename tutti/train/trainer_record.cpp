@@ -159,8 +159,7 @@ void TrainerRun::report_waiting() {
   waiting_said_ = true;
   log::warn(
       "waited {:.0f} % of the epoch for data: reading took {:.1f} s of a core, steps {:.1f} s; "
-      "free "
-      "cores a rank needs: {}",
+      "free cores a rank needs: {}",
       100 * epoch_times_.data_wait / epoch_times_.total, reading, busy,
       static_cast<int64_t>(std::ceil(reading / busy)));
 }

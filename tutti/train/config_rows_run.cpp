@@ -118,7 +118,8 @@ void write_data_rows(ConfigTableWriter& t) {
       .only_with("data.dataset", {"arrays", "neurons"});
   t.key(s, &S::train_files, "train_files",
         "Training files: NumPy, HDF5, NetCDF, TIFF, TFRecord, trajectories (DCD, XTC, TRR), or "
-        ".toml descriptions of raw arrays; click logs; also folders of them, and patterns such as \"train/*.h5\". Relative to "
+        ".toml descriptions of raw arrays; click logs; also folders of them, and patterns such as "
+        "\"train/*.h5\". Relative to "
         "data.dir")
       .may_change()
       .only_with("data.dataset", {"arrays", "neurons", "clicks"});

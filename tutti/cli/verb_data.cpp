@@ -117,10 +117,8 @@ Verb inspect_verb(const std::shared_ptr<DataVerb>& state) {
       .summary = "Show what a file or folder holds, and a configuration to start from",
       .text =
           "Reads NumPy, HDF5, NetCDF, TIFF, TFRecord files, trajectories (DCD, XTC, TRR), raw "
-          "binary "
-          "described by a .toml, folders "
-          "of such files, and folders of the data sets that are known by name. What is printed is "
-          "a "
+          "binary described by a .toml, folders of such files, class folders and .tar archives of "
+          "images, and folders of the data sets that are known by name. What is printed is a "
           "configuration that trains; fields, types, shapes and ranges stand in comments.",
       .arguments = {{.names = "PATH",
                      .help = "A file, or the folder of a data set",

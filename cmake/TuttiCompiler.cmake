@@ -13,6 +13,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND own_options --param=ggc-min-heapsize=1000000)
 endif()
 target_compile_options(tutti_compiler INTERFACE "$<BUILD_INTERFACE:${own_options}>")  # not for users of the installed package
+target_link_options(tutti_compiler INTERFACE $<BUILD_INTERFACE:LINKER:--build-id>)  # base/build_id.h reads it
 target_include_directories(tutti_compiler INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 if(TUTTI_SANITIZE)
   target_compile_options(tutti_compiler INTERFACE -fsanitize=${TUTTI_SANITIZE} -fno-omit-frame-pointer -g1)

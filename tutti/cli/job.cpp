@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tutti/backend/cpu/version.h"
+#include "tutti/base/build_id.h"
 #include "tutti/base/error.h"
 #include "tutti/base/hash.h"
 #include "tutti/base/log.h"
@@ -206,8 +207,10 @@ std::filesystem::path tuning_file(const std::string& setting) {
     folder = variable("XDG_CACHE_HOME") / "tutti";
   if (folder.empty() && !variable("HOME").empty()) folder = variable("HOME") / ".cache" / "tutti";
   if (folder.empty()) return {};
+  // The build itself is in the key, not only its commit: kernels change between two commits, and
+  // measurements of the old ones would hide the new.
   const uint64_t key = fnv1a(read_topology().cpu_model + onednn_version() + onednn_effective_isa() +
-                             version_short());
+                             version_short() + build_id());
   return folder / fmt::format("tuning-{:016x}.txt", key);
 }
 

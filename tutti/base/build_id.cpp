@@ -24,9 +24,8 @@ std::string id_among(std::span<const unsigned char> notes) {
     const size_t description = sizeof note + padded(note.n_namesz);
     const size_t whole = description + padded(note.n_descsz);
     if (whole > notes.size()) break;
-    const bool gnu =
-        std::string_view(reinterpret_cast<const char*>(notes.data() + sizeof note), note.n_namesz) ==
-        std::string_view("GNU\0", 4);
+    const bool gnu = std::string_view(reinterpret_cast<const char*>(notes.data() + sizeof note),
+                                      note.n_namesz) == std::string_view("GNU\0", 4);
     if (gnu && note.n_type == NT_GNU_BUILD_ID) {
       std::string digits;
       for (const unsigned char byte : notes.subspan(description, note.n_descsz))
@@ -44,7 +43,8 @@ int look_into(dl_phdr_info* object, size_t, void* data) {
   bool holds = false;
   for (const auto& part : headers) {
     const uintptr_t begin = object->dlpi_addr + part.p_vaddr;
-    holds |= part.p_type == PT_LOAD && search.inside >= begin && search.inside - begin < part.p_memsz;
+    holds |=
+        part.p_type == PT_LOAD && search.inside >= begin && search.inside - begin < part.p_memsz;
   }
   if (!holds) return 0;
   for (const auto& part : headers)

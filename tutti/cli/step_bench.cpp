@@ -48,9 +48,9 @@ StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange,
 
 double StepBench::step() {
   const auto start = std::chrono::steady_clock::now();
-  step_.begin(steps_++);
+  step_.begin(steps_++, kRate);
   step_.run(0, batch_);
-  step_.update(kRate);
+  step_.update();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -61,9 +61,10 @@ study::OnChange change_rule(const std::string& key) {
 
 /// The flags of the configuration, with what is otherwise for a study than for one run.
 std::vector<Flag> configuration_flags(StudyVerb& verb) {
-  std::vector<Flag> flags = verb.flags.flags(
-      {"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs", "max-steps", "lr",
-       "seed", "precision", "target", "threads", "replicas", "profile", "check-collectives"});
+  std::vector<Flag> flags =
+      verb.flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs",
+                        "max-steps", "lr", "seed", "precision", "target", "threads", "replicas",
+                        "sync", "profile", "check-collectives"});
   for (Flag& flag : flags)
     if (flag.names == "--output-dir")
       flag.help =

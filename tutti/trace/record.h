@@ -121,6 +121,16 @@ struct DataRecord {
   std::vector<std::string> reasons{};  ///< of those that came since the last line
 };
 
+/// Event "sync": how replicas that train apart have met since the last such line.
+struct SyncRecord {
+  double time = 0;
+  int64_t epoch = 0, step = 0;
+  int64_t meetings = 0;
+  int64_t bytes = 0;            ///< sent by all ranks
+  double seconds = 0;           ///< of rank 0, which it waited for others among
+  double moved = kNotMeasured;  ///< how far the last meeting moved weights, of their length
+};
+
 /// Event "epoch": one pass over the training data. `seconds` is training only: no evaluation, no
 /// checkpoint.
 struct EpochRecord {
@@ -208,6 +218,7 @@ class RunRecord {
   void append(ArrivalsRecord event);
   void append(StagingRecord event);
   void append(DataRecord event);
+  void append(SyncRecord event);
   void append(EpochRecord event);
   void append(EvalRecord event);
   void append(TestRecord event);
@@ -237,6 +248,7 @@ struct RunLog {
   std::vector<ArrivalsRecord> arrivals;
   std::optional<StagingRecord> staging;  ///< of the last start
   std::vector<DataRecord> data;
+  std::vector<SyncRecord> sync;
   std::vector<EpochRecord> epochs;
   std::vector<EvalRecord> evals;
   std::optional<TestRecord> test;  ///< of the last end

@@ -111,6 +111,16 @@ void fields(Event& e, Visit&& visit) {
   visit("reasons", e.reasons);
 }
 
+template <Is<SyncRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("meetings", e.meetings);
+  visit("bytes", e.bytes);
+  visit("seconds", e.seconds);
+  visit("moved", e.moved);
+}
+
 template <Is<EpochRecord> Event, class Visit>
 void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);

@@ -95,6 +95,7 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   if (event == "arrivals") log.arrivals.push_back(parse<ArrivalsRecord>(json));
   if (event == "staging") log.staging = parse<StagingRecord>(json);
   if (event == "data") log.data.push_back(parse<DataRecord>(json));
+  if (event == "sync") log.sync.push_back(parse<SyncRecord>(json));
   if (event == "epoch") log.epochs.push_back(parse<EpochRecord>(json));
   if (event == "eval") log.evals.push_back(parse<EvalRecord>(json));
   if (event == "test") log.test = parse<TestRecord>(json);

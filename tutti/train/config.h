@@ -18,6 +18,7 @@
 #include "tutti/comm/on_timeout.h"
 #include "tutti/models/layer_table.h"
 #include "tutti/ops/losses.h"
+#include "tutti/parallel/meeting.h"
 
 namespace tutti {
 
@@ -64,6 +65,13 @@ constexpr std::array<std::string_view, 2> words(MilestoneUnit) { return {"steps"
 constexpr std::array<std::string_view, 2> words(WarmupRise) { return {"steps", "epochs"}; }
 constexpr std::array<std::string_view, 2> words(Shuffle) { return {"global", "shard"}; }
 constexpr std::array<std::string_view, 2> words(SeedPoints) { return {"peaks", "grid"}; }
+constexpr std::array<std::string_view, 3> words(MetState) { return {"keep", "average", "reset"}; }
+constexpr std::array<std::string_view, 3> words(OuterStep) {
+  return {"none", "momentum", "nesterov"};
+}
+constexpr std::array<std::string_view, 3> words(MixingGraph) {
+  return {"ring", "torus", "exponential"};
+}
 constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", "linear", "sqrt"}; }
 namespace log {
 constexpr std::array<std::string_view, 5> words(Level) {
@@ -233,6 +241,18 @@ struct ParallelSection {
   int64_t batchnorm_group_size = 1;  ///< replicas
 };
 
+struct SyncSection {
+  std::string scheme = "step";  ///< parse_sync()
+  int64_t first_steps = 0;
+  int64_t fragments = 1;
+  MetState state = MetState::keep;
+  OuterStep outer = OuterStep::none;
+  double outer_lr = 1;
+  double outer_momentum = 0.9;
+  double alpha = 0;  ///< 0: 0.9 / replicas
+  MixingGraph graph = MixingGraph::ring;
+};
+
 struct CheckpointSection {
   int64_t every_steps = 0;   ///< 0: not by steps
   int64_t every_epochs = 1;  ///< 0: not by epochs
@@ -279,6 +299,7 @@ struct RunConfig {
   LossSection loss;
   PlanSection plan;
   ParallelSection parallel;
+  SyncSection sync;
   CheckpointSection checkpoint;
   CommSection comm;
 };

@@ -56,6 +56,7 @@ ConfigTableWriter write_config_table() {
   write_loss_rows(t);
   write_plan_rows(t);
   write_parallel_rows(t);
+  write_sync_rows(t);
   write_checkpoint_rows(t);
   write_comm_rows(t);
   for (ConfigKey& row : t.rows)

@@ -123,6 +123,7 @@ void give_weights(comm::Communicator& communicator, const GivenWeights& given, W
       std::memcpy(weights.statistics(local) + variable.offset,
                   weights.statistics(0) + variable.offset, variable.desc.bytes());
   }
+  weights.make_alike();
 }
 
 }  // namespace tutti

@@ -64,7 +64,7 @@ class RankFileTest : public testing::Test {
         for (size_t i = 0; i < floats_of(weights, local).size(); ++i)
           floats_of(weights, local)[i] = value_of(map.replica(local), i);
       std::vector<float> residual(kFloats, static_cast<float>(c.rank() + 1));
-      const std::vector<NamedTensor> statistics = weights.export_statistics();
+      const std::vector<NamedTensor> statistics = weights.export_rows();
       std::vector<TensorRef> tensors;
       for (const NamedTensor& tensor : statistics) tensors.push_back(tensor.ref());
       for (const comm::SavedPiece& piece :
@@ -104,7 +104,7 @@ TEST_F(RankFileTest, EveryReplicaFindsItsStatisticsOnAnyNumberOfRanks) {
       for (int rank = 0; rank < after; ++rank) {
         const ReplicaMap map(kReplicas, after, rank);
         Weights weights(variables_, map.local_count());
-        restore_statistics(checkpoint, map, weights);
+        restore_rows(checkpoint, map, weights);
         for (int local = 0; local < map.local_count(); ++local)
           for (const Variable& variable : variables_.statistics)
             for (size_t i = 0; i < static_cast<size_t>(variable.desc.elements()); ++i) {
@@ -172,7 +172,7 @@ TEST_F(RankFileTest, WhatARankReadsDoesNotGrowWithTheNumberOfRanks) {
     verify_rank_files(last_, checkpoint.rank_files, rank, ranks);
     const ReplicaMap map(kLocal * ranks, ranks, rank);
     Weights weights(variables_, kLocal);
-    restore_statistics(checkpoint, map, weights);
+    restore_rows(checkpoint, map, weights);
     SavedCompression saved(checkpoint);
     for (const std::string& name : saved.names(rank))
       if (name.starts_with("compression.")) saved.read(rank, name);
@@ -278,7 +278,7 @@ TEST_F(RankFileTest, OneFromBeforeThereWereSuchFilesCanBeRead) {
       const Checkpoint checkpoint = open_checkpoint(path);
       const ReplicaMap map(3, ranks, c.rank());
       Weights weights(variables_, map.local_count());
-      restore_statistics(checkpoint, map, weights);
+      restore_rows(checkpoint, map, weights);
       for (int local = 0; local < map.local_count(); ++local)
         EXPECT_EQ(floats_of(weights, local)[20], static_cast<float>(map.replica(local) + 1));
       SavedCompression saved(checkpoint);

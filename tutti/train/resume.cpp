@@ -48,9 +48,8 @@ std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const Ru
   return checkpoint;
 }
 
-void restore_statistics(const Checkpoint& checkpoint, const ReplicaMap& replicas,
-                        Weights& weights) {
-  if (weights.variables().statistics.empty()) return;
+void restore_rows(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights) {
+  if (!weights.has_rows()) return;
   RankFileReader files(checkpoint);
   const ReplicaMap before(replicas.replicas(), files.ranks(), 0);
   for (int local = 0; local < replicas.local_count(); ++local) {
@@ -60,15 +59,35 @@ void restore_statistics(const Checkpoint& checkpoint, const ReplicaMap& replicas
       continue;
     }
     const int owner = before.owner(replica);
-    weights.import_statistics(files.file(owner), local,
-                              replica - before.first()[static_cast<size_t>(owner)]);
+    weights.import_rows(files.file(owner), local,
+                        replica - before.first()[static_cast<size_t>(owner)]);
   }
 }
+
+namespace {
+
+/// Of replicas that are apart. Another number of them than the checkpoint's begin alike, with what
+/// the model file has and new states.
+void restore_apart(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights) {
+  if (checkpoint.info.replicas == replicas.replicas() &&
+      checkpoint.info.state_kinds == weights.variables().state_kinds)
+    return restore_rows(checkpoint, replicas, weights);
+  log::warn_alike(
+      "the replicas begin alike, with new states of the optimizer: the checkpoint is of {} "
+      "replicas and of {}",
+      checkpoint.info.replicas, checkpoint.info.optimizer);
+}
+
+}  // namespace
 
 void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
              std::span<const ArenaRange> kept, Weights& weights) {
   weights.import_model(checkpoint.weights);
   const std::vector<std::string>& there = checkpoint.info.state_kinds;
+  if (weights.apart()) {
+    restore_apart(checkpoint, workers, weights);
+    return;
+  }
   if (std::ranges::find(there, kAverageState) != there.end()) {
     if (weights.average()) weights.import_average(checkpoint.weights, kept);
     const auto frozen = checkpoint.info.settings.find("model.freeze");
@@ -81,7 +100,7 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
     log::warn_alike("the state of the optimizer begins at zero: the checkpoint's is of {}",
                     checkpoint.info.optimizer);
   if (checkpoint.info.replicas * parts == workers.replicas())
-    restore_statistics(checkpoint, workers, weights);
+    restore_rows(checkpoint, workers, weights);
 }
 
 }  // namespace tutti

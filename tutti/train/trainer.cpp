@@ -90,7 +90,8 @@ void TrainerRun::loop() {
 bool TrainerRun::train_step() {
   double data_wait = 0;
   const ScopedSpan step_span(spans(), span_name("step"), span_lane());
-  training_->begin(step_);
+  training_->begin(step_, static_cast<float>(learning_rate(step_)));
+  if (meeting_) meeting_->before(step_, values_);
   const bool asks = (step_ + 1) % kStopCheckSteps == 0;
   if (asks) ask_to_stop();
   for (int turn = 0; turn < turns_.local_count(); ++turn) {
@@ -108,8 +109,9 @@ bool TrainerRun::train_step() {
                       what_is_left()));
     interval_.loss[static_cast<size_t>(turn)] += loss;
   }
-  training_->update(static_cast<float>(learning_rate(step_)));
+  training_->update();
   StepTimes times = training_->times();
+  if (meeting_) times.comm_exposed += meet();
   times.data_wait = data_wait;
   ++step_;
   const auto answered = RunClock::Clock::now();
@@ -132,10 +134,19 @@ const data::Batch& TrainerRun::next_batch() {
   return batches_->next();
 }
 
+double TrainerRun::meet() {
+  const ScopedSpan span(spans(), span_name("meet"), span_lane());
+  const auto began = RunClock::Clock::now();
+  if (meeting_->after(step_, learning_rate(step_), values_)) training_->weights_changed();
+  const double seconds = RunClock::since(began);
+  met_seconds_ += seconds;
+  return seconds;
+}
+
 void TrainerRun::note_norms() {
   const GradientNorms norms = training_->take_gradient_norms();
   if (!std::isfinite(norms.sum)) {
-    together_ = true;
+    together_ = !meeting_;  // else only this rank sees it
     throw NumericError(
         fmt::format("the norm of the gradient is {} at step {}, although each replica's gradient "
                     "is finite: their sum or its squares are too large; {}; lower optimizer.lr or "

@@ -1,7 +1,9 @@
 #include "tutti/train/trainer_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include "tutti/base/error.h"
@@ -37,14 +39,21 @@ CheckpointInfo TrainerRun::info_now() const {
 }
 
 bool TrainerRun::needs_rank_files() const {
-  return !network().training.variables.statistics.empty() || exchange().compresses() ||
+  return training_->weights().has_rows() || exchange().compresses() ||
          spec_.data.canvases != nullptr;
 }
 
 void TrainerRun::write_alike(CheckpointWriter& writer) {
-  const std::vector<NamedTensor> model = training_->weights().export_model(shown_weights(),
-                                                                           averaged_.data()),
-                                 state = training_->weights().export_state();
+  const Weights& weights = training_->weights();
+  const std::vector<NamedTensor> model = weights.export_model(shown_weights(), averaged_.data());
+  std::vector<NamedTensor> state;
+  if (!meeting_)
+    state = weights.export_state();
+  else  // what each replica has of its own is in the ranks' files
+    for (const SharedValues& shared : meeting_->shared())
+      std::ranges::move(weights.export_arena("." + shared.name, reinterpret_cast<const std::byte*>(
+                                                                    shared.values.data())),
+                        std::back_inserter(state));
   CheckpointContent content{.info = info_now(), .weights = {}, .state = {}};
   for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
   for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());
@@ -52,9 +61,9 @@ void TrainerRun::write_alike(CheckpointWriter& writer) {
 }
 
 uint64_t TrainerRun::write_own(const std::filesystem::path& checkpoint, const RankFiles& files) {
-  const std::vector<NamedTensor> statistics = training_->weights().export_statistics();
+  const std::vector<NamedTensor> rows = training_->weights().export_rows();
   std::vector<TensorRef> tensors = exchange().compression_state();
-  for (const NamedTensor& tensor : statistics) tensors.push_back(tensor.ref());
+  for (const NamedTensor& tensor : rows) tensors.push_back(tensor.ref());
   const std::vector<NamedTensor> under_way = batches_->state();
   for (const NamedTensor& tensor : under_way) tensors.push_back(tensor.ref());
   return write_rank_file(checkpoint, files, comm_.rank(), tensors);
@@ -89,8 +98,8 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   const ScopedSpan span(spans(), span_name("checkpoint"), span_lane());
   settle();
   average_statistics();
-  gather_average();
-  exchange().collect_state(training_->weights().state());
+  gather_shown();
+  if (!meeting_) exchange().collect_state(training_->weights().state());
   together_ = true;
   Written written;
   try {

@@ -10,25 +10,32 @@ namespace tutti {
 
 void TrainerRun::average_statistics() {
   const size_t bytes = network().training.variables.statistic_bytes;
+  if (sync_ && sync_->kind == MeetingKind::never) {  // the first replica stands for all
+    std::memcpy(averaged_.data(), training_->weights().statistics(0), bytes);
+    return comm_.broadcast({averaged_.data(), bytes}, 0);
+  }
   const std::span<const float> mean = average_->average([&](int local, std::span<float> place) {
     std::memcpy(place.data(), training_->weights().statistics(local), bytes);
   });
   std::memcpy(averaged_.data(), mean.data(), bytes);
 }
 
-void TrainerRun::gather_average() {
+void TrainerRun::gather_shown() {
   const Weights& weights = training_->weights();
-  if (!weights.average()) return;
+  if (shown_.bytes() == 0) return;
   const Variables& variables = weights.variables();
-  exchange().share(weights.average(), average_weights_.data());
-  std::memcpy(average_weights_.data() + variables.trained_bytes,
+  if (meeting_)
+    meeting_->model(values_, {reinterpret_cast<float*>(shown_.data()),
+                              variables.trained_bytes / sizeof(float)});
+  else
+    exchange().share(weights.average(), shown_.data());
+  std::memcpy(shown_.data() + variables.trained_bytes,
               weights.parameters() + variables.trained_bytes,
               variables.parameter_bytes - variables.trained_bytes);
 }
 
 std::byte* TrainerRun::shown_weights() {
-  return training_->weights().average() ? average_weights_.data()
-                                        : training_->weights().parameters();
+  return shown_.bytes() > 0 ? shown_.data() : training_->weights().parameters();
 }
 
 double TrainerRun::quality() const {
@@ -55,7 +62,7 @@ bool TrainerRun::evaluate() {
   const ScopedSpan span(spans(), span_name("evaluate"), span_lane());
   settle();
   average_statistics();
-  gather_average();
+  gather_shown();
   const Quality all =
       evaluator_->run(spec_.data.judge().size(), static_cast<int>(config_.data.readers));
   std::string text;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <sstream>
@@ -190,6 +191,27 @@ void TrainerRun::end_epoch() {
   epoch_loss_ = 0;
   epoch_partial_ = false;
   report_data();
+  if (meeting_) report_meetings();
+}
+
+void TrainerRun::report_meetings() {
+  std::array<double, 3> sums{static_cast<double>(meeting_->bytes_sent() - met_bytes_before_),
+                             meeting_->moved().squares, meeting_->moved().of};
+  comm_.sum(sums);
+  SyncRecord line{.epoch = step_ / sampler_.steps_per_epoch(),
+                  .step = step_,
+                  .meetings = meeting_->meetings() - meetings_before_,
+                  .bytes = static_cast<int64_t>(sums[0]),
+                  .seconds = std::exchange(met_seconds_, 0)};
+  if (meeting_->meetings() > 0) line.moved = std::sqrt(sums[1] / sums[2]);
+  meetings_before_ = meeting_->meetings();
+  met_bytes_before_ = meeting_->bytes_sent();
+  if (!first()) return;
+  log::info(
+      "replicas met {} time(s): {:.1f} MiB sent, {:.2f} s, weights moved by {:.2g} of their "
+      "length",
+      line.meetings, static_cast<double>(line.bytes) / (1 << 20), line.seconds, line.moved);
+  reporter_->record().append(line);
 }
 
 void TrainerRun::report_data() {

@@ -11,6 +11,7 @@
 
 #include "tutti/data/sampler.h"
 #include "tutti/parallel/average.h"
+#include "tutti/parallel/meeting.h"
 #include "tutti/parallel/replicas.h"
 #include "tutti/trace/span.h"
 #include "tutti/train/batch_source.h"
@@ -26,6 +27,7 @@
 #include "tutti/train/schedule.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/stragglers.h"
+#include "tutti/train/sync.h"
 #include "tutti/train/trainer.h"
 #include "tutti/train/training_step.h"
 
@@ -64,6 +66,8 @@ class TrainerRun {
   void build_step();
   /// What the replicas meet for besides their gradients.
   void build_meetings();
+  /// Of replicas that train apart: how they meet, and what of it the checkpoint has.
+  void build_meeting();
   /// The readers of both data sets, at the step where training begins or goes on.
   void build_data();
   std::unique_ptr<BatchSource> make_batches();
@@ -78,6 +82,8 @@ class TrainerRun {
   /// Whether any rank was asked to stop.
   bool train_step();
   const data::Batch& next_batch();
+  /// Of replicas that train apart, after their step. Returns the seconds that it took.
+  double meet();
   /// Takes the norms of the updates that are over. NumericError for one that is not finite.
   void note_norms();
   void settle() {
@@ -95,8 +101,9 @@ class TrainerRun {
 
   // --- trainer_evaluation.cpp ---
   void average_statistics();
-  /// With optimizer.ema: what is evaluated and kept instead of the weights. Collective.
-  void gather_average();
+  /// What is evaluated and kept instead of the weights: with optimizer.ema their moving average, of
+  /// replicas that train apart the model that they have together. Collective.
+  void gather_shown();
   /// The weights that are evaluated and that a checkpoint shows.
   std::byte* shown_weights();
   /// The goal's metric in the last evaluation, or NaN.
@@ -146,6 +153,8 @@ class TrainerRun {
   void report_compression();
   /// Where samples came from since the last time. Collective.
   void report_data();
+  /// How replicas that train apart have met in the epoch. Collective.
+  void report_meetings();
   /// Why this and other ranks left samples out since the last time. Collective.
   std::vector<std::string> new_reasons();
   void report_waiting();
@@ -193,9 +202,16 @@ class TrainerRun {
   Patience patience_;
   std::optional<Plateau> plateau_;  // of that schedule
 
+  const std::optional<MeetingSettings> sync_;  // where replicas train apart
+
   std::optional<TrainingStep> training_;
+  std::unique_ptr<Meeting> meeting_;                    // where they do
+  std::vector<ReplicaValues> values_;                   // of the local ones, for it
+  int64_t meetings_before_ = 0, met_bytes_before_ = 0;  // until this epoch began
+  double met_seconds_ = 0;                              // of it
   Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints
-  Buffer average_weights_;      // with optimizer.ema: their moving average, and frozen ones
+  Buffer shown_;  // the weights that stand for others: the moving average of optimizer.ema, or what
+                  // replicas apart have as their model; and frozen ones
   std::optional<Spans> spans_;  // with run.profile
   std::optional<ReplicaAverage> average_;
   std::optional<Stragglers> stragglers_;

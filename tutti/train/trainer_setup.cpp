@@ -45,6 +45,7 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
       goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local))),
       patience_(*goal_.metric, config_.run.min_improvement),
+      sync_(meeting_settings(config_, sampler_.steps_per_epoch())),
       display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
 
 void TrainerRun::compare_with_before() {
@@ -99,6 +100,7 @@ void TrainerRun::build_step() {
                        .map = replicas_,
                        .grid = grid_,
                        .accumulate = accumulate_,
+                       .apart = sync_.has_value(),
                        .seed = static_cast<uint64_t>(config_.run.seed),
                        .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
       *spec_.backend, comm_);
@@ -122,7 +124,36 @@ void TrainerRun::build_step() {
       exchange().set_verdict(resumed_->info.metrics.at(kCompressionPays));
     go_on_from(*resumed_);
   }
+  if (sync_) build_meeting();
   training_->start();
+}
+
+void TrainerRun::build_meeting() {
+  const Weights& weights = training_->weights();
+  const Variables& variables = weights.variables();
+  constexpr size_t kFloat = sizeof(float);
+  meeting_ = make_meeting(*sync_, comm_, replicas_, variables.trained_bytes / kFloat);
+  for (int local = 0; local < replicas_.local_count(); ++local) {
+    ReplicaValues values{.parameters = reinterpret_cast<float*>(weights.parameters(local))};
+    for (size_t k = 0; k < variables.state_kinds.size(); ++k)
+      values.states.push_back(
+          reinterpret_cast<float*>(weights.state(local) + k * variables.trained_bytes));
+    values_.push_back(std::move(values));
+  }
+  bool filled = false;
+  for (const SharedValues& shared : meeting_->shared())
+    if (const std::string suffix = "." + shared.name;
+        resumed_ && resumed_->state.find(variables.parameters.front().name + suffix)) {
+      weights.import_arena(resumed_->state, suffix,
+                           reinterpret_cast<std::byte*>(shared.values.data()));
+      filled = true;
+    }
+  meeting_->begin(values_, filled);
+  if (first())
+    log::info("replicas train apart: sync.scheme = \"{}\", they meet {}", config_.sync.scheme,
+              sync_->kind == MeetingKind::never ? "never"
+              : sync_->every == 1               ? "after every step"
+                                                : fmt::format("every {} steps", sync_->every));
 }
 
 void TrainerRun::build_meetings() {
@@ -152,8 +183,8 @@ void TrainerRun::build_data() {
   evaluator_.emplace(Evaluated{network().evaluation, *spec_.backend, comm_, spec_.data.judge(),
                                *evaluation_batch_},
                      goal_.metrics);
-  if (training_->weights().average())
-    average_weights_ = Buffer(network().training.variables.parameter_bytes);
+  if (training_->weights().average() || meeting_)
+    shown_ = Buffer(network().training.variables.parameter_bytes);
   evaluator_->bind(shown_weights(), averaged_.data());
   batches_ = make_batches();
 }

@@ -37,7 +37,7 @@ void TrainerRun::test() {
   const ScopedSpan span(spans(), span_name("test"), span_lane());
   settle();
   average_statistics();
-  gather_average();
+  gather_shown();
   evaluator_.reset();  // its memory is the next one's
   std::optional<ModelWeights> best;
   const int64_t weights_step = take_tested_weights(best);

@@ -29,12 +29,22 @@ ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
 TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), map_(spec.map),
-      workers_(workers_of(spec.map, spec.grid, communicator)), turns_(workers_.times(accumulate_)),
+      workers_(workers_of(spec.map, spec.grid, communicator)),
+      turns_((spec.apart ? ReplicaMap(1, 1, 0) : workers_).times(accumulate_)),
+      alone_(spec.apart ? communicator.split(communicator.rank(), 0, "alone") : nullptr),
       network_(compile_network(network_of(spec), backend, communicator)),
-      exchange_(communicator, turns_, *network_, spec.exchange, spec.steps_compared),
-      weights_(network_->training.variables, spec.map.local_count(), exchange_.parameters(),
-               exchange_.fills_parameters()),
+      exchange_(alone_ ? *alone_ : communicator, turns_, *network_, spec.exchange,
+                spec.steps_compared),
+      weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
+                                    Weights::Replicas::apart)
+                          : Weights(network_->training.variables, spec.map.local_count(),
+                                    exchange_.parameters(), exchange_.fills_parameters())),
       executor_(network_->training, backend), info_{.seed = spec.seed} {
+  if (spec.apart && (spec.grid.peers() > 1 || spec.exchange.sharded || !network_->tables.empty()))
+    throw ConfigError(
+        "replicas that do not meet at every step (sync.scheme) have ranks and weights of their "
+        "own: parallel.spatial, parallel.batchnorm_group_size, comm.sharded_update and tables of "
+        "rows need sync.scheme = \"step\"");
   if (!network_->tables.empty() && turns_.replicas() > 1)
     throw ConfigError(fmt::format(
         "the model looks rows up in tables, which are on one rank and are updated by one batch: {} "
@@ -46,8 +56,8 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
 
 void TrainingStep::start() {
   executor_.bind(weights_.replica(0));
-  executor_.set_scalar(network_->gradient_scale,
-                       1.0f / static_cast<float>(map_.replicas() * accumulate_));
+  const int summed = alone_ ? 1 : map_.replicas();  // parts add up to their replica's gradient
+  executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(summed * accumulate_));
   exchange_.attach(executor_, *parts_);
   communicator_.barrier();  // parameters that another rank has filled are there
   weights_.begin_average(exchange_.kept_state());
@@ -61,24 +71,39 @@ void TrainingStep::compute(Work work) {
   computing_ += RunClock::since(start);
 }
 
-void TrainingStep::begin(int64_t step) {
+void TrainingStep::begin(int64_t step, float learning_rate) {
   info_.step = step;
+  rate_ = learning_rate;
   computing_ = 0;
   exposed_before_ = exchange_.exposed_seconds() + parts_->exposed_seconds();
-  exchange_.begin_step(step);
+  if (!alone_) exchange_.begin_step(step);
+}
+
+/// Of replicas that are apart, the turns of another one begin: there are gradients of one at a
+/// time, so the one before is updated.
+void TrainingStep::enter(int local_replica) {
+  if (!alone_ || local_replica == entered_) return;
+  if (entered_ >= 0) update();
+  entered_ = local_replica;
+  exchange_.begin_step(info_.step);
 }
 
 float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   CHECK(batch.size() == network_->inputs.size(), "{} tensors of a batch for {} inputs",
         batch.size(), network_->inputs.size());
   const int local_replica = local_turn / accumulate_;
+  enter(local_replica);
   info_.replica = map_.replica(local_replica) * accumulate_ + local_turn % accumulate_;
   for (size_t i = 0; i < batch.size(); ++i)
     executor_.bind_input(network_->inputs[i].value, batch[i]);
   ReplicaState replica = weights_.replica(local_replica);
-  replica.gradients = exchange_.begin(local_turn);
+  replica.gradients = exchange_.begin(alone_ ? local_turn % accumulate_ : local_turn);
   executor_.bind(replica);
-  compute([&] { executor_.run(info_); });
+  compute([&] {
+    if (alone_ && bound_ != local_replica) executor_.pack();
+    executor_.run(info_);
+  });
+  bound_ = local_replica;
   note_norm();
   const auto loss = [&](size_t i) {
     return *static_cast<const float*>(executor_.result(network_->losses[i]));
@@ -98,15 +123,17 @@ const float* TrainingStep::prediction() {
   return plain_.data();
 }
 
-void TrainingStep::update(float learning_rate) {
+void TrainingStep::update() {
   exchange_.end_of_backward();
   compute([&] {
     settle();  // what no band has waited for has the rate of its own step
-    executor_.set_scalar(network_->lr, learning_rate);
+    executor_.set_scalar(network_->lr, rate_);
     executor_.update(info_);
     exchange_.end_step(executor_);
   });
   norm_due_ = network_->gradient_norm.valid();
+  if (alone_) compute([&] { settle(); });  // there is nobody to wait for
+  entered_ = -1;
 }
 
 void TrainingStep::settle() {

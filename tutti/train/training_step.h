@@ -7,7 +7,9 @@
 //
 // A turn is one batch of one replica, with a gradient of its own. A replica has `accumulate` of
 // them in a step, one after another; their gradients are added in the tree that adds those of
-// replicas.
+// replicas. Replicas that are apart have weights of their own, and each is updated by its own
+// gradients alone: whoever wants them to meet changes weights() between two steps
+// (parallel/meeting.h).
 
 #include <memory>
 #include <optional>
@@ -30,6 +32,7 @@ struct TrainingStepSpec {
   ReplicaMap map;      ///< of replicas to groups of ranks; a rank is a group where none share one
   PartGrid grid = {};  ///< the groups; network.training.split.grid is set to it
   int accumulate = 1;  ///< turns of a replica in each step
+  bool apart = false;  ///< replicas are; then exchange.sharded is false and no two share ranks
   uint64_t seed = 0;   ///< of dropout and of initial weights
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
 };
@@ -63,8 +66,8 @@ class TrainingStep {
   /// Collective, once, after the last change of weights() and exchange() from outside.
   void start();
 
-  /// Around each step; `step` counts updates from 0.
-  void begin(int64_t step);
+  /// Around each step; `step` counts updates from 0. `learning_rate`: of its update.
+  void begin(int64_t step, float learning_rate);
   /// Forward and backward of a local turn, in their order; `batch` fills network().inputs. Its
   /// loss, over its batch; of a part, what it adds to that. Sums of complete buckets leave while it
   /// runs.
@@ -74,11 +77,14 @@ class TrainingStep {
   /// "the gradient of 'conv1.weight' is not finite ..." for the first such one of this step.
   const std::string& bad_gradient() const { return exchange_.bad_gradient(); }
   /// Applies the sums that have arrived; the others wait for the next run() or settle().
-  void update(float learning_rate);
+  void update();
   /// Applies all of them: before anybody reads the weights.
   void settle();
+  /// Somebody has changed weights() since the last update().
+  void weights_changed() { bound_ = -1; }
   /// Where gradients are clipped: their norms, of the updates that are over, since the last call;
-  /// the last update is one of them after the next run() or settle(). The same on all ranks.
+  /// the last update is one of them after the next run() or settle(). The same on all ranks, but
+  /// for replicas that are apart: then they are of the local ones.
   GradientNorms take_gradient_norms() { return std::exchange(norms_, {}); }
   /// Seconds of the last step in which this rank computed, and waited for others.
   StepTimes times() const;
@@ -102,10 +108,12 @@ class TrainingStep {
   template <class Work>
   void compute(Work work);
   void note_norm();
+  void enter(int local_replica);
 
   comm::Communicator& communicator_;
   const int accumulate_;
-  const ReplicaMap map_, workers_, turns_;
+  const ReplicaMap map_, workers_, turns_;     // turns_: of those whose gradients are summed
+  std::unique_ptr<comm::Communicator> alone_;  // where replicas are apart: this rank
   std::unique_ptr<Network> network_;
   StepExchange exchange_;
   Weights weights_;
@@ -116,6 +124,9 @@ class TrainingStep {
   double computing_ = 0, exposed_before_ = 0;
   GradientNorms norms_;
   bool norm_due_ = false;  // of the last update
+  float rate_ = 0;         // of this step
+  int entered_ = -1;       // where replicas are apart: whose turns are under way
+  int bound_ = 0;          // whose weights are packed; -1: nobody's
 };
 
 }  // namespace tutti

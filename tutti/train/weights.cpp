@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "tutti/base/name_pattern.h"
 #include "tutti/train/initialise.h"
@@ -51,10 +52,28 @@ Shape rows_shape(const Variable& variable, int rows) {
 }  // namespace
 
 Weights::Weights(const Variables& variables, int local_replicas, std::byte* parameters, bool fills)
-    : variables_(variables), own_parameters_(parameters == nullptr ? variables.parameter_bytes : 0),
-      state_(variables.trained_bytes * variables.state_kinds.size()),
-      parameters_(parameters == nullptr ? own_parameters_.data() : parameters), fills_(fills) {
+    : variables_(variables), apart_(false), parameters_(parameters), fills_(fills) {
+  if (!parameters) own_parameters_.emplace_back(variables.parameter_bytes);
+  state_.emplace_back(variables.trained_bytes * variables.state_kinds.size());
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
+}
+
+Weights::Weights(const Variables& variables, int local_replicas, Replicas replicas)
+    : variables_(variables), apart_(replicas == Replicas::apart), parameters_(nullptr),
+      fills_(true) {
+  for (int set = 0; set < (apart_ ? local_replicas : 1); ++set) {
+    own_parameters_.emplace_back(variables.parameter_bytes);
+    state_.emplace_back(variables.trained_bytes * variables.state_kinds.size());
+  }
+  for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
+}
+
+void Weights::make_alike() {
+  if (!apart_) return;
+  for (int r = 1; r < local_replicas(); ++r) {
+    std::memcpy(parameters(r), parameters(0), variables_.parameter_bytes);
+    std::memcpy(state(r), state(0), state_[0].bytes());
+  }
 }
 
 void Weights::initialise(uint64_t seed) {
@@ -68,11 +87,13 @@ void Weights::initialise(uint64_t seed) {
     if (fills_) fill(variable, parameters());
   for (int r = 0; r < local_replicas(); ++r)
     for (const Variable& variable : variables_.statistics) fill(variable, statistics(r));
+  make_alike();
 }
 
 size_t Weights::memory_bytes() const {
-  size_t bytes = own_parameters_.bytes() + state_.bytes();
-  for (const Buffer& buffer : statistics_) bytes += buffer.bytes();
+  size_t bytes = 0;
+  for (const auto* buffers : {&own_parameters_, &state_, &statistics_})
+    for (const Buffer& buffer : *buffers) bytes += buffer.bytes();
   return bytes;
 }
 
@@ -103,9 +124,7 @@ std::vector<NamedTensor> Weights::export_model(const std::byte* parameters,
 std::vector<NamedTensor> Weights::export_state() const {
   std::vector<NamedTensor> tensors;
   const auto add = [&](const std::string& suffix, const std::byte* arena) {
-    for (const Variable& variable : variables_.parameters)
-      if (variables_.is_trained(variable))
-        tensors.push_back(exported(variable.name + suffix, variable, arena));
+    std::ranges::move(export_arena(suffix, arena), std::back_inserter(tensors));
   };
   for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
     if (variables_.state_kinds[k] == kAverageState)
@@ -115,15 +134,50 @@ std::vector<NamedTensor> Weights::export_state() const {
   return tensors;
 }
 
-std::vector<NamedTensor> Weights::export_statistics() const {
+std::vector<NamedTensor> Weights::export_arena(const std::string& suffix,
+                                               const std::byte* arena) const {
   std::vector<NamedTensor> tensors;
-  for (const Variable& variable : variables_.statistics) {
-    const auto floats = static_cast<size_t>(variable.desc.elements());
-    NamedTensor rows{
-        rows_name(variable), {DType::f32, rows_shape(variable, local_replicas()), {}}, {}};
+  for (const Variable& variable : variables_.parameters)
+    if (variables_.is_trained(variable))
+      tensors.push_back(exported(variable.name + suffix, variable, arena));
+  return tensors;
+}
+
+void Weights::import_arena(const SafetensorsFile& file, const std::string& suffix,
+                           std::byte* arena) const {
+  for (const Variable& variable : variables_.parameters)
+    if (variables_.is_trained(variable)) import_from(file, variable.name + suffix, variable, arena);
+}
+
+std::vector<Weights::OwnVariable> Weights::own_variables() const {
+  std::vector<OwnVariable> own;
+  for (const Variable& variable : variables_.statistics)
+    own.push_back({&variable, rows_name(variable), OwnVariable::kStatistic});
+  if (!apart_) return own;
+  for (const Variable& variable : variables_.parameters) {
+    if (!variables_.is_trained(variable)) continue;
+    own.push_back({&variable, rows_name(variable), OwnVariable::kParameter});
+    for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
+      own.push_back(
+          {&variable, rows_name(variable) + "." + variables_.state_kinds[k], static_cast<int>(k)});
+  }
+  return own;
+}
+
+std::byte* Weights::arena_of(const OwnVariable& own, int local_replica) const {
+  if (own.kind == OwnVariable::kStatistic) return statistics(local_replica);
+  if (own.kind == OwnVariable::kParameter) return parameters(local_replica);
+  return state(local_replica) + static_cast<size_t>(own.kind) * variables_.trained_bytes;
+}
+
+std::vector<NamedTensor> Weights::export_rows() const {
+  std::vector<NamedTensor> tensors;
+  for (const OwnVariable& own : own_variables()) {
+    const auto floats = static_cast<size_t>(own.variable->desc.elements());
+    NamedTensor rows{own.name, {DType::f32, rows_shape(*own.variable, local_replicas()), {}}, {}};
     rows.bytes.resize(rows.desc.bytes());
     for (int r = 0; r < local_replicas(); ++r)
-      export_plain(variable, statistics(r),
+      export_plain(*own.variable, arena_of(own, r),
                    reinterpret_cast<float*>(rows.bytes.data()) + static_cast<size_t>(r) * floats);
     tensors.push_back(std::move(rows));
   }
@@ -144,6 +198,7 @@ void Weights::import_model(const SafetensorsFile& file, std::span<const std::str
         !entry.name.ends_with("num_batches_tracked") && !fits_any(except, entry.name))
       throw ConfigError(
           fmt::format("tensor '{}' in the weights belongs to no layer of the model", entry.name));
+  make_alike();
 }
 
 std::vector<std::string> Weights::import_state(const SafetensorsFile& file,
@@ -204,21 +259,20 @@ void Weights::import_kept(const SafetensorsFile& file, const std::string& name,
   }
 }
 
-void Weights::import_statistics(const SafetensorsFile& file, int local_replica, int row) {
-  for (const Variable& variable : variables_.statistics) {
-    const std::string name = rows_name(variable);
-    const SafetensorsFile::Entry* entry = file.find(name);
-    std::vector<float> plain(static_cast<size_t>(variable.desc.elements()));
+void Weights::import_rows(const SafetensorsFile& file, int local_replica, int row) {
+  for (const OwnVariable& own : own_variables()) {
+    const SafetensorsFile::Entry* entry = file.find(own.name);
+    std::vector<float> plain(static_cast<size_t>(own.variable->desc.elements()));
     const auto bytes = std::as_writable_bytes(std::span(plain));
     const int64_t rows = entry && !entry->shape.empty() ? entry->shape[0] : 0;
     if (!entry || entry->type != SafetensorsFile::Type::f32 || row >= rows ||
-        !(Shape(entry->shape) == rows_shape(variable, static_cast<int>(rows))))
+        !(Shape(entry->shape) == rows_shape(*own.variable, static_cast<int>(rows))))
       throw ConfigError(
           fmt::format("tensor '{}' has no row {} of shape {}: the checkpoint is of "
-                      "another model",
-                      name, row, variable.desc.shape.to_string()));
+                      "another model, or of replicas that met otherwise",
+                      own.name, row, own.variable->desc.shape.to_string()));
     file.read_part(*entry, static_cast<uint64_t>(row) * bytes.size(), bytes);
-    import_plain(variable, plain.data(), statistics(local_replica));
+    import_plain(*own.variable, plain.data(), arena_of(own, local_replica));
   }
 }
 

@@ -26,13 +26,24 @@ class Weights {
   /// values into it.
   Weights(const Variables& variables, int local_replicas, std::byte* parameters = nullptr,
           bool fills = true);
+  /// Whether the local replicas are in lock step, with one set of parameters and optimizer state,
+  /// or each has its own.
+  enum class Replicas { alike, apart };
+  /// The same, in memory of its own.
+  Weights(const Variables& variables, int local_replicas, Replicas replicas);
 
   /// Fills parameters and statistics as their Init says; a value depends on the seed and its name
   /// alone.
   void initialise(uint64_t seed);
 
-  std::byte* parameters() const { return parameters_; }
-  std::byte* state() const { return state_.data(); }
+  /// Of replicas that are apart, one's own.
+  std::byte* parameters(int local_replica = 0) const {
+    return parameters_ ? parameters_ : own_parameters_[set_of(local_replica)].data();
+  }
+  std::byte* state(int local_replica = 0) const { return state_[set_of(local_replica)].data(); }
+  bool apart() const { return apart_; }
+  /// Makes every local replica's parameters and state the first one's.
+  void make_alike();
   /// The moving average of the trained parameters, a kind of state; null: none is kept.
   std::byte* average() const;
   /// Makes the average the parameters, unless import_average() has set it, in what this rank keeps
@@ -41,11 +52,11 @@ class Weights {
   std::byte* statistics(int local_replica) const {
     return statistics_[static_cast<size_t>(local_replica)].data();
   }
-  /// Parameters and optimizer state are the rank's: its replicas are in lock step. Gradients are
-  /// bound by who exchanges them.
+  /// Gradients are bound by who exchanges them.
   ReplicaState replica(int local_replica) const {
-    return {
-        .parameters = parameters_, .statistics = statistics(local_replica), .state = state_.data()};
+    return {.parameters = parameters(local_replica),
+            .statistics = statistics(local_replica),
+            .state = state(local_replica)};
   }
   /// Whether this rank puts values into the parameters.
   bool fills_parameters() const { return fills_; }
@@ -60,8 +71,13 @@ class Weights {
   /// Optimizer state as "PARAMETER.KIND", of trained parameters. An average is not among it, but
   /// the parameters themselves are as "PARAMETER.raw": a model is exported with the average.
   std::vector<NamedTensor> export_state() const;
-  /// The statistics of all local replicas as "replicas/NAME", a row each.
-  std::vector<NamedTensor> export_statistics() const;
+  /// An arena laid out as the trained parameters, as "PARAMETER" + suffix.
+  std::vector<NamedTensor> export_arena(const std::string& suffix, const std::byte* arena) const;
+  /// The reverse. Throws ConfigError as import_model does.
+  void import_arena(const SafetensorsFile& file, const std::string& suffix, std::byte* arena) const;
+  /// What the local replicas have each of their own as "replicas/NAME", a row each: statistics, and
+  /// of those that are apart trained parameters and their state.
+  std::vector<NamedTensor> export_rows() const;
 
   /// Takes parameters, and into every local replica the statistics, from a file's tensors by name,
   /// one after another. Throws ConfigError naming what is missing, unknown or of another shape;
@@ -79,8 +95,10 @@ class Weights {
   /// `all`: the file must have every trained parameter. Otherwise one of which it has no state at
   /// all was frozen, and its value is the model's.
   void import_raw(const SafetensorsFile& state, bool all);
-  /// One row of what export_statistics() gave, for one local replica.
-  void import_statistics(const SafetensorsFile& file, int local_replica, int row);
+  /// One row of what export_rows() gave, for one local replica.
+  void import_rows(const SafetensorsFile& file, int local_replica, int row);
+  /// Whether there is anything that export_rows() gives.
+  bool has_rows() const { return apart_ || !variables_.statistics.empty(); }
   /// The same of a checkpoint from before there were rows: `replica` of the job as "replica
   /// R/NAME".
   void import_named_statistics(const SafetensorsFile& file, int local_replica, int replica);
@@ -91,9 +109,23 @@ class Weights {
                           const Variable& variable, std::byte* arena,
                           std::span<const ArenaRange> kept);
 
+  size_t set_of(int local_replica) const {
+    return apart_ ? static_cast<size_t>(local_replica) : size_t{0};
+  }
+  /// A variable of which each local replica has one of its own.
+  struct OwnVariable {
+    const Variable* variable;
+    std::string name;  // of its rows
+    int kind;          // of state; else one of these:
+    static constexpr int kParameter = -1, kStatistic = -2;
+  };
+  std::vector<OwnVariable> own_variables() const;
+  std::byte* arena_of(const OwnVariable& own, int local_replica) const;
+
   const Variables& variables_;
-  Buffer own_parameters_, state_;
-  std::byte* parameters_;
+  const bool apart_;
+  std::vector<Buffer> own_parameters_, state_;  // one, or one of each local replica
+  std::byte* parameters_;                       // somebody else's memory, or null
   bool fills_, average_given_ = false;
   std::vector<Buffer> statistics_;
 };

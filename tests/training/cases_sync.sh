@@ -1,0 +1,63 @@
+# Cases of training_test.sh. Replicas that train apart and meet now and then.
+# shellcheck shell=bash disable=SC2154
+
+case_sync() {
+  local scheme name
+  # Whatever they meet for: the same bits on any number of ranks, and through a resume between two meetings, on other ranks.
+  for scheme in local:3 local:never easgd:2 dpsgd:1; do
+    name=${scheme/:/-}
+    expect 0 "$name-one" --replicas 4 --sync "$scheme" --max-steps 8
+    expect 0 "$name-two" --replicas 4 --sync "$scheme" --max-steps 8 --ranks 2
+    same "$name-one" "$name-two" 8
+    losses "$name-one" >one.losses
+    losses "$name-two" >two.losses
+    cmp one.losses two.losses || fail "the losses of $scheme on one rank and on two differ"
+    expect 0 "$name-parts" --replicas 4 --sync "$scheme" --max-steps 5
+    expect 0 "$name-parts" --replicas 4 --sync "$scheme" --max-steps 8 --ranks 2 --resume
+    same "$name-one" "$name-parts" 8
+  done
+  cmp -s local-3-one/checkpoints/step_0000008/weights.safetensors local-never-one/checkpoints/step_0000008/weights.safetensors &&
+    fail "meeting changes nothing"
+  # What an outer optimizer keeps is part of a checkpoint too.
+  outer=(--replicas 4 --sync local:2 --set sync.outer=nesterov --set sync.outer_lr=0.7 --set sync.state=average --set sync.fragments=2)
+  expect 0 outer-one "${outer[@]}" --max-steps 7
+  expect 0 outer-parts "${outer[@]}" --max-steps 3 --ranks 2
+  expect 0 outer-parts "${outer[@]}" --max-steps 7 --resume
+  same outer-one outer-parts 7
+  # local:1 is the step itself, where updates are linear in gradients; elsewhere it is not.
+  expect 0 step --replicas 4 --max-steps 4
+  expect 0 every --replicas 4 --sync local:1 --max-steps 4
+  same step every 4
+  expect 0 adam-step --replicas 4 --set optimizer.name=adam --set optimizer.lr=0.001 --max-steps 4
+  expect 0 adam-every --replicas 4 --set optimizer.name=adam --set optimizer.lr=0.001 --sync local:1 --max-steps 4
+  says adam-every 'replicas train apart: .* they meet after every step'
+  # One replica has nobody to meet: it trains as ever.
+  expect 0 alone --replicas 1 --max-steps 4
+  expect 0 alone-local --replicas 1 --sync local:2 --max-steps 4
+  cmp alone/checkpoints/step_0000004/weights.safetensors alone-local/checkpoints/step_0000004/weights.safetensors ||
+    fail "one replica that meets nobody is not one replica"
+  # The record says how often they met.
+  expect 0 epoch --replicas 4 --sync local:2 --ranks 2 --set run.epochs=1
+  grep '"event":"sync"' epoch/record.jsonl | grep -q '"meetings":2,"bytes":[1-9]' || fail "the record has no meetings"
+}
+
+case_sync_wrong() {
+  expect 2 wrong --sync gossip
+  says wrong 'sync.scheme = "gossip": there is no such scheme; schemes are step, local:K'
+  expect 2 wrong --sync local
+  says wrong 'it does not say how often'
+  expect 2 wrong --sync local:0
+  says wrong "'0' is no number of steps"
+  expect 2 wrong --sync easgd:2 --set sync.outer=momentum
+  says wrong 'sync.outer is of sync.scheme = "local"'
+  expect 2 wrong --sync local:2 --set comm.sharded_update=true
+  says wrong 'goes without comm.sharded_update: each replica has a whole optimizer of its own'
+  expect 2 wrong --sync local:2 --set comm.compression=bf16
+  says wrong 'goes without comm.compression'
+  expect 2 wrong --sync local:2 --set sync.fragments=3
+  says wrong 'fewer steps between two meetings than sync.fragments'
+  # A resume by another scheme is another run.
+  expect 0 other --sync local:2 --max-steps 2
+  expect 2 other --sync easgd:2 --max-steps 4 --resume
+  says other 'sync.scheme was "local:2" and is now "easgd:2"'
+}

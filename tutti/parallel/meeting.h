@@ -1,0 +1,115 @@
+#pragma once
+// Meeting: what replicas do with each other's weights when each has been updated by its own
+// gradients alone. docs/synchronisation.md says what the schemes are good for.
+//
+// Before each step: before(step, replicas). After its update: after(step, ...). Everything is a
+// function of the replicas' values and of their numbers, summed in the tree over replicas or in the
+// order of their numbers: the same bits on any number of ranks.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/parallel/replicas.h"
+
+namespace tutti {
+
+namespace comm {
+class Communicator;
+}
+
+enum class MeetingKind {
+  average,     ///< all take the average of all (local SGD; McMahan et al. 2017, Stich 2019)
+  elastic,     ///< each is drawn to a centre, and the centre to all (EASGD, Zhang et al. 2015)
+  neighbours,  ///< each takes the average of its neighbours in a graph (D-PSGD, Lian et al. 2017)
+  never        ///< independent runs
+};
+/// Of the optimizer, when replicas take the average of their weights.
+enum class MetState { keep, average, reset };
+/// What is done with the average change of the weights since the last meeting, d.
+enum class OuterStep {
+  none,      ///< w - d: the average itself
+  momentum,  ///< u = mu u + d / rate, w - lr rate u (SlowMo, Wang et al. 2020, algorithm 1)
+  nesterov   ///< u = mu u + d, w - lr (d + mu u) (DiLoCo, Douillard et al. 2023, algorithm 1)
+};
+enum class MixingGraph {
+  ring,        ///< both neighbours, a third each
+  torus,       ///< the four neighbours on a grid that is as square as may be, a fifth each
+  exponential  ///< one at distance 1, 2, 4, ... in turn, a half (Assran et al. 2019)
+};
+
+struct MeetingSettings {
+  MeetingKind kind = MeetingKind::average;
+  int64_t every = 1;        ///< steps
+  int64_t first_steps = 0;  ///< so many meet at every step, and average their states
+  int fragments = 1;        ///< of the weights, which meet one after another between two meetings
+  MetState state = MetState::keep;
+  OuterStep outer = OuterStep::none;
+  double outer_lr = 1, outer_momentum = 0.9;
+  double alpha = 0;  ///< elastic: how far; 0: 0.9 / replicas
+  MixingGraph graph = MixingGraph::ring;
+};
+
+/// Where one local replica's values lie: `floats` of each.
+struct ReplicaValues {
+  float* parameters = nullptr;
+  std::vector<float*> states = {};  ///< one of each kind
+};
+
+/// What all replicas have alike besides their weights, laid out as these; it belongs to
+/// checkpoints.
+struct SharedValues {
+  std::string name;  ///< "center", "anchor", "outer_momentum"
+  std::span<float> values;
+};
+
+/// Not thread-safe; used by the thread that uses the communicator.
+class Meeting {
+ public:
+  virtual ~Meeting() = default;
+  /// Once, before the first step: all replicas have the same weights, or shared() has been filled.
+  virtual void begin(std::span<const ReplicaValues> local, bool filled) = 0;
+  /// Before the step whose update is the `step`-th, from 0. Never blocks.
+  virtual void before(int64_t step, std::span<const ReplicaValues> local) = 0;
+  /// After its update, which had this learning rate. Returns whether any weights have changed.
+  /// Collective and blocking where it is a meeting.
+  virtual bool after(int64_t step, double rate, std::span<const ReplicaValues> local) = 0;
+  /// The weights that stand for all: what is evaluated, and kept as the model. Collective.
+  virtual void model(std::span<const ReplicaValues> local, std::span<float> weights) = 0;
+  virtual std::vector<SharedValues> shared() { return {}; }
+
+  /// Bytes that this rank has sent at meetings, of weights and states.
+  int64_t bytes_sent() const { return bytes_sent_; }
+  int64_t meetings() const { return meetings_; }
+  /// How far the last meeting has moved the local replicas' weights: the squares of that and of the
+  /// weights themselves, summed.
+  struct Moved {
+    double squares = 0, of = 0;
+  };
+  const Moved& moved() const { return moved_; }
+
+ protected:
+  /// Puts `to` in the place of a replica's weights, or a part of them, and adds to moved_.
+  void move(std::span<const float> to, float* weights);
+
+  int64_t bytes_sent_ = 0, meetings_ = 0;
+  Moved moved_;
+};
+
+/// Collective. `floats`: of a replica's weights, and of each kind of its state. The communicator
+/// must outlive it.
+std::unique_ptr<Meeting> make_meeting(const MeetingSettings& settings,
+                                      comm::Communicator& communicator, const ReplicaMap& map,
+                                      size_t floats);
+
+/// Whom a replica hears at a meeting, itself among them, by rising number.
+struct MixingWeight {
+  int replica;
+  float weight;
+};
+/// The rows of the mixing matrix at the `meeting`-th meeting; rows and columns sum to 1.
+std::vector<MixingWeight> mixing_row(MixingGraph graph, int replicas, int replica, int64_t meeting);
+
+}  // namespace tutti

@@ -1,0 +1,48 @@
+#include "tutti/train/config_table.h"
+
+namespace tutti {
+
+void write_sync_rows(ConfigTableWriter& t) {
+  using S = SyncSection;
+  constexpr auto s = &RunConfig::sync;
+  t.section("sync", s, "How replicas meet; see docs/synchronisation.md.");
+  t.key(s, &S::scheme, "scheme",
+        "step: their gradients are averaged in every step. Otherwise each trains weights of its "
+        "own, and they meet every K steps, every epoch or never, as in local:8, local:epoch, "
+        "local:never: local averages the weights, easgd:K draws them to a centre, dpsgd:K averages "
+        "those of neighbours (K is 1 where it is left out)");
+  t.key(s, &S::first_steps, "first_steps",
+        "local: in so many steps at the beginning replicas meet at every step, and average the "
+        "optimizer's state too")
+      .at_least(0)
+      .only_with("sync.scheme");
+  t.key(s, &S::fragments, "fragments",
+        "local: the weights meet in so many pieces, one after another between two meetings of the "
+        "same one")
+      .between(1, 4096)
+      .only_with("sync.scheme");
+  t.key(s, &S::state, "state",
+        "local: what becomes of the optimizer's state at a meeting: each keeps its own, they "
+        "average it, or it is 0 again")
+      .only_with("sync.scheme");
+  t.key(s, &S::outer, "outer",
+        "local: what is done with the average change of the weights since the last meeting: none "
+        "takes the average, momentum is SlowMo, nesterov is DiLoCo")
+      .only_with("sync.scheme");
+  t.key(s, &S::outer_lr, "outer_lr", "Learning rate of that step")
+      .at_least(0)
+      .only_with("sync.outer", {"momentum", "nesterov"});
+  t.key(s, &S::outer_momentum, "outer_momentum", "Its momentum")
+      .between(0, 1)
+      .only_with("sync.outer", {"momentum", "nesterov"});
+  t.key(s, &S::alpha, "alpha",
+        "easgd: which part of its way to the centre a replica goes at a meeting. 0: 0.9 / replicas")
+      .between(0, 1)
+      .only_with("sync.scheme");
+  t.key(s, &S::graph, "graph",
+        "dpsgd: who are neighbours: ring (two), torus (four), exponential (one at distance 1, 2, "
+        "4, ... in turn)")
+      .only_with("sync.scheme");
+}
+
+}  // namespace tutti

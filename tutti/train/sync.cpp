@@ -1,0 +1,120 @@
+#include "tutti/train/sync.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::array<std::string_view, 4> kSchemes{"step", "local", "easgd", "dpsgd"};
+
+[[noreturn]] void refuse_scheme(const std::string& text, std::string_view why) {
+  throw ConfigError(fmt::format(
+      "sync.scheme = \"{}\": {}; schemes are step, local:K, local:epoch, local:never, easgd:K and "
+      "dpsgd:K, with K steps between meetings",
+      text, why));
+}
+
+bool meets_once_a_step(const SyncScheme& scheme, const SyncSection& sync) {
+  return scheme.name == SyncScheme::Name::step ||
+         (scheme.name == SyncScheme::Name::local && scheme.every == 1 && !scheme.epochs &&
+          sync.outer == OuterStep::none && sync.state != MetState::reset);
+}
+
+/// Whether the average of updates is the update by the average of gradients.
+bool linear(const OptimizerSection& optimizer) {
+  return optimizer.name == OptimizerKind::sgd && optimizer.clip_norm == 0 &&
+         optimizer.clip_value == 0;
+}
+
+}  // namespace
+
+SyncScheme parse_sync(const std::string& text) {
+  const size_t colon = text.find(':');
+  const auto name = std::ranges::find(kSchemes, text.substr(0, colon));
+  if (name == kSchemes.end()) refuse_scheme(text, "there is no such scheme");
+  SyncScheme scheme{static_cast<SyncScheme::Name>(name - kSchemes.begin())};
+  if (colon == std::string::npos) {
+    if (scheme.name == SyncScheme::Name::local) refuse_scheme(text, "it does not say how often");
+    return scheme;
+  }
+  if (scheme.name == SyncScheme::Name::step) refuse_scheme(text, "step is every step");
+  const std::string every = text.substr(colon + 1);
+  scheme.epochs = every == "epoch";
+  if (scheme.epochs) return scheme;
+  if (every == "never") {
+    if (scheme.name != SyncScheme::Name::local) refuse_scheme(text, "it never meets: local:never");
+    scheme.every = 0;
+    return scheme;
+  }
+  const auto [end, error] =
+      std::from_chars(every.data(), every.data() + every.size(), scheme.every);
+  if (error != std::errc() || end != every.data() + every.size() || scheme.every < 1)
+    refuse_scheme(text, fmt::format("'{}' is no number of steps", every));
+  return scheme;
+}
+
+void check_sync(const RunConfig& config) {
+  const SyncSection& sync = config.sync;
+  const SyncScheme scheme = parse_sync(sync.scheme);
+  const auto only = [&](bool said, std::string_view key, SyncScheme::Name name) {
+    if (said && scheme.name != name && scheme.name != SyncScheme::Name::step)
+      throw ConfigError(fmt::format("sync.{} is of sync.scheme = \"{}\", not of \"{}\"", key,
+                                    kSchemes[static_cast<size_t>(name)], sync.scheme));
+  };
+  only(sync.first_steps > 0, "first_steps", SyncScheme::Name::local);
+  only(sync.fragments > 1, "fragments", SyncScheme::Name::local);
+  only(sync.state != MetState::keep, "state", SyncScheme::Name::local);
+  only(sync.outer != OuterStep::none, "outer", SyncScheme::Name::local);
+  only(sync.alpha > 0, "alpha", SyncScheme::Name::easgd);
+  only(sync.graph != MixingGraph::ring, "graph", SyncScheme::Name::dpsgd);
+  if (meets_once_a_step(scheme, sync) && linear(config.optimizer)) return;
+  if (scheme.name == SyncScheme::Name::step) return;
+  const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
+    if (said)
+      throw ConfigError(
+          fmt::format("sync.scheme = \"{}\" goes without {}: {}", sync.scheme, what, why));
+  };
+  refuse(std::ranges::any_of(config.parallel.spatial, [](int64_t parts) { return parts > 1; }),
+         "parallel.spatial", "replicas that share samples are not built to train apart");
+  refuse(config.parallel.batchnorm_group_size > 1, "parallel.batchnorm_group_size",
+         "its sums would make the replicas wait for each other in every step");
+  refuse(config.comm.sharded_update, "comm.sharded_update",
+         "each replica has a whole optimizer of its own");
+  refuse(config.comm.compression != "none", "comm.compression",
+         "it compresses gradients, and weights are what is sent");
+  refuse(config.optimizer.ema > 0, "optimizer.ema",
+         "what is evaluated is the average over replicas, not over steps");
+  refuse(scheme.every > 0 && !scheme.epochs && sync.fragments > scheme.every, "so many fragments",
+         "there are fewer steps between two meetings than sync.fragments");
+}
+
+std::optional<MeetingSettings> meeting_settings(const RunConfig& config, int64_t steps_per_epoch) {
+  const SyncSection& sync = config.sync;
+  const SyncScheme scheme = parse_sync(sync.scheme);
+  if (scheme.name == SyncScheme::Name::step ||
+      (meets_once_a_step(scheme, sync) && linear(config.optimizer)))
+    return std::nullopt;
+  MeetingSettings settings{.kind = MeetingKind::average,
+                           .every = scheme.epochs ? std::max<int64_t>(steps_per_epoch, 1)
+                                                  : std::max<int64_t>(scheme.every, 1),
+                           .first_steps = sync.first_steps,
+                           .fragments = static_cast<int>(sync.fragments),
+                           .state = sync.state,
+                           .outer = sync.outer,
+                           .outer_lr = sync.outer_lr,
+                           .outer_momentum = sync.outer_momentum,
+                           .alpha = sync.alpha,
+                           .graph = sync.graph};
+  if (scheme.name == SyncScheme::Name::easgd) settings.kind = MeetingKind::elastic;
+  if (scheme.name == SyncScheme::Name::dpsgd) settings.kind = MeetingKind::neighbours;
+  if (scheme.every == 0) settings.kind = MeetingKind::never;
+  return settings;
+}
+
+}  // namespace tutti

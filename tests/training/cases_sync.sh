@@ -61,3 +61,30 @@ case_sync_wrong() {
   expect 2 other --sync easgd:2 --max-steps 4 --resume
   says other 'sync.scheme was "local:2" and is now "easgd:2"'
 }
+
+case_virtual() {
+  local machine=$here/../../examples/machines/fat_tree.toml
+  # A replay does what training does, and tells another time; the same on any number of ranks.
+  expect 0 train --replicas 4 --sync local:2 --set run.epochs=2 --ranks 2
+  for ranks in 1 2; do
+    "$tutti" replay "$config" --output-dir replay-$ranks --replicas 4 --sync local:2 --set run.epochs=2 --ranks $ranks --machine "$machine" \
+      >replay-$ranks.log 2>&1 || fail "tutti replay on $ranks rank(s): $(tail -n 5 replay-$ranks.log)"
+    same train replay-$ranks 8
+    grep -Eo '"event":"epoch"|"virtual_[a-z_]*":[^,}]*' replay-$ranks/record.jsonl | grep virtual >replay-$ranks.times
+  done
+  grep -q '"virtual_seconds":[0-9]' replay-1.times || fail "no virtual time in the record"
+  cmp replay-1.times replay-2.times || fail "virtual times depend on the ranks"
+  grep -q '"replayed_on":"fat tree, 200 Gb/s"' replay-1/record.jsonl || fail "the record does not name the machine"
+  grep -q virtual_seconds train/record.jsonl && fail "training without a machine tells its time"
+  "$tutti" replay "$config" --output-dir none --replicas 4 >none.log 2>&1 && fail "a replay without a machine"
+  says none 'tutti replay needs a machine whose time it tells: --machine FILE'
+  printf '[device]\ntflops = 1\nspeed = 3\n[between]\nlatency_us = 1\ngbit_per_s = 1\n' >wrong.toml
+  expect 2 wrong --machine wrong.toml
+  says wrong "wrong.toml:3: 'speed' is no key of device: expected per_node, tflops, step_seconds"
+  printf '[device]\ntflops = 1\n[between]\nlatency_us = -1\ngbit_per_s = 1\n' >wrong.toml
+  expect 2 wrong --machine wrong.toml
+  says wrong 'wrong.toml:4: between.latency_us must be at least 0, is -1'
+  printf '[device]\ntflops = 1\n' >wrong.toml
+  expect 2 wrong --machine wrong.toml
+  says wrong 'a machine needs the table \[between\]'
+}

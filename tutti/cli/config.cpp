@@ -333,24 +333,17 @@ ResolvedConfig read_config(const ConfigSources& sources) {
 }
 
 const std::vector<ConfigAlias>& config_aliases() {
-  static const std::vector<ConfigAlias> aliases = {{"data-dir", "data.dir"},
-                                                   {"output-dir", "run.output_dir"},
-                                                   {"batch-size", "batch.local"},
-                                                   {"global-batch-size", "batch.global"},
-                                                   {"epochs", "run.epochs"},
-                                                   {"max-steps", "run.max_steps"},
-                                                   {"lr", "optimizer.lr"},
-                                                   {"seed", "run.seed"},
-                                                   {"precision", "run.precision"},
-                                                   {"target", "run.target"},
-                                                   {"threads", "run.threads"},
-                                                   {"replicas", "run.replicas"},
-                                                   {"spatial", "parallel.spatial"},
-                                                   {"sync", "sync.scheme"},
-                                                   {"resume", "checkpoint.resume"},
-                                                   {"profile", "run.profile"},
-                                                   {"check-collectives", "comm.check"},
-                                                   {"log-level", "run.log_level"}};
+  static const std::vector<ConfigAlias> aliases = {
+      {"data-dir", "data.dir"},        {"output-dir", "run.output_dir"},
+      {"batch-size", "batch.local"},   {"global-batch-size", "batch.global"},
+      {"epochs", "run.epochs"},        {"max-steps", "run.max_steps"},
+      {"lr", "optimizer.lr"},          {"seed", "run.seed"},
+      {"precision", "run.precision"},  {"target", "run.target"},
+      {"threads", "run.threads"},      {"replicas", "run.replicas"},
+      {"spatial", "parallel.spatial"}, {"sync", "sync.scheme"},
+      {"machine", "replay.machine"},   {"resume", "checkpoint.resume"},
+      {"profile", "run.profile"},      {"check-collectives", "comm.check"},
+      {"log-level", "run.log_level"}};
   return aliases;
 }
 

@@ -17,6 +17,7 @@
 #include "tutti/cli/dry_run.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/machine_file.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/cli/run_data_path.h"
 #include "tutti/cli/selection_file.h"
@@ -38,6 +39,7 @@ struct TrainVerb {
   int ranks = 0;
   bool oversubscribe = false;
   bool dry_run = false, fresh = false;
+  bool replays = false;  ///< `tutti replay`
   std::vector<std::string> resume_anyway;
 };
 
@@ -137,6 +139,7 @@ TrainerSpec spec_of_run(const RunConfig& config, const TrainVerb& verb, const Jo
   spec.place = place;
   spec.resume_anyway = verb.resume_anyway;
   spec.next = next_commands(place, !config.checkpoint.dir.empty(), job, verb.ranks);
+  if (!config.replay.machine.empty()) spec.machine = read_machine(config.replay.machine);
   return spec;
 }
 
@@ -192,6 +195,11 @@ int run_train(const TrainVerb& verb) {
   take_own_folder(verb.flags.file(), resolved);
   refuse_other_bytes(resolved.config);
   const RunConfig& config = resolved.config;
+  if (verb.replays && config.replay.machine.empty())
+    throw ConfigError(
+        "tutti replay needs a machine whose time it tells: --machine FILE, or replay.machine; "
+        "examples/machines has two");
+  if (!config.replay.machine.empty()) (void)read_machine(config.replay.machine);  // before anything
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
   const RankThreads requested{.threads = static_cast<int>(config.run.threads),
@@ -213,7 +221,51 @@ int run_train(const TrainVerb& verb) {
   return train_here(verb, resolved, requested, started);
 }
 
+std::vector<Flag> flags_of(TrainVerb& state) {
+  return joined(
+      {ranks_flag(state.ranks),
+       {.names = "--dry-run",
+        .help = "Try everything that can fail before the first step, read the first samples of "
+                "each part of the data, write nothing, print the resolved configuration, and "
+                "end, with the exit code of the run",
+        .bind = &state.dry_run},
+       {.names = "--fresh",
+        .help = "Begin anew where a run lies: it is set aside as FOLDER.1, FOLDER.2 and so on",
+        .bind = &state.fresh},
+       {.names = "--resume-anyway",
+        .value = "KEY",
+        .help = "With --resume, go on although this key has changed; may be repeated",
+        .bind = &state.resume_anyway,
+        .kind = Names::key},
+       {.names = "--oversubscribe",
+        .help = "Start more than 8 ranks or threads for each core, if that is asked for",
+        .bind = &state.oversubscribe}},
+      state.flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs",
+                         "max-steps", "lr", "seed", "precision", "target", "threads", "replicas",
+                         "spatial", "sync", "machine", "resume", "profile", "check-collectives"}));
+}
+
 }  // namespace
+
+Verb replay_verb() {
+  Verb verb = train_verb();
+  auto state = std::make_shared<TrainVerb>();
+  state->replays = true;
+  verb.name = "replay";
+  verb.summary = "Train as many replicas on another machine would, and tell its time";
+  verb.text =
+      "Trains run.replicas replicas by sync.scheme on the ranks at hand, one after another, with "
+      "the same results as on as many ranks, and records beside the real time the one that the "
+      "machine of --machine would have taken, with a device for each replica. Otherwise as tutti "
+      "train.";
+  verb.arguments = {state->flags.file_argument("replay", true)};
+  verb.flags = flags_of(*state);
+  verb.examples = {{"tutti replay run.toml --replicas 64 --sync local:8 --machine fat_tree.toml",
+                    "Local SGD of 64 replicas, and the time of a fat tree"}};
+  verb.see_also = {"tutti help train", "docs/replay.md", "docs/synchronisation.md"};
+  verb.run = [state] { return run_train(*state); };
+  return verb;
+}
 
 Verb train_verb() {
   auto state = std::make_shared<TrainVerb>();  // shared: std::function must be copyable
@@ -226,28 +278,7 @@ Verb train_verb() {
           "done, with 3 when the target was not reached, with 75 when it was stopped early "
           "with a checkpoint: start it again with --resume to go on.",
       .arguments = {state->flags.file_argument("train", true)},
-      .flags = joined(
-          {ranks_flag(state->ranks),
-           {.names = "--dry-run",
-            .help = "Try everything that can fail before the first step, read the first samples of "
-                    "each part of the data, write nothing, print the resolved configuration, and "
-                    "end, with the exit code of the run",
-            .bind = &state->dry_run},
-           {.names = "--fresh",
-            .help = "Begin anew where a run lies: it is set aside as FOLDER.1, FOLDER.2 and so on",
-            .bind = &state->fresh},
-           {.names = "--resume-anyway",
-            .value = "KEY",
-            .help = "With --resume, go on although this key has changed; may be repeated",
-            .bind = &state->resume_anyway,
-            .kind = Names::key},
-           {.names = "--oversubscribe",
-            .help = "Start more than 8 ranks or threads for each core, if that is asked for",
-            .bind = &state->oversubscribe}},
-          state->flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs",
-                              "max-steps", "lr", "seed", "precision", "target", "threads",
-                              "replicas", "spatial", "sync", "resume", "profile",
-                              "check-collectives"})),
+      .flags = flags_of(*state),
       .examples = {{"tutti train run.toml", "Train on this machine"},
                    {"tutti train run.toml --ranks 2 --lr 0.2 --output-dir runs/two",
                     "Start two ranks, with another learning rate and folder"},

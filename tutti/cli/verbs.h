@@ -23,6 +23,7 @@ Verb help_verb();
 Verb infer_verb();
 Verb model_verb();
 Verb plan_verb();
+Verb replay_verb();
 Verb study_verb();
 Verb train_verb();
 

@@ -54,11 +54,11 @@ class AverageMeeting final : public Meeting {
   bool after(int64_t step, double rate, std::span<const ReplicaValues> local) override {
     const bool first = step < settings_.first_steps;
     bool met = false;
-    moved_ = {};
     for (size_t f = 0; f < fragments_.size(); ++f) {
       const auto offset =
           static_cast<int64_t>(f) * settings_.every / static_cast<int64_t>(fragments_.size());
       if (!first && (step + 1 + offset) % settings_.every != 0) continue;
+      if (!met) moved_ = {};
       meet(fragments_[f], rate, local);
       meet_states(fragments_[f], first ? MetState::average : settings_.state, local);
       met = true;

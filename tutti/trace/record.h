@@ -57,7 +57,8 @@ struct RunStart {
   uint64_t seed = 0;
   int64_t parameters = 0;
   double flop_per_sample = kNotMeasured;  ///< forward + backward
-  std::string synchronisation{};          ///< how replicas stay together, for example "every step"
+  std::string synchronisation{};          ///< how replicas stay together: "step", "local:8"
+  std::string replayed_on{};  ///< the machine whose clock virtual_seconds are of; empty: none
   std::string plan_hash{}, version{}, git{}, machine{}, config_path{}, command{};
   std::string library{}, library_sha256{};  ///< model.library and its content; empty: none
   std::string compiler{}, mpi{}, onednn{};  ///< what the program was built with and runs on
@@ -139,7 +140,9 @@ struct EpochRecord {
   double seconds = kNotMeasured, train_loss = kNotMeasured, samples_per_s = kNotMeasured;
   double compute_seconds = kNotMeasured, comm_exposed_seconds = kNotMeasured,
          data_wait_seconds = kNotMeasured, other_seconds = kNotMeasured;
-  double grad_norm = kNotMeasured;  ///< mean over its steps
+  double grad_norm = kNotMeasured;             ///< mean over its steps
+  double virtual_seconds = kNotMeasured,       ///< of this epoch on RunStart::replayed_on
+      virtual_waiting_seconds = kNotMeasured;  ///< of these, of a replica, for others and messages
   bool partial = false;  ///< the run resumed inside this epoch, so `seconds` is not a whole epoch
 };
 
@@ -156,6 +159,7 @@ struct EvalRecord {
   double wall_seconds =
       0;  ///< since the first weight update, this and all earlier evaluations included
   double train_seconds = 0;                     ///< the same without evaluations and checkpoints
+  double virtual_seconds = kNotMeasured;        ///< the same on RunStart::replayed_on
   double value(std::string_view metric) const;  ///< NaN when it was not measured
   void set(const std::string& metric, double value);
 };

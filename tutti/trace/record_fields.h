@@ -42,6 +42,7 @@ void fields(Event& e, Visit&& visit) {
   visit("parameters", e.parameters);
   visit("flop_per_sample", e.flop_per_sample);
   visit("synchronisation", e.synchronisation);
+  visit("replayed_on", e.replayed_on);
   visit("plan_hash", e.plan_hash);
   visit("version", e.version);
   visit("git", e.git);
@@ -133,6 +134,8 @@ void fields(Event& e, Visit&& visit) {
   visit("data_wait_seconds", e.data_wait_seconds);
   visit("other_seconds", e.other_seconds);
   visit("grad_norm", e.grad_norm);
+  visit("virtual_seconds", e.virtual_seconds);
+  visit("virtual_waiting_seconds", e.virtual_waiting_seconds);
   visit("partial", e.partial);
 }
 
@@ -147,6 +150,7 @@ void fields(Event& e, Visit&& visit) {
   visit("seconds", e.seconds);
   visit("wall_seconds", e.wall_seconds);
   visit("train_seconds", e.train_seconds);
+  visit("virtual_seconds", e.virtual_seconds);
 }
 
 template <Is<TestRecord> Event, class Visit>

@@ -253,6 +253,10 @@ struct SyncSection {
   MixingGraph graph = MixingGraph::ring;
 };
 
+struct ReplaySection {
+  std::string machine;  ///< path of a file that describes it; empty: no replay
+};
+
 struct CheckpointSection {
   int64_t every_steps = 0;   ///< 0: not by steps
   int64_t every_epochs = 1;  ///< 0: not by epochs
@@ -300,6 +304,7 @@ struct RunConfig {
   PlanSection plan;
   ParallelSection parallel;
   SyncSection sync;
+  ReplaySection replay;
   CheckpointSection checkpoint;
   CommSection comm;
 };

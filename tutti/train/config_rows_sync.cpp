@@ -45,4 +45,15 @@ void write_sync_rows(ConfigTableWriter& t) {
       .only_with("sync.scheme");
 }
 
+void write_replay_rows(ConfigTableWriter& t) {
+  using S = ReplaySection;
+  constexpr auto s = &RunConfig::replay;
+  t.section("replay", s, "A run as on another machine; see docs/replay.md.");
+  t.key(s, &S::machine, "machine",
+        "File that describes a machine: the record also tells when the run's replicas, each on a "
+        "device of it, would have come as far. Empty: no replay")
+      .path()
+      .may_change();
+}
+
 }  // namespace tutti

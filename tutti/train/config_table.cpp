@@ -57,6 +57,7 @@ ConfigTableWriter write_config_table() {
   write_plan_rows(t);
   write_parallel_rows(t);
   write_sync_rows(t);
+  write_replay_rows(t);
   write_checkpoint_rows(t);
   write_comm_rows(t);
   for (ConfigKey& row : t.rows)

@@ -191,6 +191,7 @@ void write_loss_rows(ConfigTableWriter& t);
 void write_plan_rows(ConfigTableWriter& t);
 void write_parallel_rows(ConfigTableWriter& t);
 void write_sync_rows(ConfigTableWriter& t);
+void write_replay_rows(ConfigTableWriter& t);
 void write_checkpoint_rows(ConfigTableWriter& t);
 void write_comm_rows(ConfigTableWriter& t);
 

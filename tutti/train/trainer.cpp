@@ -112,6 +112,7 @@ bool TrainerRun::train_step() {
   training_->update();
   StepTimes times = training_->times();
   if (meeting_) times.comm_exposed += meet();
+  if (virtual_) virtual_waited_ += virtual_->step(step_);
   times.data_wait = data_wait;
   ++step_;
   const auto answered = RunClock::Clock::now();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/cost/machine.h"
 #include "tutti/data/store/read_counts.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/config.h"
@@ -34,6 +35,7 @@ struct TrainerSpec {
   RunPlace place;                            ///< the run's folder, held by the caller
   std::vector<std::string> resume_anyway;    ///< keys that may differ although they are fixed
   NextCommands next;                         ///< for the last lines of the log
+  std::optional<comm::Machine> machine{};    ///< whose time the record also tells; none: no other's
   std::optional<StagingRecord> staging{};    ///< what was staged before; for the record
   const data::ReadCounts* read_counts = nullptr;  ///< of the data below; null: are not reported
   const Backend* backend = nullptr;

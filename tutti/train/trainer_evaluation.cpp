@@ -84,6 +84,7 @@ bool TrainerRun::evaluate() {
                   .seconds = seconds,
                   .wall_seconds = clock_.wall(),
                   .train_seconds = train_seconds};
+  if (virtual_) line.virtual_seconds = virtual_->seconds();
   for (const auto& [name, value] : result_.metrics) line.set(name, value);
   reporter_->add(line);
   display_.note(fmt::format("epoch {:.2f}: {} {} ({} samples in {:.1f} s)", epochs_done(),

@@ -84,7 +84,8 @@ RunStart TrainerRun::start_event() const {
   about.parameters = network().training.graph.parameter_count();
   about.flop_per_sample =
       network().training.graph.flop() * grid_.parts() / static_cast<double>(batch_.local);
-  about.synchronisation = "every step";
+  about.synchronisation = config_.sync.scheme;
+  if (spec_.machine) about.replayed_on = spec_.machine->name;
   about.plan_hash = fmt::format("{:016x}", network().training.hash());
   about.resume_step = step_;
   if (!nothing_to_do()) about.changes = changes_;  // else nothing was measured with them
@@ -184,12 +185,21 @@ void TrainerRun::end_epoch() {
         .other_seconds = epoch_times_.other(),
         .grad_norm = epoch_partial_ ? kNotMeasured : epoch_norms_.mean(),
         .partial = epoch_partial_};
+    if (virtual_) {
+      line.virtual_seconds = virtual_->seconds() - virtual_before_;
+      line.virtual_waiting_seconds = virtual_waited_;
+      log::info("on {}: {:.4g} s so far, {:.1f} % of the epoch waiting for others and messages",
+                spec_.machine->name, virtual_->seconds(),
+                100 * virtual_waited_ / line.virtual_seconds);
+    }
     reporter_->add(line);
   }
   epoch_times_ = {};
   epoch_norms_ = {};
   epoch_loss_ = 0;
   epoch_partial_ = false;
+  if (virtual_) virtual_before_ = virtual_->seconds();
+  virtual_waited_ = 0;
   report_data();
   if (meeting_) report_meetings();
 }

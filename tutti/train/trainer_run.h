@@ -30,6 +30,7 @@
 #include "tutti/train/sync.h"
 #include "tutti/train/trainer.h"
 #include "tutti/train/training_step.h"
+#include "tutti/train/virtual_clock.h"
 
 namespace tutti {
 
@@ -68,6 +69,8 @@ class TrainerRun {
   void build_meetings();
   /// Of replicas that train apart: how they meet, and what of it the checkpoint has.
   void build_meeting();
+  /// Of a replay.
+  void build_clock();
   /// The readers of both data sets, at the step where training begins or goes on.
   void build_data();
   std::unique_ptr<BatchSource> make_batches();
@@ -183,6 +186,7 @@ class TrainerRun {
   /// The name of a checkpoint's metric: StepExchange::verdict().
   static constexpr const char* kCompressionPays = "compression_pays";
   static constexpr const char* kPatience = "patience";
+  static constexpr const char* kVirtual = "virtual_seconds";
 
   const TrainerSpec& spec_;
   const RunPlace& place_;
@@ -209,6 +213,8 @@ class TrainerRun {
   std::vector<ReplicaValues> values_;                   // of the local ones, for it
   int64_t meetings_before_ = 0, met_bytes_before_ = 0;  // until this epoch began
   double met_seconds_ = 0;                              // of it
+  std::optional<VirtualClock> virtual_;                 // of a replay
+  double virtual_before_ = 0, virtual_waited_ = 0;      // until this epoch began; in it
   Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints
   Buffer shown_;  // the weights that stand for others: the moving average of optimizer.ema, or what
                   // replicas apart have as their model; and frozen ones

@@ -125,7 +125,23 @@ void TrainerRun::build_step() {
     go_on_from(*resumed_);
   }
   if (sync_) build_meeting();
+  if (spec_.machine) build_clock();
   training_->start();
+}
+
+void TrainerRun::build_clock() {
+  const Variables& variables = network().training.variables;
+  virtual_.emplace(VirtualClockSpec{
+      .machine = *spec_.machine,
+      .replicas = replicas_.replicas(),
+      .seed = static_cast<uint64_t>(config_.run.seed),
+      .flop = network().training.graph.flop() * grid_.parts() * accumulate_,
+      .buckets = network().buckets.buckets,
+      .state_bytes = static_cast<double>(variables.trained_bytes * variables.state_kinds.size()),
+      .sync = sync_});
+  if (resumed_ && resumed_->info.metrics.contains(kVirtual))
+    virtual_->resume(resumed_->info.metrics.at(kVirtual));
+  virtual_before_ = virtual_->seconds();
 }
 
 void TrainerRun::build_meeting() {

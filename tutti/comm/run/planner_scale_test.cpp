@@ -142,7 +142,7 @@ CollectiveSpec spec_of(Collective kind, int ranks, size_t count, bool reproducib
   return spec;
 }
 
-struct Machine {
+struct PricedMachine {
   int ranks, node_size;
   int nodes() const { return (ranks + node_size - 1) / node_size; }
 };
@@ -150,7 +150,7 @@ struct Machine {
 double levels(int n) { return std::bit_width(static_cast<unsigned>(n) - 1U); }
 
 // Whether reduce_scatter and allgather go in rows: many equal nodes, each of which may add all.
-bool in_rows(const Machine& machine, const CollectiveSpec& spec) {
+bool in_rows(const PricedMachine& machine, const CollectiveSpec& spec) {
   const bool scatter = spec.kind == Collective::reduce_scatter;
   return (scatter || spec.kind == Collective::allgather) && machine.nodes() > 64 &&
          machine.ranks % machine.node_size == 0 &&
@@ -162,7 +162,7 @@ bool in_rows(const Machine& machine, const CollectiveSpec& spec) {
 // two kinds. Where two levels do not go in rows they take one to each node, and one from each rank
 // that this one works for, for each sum that the order leaves on a node; and blocks that all ranks
 // have for all others.
-double most_between(const Machine& machine, int rank, const CollectiveSpec& spec,
+double most_between(const PricedMachine& machine, int rank, const CollectiveSpec& spec,
                     const std::string& algorithm) {
   const int first = rank / machine.node_size * machine.node_size;
   const int on_node = std::min(machine.node_size, machine.ranks - first);
@@ -175,7 +175,7 @@ double most_between(const Machine& machine, int rank, const CollectiveSpec& spec
   return 4 * levels(machine.ranks) + 8;
 }
 
-void expect_little(const Machine& machine, int rank, const CollectiveSpec& spec) {
+void expect_little(const PricedMachine& machine, int rank, const CollectiveSpec& spec) {
   OneOfMany one(rank, machine.ranks, machine.node_size);
   const auto plan = one.plan(spec);
   SCOPED_TRACE(fmt::format("{} of {} by {}, rank {} of {}, {} a node{}", name_of(spec.kind),

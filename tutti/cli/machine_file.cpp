@@ -1,0 +1,129 @@
+#include "tutti/cli/machine_file.h"
+
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+/// A table of the file: its numbers, and that nothing else stands in it.
+class MachineTable {
+ public:
+  MachineTable(const std::string& file, const toml::table& table, std::string name,
+               std::vector<std::string_view> keys)
+      : file_(file), table_(table), name_(std::move(name)) {
+    for (const auto& [key, node] : table)
+      if (std::ranges::find(keys, key.str()) == keys.end())
+        refuse(node, fmt::format("'{}' is no key of {}: expected {}", key.str(), name_,
+                                 fmt::join(keys, ", ")));
+  }
+
+  [[noreturn]] void refuse(const toml::node& node, const std::string& what) const {
+    throw ConfigError(fmt::format("{}:{}: {}", file_, node.source().begin.line, what));
+  }
+
+  bool has(std::string_view key) const { return table_.contains(key); }
+  /// `otherwise`: of a key that may be left out; below 0: it may not.
+  double number(std::string_view key, double least, double otherwise = -1) const {
+    const toml::node* node = table_.get(key);
+    if (!node) {
+      if (otherwise < 0) throw ConfigError(fmt::format("{}: {} needs '{}'", file_, name_, key));
+      return otherwise;
+    }
+    const auto value = node->value<double>();
+    if (!value || !node->is_number())
+      refuse(*node, fmt::format("{}.{} must be a number", name_, key));
+    if (!(*value >= least))
+      refuse(*node, fmt::format("{}.{} must be at least {}, is {}", name_, key, least, *value));
+    return *value;
+  }
+  int whole(std::string_view key, int least, int otherwise) const {
+    const double value = number(key, least, otherwise);
+    if (value != static_cast<int>(value))
+      refuse(*table_.get(key), fmt::format("{}.{} must be a whole number", name_, key));
+    return static_cast<int>(value);
+  }
+  comm::LinkCost link(std::string_view key) const {
+    const toml::node* node = table_.get(key);
+    if (!node || !node->is_table())
+      throw ConfigError(fmt::format("{}: a machine needs the table [{}]", file_, key));
+    const MachineTable link(file_, *node->as_table(), std::string(key),
+                            {"latency_us", "gbit_per_s"});
+    return {link.number("latency_us", 0) * 1e-6, 8e-9 / link.number("gbit_per_s", 1e-6)};
+  }
+
+ private:
+  const std::string& file_;
+  const toml::table& table_;
+  const std::string name_;
+};
+
+MachineTable sub_table(const std::string& file, const toml::table& root, std::string_view key,
+                       std::vector<std::string_view> keys) {
+  static const toml::table none;
+  const toml::node* node = root.get(key);
+  if (node && !node->is_table())
+    throw ConfigError(fmt::format("{}: '{}' must be a table", file, key));
+  return {file, node ? *node->as_table() : none, std::string(key), std::move(keys)};
+}
+
+void read_slow(const std::string& file, const toml::table& root, comm::Machine& machine) {
+  const toml::node* node = root.get("slow");
+  if (!node) return;
+  const toml::array* list = node->as_array();
+  if (!list) throw ConfigError(fmt::format("{}: 'slow' must be a list of tables", file));
+  for (const toml::node& entry : *list) {
+    if (!entry.is_table())
+      throw ConfigError(fmt::format("{}: 'slow' must be a list of tables", file));
+    const MachineTable table(file, *entry.as_table(), "slow", {"device", "factor"});
+    machine.slow.push_back(
+        {.device = table.whole("device", 0, -1), .factor = table.number("factor", 1e-6)});
+  }
+}
+
+}  // namespace
+
+comm::Machine read_machine(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  if (!in)
+    throw IoError(fmt::format("{}: this description of a machine cannot be read", path.string()));
+  std::ostringstream text;
+  text << in.rdbuf();
+  const std::string file = path.string();
+  toml::table root;
+  try {
+    root = toml::parse(text.str(), file);
+  } catch (const toml::parse_error& error) {
+    throw ConfigError(fmt::format("{}:{}: {}", file, error.source().begin.line,
+                                  std::string(error.description())));
+  }
+  comm::Machine machine;
+  const MachineTable all(file, root, "the machine",
+                         {"name", "device", "inside", "between", "topology", "stragglers", "slow"});
+  machine.name = root["name"].value_or(path.stem().string());
+  const auto device = sub_table(file, root, "device", {"per_node", "tflops", "step_seconds"});
+  machine.devices_per_node = device.whole("per_node", 1, 1);
+  machine.device_flops = device.number("tflops", 0, 0) * 1e12;
+  machine.step_seconds = device.number("step_seconds", 0, 0);
+  if ((machine.device_flops > 0) == (machine.step_seconds > 0))
+    throw ConfigError(fmt::format(
+        "{}: [device] has either tflops, which a device reaches in training, or step_seconds",
+        file));
+  machine.inside = machine.devices_per_node > 1 ? all.link("inside") : comm::LinkCost{};
+  machine.between = all.link("between");
+  const auto topology = sub_table(file, root, "topology", {"nodes_per_switch", "oversubscription"});
+  machine.nodes_per_switch = topology.whole("nodes_per_switch", 0, 0);
+  machine.oversubscription = topology.number("oversubscription", 1, 1);
+  machine.sigma = sub_table(file, root, "stragglers", {"sigma"}).number("sigma", 0, 0);
+  read_slow(file, root, machine);
+  return machine;
+}
+
+}  // namespace tutti

@@ -1,0 +1,52 @@
+#include "tutti/comm/cost/machine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "tutti/base/rng.h"
+
+namespace tutti::comm {
+namespace {
+
+double exchange_seconds(const LinkCost& link, double bytes, int parts) {
+  if (parts < 2) return 0;
+  const double rounds = std::ceil(std::log2(static_cast<double>(parts)));
+  return 2 * (rounds * link.latency + static_cast<double>(parts - 1) / static_cast<double>(parts) *
+                                          bytes * link.seconds_per_byte);
+}
+
+}  // namespace
+
+LinkCost Machine::between_cost(int nodes) const {
+  const bool crosses = nodes_per_switch > 0 && nodes > nodes_per_switch;
+  return {between.latency, between.seconds_per_byte * (crosses ? oversubscription : 1)};
+}
+
+double Machine::compute_seconds(double flop, int device, int64_t step, uint64_t seed) const {
+  double seconds = step_seconds > 0 ? step_seconds : flop / device_flops;
+  for (const Slow& entry : slow)
+    if (entry.device == device) seconds *= entry.factor;
+  if (sigma <= 0) return seconds;
+  Rng rng(seed, Purpose::step_times,
+          static_cast<uint64_t>(step) << 24 | static_cast<uint64_t>(device));
+  const auto normal = static_cast<double>(rng.normal());
+  return seconds * std::exp(sigma * normal - sigma * sigma / 2);
+}
+
+double Machine::message_seconds(double bytes, int from, int to, int flows) const {
+  if (from == to) return 0;
+  if (node(from) == node(to)) return inside.latency + bytes * inside.seconds_per_byte;
+  const int apart = std::abs(node(from) - node(to));
+  const LinkCost link = between_cost(apart + 1);
+  return link.latency + bytes * link.seconds_per_byte * std::max(flows, 1);
+}
+
+double Machine::allreduce_seconds(double bytes, int devices) const {
+  const int nodes = (devices + devices_per_node - 1) / devices_per_node;
+  // A node's devices share its link, each with its part of the bytes.
+  return exchange_seconds(inside, bytes, std::min(devices, devices_per_node)) +
+         exchange_seconds(between_cost(nodes), bytes, nodes);
+}
+
+}  // namespace tutti::comm

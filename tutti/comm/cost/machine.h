@@ -1,0 +1,48 @@
+#pragma once
+// Machine: a machine that need not be at hand, as a few numbers: how fast its devices train, and
+// what its network costs. What a replay's clock goes by (train/virtual_clock.h); docs/replay.md
+// says how its file is written.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tutti/comm/cost/cost.h"
+
+namespace tutti::comm {
+
+/// Devices are numbered node by node.
+struct Machine {
+  std::string name;
+  int devices_per_node = 1;
+  double device_flops = 0;  ///< FLOP/s that a device reaches in training; 0: step_seconds is given
+  double step_seconds = 0;  ///< of a replica's step, forward and backward; 0: from device_flops
+  LinkCost inside;          ///< of each device, to others of its node
+  LinkCost between;         ///< of each node, to other nodes
+  /// Nodes below one switch, and by how much their links are more than the switch's own to the
+  /// others: 1 where every node has its full rate to every other.
+  int nodes_per_switch = 0;  ///< 0: all
+  double oversubscription = 1;
+  double sigma = 0;  ///< of the logarithm of a step's time, whose mean stays
+  struct Slow {
+    int device;
+    double factor;  ///< of its times
+  };
+  std::vector<Slow> slow;
+
+  int node(int device) const { return device / devices_per_node; }
+  /// Seconds of a step of `flop` on a device, but for chance: step `step` with this seed.
+  double compute_seconds(double flop, int device, int64_t step, uint64_t seed) const;
+  /// Seconds of a message, while the sender's node sends `flows` such messages to other nodes.
+  double message_seconds(double bytes, int from, int to, int flows = 1) const;
+  /// Seconds of an allreduce over devices 0 .. devices - 1 that begin together: inside nodes by
+  /// reduce-scatter and allgather, between nodes by halving and doubling (Thakur et al. 2005): 2
+  /// log2 n latencies and 2 (n - 1) / n of the bytes, at the rate of the slowest level.
+  double allreduce_seconds(double bytes, int devices) const;
+
+ private:
+  LinkCost between_cost(int nodes) const;
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,93 @@
+#include "tutti/train/virtual_clock.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+/// Of a step: backward takes twice as long as forward.
+constexpr double kForward = 1.0 / 3;
+
+}  // namespace
+
+VirtualClock::VirtualClock(VirtualClockSpec spec)
+    : spec_(std::move(spec)), ready_(static_cast<size_t>(spec_.replicas)) {
+  for (const Bucket& bucket : spec_.buckets) weight_bytes_ += static_cast<double>(bucket.bytes);
+}
+
+double VirtualClock::seconds() const { return std::ranges::max(ready_); }
+
+void VirtualClock::resume(double seconds) { std::ranges::fill(ready_, seconds); }
+
+double VirtualClock::step(int64_t step) {
+  const std::vector<double> began = ready_;
+  std::vector<double> computed(ready_.size());
+  for (size_t r = 0; r < ready_.size(); ++r) {
+    computed[r] = spec_.machine.compute_seconds(spec_.flop, static_cast<int>(r), step, spec_.seed);
+    ready_[r] += computed[r];
+  }
+  const std::vector<double> worked = ready_;
+  if (!spec_.sync) {
+    std::ranges::fill(ready_, gradient_end(computed, std::ranges::max(began)));
+  } else if (const MeetingSettings& sync = *spec_.sync; sync.kind != MeetingKind::never) {
+    const bool first = sync.kind == MeetingKind::average && step < sync.first_steps;
+    const double fragments = sync.kind == MeetingKind::average ? sync.fragments : 1;
+    double bytes = 0;  // of what all add up
+    for (int f = 0; f < static_cast<int>(fragments); ++f)
+      if (first || (step + 1 + f * sync.every / static_cast<int64_t>(fragments)) % sync.every == 0)
+        bytes +=
+            weight_bytes_ / fragments *
+            (first || sync.state == MetState::average ? 1 + spec_.state_bytes / weight_bytes_ : 1);
+    if (bytes > 0 && sync.kind == MeetingKind::neighbours)
+      meet_neighbours((step + 1) / sync.every - 1, began);
+    else if (bytes > 0)
+      meet_all(spec_.machine.allreduce_seconds(bytes, spec_.replicas));
+  }
+  double waited = 0;
+  for (size_t r = 0; r < ready_.size(); ++r) waited += ready_[r] - worked[r];
+  return waited / static_cast<double>(ready_.size());
+}
+
+/// When the last sum of a bucket is there: each bucket travels when the slowest replica has made it
+/// and the one before has arrived, while backward goes on.
+double VirtualClock::gradient_end(const std::vector<double>& computed, double begin) const {
+  const double slowest = std::ranges::max(computed);
+  double arrived = begin, made = 0;
+  for (const Bucket& bucket : spec_.buckets) {
+    made += static_cast<double>(bucket.bytes);
+    const double complete = begin + slowest * (kForward + (1 - kForward) * made / weight_bytes_);
+    arrived = std::max(arrived, complete) +
+              spec_.machine.allreduce_seconds(static_cast<double>(bucket.bytes), spec_.replicas);
+  }
+  return std::max(arrived, begin + slowest);
+}
+
+void VirtualClock::meet_all(double seconds) {
+  std::ranges::fill(ready_, std::ranges::max(ready_) + seconds);
+}
+
+/// Weights leave when the step begins and are averaged when it ends.
+void VirtualClock::meet_neighbours(int64_t meeting, const std::vector<double>& began) {
+  std::vector<double> arrived = ready_;
+  for (int r = 0; r < spec_.replicas; ++r) {
+    const auto row = mixing_row(spec_.sync->graph, spec_.replicas, r, meeting);
+    // As many of a node's devices as are as near to another node send at the same time.
+    int flows = 0;
+    const int per_node = spec_.machine.devices_per_node;
+    for (const MixingWeight& heard : row)
+      if (spec_.machine.node(heard.replica) != spec_.machine.node(r))
+        flows = std::max(flows, std::min({std::abs(heard.replica - r),
+                                          spec_.replicas - std::abs(heard.replica - r), per_node}));
+    for (const MixingWeight& heard : row) {
+      const auto other = static_cast<size_t>(heard.replica);
+      arrived[static_cast<size_t>(r)] = std::max(
+          arrived[static_cast<size_t>(r)],
+          began[other] + spec_.machine.message_seconds(weight_bytes_, heard.replica, r, flows));
+    }
+  }
+  ready_ = arrived;
+}
+
+}  // namespace tutti

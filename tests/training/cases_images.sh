@@ -90,7 +90,7 @@ name = "layers"
 type = "flatten"
 [[model.layer]]
 type = "dense"
-width = 2
+outputs = 2
 [batch]
 local = 4
 END

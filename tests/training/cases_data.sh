@@ -94,6 +94,25 @@ case_path() {
   expect 0 gone --max-steps 8 --set data.quarantine=2
 }
 
+case_larger() {
+  # One file of records that is larger than the memory that the run may have: it is read by position, also through a cache on disk.
+  "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
+  for _ in {1..8}; do cat volumes/train/*.tfrecord; done >eight
+  for _ in {1..24}; do cat eight; done >volumes/many.tfrecord
+  rm eight
+  config=$here/volumes.toml
+  many=(--set data.dataset=arrays --set data.train_files=many.tfrecord --set data.validation_files=validation
+    --set 'data.fields=["x: from x as i16 32 32 32 4", "y: from y as f32 4"]' --epochs 0 --max-steps 8 --replicas 1 --set batch.local=4)
+  expect 0 free "${many[@]}"
+  says free '1536 samples in 1 file'
+  # Of private memory, threads' stacks and all.
+  size=$(stat -c %s volumes/many.tfrecord)
+  ulimit -S -d $((size / 1024 / 2))
+  expect 0 bound "${many[@]}"
+  expect 0 kept "${many[@]}" --set data.cache.disk=1GiB --set data.cache.dir=.
+  for other in bound kept; do same_weights free $other 8; done
+}
+
 case_arrays() {
   # Files that a configuration describes: the bits of the data sets that are known by name, on two ranks and through a resume, too.
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"

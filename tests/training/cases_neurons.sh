@@ -7,11 +7,13 @@ case_neurons() {
   expect 0 one
   expect 0 two --ranks 2
   expect 0 four --ranks 4
+  expect 0 shared --ranks 2 --set data.cache.memory=64MiB
+  says shared 'volumes and their seeds lie in [0-9.]+ MiB of each node.s memory'
   expect 0 part --max-steps 5
   expect 0 part --resume --max-steps 12
   expect 0 wider --max-steps 5
   expect 0 wider --resume --ranks 2 --max-steps 12
-  for other in two four part wider; do
+  for other in two four shared part wider; do
     same one $other 12
   done
   "$tutti" train "$config" --output-dir still --fresh --set tracing.move_threshold=0.99 >still.log 2>&1

@@ -75,7 +75,7 @@ case_virtual() {
   grep -q '"virtual_seconds":[0-9]' replay-1.times || fail "no virtual time in the record"
   cmp replay-1.times replay-2.times || fail "virtual times depend on the ranks"
   grep -q '"replayed_on":"fat tree, 200 Gb/s"' replay-1/record.jsonl || fail "the record does not name the machine"
-  grep -q virtual_seconds train/record.jsonl && fail "training without a machine tells its time"
+  grep -q 'virtual_seconds":[0-9]' train/record.jsonl && fail "training without a machine tells its time"
   "$tutti" replay "$config" --output-dir none --replicas 4 >none.log 2>&1 && fail "a replay without a machine"
   says none 'tutti replay needs a machine whose time it tells: --machine FILE'
   printf '[device]\ntflops = 1\nspeed = 3\n[between]\nlatency_us = 1\ngbit_per_s = 1\n' >wrong.toml

@@ -159,18 +159,24 @@ std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const st
   return data::open_dataset(dataset_spec(config, part));
 }
 
-ConfiguredData open_configured(const RunConfig& config) {
+ConfiguredData open_configured(const RunConfig& config, const VolumeReading& volumes) {
   ConfiguredData data;
+  const auto open = [&](const std::string& part) {
+    data::DatasetSpec spec = dataset_spec(config, part);
+    spec.neurons.quarantine = volumes.quarantine;
+    spec.neurons.node = volumes.node;
+    return data::open_dataset(spec);
+  };
   if (config.data.validation > 0) {
     data::ValidationCut cut = open_cut(config);
     data.train = std::move(cut.train);
     data.validation = std::move(cut.validation);
   } else {
-    data.train = open_configured(config, "train");
+    data.train = open("train");
   }
   for (const std::string& part : configured_parts(config)) {
-    if (part == "validation" && !data.validation) data.validation = open_configured(config, part);
-    if (part == "test") data.test = open_configured(config, part);
+    if (part == "validation" && !data.validation) data.validation = open(part);
+    if (part == "test") data.test = open(part);
   }
   if (!data.validation && !data.test)
     throw ConfigError(

@@ -12,6 +12,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/mpi/session.h"
 #include "tutti/data/dataset.h"
+#include "tutti/data/neurons/neuron_content.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/train/run_data.h"
 
@@ -65,8 +66,14 @@ struct ConfiguredData {
   RunData view() const { return {train.get(), validation.get(), test.get(), canvases.get()}; }
 };
 
+/// How volumes of neurons are read.
+struct VolumeReading {
+  int64_t quarantine = 0;            ///< that may be left out of each part
+  data::NodeMemory* node = nullptr;  ///< data::NeuronSetSpec
+};
+
 /// Their samples must be of one size.
-ConfiguredData open_configured(const RunConfig& config);
+ConfiguredData open_configured(const RunConfig& config, const VolumeReading& volumes = {});
 
 /// "Intel Xeon, 2 cores, 23.5 GiB": the line that goes with every measurement.
 std::string machine_line();

@@ -1,10 +1,12 @@
 #pragma once
-// The way of a run's data: staged to the node, opened, without its bad samples, kept near.
+// The way of a run's data: staged to the node, opened, without its bad samples, kept near, from
+// other nodes.
 
 #include <memory>
 #include <optional>
 
 #include "tutti/cli/job.h"
+#include "tutti/cli/sample_exchange.h"
 #include "tutti/data/store/read_counts.h"
 #include "tutti/data/store/staging.h"
 #include "tutti/trace/record.h"
@@ -22,6 +24,8 @@ struct PreparedData {
   std::optional<StagingRecord> staging{};
   /// Null where nothing of [data.staging], [data.cache] and data.quarantine is asked for.
   std::shared_ptr<data::ReadCounts> counts{};
+  /// Answers other nodes from the cache in `data`: the last member, because it ends first.
+  std::unique_ptr<SampleServer> server{};
 };
 
 /// All of it, as the configuration says. Collective.

@@ -4,14 +4,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/row_writer.h"
+#include "tutti/data/generate/sample_sets.h"
 
 namespace tutti {
 namespace {
@@ -44,20 +51,79 @@ int names_left() {
   return count;
 }
 
-TEST(DataPath, SetsThatTrainingReadsOtherwiseAreRefused) {
-  for (const char* set : {"neurons", "imagenet"}) {
-    RunConfig config;
-    config.data.dataset = set;
-    EXPECT_EQ(data_path_error(config), "");
-    config.data.quarantine = 1;
-    EXPECT_NE(data_path_error(config).find("data.quarantine is not for"), std::string::npos);
-    config.data.quarantine = 0;
-    config.cache.memory = 1;
-    EXPECT_NE(data_path_error(config).find("data.cache is not for"), std::string::npos);
-    config.cache.memory = 0;
-    config.cache.disk = 1;
-    config.cache.dir = "/tmp";
-    EXPECT_NE(data_path_error(config).find("data.cache is not for"), std::string::npos);
+TEST(DataPath, VolumesOfNeuronsHaveNoCacheOnDisk) {
+  RunConfig config;
+  config.data.dataset = "neurons";
+  config.data.quarantine = 1;
+  config.cache.memory = 1;
+  EXPECT_EQ(data_path_error(config), "");
+  config.cache.disk = 1;
+  config.cache.dir = "/tmp";
+  EXPECT_NE(data_path_error(config).find("data.cache.disk is not for"), std::string::npos);
+}
+
+/// Two volumes for training and one that judges.
+RunConfig generated_neurons(const std::filesystem::path& folder) {
+  data::write_neurons(folder, {.side = 24, .radius = 4, .seed = 1}, {.train = 2, .test = 1}, 1);
+  RunConfig config;
+  config.data.dataset = "neurons";
+  config.data.dir = folder.string();
+  config.tracing.fov = {9, 9, 9};
+  config.tracing.deltas = {2, 2, 2};
+  config.tracing.min_object = 1;
+  config.cache.memory = int64_t{64} << 20;
+  return config;
+}
+
+TEST(DataPath, VolumesOfNeuronsAreReadOnceANode) {
+  const ScratchDirectory scratch;
+  const RunConfig config = generated_neurons(std::filesystem::path(scratch.path()));
+  const ConfiguredData plain = open_configured(config);
+  const auto body = [&](comm::Communicator& communicator) {
+    const PreparedData prepared = prepare_data(config, communicator);
+    ASSERT_EQ(prepared.data.train->size(), plain.train->size());
+    data::Sample sample(plain.canvases->fields()), expected(plain.canvases->fields());
+    for (int64_t i = 0; i < 50; ++i) {
+      prepared.data.canvases->read(i, sample);
+      plain.canvases->read(i, expected);
+      for (size_t f = 0; f < 3; ++f)
+        EXPECT_EQ(std::memcmp(sample.at(f), expected.at(f), plain.canvases->fields()[f].bytes()),
+                  0);
+    }
+  };
+  const int64_t before = data::FileBytes::bytes_read();
+  comm::run_ranks(4, body, {0, 0, 0, 0});
+  const int64_t once = data::FileBytes::bytes_read() - before;
+  comm::run_ranks(4, body, {0, 0, 1, 1});
+  EXPECT_EQ(data::FileBytes::bytes_read() - before, 3 * once);
+  EXPECT_EQ(names_left(), 0);
+  RunConfig small = config;
+  small.cache.memory = 1000;
+  const auto alone = comm::make_single_communicator();
+  EXPECT_THROW(prepare_data(small, *alone), ConfigError);
+  EXPECT_EQ(names_left(), 0);
+}
+
+TEST(DataPath, ABadVolumeIsLeftOutAndCounted) {
+  const ScratchDirectory scratch;
+  RunConfig config = generated_neurons(std::filesystem::path(scratch.path()));
+  std::filesystem::path bad;
+  for (const auto& file : std::filesystem::directory_iterator(scratch.path() / "train"))
+    bad = std::max(bad, file.path());
+  std::filesystem::resize_file(bad, std::filesystem::file_size(bad) / 2);
+  const auto body = [&](comm::Communicator& communicator) {
+    EXPECT_THROW(prepare_data(config, communicator), IoError);
+    RunConfig lenient = config;
+    lenient.data.quarantine = 1;
+    const PreparedData prepared = prepare_data(lenient, communicator);
+    EXPECT_EQ(prepared.counts->left_out(), communicator.rank() == 0 ? 1 : 0);
+    if (communicator.rank() == 0) {
+      EXPECT_NE(prepared.counts->reasons()[0].find(bad.filename().string()), std::string::npos);
+    }
+  };
+  for (const int64_t memory : {int64_t{0}, int64_t{64} << 20}) {
+    config.cache.memory = memory;
+    comm::run_ranks(2, body, {0, 0});
   }
 }
 
@@ -67,6 +133,7 @@ TEST(DataPath, NodesThatShareAFolderHaveCachesOfTheirOwn) {
   config.cache.memory = 0;
   config.cache.disk = int64_t{1} << 20;
   config.cache.dir = shared.path().string();
+  config.cache.exchange = false;
   const auto body = [&](comm::Communicator& communicator) {
     const PreparedData prepared = prepare_data(config, communicator);
     const data::Dataset& set = *prepared.data.train;
@@ -80,7 +147,7 @@ TEST(DataPath, NodesThatShareAFolderHaveCachesOfTheirOwn) {
         set.read(turn == 0 ? i : set.size() - 1 - i, sample);
     }
     communicator.barrier();
-    EXPECT_EQ(prepared.counts->levels()[2].samples, set.size());
+    EXPECT_EQ(prepared.counts->levels()[3].samples, set.size());
     for (int64_t i = 0; i < set.size(); ++i) {
       set.read(i, sample);
       plain.train->read(i, expected);
@@ -92,6 +159,128 @@ TEST(DataPath, NodesThatShareAFolderHaveCachesOfTheirOwn) {
   comm::run_ranks(2, body, {0, 1});
   EXPECT_TRUE(std::filesystem::is_empty(shared.path()));
   EXPECT_EQ(names_left(), 0);
+}
+
+TEST(DataPath, NodesExchangeSamplesInsteadOfReadingThemAgain) {
+  const RunConfig config = cached_lattices(40, 2);
+  const auto body = [&](comm::Communicator& communicator) {
+    const PreparedData prepared = prepare_data(config, communicator);
+    ASSERT_NE(prepared.server, nullptr);
+    const data::Dataset& set = *prepared.data.train;
+    const ConfiguredData plain = open_configured(config);
+    data::Sample sample(set.fields()), expected(set.fields());
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      communicator.barrier();
+      std::vector<std::jthread> readers;  // as a pipeline's: two at a time
+      for (int64_t half = 0; half < 2; ++half)
+        readers.emplace_back([&, half, own = data::Sample(set.fields())]() mutable {
+          for (int64_t i = half; i < set.size(); i += 2) set.read(i, own);
+        });
+    }
+    for (int64_t i = 0; i < set.size(); ++i) {
+      set.read(i, sample);
+      plain.train->read(i, expected);
+      for (size_t f = 0; f < set.fields().size(); ++f)
+        EXPECT_EQ(std::memcmp(sample.at(f), expected.at(f), set.fields()[f].bytes()), 0) << i;
+    }
+    communicator.barrier();
+    std::array<double, 2> sums = {static_cast<double>(prepared.counts->levels()[2].samples),
+                                  static_cast<double>(prepared.counts->levels()[3].samples)};
+    communicator.sum(sums);
+    EXPECT_EQ(sums[0], 40);  // all have room: each node asks for its half once
+    // Each once, and once more where two ask for one that is just being read.
+    EXPECT_GE(sums[1], 40);
+    EXPECT_LT(sums[1], 80);
+  };
+  comm::run_ranks(2, body, {0, 1});
+}
+
+TEST(DataPath, WhereTheOtherNodeIsGoneFilesAreRead) {
+  const RunConfig config = cached_lattices(10, 2);
+  const auto body = [&](comm::Communicator& communicator) {
+    PreparedData prepared = prepare_data(config, communicator);
+    const data::Dataset& set = *prepared.data.train;
+    data::Sample sample(set.fields());
+    if (communicator.rank() == 1) prepared.server.reset();
+    communicator.barrier();
+    if (communicator.rank() == 0) {
+      for (int64_t i = 0; i < set.size(); ++i) set.read(i, sample);
+      EXPECT_EQ(prepared.counts->levels()[2].samples, 0);
+      EXPECT_EQ(prepared.counts->levels()[3].samples, 10);
+    }
+    communicator.barrier();
+  };
+  comm::run_ranks(2, body, {0, 1});
+}
+
+TEST(DataPath, WhoDoesNotKnowTheSecretGetsNothing) {
+  const RunConfig config = cached_lattices(4, 2);
+  const auto communicator = comm::make_single_communicator();
+  const PreparedData prepared = prepare_data(config, *communicator);
+  SampleServer server("secret");
+  server.answer_from(dynamic_cast<const data::CachedSet&>(*prepared.data.train));
+  std::vector<std::byte> packed;
+  SampleClients friendly(*communicator, "secret", server.port());
+  EXPECT_TRUE(friendly.get(0, packed));
+  EXPECT_FALSE(friendly.get(4, packed));  // beyond the set
+  EXPECT_TRUE(friendly.get(1, packed));
+  SampleClients stranger(*communicator, "guess", server.port());
+  EXPECT_FALSE(stranger.get(0, packed));
+}
+
+/// Files of one number a sample, 100 * file + sample.
+void write_files(const std::filesystem::path& folder, const std::vector<int64_t>& samples) {
+  std::filesystem::create_directories(folder);
+  for (size_t f = 0; f < samples.size(); ++f) {
+    const auto writer = data::open_row_writer(folder / fmt::format("{}.npy", f),
+                                              {.shape = {samples[f], 1}}, "test");
+    for (int64_t i = 0; i < samples[f]; ++i) {
+      const auto value = static_cast<float>(100 * static_cast<int64_t>(f) + i);
+      writer->append(&value, 1);
+    }
+    writer->close();
+  }
+}
+
+TEST(DataPath, ANodeStagesTheFilesOfItsShard) {
+  const ScratchDirectory scratch;
+  const std::filesystem::path shared = std::filesystem::path(scratch.path()) / "shared";
+  write_files(shared / "train", {3, 2, 4, 2, 1});  // node 0: 4 + 2 = files 2, 3; node 1: 0, 1, 4
+  write_files(shared / "validation", {2, 2});      // a rank's part each
+  RunConfig config;
+  config.data.dataset = "arrays";
+  config.data.dir = shared.string();
+  config.data.train_files = {"train"};
+  config.data.validation_files = {"validation"};
+  config.data.fields = {"x: from array axis 0"};
+  config.data.shuffle = Shuffle::shard;
+  const auto body = [&](comm::Communicator& communicator) {
+    RunConfig own = config;
+    const auto node =
+        std::filesystem::path(scratch.path()) / fmt::format("node{}", communicator.rank());
+    own.staging.dir = node.string();
+    PreparedData prepared = prepare_data(own, communicator);
+    EXPECT_EQ(prepared.staging->copied_files, 7);
+    EXPECT_EQ(prepared.staging->linked_files, 7);
+    const std::vector<std::vector<int>> copied = {{2, 3}, {0, 1, 4}};
+    for (int f = 0; f < 5; ++f)
+      EXPECT_EQ(std::filesystem::is_symlink(node / "train" / fmt::format("{}.npy", f)),
+                std::ranges::count(copied[static_cast<size_t>(communicator.rank())], f) == 0)
+          << communicator.rank() << " " << f;
+    for (int f = 0; f < 2; ++f)
+      EXPECT_EQ(std::filesystem::is_symlink(node / "validation" / fmt::format("{}.npy", f)),
+                f != communicator.rank());
+    // All samples are there under their numbers, also those of the other node.
+    const std::vector<float> expected = {0, 1, 2, 100, 101, 200, 201, 202, 203, 300, 301, 400};
+    data::Sample sample(prepared.data.train->fields());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      prepared.data.train->read(static_cast<int64_t>(i), sample);
+      EXPECT_EQ(*static_cast<const float*>(sample.at(0)), expected[i]);
+    }
+    prepared = {};
+    EXPECT_EQ(prepare_data(own, communicator).staging->copied_files, 0);
+  };
+  comm::run_ranks(2, body, {0, 1});
 }
 
 TEST(DataPath, APartWithoutRoomLeavesNoNameOfTheOthers) {

@@ -216,11 +216,17 @@ std::unique_ptr<UnlabelledSet> open_unlabelled(RunConfig& config, const Unlabell
                                                         ? training_files(config.data)
                                                         : std::vector<std::filesystem::path>(),
                                       .settled_with = data::parse_field_lines(config.data.fields)});
+  return std::make_unique<WithoutTarget>(std::move(inputs), places,
+                                         take_targets(config, found, lines));
+}
+
+std::vector<data::Field> take_targets(RunConfig& config, const FoundWeights& found,
+                                      const std::vector<data::FieldLine>& inputs) {
   if (config.model.classes == 0) config.model.classes = trained_outputs(found.settings);
-  const std::vector<data::Field> targets = learned_targets(config, found, lines);
+  std::vector<data::Field> targets = learned_targets(config, found, inputs);
   if (config.data.target.empty())
     for (const data::Field& target : targets) config.data.target.push_back(target.name);
-  return std::make_unique<WithoutTarget>(std::move(inputs), places, targets);
+  return targets;
 }
 
 data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& dataset,

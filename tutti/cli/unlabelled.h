@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/data/arrays/field_line.h"
 #include "tutti/data/dataset.h"
 #include "tutti/data/transform/sample_writer.h"
 #include "tutti/train/config.h"
@@ -35,6 +36,16 @@ class UnlabelledSet : public data::Dataset {
 /// say where they can be read. ConfigError where none says it, or which array is meant; BadFile.
 std::unique_ptr<UnlabelledSet> open_unlabelled(RunConfig& config, const UnlabelledFiles& files,
                                                const FoundWeights& found);
+
+/// The fields that the network learned, for a set that has the fields `inputs` alone, as above.
+std::vector<data::Field> take_targets(RunConfig& config, const FoundWeights& found,
+                                      const std::vector<data::FieldLine>& inputs);
+
+/// Images without classes: JPEG and PNG, files or folders of them and of folders, in the order of
+/// their names. ConfigError, BadFile where there are none.
+std::vector<std::filesystem::path> listed_images(const std::vector<std::string>& entries);
+std::unique_ptr<UnlabelledSet> open_unlabelled_images(
+    RunConfig& config, const std::vector<std::filesystem::path>& files, const FoundWeights& found);
 
 /// Fills the inputs alone: the steps of other fields do not matter.
 data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& dataset,

@@ -147,8 +147,11 @@ struct InferredData {
 
 InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeights& found) {
   if (verb.inputs.empty()) return {open_configured(config, verb.split), {}, {}};
-  std::vector<std::filesystem::path> files = data::listed_files(verb.inputs, ".", "--input");
-  auto set = open_unlabelled(config, {.files = files, .fields = verb.fields}, found);
+  const bool images = config.data.dataset == "imagenet" && verb.fields.empty();
+  std::vector<std::filesystem::path> files =
+      images ? listed_images(verb.inputs) : data::listed_files(verb.inputs, ".", "--input");
+  auto set = images ? open_unlabelled_images(config, files, found)
+                    : open_unlabelled(config, {.files = files, .fields = verb.fields}, found);
   std::string origins = set->origins();
   return {std::move(set), std::move(files), std::move(origins)};
 }
@@ -251,13 +254,14 @@ Verb infer_verb() {
       .summary = "Predict for files without labels",
       .text =
           "Reads what the network reads from array or TFRecord files, one sample a file or many, "
-          "and writes what the network predicts, in their order, batch after batch: of classes "
-          "the outputs before the softmax, samples x classes x positions. The transforms of the "
-          "input are those of the configuration. Beside out.nc, out.nc.files.txt names the file of "
-          "each row, and its number in it where files hold several. Of data.dataset = \"neurons\" "
-          "it reads one volume and writes the number of the object of each voxel, and where the "
-          "volume has labels it says how good that is. With --ranks, as many as "
-          "parallel.spatial says share each sample; further ranks have nothing to do.",
+          "or for data.dataset = \"imagenet\" from images and folders of them, and writes what the "
+          "network predicts, in their order, batch after batch: of classes the outputs before the "
+          "softmax, samples x classes x positions. The transforms of the input are those of the "
+          "configuration. Beside out.nc, out.nc.files.txt names the file of each row, and its "
+          "number in it where files hold several. Of data.dataset = \"neurons\" it reads one "
+          "volume and writes the number of the object of each voxel, and where the volume has "
+          "labels it says how good that is. With --ranks, as many as parallel.spatial says share "
+          "each sample; further ranks have nothing to do.",
       .arguments = {state->flags.file_argument("infer", true)},
       .flags = joined(
           {{.names = "--weights",

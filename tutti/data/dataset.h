@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,12 @@ namespace tutti::data {
 struct FieldRows {
   int axis = -1;  ///< -1: all
   int64_t first = 0, last = 0;
+};
+
+/// A file, or a folder whose files are read together, and how many samples lie in it.
+struct SamplesOfFile {
+  std::string file;
+  int64_t samples = 0;
 };
 
 /// A fixed set of samples, all of the same fields. Immutable after opening: all const calls may run
@@ -34,6 +41,9 @@ class Dataset {
     (void)rows;
     read(index, sample);
   }
+  /// The files of the samples in their order, where each sample lies in one file and those of a
+  /// file follow each other. Empty: it is not so, or not known.
+  virtual std::vector<SamplesOfFile> files() const { return {}; }
 };
 
 /// Where the field stands in fields(). ConfigError listing the fields there are.

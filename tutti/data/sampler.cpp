@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "tutti/base/error.h"
 
@@ -14,6 +15,7 @@ Sampler::Sampler(const SamplerSpec& spec) : spec_(spec) {
     throw ConfigError(fmt::format("{} replicas of local batch {}: both must be at least 1",
                                   spec.replicas, spec.local_batch));
   check_nodes();
+  deal_samples();
   check_size();
 }
 
@@ -33,14 +35,55 @@ void Sampler::check_nodes() {
         fmt::join(replicas, ", ")));
 }
 
+void Sampler::deal_samples() {
+  const std::vector<int64_t>& files = spec_.file_samples;
+  if (nodes_ > 1 && std::ssize(files) >= nodes_ &&
+      std::ranges::any_of(files, [](int64_t n) { return n != 1; })) {
+    CHECK(std::accumulate(files.begin(), files.end(), int64_t{0}) == spec_.size,
+          "the files do not hold the {} samples", spec_.size);
+    const std::vector<int> node_of = deal_files(files, nodes_);
+    runs_.resize(static_cast<size_t>(nodes_));
+    samples_of_.resize(runs_.size(), 0);
+    int64_t first = 0;
+    for (size_t f = 0; f < files.size(); first += files[f++]) {
+      const auto node = static_cast<size_t>(node_of[f]);
+      runs_[node].push_back({samples_of_[node], first});
+      samples_of_[node] += files[f];
+    }
+  } else {
+    for (int node = 0; node < nodes_; ++node)
+      samples_of_.push_back((spec_.size - node + nodes_ - 1) / nodes_);
+  }
+  least_ = *std::ranges::min_element(samples_of_);
+}
+
+int64_t Sampler::samples_of(int node) const { return samples_of_[static_cast<size_t>(node)]; }
+
+int64_t Sampler::of_whole_set(int64_t own, int node) const {
+  if (runs_.empty()) return own * nodes_ + node;
+  const std::vector<Run>& runs = runs_[static_cast<size_t>(node)];
+  const Run& run = *std::prev(std::ranges::upper_bound(runs, own, {}, &Run::own));
+  return run.first + (own - run.own);
+}
+
 void Sampler::check_size() const {
   const std::string batch = fmt::format("{} ({} replicas x local batch {})", global_batch(),
                                         spec_.replicas, spec_.local_batch);
-  if (spec_.size / nodes_ < global_batch() / nodes_)
+  if (spec_.size < global_batch())
     throw ConfigError(
         fmt::format("the data set has {} samples, fewer than one global batch of {}: lower the "
                     "batch or the replicas, or use more data",
                     spec_.size, batch));
+  if (least_ < global_batch() / nodes_)
+    throw ConfigError(fmt::format(
+        "data.shuffle = \"shard\": of the nodes' samples ({}) not all make up a node's part of one "
+        "global batch of {}: lower the batch, or use more or smaller files",
+        fmt::join(samples_of_, ", "), batch));
+  if (spec_.strict && !runs_.empty() && std::ranges::count(samples_of_, least_) < nodes_)
+    throw ConfigError(fmt::format(
+        "data.strict: the nodes have {} samples, since files are dealt out to them: use files of "
+        "as many samples, as many for each node, or set data.strict = false",
+        fmt::join(samples_of_, ", ")));
   if (const int64_t rest = spec_.size % global_batch(); spec_.strict && rest > 0)
     throw ConfigError(fmt::format(
         "data.strict: {} training samples are no multiple of {}a global batch of {}: {} are left "
@@ -71,17 +114,31 @@ void Sampler::indices(const Position& at, int64_t first, std::span<int64_t> out)
       at.step * (global_batch() / nodes_) + place_[replica] * spec_.local_batch + first;
   const Permutation order = order_of(at.epoch, node);
   order.run(start, out);
-  for (int64_t& sample : out) sample = sample * nodes_ + node;
+  if (nodes_ == 1) return;
+  for (int64_t& sample : out) sample = of_whole_set(sample, node);
 }
 
 Permutation Sampler::order_of(int64_t epoch, int node) const {
   const std::lock_guard lock(mutex_);
   EpochOrder& kept = orders_[static_cast<size_t>(epoch % 2)];
   if (kept.epoch != epoch || kept.node != node)
-    kept = {
-        epoch, node,
-        Permutation(spec_.seed, epoch * nodes_ + node, (spec_.size - node + nodes_ - 1) / nodes_)};
+    kept = {epoch, node, Permutation(spec_.seed, epoch * nodes_ + node, samples_of(node))};
   return kept.order;
+}
+
+std::vector<int> deal_files(std::span<const int64_t> samples, int nodes) {
+  std::vector<int> node_of(samples.size(), 0);
+  if (std::ssize(samples) < nodes) return node_of;
+  std::vector<size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater{}, [&](size_t f) { return samples[f]; });
+  std::vector<int64_t> load(static_cast<size_t>(nodes), 0);
+  for (const size_t f : order) {
+    const auto least = std::ranges::min_element(load);
+    node_of[f] = static_cast<int>(least - load.begin());
+    *least += std::max<int64_t>(samples[f], 1);
+  }
+  return node_of;
 }
 
 Range evaluation_range(int64_t size, int rank, int ranks) {

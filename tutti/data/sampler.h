@@ -17,9 +17,12 @@ struct SamplerSpec {
   int64_t size = 0;         ///< samples in the set
   int replicas = 1;         ///< of the whole job
   int64_t local_batch = 1;  ///< samples per replica and step
-  /// The node of each replica, from 0 on: each node has the samples i with i % nodes == node for
-  /// itself, in an order of its own. Empty: all samples are everybody's.
+  /// The node of each replica, from 0 on: each node has samples for itself, in an order of its own.
+  /// Empty: all samples are everybody's.
   std::vector<int> node_of{};
+  /// How many samples each file holds: files are dealt out to the nodes (deal_files). Empty, or
+  /// fewer files than nodes: a node has the samples i with i % nodes == node.
+  std::vector<int64_t> file_samples{};
   bool strict = false;  ///< refuse a set that batches do not divide
 };
 
@@ -32,9 +35,10 @@ struct Position {
 
 /// Global batch `step` is the run [step * B, (step + 1) * B) of the epoch's permutation, B =
 /// replicas * local_batch; replica r takes the r-th slice of local_batch samples. With nodes each
-/// has its part of the batch from a permutation of its own samples, as many of each. The incomplete
-/// last batch of an epoch is left out. Thread-safe; the permutation is computed, so memory does not
-/// grow with the set.
+/// has its part of the batch from a permutation of its own samples, as many of each; an epoch ends
+/// with the node that has fewest. The incomplete last batch of an epoch is left out. Thread-safe;
+/// the permutation is computed, so memory does not grow with the set, only with files of several
+/// samples where nodes have some of them.
 class Sampler {
  public:
   /// ConfigError if the set, or a node's part of it, is smaller than one batch; if `strict` and it
@@ -43,8 +47,12 @@ class Sampler {
 
   const SamplerSpec& spec() const { return spec_; }
   int64_t global_batch() const { return spec_.replicas * spec_.local_batch; }
-  int64_t steps_per_epoch() const { return spec_.size / nodes_ / (global_batch() / nodes_); }
+  int64_t steps_per_epoch() const { return least_ / (global_batch() / nodes_); }
   int nodes() const { return nodes_; }  ///< that have samples of their own; 1 where none has
+  bool by_files() const { return !runs_.empty(); }  ///< they have files of their own
+  /// Samples of a node, and of the one that has fewest.
+  int64_t samples_of(int node) const;
+  int64_t least_samples() const { return least_; }
 
   /// Sample `i` in [0, local_batch) of the minibatch at `at`.
   int64_t index(const Position& at, int64_t i) const;
@@ -59,16 +67,30 @@ class Sampler {
   };
 
   void check_nodes();
+  void deal_samples();
   void check_size() const;
+  int64_t of_whole_set(int64_t own, int node) const;
   Permutation order_of(int64_t epoch, int node) const;
 
   SamplerSpec spec_;
   int nodes_ = 1;
+  int64_t least_ = 0;       // samples of the node that has fewest
   std::vector<int> place_;  // of each replica, among those of its node
+  /// A node's samples that lie in one file: the first by its number on the node, and in the set.
+  struct Run {
+    int64_t own = 0, first = 0;
+  };
+  std::vector<std::vector<Run>> runs_;  // of each node; empty: every so manyth sample
+  std::vector<int64_t> samples_of_;     // of each node
   mutable std::mutex mutex_;
   mutable std::array<EpochOrder, 2>
       orders_;  // readers are at most one epoch ahead of the trainer: slot epoch % 2
 };
+
+/// The node of each file: in the order of their samples, most first, each goes to the node that has
+/// fewest, so nodes may have different numbers of files and of samples. All 0 where there are fewer
+/// files than nodes.
+std::vector<int> deal_files(std::span<const int64_t> samples, int nodes);
 
 /// A half-open range of sample indices.
 struct Range {

@@ -114,6 +114,46 @@ TEST(Sampler, ANodeHasSamplesOfItsOwnInAnOrderOfItsOwn) {
   }
 }
 
+TEST(Sampler, FilesOfSeveralSamplesGoToOneNodeEach) {
+  SamplerSpec spec = two_nodes(33);
+  spec.file_samples = {3, 10, 8, 1, 11};  // node 0: 11 + 3 + 1 ..., node 1: 10 + 8
+  const std::vector<int> node_of = deal_files(spec.file_samples, 2);
+  EXPECT_EQ(node_of, (std::vector<int>{0, 1, 1, 0, 0}));
+  const Sampler sampler(spec);
+  EXPECT_EQ(sampler.samples_of(0), 15);
+  EXPECT_EQ(sampler.samples_of(1), 18);
+  EXPECT_EQ(sampler.steps_per_epoch(), 3);  // of 4 samples a node: 15 are enough for
+  const auto file_of = [&](int64_t sample) {
+    size_t f = 0;
+    for (int64_t end = spec.file_samples[0]; sample >= end; end += spec.file_samples[++f]) {}
+    return f;
+  };
+  std::set<int64_t> seen;
+  for (int64_t epoch = 0; epoch < 30; ++epoch)
+    for (int64_t step = 0; step < 3; ++step)
+      for (int replica = 0; replica < 4; ++replica)
+        for (int64_t i = 0; i < 2; ++i) {
+          const int64_t sample = sampler.index({epoch, step, replica}, i);
+          EXPECT_EQ(node_of[file_of(sample)], replica % 2);
+          seen.insert(sample);
+        }
+  EXPECT_EQ(std::ssize(seen), 33);  // what an epoch leaves over comes in another one
+}
+
+TEST(Sampler, FilesOfOneSampleAreEverySoManyth) {
+  SamplerSpec spec = two_nodes(33);
+  const Sampler plain(spec);
+  spec.file_samples.assign(33, 1);
+  const std::vector<int> node_of = deal_files(spec.file_samples, 2);
+  for (size_t i = 0; i < node_of.size(); ++i) EXPECT_EQ(node_of[i], static_cast<int>(i % 2));
+  const Sampler files(spec);
+  EXPECT_FALSE(files.by_files());
+  for (int replica = 0; replica < 4; ++replica)
+    EXPECT_EQ(plain.index({1, 2, replica}, 1), files.index({1, 2, replica}, 1));
+  spec.file_samples = {33};  // fewer files than nodes
+  EXPECT_FALSE(Sampler(spec).by_files());
+}
+
 TEST(Sampler, OneNodeHasTheOrderOfAll) {
   SamplerSpec spec = two_nodes(33);
   spec.node_of = {0, 0, 0, 0};
@@ -145,6 +185,14 @@ TEST(Sampler, RefusesWhatDoesNotDivideWithTheNumbers) {
   EXPECT_EQ(error(spec), "");
   spec.node_of = {0, 0, 0, 1};
   EXPECT_NE(error(spec).find("they have 3, 1"), std::string::npos) << error(spec);
+  spec = two_nodes(32);
+  spec.file_samples = {30, 2};
+  EXPECT_NE(error(spec).find("of the nodes' samples (30, 2) not all make up"), std::string::npos)
+      << error(spec);
+  spec.file_samples = {20, 12};
+  EXPECT_EQ(error(spec), "");
+  spec.strict = true;
+  EXPECT_NE(error(spec).find("the nodes have 20, 12 samples"), std::string::npos) << error(spec);
 }
 
 }  // namespace

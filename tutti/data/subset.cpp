@@ -29,6 +29,20 @@ std::vector<uint32_t> stored_permutation(uint64_t seed, int64_t size) {
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<uint32_t> samples)
     : whole_(std::move(whole)), samples_(std::move(samples)) {}
 
+std::vector<SamplesOfFile> Subset::files() const {
+  std::vector<SamplesOfFile> own;
+  if (!std::ranges::is_sorted(samples_)) return own;
+  auto next = samples_.begin();
+  int64_t end = 0;
+  for (SamplesOfFile& of : whole_->files()) {
+    end += of.samples;
+    const auto behind = std::find_if(next, samples_.end(), [&](uint32_t i) { return i >= end; });
+    if (behind != next) own.push_back({std::move(of.file), behind - next});
+    next = behind;
+  }
+  return own;
+}
+
 ValidationCut cut_validation(std::unique_ptr<Dataset> whole, int64_t count, uint64_t seed) {
   const std::shared_ptr<const Dataset> all = std::move(whole);
   if (count < 1 || count >= all->size())

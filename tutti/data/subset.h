@@ -23,6 +23,7 @@ class Subset final : public Dataset {
   void read_rows(int64_t index, Sample& sample, std::span<const FieldRows> rows) const override {
     whole_->read_rows(samples_[static_cast<size_t>(index)], sample, rows);
   }
+  std::vector<SamplesOfFile> files() const override;
 
  private:
   std::shared_ptr<const Dataset> whole_;

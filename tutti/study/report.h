@@ -34,7 +34,10 @@ TextTable learning_table(const StudyResult& result);  ///< how soon it reaches t
 TextTable identity_table(const StudyResult& result);
 TextTable step_table(const StudyResult& result);      ///< milliseconds and shares of a step
 TextTable arrivals_table(const StudyResult& result);  ///< who came late; no rows: not measured
-TextTable runs_table(const StudyResult& result);      ///< every run, failed ones too
+/// Where samples came from, epoch by epoch, of the first run of each size that says so: the first
+/// epochs and the last; no rows: no run does.
+TextTable samples_table(const StudyResult& result);
+TextTable runs_table(const StudyResult& result);  ///< every run, failed ones too
 
 std::string terminal_report(const StudyResult& result);  ///< at most 100 columns
 /// "- " and the text, broken at spaces into lines of at most `columns`.

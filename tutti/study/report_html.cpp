@@ -190,6 +190,18 @@ std::string arrivals(const StudyResult& result) {
       "at its core or node.");
 }
 
+std::string samples(const StudyResult& result) {
+  const TextTable table = samples_table(result);
+  if (table.rows.empty()) return "";
+  return section(
+      "Where samples came from", html_table(table),
+      "Of the first run of each size, its first epochs and its last, all ranks together. memory "
+      "and node are the caches of the node in memory and on disk, peers those of other nodes, "
+      "files what is left: from the second epoch on, what the caches have no room for. Readers' "
+      "seconds are summed over reader threads, which work while the network computes; waiting is "
+      "what training stood still for. Bytes of files are all that was read from them.");
+}
+
 /// The table of runs; its last column links to the record, or to the log of a run that failed.
 std::string runs(const StudyResult& result, const ReportText& text) {
   const TextTable table = runs_table(result);
@@ -257,6 +269,7 @@ std::string html_report(const StudyResult& result, const ReportText& text) {
                  {"identity", identity(result)},
                  {"step", html_table(step_table(result))},
                  {"arrivals", arrivals(result)},
+                 {"samples", samples(result)},
                  {"runs", runs(result, text)},
                  {"files", files(text.directory)},
                  {"provenance", definitions(provenance(result, text))},

@@ -208,6 +208,8 @@ std::string terminal_report(const StudyResult& result) {
     text += "\nWhy learning gains less or more than training\n" + aligned(identity_table(result));
   if (any([](const ScaleRow& row) { return std::isfinite(row.step.compute); }))
     text += "\nWhere the time of a step goes, ms\n" + aligned(step_table(result));
+  if (const TextTable samples = samples_table(result); !samples.rows.empty())
+    text += "\nWhere samples came from\n" + aligned(samples);
   if (any([](const ScaleRow& row) { return std::isfinite(row.epoch_seconds.half_width); }))
     text += "\n± and [low, high]: 90 % intervals over repeats\n";
   if (any([](const ScaleRow& row) { return row.oversubscribed; }))

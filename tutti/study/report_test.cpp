@@ -187,6 +187,34 @@ TEST(Report, CardsSayHowSureTheirNumbersAre) {
   EXPECT_EQ(html_report(golden(), {}).find("1 ranks"), std::string::npos);
 }
 
+TEST(Report, SaysWhereSamplesCameFrom) {
+  EXPECT_TRUE(samples_table(golden()).rows.empty());
+  RunSummary run = make_run(1, 1, 10, 4);
+  run.log.epochs[1].data_wait_seconds = 0.25;
+  run.log.staging = StagingRecord{
+      .files = 9, .bytes = 9 << 20, .copied_files = 8, .copied_bytes = 8 << 20, .seconds = 1.5};
+  const auto line = [](int64_t epoch, std::vector<int64_t> samples) {
+    return DataRecord{.epoch = epoch,
+                      .levels = {"memory", "node", "peers", "files"},
+                      .samples = std::move(samples),
+                      .bytes = {1 << 20, 0, 0, 3 << 20},
+                      .seconds = {0.5, 0, 0, 2}};
+  };
+  for (int64_t epoch = 1; epoch <= 6; ++epoch)
+    run.log.data.push_back(line(epoch, {epoch == 1 ? 0 : 75, 0, 0, 25}));
+  run.log.data.push_back(line(6, {0, 0, 0, 100}));  // at the end of the run
+  const StudyResult result = evaluate({run}, std::nullopt);
+  using Row = std::vector<std::string>;
+  const TextTable table = samples_table(result);
+  ASSERT_EQ(table.rows.size(), 9u);  // staging, and two levels of the epochs 1, 2, 3 and 6
+  EXPECT_EQ(table.rows[0], (Row{"1", "before", "staging", "8 files", "-", "8.0", "1.50", "-"}));
+  EXPECT_EQ(table.rows[3], (Row{"1", "2", "memory", "75", "75.0 %", "1.0", "0.50", "0.25"}));
+  EXPECT_EQ(table.rows[4], (Row{"1", "2", "files", "25", "25.0 %", "3.0", "2.00", ""}));
+  EXPECT_EQ(table.rows[8], (Row{"1", "6", "files", "125", "62.5 %", "6.0", "4.00", ""}));
+  EXPECT_NE(terminal_report(result).find("\nWhere samples came from\n"), std::string::npos);
+  EXPECT_NE(html_report(result, {}).find("<h2>Where samples came from</h2>"), std::string::npos);
+}
+
 TEST(Report, ARunThatEndedAtItsOwnTargetIsNotSaidToHaveMissedAnother) {
   RunSummary ended = make_run(1, 1, 10, 4), unmeasured;
   ended.log.target_reached = TargetReached{.epoch = 4, .value = 0.9};

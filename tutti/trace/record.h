@@ -107,7 +107,8 @@ struct StagingRecord {
   double time = 0;
   int64_t files = 0, bytes = 0;                ///< on all nodes
   int64_t copied_files = 0, copied_bytes = 0;  ///< of them; the others were there already
-  double seconds = kNotMeasured;               ///< until the last rank was done
+  int64_t linked_files = 0;       ///< of other nodes' shares, with data.shuffle = "shard"
+  double seconds = kNotMeasured;  ///< until the last rank was done
 };
 
 /// Event "data": where samples came from since the last such line, summed over ranks. The lists run
@@ -115,7 +116,7 @@ struct StagingRecord {
 struct DataRecord {
   double time = 0;
   int64_t epoch = 0, step = 0;
-  std::vector<std::string> levels{};  ///< "memory", "node", "files"
+  std::vector<std::string> levels{};  ///< "memory", "node", "peers", "files"
   std::vector<int64_t> samples{}, bytes{};
   std::vector<double> seconds{};       ///< of reader threads
   int64_t left_out = 0;                ///< bad samples so far, summed over the ranks that met them

@@ -97,6 +97,7 @@ void fields(Event& e, Visit&& visit) {
   visit("bytes", e.bytes);
   visit("copied_files", e.copied_files);
   visit("copied_bytes", e.copied_bytes);
+  visit("linked_files", e.linked_files);
   visit("seconds", e.seconds);
 }
 

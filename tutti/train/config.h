@@ -126,6 +126,7 @@ struct DataSection {
   int64_t quarantine = 0;                    ///< bad samples that a rank goes on without
   int64_t readers = 1;
   int64_t prefetch = 3;
+  bool direct_reads = false;
   int64_t generate_train = 10000;
   int64_t generate_test = 2000;
   int64_t generate_seed = 1;
@@ -142,6 +143,7 @@ struct CacheSection {
   int64_t memory = 0;  ///< bytes
   int64_t disk = 0;
   std::string dir;
+  bool exchange = true;  ///< between nodes
 };
 
 struct ModelSection {

@@ -149,8 +149,20 @@ void write_data_rows(ConfigTableWriter& t) {
         "the first one ends the run")
       .at_least(0)
       .may_change();
-  t.key(s, &S::readers, "readers", "Threads that read and augment").between(1, 256).may_change();
-  t.key(s, &S::prefetch, "prefetch", "Batches kept ready").between(1, 64).may_change();
+  t.key(s, &S::readers, "readers",
+        "Threads that read and augment: as many reads are under way at a time. Where files answer "
+        "slowly, more than there are cores")
+      .between(1, 256)
+      .may_change();
+  t.key(s, &S::prefetch, "prefetch", "Batches kept ready: how far readers are ahead of the step")
+      .between(1, 64)
+      .may_change();
+  t.key(
+       s, &S::direct_reads, "direct_reads",
+       "Read data files past the system's cache, where the file system can (O_DIRECT), in reads of "
+       "64 KiB and more: it takes less of the processor. For a set that is larger than the node's "
+       "memory or that data.cache keeps; another one is then read from the disk in every epoch")
+      .no_matter();
   t.key(s, &S::generate_train, "generate_train", "Training images to generate")
       .between(1, 4294967295)
       .only_with("data.dataset", {"lattices"}, {"data.dir"});
@@ -199,6 +211,11 @@ void write_cache_rows(ConfigTableWriter& t) {
       .no_matter()
       .may_differ()
       .only_with("data.cache.disk");
+  t.key(s, &S::exchange, "exchange",
+        "Each training sample is kept by one of the nodes, which gives it to the others over TCP "
+        "instead of their reading it from files; with data.shuffle = \"global\" alone. A node that "
+        "cannot be reached is said, and files are read")
+      .no_matter();
 }
 
 void write_model_rows(ConfigTableWriter& t) {

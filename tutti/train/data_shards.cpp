@@ -29,9 +29,17 @@ std::vector<int> nodes_of_turns(const RunConfig& config, const NodeOfRank& node_
   return node_of;
 }
 
-void add_shards(const std::vector<int>& node_of, RunSettings& settings) {
+std::vector<int64_t> samples_of_files(const RunConfig& config, const data::Dataset& train) {
+  std::vector<int64_t> counts;
+  if (config.data.shuffle == Shuffle::global) return counts;
+  for (const data::SamplesOfFile& of : train.files()) counts.push_back(of.samples);
+  return counts;
+}
+
+void add_shards(const std::vector<int>& node_of, bool by_files, RunSettings& settings) {
   if (!node_of.empty())
-    settings[kDataContent] += fmt::format("; replicas on nodes {}", fmt::join(node_of, " "));
+    settings[kDataContent] += fmt::format("; replicas on nodes {}{}", fmt::join(node_of, " "),
+                                          by_files ? ", which have files" : "");
 }
 
 }  // namespace tutti

@@ -2,9 +2,11 @@
 // Which node each replica's samples are of, where nodes have samples of their own (data.shuffle =
 // "shard").
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
+#include "tutti/data/dataset.h"
 #include "tutti/parallel/replicas.h"
 #include "tutti/parallel/split/grid.h"
 #include "tutti/train/config.h"
@@ -21,7 +23,11 @@ using NodeOfRank = std::function<int(int rank)>;
 std::vector<int> nodes_of_turns(const RunConfig& config, const NodeOfRank& node_of_rank,
                                 const PartGrid& grid, const ReplicaMap& replicas);
 
+/// data::SamplerSpec::file_samples. Empty where all samples are everybody's.
+std::vector<int64_t> samples_of_files(const RunConfig& config, const data::Dataset& train);
+
 /// Adds the nodes to what a resume compares as the run's data: another number gives other batches.
-void add_shards(const std::vector<int>& node_of, RunSettings& settings);
+/// `by_files`: files are dealt out to them.
+void add_shards(const std::vector<int>& node_of, bool by_files, RunSettings& settings);
 
 }  // namespace tutti

@@ -55,6 +55,17 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
+std::string waiting_line(const EpochReading& epoch) {
+  constexpr double kMuch = 0.02, kNoticed = 1;  // of the epoch; seconds, which a short run has not
+  const double busy = epoch.seconds - epoch.waited;
+  if (busy <= 0 || epoch.waited < std::max(kNoticed, kMuch * epoch.seconds)) return "";
+  return fmt::format(
+      "waited {:.0f} % of the epoch for data: reading took {:.1f} s of a core, steps {:.1f} s; "
+      "free cores a rank needs: {}",
+      100 * epoch.waited / epoch.seconds, epoch.reading, busy,
+      static_cast<int64_t>(std::ceil(epoch.reading / busy)));
+}
+
 std::optional<double> remaining_s(const ProgressState& state) {
   const int64_t done = state.step - state.first_step;
   if (done <= 0 || state.steps <= 0) return std::nullopt;

@@ -31,6 +31,15 @@ struct ProgressState {
 std::string progress_line(const ProgressState& state);
 /// At most `columns` characters: a bar and as many numbers as fit, the most important first.
 std::string progress_bar(const ProgressState& state, int columns);
+/// Of an epoch and a rank.
+struct EpochReading {
+  double seconds = 0;  ///< of the epoch
+  double waited = 0;   ///< of them, for data
+  double reading = 0;  ///< of processor time, of all reader threads
+};
+/// Says that readers do not keep up, and how many cores would: what reading has taken of a core,
+/// while the steps alone would have taken so long. Empty where little was waited.
+std::string waiting_line(const EpochReading& epoch);
 /// Seconds that remain at the mean speed so far; none before the first step.
 std::optional<double> remaining_s(const ProgressState& state);
 /// "45 s", "4:31", "1:02:03".

@@ -47,6 +47,15 @@ class Screen {
   ProgressDisplay::Settings settings_;
 };
 
+TEST(Progress, SaysHowManyCoresWouldKeepUp) {
+  EXPECT_EQ(waiting_line({.seconds = 10, .waited = 0.19, .reading = 30}), "");
+  EXPECT_EQ(waiting_line({.seconds = 0.9, .waited = 0.8, .reading = 30}), "");  // nobody minds
+  EXPECT_EQ(waiting_line({.seconds = 200, .waited = 3, .reading = 30}), "");    // 1.5 %
+  EXPECT_EQ(waiting_line({.seconds = 10, .waited = 6, .reading = 9.5}),
+            "waited 60 % of the epoch for data: reading took 9.5 s of a core, steps 4.0 s; "
+            "free cores a rank needs: 3");
+}
+
 }  // namespace
 
 TEST(Progress, ALineFitsAHundredColumns) {

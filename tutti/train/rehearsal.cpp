@@ -44,6 +44,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
        .local_batch = run.batch.local,
        .node_of = nodes_of_turns(
            config, [&](int rank) { return rank / spec.ranks_per_node; }, grid, replicas),
+       .file_samples = samples_of_files(config, *spec.data.train),
        .strict = config.data.strict});
   run.steps_per_epoch = sampler.steps_per_epoch();
   run.steps = total_steps(config.run, run.steps_per_epoch);

@@ -50,9 +50,10 @@ void TrainerRun::open_record() {
             network().training.buckets.size(), comm_.transport());
   if (about.data_nodes)
     log::info(
-        "data.shuffle = shard: {} node(s) with {} or more training samples each for itself: "
+        "data.shuffle = shard: {} node(s) with {} or more training samples each for itself{}: "
         "results depend on the nodes",
-        *about.data_nodes, spec_.data.train->size() / *about.data_nodes);
+        *about.data_nodes, sampler_.least_samples(),
+        sampler_.by_files() ? ", the files dealt out to them" : "");
   if (about.oversubscribed)
     log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores",
               comm_.local_size(), about.threads_per_rank, about.cores_per_host);
@@ -148,22 +149,14 @@ void TrainerRun::log_steps() {
   interval_ = StepInterval(turns_.local_count());
 }
 
-/// Says once that readers do not keep up, and how many cores would: what reading a sample takes of
-/// a core, times the samples that a step without waiting would use up in a second.
+/// Says once that readers do not keep up.
 void TrainerRun::report_waiting() {
-  constexpr double kMuch = 0.02, kNoticed = 1;  // of the epoch; seconds, which a short run has not
-  const double busy = epoch_times_.total - epoch_times_.data_wait;
   const double reading = batches_->reading_seconds() - reading_before_;
   reading_before_ = batches_->reading_seconds();
-  if (!first() || waiting_said_ || busy <= 0 || batches_->readers() == 0 ||
-      epoch_times_.data_wait < std::max(kNoticed, kMuch * epoch_times_.total))
-    return;
-  waiting_said_ = true;
-  log::warn(
-      "waited {:.0f} % of the epoch for data: reading took {:.1f} s of a core, steps {:.1f} s; "
-      "free cores a rank needs: {}",
-      100 * epoch_times_.data_wait / epoch_times_.total, reading, busy,
-      static_cast<int64_t>(std::ceil(reading / busy)));
+  if (!first() || waiting_said_ || batches_->readers() == 0) return;
+  const std::string line = waiting_line({epoch_times_.total, epoch_times_.data_wait, reading});
+  waiting_said_ = !line.empty();
+  if (waiting_said_) log::warn("{}", line);
 }
 
 void TrainerRun::end_epoch() {

@@ -40,6 +40,7 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
                 .local_batch = batch_.local,
                 .node_of = nodes_of_turns(
                     config_, [this](int rank) { return comm_.node(rank); }, grid_, replicas_),
+                .file_samples = samples_of_files(config_, *spec.data.train),
                 .strict = config_.data.strict}),
       total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
       schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
@@ -50,7 +51,7 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
 
 void TrainerRun::compare_with_before() {
   settings_ = effective_settings(config_, replicas_.replicas(), spec_.data);
-  add_shards(sampler_.spec().node_of, settings_);
+  add_shards(sampler_.spec().node_of, sampler_.by_files(), settings_);
   comm::agree(comm_, "the configuration", shared_lines(settings_));
   if (!resumed_) return;
   changes_ = check_resume(resumed_->path, resumed_->info, settings_, spec_.resume_anyway);

@@ -93,6 +93,15 @@ class SetState {
     return {file, file == 0 ? index : index - firsts_[file - 1], false};
   }
 
+  std::vector<SamplesOfFile> files() const {
+    std::vector<SamplesOfFile> all;
+    for (size_t i = 0; i < files_.size(); ++i)
+      all.push_back({files_[i].string(), firsts_.empty() ? 1
+                                         : i == 0        ? firsts_[0]
+                                                         : firsts_[i] - firsts_[i - 1]});
+    return all;
+  }
+
   void read(int64_t index, Sample& sample, std::span<const FieldRows> rows) {
     if (firsts_.empty()) {
       const auto file = acquire(static_cast<size_t>(index));
@@ -195,6 +204,7 @@ class ArraySet final : public FileSamples {
   int64_t size() const override { return state_->size(); }
   const std::vector<Field>& fields() const override { return state_->fields(); }
   Place place(int64_t index) const override { return state_->place(index); }
+  std::vector<SamplesOfFile> files() const override { return state_->files(); }
   void read(int64_t index, Sample& sample) const override {
     // A copy, because a reader that hangs may be left behind, and the set be gone when it wakes.
     const std::shared_ptr<SetState> state = state_;

@@ -121,6 +121,12 @@ ClickSet::ClickSet(const ClickSetSpec& spec) : rows_(spec.rows) {
               .rows = rows_}};
 }
 
+std::vector<SamplesOfFile> ClickSet::files() const {
+  std::vector<SamplesOfFile> all;
+  for (const auto& log : logs_) all.push_back({log->file.name(), log->lines});
+  return all;
+}
+
 void ClickSet::read(int64_t index, Sample& sample) const {
   const auto after =
       std::ranges::upper_bound(logs_, index, {}, [](const auto& log) { return log->first; });

@@ -29,6 +29,7 @@ class ClickSet final : public Dataset {
   int64_t size() const override { return size_; }
   const std::vector<Field>& fields() const override { return fields_; }
   void read(int64_t index, Sample& sample) const override;
+  std::vector<SamplesOfFile> files() const override;
 
  private:
   struct Log;

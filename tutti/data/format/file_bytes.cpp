@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 namespace tutti::data {
@@ -26,12 +27,30 @@ bool is_file(const fs::path& path) {
 namespace {
 
 std::atomic<int64_t> bytes_of_all_files{0};
+std::atomic<bool> direct_reads{false};
+
+/// What direct reads want of places, sizes and memory.
+constexpr size_t kDirectUnit = 4096;
+/// Read at a time.
+constexpr size_t kDirectBlock = size_t{1} << 20;
+
+struct FreeAligned {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+
+/// Of the thread.
+std::byte* direct_block() {
+  thread_local const std::unique_ptr<std::byte, FreeAligned> block(
+      static_cast<std::byte*>(std::aligned_alloc(kDirectUnit, kDirectBlock)));
+  return block.get();
+}
 
 }  // namespace
 
 struct FileBytes::Content {
   std::string name;
   int descriptor = -1;  // -1: the bytes are in memory
+  int direct = -1;      // of the same file, past the system's cache; -1: not so
   int64_t size = 0;
   std::vector<uint8_t> memory;
 
@@ -40,6 +59,25 @@ struct FileBytes::Content {
   Content& operator=(const Content&) = delete;
   ~Content() {
     if (descriptor >= 0) ::close(descriptor);
+    if (direct >= 0) ::close(direct);
+  }
+
+  /// How many bytes came so; the rest is to be read otherwise, which says what is wrong.
+  size_t read_directly(int64_t offset, std::span<uint8_t> out) const {
+    size_t done = 0;
+    while (done < out.size()) {
+      const auto at = static_cast<size_t>(offset) + done, begin = at / kDirectUnit * kDirectUnit;
+      const size_t wanted =
+          std::min(kDirectBlock,
+                   (at + out.size() - done - begin + kDirectUnit - 1) / kDirectUnit * kDirectUnit);
+      const ssize_t got = ::pread(direct, direct_block(), wanted, static_cast<off_t>(begin));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= static_cast<ssize_t>(at - begin)) break;
+      const size_t bytes = std::min(static_cast<size_t>(got) - (at - begin), out.size() - done);
+      std::memcpy(out.data() + done, direct_block() + (at - begin), bytes);
+      done += bytes;
+    }
+    return done;
   }
 
   void read(int64_t offset, std::span<uint8_t> out) const {
@@ -47,7 +85,7 @@ struct FileBytes::Content {
       if (!out.empty()) std::memcpy(out.data(), memory.data() + offset, out.size());
       return;
     }
-    size_t done = 0;
+    size_t done = direct >= 0 && out.size() >= kLeastDirect ? read_directly(offset, out) : 0;
     while (done < out.size()) {
       const ssize_t got = ::pread(descriptor, out.data() + done, out.size() - done,
                                   offset + static_cast<int64_t>(done));
@@ -67,6 +105,7 @@ struct FileBytes::Content {
   }
 };
 
+void FileBytes::set_direct(bool direct) { direct_reads = direct; }
 int64_t FileBytes::bytes_read() { return bytes_of_all_files; }
 
 FileBytes FileBytes::open(const fs::path& path) {
@@ -91,6 +130,8 @@ FileBytes FileBytes::open(const fs::path& path) {
                               : S_ISFIFO(status.st_mode) ? "pipe"
                                                          : "device or socket"));
   content->size = status.st_size;
+  if (direct_reads)  // where it fails, the file system has none
+    content->direct = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DIRECT);
   return FileBytes(std::move(content));
 }
 

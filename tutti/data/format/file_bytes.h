@@ -45,6 +45,11 @@ class FileBytes {
   /// hangs in the file system can be left behind.
   void read(int64_t offset, std::span<uint8_t> out) const;
 
+  /// Whether files that are opened from now on are read past the system's cache (O_DIRECT), in
+  /// reads of kLeastDirect bytes and more, where their file system can. Of the process.
+  static void set_direct(bool direct);
+  static constexpr size_t kLeastDirect = size_t{64} << 10;
+
   /// Bytes that read() of all files of this process has brought from the system so far.
   static int64_t bytes_read();
 

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <span>
+
 #include "tutti/base/rng.h"
 #include "tutti/data/format/file_checks.h"
 #include "tutti/data/format/gzip.h"
@@ -44,6 +47,29 @@ TEST(FileBytes, ReadsByPositionAndWalks) {
   EXPECT_TRUE(content(FileBytes::open(scratch.write("empty", Bytes{}))).empty());
   Bytes two(2);
   EXPECT_THROW(file.read(2'999'999, two), InternalError);
+}
+
+TEST(FileBytes, DirectReadsAreTheSameBytesAndErrors) {
+  const ScratchDirectory scratch;
+  const Bytes bytes = half_random(3'000'001);
+  const auto path = scratch.write("plain", bytes);
+  FileBytes::set_direct(true);
+  const FileBytes file = FileBytes::open(path);
+  FileBytes::set_direct(false);
+  EXPECT_EQ(content(file), bytes);
+  const int64_t before = FileBytes::bytes_read();
+  for (const int64_t first : {0, 1, 4095, 4096, 1'048'577, 2'900'000})
+    for (const int64_t count : {int64_t{100}, int64_t{70'000}, 3'000'001 - first}) {
+      Bytes some(static_cast<size_t>(std::min(count, 3'000'001 - first)));
+      file.read(first, some);
+      EXPECT_TRUE(std::ranges::equal(
+          some, std::span(bytes).subspan(static_cast<size_t>(first), some.size())))
+          << first << " " << count;
+    }
+  EXPECT_GT(FileBytes::bytes_read(), before);
+  std::filesystem::resize_file(path, 2'000'000);
+  Bytes some(1'000'000);
+  expect_io_error([&] { file.read(1'500'000, some); }, {"plain", "shortened", "3000001 bytes"});
 }
 
 TEST(FileBytes, AFileShortenedInUseIsAnErrorAndNoSignal) {

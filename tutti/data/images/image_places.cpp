@@ -285,6 +285,18 @@ std::string ImagePlaces::origin(int64_t i) const {
                      name(i));
 }
 
+std::vector<SamplesOfFile> ImagePlaces::files() const {
+  std::vector<SamplesOfFile> all;
+  if (source_.folder.empty())
+    for (const FileBytes& archive : archives_) all.push_back({archive.name(), 0});
+  for (int64_t i = 0; i < size(); ++i)
+    if (source_.folder.empty())
+      ++all[static_cast<size_t>(entry(i).file)].samples;
+    else
+      all.push_back({(source_.folder / name(i)).string(), 1});
+  return all;
+}
+
 ImagePlaces::Bytes ImagePlaces::open(int64_t i) const {
   const Entry& own = entry(i);
   if (source_.folder.empty())

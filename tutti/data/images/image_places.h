@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/data/dataset.h"
 #include "tutti/data/format/file_bytes.h"
 
 namespace tutti::data {
@@ -45,6 +46,9 @@ class ImagePlaces {
   bool numbered() const { return numbered_; }  ///< by .cls files: names mean nothing
   /// "train/ants/a.jpg", or "shard-000.tar, member ants/a.jpg".
   std::string origin(int64_t i) const;
+
+  /// Each image's file, or each archive and how many it has.
+  std::vector<SamplesOfFile> files() const;
 
   /// An image's bytes: where they lie, in which file.
   struct Bytes {

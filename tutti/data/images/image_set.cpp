@@ -61,11 +61,14 @@ void ImageSet::read(int64_t index, Sample& sample) const {
   const int32_t label = places_.label(index);
   std::memcpy(sample.own(1), &label, sizeof label);
   sample.set_origin(places_.origin(index));
-  const ImagePlaces::Bytes at = places_.open(index);
+  read_image_bytes(places_.open(index), 0, sample);
+}
+
+void read_image_bytes(const ImagePlaces::Bytes& at, size_t f, Sample& sample) {
   if (at.bytes > kMostImageBytes)
     throw BadFile(fmt::format("{} has {} bytes, more than an image of {} that is read",
                               sample.origin(), at.bytes, kMostImageBytes));
-  auto* bytes = static_cast<uint8_t*>(sample.own(0, static_cast<size_t>(at.bytes)));
+  auto* bytes = static_cast<uint8_t*>(sample.own(f, static_cast<size_t>(at.bytes)));
   at.file.read(at.offset, {bytes, static_cast<size_t>(at.bytes)});
 }
 

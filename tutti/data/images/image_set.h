@@ -23,12 +23,17 @@ class ImageSet final : public Dataset {
   /// naming a file that is gone, or larger than 1 GiB.
   void read(int64_t index, Sample& sample) const override;
 
+  std::vector<SamplesOfFile> files() const override { return places_.files(); }
+
   std::string origin(int64_t index) const { return places_.origin(index); }
 
  private:
   ImagePlaces places_;
   std::vector<Field> fields_;
 };
+
+/// A coded image's bytes into field `f`, whose sample says where they lie. IoError, BadFile.
+void read_image_bytes(const ImagePlaces::Bytes& at, size_t f, Sample& sample);
 
 /// The part of the set at `root` (image_places.h). Classes are those of the training part, where it
 /// is there, so that all parts have the same numbers. BadFile where there are no images, a

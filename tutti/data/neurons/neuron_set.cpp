@@ -1,28 +1,12 @@
 #include "tutti/data/neurons/neuron_set.h"
 
-#include <fmt/ranges.h>
-
 #include <cmath>
 #include <cstring>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
 
 namespace tutti::data {
 namespace {
-
-std::vector<Volume> read_volumes(const NeuronSetSpec& spec) {
-  const VolumeArrays arrays = volume_arrays(spec.fields);
-  std::vector<Volume> volumes;
-  for (const std::filesystem::path& file : spec.files) {
-    volumes.push_back(read_volume(file, arrays));
-    if (volumes.back().element != volumes.front().element)
-      throw BadFile(fmt::format("{}: its image is {}, that of {} {}: all volumes have one type",
-                                volumes.back().name, name_of(volumes.back().element),
-                                volumes.front().name, name_of(volumes.front().element)));
-  }
-  return volumes;
-}
 
 Voxels3 wider(const NeuronSetSpec& spec) {
   Voxels3 extents = spec.fov;
@@ -41,11 +25,14 @@ SeedRule rule_of(const NeuronSetSpec& spec) {
 
 float logit(double p) { return static_cast<float>(std::log(p / (1 - p))); }
 
-NeuronSet::NeuronSet(const NeuronSetSpec& spec) : spec_(spec), extents_(spec.fov) {
-  std::vector<Volume> volumes = read_volumes(spec);
-  SeedPoints points(volumes, rule_of(spec));
-  size_ = spec.count > 0 ? spec.count : points.voxels();
-  content_ = std::make_shared<const Content>(Content{std::move(volumes), std::move(points)});
+NeuronSet::NeuronSet(const NeuronSetSpec& spec)
+    : spec_(spec), extents_(spec.fov), content_(read_neurons({.files = spec.files,
+                                                              .arrays = volume_arrays(spec.fields),
+                                                              .rule = rule_of(spec),
+                                                              .quarantine = spec.quarantine},
+                                                             spec.node)),
+      size_(spec.count > 0 ? spec.count : content_->points.voxels()) {
+  spec_.node = nullptr;  // is not there for long
   describe_fields();
 }
 
@@ -70,7 +57,7 @@ void NeuronSet::describe_fields() {
 
 void NeuronSet::read(int64_t index, Sample& sample) const {
   const SeedPoint point = content_->points[index];
-  const Volume& volume = content_->volumes[point.volume];
+  const VolumeView& volume = content_->volumes[point.volume];
   const size_t element = size_of(volume.element);
   auto* image = static_cast<uint8_t*>(sample.own(0));
   auto* label = static_cast<uint8_t*>(sample.own(1));
@@ -84,7 +71,7 @@ void NeuronSet::read(int64_t index, Sample& sample) const {
     for (int64_t y = 0; y < extents_[1]; ++y) {
       const size_t from = place(point.at[0] - extents_[0] / 2 + z,
                                 point.at[1] - extents_[1] / 2 + y, point.at[2] - extents_[2] / 2);
-      std::memcpy(image, volume.image.data() + from * element, row * element);
+      std::memcpy(image, volume.image + from * element, row * element);
       for (size_t x = 0; x < row; ++x) label[x] = volume.labels[from + x] == own;
       image += row * element;
       label += row;

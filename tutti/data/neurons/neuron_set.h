@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tutti/data/dataset.h"
-#include "tutti/data/neurons/seed_points.h"
+#include "tutti/data/neurons/neuron_content.h"
 
 namespace tutti::data {
 
@@ -25,13 +25,16 @@ struct NeuronSetSpec {
   Voxels3 fov{33, 33, 33}, deltas{8, 8, 8};
   int64_t min_object = 1;
   std::vector<double> partitions{};
-  int64_t count = 0;  ///< of seeds; 0: as many as there are voxels to begin at
-  uint64_t seed = 1;  ///< of their draw
+  int64_t count = 0;           ///< of seeds; 0: as many as there are voxels to begin at
+  uint64_t seed = 1;           ///< of their draw
+  int64_t quarantine = 0;      ///< volumes that may be left out because they cannot be read
+  NodeMemory* node = nullptr;  ///< where the ranks of a node have the volumes once; while it opens
 };
 
 class NeuronSet final : public Dataset {
  public:
-  /// BadFile, ConfigError as read_volume and SeedPoints.
+  /// BadFile, ConfigError as read_volume and SeedPoints; IoError for one bad volume more than may
+  /// be left out.
   explicit NeuronSet(const NeuronSetSpec& spec);
 
   int64_t size() const override { return size_; }
@@ -39,21 +42,19 @@ class NeuronSet final : public Dataset {
   void read(int64_t index, Sample& sample) const override;
 
   const NeuronSetSpec& spec() const { return spec_; }
+  /// What is wrong with the volumes that were left out.
+  const std::vector<std::string>& left_out() const { return content_->left_out; }
   /// The same seeds with all that a field of view sees which moves once in each direction: its
   /// extents and twice the moves.
   std::unique_ptr<NeuronSet> canvases() const;
 
  private:
-  struct Content {
-    std::vector<Volume> volumes;
-    SeedPoints points;
-  };
   NeuronSet(const NeuronSet& other, const Voxels3& extents);
   void describe_fields();
 
   NeuronSetSpec spec_;
   Voxels3 extents_;
-  std::shared_ptr<const Content> content_;  // shared with the canvases
+  std::shared_ptr<const NeuronContent> content_;  // shared with the canvases
   int64_t size_ = 0;
   std::vector<Field> fields_;
   std::vector<float> seed_;

@@ -152,10 +152,12 @@ SeedPoints::SeedPoints(std::span<const Volume> volumes, const SeedRule& rule) : 
     first_.push_back(first);
     first += product(volume.extents);
   }
-  for (std::vector<uint64_t>& part : parts) {
+  const auto own = std::make_shared<const std::vector<std::vector<uint64_t>>>(std::move(parts));
+  for (const std::vector<uint64_t>& part : *own) {
     voxels_ += std::ssize(part);
-    if (!part.empty()) parts_.push_back(std::move(part));
+    if (!part.empty()) parts_.emplace_back(part);
   }
+  keeper_ = own;
   if (parts_.empty())
     throw BadFile(fmt::format(
         "{}: there is no voxel to begin at: no object of tracing.min_object = {} voxels or more "
@@ -166,8 +168,22 @@ SeedPoints::SeedPoints(std::span<const Volume> volumes, const SeedRule& rule) : 
         fmt::join(volumes.empty() ? Voxels3{} : volumes.front().extents, ", ")));
 }
 
+SeedPoints::SeedPoints(uint64_t seed, std::vector<Voxels3> extents,
+                       std::vector<std::span<const uint64_t>> parts,
+                       std::shared_ptr<const void> keeper)
+    : seed_(seed), extents_(std::move(extents)), parts_(std::move(parts)),
+      keeper_(std::move(keeper)) {
+  int64_t first = 0;
+  for (const Voxels3& one : extents_) {
+    first_.push_back(first);
+    first += product(one);
+  }
+  for (const std::span<const uint64_t> part : parts_) voxels_ += std::ssize(part);
+  CHECK(voxels_ > 0, "{} parts without a voxel", parts_.size());
+}
+
 SeedPoint SeedPoints::operator[](int64_t i) const {
-  const std::vector<uint64_t>& part = parts_[static_cast<size_t>(i % std::ssize(parts_))];
+  const std::span<const uint64_t> part = parts_[static_cast<size_t>(i % std::ssize(parts_))];
   Rng rng(seed_, Purpose::seeds, static_cast<uint64_t>(i));
   const auto voxel = static_cast<int64_t>(part[rng.next_u64() % part.size()]);
   SeedPoint point;

@@ -5,6 +5,7 @@
 // (its active fraction), and each part is drawn from as often.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -36,15 +37,22 @@ class SeedPoints {
  public:
   /// BadFile where no volume has a voxel to begin at.
   SeedPoints(std::span<const Volume> volumes, const SeedRule& rule);
+  /// Those that others have found: the extents of their volumes, and their parts(), which stay as
+  /// long as `keeper`.
+  SeedPoints(uint64_t seed, std::vector<Voxels3> extents,
+             std::vector<std::span<const uint64_t>> parts, std::shared_ptr<const void> keeper);
   SeedPoint operator[](int64_t i) const;
   /// Voxels to begin at.
   int64_t voxels() const { return voxels_; }
+  /// Of the parts that are not empty, their voxels, counted over all volumes.
+  const std::vector<std::span<const uint64_t>>& parts() const { return parts_; }
 
  private:
   uint64_t seed_;
   std::vector<Voxels3> extents_;
-  std::vector<int64_t> first_;                ///< voxel of each volume, counted over all
-  std::vector<std::vector<uint64_t>> parts_;  ///< voxels of those that are not empty
+  std::vector<int64_t> first_;  ///< voxel of each volume, counted over all
+  std::vector<std::span<const uint64_t>> parts_;
+  std::shared_ptr<const void> keeper_;  ///< of the parts
   int64_t voxels_ = 0;
 };
 

@@ -16,20 +16,20 @@ struct QuarantineSpec {
 };
 
 /// In the place of a sample that cannot be read (missing, unreadable or damaged file, wrong shape,
-/// a value that is no number, a class beyond the field's class_names) stands the next one by number
-/// that can, the first behind the last. What is found behind Dataset::read, such as a class that
-/// the network has no output for, stays an error. So which sample is trained on depends on the
-/// files alone, and batches keep their size. Each bad sample is warned of and counted once; IoError
-/// when there are more than `most`, or none is sound.
+/// a value that is no number, a class beyond the field's class_names, a coded image that cannot be
+/// decoded) stands the next one by number that can, the first behind the last. What is found behind
+/// Dataset::read, such as a class that the network has no output for, stays an error. So which
+/// sample is trained on depends on the files alone, and batches keep their size. Each bad sample is
+/// warned of and counted once; IoError when there are more than `most`, or none is sound.
 class Quarantine final : public Dataset {
  public:
-  /// ConfigError where a field is coded: its images are decoded behind Dataset::read.
   Quarantine(std::shared_ptr<const Dataset> all, const QuarantineSpec& spec,
              std::shared_ptr<ReadCounts> counts);
   ~Quarantine() override;
 
   int64_t size() const override;
   const std::vector<Field>& fields() const override;
+  std::vector<SamplesOfFile> files() const override;
   void read(int64_t index, Sample& sample) const override;
 
  private:

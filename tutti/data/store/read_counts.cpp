@@ -16,8 +16,8 @@ void ReadCounts::add(ReadLevel level, int64_t bytes, double seconds) {
   of.nanoseconds += static_cast<int64_t>(seconds * 1e9);
 }
 
-std::array<LevelCount, 3> ReadCounts::levels() const {
-  std::array<LevelCount, 3> all;
+std::array<LevelCount, kReadLevels.size()> ReadCounts::levels() const {
+  std::array<LevelCount, kReadLevels.size()> all;
   for (size_t i = 0; i < all.size(); ++i)
     all[i] = {levels_[i].samples, levels_[i].bytes,
               static_cast<double>(levels_[i].nanoseconds) * 1e-9};

@@ -11,13 +11,14 @@
 
 namespace tutti::data {
 
-/// Levels that a sample may come from, the fastest first.
-enum class ReadLevel : uint8_t { memory, node, files };
-inline constexpr std::array<std::string_view, 3> kReadLevels = {"memory", "node", "files"};
+/// Levels that a sample may come from, the fastest first: caches of the node in memory and on disk,
+/// those of other nodes, files.
+enum class ReadLevel : uint8_t { memory, node, peers, files };
+inline constexpr std::array<std::string_view, 4> kReadLevels = {"memory", "node", "peers", "files"};
 
 struct LevelCount {
   int64_t samples = 0;
-  int64_t bytes = 0;   ///< of memory and node: of samples as they are kept; of files: what was read
+  int64_t bytes = 0;   ///< of caches: of samples as they are kept; of files: what was read
   double seconds = 0;  ///< summed over reader threads
 };
 
@@ -26,7 +27,7 @@ class ReadCounts {
  public:
   void add(ReadLevel level, int64_t bytes, double seconds);
   /// Since the start of the process. Of files, bytes are those of all reads of the process.
-  std::array<LevelCount, 3> levels() const;
+  std::array<LevelCount, kReadLevels.size()> levels() const;
 
   /// A sample that data.quarantine leaves out, with the reason.
   void leave_out(const std::string& reason);
@@ -38,7 +39,7 @@ class ReadCounts {
   struct Level {
     std::atomic<int64_t> samples = 0, bytes = 0, nanoseconds = 0;
   };
-  std::array<Level, 3> levels_;
+  std::array<Level, kReadLevels.size()> levels_;
   mutable std::mutex mutex_;
   int64_t left_out_ = 0;
   std::vector<std::string> reasons_;

@@ -116,8 +116,9 @@ class Staging {
     find_tasks();
     for (const Task& task : tasks_) result_.bytes += task.found.bytes;
     result_.files = std::ssize(tasks_);
-    const std::vector<Task> missing = find_missing();
+    const std::vector<Task> missing = missing_of(tasks_);
     check_space(missing);
+    if (spec_.share == 0) link_others();
     copy_all(missing);
     result_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -126,7 +127,7 @@ class Staging {
 
   void check_room() {
     find_tasks();
-    check_space(find_missing());
+    check_space(missing_of(tasks_));
   }
 
   int64_t verify() {
@@ -153,14 +154,14 @@ class Staging {
   }
 
  private:
-  /// This process's files: in the order of their sizes each goes to the share that has least.
-  void find_tasks() {
+  /// Each file once.
+  std::vector<Task> tasks_of(const std::vector<fs::path>& files) const {
     std::error_code unknown;
     if (fs::equivalent(spec_.from.empty() ? "." : spec_.from, spec_.to, unknown))
       throw ConfigError(
           fmt::format("staging {} into itself: choose another folder", spec_.to.string()));
     std::vector<Task> all;
-    for (const fs::path& file : spec_.files) {
+    for (const fs::path& file : files) {
       const fs::path name =
           file.lexically_normal().lexically_relative(spec_.from.lexically_normal());
       if (name.empty() || *name.begin() == "..")
@@ -179,6 +180,12 @@ class Staging {
     all.erase(std::unique(all.begin(), all.end(),
                           [](const Task& a, const Task& b) { return a.name == b.name; }),
               all.end());
+    return all;
+  }
+
+  /// This process's files: in the order of their sizes each goes to the share that has least.
+  void find_tasks() {
+    std::vector<Task> all = tasks_of(spec_.files);
     std::ranges::stable_sort(all, std::greater{}, [](const Task& t) { return t.found.bytes; });
     std::vector<int64_t> load(static_cast<size_t>(spec_.shares), 0);
     for (Task& task : all) {
@@ -188,11 +195,25 @@ class Staging {
     }
   }
 
-  std::vector<Task> find_missing() const {
+  void link_others() {
+    for (const Task& task : missing_of(tasks_of(spec_.linked))) {
+      const fs::path target = spec_.to / task.name, part = target.string() + ".part-" + own_name();
+      make_folder(target.parent_path());
+      ::unlink(part.c_str());
+      if (::symlink(fs::absolute(task.original).c_str(), part.c_str()) != 0 ||
+          ::rename(part.c_str(), target.c_str()) != 0)
+        throw IoError(
+            fmt::format("{}: cannot become a link: {}", target.string(), file_error(errno)));
+      ++result_.linked_files;
+    }
+  }
+
+  /// Of which there is no copy yet.
+  std::vector<Task> missing_of(const std::vector<Task>& tasks) const {
     make_folder(spec_.to);
     const std::map<std::string, ListedCopy> there = read_copies(spec_.to);
     std::vector<Task> missing;
-    for (const Task& task : tasks_) {
+    for (const Task& task : tasks) {
       const auto listed = there.find(task.name);
       if (listed == there.end() || listed->second.original != task.found || !has_copy(task))
         missing.push_back(task);
@@ -210,7 +231,7 @@ class Staging {
 
   bool has_copy(const Task& task) const {
     struct stat status {};
-    return ::stat((spec_.to / task.name).c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+    return ::lstat((spec_.to / task.name).c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
            status.st_size == task.found.bytes;
   }
 

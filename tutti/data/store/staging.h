@@ -16,7 +16,10 @@ struct StagingSpec {
   std::filesystem::path from;                ///< the data set's folder
   std::vector<std::filesystem::path> files;  ///< below it
   std::filesystem::path to;                  ///< gets them under the same names
-  int threads = 4;                           ///< files copied at a time by this process
+  /// Files of other nodes' shares: `to` gets links to the originals under their names, so that all
+  /// nodes list the same files, and what a node reads beyond its share is there.
+  std::vector<std::filesystem::path> linked{};
+  int threads = 4;  ///< files copied at a time by this process
   /// The processes that stage together into one folder, and which one this is: files are dealt out
   /// by their sizes, so their numbers may differ.
   int share = 0, shares = 1;
@@ -25,6 +28,7 @@ struct StagingSpec {
 struct StagingResult {
   int64_t files = 0, bytes = 0;                ///< of this process's share
   int64_t copied_files = 0, copied_bytes = 0;  ///< of them; the others were there already
+  int64_t linked_files = 0;                    ///< made by share 0
   double seconds = 0;
 };
 
@@ -34,7 +38,9 @@ struct StagingResult {
 /// staging replaces. So what was killed goes on with the next file, and a second job copies
 /// nothing. ConfigError where a file is not below `from` or the folders are one; IoError naming the
 /// file where the original cannot be read, ends early or changes meanwhile, or the disk has too
-/// little space for this process's share, which is looked at before the first byte.
+/// little space for this process's share, which is looked at before the first byte. A link is made
+/// where there is no copy of the original as it is now, and gives way to one that a later staging
+/// makes.
 StagingResult stage_files(const StagingSpec& spec);
 
 /// IoError where the disk has too little space for what is not there yet of all shares together.

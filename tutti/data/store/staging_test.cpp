@@ -106,6 +106,27 @@ TEST_F(StagingTest, SharesDifferInNumbersAndCoverAll) {
   EXPECT_EQ(verify_staged(spec()), 10'000'009);
 }
 
+TEST_F(StagingTest, OtherNodesFilesBecomeLinksThatGiveWayToCopies) {
+  StagingSpec node = spec();
+  node.files = {from / "train/b.bin"};
+  node.linked = {from / "train/a.bin", from / "test/c.bin"};
+  StagingResult result = stage_files(node);
+  EXPECT_EQ(result.copied_files, 1);
+  EXPECT_EQ(result.linked_files, 2);
+  EXPECT_EQ(names(), (std::set<std::string>{"test/c.bin", "train/a.bin", "train/b.bin"}));
+  EXPECT_TRUE(fs::is_symlink(to / "train/a.bin"));
+  EXPECT_FALSE(fs::is_symlink(to / "train/b.bin"));
+  EXPECT_EQ(whole(to / "train/a.bin"), whole(from / "train/a.bin"));
+  EXPECT_EQ(verify_staged(node), 6);
+  EXPECT_EQ(stage_files(spec()).copied_files, 2);  // another job needs all of them
+  EXPECT_FALSE(fs::is_symlink(to / "train/a.bin"));
+  EXPECT_EQ(verify_staged(spec()), 10'000'009);
+  EXPECT_EQ(stage_files(node).linked_files, 0);  // a copy is better than a link
+  write_whole(from / "train/a.bin", "another");
+  EXPECT_EQ(stage_files(node).linked_files, 1);  // but not one of what was there
+  EXPECT_EQ(whole(to / "train/a.bin"), "another");
+}
+
 TEST_F(StagingTest, ErrorsNameTheFileAndLeaveNothingHalfWritten) {
   StagingSpec wrong = spec();
   wrong.files.push_back(from / "gone.bin");

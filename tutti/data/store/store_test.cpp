@@ -4,13 +4,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
-#include <numeric>
+#include <cstring>
 #include <set>
 #include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
+#include "tutti/data/images/jpeg_encoder.h"
 #include "tutti/data/store/quarantine.h"
 #include "tutti/data/store/sample_cache.h"
 
@@ -40,18 +42,47 @@ class CountedSet : public Dataset {
                                 {.name = "y", .element = ElementType::i64}};
 };
 
-/// As many bytes as sample i has a number.
+/// Sample i is a JPEG of (i + 1) * 8 pixels a side; those of `cut` end early, and one of `gone` is
+/// not there.
 class CodedSet : public Dataset {
  public:
-  int64_t size() const override { return 3; }
+  explicit CodedSet(int64_t size, std::set<int64_t> cut = {}, std::set<int64_t> gone = {})
+      : cut_(std::move(cut)), gone_(std::move(gone)) {
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t side = (i + 1) * 8;
+      std::vector<uint8_t> rgb(static_cast<size_t>(side * side * 3));
+      for (size_t k = 0; k < rgb.size(); ++k) rgb[k] = static_cast<uint8_t>(k * 37 >> 3);
+      files_.push_back(encode_jpeg(rgb, {side, side}, 3));
+      if (cut_.contains(i)) files_.back().resize(files_.back().size() / 2);
+    }
+  }
+  int64_t size() const override { return std::ssize(files_); }
   const std::vector<Field>& fields() const override { return fields_; }
   void read(int64_t index, Sample& sample) const override {
-    sample.own(0, static_cast<size_t>(index));
+    ++reads;
+    sample.set_origin(fmt::format("{}.jpg", index));
+    if (gone_.contains(index)) throw IoError(fmt::format("{}.jpg: cannot open", index));
+    const std::vector<uint8_t>& file = files_[static_cast<size_t>(index)];
+    std::memcpy(sample.own(0, file.size()), file.data(), file.size());
+    *static_cast<int32_t*>(sample.own(1)) = static_cast<int32_t>(index);
   }
+  const std::vector<uint8_t>& file(int64_t i) const { return files_[static_cast<size_t>(i)]; }
+  mutable std::atomic<int> reads = 0;
 
  private:
-  std::vector<Field> fields_ = {{.name = "image", .coded = true}};
+  std::set<int64_t> cut_, gone_;
+  std::vector<std::vector<uint8_t>> files_;
+  std::vector<Field> fields_ = {{.name = "image", .coded = true},
+                                {.name = "label", .element = ElementType::i32}};
 };
+
+void expect_picture(const Dataset& set, const CodedSet& all, int64_t index, int64_t expected) {
+  Sample sample(set.fields());
+  set.read(index, sample);
+  EXPECT_TRUE(std::ranges::equal(sample.coded_at(0), all.file(expected))) << index;
+  EXPECT_EQ(*static_cast<const int32_t*>(sample.at(1)), expected);
+  EXPECT_EQ(sample.origin(), fmt::format("{}.jpg", expected));
+}
 
 std::string unique_name() {
   static std::atomic<int> count = 0;
@@ -75,7 +106,7 @@ TEST(SampleCache, TheSecondEpochReadsNoFileWhenItFits) {
   EXPECT_EQ(all->reads, 10);
   EXPECT_EQ(counts->levels()[0].samples, 20);
   EXPECT_EQ(counts->levels()[0].bytes, 20 * 128);
-  EXPECT_EQ(counts->levels()[2].samples, 10);
+  EXPECT_EQ(counts->levels()[3].samples, 10);
 }
 
 TEST(SampleCache, LevelsFillOneAfterTheOtherAndTheRestIsReadAgain) {
@@ -88,8 +119,8 @@ TEST(SampleCache, LevelsFillOneAfterTheOtherAndTheRestIsReadAgain) {
                           .disk_bytes = 4 * 128,
                           .folder = scratch.path()},
                          counts);
-  EXPECT_EQ(cached.memory_samples(), 3);
-  EXPECT_EQ(cached.samples(), 7);
+  EXPECT_EQ(cached.memory_bytes(), 3 * 128);
+  EXPECT_EQ(cached.disk_bytes(), 4 * 128);
   cached.remove_names();
   EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
   for (int epoch = 0; epoch < 2; ++epoch)
@@ -97,7 +128,7 @@ TEST(SampleCache, LevelsFillOneAfterTheOtherAndTheRestIsReadAgain) {
   EXPECT_EQ(all->reads, 13);
   EXPECT_EQ(counts->levels()[0].samples, 3);
   EXPECT_EQ(counts->levels()[1].samples, 4);
-  EXPECT_EQ(counts->levels()[2].samples, 13);
+  EXPECT_EQ(counts->levels()[3].samples, 13);
 }
 
 TEST(SampleCache, ThreadsAndProcessesShareIt) {
@@ -155,18 +186,114 @@ TEST(SampleCache, TooLittleDiskIsAnErrorAtTheStartThatLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists("/dev/shm/" + name));
 }
 
-TEST(SampleCache, CodedImagesAreRefused) {
-  const std::string name = unique_name();
-  EXPECT_THROW(CachedSet(std::make_shared<CodedSet>(), {.name = name, .memory_bytes = 1024},
-                         std::make_shared<ReadCounts>()),
-               ConfigError);
-  EXPECT_FALSE(std::filesystem::exists("/dev/shm/" + name));
+TEST(SampleCache, CodedImagesStayAsTheyAreOnBothLevels) {
+  const ScratchDirectory scratch;
+  const auto all = std::make_shared<CodedSet>(8);
+  const auto counts = std::make_shared<ReadCounts>();
+  const CachedSet cached(
+      all,
+      {.name = unique_name(), .memory_bytes = 4096, .disk_bytes = 8192, .folder = scratch.path()},
+      counts);
+  cached.remove_names();
+  for (int epoch = 0; epoch < 3; ++epoch)
+    for (int64_t i = 0; i < 8; ++i) expect_picture(cached, *all, i, i);
+  const auto levels = counts->levels();
+  EXPECT_GT(levels[0].samples, 0);
+  EXPECT_GT(levels[1].samples, 0);
+  EXPECT_EQ(levels[0].samples + levels[1].samples + levels[3].samples, 24);
+  EXPECT_EQ(all->reads, levels[3].samples);
+  EXPECT_LT(all->reads, 24);
 }
 
-TEST(Quarantine, CodedImagesAreRefused) {
-  EXPECT_THROW(Quarantine(std::make_shared<CodedSet>(), {.most = 1, .part = "train"},
-                          std::make_shared<ReadCounts>()),
-               ConfigError);
+/// Another node's cache, in this process.
+class NodeBeside final : public CachePeers {
+ public:
+  NodeBeside(int node, const CachedSet* other) : node_(node), other_(other) {}
+  int nodes() const override { return 2; }
+  int node() const override { return node_; }
+  bool get(int64_t index, std::vector<std::byte>& packed) override {
+    return other_ != nullptr && other_->serve(index, packed);
+  }
+
+ private:
+  int node_;
+  const CachedSet* other_;
+};
+
+template <class Set>
+struct AskingNode {
+  AskingNode(int64_t size, int64_t own_bytes, int64_t their_bytes)
+      : all(std::make_shared<Set>(size)), counts(std::make_shared<ReadCounts>()),
+        other_all(std::make_shared<Set>(size)), other_counts(std::make_shared<ReadCounts>()),
+        other(other_all,
+              {.name = unique_name(),
+               .memory_bytes = their_bytes,
+               .peers = std::make_shared<NodeBeside>(1, nullptr)},
+              other_counts),
+        own(all,
+            {.name = unique_name(),
+             .memory_bytes = own_bytes,
+             .peers = std::make_shared<NodeBeside>(0, &other)},
+            counts) {
+    own.remove_names();
+    other.remove_names();
+  }
+  std::shared_ptr<Set> all;
+  std::shared_ptr<ReadCounts> counts;
+  std::shared_ptr<Set> other_all;
+  std::shared_ptr<ReadCounts> other_counts;
+  CachedSet other, own;
+};
+
+TEST(SampleCache, NodesTogetherReadEachSampleOnce) {
+  AskingNode<CountedSet> nodes(10, 5 * 128, 5 * 128);  // half of the set each
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (int64_t i = 0; i < 10; ++i) expect_sample(nodes.own, i, i);
+  EXPECT_EQ(nodes.all->reads, 5);
+  EXPECT_EQ(nodes.other_all->reads, 5);
+  EXPECT_EQ(nodes.counts->levels()[2].samples, 10);
+  EXPECT_EQ(nodes.counts->levels()[2].bytes, 10 * 128);
+  EXPECT_EQ(nodes.counts->levels()[0].samples, 5);
+  EXPECT_EQ(nodes.other_counts->levels()[3].samples, 5);
+}
+
+TEST(SampleCache, WithRoomForAllANodeAsksOnce) {
+  AskingNode<CountedSet> nodes(10, 10 * 128, 10 * 128);
+  for (int epoch = 0; epoch < 3; ++epoch)
+    for (int64_t i = 0; i < 10; ++i) expect_sample(nodes.own, i, i);
+  EXPECT_EQ(nodes.counts->levels()[2].samples, 5);
+  EXPECT_EQ(nodes.counts->levels()[0].samples, 20);
+}
+
+TEST(SampleCache, WhatTheOtherNodeHasNoRoomForIsReadFromFiles) {
+  AskingNode<CountedSet> nodes(10, 5 * 128, 2 * 128);
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (int64_t i = 0; i < 10; ++i) expect_sample(nodes.own, i, i);
+  // In the first epoch the other node reads all of its samples, and keeps two.
+  EXPECT_EQ(nodes.counts->levels()[2].samples, 5 + 2);
+  EXPECT_EQ(nodes.counts->levels()[3].samples, 5 + 3);
+}
+
+TEST(SampleCache, CodedImagesComeFromOtherNodesToo) {
+  AskingNode<CodedSet> nodes(6, 1 << 20, 1 << 20);
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (int64_t i = 0; i < 6; ++i) expect_picture(nodes.own, *nodes.all, i, i);
+  EXPECT_EQ(nodes.all->reads, 3);
+  EXPECT_EQ(nodes.other_all->reads, 3);
+  EXPECT_EQ(nodes.counts->levels()[2].samples, 6);
+}
+
+TEST(Quarantine, CodedImagesThatCannotBeDecodedAreLeftOut) {
+  const auto all = std::make_shared<CodedSet>(6, std::set<int64_t>{3}, std::set<int64_t>{1});
+  const auto counts = std::make_shared<ReadCounts>();
+  const Quarantine set(all, {.most = 2, .part = "train"}, counts);
+  const std::vector<int64_t> expected = {0, 2, 2, 4, 4, 5};
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (int64_t i = 0; i < 6; ++i) expect_picture(set, *all, i, expected[static_cast<size_t>(i)]);
+  EXPECT_EQ(counts->left_out(), 2);
+  EXPECT_NE(counts->reasons()[0].find("train sample 1: 1.jpg: cannot open"), std::string::npos);
+  EXPECT_NE(counts->reasons()[1].find("train sample 3: 3.jpg "), std::string::npos)
+      << counts->reasons()[1];
 }
 
 TEST(Quarantine, TheNextSoundSampleTakesThePlace) {

@@ -23,6 +23,8 @@
 #include "tutti/data/format/tiff_arrays.h"
 #include "tutti/data/images/image_places.h"
 #include "tutti/data/images/resample.h"
+#include "tutti/data/neurons/seed_points.h"
+#include "tutti/data/neurons/volume.h"
 #include "tutti/data/store/fetch.h"
 #include "tutti/data/transform/steps.h"
 
@@ -54,7 +56,15 @@ void read_arrays(std::vector<data::StoredArray> (*reader)(const data::FileBytes&
 void npy(Bytes bytes) { read_arrays(data::read_npy, bytes); }
 void npz(Bytes bytes) { read_arrays(data::read_npz, bytes); }
 
-void netcdf(Bytes bytes) { read_arrays(data::read_netcdf_classic, bytes); }
+/// Coordinates of AMBER may have unit cells beside them.
+void netcdf(Bytes bytes) {
+  answer([&] {
+    const auto file = data::FileBytes::own({bytes.begin(), bytes.end()}, "input");
+    std::vector<data::StoredArray> arrays = data::read_netcdf_classic(file);
+    data::add_periodic_array(file, arrays);
+    data::ArrayFile(file.name(), std::move(arrays)).verify();
+  });
+}
 
 void tiff(Bytes bytes) { read_arrays(data::read_tiff, bytes); }
 
@@ -84,6 +94,36 @@ void pdb(Bytes bytes) { read_atoms(data::read_pdb_atoms, bytes); }
 void gro(Bytes bytes) { read_atoms(data::read_gro_atoms, bytes); }
 void psf(Bytes bytes) { read_atoms(data::read_psf_atoms, bytes); }
 void parm7(Bytes bytes) { read_atoms(data::read_parm7_atoms, bytes); }
+
+/// Which atoms of a small protein; the text also as the step that makes a field of it.
+void selection(Bytes bytes) {
+  static const data::Topology kTopology{
+      "topology",
+      {{.name = "N", .residue = "GLY", .residue_number = "1", .chain = "A"},
+       {.name = "CA", .residue = "GLY", .residue_number = "1", .chain = "A"},
+       {.name = "CA", .residue = "ALA", .residue_number = "52A", .chain = "B"},
+       {.name = "CA", .residue = "CA", .residue_number = "-3", .chain = ""},
+       {.name = "OW", .residue = "SOL", .residue_number = "A000", .chain = "W"}}};
+  const std::string text(bytes.begin(), bytes.end());
+  answer([&] {
+    const auto atoms = data::selected_atoms(kTopology, data::parse_selection(text));
+    CHECK(!atoms.empty() && atoms.front() >= 0 && atoms.back() < 5, "atoms of none");
+  });
+  answer([&] { data::parse_steps("x: " + text); });
+}
+
+/// Images and labels of a volume, in an archive of arrays.
+void volume(Bytes bytes) {
+  const auto path = as_file("volume.npz", bytes);
+  answer([&] {
+    const data::VolumeArrays arrays;
+    const data::Volume read = data::read_volume(path, arrays, data::has_labels(path, arrays));
+    CHECK(read.labels.empty() || std::ssize(read.labels) == data::product(read.extents),
+          "{} labels", read.labels.size());
+    if (!read.labels.empty())
+      data::seed_parts(read, {.surroundings = {3, 3, 3}, .bounds = {0.1, 0.5}});
+  });
+}
 
 void raw_arrays(Bytes bytes) {
   answer([&] {
@@ -199,7 +239,7 @@ void click_log(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 26> kTargets = {{{"idx", idx},
+constexpr std::array<Target, 28> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
@@ -215,6 +255,8 @@ constexpr std::array<Target, 26> kTargets = {{{"idx", idx},
                                               {"gro", gro},
                                               {"psf", psf},
                                               {"parm7", parm7},
+                                              {"selection", selection},
+                                              {"volume", volume},
                                               {"tfrecord", tfrecord},
                                               {"tf_example", tf_example},
                                               {"field_line", field_line},

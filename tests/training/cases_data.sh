@@ -56,6 +56,38 @@ case_samples() {
   says damaged 'univ_00000003.tfrecord'
 }
 
+# A disk that is full: an error with the reason, nothing half made, and a set that lies there stays. A limit on file sizes stands for it.
+case_full_sets() {
+  local set flags
+  makes() {
+    # shellcheck disable=SC2086
+    "$tutti" data generate "$set" "$1" $flags --seed 3 "${@:2}" >"$set.log" 2>&1
+  }
+  while read -r set flags; do
+    (ulimit -f 1; makes new)
+    [ $? -eq 1 ] || fail "$set: no error where files cannot be written"
+    says "$set" 'new.*(space left|is the disk full|cannot be written|cannot write|cannot complete|File too large)'
+    [ -z "$(find new -type f 2>/dev/null)" ] || fail "$set: left of a set that could not be made: $(find new -type f)"
+    makes whole || fail "cannot generate $set"
+    before=$(find whole -type f | sort | xargs cksum)
+    (ulimit -f 1; makes whole --force)
+    [ $? -eq 1 ] || fail "$set: no error where files cannot be replaced"
+    [ "$(find whole -type f | sort | xargs cksum)" = "$before" ] || fail "$set: a set that lay there was damaged"
+    rm -rf new whole
+  done <<END
+lattices --train 60 --test 20
+cosmoflow --side 32 --train 2 --test 1
+deepcam --height 48 --width 64 --train 2 --test 1
+imagenet --side 64 --train 20 --test 10
+imagenet --side 64 --train 20 --test 10 --per-tar 5
+neurons --side 24 --radius 4 --train 2 --test 1
+cbed --side 32 --train 3 --test 2
+stem --side 32 --train 3 --test 2
+clicks --train 500 --test 100
+protein --residues 36 --train 50 --test 20 --stride 2
+END
+}
+
 case_path() {
   # Staged, kept near, or without a bad sample: the same bits as from the files themselves, on one rank and on two.
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"

@@ -16,6 +16,18 @@ case_neurons() {
   for other in two four shared part wider; do
     same one $other 12
   done
+  # A rank that is killed in mid-flight: an error, no hang, and the resume finds its seeds.
+  expect 0 long --ranks 2 --epochs 10
+  train killed --ranks 2 --epochs 10 &
+  job=$!
+  wait_for killed/checkpoints/step_0000006 $job
+  launcher=$(pgrep -P "$(pgrep -P $job)")  # below this script's subshell stand the program, mpirun and the ranks
+  kill -KILL "$(pgrep -P "$launcher" | tail -n 1)"
+  wait $job
+  code=$?
+  [ $code -eq 1 ] || fail "exit code $code after a rank was killed, expected 1"
+  expect 0 killed --ranks 2 --epochs 10 --resume
+  same long killed 40
   "$tutti" train "$config" --output-dir still --fresh --set tracing.move_threshold=0.99 >still.log 2>&1
   cmp -s one/checkpoints/step_0000012/weights.safetensors still/checkpoints/step_0000012/weights.safetensors &&
     fail "fields of view that stand still train as those that move"

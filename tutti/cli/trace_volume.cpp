@@ -179,7 +179,8 @@ int trace_volume(const TracedFile& file, const GivenNames& given, const FoundWei
                       .deltas = three(config.tracing.deltas),
                       .move_threshold = config.tracing.move_threshold,
                       .segment_threshold = config.tracing.segment_threshold,
-                      .min_segment = config.tracing.min_segment};
+                      .min_segment = config.tracing.min_segment,
+                      .settle_above = config.tracing.settle_above};
   const auto seeds = config.tracing.seed_points == SeedPoints::grid
                          ? grid_points(view.extents, fill.deltas)
                          : distance_peaks(view);

@@ -13,6 +13,7 @@
 #include "tutti/cli/launch.h"
 #include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/study/comparison.h"
 #include "tutti/study/study.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/run_settings.h"
@@ -26,7 +27,22 @@ struct StudyVerb {
   study::StudyFlags study;
   std::string mode = "weak";
   std::string sizes = "1,2";
+  std::string compare;
 };
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    if (end > at) parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+study::Configuration settings_in_file(const std::string& path) {
+  return run_settings(read_config({path, {}, {}}).config);
+}
 
 /// What the study sets itself for every run; the value given is its own base, not the runs'.
 bool set_by_study(std::string_view key) {
@@ -80,7 +96,23 @@ Goal goal_of_study(RunConfig config) {
   return goal_of(config, model_spec(config, *open_configured(config, "train"), 1));
 }
 
+int run_comparison(const StudyVerb& verb) {
+  if (!verb.flags.file().empty())
+    throw ConfigError(
+        "tutti study --compare reads studies that have run, and no configuration: leave CONFIG "
+        "out");
+  study::ComparisonFlags flags{.directories = split_at_commas(verb.compare)};
+  flags.json = verb.study.json;
+  flags.command = shell_line(own_command());
+  flags.read_resolved = settings_in_file;
+  flags.change_rule = change_rule;
+  const std::string folder = verb.flags.read().config.run.output_dir;
+  if (!folder.empty()) flags.output_dir = folder;
+  return study::compare_studies(flags);
+}
+
 int run_study_verb(const StudyVerb& verb) {
+  if (!verb.compare.empty()) return run_comparison(verb);
   if (const comm::Launcher launcher = read_launcher(); launcher.size > 1)
     throw ConfigError(
         fmt::format("tutti study starts the ranks itself, but runs under {}: start it once, inside "
@@ -121,9 +153,7 @@ int run_study_verb(const StudyVerb& verb) {
     }
     return run_settings(read_config({verb.flags.file(), tutti_environment(), settings}).config);
   };
-  flags.read_resolved = [](const std::string& path) {
-    return run_settings(read_config({path, {}, {}}).config);
-  };
+  flags.read_resolved = settings_in_file;
   flags.change_rule = change_rule;
   flags.has_sound_checkpoint = [](const std::string& directory) {
     return find_latest_valid(checkpoints_in(directory)).has_value();
@@ -187,6 +217,11 @@ Verb study_verb() {
                   {.names = "--collect",
                    .help = "Run nothing: report every record found under --output-dir",
                    .bind = &state->study.collect_only},
+                  {.names = "--compare",
+                   .value = "FOLDER,...",
+                   .help = "Run nothing: show the curves of these studies beside each other, in "
+                           "studies.html of --output-dir (without it: studies)",
+                   .bind = &state->compare},
                   json_flag(state->study.json)},
                  configuration_flags(*state)),
       .examples = {{"tutti study run.toml --ranks 1,2,4 --repeats 3",
@@ -197,7 +232,9 @@ Verb study_verb() {
                     "Two ranks with samples of their own, and two that share each"},
                    {"tutti study run.toml --dry-run", "See the commands it would run"},
                    {"tutti study --collect --output-dir studies/strong",
-                    "Write the report again from the records that are there"}},
+                    "Write the report again from the records that are there"},
+                   {"tutti study --compare studies/protein,studies/cbed --output-dir studies/all",
+                    "One report of several studies"}},
       .see_also = {"tutti help train", "docs/record.md"},
       .run = [state] { return run_study_verb(*state); }};
 }

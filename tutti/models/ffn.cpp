@@ -35,7 +35,12 @@ Value ffn_logits(Graph& graph, Value image, Value seed, const FfnSpec& spec) {
     y = convolved(module, 'b', relu(graph, fmt::format("conv{}_a.relu", module), y));
     y = add(graph, fmt::format("module{}", module), y, before);
   }
-  y = conv(graph, "conv_lom", relu(graph, "relu", y), window_of(1, 1));
+  // Zeros at first: a network that has learned nothing leaves what is known as it is. Else the sums
+  // of the residual modules, which nothing normalises, are its first logits, and training begins
+  // with a loss of 40.
+  ConvSpec last = window_of(1, 1);
+  last.init = Init::Kind::zeros;
+  y = conv(graph, "conv_lom", relu(graph, "relu", y), last);
   return add(graph, "logits", convert(graph, "update", y, DType::f32),
              convert(graph, "seed_logits", seed, DType::f32));
 }

@@ -40,8 +40,10 @@ TextTable samples_table(const StudyResult& result);
 TextTable runs_table(const StudyResult& result);  ///< every run, failed ones too
 
 std::string terminal_report(const StudyResult& result);  ///< at most 100 columns
+std::string aligned(const TextTable& table);             ///< as terminals show it
 /// "- " and the text, broken at spaces into lines of at most `columns`.
 std::string wrapped(const std::string& text, size_t columns);
+std::string csv_cell(const std::string& text);    ///< quoted where it has to be
 std::string rows_csv(const StudyResult& result);  ///< one line per rank count
 /// One line per run; `directory`: paths are relative to it.
 std::string runs_csv(const StudyResult& result, const std::string& directory);
@@ -52,6 +54,9 @@ std::string html_report(const StudyResult& result, const ReportText& text);
 /// study.csv, runs.csv, study.json and report.html into `directory`. Throws IoError naming the
 /// file.
 void write_reports(const StudyResult& result, const ReportText& text, const std::string& directory);
+
+/// Throws IoError naming the file; `again` says what makes it once it can be written.
+void write_report_file(const std::string& path, const std::string& text, const std::string& again);
 
 /// `path` as seen from `directory`, for links and tables.
 std::string relative_path(const std::string& path, const std::string& directory);

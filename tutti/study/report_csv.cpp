@@ -8,14 +8,6 @@
 namespace tutti::study {
 namespace {
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text)
-    cell += c == '"' ? std::string("\"\"") : c == '\n' ? std::string(" ") : std::string(1, c);
-  return cell + '"';
-}
-
 /// Cells of one CSV line; an unmeasured number is an empty cell.
 struct Line {
   std::string text;
@@ -37,6 +29,14 @@ struct Line {
 };
 
 }  // namespace
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char c : text)
+    cell += c == '"' ? std::string("\"\"") : c == '\n' ? std::string(" ") : std::string(1, c);
+  return cell + '"';
+}
 
 std::string rows_csv(const StudyResult& result) {
   std::string text =

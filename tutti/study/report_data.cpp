@@ -141,17 +141,6 @@ Json to_json(const RunSummary& run, const std::string& metric, const std::string
   return json;
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (!file)
-    throw IoError(
-        fmt::format("{}: cannot write the file: {}; when it can be written, 'tutti study "
-                    "--collect --output-dir {}' makes the reports from the runs",
-                    path, file_error(errno), std::filesystem::path(path).parent_path().string()));
-}
-
 }  // namespace
 
 std::string json_report(const StudyResult& result, const ReportText& text) {
@@ -189,12 +178,27 @@ std::string relative_path(const std::string& path, const std::string& directory)
   return std::filesystem::path(path).lexically_proximate(directory).generic_string();
 }
 
+void write_report_file(const std::string& path, const std::string& text, const std::string& again) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (!file)
+    throw IoError(fmt::format("{}: cannot write the file: {}; when it can be written, {}", path,
+                              file_error(errno), again));
+}
+
 void write_reports(const StudyResult& result, const ReportText& text,
                    const std::string& directory) {
-  write_file(directory + "/study.csv", rows_csv(result));
-  write_file(directory + "/runs.csv", runs_csv(result, text.directory));
-  write_file(directory + "/study.json", json_report(result, text));
-  write_file(directory + "/report.html", html_report(result, text));
+  const auto write = [&](const char* name, const std::string& content) {
+    write_report_file(
+        directory + "/" + name, content,
+        fmt::format("'tutti study --collect --output-dir {}' makes the reports from the runs",
+                    directory));
+  };
+  write("study.csv", rows_csv(result));
+  write("runs.csv", runs_csv(result, text.directory));
+  write("study.json", json_report(result, text));
+  write("report.html", html_report(result, text));
 }
 
 }  // namespace tutti::study

@@ -3,58 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tutti/base/error.h"
 #include "tutti/study/describe.h"
+#include "tutti/study/html.h"
 #include "tutti/study/notes.h"
 #include "tutti/study/page.h"
 #include "tutti/study/report.h"
 
 namespace tutti::study {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  return out;
-}
-
-/// JSON inside a script element: no "</script>" or "<!--" may appear in it.
-std::string script_safe(const std::string& json) {
-  std::string out;
-  for (const char c : json) out += c == '<' ? std::string("\\u003c") : std::string(1, c);
-  return out;
-}
-
-/// Cells of numbers stand right, sentences left. `last`: HTML that stands in the last column
-/// instead of the row's own cell.
-std::string html_table(const TextTable& table, const std::vector<std::string>& last = {}) {
-  std::string html =
-      "<p class=\"more\">The table scrolls sideways →</p><div class=\"scroll\"><table><thead><tr>";
-  for (const std::string& heading : table.headings)
-    html += "<th scope=\"col\">" + escaped(heading) + "</th>";
-  html += "</tr></thead><tbody>\n";
-  for (size_t r = 0; r < table.rows.size(); ++r) {
-    const auto& row = table.rows[r];
-    html += "<tr>";
-    for (size_t i = 0; i < row.size(); ++i) {
-      const bool muted = row[i] == "-" || row[i] == "not reached";
-      if (i == 0)
-        html += "<th scope=\"row\">" + escaped(row[i]) + "</th>";
-      else if (i + 1 == row.size() && r < last.size())
-        html += "<td class=\"text\">" + last[r] + "</td>";
-      else
-        html += fmt::format("<td{}>{}</td>", muted ? " class=\"muted\"" : "", escaped(row[i]));
-    }
-    html += "</tr>\n";
-  }
-  return html + "</tbody></table></div>\n";
-}
 
 /// A link to a file beside the report. It works as long as the page lies in the study's folder.
 std::string link(const std::string& path, const std::string& words) {
@@ -134,25 +90,6 @@ std::string cards(const StudyResult& result) {
                  fmt::format("{:.1f} %", 100 * row.step.comm_exposed / row.step.total),
                  "of the time of a step, not hidden behind computing", "");
   return html;
-}
-
-std::string notes(const StudyResult& result) {
-  if (result.notes.empty()) return "";
-  std::string html = "<section class=\"notes\"><h2>Before you believe the numbers</h2><ul>\n";
-  for (const std::string& note : result.notes) html += "<li>" + escaped(note) + "</li>\n";
-  return html + "</ul></section>\n";
-}
-
-std::string definitions(const Facts& facts) {
-  std::string html = "<dl>\n";
-  for (const auto& [what, value] : facts)
-    html += "<dt>" + escaped(what) + "</dt><dd>" + escaped(value) + "</dd>\n";
-  return html + "</dl>\n";
-}
-
-std::string section(const std::string& heading, const std::string& body, const char* below) {
-  return fmt::format("<section><h2>{}</h2>\n{}<p class=\"hint\">{}</p></section>\n", heading, body,
-                     below);
 }
 
 std::string learning(const StudyResult& result) {
@@ -235,24 +172,6 @@ std::string preformatted(const std::string& heading, const std::string& body) {
          "</pre></details></section>\n";
 }
 
-/// The page's frame with every {{name}} replaced.
-std::string filled(std::string_view frame,
-                   const std::vector<std::pair<std::string_view, std::string>>& values) {
-  std::string html;
-  for (size_t at = 0; at < frame.size();) {
-    const size_t open = frame.find("{{", at), close = frame.find("}}", open);
-    html += frame.substr(at, open - at);
-    if (open == std::string_view::npos) break;
-    const std::string_view name = frame.substr(open + 2, close - open - 2);
-    const auto value =
-        std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == name; });
-    CHECK(value != values.end(), "page/page.html has no value for {}", name);
-    html += value->second;
-    at = close + 2;
-  }
-  return html;
-}
-
 }  // namespace
 
 std::string html_report(const StudyResult& result, const ReportText& text) {
@@ -263,7 +182,7 @@ std::string html_report(const StudyResult& result, const ReportText& text) {
                  {"style", std::string(page_style())},
                  {"facts", definitions(header_facts(result, text))},
                  {"cards", cards(result)},
-                 {"notes", notes(result)},
+                 {"notes", notes_html(result.notes)},
                  {"speed", html_table(speed_table(result))},
                  {"learning", learning(result)},
                  {"identity", identity(result)},
@@ -280,7 +199,8 @@ std::string html_report(const StudyResult& result, const ReportText& text) {
                  {"chart_js", std::string(chart_js())},
                  {"svg", std::string(page_svg())},
                  {"draw", std::string(page_draw())},
-                 {"script", std::string(page_places()) + std::string(page_script())}});
+                 {"script", std::string(page_places()) + std::string(page_figures()) +
+                                std::string(page_script())}});
 }
 
 }  // namespace tutti::study

@@ -51,6 +51,8 @@ size_t width(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
+}  // namespace
+
 std::string aligned(const TextTable& table) {
   std::vector<size_t> widths;
   for (const std::string& heading : table.headings) widths.push_back(width(heading));
@@ -66,8 +68,6 @@ std::string aligned(const TextTable& table) {
   for (const auto& row : table.rows) line(row);
   return text;
 }
-
-}  // namespace
 
 std::string wrapped(const std::string& note, size_t columns) {
   std::string text = "- ";

@@ -173,6 +173,7 @@ struct TracingSection {
   int64_t validation_seeds = 256;
   SeedPoints seed_points = SeedPoints::peaks;
   double segment_threshold = 0.6;
+  double settle_above = 0.005;
   int64_t min_segment = 1000;  ///< voxels
 };
 

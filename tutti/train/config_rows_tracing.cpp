@@ -47,6 +47,14 @@ void write_tracing_rows(ConfigTableWriter& t) {
       .between(0.01, 0.99)
       .may_change()
       .only_with(kDataset, {"neurons"});
+  t.key(
+       s, &S::settle_above, "settle_above",
+       "Once more than this part of a field of view reaches move_threshold, voxels that an "
+       "earlier look gave less than one half do not come back to the object, in `tutti infer`. -1: "
+       "they may")
+      .between(-1, 1)
+      .may_change()
+      .only_with(kDataset, {"neurons"});
   t.key(s, &S::min_segment, "min_segment", "`tutti infer` leaves out smaller objects, in voxels")
       .at_least(1)
       .may_change()

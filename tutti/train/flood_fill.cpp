@@ -16,33 +16,63 @@ namespace {
 
 using VoxelPlace = std::array<int64_t, 3>;
 
+/// The volume with its mirror images around it, as far as a field of view in its corner sees.
+struct MirroredVolume {
+  MirroredVolume(const VolumeView& inner, const VoxelPlace& fov) {
+    for (size_t a = 0; a < 3; ++a) {
+      if (fov[a] > inner.extents[a])
+        throw ConfigError(
+            fmt::format("the volume [{}] is smaller than tracing.fov [{}]: take a larger volume",
+                        fmt::join(inner.extents, ", "), fmt::join(fov, ", ")));
+      margin[a] = fov[a] / 2;
+      extents[a] = inner.extents[a] + 2 * margin[a];
+    }
+    const auto from = [&](size_t a, int64_t i) {
+      const int64_t at = std::abs(i - margin[a]), last = inner.extents[a] - 1;
+      return at <= last ? at : 2 * last - at;
+    };
+    voxels.reserve(static_cast<size_t>(extents[0] * extents[1] * extents[2]));
+    for (int64_t z = 0; z < extents[0]; ++z)
+      for (int64_t y = 0; y < extents[1]; ++y) {
+        const int64_t row = (from(0, z) * inner.extents[1] + from(1, y)) * inner.extents[2];
+        for (int64_t x = 0; x < extents[2]; ++x)
+          voxels.push_back(inner.voxels[static_cast<size_t>(row + from(2, x))]);
+      }
+  }
+
+  VoxelPlace extents{}, margin{};
+  std::vector<float> voxels;
+};
+
 class Filler {
  public:
   Filler(const FillSpec& spec, const VolumeView& image, const LookFunction& look)
-      : spec_(spec), image_(image), look_(look), move_(data::logit(spec.move_threshold)),
+      : spec_(spec), image_(image, spec.fov), look_(look), move_(data::logit(spec.move_threshold)),
         belongs_(data::logit(spec.segment_threshold)), unknown_(data::logit(data::kUnknown)),
-        logits_(image.voxels.size(), unknown_), seen_image_(view_voxels()),
-        seen_logits_(view_voxels()) {
-    for (size_t a = 0; a < 3; ++a)
-      if (spec.fov[a] > image.extents[a])
-        throw ConfigError(
-            fmt::format("the volume [{}] is smaller than tracing.fov [{}]: take a larger volume",
-                        fmt::join(image.extents, ", "), fmt::join(spec.fov, ", ")));
-    filled_.objects.assign(image.voxels.size(), 0);
+        logits_(image_.voxels.size(), unknown_), looked_at_(image_.voxels.size(), 0),
+        seen_image_(view_voxels()), seen_logits_(view_voxels()), objects_(image_.voxels.size(), 0) {
   }
 
-  void begin_at(const VoxelPlace& seed) {
-    if (!can_look_at(seed)) return;
+  /// A voxel of the volume without its mirror images.
+  void begin_at(VoxelPlace seed) {
+    for (size_t a = 0; a < 3; ++a) seed[a] += image_.margin[a];
+    if (!can_look_at(seed) || objects_[at(seed)] == kTried) return;
     low_ = seed;
     high_ = seed;
-    if (grow(seed))
+    if (grow(seed)) {
       keep();
-    else
+    } else {
       ++filled_.counts.weak;
+      objects_[at(seed)] = kTried;
+    }
     forget();
   }
   const FillCounts& counts() const { return filled_.counts; }
-  Filled take() { return std::move(filled_); }
+  Filled take() {
+    for_inside(image_.margin, upper_corner(),
+               [&](size_t v) { filled_.objects.push_back(std::max(objects_[v], 0)); });
+    return std::move(filled_);
+  }
 
  private:
   size_t view_voxels() const {
@@ -54,7 +84,7 @@ class Filler {
   bool can_look_at(const VoxelPlace& p) const {
     for (size_t a = 0; a < 3; ++a)
       if (p[a] < spec_.fov[a] / 2 || p[a] >= image_.extents[a] - spec_.fov[a] / 2) return false;
-    return filled_.objects[at(p)] == 0;
+    return objects_[at(p)] <= 0;
   }
   VoxelPlace corner(const VoxelPlace& middle) const {
     return {middle[0] - spec_.fov[0] / 2, middle[1] - spec_.fov[1] / 2,
@@ -72,6 +102,12 @@ class Filler {
       }
   }
 
+  bool settles(const float* y) const {
+    if (spec_.settle_above < 0) return false;
+    const auto own = std::count_if(y, y + view_voxels(), [&](float l) { return l >= move_; });
+    return static_cast<double>(own) > spec_.settle_above * static_cast<double>(view_voxels());
+  }
+
   void look_at(const VoxelPlace& middle) {
     for_rows(middle, [&](size_t v, size_t i, int64_t n) {
       std::copy_n(image_.voxels.data() + v, n, seen_image_.data() + i);
@@ -79,8 +115,16 @@ class Filler {
     });
     const float* y = look_(seen_image_.data(), seen_logits_.data());
     ++filled_.counts.looks;
-    for_rows(middle,
-             [&](size_t v, size_t i, int64_t n) { std::copy_n(y + i, n, logits_.data() + v); });
+    const bool settled = settles(y);
+    for_rows(middle, [&](size_t v, size_t i, int64_t n) {
+      for (const size_t end = v + static_cast<size_t>(n); v < end; ++v, ++i) {
+        if (settled && looked_at_[v] && logits_[v] < 0)
+          logits_[v] = std::min(logits_[v], y[i]);
+        else
+          logits_[v] = y[i];
+        looked_at_[v] = 1;
+      }
+    });
     const VoxelPlace from = corner(middle);
     for (size_t a = 0; a < 3; ++a) {
       low_[a] = std::min(low_[a], from[a]);
@@ -142,34 +186,54 @@ class Filler {
     return true;
   }
 
+  /// The last voxel that is no mirror image.
+  VoxelPlace upper_corner() const {
+    VoxelPlace corner{};
+    for (size_t a = 0; a < 3; ++a) corner[a] = image_.extents[a] - image_.margin[a] - 1;
+    return corner;
+  }
   template <class Body>
-  void for_touched(Body body) {
-    for (int64_t z = low_[0]; z <= high_[0]; ++z)
-      for (int64_t y = low_[1]; y <= high_[1]; ++y)
-        for (int64_t x = low_[2]; x <= high_[2]; ++x) body(at({z, y, x}));
+  void for_inside(const VoxelPlace& low, const VoxelPlace& high, Body body) {
+    for (int64_t z = low[0]; z <= high[0]; ++z)
+      for (int64_t y = low[1]; y <= high[1]; ++y)
+        for (int64_t x = low[2]; x <= high[2]; ++x) body(at({z, y, x}));
   }
   void keep() {
+    VoxelPlace low{}, high{};
+    for (size_t a = 0; a < 3; ++a) {
+      low[a] = std::max(low_[a], image_.margin[a]);
+      high[a] = std::min(high_[a], upper_corner()[a]);
+    }
     int64_t voxels = 0;
-    const auto own = [&](size_t v) { return filled_.objects[v] == 0 && logits_[v] >= belongs_; };
-    for_touched([&](size_t v) { voxels += own(v); });
-    if (voxels < spec_.min_segment) return (void)++filled_.counts.small;
-    const auto id = static_cast<int32_t>(++filled_.counts.objects);
-    for_touched([&](size_t v) {
-      if (own(v)) filled_.objects[v] = id;
+    const auto own = [&](size_t v) { return objects_[v] <= 0 && logits_[v] >= belongs_; };
+    for_inside(low, high, [&](size_t v) { voxels += own(v); });
+    const bool large = voxels >= spec_.min_segment;
+    ++(large ? filled_.counts.objects : filled_.counts.small);
+    const auto id = large ? static_cast<int32_t>(filled_.counts.objects) : kTried;
+    for_inside(low, high, [&](size_t v) {
+      if (own(v)) objects_[v] = id;
     });
   }
   void forget() {
-    for_touched([&](size_t v) { logits_[v] = unknown_; });
+    for_inside(low_, high_, [&](size_t v) {
+      logits_[v] = unknown_;
+      looked_at_[v] = 0;
+    });
   }
 
+  /// Of no object, and no seed again: it was part of one that was too small, or a weak seed.
+  static constexpr int32_t kTried = -1;
+
   const FillSpec spec_;
-  const VolumeView image_;
+  const MirroredVolume image_;
   const LookFunction& look_;
   const float move_, belongs_, unknown_;
-  std::vector<float> logits_;  // of the object under way
+  std::vector<float> logits_;       // of the object under way
+  std::vector<uint8_t> looked_at_;  // for it
   std::vector<float> seen_image_, seen_logits_;
   std::deque<VoxelPlace> queue_;
-  VoxelPlace low_{}, high_{};  // of what the object under way has touched, inclusive
+  VoxelPlace low_{}, high_{};     // of what the object under way has touched, inclusive
+  std::vector<int32_t> objects_;  // as Filled's, of the mirror images, too
   Filled filled_;
 };
 

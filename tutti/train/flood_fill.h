@@ -5,7 +5,9 @@
 //   object      one seed, whose logits grow while the field of view moves: after each look, of the six
 //               sides of the box of a move around its middle, to the voxel with the largest logit of
 //               each side that reaches the threshold, the largest first; a place is looked at once,
-//               counted in moves from the seed
+//               counted in moves from the seed. Where much of the field of view is the object's, what an
+//               earlier look has found not to be (below one half) stays so: else an object that has
+//               met a membrane would grow back behind it
 //   volume      seeds in their order, but those in objects that are done; what an object has taken, no
 //               later one takes or moves to
 
@@ -21,6 +23,9 @@ struct FillSpec {
   std::array<int64_t, 3> fov{}, deltas{};  ///< z, y, x; fov odd
   double move_threshold = 0.9, segment_threshold = 0.6;
   int64_t min_segment = 1000;  ///< voxels
+  /// Of the field of view, that reaches move_threshold: above this, what is not the object's stays
+  /// so; negative: never.
+  double settle_above = 0.005;
 };
 
 /// A volume: extents and its voxels, row-major.
@@ -44,8 +49,8 @@ struct Filled {
   FillCounts counts;
 };
 
-/// `seeds`: voxels; one whose field of view leaves the volume is passed over. `news` hears of each
-/// object. ConfigError where the field of view is larger than the volume.
+/// `seeds`: voxels. Where a field of view leaves the volume it sees the volume's mirror image.
+/// `news` hears of each object. ConfigError where the field of view is larger than the volume.
 Filled flood_fill(const FillSpec& spec, const VolumeView& image,
                   std::span<const std::array<int64_t, 3>> seeds, const LookFunction& look,
                   const std::function<void(const FillCounts&)>& news = {});

@@ -79,7 +79,7 @@ TEST(FloodFill, FollowsEachObjectToItsEnd) {
   const std::vector<VoxelPlace> seeds = {{6, 4, 21}, {6, 4, 5}, {0, 0, 0}, {6, 14, 21}, {6, 9, 20}};
   const Filled filled = flood_fill(spec, {kSides, image}, seeds, Perfect(spec.fov));
   EXPECT_EQ(filled.counts.objects, 2);  // the second seed lies in the first object
-  EXPECT_EQ(filled.counts.weak, 1);     // the last one in the dark
+  EXPECT_EQ(filled.counts.weak, 2);     // in the dark, one of them in the corner
   for (int64_t z = 0; z < kSides[0]; ++z)
     for (int64_t y = 0; y < kSides[1]; ++y)
       for (int64_t x = 0; x < kSides[2]; ++x)
@@ -108,6 +108,29 @@ TEST(FloodFill, TakesNothingFromObjectsThatAreDone) {
   EXPECT_EQ(std::ranges::count(filled.objects, 1), 15);
   EXPECT_EQ(std::ranges::count(filled.objects, 2), 10);
   EXPECT_EQ(looks, filled.counts.looks);
+}
+
+TEST(FloodFill, WhatWasSettledDoesNotComeBack) {
+  // A network that sees the border from where it starts and not from anywhere else: the first look
+  // keeps y < 10 alone, and every later one takes whatever it sees.
+  const std::vector<float> image(bars().size(), 1.0f);
+  FillSpec spec{.fov = {5, 9, 7}, .deltas = {1, 2, 3}, .min_segment = 1};
+  const auto voxels_of_first = [&](double settle_above) {
+    spec.settle_above = settle_above;
+    bool first = true;
+    std::vector<float> y(5 * 9 * 7);
+    const LookFunction look = [&](const float*, const float*) {
+      for (size_t i = 0; i < y.size(); ++i) y[i] = first && i / 7 % 9 > 4 ? -3.0f : 3.0f;
+      first = false;
+      return y.data();
+    };
+    const std::vector<VoxelPlace> seeds = {{6, 9, 20}};
+    const Filled filled = flood_fill(spec, {kSides, image}, seeds, look);
+    return std::array{filled.objects[voxel(6, 8, 20)], filled.objects[voxel(6, 11, 20)]};
+  };
+  EXPECT_EQ(voxels_of_first(0.5), (std::array{1, 0}));
+  EXPECT_EQ(voxels_of_first(-1), (std::array{1, 1}));
+  EXPECT_EQ(voxels_of_first(1), (std::array{1, 1}));  // no look is all the object's and more
 }
 
 TEST(FloodFill, LeavesOutSmallObjects) {

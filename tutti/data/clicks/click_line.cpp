@@ -11,7 +11,7 @@
 namespace tutti::data {
 namespace {
 
-using Kind = ClickColumns::Kind;
+using ColumnKind = ClickColumns::Kind;
 
 constexpr int64_t kCriteoNumbers = 13, kCriteoCategories = 26;
 constexpr int64_t kCriteoColumns = 1 + kCriteoNumbers + kCriteoCategories;
@@ -45,11 +45,14 @@ bool is_numbered(std::string_view name, char letter) {
          std::ranges::all_of(name.substr(1), [](char c) { return '0' <= c && c <= '9'; });
 }
 
-Kind kind_of(const std::string& name, bool avazu) {
-  if (name == "label" || name == "click") return Kind::label;
-  if (avazu) return name == "id" ? Kind::none : name == "hour" ? Kind::hour : Kind::category;
-  if (is_numbered(name, 'i')) return Kind::number;
-  return is_numbered(name, 'c') ? Kind::category : Kind::none;
+ColumnKind kind_of(const std::string& name, bool avazu) {
+  if (name == "label" || name == "click") return ColumnKind::label;
+  if (avazu)
+    return name == "id"     ? ColumnKind::none
+           : name == "hour" ? ColumnKind::hour
+                            : ColumnKind::category;
+  if (is_numbered(name, 'i')) return ColumnKind::number;
+  return is_numbered(name, 'c') ? ColumnKind::category : ColumnKind::none;
 }
 
 /// For messages: what may be long, or not text at all.
@@ -85,15 +88,15 @@ ClickColumns click_columns(std::string_view first_line, const std::string& file)
   columns.header = has("id") || has("label") || has("click") || has("hour");
   if (columns.header) {
     for (const std::string& name : names) columns.kinds.push_back(kind_of(name, has("hour")));
-    if (std::ranges::count(columns.kinds, Kind::label) != 1)
+    if (std::ranges::count(columns.kinds, ColumnKind::label) != 1)
       throw BadFile(fmt::format(
           "{}: expected one column 'label' or 'click' in the first line, found {}: a file without "
           "labels, as those for a competition's answers are, cannot be learned from",
-          file, std::ranges::count(columns.kinds, Kind::label)));
+          file, std::ranges::count(columns.kinds, ColumnKind::label)));
   } else if (columns.separator == '\t' && std::ssize(names) == kCriteoColumns) {
-    columns.kinds.assign(kCriteoColumns, Kind::category);
-    columns.kinds[0] = Kind::label;
-    std::fill_n(columns.kinds.begin() + 1, kCriteoNumbers, Kind::number);
+    columns.kinds.assign(kCriteoColumns, ColumnKind::category);
+    columns.kinds[0] = ColumnKind::label;
+    std::fill_n(columns.kinds.begin() + 1, kCriteoNumbers, ColumnKind::number);
   } else {
     throw BadFile(fmt::format(
         "{}: the first line has {} column{} between {}: expected Criteo's {} between tabs (label, "
@@ -101,9 +104,9 @@ ClickColumns click_columns(std::string_view first_line, const std::string& file)
         file, names.size(), names.size() == 1 ? "" : "s",
         columns.separator == '\t' ? "tabs" : "commas", kCriteoColumns));
   }
-  columns.categories = std::ranges::count(columns.kinds, Kind::category);
-  columns.numbers = std::ranges::count(columns.kinds, Kind::number) +
-                    std::ranges::count(columns.kinds, Kind::hour);
+  columns.categories = std::ranges::count(columns.kinds, ColumnKind::category);
+  columns.numbers = std::ranges::count(columns.kinds, ColumnKind::number) +
+                    std::ranges::count(columns.kinds, ColumnKind::hour);
   if (columns.categories == 0 || columns.numbers == 0)
     throw BadFile(fmt::format(
         "{}: the first line names {} numbers (I1, I2 ... or hour) and {} categories (C1, C2 ...): "
@@ -127,22 +130,22 @@ void read_click_line(const ClickColumns& columns, std::string_view line,
     const auto at = static_cast<int64_t>(column);
     int32_t value = 0;
     switch (columns.kinds[column]) {
-      case Kind::none: break;
-      case Kind::label:
+      case ColumnKind::none: break;
+      case ColumnKind::label:
         if (text != "0" && text != "1") refuse(place, at, "the label 0 or 1", text);
         *out.label = text == "1";
         break;
-      case Kind::number:
+      case ColumnKind::number:
         if (!text.empty() && !parse_whole(text, value))
           refuse(place, at, "a whole number of 32 bits, or nothing", text);
         out.numbers[number++] = value;
         break;
-      case Kind::hour:
+      case ColumnKind::hour:
         if (text.size() != 8 || !parse_whole(text, value) || value < 0 || value % 100 > 23)
           refuse(place, at, "an hour as YYMMDDHH", text);
         out.numbers[number++] = value % 100;
         break;
-      case Kind::category:
+      case ColumnKind::category:
         out.categories[category] =
             category_row(text, static_cast<int64_t>(category), rows[category]);
         ++category;

@@ -9,6 +9,7 @@
 #include "tutti/data/format/crc32.h"
 #include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/molecules/dcd.h"
+#include "tutti/data/format/molecules/frames.h"
 #include "tutti/data/format/molecules/trr.h"
 #include "tutti/data/format/molecules/xtc.h"
 #include "tutti/data/format/netcdf_classic.h"
@@ -214,6 +215,12 @@ ArrayFile open_npy_folder(const std::filesystem::path& folder) {
   return {folder.string(), std::move(arrays)};
 }
 
+std::vector<StoredArray> with_periodic_array(const FileBytes& file,
+                                             std::vector<StoredArray> arrays) {
+  add_periodic_array(file, arrays);
+  return arrays;
+}
+
 }  // namespace
 
 ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOptions& options) {
@@ -229,8 +236,9 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
   };
   if (begins("\x93NUMPY")) return {file.name(), read_npy(file)};
   if (begins("PK\x03\x04") || begins("PK\x05\x06")) return {file.name(), read_npz(file)};
-  if (is_hdf5(file)) return {file.name(), read_hdf5(file, options)};
-  if (is_netcdf_classic(head)) return {file.name(), read_netcdf_classic(file)};
+  if (is_hdf5(file)) return {file.name(), with_periodic_array(file, read_hdf5(file, options))};
+  if (is_netcdf_classic(head))
+    return {file.name(), with_periodic_array(file, read_netcdf_classic(file))};
   if (is_tiff(head)) return {file.name(), read_tiff(file)};
   if (is_xtc(head)) return {file.name(), frame_arrays(read_xtc(file))};
   if (is_trr(head)) return {file.name(), frame_arrays(read_trr(file))};

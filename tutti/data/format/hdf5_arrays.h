@@ -25,7 +25,7 @@ struct Hdf5Storage {
 };
 
 /// Writes a file of these data sets, groups made as their paths ask, and closes it. Names differ.
-/// IoError naming the file and HDF5's reason.
+/// It is made in memory as a whole before it is written. IoError naming the file and the reason.
 void write_hdf5(const std::filesystem::path& path, std::span<const ArrayRef> arrays,
                 const Hdf5Storage& storage = {});
 

@@ -1,3 +1,5 @@
+#include <cerrno>
+#include <fstream>
 #include <mutex>
 
 #include "tutti/data/format/hdf5_arrays.h"
@@ -11,11 +13,7 @@ namespace {
 class H5Object {
  public:
   H5Object(hid_t id, const std::string& file, const std::string& doing) : id_(id) {
-    if (id < 0)
-      throw IoError(
-          fmt::format("{}: HDF5 cannot {}: check the space left and the permissions of "
-                      "the folder",
-                      file, doing));
+    if (id < 0) throw IoError(fmt::format("{}: HDF5 cannot {}: too little memory?", file, doing));
   }
   ~H5Object() {
     if (id_ >= 0) H5Idec_ref(id_);
@@ -23,9 +21,6 @@ class H5Object {
   H5Object(const H5Object&) = delete;
   H5Object& operator=(const H5Object&) = delete;
   operator hid_t() const { return id_; }
-
-  /// Closes a file, which writes what is left.
-  bool close_file() { return H5Fclose(std::exchange(id_, -1)) >= 0; }
 
  private:
   hid_t id_;
@@ -76,7 +71,7 @@ void write_h5_attribute(hid_t set, const std::string& path, const std::string& n
                            path, doing);
   const void* values = text ? static_cast<const void*>(value.text.c_str()) : value.numbers.data();
   if (H5Awrite(attribute, type, values) < 0)
-    throw IoError(fmt::format("{}: HDF5 cannot {}: check the space left", path, doing));
+    throw IoError(fmt::format("{}: HDF5 cannot {}: too little memory?", path, doing));
 }
 
 void write_h5_array(hid_t file, const std::string& path, const ArrayRef& array,
@@ -106,8 +101,30 @@ void write_h5_array(hid_t file, const std::string& path, const ArrayRef& array,
   const H5Object set(H5Dcreate2(file, array.name.c_str(), type, space, links, layout, H5P_DEFAULT),
                      path, doing);
   if (H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.values) < 0)
-    throw IoError(fmt::format("{}: HDF5 cannot {}: check the space left", path, doing));
+    throw IoError(fmt::format("{}: HDF5 cannot {}: too little memory?", path, doing));
   for (const auto& [name, value] : array.attributes) write_h5_attribute(set, path, name, value);
+}
+
+std::vector<uint8_t> image_of(hid_t file, const std::string& name) {
+  const auto whole = [&](bool done) {
+    if (!done)
+      throw IoError(fmt::format("{}: HDF5 cannot make the file: too little memory?", name));
+  };
+  whole(H5Fflush(file, H5F_SCOPE_GLOBAL) >= 0);
+  const ssize_t bytes = H5Fget_file_image(file, nullptr, 0);
+  whole(bytes > 0);
+  std::vector<uint8_t> image(static_cast<size_t>(bytes));
+  whole(H5Fget_file_image(file, image.data(), image.size()) == bytes);
+  return image;
+}
+
+void write_image(const std::filesystem::path& path, const std::vector<uint8_t>& image) {
+  errno = 0;
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(reinterpret_cast<const char*>(image.data()),
+            static_cast<std::streamsize>(image.size()));
+  out.close();
+  if (!out) throw IoError(fmt::format("{}: cannot write: {}", path.string(), file_error(errno)));
 }
 
 }  // namespace
@@ -119,11 +136,17 @@ void write_hdf5(const std::filesystem::path& path, std::span<const ArrayRef> arr
   const std::string name = path.string();
   const H5Object access(H5Pcreate(H5P_FILE_ACCESS), name, "start");
   H5Pset_file_locking(access, false, true);
-  H5Object file(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), name,
-                "create the file");
-  for (const ArrayRef& array : arrays) write_h5_array(file, name, array, storage);
-  if (!file.close_file())
-    throw IoError(fmt::format("{}: HDF5 cannot write the file: check the space left", name));
+  // In memory first: where the disk is full, HDF5's library cannot close its file, and crashes at
+  // the end of the process.
+  H5Pset_fapl_core(access, size_t{1} << 20, false);
+  std::vector<uint8_t> image;
+  {
+    const H5Object file(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), name,
+                        "make the file");
+    for (const ArrayRef& array : arrays) write_h5_array(file, name, array, storage);
+    image = image_of(file, name);
+  }
+  write_image(path, image);
 }
 
 }  // namespace tutti::data

@@ -25,7 +25,7 @@ void read_row_major(const StoredArray& array, const std::string& file, const Ext
   } else if (array.file) {
     PlainReader(*array.file, array.first, shape, slab, element, array.row_bytes).read(out);
   } else if (array.frames) {
-    read_frames(*array.frames, slab, reinterpret_cast<float*>(out));
+    read_frames(*array.frames, array.with_cells, slab, reinterpret_cast<float*>(out));
   } else {
     const std::vector<uint8_t> zero(element);
     const auto& fill = array.fill.empty() ? zero : array.fill;

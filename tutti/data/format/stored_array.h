@@ -76,6 +76,7 @@ struct StoredArray {
   std::shared_ptr<PackedBytes> packed{};  ///< shared: ArrayFile's content is const, and this not
   std::shared_ptr<const ChunkTable> chunks{};  ///< shared only because it is large
   std::shared_ptr<const Frames> frames{};      ///< of a trajectory, shared by copies of the array
+  bool with_cells = false;                     ///< rows of `frames` end with the unit cell
   std::vector<uint8_t> fill{};                 ///< one element as stored; empty: zero
 
   /// For npz: the whole member, for its checksum (header included).

@@ -44,6 +44,30 @@ void make_folder(const fs::path& folder) {
 /// Samples are made in a hidden folder inside their part's, which may lie on another disk.
 constexpr const char* kMade = ".partial";
 
+/// The files of a set that are its parts: all of them are made before one takes its place.
+struct FileOfSet {
+  std::string name;
+  std::function<void(const fs::path&)> write;
+};
+void write_together(const fs::path& folder, const std::vector<FileOfSet>& files) {
+  const fs::path made = folder / kMade;
+  make_folder(folder);
+  std::error_code failed;
+  fs::remove_all(made, failed);  // of a run that was killed
+  try {
+    make_folder(made);
+    for (const FileOfSet& file : files) file.write(made / file.name);
+    for (const FileOfSet& file : files) fs::rename(made / file.name, folder / file.name);
+  } catch (const fs::filesystem_error& error) {
+    fs::remove_all(made, failed);
+    throw IoError(fmt::format("{}: cannot complete: {}", folder.string(), error.what()));
+  } catch (...) {
+    fs::remove_all(made, failed);
+    throw;
+  }
+  fs::remove(made, failed);
+}
+
 /// The part then has the samples that were made for it and no others: those that lay there were of
 /// another set, and would be taken for samples of this one.
 void replace_samples(const fs::path& part, const fs::path& ending) {
@@ -187,8 +211,7 @@ void write_deepcam(const fs::path& folder, const ClimateSpec& spec, const Sample
 
 void write_protein(const fs::path& folder, const ChainSpec& spec, const SampleCounts& counts,
                    int threads) {
-  make_folder(folder);
-  const auto write = [&](const char* name, int64_t first, int64_t count) {
+  const auto write = [&](const fs::path& path, int64_t first, int64_t count) {
     ChainFrames all;
     const auto resize = [&](std::vector<float>& list, int64_t each) {
       list.resize(static_cast<size_t>(count * each));
@@ -208,15 +231,18 @@ void write_protein(const fs::path& folder, const ChainSpec& spec, const SampleCo
         {"coordinates", ElementType::f32, {count, spec.residues, 3}, all.coordinates.data()},
         {"q", ElementType::f32, {count}, all.q.data()},
         {"temperature", ElementType::f32, {count}, all.temperature.data()}};
-    write_whole(folder / name, [&](const fs::path& path) { write_hdf5(path, arrays); });
+    write_hdf5(path, arrays);
   };
-  write("train.h5", 0, counts.train);
-  write("validation.h5", kFirstTestRun, counts.test);
-  write_whole(folder / "native.pdb", [&](const fs::path& path) {
-    std::ofstream file(path, std::ios::binary);
-    file << native_pdb(spec.residues) << std::flush;
-    if (!file) throw IoError(fmt::format("{}: cannot be written", path.string()));
-  });
+  write_together(
+      folder,
+      {{"train.h5", [&](const fs::path& p) { write(p, 0, counts.train); }},
+       {"validation.h5", [&](const fs::path& p) { write(p, kFirstTestRun, counts.test); }},
+       {"native.pdb", [&](const fs::path& p) {
+          std::ofstream file(p, std::ios::binary);
+          file << native_pdb(spec.residues) << std::flush;
+          if (!file)
+            throw IoError(fmt::format("{}: cannot be written: is the disk full?", p.string()));
+        }}});
 }
 
 void write_neurons(const fs::path& folder, const TissueSpec& spec, const SampleCounts& counts,

@@ -1,55 +1,99 @@
 #include "tutti/data/transform/derived_field.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/data/format/molecules/frames.h"
 #include "tutti/data/format/molecules/selection.h"
 #include "tutti/data/transform/image_field.h"
 
 namespace tutti::data {
 namespace {
 
-/// The places of the atoms in coordinates of `stored`.
-std::vector<int64_t> chosen_atoms(const Field& stored, const Derivation& derivation) {
+/// Points of a field whose step is `periodic` that are its unit cell.
+constexpr int64_t kCellPoints = 3;
+
+/// The places of the atoms in coordinates of `stored`, which has `atoms` of them.
+std::vector<int64_t> chosen_atoms(const Field& stored, int64_t atoms,
+                                  const Derivation& derivation) {
   const Topology topology = read_topology(derivation.topology);
-  if (std::ssize(topology.atoms) != stored.shape[0])
+  if (std::ssize(topology.atoms) != atoms)
     throw ConfigError(fmt::format(
         "data.transforms: the field '{}' has {} atoms, and {} has {}: give the topology of the "
-        "trajectory, with all of its atoms (water, too) and no others",
-        stored.name, stored.shape[0], topology.file, topology.atoms.size()));
+        "trajectory, with all of its atoms (water, too) and no others{}",
+        stored.name, atoms, topology.file, topology.atoms.size(),
+        std::ssize(topology.atoms) + kCellPoints == atoms
+            ? fmt::format("; if the field is from {}, its first step is 'periodic'", kPeriodicArray)
+            : ""));
   return selected_atoms(topology, parse_selection(derivation.selection));
 }
 
-/// 1 where points i and j are at most `radius` apart, else 0. x: [n, 3], map: [n, n].
-void contact_map(const float* x, size_t n, float radius, float* map) {
+UnitCell cell_for(const Field& stored, const float* points, float radius) {
+  UnitCell cell{};
+  std::copy_n(points, cell.size(), cell.begin());
+  if (!is_sound_cell(cell))
+    throw BadFile(fmt::format(
+        "data.transforms: 'periodic' takes the last three points of '{}' for the vectors of a unit "
+        "cell, and a sample has [{}] there: read the field 'from {}', or leave 'periodic' out "
+        "where a trajectory has no cell",
+        stored.name, fmt::join(cell, " "), kPeriodicArray));
+  if (radius > greatest_reach(cell))
+    throw BadFile(fmt::format(
+        "data.transforms: 'contacts {}' of '{}' is more than half of a unit cell whose sides along "
+        "x, y and z are {} {} {}: a point would have several nearest images; take a smaller "
+        "distance, or leave 'periodic' out",
+        radius, stored.name, cell[0], cell[4], cell[8]));
+  return cell;
+}
+
+/// 1 where points i and j are at most `radius` apart, else 0. x: [n, 3], map: [n, n]. `nearest`
+/// replaces a vector between two points.
+template <class Nearest>
+void contact_map(const float* x, size_t n, float radius, float* map, Nearest nearest) {
   const float most = radius * radius;
   for (size_t i = 0; i < n; ++i)
     for (size_t j = 0; j < n; ++j) {
-      const float dx = x[3 * i] - x[3 * j], dy = x[3 * i + 1] - x[3 * j + 1],
-                  dz = x[3 * i + 2] - x[3 * j + 2];
-      map[i * n + j] = dx * dx + dy * dy + dz * dz <= most ? 1.0f : 0.0f;
+      float d[3] = {x[3 * i] - x[3 * j], x[3 * i + 1] - x[3 * j + 1], x[3 * i + 2] - x[3 * j + 2]};
+      nearest(d);
+      map[i * n + j] = d[0] * d[0] + d[1] * d[1] + d[2] * d[2] <= most ? 1.0f : 0.0f;
     }
 }
 
 }  // namespace
 
 DerivedField::DerivedField(const Field& stored, const Derivation& derivation)
-    : stored_(stored), made_(stored), radius_(derivation.radius) {
+    : stored_(stored), made_(stored), radius_(derivation.radius), periodic_(derivation.periodic) {
   if (derivation.is_identity()) return;
   if (stored.shape.rank() != 2 || stored.shape[1] != 3)
     throw ConfigError(fmt::format(
         "data.transforms: the field '{}' ({}) has steps that take coordinates, {}: they want "
         "samples of [atoms, 3], as 'from coordinates' of a trajectory gives",
-        stored.name, stored.to_string(), radius_ ? "contacts" : "select"));
-  if (!derivation.selection.empty()) selected_ = chosen_atoms(stored, derivation);
-  const int64_t points = selected_.empty() ? stored.shape[0] : std::ssize(selected_);
+        stored.name, stored.to_string(),
+        radius_     ? "contacts"
+        : periodic_ ? "periodic"
+                    : "select"));
+  if (periodic_ && !radius_)
+    throw ConfigError(fmt::format(
+        "data.transforms: 'periodic' of the field '{}' says which images 'contacts' takes, and "
+        "there is no such step: leave it out, and read the field 'from coordinates'",
+        stored.name));
+  const int64_t atoms = stored.shape[0] - (periodic_ ? kCellPoints : 0);
+  if (atoms < 1)
+    throw ConfigError(
+        fmt::format("data.transforms: the field '{}' ({}) has no points besides a unit cell",
+                    stored.name, stored.to_string()));
+  if (!derivation.selection.empty()) selected_ = chosen_atoms(stored, atoms, derivation);
+  const int64_t points = selected_.empty() ? atoms : std::ssize(selected_);
   made_ = {.name = stored.name, .element = ElementType::f32, .shape = {points, 3}};
   if (radius_) made_.shape = {1, points, points};
 }
 
 const float* DerivedField::make(const void* stored, std::vector<float>& memory) const {
   const auto values = static_cast<size_t>(stored_.elements());
-  const size_t points = selected_.empty() ? values / 3 : selected_.size();
+  const size_t atoms = values / 3 - (periodic_ ? kCellPoints : 0);
+  const size_t points = selected_.empty() ? atoms : selected_.size();
   const size_t in_map = radius_ ? points * points : 0;
   memory.resize(in_map + 3 * points + values);  // the map, the points chosen, all of them
   float *chosen = memory.data() + in_map, *all = chosen + 3 * points;
@@ -60,7 +104,12 @@ const float* DerivedField::make(const void* stored, std::vector<float>& memory) 
     for (size_t i = 0; i < points; ++i) std::copy_n(all + 3 * selected_[i], 3, chosen + 3 * i);
   }
   if (!radius_) return chosen;
-  contact_map(chosen, points, *radius_, memory.data());
+  if (periodic_) {
+    const UnitCell cell = cell_for(stored_, all + 3 * atoms, *radius_);
+    contact_map(chosen, points, *radius_, memory.data(), [&](float* d) { nearest_image(cell, d); });
+  } else {
+    contact_map(chosen, points, *radius_, memory.data(), [](float*) {});
+  }
   return memory.data();
 }
 

@@ -19,13 +19,15 @@ class DerivedField {
 
   /// What is made: f32, under the same name, of no known statistics or classes.
   const Field& field() const { return made_; }
-  /// Of the elements of one stored sample. The result is kept in `memory`.
+  /// Of the elements of one stored sample. The result is kept in `memory`. BadFile where a cell is
+  /// missing, or so small that a point may have two images within the radius.
   const float* make(const void* stored, std::vector<float>& memory) const;
 
  private:
   Field stored_, made_;
   std::vector<int64_t> selected_;  ///< empty: all points
   std::optional<float> radius_;
+  bool periodic_ = false;
 };
 
 /// The field as its derivation leaves it.

@@ -15,9 +15,8 @@ namespace tutti::data {
 namespace {
 
 constexpr std::string_view kStepNames =
-    "resized-crop, select, contacts, permute, crop, flip, symmetries, divide, multiply, add, clip, "
-    "log1p, "
-    "normalise, min-max";
+    "resized-crop, periodic, select, contacts, permute, crop, flip, symmetries, divide, multiply, "
+    "add, clip, log1p, normalise, min-max";
 
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t");
@@ -149,10 +148,17 @@ bool read_derivation(const Words& step, Derivation& derivation) {
     derivation.resized = read_resized_crop(step);
     return true;
   }
-  if (derivation.resized && (step.words[0] == "select" || step.words[0] == "contacts"))
+  const bool takes_points =
+      step.words[0] == "select" || step.words[0] == "contacts" || step.words[0] == "periodic";
+  if (derivation.resized && takes_points)
     step.refuse("takes coordinates, and a step before it makes an image");
-  if (step.words[0] == "select") {
+  if (step.words[0] == "periodic") {
     if (!derivation.is_identity()) step.refuse("must be the first one, and stand there once");
+    if (step.words.size() != 1) step.refuse("wants nothing behind it");
+    derivation.periodic = true;
+  } else if (step.words[0] == "select") {
+    if (!derivation.selection.empty() || derivation.radius)
+      step.refuse("must stand before contacts, and once");
     const size_t words = step.words.size();
     if (words < 4 || step.words[words - 2] != "of")
       step.refuse(

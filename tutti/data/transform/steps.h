@@ -4,6 +4,9 @@
 //   "image: permute 2 0 1, crop pad 4, flip x, divide 255, normalise"
 //
 // First the steps that make another field of the whole one (derived_field.h):
+//   periodic                   the last three points of coordinates are the vectors of a unit cell
+//                              (molecules/unit_cell.h), and contacts are those of nearest images;
+//                              before select and contacts
 //   select ATOMS of FILE       of coordinates [atoms, 3] those of atoms (selection.h) of the
 //                              topology FILE: [selected, 3]
 //   resized-crop H [W] [of N] [area A B] [aspect A B]
@@ -52,11 +55,12 @@ struct ResizedCrop {
 
 /// The steps that make another field: u8 of a coded image, otherwise f32.
 struct Derivation {
+  bool periodic = false;
   std::optional<ResizedCrop> resized{};
   std::string selection{}, topology{};  ///< select; empty: all points. The path as it was given
   std::optional<float> radius{};        ///< contacts, after that
 
-  bool is_identity() const { return !resized && selection.empty() && !radius; }
+  bool is_identity() const { return !resized && !periodic && selection.empty() && !radius; }
 };
 
 /// The steps that move elements. Of each kind a field has one at most.

@@ -48,7 +48,7 @@ TEST(Steps, WhatCannotBeUnderstoodIsNamed) {
   refused("divide 255", "a field, a colon and steps");
   refused(": divide 255", "a field, a colon and steps");
   refused("image: devide 255",
-          "'devide 255' is not known; known are resized-crop, select, contacts, permute");
+          "'devide 255' is not known; known are resized-crop, periodic, select, contacts, permute");
   refused("image: divide", "wants 1 number");
   refused("image: divide x", "'x' where a number");
   refused("image: divide 0", "by zero");
@@ -71,12 +71,14 @@ TEST(Steps, WhatCannotBeUnderstoodIsNamed) {
   refused("x: select CA", "'select CA of protein.pdb'");
   refused("x: select CA from p.pdb", "'select CA of protein.pdb'");
   refused("x: select CA of my protein.pdb", "blanks");
-  refused("x: select CA of p.pdb, select CB of p.pdb", "there once");
-  refused("x: contacts 8, select CA of p.pdb", "must be the first");
+  refused("x: select CA of p.pdb, select CB of p.pdb", "and once");
+  refused("x: contacts 8, select CA of p.pdb", "must stand before contacts");
   refused("x: contacts", "one distance above 0");
   refused("x: contacts -8", "one distance above 0");
   refused("x: contacts 8, contacts 8", "twice");
   refused("x: flip x, contacts 8", "must stand before");
+  refused("x: select CA of p.pdb, periodic, contacts 8", "must be the first");
+  refused("x: periodic 30 30 30, contacts 8", "wants nothing behind it");
   refused("x: divide 2, select CA of p.pdb", "must stand before");
 }
 

@@ -1,20 +1,19 @@
 // Which charts the page has, made from study.json's content and nothing else.
 (() => {
   const study = JSON.parse(document.getElementById('data').textContent);
+  const { readable, interval, roundTicks, extent, log } = Figures;
   const rows = study.rows.filter((row) => row.runs > 0);
   const runs = study.runs.filter((run) => run.usable);
-  const n0 = study.base_ranks, log = Math.log2;
+  const n0 = study.base_ranks;
   const ranks = rows.map((row) => row.ranks);
   const crowded = rows.some((row) => row.oversubscribed);
   const most = Math.max(0, ...rows.map((row) => row.runs));
 
-  const readable = (value) => (value === null || !Number.isFinite(value) ? '-' : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString('en') : String(Number(value.toPrecision(3))));
   const ranksWords = (row) => `${row.ranks} ${row.ranks === 1 ? 'rank' : 'ranks'}` + (row.parts ? `, ${row.parts} a sample` : '');
   const places = Places.of(rows);
   const at = (row) => places[rows.indexOf(row)];
   const same = (run, row) => run.ranks === row.ranks && run.parts === row.parts;
   const named = (row) => String(row.ranks) + (row.parts ? '/' + row.parts : '') + (row.oversubscribed ? '*' : '');
-  const interval = (r) => (r.low_90 === null ? '' : ` [${readable(r.low_90)}, ${readable(r.high_90)}]`);
   const runsWords = () => {
     const counts = [...new Set(rows.map((row) => row.runs))];
     return counts.length === 1 ? `${counts[0]} ${counts[0] === 1 ? 'run' : 'runs'} for each number of ranks` : `${Math.min(...counts)} to ${most} runs for each number of ranks`;
@@ -22,33 +21,13 @@
   const targetWords = study.target ? `${study.metric_words} ${study.target.higher_is_better ? '≥' : '≤'} ${study.target.value}` : '';
   const marks = () => rows.filter((row) => row.reached === 0 && row.runs > 0 && row.cut_off === 0).map((row) => ({ x: at(row), text: 'target not reached' }));
 
-  // Round numbers in [low, high] on a logarithmic axis, given and wanted as logarithms.
-  const roundTicks = (scale) => {
-    const span = scale.max - scale.min;
-    const steps = span < 1.5 ? [1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8] : span < 4 ? [1, 1.25, 1.5] : [1];
-    const ticks = [];
-    for (let power = Math.floor(scale.min); power <= scale.max; ++power)
-      for (const step of steps) if (log(step) + power >= scale.min - 1e-9 && log(step) + power <= scale.max + 1e-9) ticks.push({ value: log(step) + power });
-    scale.ticks = ticks;
-  };
   const ranksAxis = () => ({ type: 'linear', title: { text: 'ranks' + (crowded ? ' (* more threads than cores)' : '') }, min: log(ranks[0]) - 0.25, max: Math.max(...rows.map(at)) + 0.35,
     afterBuildTicks: (scale) => { scale.ticks = rows.map((row) => ({ value: at(row) })); },
     ticks: { autoSkip: false, callback: (value) => named(rows.reduce((a, b) => (Math.abs(at(b) - value) < Math.abs(at(a) - value) ? b : a))) } });
 
-  // One quantity per size: its line, intervals and single runs. `of(row)` is {value, low, high, runs}.
-  function line(label, colour, shape, dash, of, map, shift) {
-    const here = rows.map((row) => ({ row, is: of(row) })).filter(({ is }) => is.value !== null);
-    return [
-      { label, showLine: true, borderColor: colour, borderDash: dash, borderWidth: 2, pointStyle: shape, pointRadius: 5, pointHoverRadius: 7, pointBorderWidth: 2, order: 1,
-        pointBackgroundColor: colour, data: here.map(({ row, is }) => ({ x: at(row), y: map(is.value), row, is })), shift,
-        bars: here.filter(({ is }) => is.low !== null && is.low !== undefined && is.low !== is.high).map(({ row, is }) => ({ x: at(row), low: map(is.low), high: map(is.high) })),
-        key: { text: label, colour, dash, shape, line: true } },
-      { label, borderColor: 'transparent', backgroundColor: colour + '80', pointRadius: 2.5, pointStyle: 'circle', showLine: false, order: 2,
-        data: here.filter(({ is }) => is.runs.length > 1).flatMap(({ row, is }) => is.runs.map((value) => ({ x: at(row) + (shift > 0 ? 0.06 : -0.06), y: map(value) }))) },
-    ];
-  }
+  // One quantity per size. `of(row)` is {value, low, high, runs}.
+  const line = (label, colour, shape, dash, of, map, shift) => Figures.line({ label, colour, shape, dash, shift }, rows.map((row) => ({ x: at(row), row, is: of(row) })), map);
   const tooltip = (text) => ({ filter: (item) => Boolean(item.raw.row), callbacks: { title: (items) => (items.length ? ranksWords(items[0].raw.row) : ''), label: text } });
-  const extent = (datasets) => { const values = datasets.flatMap((set) => (set.data || []).map((point) => point.y)).filter(Number.isFinite); return [Math.min(...values), Math.max(...values)]; };
   const niceCeil = (value) => { const unit = 10 ** Math.floor(Math.log10(value)); return unit * [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((step) => step * unit >= value * (1 - 1e-9)); };
   const ratio = (key) => (row) => ({ value: row[key].value, low: row[key].low_90, high: row[key].high_90, runs: row[key + '_runs'] || [] });
   const dots = () => (most > 1 ? ' Small dots are single runs; bars are 90\u00a0% intervals, and an arrow says that one goes on beyond the plot.' : ' There is one run of each size, so nothing says how much is chance.');
@@ -158,49 +137,9 @@
     { id: 'wall', title: `${study.metric_words} over time`, build: quality('wall_seconds', 'since the first weight update, evaluations included'), hint: medianWords.trim() },
     { id: 'epochs', title: `${study.metric_words} over epochs`, build: quality('epoch', 'epochs'), hint: 'If a larger size needs more epochs, its curve lies lower here.' + medianWords },
     { id: 'loss', title: 'Training loss over epochs', build: loss(), hint: 'If the training loss is small and the test accuracy is not, more epochs will not help: more data or augmentation may.' },
-    { id: 'step', title: 'Where the time of a step goes', build: stepRows.length ? step : null, hint: 'Exposed communication is what computation did not hide.', views },
-  ].filter((chart) => chart.build);
+    { id: 'step', title: 'Where the time of a step goes', build: stepRows.length ? step : null, hint: 'Exposed communication is what computation did not hide.', views, view: stepView, choose: (view) => { stepView = view; } },
+  ].filter((chart) => chart.build).map((chart) => ({ ...chart, title: chart.title[0].toUpperCase() + chart.title.slice(1) }));
 
-  const page = document.getElementById('charts'), drawn = new Map();
-  const dark = window.matchMedia('(prefers-color-scheme: dark)');
-  const element = (tag, text, more) => Object.assign(document.createElement(tag), { textContent: text || '' }, more);
-  const caption = (chart) => `${chart.title[0].toUpperCase() + chart.title.slice(1)}. ${setting}.${study.target ? ` Target: ${targetWords}.` : ''} ${chart.hint || ''}${crowded ? ' * more threads than cores.' : ''}`.trim();
-  const redraw = (chart, theme) => { if (drawn.has(chart.id)) drawn.get(chart.id).destroy(); drawn.set(chart.id, Draw.make(document.getElementById('canvas-' + chart.id), chart.build, theme)); };
-  const redrawAll = (theme) => charts.forEach((chart) => redraw(chart, theme));
-
-  function button(text, act) { return element('button', text, { type: 'button', onclick: act }); }
-  function copied(text, area) {
-    const done = () => { area.textContent = 'copied'; setTimeout(() => { area.textContent = 'copy caption'; }, 1500); };
-    if (navigator.clipboard) return navigator.clipboard.writeText(text).then(done, () => {});
-    return undefined;
-  }
-  for (const chart of charts) {
-    const figure = element('figure'), head = element('figcaption', chart.title[0].toUpperCase() + chart.title.slice(1));
-    const plot = element('div', '', { className: 'plot' }), canvas = element('canvas', '', { id: 'canvas-' + chart.id });
-    canvas.setAttribute('role', 'img');
-    canvas.setAttribute('aria-label', caption(chart));
-    plot.append(canvas);
-    figure.append(head);
-    if (chart.views) {
-      const bar = element('div', '', { className: 'views' });
-      for (const [view, text] of Object.entries(chart.views)) bar.append(button(text, (event) => { stepView = view; mark(bar, event.target); redraw(chart, dark.matches ? 'dark' : 'light'); }));
-      mark(bar, bar.children[Object.keys(chart.views).indexOf(stepView)]);
-      figure.append(bar);
-    }
-    const tools = element('details', '', { className: 'tools' });
-    const copy = button('copy caption', () => copied(caption(chart), copy));
-    tools.append(element('summary', 'Save this chart'), button('SVG', () => Draw.save(chart.id + '.svg', new Blob([Draw.svg(chart.build, 720, 460)], { type: 'image/svg+xml' }))),
-      button('PNG', () => Draw.png(chart.build, 720, 460).toBlob((blob) => Draw.save(chart.id + '.png', blob))), copy, element('p', caption(chart), { className: 'hint' }));
-    figure.append(plot, element('p', chart.hint, { className: 'hint' }), tools);
-    page.append(figure);
-  }
-  function mark(bar, chosen) { for (const one of bar.children) one.setAttribute('aria-pressed', String(one === chosen)); }
-
-  const hints = () => document.querySelectorAll('.scroll').forEach((box) => { box.previousElementSibling.hidden = box.scrollWidth <= box.clientWidth + 1; });
-  hints();
-  window.addEventListener('resize', hints);
-  redrawAll(dark.matches ? 'dark' : 'light');
-  dark.addEventListener('change', () => redrawAll(dark.matches ? 'dark' : 'light'));
-  window.addEventListener('beforeprint', () => redrawAll('light'));
-  window.addEventListener('afterprint', () => redrawAll(dark.matches ? 'dark' : 'light'));
+  const caption = (chart) => `${chart.title}. ${setting}.${study.target ? ` Target: ${targetWords}.` : ''} ${chart.hint || ''}${crowded ? ' * more threads than cores.' : ''}`.trim();
+  Figures.show(charts, caption);
 })();

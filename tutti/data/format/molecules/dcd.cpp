@@ -1,10 +1,13 @@
 #include "tutti/data/format/molecules/dcd.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <numbers>
 
 namespace tutti::data {
 namespace {
@@ -59,6 +62,30 @@ class DcdFrames final : public Frames {
         xyz[3 * i + axis] = std::bit_cast<float>(dcd_u32(at, big_endian_));
       at += 4;
     }
+  }
+
+  bool has_cells() const override { return has_cell_; }
+  /// The record has A, gamma, B, beta, alpha, C; angles in degrees, or where all three are between
+  /// -1 and 1 their cosines, as NAMD and VMD write them.
+  UnitCell cell(int64_t frame) const override {
+    HeaderReader reader(file_, big_endian_);
+    reader.skip(first_ + frame * frame_bytes_);
+    if (reader.u32() != kDcdCell) refuse_length(frame);
+    std::array<double, 6> stored{};
+    for (double& x : stored) x = reader.f64();
+    std::array<double, 3> angles = {stored[4], stored[3], stored[1]};
+    if (std::ranges::all_of(angles, [](double x) { return std::abs(x) <= 1; }))
+      for (double& x : angles) x = 90 - std::asin(x) * 180 / std::numbers::pi;
+    const std::array<double, 3> lengths = {stored[0], stored[2], stored[5]};
+    if (lengths == std::array<double, 3>{}) return {};
+    if (std::ranges::any_of(angles, [](double x) { return !(x > 0 && x < 180); }))
+      refuse(frame,
+             fmt::format(
+                 "has a unit cell with the numbers [{}], which are neither lengths and angles nor "
+                 "lengths and cosines: convert the file (mdconvert, catdcd), or read "
+                 "'coordinates' without it",
+                 fmt::join(stored, " ")));
+    return unit_cell_of(lengths, angles);
   }
 
  private:

@@ -1,6 +1,6 @@
 #include "tutti/data/format/molecules/frames.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,31 +12,73 @@ void Frames::refuse(int64_t frame, std::string_view why) const {
   throw BadFile(fmt::format("{}: frame {} (counted from 0) {}", file_.name(), frame, why));
 }
 
-std::vector<StoredArray> frame_arrays(std::shared_ptr<const Frames> frames) {
+UnitCell Frames::cell(int64_t) const { CHECK(false, "{} has no unit cells", file_.name()); }
+
+namespace {
+
+StoredArray frame_array(const std::shared_ptr<const Frames>& frames, bool with_cells) {
   StoredArray array;
-  array.info = {.name = "coordinates",
+  array.info = {.name = with_cells ? kPeriodicArray : "coordinates",
                 .type = ElementType::f32,
-                .shape = {frames->frames(), frames->atoms(), 3},
-                .dimensions = {"frame", "atom", "spatial"},
-                .attributes = {{"units", {.numbers = {}, .text = "angstrom"}}}};
-  array.frames = std::move(frames);
-  return {std::move(array)};
+                .shape = {frames->frames(), frames->atoms() + (with_cells ? 3 : 0), 3},
+                .dimensions = {"frame", "atom", "spatial"}};
+  array.frames = frames;
+  array.with_cells = with_cells;
+  return array;
 }
 
-void read_frames(const Frames& frames, const Slab& slab, float* out) {
-  std::vector<float> xyz(static_cast<size_t>(3 * frames.atoms()));
+void check_coordinates(const Frames& frames, int64_t frame, size_t atom, const float* xyz) {
+  if (std::isfinite(xyz[0]) && std::isfinite(xyz[1]) && std::isfinite(xyz[2])) return;
+  throw BadFile(fmt::format(
+      "{}: frame {} (counted from 0): the coordinates of atom {} are {} {} {}, expected finite "
+      "numbers: the simulation failed before, or the file is corrupted; leave the frame out",
+      frames.file().name(), frame, atom, xyz[0], xyz[1], xyz[2]));
+}
+
+UnitCell sound_cell(const Frames& frames, int64_t frame) {
+  const UnitCell cell = frames.cell(frame);
+  if (!is_no_cell(cell) && !is_sound_cell(cell))
+    throw BadFile(fmt::format(
+        "{}: frame {} (counted from 0): its unit cell is [{}], expected vectors (x 0 0), (x y 0), "
+        "(x y z) with lengths above 0: read 'coordinates' without it, or convert the file "
+        "(gmx trjconv, mdconvert)",
+        frames.file().name(), frame, fmt::join(cell, " ")));
+  return cell;
+}
+
+/// Unless the first frame says that there are none. Cells that make no sense are no fault of the
+/// coordinates: they are a problem of this array alone.
+void add_cells(const std::shared_ptr<const Frames>& frames, StoredArray array,
+               std::vector<StoredArray>& arrays) {
+  try {
+    if (is_no_cell(sound_cell(*frames, 0))) return;
+  } catch (const BadFile& error) {
+    array.info.problem = error.what();
+  }
+  arrays.push_back(std::move(array));
+}
+
+}  // namespace
+
+std::vector<StoredArray> frame_arrays(std::shared_ptr<const Frames> frames) {
+  std::vector<StoredArray> arrays = {frame_array(frames, false)};
+  if (frames->has_cells()) add_cells(frames, frame_array(frames, true), arrays);
+  for (StoredArray& array : arrays)
+    array.info.attributes = {{"units", {.numbers = {}, .text = "angstrom"}}};
+  return arrays;
+}
+
+void read_frames(const Frames& frames, bool with_cells, const Slab& slab, float* out) {
+  const auto atoms = static_cast<size_t>(frames.atoms());
+  std::vector<float> xyz(3 * atoms);
   const auto axis = static_cast<size_t>(slab.start[2]), axes = static_cast<size_t>(slab.count[2]);
   for (int64_t frame = slab.start[0]; frame < slab.start[0] + slab.count[0]; ++frame) {
     frames.read(frame, xyz);
+    const UnitCell cell = with_cells ? sound_cell(frames, frame) : UnitCell{};
     for (int64_t i = 0; i < slab.count[1]; ++i) {
-      const size_t atom = static_cast<size_t>(slab.start[1] + i);
-      const float* from = xyz.data() + 3 * atom;
-      if (!std::isfinite(from[0]) || !std::isfinite(from[1]) || !std::isfinite(from[2]))
-        throw BadFile(fmt::format(
-            "{}: frame {} (counted from 0): the coordinates of atom {} are {} {} {}, expected "
-            "finite numbers: the simulation failed before, or the file is corrupted; leave the "
-            "frame out",
-            frames.file().name(), frame, atom, from[0], from[1], from[2]));
+      const size_t row = static_cast<size_t>(slab.start[1] + i);
+      const float* from = row < atoms ? xyz.data() + 3 * row : cell.data() + 3 * (row - atoms);
+      if (row < atoms) check_coordinates(frames, frame, row, from);
       out = std::copy_n(from + axis, axes, out);
     }
   }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "tutti/data/format/molecules/unit_cell.h"
 #include "tutti/data/format/stored_array.h"
 
 namespace tutti::data {
@@ -24,6 +25,10 @@ class Frames {
   /// x y z of each atom of a frame, in Angstrom: 3 * atoms() numbers. BadFile naming file and frame
   /// where its bytes are damaged; whether the numbers are finite is read_frames()'s business.
   virtual void read(int64_t frame, std::span<float> xyz) const = 0;
+  /// Whether the file has a unit cell for each frame.
+  virtual bool has_cells() const { return false; }
+  /// In Angstrom; as it is stored, so perhaps not sound. Only where has_cells().
+  virtual UnitCell cell(int64_t frame) const;
 
  protected:
   explicit Frames(FileBytes file) : file_(std::move(file)) {}
@@ -35,11 +40,18 @@ class Frames {
   int64_t frames_ = 0, atoms_ = 0;
 };
 
-/// The one array of a trajectory: `coordinates`.
+/// The arrays of a trajectory: `coordinates` [frames, atoms, 3], and where its first frame has a
+/// unit cell kPeriodicArray [frames, atoms + 3, 3], the same with the cell's three vectors behind
+/// the atoms.
+inline constexpr const char* kPeriodicArray = "coordinates_and_cell";
 std::vector<StoredArray> frame_arrays(std::shared_ptr<const Frames> frames);
-/// A slab of it: each frame that it touches is read as a whole. BadFile for a coordinate that is
-/// not finite.
-void read_frames(const Frames& frames, const Slab& slab, float* out);
+/// A slab of one of them: each frame that it touches is read as a whole. BadFile for a coordinate
+/// that is not finite, or a cell that is not sound.
+void read_frames(const Frames& frames, bool with_cells, const Slab& slab, float* out);
+
+/// Of AMBER's NetCDF and MDTraj's HDF5: where `coordinates`, `cell_lengths` and `cell_angles` stand
+/// beside each other, kPeriodicArray of them is added, in the unit that the file has.
+void add_periodic_array(const FileBytes& file, std::vector<StoredArray>& arrays);
 
 /// Numbers of a binary file, one behind the other. Reads the file in small blocks, so that a walk
 /// over headers makes few calls. Beyond the file's end: BadFile, which says at which frame.

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tutti/data/format/array_checks.h"
+#include "tutti/data/format/molecules/unit_cell.h"
 #include "tutti/data/format/molecules/xtc_bits.h"
 
 namespace tutti::data {
@@ -56,6 +57,7 @@ inline std::vector<float> chain_coordinates(int64_t frames, int64_t atoms) {
 struct DcdForm {
   bool big_endian = false, cell = true;
   int fixed = 0, dimensions = 3, version = 24;
+  std::array<double, 3> lengths{}, angles{};  ///< alpha, beta, gamma
 };
 
 inline Bytes dcd_bytes(const std::vector<float>& xyz, int64_t atoms, const DcdForm& form = {}) {
@@ -70,7 +72,13 @@ inline Bytes dcd_bytes(const std::vector<float>& xyz, int64_t atoms, const DcdFo
   out.whole(84).whole(84).whole(1).zeros(80).whole(84);
   out.whole(4).whole(atoms).whole(4);
   for (size_t at = 0; at < xyz.size(); at += static_cast<size_t>(3 * atoms)) {
-    if (form.cell) out.whole(48).zeros(48).whole(48);
+    if (form.cell) {
+      out.whole(48);
+      for (const double x : {form.lengths[0], form.angles[2], form.lengths[1], form.angles[1],
+                             form.angles[0], form.lengths[2]})
+        out.f64(x);
+      out.whole(48);
+    }
     for (size_t axis = 0; axis < 3; ++axis) {
       out.whole(4 * atoms);
       for (size_t i = 0; i < static_cast<size_t>(atoms); ++i) out.f32(xyz[at + 3 * i + axis]);
@@ -84,6 +92,7 @@ struct TrrForm {
   bool wide = false;
   /// Velocities and no positions in frames of odd numbers.
   bool velocities = false;
+  UnitCell cell{};
 };
 
 inline Bytes trr_bytes(const std::vector<float>& xyz, int64_t atoms, const TrrForm& form = {}) {
@@ -100,7 +109,8 @@ inline Bytes trr_bytes(const std::vector<float>& xyz, int64_t atoms, const TrrFo
                                  int64_t{0}, int64_t{0}, int64_t{0}, moving ? 0 : vectors,
                                  moving ? vectors : 0, int64_t{0}, atoms, int64_t{7}, int64_t{0}})
         out.whole(part);
-      for (int i = 0; i < 2 + 9; ++i) real(0);
+      real(0), real(0);
+      for (const float x : form.cell) real(double{x} / 10);
       for (size_t i = 0; i < each; ++i) real(moving ? 9.0 : double{xyz[at + i]} / 10);
     }
   }
@@ -206,11 +216,14 @@ class XtcPacker {
   size_t used_ = 0;
 };
 
-inline Bytes xtc_bytes(const std::vector<float>& xyz, int64_t atoms, int magic = 1995) {
+inline Bytes xtc_bytes(const std::vector<float>& xyz, int64_t atoms, int magic = 1995,
+                       const UnitCell& cell = {}) {
   ByteWriter out;
   const size_t each = static_cast<size_t>(3 * atoms);
   for (size_t at = 0; at < xyz.size(); at += each) {
-    out.whole(magic).whole(atoms).whole(5).zeros(4 + 36).whole(atoms);
+    out.whole(magic).whole(atoms).whole(5).zeros(4);
+    for (const float x : cell) out.f32(x / 10);
+    out.whole(atoms);
     if (atoms <= 9) {
       for (size_t i = 0; i < each; ++i) out.f32(xyz[at + i] / 10);
       continue;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -29,23 +30,38 @@ class TrrFrames final : public Frames {
 
   void read(int64_t frame, std::span<float> xyz) const override {
     const Place& place = places_[static_cast<size_t>(frame)];
-    const size_t element = place.wide ? 8 : 4;
-    std::vector<uint8_t> bytes(xyz.size() * element);
-    file_.read(place.first, bytes);
-    for (size_t i = 0; i < xyz.size(); ++i) {
-      uint64_t bits = 0;
-      for (size_t b = 0; b < element; ++b) bits = bits << 8 | bytes[i * element + b];
-      const double stored = place.wide ? std::bit_cast<double>(bits)
-                                       : double{std::bit_cast<float>(static_cast<uint32_t>(bits))};
-      xyz[i] = static_cast<float>(stored * kAngstromPerNanometre);
-    }
+    read_angstrom(place.first, place.wide, xyz);
+  }
+
+  bool has_cells() const override {
+    return std::ranges::all_of(places_, [](const Place& place) { return place.box >= 0; });
+  }
+  UnitCell cell(int64_t frame) const override {
+    const Place& place = places_[static_cast<size_t>(frame)];
+    UnitCell cell{};
+    read_angstrom(place.box, place.wide, cell);
+    return cell;
   }
 
  private:
   struct Place {
     int64_t first = 0;  ///< of the positions
     bool wide = false;  ///< f64
+    int64_t box = -1;   ///< of the unit cell's vectors; -1: none
   };
+
+  void read_angstrom(int64_t at, bool wide, std::span<float> out) const {
+    const size_t element = wide ? 8 : 4;
+    std::vector<uint8_t> bytes(out.size() * element);
+    file_.read(at, bytes);
+    for (size_t i = 0; i < out.size(); ++i) {
+      uint64_t bits = 0;
+      for (size_t b = 0; b < element; ++b) bits = bits << 8 | bytes[i * element + b];
+      const double stored = wide ? std::bit_cast<double>(bits)
+                                 : double{std::bit_cast<float>(static_cast<uint32_t>(bits))};
+      out[i] = static_cast<float>(stored * kAngstromPerNanometre);
+    }
+  }
   enum Part : size_t { ir, energy, box, virial, pressure, topology, symbols, x, v, f, kParts };
 
   [[noreturn]] void wrong(int64_t frame, std::string_view why) const {
@@ -75,8 +91,11 @@ class TrrFrames final : public Frames {
     for (const Part part : {x, v, f})
       if (bytes[part] != 0 && bytes[part] != 3 * atoms * element)
         wrong(number, fmt::format("has a part of {} bytes for {} atoms", bytes[part], atoms));
-    reader.skip(2 * element + bytes[box] + bytes[virial] + bytes[pressure]);
-    if (bytes[x] > 0) add(reader.at(), element == 8, atoms, number);
+    reader.skip(2 * element);
+    const int64_t box_at = bytes[box] > 0 ? reader.at() : -1;
+    reader.skip(bytes[box] + bytes[virial] + bytes[pressure]);
+    if (bytes[x] > 0)
+      add({.first = reader.at(), .wide = element == 8, .box = box_at}, atoms, number);
     reader.skip(bytes[x] + bytes[v] + bytes[f]);
   }
 
@@ -87,11 +106,11 @@ class TrrFrames final : public Frames {
     return 4;
   }
 
-  void add(int64_t first, bool wide, int64_t atoms, int64_t number) {
+  void add(const Place& place, int64_t atoms, int64_t number) {
     if (!places_.empty() && atoms != atoms_)
       wrong(number, fmt::format("has {} atoms where those before it have {}", atoms, atoms_));
     atoms_ = atoms;
-    places_.push_back({first, wide});
+    places_.push_back(place);
   }
 
   std::vector<Place> places_;

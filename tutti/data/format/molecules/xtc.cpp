@@ -61,12 +61,21 @@ class XtcFrames final : public Frames {
     for (size_t i = 0; i < xyz.size(); ++i) xyz[i] = static_cast<float>(integers[i] * unit);
   }
 
+  bool has_cells() const override { return true; }
+  UnitCell cell(int64_t frame) const override {
+    HeaderReader reader(file_);
+    reader.skip(places_[static_cast<size_t>(frame)]);
+    reader.begin_frame(frame);
+    return read_head(reader).cell;
+  }
+
  private:
   struct Head {
     int64_t atoms = 0;
     float precision = 0;
     XtcPacking packing{};
     int64_t bytes = 0;  ///< that follow
+    UnitCell cell{};
     bool plain() const { return atoms <= kMostPlainAtoms; }
   };
 
@@ -83,7 +92,8 @@ class XtcFrames final : public Frames {
     Head head;
     head.atoms = reader.i32();
     if (head.atoms < 1) damaged(frame, fmt::format("has {} atoms", head.atoms));
-    reader.skip(4 + 4 + 36);
+    reader.skip(4 + 4);
+    for (float& x : head.cell) x = static_cast<float>(double{reader.f32()} * kAngstromPerNanometre);
     if (const int64_t again = reader.i32(); again != head.atoms)
       damaged(frame, fmt::format("has {} atoms, and coordinates of {}", head.atoms, again));
     head.bytes = 12 * head.atoms;

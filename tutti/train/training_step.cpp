@@ -5,9 +5,10 @@
 namespace tutti {
 namespace {
 
-NetworkSpec network_of(const TrainingStepSpec& spec) {
+NetworkSpec network_of(const TrainingStepSpec& spec, const ReplicaMap& turns) {
   NetworkSpec network = spec.network;
   network.training.split.grid = spec.grid;
+  network.training.turns = turns.replicas();
   network.training.optimizer.sharded = spec.exchange.sharded;
   return network;
 }
@@ -30,18 +31,14 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), map_(spec.map),
       workers_(workers_of(spec.map, spec.grid, communicator)), turns_(workers_.times(accumulate_)),
-      network_(compile_network(network_of(spec), backend, communicator)),
+      network_(compile_network(network_of(spec, turns_), backend, communicator)),
       exchange_(communicator, turns_, *network_, spec.exchange, spec.steps_compared),
       weights_(network_->training.variables, spec.map.local_count(), exchange_.parameters(),
                exchange_.fills_parameters()),
       executor_(network_->training, backend), info_{.seed = spec.seed} {
-  if (!network_->tables.empty() && turns_.replicas() > 1)
-    throw ConfigError(fmt::format(
-        "the model looks rows up in tables, which are on one rank and are updated by one batch: {} "
-        "ranks, {} replicas and batch.accumulate = {} are not built yet; take 1 of each",
-        communicator.size(), spec.map.replicas(), accumulate_));
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
+  table_turns_.emplace(*network_, turns_, executor_);
 }
 
 void TrainingStep::start() {
@@ -78,7 +75,10 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   ReplicaState replica = weights_.replica(local_replica);
   replica.gradients = exchange_.begin(local_turn);
   executor_.bind(replica);
-  compute([&] { executor_.run(info_); });
+  compute([&] {
+    executor_.run(info_);
+    table_turns_->take(local_turn);
+  });
   note_norm();
   const auto loss = [&](size_t i) {
     return *static_cast<const float*>(executor_.result(network_->losses[i]));

@@ -52,6 +52,7 @@ Shape rows_shape(const Variable& variable, int rows) {
 
 Weights::Weights(const Variables& variables, int local_replicas, std::byte* parameters, bool fills)
     : variables_(variables), own_parameters_(parameters == nullptr ? variables.parameter_bytes : 0),
+      tables_(variables.table_bytes),
       state_(variables.trained_bytes * variables.state_kinds.size()),
       parameters_(parameters == nullptr ? own_parameters_.data() : parameters), fills_(fills) {
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
@@ -66,12 +67,18 @@ void Weights::initialise(uint64_t seed) {
   };
   for (const Variable& variable : variables_.parameters)
     if (fills_) fill(variable, parameters());
+  for (const TableVariable& table : variables_.tables) {
+    const Variable& v = table.variable;
+    initialise_rows(
+        {v.name, v.desc.shape, v.init}, seed, table.rows.first,
+        {reinterpret_cast<float*>(tables() + v.offset), static_cast<size_t>(v.desc.elements())});
+  }
   for (int r = 0; r < local_replicas(); ++r)
     for (const Variable& variable : variables_.statistics) fill(variable, statistics(r));
 }
 
 size_t Weights::memory_bytes() const {
-  size_t bytes = own_parameters_.bytes() + state_.bytes();
+  size_t bytes = own_parameters_.bytes() + tables_.bytes() + state_.bytes();
   for (const Buffer& buffer : statistics_) bytes += buffer.bytes();
   return bytes;
 }
@@ -141,7 +148,8 @@ void Weights::import_model(const SafetensorsFile& file, std::span<const std::str
   }
   for (const SafetensorsFile::Entry& entry : file.entries())
     if (!variables_.find_parameter(entry.name) && !variables_.find_statistic(entry.name) &&
-        !entry.name.ends_with("num_batches_tracked") && !fits_any(except, entry.name))
+        !variables_.find_table(entry.name) && !entry.name.ends_with("num_batches_tracked") &&
+        !fits_any(except, entry.name))
       throw ConfigError(
           fmt::format("tensor '{}' in the weights belongs to no layer of the model", entry.name));
 }

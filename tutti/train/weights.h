@@ -27,11 +27,12 @@ class Weights {
   Weights(const Variables& variables, int local_replicas, std::byte* parameters = nullptr,
           bool fills = true);
 
-  /// Fills parameters and statistics as their Init says; a value depends on the seed and its name
-  /// alone.
+  /// Fills parameters, tables and statistics as their Init says; a value depends on the seed and
+  /// its name alone.
   void initialise(uint64_t seed);
 
   std::byte* parameters() const { return parameters_; }
+  std::byte* tables() const { return tables_.data(); }
   std::byte* state() const { return state_.data(); }
   /// The moving average of the trained parameters, a kind of state; null: none is kept.
   std::byte* average() const;
@@ -44,8 +45,10 @@ class Weights {
   /// Parameters and optimizer state are the rank's: its replicas are in lock step. Gradients are
   /// bound by who exchanges them.
   ReplicaState replica(int local_replica) const {
-    return {
-        .parameters = parameters_, .statistics = statistics(local_replica), .state = state_.data()};
+    return {.parameters = parameters_,
+            .tables = tables_.data(),
+            .statistics = statistics(local_replica),
+            .state = state_.data()};
   }
   /// Whether this rank puts values into the parameters.
   bool fills_parameters() const { return fills_; }
@@ -54,7 +57,7 @@ class Weights {
   size_t memory_bytes() const;
 
   /// Of `parameters` and `statistics` (arenas laid out as the own), plain f32, under their own
-  /// names.
+  /// names. Tables are not among them (train/table_files.h).
   std::vector<NamedTensor> export_model(const std::byte* parameters,
                                         const std::byte* statistics) const;
   /// Optimizer state as "PARAMETER.KIND", of trained parameters. An average is not among it, but
@@ -66,7 +69,7 @@ class Weights {
   /// Takes parameters, and into every local replica the statistics, from a file's tensors by name,
   /// one after another. Throws ConfigError naming what is missing, unknown or of another shape;
   /// "num_batches_tracked" entries of other systems are passed over. What fits one of `except`
-  /// keeps its value, and need not be there.
+  /// keeps its value, and need not be there. Tables are passed over (train/table_files.h).
   void import_model(const SafetensorsFile& file, std::span<const std::string> except = {});
   /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else
   /// of the arena is touched, so it takes no memory. Returns the parameters of which the file has
@@ -92,7 +95,7 @@ class Weights {
                           std::span<const ArenaRange> kept);
 
   const Variables& variables_;
-  Buffer own_parameters_, state_;
+  Buffer own_parameters_, tables_, state_;
   std::byte* parameters_;
   bool fills_, average_given_ = false;
   std::vector<Buffer> statistics_;
@@ -110,6 +113,7 @@ class ModelWeights {
  private:
   static Variables without_state(Variables variables) {
     variables.state_kinds.clear();
+    std::erase_if(variables.tables, [](const TableVariable& t) { return t.kept_by_update; });
     return variables;
   }
   Variables variables_;  // before those that refer to it

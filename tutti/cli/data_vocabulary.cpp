@@ -44,7 +44,7 @@ int run_vocabulary(const VocabularyVerb& verb) {
 Verb data_vocabulary_verb() {
   auto state = std::make_shared<VocabularyVerb>();  // shared: std::function must be copyable
   return {.name = "vocabulary",
-          .summary = "Give the categories of click logs rows of their own: write data.vocabulary",
+          .summary = "Give categories of click logs rows of their own",
           .text =
               "Reads the training logs of a configuration once, and writes the file that "
               "data.vocabulary names: of each column of categories those that are frequent enough, "

@@ -32,8 +32,7 @@ void fill_rows(Buffer& tensor, int replica, const std::vector<int64_t>& rows) {
   Rng rng(kSeed, Purpose::test, static_cast<uint64_t>(replica));
   const std::span<int32_t> numbers = tensor.as<int32_t>();
   for (size_t i = 0; i < numbers.size(); ++i)
-    numbers[i] =
-        static_cast<int32_t>(rng.below(static_cast<uint32_t>(rows[i % rows.size()])));
+    numbers[i] = static_cast<int32_t>(rng.below(static_cast<uint32_t>(rows[i % rows.size()])));
 }
 
 }  // namespace

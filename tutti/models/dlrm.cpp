@@ -37,7 +37,14 @@ namespace {
 
 /// What each table gives a sample, [N, width].
 std::vector<Value> look_up(Graph& graph, Value categories, Value weights, const DlrmSpec& spec) {
-  std::vector<Value> found;
+  std::vector<Value> found, own_weights;
+  int64_t column = 0;
+  for (size_t t = 0; weights.valid() && t < spec.rows.size(); ++t) {
+    const int64_t count = spec.bags.empty() ? 1 : spec.bags[t];
+    own_weights.push_back(
+        slice(graph, fmt::format("emb_l.{}.weights", t), weights, {{column, column + count}}));
+    column += count;
+  }
   Bag bag{.mean = spec.pooling == Pooling::mean, .weighted = weights.valid()};
   for (size_t t = 0; t < spec.rows.size(); ++t) {
     const std::string name = fmt::format("emb_l.{}", t);
@@ -46,8 +53,7 @@ std::vector<Value> look_up(Graph& graph, Value categories, Value weights, const 
         name + ".weight", {spec.rows[t], spec.width},
         {.kind = Init::Kind::uniform, .value = 1 / std::sqrt(static_cast<double>(spec.rows[t]))});
     std::vector<Value> in{table, categories};
-    if (weights.valid())
-      in.push_back(slice(graph, name + ".weights", weights, {{bag.first, bag.first + bag.count}}));
+    if (weights.valid()) in.push_back(own_weights[t]);
     found.push_back(graph.append(name, std::make_shared<EmbeddingBag>(bag), in).front());
     bag.first += bag.count;
   }

@@ -35,9 +35,36 @@ ModelSpec tiny_dlrm() {
 
 /// One turn's batch, by field.
 struct ClickBatch {
-  std::vector<float> dense, label;
+  std::vector<float> dense, label, weights;
   std::vector<int32_t> rows;
 };
+
+/// The tables of tiny_dlrm() with bags of up to so many rows, each with a weight.
+const std::vector<int64_t> kTinyBags = {3, 1, 2, 2};
+
+ModelSpec dlrm_of_bags() {
+  ModelSpec spec = tiny_dlrm();
+  std::vector<int64_t> rows;
+  for (size_t t = 0; t < kTinyRows.size(); ++t)
+    rows.insert(rows.end(), static_cast<size_t>(kTinyBags[t]), kTinyRows[t]);
+  const Shape places{std::ssize(rows)};
+  spec.inputs[1] = {.name = "rows", .sample = places, .rows = rows, .bags = kTinyBags};
+  spec.inputs.push_back({.name = "weights", .sample = places});
+  spec.pooling = Pooling::mean;
+  return spec;
+}
+
+/// The batch with bags of one row up to the longest, some of them empty.
+void make_bags(ClickBatch& batch, uint64_t stream) {
+  Rng rng(8, Purpose::test, stream);
+  std::vector<int32_t> rows;
+  for (size_t i = 0; i < batch.rows.size(); ++i)
+    for (int64_t place = 0; place < kTinyBags[i % kTinyRows.size()]; ++place) {
+      rows.push_back(rng.below(4) == 0 ? -1 : (batch.rows[i] + static_cast<int32_t>(place)) % 4);
+      batch.weights.push_back(rng.uniform() + 0.5f);
+    }
+  batch.rows = rows;
+}
 
 ClickBatch click_batch(int step, int turn) {
   Rng rng(7, Purpose::test, static_cast<uint64_t>(step * 100 + turn));
@@ -80,6 +107,7 @@ struct DlrmRun {
   int ranks = 1, threads = 1, accumulate = 1;
   TableRule::Kind rule = TableRule::Kind::sgd;
   std::vector<std::string> freeze{};
+  bool bags = false;
 };
 
 Trained train(const DlrmRun& run) {
@@ -94,7 +122,7 @@ Trained train(const DlrmRun& run) {
         .grid = PartGrid({}, 1, run.ranks, communicator.rank()),
         .accumulate = run.accumulate,
         .seed = 3};
-    spec.network.training.model = tiny_dlrm();
+    spec.network.training.model = run.bags ? dlrm_of_bags() : tiny_dlrm();
     spec.network.training.optimizer.tables.kind = run.rule;
     spec.network.training.freeze = run.freeze;
     spec.network.training.split.threads = run.threads;
@@ -111,11 +139,13 @@ Trained train(const DlrmRun& run) {
       for (int local = 0; local < step.turns().local_count(); ++local) {
         const int turn = step.turns().replica(local);
         ClickBatch batch = click_batch(s, turn);
+        if (run.bags) make_bags(batch, static_cast<uint64_t>(s * 100 + turn));
         std::vector<void*> tensors;
         for (const GraphInput& input : step.network().inputs)
-          tensors.push_back(input.field == "dense"  ? static_cast<void*>(batch.dense.data())
-                            : input.field == "rows" ? static_cast<void*>(batch.rows.data())
-                                                    : static_cast<void*>(batch.label.data()));
+          tensors.push_back(input.field == "dense"     ? static_cast<void*>(batch.dense.data())
+                            : input.field == "rows"    ? static_cast<void*>(batch.rows.data())
+                            : input.field == "weights" ? static_cast<void*>(batch.weights.data())
+                                                       : static_cast<void*>(batch.label.data()));
         trained.losses[static_cast<size_t>(s * kTinyReplicas + turn)] =
             static_cast<double>(step.run(local, tensors));
       }
@@ -292,6 +322,17 @@ TEST(Dlrm, TheSameBitsOnAnyNumberOfRanks) {
     EXPECT_EQ(several.first, alone.first) << run.ranks << " ranks";
     EXPECT_EQ(several.losses, alone.losses) << run.ranks << " ranks";
     EXPECT_EQ(several.last, alone.last) << run.ranks << " ranks";
+  }
+}
+
+/// The table that two ranks share by rows has bags of one row, so no sum is cut.
+TEST(Dlrm, BagsOfSeveralRanks) {
+  for (const TableRule::Kind rule : {TableRule::Kind::sgd, TableRule::Kind::adagrad}) {
+    const Trained alone = train({.rule = rule, .bags = true});
+    const Trained shared = train({.ranks = 2, .rule = rule, .bags = true});
+    EXPECT_NE(alone.last, alone.first);
+    EXPECT_EQ(shared.losses, alone.losses);
+    EXPECT_EQ(shared.last, alone.last);
   }
 }
 

@@ -9,7 +9,6 @@
 namespace tutti {
 namespace {
 
-
 /// The outputs of one position: K numbers, `stride` apart.
 struct Outputs {
   const float* y;

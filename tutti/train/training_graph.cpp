@@ -105,6 +105,9 @@ class TableUpdates {
     Graph& graph = training_.graph;
     for (const KeptTurns& known : training_.kept)
       if (known.of_rank == of_rank) return known.input;
+    for (const Value v : of_rank)
+      if (graph[v].producer >= 0 && std::ranges::find(graph.outputs(), v) == graph.outputs().end())
+        graph.mark_output(v);
     TensorDesc desc = graph.type(of_rank.front()).desc;
     desc.shape[0] *= turns_;
     const Value input = graph.input(graph[of_rank.front()].name + " of all", desc, false);

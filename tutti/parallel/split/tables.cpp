@@ -157,6 +157,8 @@ class TableSharer {
     for (Read& read : reads_) {
       const Value rows = own_rows(read);
       const Value weights = read.op().bag().weighted ? of(read.node->in[2]) : Value{};
+      CHECK(weights.valid() == read.op().bag().weighted,
+            "{}: its weights are made behind the first lookup", read.node->name);
       read.rows.resize(static_cast<size_t>(ranks_.ranks));
       read.weights.resize(static_cast<size_t>(ranks_.ranks));
       read.rows[me()] = rows;

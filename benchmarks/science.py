@@ -8,9 +8,9 @@ import statistics
 
 import sides
 
-PEERS = {"resnet50": ["resnet50.py"], "cosmoflow": ["science.py", "--network", "cosmoflow"], "deepcam": ["science.py", "--network", "deepcam"], "protein-vae": ["protein_vae.py"], "ffn": ["ffn.py"]}
+PEERS = {"resnet50": ["resnet50.py"], "cosmoflow": ["science.py", "--network", "cosmoflow"], "deepcam": ["science.py", "--network", "deepcam"], "protein-vae": ["protein_vae.py"], "ffn": ["ffn.py"], "dlrm": ["dlrm.py"]}
 PEERS["tilt"] = ["resnet50.py", "--tilt"]  # atom microscopy: four numbers of one channel, Huber loss
-MODELS = {"tilt": ["resnet50", "--input", "1x224x224", "--task", "regress", "--classes", 4, "--loss", "huber"]}  # others by their names
+MODELS = {"dlrm": ["dlrm", "--table-rows", 100000], "tilt": ["resnet50", "--input", "1x224x224", "--task", "regress", "--classes", 4, "--loss", "huber"]}  # others by their names
 
 
 @dataclasses.dataclass
@@ -38,6 +38,8 @@ ITEMS = [
     Item("4e", "ffn", "fp32", 4, (1.2, 1.5, 1.7), (0.6, 0.75, 0.85)),
     Item("4e", "tilt", "fp32", 16, (1.15, 1.4, 1.5), (), 3),
     Item("4e", "tilt", "bf16", 16, (1.15, 1.4, 1.5), (), 3),
+    Item("4e", "dlrm", "fp32", 128, (1.1, 1.3, 1.5), (), 30),
+    Item("4e", "dlrm", "fp32", 2048, (1.1, 1.3, 1.5), (), 5),
 ]
 
 

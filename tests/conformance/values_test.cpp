@@ -65,13 +65,47 @@ TEST(Values, ATableChangesWhereItWasRead) {
   const std::vector<ValueType> types = {fixed({}), fixed({}), fixed({4, 2}), batched({3, 2}),
                                         batched({3, 2}, DType::i32)};
   const OpRun t =
-      run(std::make_shared<TableUpdate>(BagColumns{1, 1}), types,
+      run(std::make_shared<TableUpdate>(Bag{.first = 1}), types,
           {{0.5}, {2}, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 10, 2, 20, 4, 40}, {0, 2, 3, 1, 0, 2}});
   expect_near(t.in(2), {1, 2, 3 - 2, 4 - 20, 5 - 5, 6 - 50, 7, 8});
-  const OpRun y = run(std::make_shared<EmbeddingBag>(BagColumns{0, 2}),
+  const OpRun y = run(std::make_shared<EmbeddingBag>(Bag{.count = 2}),
                       {fixed({4, 2}), batched({3, 2}, DType::i32)},
                       {{1, 2, 3, 4, 5, 6, 7, 8}, {0, 2, 3, 3, 1, 0}});
   expect_near(y.out(0), {6, 8, 14, 16, 4, 6});
+}
+
+/// Numbers below 0 name no row, so bags of several lengths stand in one tensor.
+TEST(Values, BagsMayBeShorterThanTheirColumns) {
+  const Values table = {1, 2, 3, 4, 5, 6, 7, 8}, rows = {0, 2, 3, -1, -1, -1};
+  const auto pooled = [&](const Bag& bag) {
+    return run(std::make_shared<EmbeddingBag>(bag), {fixed({4, 2}), batched({3, 2}, DType::i32)},
+               {table, rows})
+        .out(0);
+  };
+  expect_near(pooled({.count = 2}), {6, 8, 7, 8, 0, 0});
+  expect_near(pooled({.count = 2, .mean = true}), {3, 4, 7, 8, 0, 0});
+  const OpRun t =
+      run(std::make_shared<TableUpdate>(Bag{.count = 2, .mean = true}),
+          {fixed({}), fixed({}), fixed({4, 2}), batched({3, 2}), batched({3, 2}, DType::i32)},
+          {{1}, {1}, table, {1, 10, 2, 20, 4, 40}, rows});
+  expect_near(t.in(2), {0.5, -3, 3, 4, 4.5, 1, 5, -12});
+}
+
+/// Adagrad as torch.optim.Adagrad has it; of rows as the mean of the squares of a row.
+TEST(Values, AdagradOfTables) {
+  const auto updated = [](TableRule::Kind kind, const Values& sums) {
+    const int64_t kept = kind == TableRule::Kind::adagrad ? 2 : 1;
+    return run(std::make_shared<TableUpdate>(Bag{}, TableRule{kind}),
+               {fixed({}), fixed({}), fixed({2, 2}), fixed({2, kept}), batched({2, 2}),
+                batched({2, 1}, DType::i32)},
+               {{0.5}, {2}, {1, 2, 3, 4}, sums, {1, 1, 0.5, 1}, {1, 1}});
+  };
+  const OpRun each = updated(TableRule::Kind::adagrad, {9, 9, 7, 9});  // g = 3, 4
+  expect_near(each.in(3), {9, 9, 16, 25});
+  expect_near(each.in(2), {1, 2, 3 - 0.5 * 3 / 4, 4 - 0.5 * 4 / 5});
+  const OpRun rows = updated(TableRule::Kind::rowwise_adagrad, {1, 3.5});
+  expect_near(rows.in(3), {1, 16});
+  expect_near(rows.in(2), {1, 2, 3 - 0.5 * 3 / 4, 4 - 0.5 * 4 / 4});
 }
 
 /// Rows are owned by threads, and their terms have the order of the batch.

@@ -47,6 +47,11 @@ class Rng {
              static_cast<uint32_t>(seed >> 32)},
         stream_(stream) {}
 
+  /// Of a stream that nothing was drawn from yet: passes over so many draws.
+  void skip(uint64_t draws) {
+    counter_ = draws / 4;
+    for (uint64_t i = 0; i < draws % 4; ++i) next_u32();
+  }
   uint32_t next_u32() {
     if (used_ == 4) {
       block_ = philox({static_cast<uint32_t>(counter_), static_cast<uint32_t>(counter_ >> 32),

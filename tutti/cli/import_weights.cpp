@@ -8,6 +8,7 @@
 #include "tutti/base/shell.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/run_settings.h"
+#include "tutti/train/table_files.h"
 
 namespace tutti {
 namespace {
@@ -92,9 +93,10 @@ int naming_networks(const GivenNames& given, const FoundWeights& found, const Ru
   }
 }
 
-void import_weights(const GivenNames& given, const SafetensorsFile& file, Weights& weights) {
+void import_weights(const GivenNames& given, const FoundWeights& found, Weights& weights) {
   try {
-    weights.import_model(file);
+    weights.import_model(found.file);
+    read_tables(found.file, found.checkpoint, weights);
   } catch (const ConfigError& error) {
     throw ConfigError(error.what() + own_command(given));
   }

@@ -32,6 +32,6 @@ int naming_networks(const GivenNames& given, const FoundWeights& found, const Ru
                     const std::function<int()>& work);
 
 /// Throws ConfigError for weights of another model.
-void import_weights(const GivenNames& given, const SafetensorsFile& file, Weights& weights);
+void import_weights(const GivenNames& given, const FoundWeights& found, Weights& weights);
 
 }  // namespace tutti

@@ -108,7 +108,10 @@ data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part)
           .threads = static_cast<int>(config.run.threads),
           .arrays = arrays_spec(config.data),
           .neurons = neuron_spec(config),
-          .clicks = {.rows = config.data.table_rows}};
+          .clicks = {.rows = config.data.table_rows,
+                     .bags = config.data.bag_length,
+                     .weighted = config.data.bag_weights,
+                     .vocabulary = config.data.vocabulary}};
 }
 
 /// The training set without and with what validates, where data.validation says so.
@@ -138,6 +141,10 @@ std::vector<std::string> configured_parts(const RunConfig& config) {
         (config.data.validation > 0 && std::string_view(part) == "validation"))
       parts.emplace_back(part);
   return parts;
+}
+
+std::vector<std::filesystem::path> files_of_part(const RunConfig& config, const std::string& part) {
+  return data::dataset_files(dataset_spec(config, part));
 }
 
 std::vector<std::filesystem::path> configured_files(const RunConfig& config) {

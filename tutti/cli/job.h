@@ -56,6 +56,8 @@ std::vector<std::string> configured_parts(const RunConfig& config);
 /// or model.classes, naming file, record, label and key.
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part);
 
+/// The files that one of them consists of.
+std::vector<std::filesystem::path> files_of_part(const RunConfig& config, const std::string& part);
 /// The files that all parts that there are consist of, below data.dir.
 std::vector<std::filesystem::path> configured_files(const RunConfig& config);
 

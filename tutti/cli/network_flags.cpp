@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "tutti/base/error.h"
+#include "tutti/models/registry.h"
 #include "tutti/models/summary.h"
 
 namespace tutti {
@@ -36,6 +37,17 @@ ModelSpec model_spec(const NetworkChoice& choice) {
   spec.classes = choice.classes;
   spec.width = choice.width;
   if (!choice.input.empty()) spec.input = Shape(std::span<const int64_t>(choice.input));
+  if (choice.table_rows > 0) {
+    const ModelInfo& model = find_model(choice.model);
+    if (model.table_rows.empty())
+      throw ConfigError(fmt::format("--table-rows: the model '{}' has no tables", choice.model));
+    const auto tables = std::ssize(model.table_rows);
+    spec.inputs = {
+        {.name = spec.input_field, .sample = choice.input.empty() ? model.input : spec.input},
+        {.name = model.more_inputs.front(),
+         .sample = {tables},
+         .rows = std::vector<int64_t>(static_cast<size_t>(tables), choice.table_rows)}};
+  }
   for (const TaskKind task : {TaskKind::classify, TaskKind::segment, TaskKind::regress})
     if (choice.task == name_of(task)) spec.task = task;
   using enum PointwiseLossKind;
@@ -75,6 +87,11 @@ std::vector<Flag> network_flags(NetworkChoice& choice) {
            .value = "N",
            .help = "Channels of the first stage. 0: the model's own",
            .bind = &choice.width,
+           .least = 0},
+          {.names = "--table-rows",
+           .value = "N",
+           .help = "Rows of each table of a network that has some. 0: the model's own",
+           .bind = &choice.table_rows,
            .least = 0},
           {.names = "--input",
            .value = "CxHxW",

@@ -1,8 +1,10 @@
 #include "tutti/cli/step_bench.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "tutti/base/rng.h"
+#include "tutti/models/registry.h"
 
 namespace tutti {
 namespace {
@@ -25,6 +27,14 @@ void fill(const TensorDesc& desc, Buffer& tensor, int replica, int64_t classes) 
   }
 }
 
+/// Rows of tables, any of them alike; `rows` of each element of a sample.
+void fill_rows(Buffer& tensor, int replica, const std::vector<int64_t>& rows) {
+  Rng rng(kSeed, Purpose::test, static_cast<uint64_t>(replica));
+  const std::span<int32_t> numbers = tensor.as<int32_t>();
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<int32_t>(rng.below(static_cast<uint32_t>(rows[i % rows.size()])));
+}
+
 }  // namespace
 
 StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange,
@@ -38,9 +48,15 @@ StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange,
                          backend, communicator) {
   const EvaluationNetwork& evaluation = network().evaluation;
   const int64_t outputs = evaluation.plan.desc(evaluation.predictions.front()).shape[1];
+  const std::vector<ModelField> fields = completed(spec.training.model).inputs;
   for (const GraphInput& input : network().inputs) {
     const TensorDesc& desc = network().training.desc(input.value);
-    fill(desc, tensors_.emplace_back(desc.bytes()), grid.group(), outputs);
+    Buffer& tensor = tensors_.emplace_back(desc.bytes());
+    const auto known = std::ranges::find(fields, input.field, &ModelField::name);
+    if (known != fields.end() && !known->rows.empty())
+      fill_rows(tensor, grid.group(), known->rows);
+    else
+      fill(desc, tensor, grid.group(), outputs);
     batch_.push_back(tensors_.back().data());
   }
   step_.start();

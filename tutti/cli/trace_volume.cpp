@@ -169,7 +169,7 @@ int trace_volume(const TracedFile& file, const GivenNames& given, const FoundWei
                     "model.name = \"ffn\"",
                     config.model.name));
   Weights weights(network->plan.variables, 1);
-  import_weights(given, found.file, weights);
+  import_weights(given, found, weights);
   Look look(*network, backend);
   look.bind(weights.parameters(), weights.statistics(0));
 

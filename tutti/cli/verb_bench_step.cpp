@@ -178,7 +178,7 @@ Json about_bench(const BenchStepVerb& verb, const Job& job, const StepBench& ben
           {"layout", bench.network().training.layout},
           {"start_to_first_step_s", ready_seconds},
           {"flop_per_image", bench.flop_per_image()},
-          {"parameters", bench.network().training.graph.parameter_count()}};
+          {"parameters", bench.network().parameters}};
 }
 
 /// Times as many steps as the next line of standard input says, until it says none.

@@ -1,4 +1,4 @@
-// tutti data list | fetch | generate | verify | inspect | stats | stage
+// tutti data list | fetch | generate | verify | inspect | stats | vocabulary | stage
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +15,7 @@
 #include "tutti/cli/data_inspect.h"
 #include "tutti/cli/data_stage.h"
 #include "tutti/cli/data_stats.h"
+#include "tutti/cli/data_vocabulary.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/verify.h"
@@ -147,10 +148,11 @@ Verb data_verb() {
                   .flags = {json_flag(state->json)},
                   .examples = {{"tutti data list", "All data sets, and where to get them"}},
                   .run = [state] { return run_list(*state); }};
-  return {.name = "data",
-          .summary = "List, generate, fetch, verify, inspect or stage data sets",
-          .verbs = {list, data_generate_verb(), verify_verb(state), inspect_verb(state),
-                    data_stats_verb(), data_stage_verb(), data_fetch_verb()}};
+  return {
+      .name = "data",
+      .summary = "List, generate, fetch, verify, inspect or stage data sets",
+      .verbs = {list, data_generate_verb(), verify_verb(state), inspect_verb(state),
+                data_stats_verb(), data_vocabulary_verb(), data_stage_verb(), data_fetch_verb()}};
 }
 
 }  // namespace tutti

@@ -99,11 +99,11 @@ int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& 
   const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
                                           plan_options_for(config, found));
   Weights weights(network->plan.variables, 1);
-  import_weights(given, found.file, weights);
+  import_weights(given, found, weights);
 
   const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());
   Evaluator evaluator({*network, backend, ranks.communicator(), *dataset, writer}, goal.metrics);
-  evaluator.bind(weights.parameters(), weights.statistics(0));
+  evaluator.bind(weights.replica(0));
   const int64_t samples =
       verb.samples > 0 ? std::min(verb.samples, dataset->size()) : dataset->size();
   std::vector<std::vector<float>> logits;

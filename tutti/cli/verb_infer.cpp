@@ -214,13 +214,13 @@ int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& fo
   const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
                                           plan_options_for(config, found));
   Weights weights(network->plan.variables, 1);
-  import_weights(given, found.file, weights);
+  import_weights(given, found, weights);
 
   std::vector<data::BatchField> inputs = network->batch();
   inputs.resize(network->inputs.size());
   const data::SampleWriter writer = input_writer(config, *data.dataset, inputs);
   Evaluator evaluator({*network, backend, ranks.communicator(), *data.dataset, writer}, {});
-  evaluator.bind(weights.parameters(), weights.statistics(0));
+  evaluator.bind(weights.replica(0));
   predict_all(verb, evaluator, *network,
               {.count = data.dataset->size(),
                .readers = static_cast<int>(config.data.readers),

@@ -31,6 +31,8 @@ struct Field {
   FieldStatistics statistics{};
   std::vector<int64_t> rows{};  ///< of whole numbers: they are rows of tables, element i one below
                                 ///< rows[i]; empty: they are none
+  std::vector<int64_t> bags{};  ///< of these: how many elements, one after the other, name rows of
+                                ///< the same table; empty: each has a table of its own. -1: no row
   /// Each sample is an image file's bytes, JPEG or PNG of any size: neither shape nor elements are
   /// known before a step has decoded it (`resized-crop`). Statistics are those of RGB.
   bool coded = false;

@@ -12,29 +12,48 @@ std::vector<bool> depends_on(const Graph& graph, std::span<const Value> paramete
   std::vector<bool> depends(graph.values().size());
   for (const Value p : parameters) depends[static_cast<size_t>(p.id)] = true;
   for (const Node& node : graph.nodes())
-    if (std::ranges::any_of(node.in, [&](Value v) { return depends[static_cast<size_t>(v.id)]; }))
+    if (node.op->brings_trained() ||
+        std::ranges::any_of(node.in, [&](Value v) { return depends[static_cast<size_t>(v.id)]; }))
       for (const Value v : node.out) depends[static_cast<size_t>(v.id)] = true;
   return depends;
 }
 
-}  // namespace
-
-bool is_table(const Graph& graph, Value parameter) {
-  return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
-    const int table = node.op->table();
-    return table >= 0 && node.in[static_cast<size_t>(table)] == parameter;
-  });
+/// Nodes from the last to the first; but exchanges that begin at once as soon as the gradients of
+/// their outputs are there.
+std::vector<size_t> backward_order(const Graph& graph) {
+  const std::vector<Node>& nodes = graph.nodes();
+  std::vector<size_t> first_reader(graph.values().size(), nodes.size());
+  for (size_t n = nodes.size(); n-- > 0;)
+    for (const Value v : nodes[n].in) first_reader[static_cast<size_t>(v.id)] = n;
+  std::vector<std::vector<size_t>> then(nodes.size());  // by node: exchanges that come after it
+  std::vector<bool> moved(nodes.size());
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (!nodes[n].op->begins_at_once()) continue;
+    size_t first = nodes.size();
+    for (const Value v : nodes[n].out)
+      first = std::min(first, first_reader[static_cast<size_t>(v.id)]);
+    if (first == nodes.size()) continue;
+    then[first].push_back(n);
+    moved[n] = true;
+  }
+  std::vector<size_t> order;
+  for (size_t n = nodes.size(); n-- > 0;) {
+    if (!moved[n]) order.push_back(n);
+    order.insert(order.end(), then[n].rbegin(), then[n].rend());
+  }
+  return order;
 }
+
+}  // namespace
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
                                  std::span<const Value> trained, const SumOfGradients& sum,
                                  std::vector<RowGradient>* tables) {
   const std::vector<bool> wanted = depends_on(graph, trained);
-  const size_t forward_nodes = graph.nodes().size();
   std::vector<Value> gradient(graph.values().size());  // of forward values
   std::vector<Value> produced;
 
-  for (size_t n = forward_nodes; n-- > 0;) {
+  for (const size_t n : backward_order(graph)) {
     const Node node = graph.nodes()[n];  // a copy: appending moves the list
     const bool is_loss = std::ranges::any_of(
         node.out, [&](Value v) { return std::ranges::find(losses, v) != losses.end(); });
@@ -48,11 +67,12 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
       const auto table = static_cast<size_t>(t);
       if (!tables || !wanted[static_cast<size_t>(node.in[table].id)]) continue;
       graph.mark_output(dout[0]);
-      tables->push_back({node.in[table], node.in[table + 1], dout[0], node.op});
+      const Value weights = table + 2 < node.in.size() ? node.in[table + 2] : Value{};
+      tables->push_back({node.in[table], node.in[table + 1], weights, dout[0], node.op});
       continue;
     }
     for (const Value v : node.in) args.needed.push_back(wanted[static_cast<size_t>(v.id)]);
-    if (std::ranges::none_of(args.needed, std::identity{})) continue;
+    if (!node.op->brings_trained() && std::ranges::none_of(args.needed, std::identity{})) continue;
     const std::vector<Value> din = node.op->grad(args);
     CHECK(din.size() == node.in.size(), "{}: gradient rule of '{}'", node.name, node.op->name());
     for (size_t i = 0; i < din.size(); ++i) {
@@ -63,7 +83,7 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
   }
 
   for (const Value parameter : trained) {
-    if (is_table(graph, parameter)) continue;
+    if (graph[parameter].role == Role::table) continue;
     const Value g = gradient[static_cast<size_t>(parameter.id)];
     if (!g.valid())
       throw ConfigError(

@@ -15,19 +15,17 @@ using SumOfGradients = std::function<Value(Graph&, Value, Value)>;
 /// What is known of a table's gradient: that of the vectors which one node has looked up.
 struct RowGradient {
   Value table, rows;  ///< inputs of the node
+  Value weights;      ///< the one behind them; invalid where there is none
   Value dy;           ///< gradient of its output, and an output of the graph
   OpPtr lookup;       ///< the op of the node
 };
 
-/// Whether an op looks rows up in the parameter: it has no gradient of its own size.
-bool is_table(const Graph& graph, Value parameter);
-
-/// Differentiates the sum of `losses` (unbatched scalars) with respect to the parameters `trained`,
-/// marks each result with Role::gradient, and returns these parameters in the order in which their
-/// gradients are produced. `trained` may hold tables: they have no gradient and are not among those
-/// that are returned; `tables`, where given, gets theirs. What other parameters alone depend on is
-/// not gone through. Throws ConfigError if one of them does not influence a loss, or an op on the
-/// way has no gradient.
+/// Differentiates the sum of `losses` (unbatched scalars) with respect to the parameters and tables
+/// `trained`, marks each result with Role::gradient, and returns these parameters in the order in
+/// which their gradients are produced. `trained` may hold tables: they have no gradient and are not
+/// among those that are returned; `tables`, where given, gets theirs. What other parameters alone
+/// depend on is not gone through. Throws ConfigError if one of them does not influence a loss, or
+/// an op on the way has no gradient.
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
                                  std::span<const Value> trained, const SumOfGradients& sum,
                                  std::vector<RowGradient>* tables = nullptr);

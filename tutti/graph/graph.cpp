@@ -36,6 +36,29 @@ Value Graph::parameter(std::string name, const Shape& shape, Init init) {
                     .of = {}});
 }
 
+Value Graph::table(std::string name, const Shape& shape, Init init, TableRows rows) {
+  if (rows.all == 0) rows = {0, shape[0]};
+  CHECK(shape.rank() == 2 && rows.first >= 0 && rows.first + shape[0] <= rows.all, "{}: {} of {}",
+        name, shape.to_string(), rows.all);
+  return add_value({.name = std::move(name),
+                    .type = {{DType::f32, shape, {}}, false},
+                    .role = Role::table,
+                    .init = init,
+                    .producer = -1,
+                    .of = {},
+                    .rows = rows});
+}
+
+Value Graph::table_state(std::string name, Value table, int64_t width) {
+  return add_value({.name = std::move(name),
+                    .type = {{DType::f32, Shape{shape(table)[0], width}, {}}, false},
+                    .role = Role::table,
+                    .init = {},
+                    .producer = -1,
+                    .of = table,
+                    .rows = (*this)[table].rows});
+}
+
 Value Graph::statistic(std::string name, const Shape& shape, Init init) {
   return add_value({.name = std::move(name),
                     .type = {{DType::f32, shape, {}}, false},
@@ -119,6 +142,8 @@ std::vector<Value> Graph::with_role(Role role) const {
 int64_t Graph::parameter_count() const {
   int64_t count = 0;
   for (const Value v : with_role(Role::parameter)) count += shape(v).elements();
+  for (const Value v : with_role(Role::table))
+    if (!(*this)[v].of.valid()) count += (*this)[v].rows.all * shape(v)[1];
   return count;
 }
 

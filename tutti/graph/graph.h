@@ -15,9 +15,11 @@ struct ValueInfo {
   std::string name;
   ValueType type;
   Role role = Role::result;
-  Init init;          ///< parameters and statistics
+  Init init;          ///< parameters, tables and statistics
   int producer = -1;  ///< index of the node that makes it; -1 for what the caller binds
-  Value of;           ///< for Role::gradient and Role::state: the parameter it belongs to
+  Value of;  ///< for Role::gradient and Role::state: the parameter it belongs to; of what the
+             ///< update of a table keeps, the table
+  TableRows rows = {};  ///< for Role::table
 };
 
 struct Node {
@@ -31,6 +33,11 @@ class Graph {
   // --- building ---
   Value input(std::string name, TensorDesc desc, bool batched = true);
   Value parameter(std::string name, const Shape& shape, Init init);
+  /// A table [rows, width] of which samples read a few rows; of rows that several ranks share,
+  /// those of this rank. `rows.all` 0: all. It has no gradient of its own size (RowGradient).
+  Value table(std::string name, const Shape& shape, Init init, TableRows rows = {});
+  /// What the update of a table keeps for each of its rows: zeros, [rows, width].
+  Value table_state(std::string name, Value table, int64_t width);
   Value statistic(std::string name, const Shape& shape, Init init);
   /// Optimizer state parallel to a parameter: zeros, same shape.
   Value state(std::string name, Value parameter);
@@ -53,7 +60,7 @@ class Graph {
   const std::vector<Value>& outputs() const { return outputs_; }
   Value find(std::string_view name) const;  ///< invalid if there is none
   std::vector<Value> with_role(Role role) const;
-  int64_t parameter_count() const;  ///< elements of all parameters
+  int64_t parameter_count() const;  ///< elements of all parameters, and of whole tables
   double flop() const;              ///< of one run over the whole batch, all nodes; see Op::flop
   /// One line a node: outputs = op(inputs) {attributes} types.
   std::string to_string() const;

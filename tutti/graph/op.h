@@ -86,13 +86,19 @@ class Op {
   /// Whether other ranks compute with its inputs: its gradient rule then counts though nothing here
   /// may read its outputs.
   virtual bool gives_to_others() const { return false; }
+  /// Of an exchange: whether its outputs depend on what other ranks train, so that its gradient
+  /// rule counts even where nothing is trained here that its inputs depend on.
+  virtual bool brings_trained() const { return false; }
+  /// Of an exchange: whether it pays to begin it as soon as its inputs are there, rather than with
+  /// the end of the band that makes them.
+  virtual bool begins_at_once() const { return false; }
   /// Whether it belongs to the update of the weights: runs once per step, after the exchange of
   /// gradients, not once per replica.
   virtual bool in_update() const { return false; }
   /// The input whose memory output `i` may take over if nobody reads that input later; -1 = none.
   virtual int in_place(int /*output*/) const { return -1; }
-  /// The input that is a table, a parameter of which samples read a few rows, named by the input
-  /// after it; -1 = none. Differentiation then keeps the gradient of the output instead of calling
+  /// The input that is a table (Role::table), of which samples read the rows that the input after
+  /// it names; -1 = none. Differentiation then keeps the gradient of the output instead of calling
   /// grad() (RowGradient).
   virtual int table() const { return -1; }
   /// Floating-point operations (multiply and add count as two) for these types; 0 for what is not

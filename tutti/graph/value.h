@@ -26,11 +26,18 @@ struct ValueType {
 enum class Role : uint8_t {
   input,      ///< bound by the caller before each run: images, labels
   parameter,  ///< trained weights: f32, one arena
+  table,      ///< rows that samples name, and what their update keeps: f32, an arena of their own
   statistic,  ///< per replica and persistent: batch-norm running averages
   state,      ///< optimizer state: f32, one arena, parallel to parameters
   scalar,     ///< set by the caller before a run: learning rate and the like
   gradient,   ///< gradient of a parameter: f32, one arena in order of production
   result,     ///< everything else that ops produce
+};
+
+/// Which rows of a table a rank has.
+struct TableRows {
+  int64_t first = 0, all = 0;  ///< of so many, from here on as many as the value has
+  bool operator==(const TableRows&) const = default;
 };
 
 /// How a parameter or statistic starts. fan_in/fan_out follow from the weight's shape [out, in,

@@ -1,6 +1,7 @@
 #include "tutti/models/dlrm.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "tutti/ops/embedding.h"
 #include "tutti/ops/interaction.h"
@@ -32,46 +33,84 @@ std::vector<int64_t> then(std::vector<int64_t> hidden, int64_t last) {
 
 }  // namespace
 
-Value dlrm_logit(Graph& graph, Value numbers, Value categories, const DlrmSpec& spec) {
+namespace {
+
+/// What each table gives a sample, [N, width].
+std::vector<Value> look_up(Graph& graph, Value categories, Value weights, const DlrmSpec& spec) {
+  std::vector<Value> found, own_weights;
+  int64_t column = 0;
+  for (size_t t = 0; weights.valid() && t < spec.rows.size(); ++t) {
+    const int64_t count = spec.bags.empty() ? 1 : spec.bags[t];
+    own_weights.push_back(
+        slice(graph, fmt::format("emb_l.{}.weights", t), weights, {{column, column + count}}));
+    column += count;
+  }
+  Bag bag{.mean = spec.pooling == Pooling::mean, .weighted = weights.valid()};
+  for (size_t t = 0; t < spec.rows.size(); ++t) {
+    const std::string name = fmt::format("emb_l.{}", t);
+    bag.count = spec.bags.empty() ? 1 : spec.bags[t];
+    const Value table = graph.table(
+        name + ".weight", {spec.rows[t], spec.width},
+        {.kind = Init::Kind::uniform, .value = 1 / std::sqrt(static_cast<double>(spec.rows[t]))});
+    std::vector<Value> in{table, categories};
+    if (weights.valid()) in.push_back(own_weights[t]);
+    found.push_back(graph.append(name, std::make_shared<EmbeddingBag>(bag), in).front());
+    bag.first += bag.count;
+  }
+  return found;
+}
+
+}  // namespace
+
+Value dlrm_logit(Graph& graph, Value numbers, Value categories, Value weights,
+                 const DlrmSpec& spec) {
   const DType dtype = graph.type(numbers).desc.dtype;
   const int64_t batch = graph.shape(numbers)[0];
   const auto tables = std::ssize(spec.rows);
-  if (graph.shape(categories) != Shape{batch, tables})
-    throw ConfigError(fmt::format("dlrm: {} tables for categories {}", tables,
-                                  graph.shape(categories).to_string()));
+  const int64_t columns =
+      spec.bags.empty() ? tables : std::accumulate(spec.bags.begin(), spec.bags.end(), int64_t{0});
+  if (graph.shape(categories) != Shape{batch, columns} ||
+      (!spec.bags.empty() && spec.bags.size() != spec.rows.size()))
+    throw ConfigError(fmt::format("dlrm: {} tables of {} columns for categories {}", tables,
+                                  columns, graph.shape(categories).to_string()));
+  // Lookups come first: what ranks exchange of them is under way while the bottom MLP is computed.
+  const std::vector<Value> found = look_up(graph, categories, weights, spec);
   std::vector<Value> features = {
       perceptron(graph, "bot_l", numbers, then(spec.bottom, spec.width), true)};
-  for (int64_t t = 0; t < tables; ++t) {
-    const int64_t rows = spec.rows[static_cast<size_t>(t)];
-    const std::string name = fmt::format("emb_l.{}", t);
-    const Value table = graph.parameter(
-        name + ".weight", {rows, spec.width},
-        {.kind = Init::Kind::uniform, .value = 1 / std::sqrt(static_cast<double>(rows))});
-    const Value row =
-        graph.append1(name, std::make_shared<EmbeddingBag>(BagColumns{t, 1}), {table, categories});
-    features.push_back(convert(graph, name + ".convert", row, dtype));
+  for (size_t t = 0; t < found.size(); ++t)
+    features.push_back(convert(graph, fmt::format("emb_l.{}.convert", t), found[t], dtype));
+  Value met = concat(graph, "features.concat", features);
+  if (spec.interaction == FeatureInteraction::dot) {
+    const Value all = reshape(graph, "features", met, Shape{tables + 1, spec.width});
+    const Value pairs = graph.append1("interaction", std::make_shared<Interaction>(), {all});
+    met = concat(graph, "top_l.input", {features.front(), pairs});
   }
-  const Value all = reshape(graph, "features", concat(graph, "features.concat", features),
-                            Shape{tables + 1, spec.width});
-  const Value pairs = graph.append1("interaction", std::make_shared<Interaction>(), {all});
-  return perceptron(graph, "top_l", concat(graph, "top_l.input", {features.front(), pairs}),
-                    then(spec.top, 1), false);
+  return perceptron(graph, "top_l", met, then(spec.top, 1), false);
 }
 
 void build_dlrm(ModelBuilder& model) {
-  DlrmSpec spec;
-  if (model.spec().width > 0) spec.width = model.spec().width;
-  if (!model.spec().hidden.empty()) spec.bottom = spec.top = model.spec().hidden;
-  const std::vector<ModelField>& inputs = model.spec().inputs;
+  const ModelSpec& given = model.spec();
+  DlrmSpec spec{.pooling = given.pooling, .interaction = given.interaction};
+  if (given.width > 0) spec.width = given.width;
+  if (!given.hidden.empty()) spec.bottom = spec.top = given.hidden;
+  const std::vector<ModelField>& inputs = given.inputs;
   const std::string field = inputs.size() > 1 ? inputs[1].name : "categories";
-  spec.rows = input_named(model.spec(), field).rows;
-  if (spec.rows.empty())
+  const ModelField known = input_named(given, field);
+  if (known.rows.empty())
     throw ConfigError(
         fmt::format("model 'dlrm' looks its second field up in tables, and '{}' holds no numbers "
                     "of their rows: data.dataset = \"clicks\" has such a field, categories",
                     field));
+  spec.bags = known.bags;
+  size_t column = 0;
+  for (size_t t = 0; t < (spec.bags.empty() ? known.rows.size() : spec.bags.size()); ++t) {
+    spec.rows.push_back(known.rows[column]);
+    column += spec.bags.empty() ? 1 : static_cast<size_t>(spec.bags[t]);
+  }
   const Value numbers = model.input();
-  model.predict(dlrm_logit(model.graph(), numbers, model.rows(field), spec));
+  const Value categories = model.rows(field);
+  const Value weights = inputs.size() > 2 ? model.weights(inputs[2].name) : Value{};
+  model.predict(dlrm_logit(model.graph(), numbers, categories, weights, spec));
 }
 
 }  // namespace tutti

@@ -37,7 +37,17 @@ struct ModelField {
   int64_t classes = 0;  ///< it holds class numbers below this; 0: numbers
   std::vector<int64_t>
       rows{};  ///< it holds rows of tables, element i one below rows[i]; empty: none
+  std::vector<int64_t> bags{};  ///< of these: elements that name rows of one table; empty: 1 each
 };
+
+/// What becomes of the rows that a bag names.
+enum class Pooling : uint8_t { sum, mean };
+constexpr std::array<std::string_view, 2> words(Pooling) { return {"sum", "mean"}; }
+
+/// How the features of a recommendation model meet: in the dot products of all pairs, or one after
+/// the other.
+enum class FeatureInteraction : uint8_t { dot, cat };
+constexpr std::array<std::string_view, 2> words(FeatureInteraction) { return {"dot", "cat"}; }
 
 struct ModelSpec {
   /// Residual shortcut where the shape changes (He et al. 2015, section 4.2): A, every second
@@ -60,6 +70,8 @@ struct ModelSpec {
   std::vector<LayerTable> layers{};    ///< of the model "layers"
   int64_t depth = 0;                   ///< modules of the stack; 0: the model's own
   int64_t kernel = 0;                  ///< side of the convolutions' windows; 0: the model's own
+  Pooling pooling = Pooling::sum;      ///< of bags of rows
+  FeatureInteraction interaction = FeatureInteraction::dot;
   DType activations =
       DType::f32;  ///< f32 or bf16: inputs and everything up to the prediction, which is f32
   Mode mode = Mode::train;

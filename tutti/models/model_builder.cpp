@@ -89,6 +89,14 @@ Value ModelBuilder::rows(const std::string& field) {
   return x;
 }
 
+Value ModelBuilder::weights(const std::string& field) {
+  const Shape sample = input_named(spec_, field).sample;
+  const Value x = graph().input(
+      field, {DType::f32, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}});
+  built_.inputs.push_back({field, x});
+  return x;
+}
+
 size_t ModelBuilder::target_index(const std::string& field, const TensorDesc& desc) {
   CHECK(training(), "targets are in the graph of training alone");
   for (size_t i = 0; i < built_.targets.size(); ++i)

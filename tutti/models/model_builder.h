@@ -26,6 +26,8 @@ class ModelBuilder {
 
   /// A field of rows of tables as i32 [N, sample...].
   Value rows(const std::string& field);
+  /// A field of numbers that stay f32 whatever activations are, [N, sample...].
+  Value weights(const std::string& field);
 
   /// The prediction of an objective: makes it f32, and in training adds its target and its loss.
   /// ConfigError where the shape is not the task's. Without a name: the only objective's.

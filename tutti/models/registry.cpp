@@ -194,6 +194,8 @@ std::vector<ModelInfo> all_models() {
        .takes_hidden = true,
        .more_inputs = {"categories"},
        .table_rows = std::vector<int64_t>(26, 1000),
+       .inputs_if_there = {"weights"},
+       .takes_tables = true,
        .build = build_dlrm,
        .objectives =
            [](const ModelSpec&) {
@@ -257,6 +259,8 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(spec.shortcut.has_value(), model.takes_shortcut, "shortcut");
   refuse(spec.width != 0, model.takes_width, "width");
   refuse(!spec.hidden.empty(), model.takes_hidden, "hidden sizes");
+  refuse(spec.pooling != Pooling::sum, model.takes_tables, "pooling");
+  refuse(spec.interaction != FeatureInteraction::dot, model.takes_tables, "interaction");
   refuse(spec.depth != 0, model.takes_depth, "depth");
   refuse(spec.kernel != 0, model.takes_kernel, "choice of a kernel");
   refuse(spec.dropout.has_value(), model.takes_dropout, "dropout");

@@ -22,7 +22,10 @@ struct ModelInfo {
   std::vector<std::string> more_inputs{};
   /// Those are rows of these tables instead, where no data set says which.
   std::vector<int64_t> table_rows{};
+  /// Fields that it reads, too, where the data set has them.
+  std::vector<std::string> inputs_if_there{};
   bool takes_layers = false;
+  bool takes_tables = false;  ///< pooling and interaction
   /// Of one input and one prediction: from one to the other. The specification is complete: no
   /// member stands for "the model's own" but shortcut, width and hidden.
   std::function<Value(Graph&, Value x, const ModelSpec&)> prediction{};

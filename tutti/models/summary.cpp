@@ -29,7 +29,8 @@ LayerSummary layer_of(const Graph& graph, const Node& node) {
       .output = sample_of(graph.type(node.out.front())),
       .flop = flop_of(graph, node)};
   for (const Value v : node.in)
-    if (graph[v].role == Role::parameter) layer.parameters += graph.shape(v).elements();
+    if (graph[v].role == Role::parameter || graph[v].role == Role::table)
+      layer.parameters += graph.shape(v).elements();
   return layer;
 }
 

@@ -245,7 +245,7 @@ Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logva
 }
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses) {
-  return differentiate(graph, losses, graph.with_role(Role::parameter));
+  return differentiate(graph, losses, graph.with_role(Role::parameter));  // tables have no gradient
 }
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,

@@ -5,45 +5,69 @@
 namespace tutti {
 namespace {
 
-std::string bag_text(const BagColumns& columns) {
-  return fmt::format("columns {}+{}", columns.first, columns.count);
-}
-
 void require_table(std::string_view op, const ValueType& table, const ValueType& rows,
-                   const BagColumns& columns) {
+                   const Bag& bag) {
   require(!table.batched && table.desc.shape.rank() == 2 && table.desc.dtype == DType::f32,
           "{}: needs an f32 table [rows, width], met {}", op, table.desc.to_string());
-  require(rows.batched && rows.desc.shape.rank() == 2 && rows.desc.dtype == DType::i32,
+  require(rows.desc.shape.rank() == 2 && rows.desc.dtype == DType::i32,
           "{}: needs numbers of rows, i32 [N, columns], met {}", op, rows.desc.to_string());
-  require(columns.first >= 0 && columns.count > 0 &&
-              columns.first + columns.count <= rows.desc.shape[1],
-          "{}: {} of {} columns", op, bag_text(columns), rows.desc.shape[1]);
+  require(bag.first >= 0 && bag.count > 0 && bag.first + bag.count <= rows.desc.shape[1],
+          "{}: {} of {} columns", op, bag.to_string(), rows.desc.shape[1]);
+}
+
+void require_weights(std::string_view op, const ValueType& weights, const ValueType& rows,
+                     const Bag& bag) {
+  require(weights.desc.dtype == DType::f32 && weights.batched == rows.batched &&
+              weights.desc.shape == Shape{rows.desc.shape[0], bag.count},
+          "{}: needs a weight of each row, f32 {}, met {}", op,
+          Shape{rows.desc.shape[0], bag.count}.to_string(), weights.desc.to_string());
 }
 
 }  // namespace
 
-std::string EmbeddingBag::attributes() const { return bag_text(columns_); }
+std::string Bag::to_string() const {
+  std::string text = fmt::format("columns {}+{}", first, count);
+  if (mean) text += " mean";
+  if (weighted) text += " weighted";
+  if (first_row > 0) text += fmt::format(" from row {}", first_row);
+  return text;
+}
 
 std::vector<ValueType> EmbeddingBag::infer(std::span<const ValueType> in) const {
-  require_inputs(name(), in, 2);
-  require_table(name(), in[0], in[1], columns_);
+  require_inputs(name(), in, bag_.weighted ? 3 : 2);
+  require_table(name(), in[0], in[1], bag_);
+  require(in[1].batched, "{}: needs the rows of a batch, met {}", name(), in[1].desc.to_string());
+  if (bag_.weighted) require_weights(name(), in[2], in[1], bag_);
   return {batched_as({in[1].desc.shape[0], in[0].desc.shape[1]}, DType::f32)};
 }
 
 double EmbeddingBag::flop(std::span<const ValueType>, std::span<const ValueType> out) const {
-  return static_cast<double>(out[0].desc.elements() * (columns_.count - 1));
+  return static_cast<double>(out[0].desc.elements() * (bag_.count - 1));
 }
 
-std::string TableUpdate::attributes() const { return bag_text(columns_); }
+std::string TableUpdate::attributes() const {
+  std::string text = bag_.to_string();
+  if (has_state())
+    text += fmt::format(" {} epsilon {}", words(rule_.kind)[static_cast<size_t>(rule_.kind)],
+                        rule_.epsilon);
+  return text;
+}
 
 std::vector<ValueType> TableUpdate::infer(std::span<const ValueType> in) const {
-  require_inputs(name(), in, 5);
-  require_table(name(), in[2], in[4], columns_);
-  const Shape& dy = in[3].desc.shape;
-  require(in[3].batched && in[3].desc.dtype == DType::f32 && dy.rank() == 2 &&
-              dy[0] == in[4].desc.shape[0] && dy[1] == in[2].desc.shape[1],
-          "{}: dy is {}, the table {} and the rows {}", name(), in[3].desc.to_string(),
-          in[2].desc.to_string(), in[4].desc.to_string());
+  const size_t dy = has_state() ? 4 : 3;
+  require_inputs(name(), in, dy + (bag_.weighted ? 3 : 2));
+  require_table(name(), in[2], in[dy + 1], bag_);
+  const Shape& table = in[2].desc.shape;
+  require(in[dy].desc.dtype == DType::f32 &&
+              in[dy].desc.shape == Shape{in[dy + 1].desc.shape[0], table[1]},
+          "{}: dy is {}, the table {} and the rows {}", name(), in[dy].desc.to_string(),
+          in[2].desc.to_string(), in[dy + 1].desc.to_string());
+  if (has_state())
+    require(in[3].desc.dtype == DType::f32 &&
+                in[3].desc.shape == Shape{table[0], rule_.state_width(table[1])},
+            "{}: the sum is {}, the table {}", name(), in[3].desc.to_string(),
+            in[2].desc.to_string());
+  if (bag_.weighted) require_weights(name(), in[dy + 2], in[dy + 1], bag_);
   return {};
 }
 

@@ -1,51 +1,82 @@
 #pragma once
-// Tables of which a sample reads a few rows, and their update. A table is a parameter without a
-// gradient of its own size: what a step needs grows with the rows looked up alone.
+// Tables of which a sample reads a few rows, and their update. A table has no gradient of its own
+// size: what a step needs grows with the rows looked up alone.
 
 #include "tutti/graph/graph.h"
 
 namespace tutti {
 
-/// Which columns of the rows' numbers [N, F] are one bag.
-struct BagColumns {
-  int64_t first = 0, count = 1;
+/// A bag: which columns of the rows' numbers [N, F] name rows of a table, and what becomes of
+/// these.
+struct Bag {
+  int64_t first = 0, count = 1;  ///< columns; a number below 0 names none, so bags may be shorter
+  bool mean = false;             ///< of the rows that are named, instead of their sum
+  bool weighted = false;  ///< each row times its own weight; the weights are an input [N, count]
+  /// Of a table that several ranks share: the number of this one's first row. What others have adds
+  /// nothing here.
+  int64_t first_row = 0;
+  std::string to_string() const;
 };
 
-/// (table [R, W], rows i32 [N, F]) -> y [N, W]: the sum of the rows that the bag's columns name, in
-/// their order. All numbers are in [0, R). Has no gradient rule: differentiate() keeps dy, from
-/// which TableUpdate changes the rows that were read.
+/// (table [R, W], rows i32 [N, F], weights f32 [N, count] where it is weighted) -> y [N, W]: the
+/// sum of the rows that the bag names, in the order of its columns; 0 where it names none. Has no
+/// gradient rule: differentiate() keeps dy, from which TableUpdate changes the rows that were read.
 class EmbeddingBag : public Op {
  public:
-  explicit EmbeddingBag(BagColumns columns = {}) : columns_(columns) {}
-  const BagColumns& columns() const { return columns_; }
+  explicit EmbeddingBag(Bag bag = {}) : bag_(bag) {}
+  const Bag& bag() const { return bag_; }
   std::string_view name() const override { return "embedding_bag"; }
-  std::string attributes() const override;
+  std::string attributes() const override { return bag_.to_string(); }
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   int table() const override { return 0; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
 
  private:
-  BagColumns columns_;
+  Bag bag_;
 };
 
-/// Plain stochastic gradient descent of the rows that a batch has read:
-///   (lr, gradient_scale, table, dy [N, W], rows i32 [N, F]); the table changes
-///   table[r] -= lr * gradient_scale * sum of dy[n] over (n, column) with rows[n, column] = r
-/// The sum goes by n, then by column, whatever the threads, each of which owns whole rows.
+/// How the rows of a table that a step has read are changed by their gradients g.
+struct TableRule {
+  enum class Kind : uint8_t {
+    sgd,             ///< w -= lr g
+    adagrad,         ///< sum += g^2;              w -= lr g / (sqrt(sum) + epsilon)
+    rowwise_adagrad  ///< sum += mean of a row's g^2: one number a row
+  } kind = Kind::sgd;
+  float epsilon = 1e-10f;
+
+  /// Numbers that it keeps of each row of a table so wide.
+  int64_t state_width(int64_t width) const {
+    return kind == Kind::sgd ? 0 : kind == Kind::adagrad ? width : 1;
+  }
+};
+
+constexpr std::array<std::string_view, 3> words(TableRule::Kind) {
+  return {"sgd", "adagrad", "rowwise_adagrad"};
+}
+
+/// The rows that the samples of a step have read take one step of descent:
+///   (lr, gradient_scale, table [R, W], sum [R, 1 or W] of a rule that keeps one, dy [M, W], rows
+///   i32 [M, F], weights f32 [M, count] where the bag is weighted); table and sum change g[r] =
+///   gradient_scale * sum of c dy[m] over (m, column) with rows[m, column] = r
+/// where c is 1, the row's weight, or of a mean 1 / rows named by m. The sum goes by m, then by
+/// column, whatever the threads, each of which owns whole rows.
 class TableUpdate : public Op {
  public:
-  explicit TableUpdate(BagColumns columns = {}) : columns_(columns) {}
-  const BagColumns& columns() const { return columns_; }
+  explicit TableUpdate(Bag bag = {}, TableRule rule = {}) : bag_(bag), rule_(rule) {}
+  const Bag& bag() const { return bag_; }
+  const TableRule& rule() const { return rule_; }
+  bool has_state() const { return rule_.kind != TableRule::Kind::sgd; }
   std::string_view name() const override { return "table_update"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   bool in_update() const override { return true; }
-  bool mutates(int input) const override { return input == 2; }
+  bool mutates(int input) const override { return input == 2 || (input == 3 && has_state()); }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:
-  BagColumns columns_;
+  Bag bag_;
+  TableRule rule_;
 };
 
 }  // namespace tutti

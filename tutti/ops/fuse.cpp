@@ -112,6 +112,9 @@ class Rewriter {
         case Role::parameter:
           of(v) = graph.parameter(info.name, info.type.desc.shape, info.init);
           break;
+        case Role::table:
+          of(v) = graph.table(info.name, info.type.desc.shape, info.init, info.rows);
+          break;
         case Role::statistic:
           of(v) = graph.statistic(info.name, info.type.desc.shape, info.init);
           break;

@@ -36,8 +36,8 @@ std::vector<Value> ExchangeParts::grad(const GradArgs& args) const {
   }
   for (const Give& give : gives_)
     gets.push_back({give.peer, args.graph.type(args.node.in[static_cast<size_t>(give.input)])});
-  const std::vector<Value> back = args.graph.append(
-      args.node.name + ".dx", std::make_shared<ExchangeParts>(tag_ + 1, gives, gets), in);
+  const std::vector<Value> back =
+      args.graph.append(args.node.name + ".dx", like(tag_ + 1, gives, gets), in);
   std::vector<Value> din(args.node.in.size());
   for (size_t i = 0; i < gives_.size(); ++i) {
     Value& slot = din[static_cast<size_t>(gives_[i].input)];

@@ -37,11 +37,33 @@ class ExchangeParts : public Op {
   /// What was received goes back, with the next tag: exchanges of a forward graph have even ones.
   std::vector<Value> grad(const GradArgs& args) const override;
 
+ protected:
+  bool constant() const { return constant_; }
+  /// An exchange of the same kind.
+  virtual OpPtr like(int tag, std::vector<Give> gives, std::vector<Get> gets) const {
+    return std::make_shared<ExchangeParts>(tag, std::move(gives), std::move(gets));
+  }
+
  private:
   int tag_;
   std::vector<Give> gives_;
   std::vector<Get> gets_;
   bool constant_;
+};
+
+/// All to all: what the owners of tables and those whose samples read them send each other. Begun
+/// at once, so that what follows is computed while it is under way.
+class ExchangeBags final : public ExchangeParts {
+ public:
+  using ExchangeParts::ExchangeParts;
+  std::string_view name() const override { return "exchange_bags"; }
+  bool begins_at_once() const override { return true; }
+  bool brings_trained() const override { return !constant(); }
+
+ private:
+  OpPtr like(int tag, std::vector<Give> gives, std::vector<Get> gets) const override {
+    return std::make_shared<ExchangeBags>(tag, std::move(gives), std::move(gets));
+  }
 };
 
 /// y = scale * (x[0] + x[1] + ...), unbatched f32 tensors of one shape, added in this order.

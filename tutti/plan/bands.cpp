@@ -152,6 +152,7 @@ class BandCutter {
   /// What it leaves is there once the band is over that was the last one so far.
   void add_exchange(const Node& node) {
     for (const Value v : node.out) reduced_in_[v] = band();
+    if (node.op->begins_at_once()) open_ = false;
   }
 
   /// Once all nodes are there. Takes what it returns out of this.

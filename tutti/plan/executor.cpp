@@ -133,6 +133,7 @@ void Executor::bind(const ReplicaState& replica) {
     if (memory) bases_[static_cast<size_t>(base)] = static_cast<std::byte*>(memory);
   };
   bind_base(kParameters, replica.parameters);
+  bind_base(kTables, replica.tables);
   bind_base(kStatistics, replica.statistics);
   bind_base(kState, replica.state);
   bind_base(kGradients, replica.gradients);

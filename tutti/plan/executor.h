@@ -26,6 +26,7 @@ namespace tutti {
 /// not use it, or what was bound before stays.
 struct ReplicaState {
   void* parameters = nullptr;
+  void* tables = nullptr;
   void* statistics = nullptr;
   void* state = nullptr;  ///< of the optimizer
   void* gradients = nullptr;

@@ -18,6 +18,7 @@ namespace tutti {
 /// per bucket's sum.
 enum Base : int {
   kParameters,
+  kTables,
   kStatistics,
   kState,
   kGradients,

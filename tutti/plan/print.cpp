@@ -10,8 +10,9 @@ namespace tutti {
 namespace {
 
 std::string base_name(const Plan& plan, int base) {
-  static constexpr const char* kNames[] = {"parameters", "statistics", "state",  "gradients",
-                                           "scalars",    "arena",      "packed", "tile"};
+  static constexpr const char* kNames[] = {"parameters", "tables",    "statistics",
+                                           "state",      "gradients", "scalars",
+                                           "arena",      "packed",    "tile"};
   if (base < kFirstInput) return kNames[base];
   const auto i = static_cast<size_t>(base - kFirstInput);
   if (i < plan.inputs.size()) return plan.graph[plan.inputs[i]].name;
@@ -80,6 +81,7 @@ std::string Plan::to_string(bool with_refusals) const {
       arena_bytes, packed_bytes, tile_scratch_bytes, workspace_bytes, state_bytes,
       variables.parameter_bytes, variables.trained_bytes * variables.state_kinds.size(),
       variables.statistic_bytes);
+  if (variables.table_bytes > 0) text += fmt::format("tables {} B\n", variables.table_bytes);
   if (!packs.empty()) text += "pack weights\n";
   for (const Step& step : packs) print_step(text, *this, step, with_refusals);
   for (size_t b = 0; b < bands.size(); ++b) {

@@ -100,11 +100,15 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses)
               v, {.first = order(n),
                   .last = uses.is_output[v] ? kForever : std::max(uses.last_reader[v], order(n)),
                   .stored = is_stored(v)});
-    // What is received may arrive from the moment when the exchange begins.
+    // What is received may arrive from the moment when the exchange begins, until it is waited for.
     const int end = order(band.nodes.back());
     for (const int e : band.starts)
-      for (const Value v : node(e).out)
-        blocks.add(v, {.first = end, .last = std::max(uses.last_reader[v], end), .stored = true});
+      for (const Value v : node(e).out) {
+        const bool kept = uses.is_output[v] || uses.last_reader[v] < 0;
+        blocks.add(v, {.first = end,
+                       .last = kept ? kForever : std::max(uses.last_reader[v], end),
+                       .stored = true});
+      }
   }
   // An update may run while the next forward has begun: what it leaves shares no memory with
   // results of bands.

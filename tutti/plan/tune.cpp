@@ -74,11 +74,13 @@ class PassTimer {
   PassTimer(const Plan& plan, const Backend& backend)
       : executor_(plan, backend), parameters_(plan.variables.parameter_bytes),
         gradients_(plan.variables.trained_bytes), statistics_(plan.variables.statistic_bytes),
+        tables_(plan.variables.table_bytes),
         state_(plan.variables.trained_bytes * plan.variables.state_kinds.size()) {
     Rng rng(1, Purpose::test, 0);
     for (size_t i = 0; i < plan.variables.parameter_bytes / 4; ++i)
       parameters_.as<float>()[i] = (rng.uniform() - 0.5f) * 0.1f;
     executor_.bind({.parameters = parameters_.data(),
+                    .tables = tables_.data(),
                     .statistics = statistics_.data(),
                     .state = state_.data(),
                     .gradients = gradients_.data()});
@@ -103,7 +105,7 @@ class PassTimer {
  private:
   NoExchanges nobody_;
   Executor executor_;
-  Buffer parameters_, gradients_, statistics_, state_;
+  Buffer parameters_, gradients_, statistics_, tables_, state_;
   std::vector<Buffer> inputs_;
 };
 

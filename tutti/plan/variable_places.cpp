@@ -59,6 +59,12 @@ Variables size_arenas(const Plan& plan, const Schedule& schedule) {
   variables.trained_bytes = variables.parameter_bytes;
   for (const Value p : graph.with_role(Role::parameter))
     if (std::ranges::find(trained, p) == trained.end()) add_parameter(p);
+  for (const Value t : graph.with_role(Role::table)) {
+    variables.tables.push_back({{graph[t].name, plan.desc(t), variables.table_bytes, graph[t].init},
+                                graph[t].rows,
+                                graph[t].of.valid()});
+    variables.table_bytes += aligned(plan.desc(t).bytes());
+  }
   for (const Value s : graph.with_role(Role::statistic)) {
     variables.statistics.push_back(
         {graph[s].name, plan.desc(s), variables.statistic_bytes, graph[s].init});
@@ -77,6 +83,11 @@ PerValue<Place> variable_places(const Plan& plan) {
   PerValue<Place> places(graph);
   for (const Value p : graph.with_role(Role::parameter))
     places[p] = {kParameters, variables.find_parameter(graph[p].name)->offset, 0};
+  for (const Value t : graph.with_role(Role::table)) {
+    const TableVariable* table = variables.find_table(graph[t].name);
+    CHECK(table, "table '{}' is not among the variables of the training plan", graph[t].name);
+    places[t] = {kTables, table->variable.offset, 0};
+  }
   for (const Value g : graph.with_role(Role::gradient))
     places[g] = {kGradients, variables.find_parameter(graph[graph[g].of].name)->offset, 0};
   for (const Value s : graph.with_role(Role::statistic)) {

@@ -37,6 +37,11 @@ const Variable* Variables::find_parameter(std::string_view name) const {
 const Variable* Variables::find_statistic(std::string_view name) const {
   return find_in(statistics, name);
 }
+const TableVariable* Variables::find_table(std::string_view name) const {
+  const auto at =
+      std::ranges::find_if(tables, [&](const auto& table) { return table.variable.name == name; });
+  return at == tables.end() ? nullptr : &*at;
+}
 
 void import_plain(const Variable& variable, const float* plain, std::byte* arena) {
   auto* storage = reinterpret_cast<float*>(arena + variable.offset);

@@ -20,6 +20,14 @@ struct Variable {
   Init init;
 };
 
+/// A table, or what its update keeps for its rows ("NAME.sum"): the rows of it that this rank has,
+/// plain.
+struct TableVariable {
+  Variable variable;
+  TableRows rows;
+  bool kept_by_update = false;
+};
+
 struct Variables {
   std::vector<Variable> parameters;      ///< by offset
   std::vector<Variable> statistics;      ///< per replica
@@ -28,10 +36,13 @@ struct Variables {
   size_t parameter_bytes = 0;            ///< of the parameter arena
   size_t trained_bytes = 0;              ///< of the gradient arena, and of each kind of state
   size_t statistic_bytes = 0;            ///< of one replica's statistics
+  std::vector<TableVariable> tables;     ///< by offset, in an arena of their own
+  size_t table_bytes = 0;                ///< of that
 
   bool is_trained(const Variable& parameter) const { return parameter.offset < trained_bytes; }
   const Variable* find_parameter(std::string_view name) const;
   const Variable* find_statistic(std::string_view name) const;
+  const TableVariable* find_table(std::string_view name) const;
 };
 
 /// Copies between storage at `arena + variable.offset` and a plain f32 tensor. Padding in storage

@@ -17,6 +17,8 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/on_timeout.h"
 #include "tutti/models/layer_table.h"
+#include "tutti/models/model.h"
+#include "tutti/ops/embedding.h"
 #include "tutti/ops/losses.h"
 #include "tutti/parallel/meeting.h"
 
@@ -123,6 +125,9 @@ struct DataSection {
   std::vector<std::string> train_files, validation_files, test_files;  ///< of "arrays", from dir on
   std::string statistics;                                              ///< of "arrays"; empty: none
   std::vector<int64_t> table_rows{100'000};  ///< of "clicks": for all categories, or for each
+  std::string vocabulary;                    ///< of "clicks"; empty: categories are hashed
+  std::vector<int64_t> bag_length{1};        ///< of "clicks": for all categories, or for each
+  bool bag_weights = false;                  ///< of "clicks"
   int64_t quarantine = 0;                    ///< bad samples that a rank goes on without
   int64_t readers = 1;
   int64_t prefetch = 3;
@@ -153,9 +158,11 @@ struct ModelSection {
   std::vector<LayerTable> layer;  ///< of the model "layers"
   ModelTask task = ModelTask::automatic;
   Shortcut shortcut = Shortcut::automatic;
-  int64_t width = 0;                                ///< 0: the model's own
-  int64_t classes = 0;                              ///< 0: the data set's
-  std::vector<int64_t> hidden;                      ///< empty: the model's own
+  int64_t width = 0;            ///< 0: the model's own
+  int64_t classes = 0;          ///< 0: the data set's
+  std::vector<int64_t> hidden;  ///< empty: the model's own
+  Pooling pooling = Pooling::sum;
+  FeatureInteraction interaction = FeatureInteraction::dot;
   int64_t depth = 0;                                ///< 0: the model's own
   int64_t kernel = 0;                               ///< 0: the model's own
   double dropout = -1;                              ///< below 0: the model's own
@@ -201,6 +208,8 @@ struct OptimizerSection {
   double rho = 0.9;
   double eps = 1e-8;
   double trust = 0.001;
+  TableRule::Kind tables = TableRule::Kind::sgd;
+  double tables_eps = 1e-10;
 };
 
 struct ScheduleSection {

@@ -141,6 +141,21 @@ void write_data_rows(ConfigTableWriter& t) {
         "for each. Row 0 is for what is missing; others may be shared by categories, since they "
         "are hashed")
       .between(2, int64_t{1} << 31)
+      .only_with("data.dataset", {"clicks"}, {"data.vocabulary"});
+  t.key(s, &S::vocabulary, "vocabulary",
+        "File that gives each category of clicks a row of its own, which `tutti data vocabulary` "
+        "writes; tables are as long as it says. Row 0 is for what is missing, rare or unknown. "
+        "Empty: categories are hashed")
+      .path()
+      .only_with("data.dataset", {"clicks"});
+  t.key(s, &S::bag_length, "bag_length",
+        "The most categories that a column of clicks has in a line, with | between them: one "
+        "number for all columns, or one for each. The rows that they name are put together as "
+        "model.pooling says. 1: the text is one category, whatever is in it")
+      .between(1, 4096)
+      .only_with("data.dataset", {"clicks"});
+  t.key(s, &S::bag_weights, "bag_weights",
+        "Whether each category of a bag has a weight of its row behind a colon, as in a:0.5|b:2")
       .only_with("data.dataset", {"clicks"});
   t.key(s, &S::quarantine, "quarantine",
         "Bad samples that a rank goes on without: missing, damaged, of another shape, with values "
@@ -258,6 +273,11 @@ void write_model_rows(ConfigTableWriter& t) {
   t.key(s, &S::hidden, "hidden",
         "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm). Empty: the model's own")
       .between(1, 1 << 24);
+  t.key(s, &S::pooling, "pooling",
+        "What becomes of the rows that a bag of categories names (dlrm): their sum or their mean");
+  t.key(s, &S::interaction, "interaction",
+        "How the features of a sample meet (dlrm): in the dot products of all pairs, or one after "
+        "the other");
   t.key(s, &S::weights, "weights",
         "First weights: a .safetensors file, a checkpoint, or the folder of a run or of its "
         "checkpoints, of which the best counts, else the newest. A resume does not read it: the "

@@ -61,6 +61,14 @@ void write_optimizer_rows(ConfigTableWriter& t) {
   t.key(s, &S::trust, "trust", "Trust coefficient")
       .at_least(0)
       .only_with("optimizer.name", {"lars"});
+  t.key(s, &S::tables, "tables",
+        "Update rule of tables, of which a step changes the rows that it has read, at the same "
+        "learning rate: plain gradient descent, Adagrad, or Adagrad with one sum of squares for "
+        "each row. Momentum, weight decay, clipping and averages are of all other parameters")
+      .only_with("data.dataset", {"clicks"});
+  t.key(s, &S::tables_eps, "tables_eps", "Added to the denominator of the tables' Adagrad")
+      .at_least(0)
+      .only_with("optimizer.tables", {"adagrad", "rowwise_adagrad"});
 }
 
 void write_schedule_rows(ConfigTableWriter& t) {

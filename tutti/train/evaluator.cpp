@@ -35,6 +35,7 @@ void put_together(Quality& quality, comm::Communicator& communicator) {
   communicator.sum(quality.sums());
   for (Quality::Scores& scores : quality.scores())
     for (std::vector<float>& of_label : scores) gather(communicator, of_label);
+  for (ScoreBins& bins : quality.bins()) communicator.sum(bins.counts());
   quality.settle();
 }
 
@@ -45,9 +46,7 @@ Evaluator::Evaluator(const Evaluated& what, std::span<const std::shared_ptr<cons
   executor_.set_exchanges(parts_);
 }
 
-void Evaluator::bind(void* parameters, void* statistics) {
-  executor_.bind({.parameters = parameters, .statistics = statistics});
-}
+void Evaluator::bind(const ReplicaState& model) { executor_.bind(model); }
 
 const float* Evaluator::prediction(size_t output) {
   const Value value = what_.network.predictions[output];
@@ -77,20 +76,44 @@ void Evaluator::pass(int64_t samples, int readers, const Look& look) {
   data::Pipeline pipeline(what_.dataset, what_.writer,
                           std::make_unique<data::EvaluationOrder>(mine, network.plan.batch), spec);
   executor_.pack();
+  int64_t passes = 0;
   while (pipeline.remaining() > 0) {
     const data::Batch& batch = pipeline.next();
     for (size_t i = 0; i < network.inputs.size(); ++i)
       executor_.bind_input(network.inputs[i].value, batch.tensors[i]);
     executor_.run({});
     look(batch);
+    ++passes;
   }
+  for (const int64_t most = passes_of_all(samples); passes < most; ++passes) run_for_others();
+}
+
+/// Of ranks that look rows up for each other each runs as often as the one with most samples.
+int64_t Evaluator::passes_of_all(int64_t samples) const {
+  const EvaluationNetwork& network = what_.network;
+  int64_t most = 0;
+  for (int group = 0; network.shares_tables && group < network.grid.groups(); ++group) {
+    const data::Range range = data::evaluation_range(samples, group, network.grid.groups());
+    most = std::max(most, (range.size() + network.plan.batch - 1) / network.plan.batch);
+  }
+  return most;
+}
+
+/// A pass without samples of its own: for the lookups that others wait for.
+void Evaluator::run_for_others() {
+  std::vector<Buffer> nothing;
+  for (const GraphInput& input : what_.network.inputs) {
+    nothing.emplace_back(what_.network.plan.desc(input.value).bytes());
+    executor_.bind_input(input.value, nothing.back().data());
+  }
+  executor_.run({});
 }
 
 Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<float>>* keep) {
   const EvaluationNetwork& network = what_.network;
   if (keep) keep->resize(network.predictions.size());
   std::vector<Judged> outputs = judged();
-  Quality quality(metrics_);
+  Quality quality(metrics_, samples);
   int64_t seen = 0;
   pass(samples, readers, [&](const data::Batch& batch) {
     for (size_t o = 0; o < outputs.size(); ++o) {

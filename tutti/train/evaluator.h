@@ -34,7 +34,7 @@ class Evaluator {
   Evaluator(const Evaluated& what, std::span<const std::shared_ptr<const Metric>> metrics);
 
   /// Binds the weights and statistics that every later run uses.
-  void bind(void* parameters, void* statistics);
+  void bind(const ReplicaState& model);
   /// Collective. Quality over the first `samples` of the data set, each counted once, on all ranks;
   /// a group's last batch may be partial. `keep`, if not null, receives each of the network's
   /// predictions of this group's samples in the plain layout.
@@ -50,6 +50,8 @@ class Evaluator {
   using Look = std::function<void(const data::Batch& batch)>;
   /// Calls look after each forward pass of this group's share.
   void pass(int64_t samples, int readers, const Look& look);
+  int64_t passes_of_all(int64_t samples) const;
+  void run_for_others();
   std::vector<Judged> judged() const;
   /// A prediction in the plain layout; in `plain_` where the plan has another.
   const float* prediction(size_t output);

@@ -8,6 +8,7 @@
 #include "tutti/base/shell.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/train/checkpoint.h"
+#include "tutti/train/table_files.h"
 
 namespace tutti {
 namespace {
@@ -17,8 +18,10 @@ std::vector<std::string> names_of(const Variables& variables, const SafetensorsF
   std::vector<std::string> names;
   for (const auto* list : {&variables.parameters, &variables.statistics})
     for (const Variable& variable : *list) names.push_back(variable.name);
+  for (const TableVariable& table : variables.tables) names.push_back(table.variable.name);
   for (const SafetensorsFile::Entry& entry : file.entries())
-    if (!variables.find_parameter(entry.name) && !variables.find_statistic(entry.name))
+    if (!variables.find_parameter(entry.name) && !variables.find_statistic(entry.name) &&
+        !variables.find_table(entry.name))
       names.push_back(entry.name);
   return names;
 }
@@ -99,6 +102,7 @@ void read_given(const GivenWeights& given, Weights& weights) {
     require_fit("model.weights_except", pattern, names_of(weights.variables(), found.file));
   try {
     weights.import_model(found.file, given.except);
+    read_tables(found.file, found.checkpoint, weights, given.except);
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format(
         "model.weights = '{}': {}; model.weights_except names what is to be left out, as in "
@@ -124,6 +128,11 @@ void give_weights(comm::Communicator& communicator, const GivenWeights& given, W
                   weights.statistics(0) + variable.offset, variable.desc.bytes());
   }
   weights.make_alike();
+  comm::on_each(communicator, "reading the tables of model.weights", [&] {
+    if (communicator.rank() == 0 || variables.tables.empty()) return;
+    const FoundWeights found = find_weights(given.path, "model.weights");
+    read_tables(found.file, found.checkpoint, weights, given.except);
+  });
 }
 
 }  // namespace tutti

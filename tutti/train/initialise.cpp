@@ -76,4 +76,17 @@ void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> val
   }
 }
 
+void initialise_rows(const InitialTensor& tensor, uint64_t seed, int64_t first,
+                     std::span<float> values) {
+  if (tensor.init.kind != Init::Kind::uniform) {
+    CHECK(tensor.init.kind == Init::Kind::zeros || tensor.init.kind == Init::Kind::constant,
+          "{}: first values of a table", tensor.name);
+    return initialise(tensor, seed, values);
+  }
+  Rng rng(seed, Purpose::weights, XXH64(tensor.name.data(), tensor.name.size(), 0));
+  rng.skip(static_cast<uint64_t>(first) * static_cast<uint64_t>(tensor.shape[1]));
+  const auto bound = static_cast<float>(tensor.init.value);
+  for (float& v : values) v = bound * (2 * rng.uniform() - 1);
+}
+
 }  // namespace tutti

@@ -21,4 +21,9 @@ struct InitialTensor {
 /// Throws ConfigError if no fan can be had from the shape.
 void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> values);
 
+/// Rows of a table from row `first` on, of the shape of `tensor`: the same values as in the whole
+/// table. `init`: zeros, constant or uniform.
+void initialise_rows(const InitialTensor& tensor, uint64_t seed, int64_t first,
+                     std::span<float> values);
+
 }  // namespace tutti

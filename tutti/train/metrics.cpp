@@ -5,14 +5,9 @@
 
 #include "tutti/base/error.h"
 #include "tutti/models/registry.h"
-#include "tutti/train/area_under_curve.h"
 
 namespace tutti {
 namespace {
-
-constexpr double kUnits = 0x1p24;  // of a sample's number
-
-double rounded(double x) { return std::nearbyint(x * kUnits) / kUnits; }
 
 /// The outputs of one position: K numbers, `stride` apart.
 struct Outputs {
@@ -358,38 +353,6 @@ const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics
 std::string to_text(const Metric& metric, double value) {
   return metric.is_fraction() ? fmt::format("{} {:.2f} %", metric.name(), value * 100)
                               : fmt::format("{} {:.4f}", metric.name(), value);
-}
-
-void Quality::settle() {
-  size_t order = 0;
-  for (size_t m = 0; m < metrics_.size(); ++m) {
-    if (!metrics_[m]->of_order()) continue;
-    sums_[m] = area_under_curve(std::move(scores_[order][0]), std::move(scores_[order][1]));
-    ++order;
-    sums_[metrics_.size() + m] = 1;
-  }
-}
-
-void Quality::add(std::span<const Judged> outputs, int64_t i) {
-  size_t order = 0;
-  for (size_t m = 0; m < metrics_.size(); ++m) {
-    const Judged& judged = outputs[metrics_[m]->output()];
-    const double value = metrics_[m]->of_sample(judged.prediction, judged.target, i);
-    const double weight = metrics_[m]->weight_of_sample(judged.target, i);
-    if (metrics_[m]->of_order()) {
-      scores_[order++][weight > 0].push_back(static_cast<float>(value));
-      continue;
-    }
-    sums_[m] += rounded(weight * value);
-    sums_[metrics_.size() + m] += rounded(weight);
-  }
-  sums_.back() += 1;
-}
-
-double Quality::value(std::string_view metric) const {
-  for (size_t m = 0; m < metrics_.size(); ++m)
-    if (metrics_[m]->name() == metric) return value(m);
-  CHECK(false, "metric {}", metric);
 }
 
 }  // namespace tutti

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tutti/models/model.h"
+#include "tutti/train/area_under_curve.h"
 
 namespace tutti {
 
@@ -74,8 +75,9 @@ size_t registered_metrics();
 ///             (ones + found) where `found` are above 0, accuracy: the part on the right side of 0,
 ///             and recall: the part of the ones that are found; where a sample has one logit, auc:
 ///             the probability that a one has a greater logit than a zero, where equal ones count
-///             half. Exact: all logits are kept, 4 bytes a sample on every rank. NaN without ones,
-///             without zeros, and for a NaN
+///             half. Of up to Quality::kMostScores samples exact: all logits are kept, 4 bytes a
+///             sample on every rank; of more in bins (ScoreBins). NaN without ones, without zeros,
+///             and for a NaN
 ///   all       loss: the task's, times the objective's weight, so that they add up to what is
 ///             trained; with class weights as in training, without label smoothing, with natural
 ///             logarithms; not where the model has
@@ -91,10 +93,19 @@ std::string to_text(const Metric& metric, double value);
 /// Sums over samples, and scores where order is judged; those of batches and ranks add up.
 class Quality {
  public:
-  explicit Quality(std::span<const std::shared_ptr<const Metric>> metrics)
+  /// Scores of order are kept of as many samples; of more they are counted in bins.
+  static constexpr int64_t kMostScores = 10'000'000;
+
+  /// `samples`: that all ranks will add, about; it says whether scores are kept.
+  explicit Quality(std::span<const std::shared_ptr<const Metric>> metrics, int64_t samples = 0)
       : metrics_(metrics.begin(), metrics.end()), sums_(2 * metrics.size() + 1) {
-    for (const auto& metric : metrics_)
-      if (metric->of_order()) scores_.emplace_back();
+    for (const auto& metric : metrics_) {
+      if (!metric->of_order()) continue;
+      if (samples > kMostScores)
+        bins_.emplace_back();
+      else
+        scores_.emplace_back();
+    }
   }
 
   /// Sample i of a batch, all predictions of the model.
@@ -106,6 +117,10 @@ class Quality {
   /// together in any order.
   using Scores = std::array<std::vector<float>, 2>;
   std::vector<Scores>& scores() { return scores_; }
+  /// Instead of scores, where they are counted: one each, which ranks add up.
+  std::vector<ScoreBins>& bins() { return bins_; }
+  /// Whether no scores are counted in bins.
+  bool exact() const { return bins_.empty(); }
   /// Judges their order, after the last sample: only then value() knows of it.
   void settle();
   int64_t samples() const { return static_cast<int64_t>(sums_.back()); }
@@ -117,6 +132,7 @@ class Quality {
   std::vector<std::shared_ptr<const Metric>> metrics_;
   std::vector<double> sums_;
   std::vector<Scores> scores_;
+  std::vector<ScoreBins> bins_;
 };
 
 }  // namespace tutti

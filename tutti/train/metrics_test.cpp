@@ -212,10 +212,36 @@ TEST(Metrics, OneLogitOfASampleHasAnAreaUnderTheCurve) {
       EXPECT_EQ(quality.value("accuracy"), 3.0 / 5);
       EXPECT_EQ(quality.samples(), 5);
     });
+  Quality counted(metrics_of(model), Quality::kMostScores + 1);
+  EXPECT_FALSE(counted.exact());
+  const Judged judged{{logits.data(), {1}}, {clicks.data(), {1}}};
+  for (int64_t i = 0; i < 5; ++i) counted.add({&judged, 1}, i);
+  counted.settle();
+  EXPECT_EQ(counted.value("auc"), 3.5 / 6) << "scores far from each other have bins of their own";
   model.targets = {{"click", {2}}};  // maps have none: a logit of each position would be kept
   for (const auto& metric : metrics_of(model)) EXPECT_NE(metric->name(), "auc");
   model.targets.clear();  // a configuration that names it is read before fields are known
   EXPECT_EQ(find_metric(metrics_of(model), "auc").name(), "auc");
+}
+
+/// In bins the area errs by half of the pairs that share one, and hardly that.
+TEST(Metrics, AreaInBins) {
+  Rng rng(1, Purpose::test, 0);
+  std::vector<float> zeros, ones;
+  ScoreBins bins, nan;
+  for (int i = 0; i < 20000; ++i) {
+    const bool one = rng.uniform() < 0.3f;
+    const float score = rng.normal() + (one ? 0.8f : 0.0f);
+    (one ? ones : zeros).push_back(score);
+    bins.add(score, one);
+  }
+  EXPECT_NEAR(bins.area(), area_under_curve(zeros, ones), 2e-5);
+  EXPECT_NE(bins.area(), 0.5);
+  nan.add(0, true);
+  nan.add(-0.0f, false);
+  EXPECT_EQ(nan.area(), 0.5);
+  nan.add(std::nanf(""), false);
+  EXPECT_TRUE(std::isnan(nan.area()));
 }
 
 }  // namespace tutti

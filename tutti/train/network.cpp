@@ -136,13 +136,16 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
   SplitSettings parts = with_advice(split, backend);
   parts.grid = network->grid = split.grid.without_sharing();  // statistics are the running ones
   const Rewritten cut = split_samples(built.graph, parts);
-  const Rewritten fused = fuse_forward(cut.graph);
+  const Rewritten shared = share_tables(cut.graph, split.tables, false).rewritten;
+  network->shares_tables = split.tables.ranks > 1 && !built.graph.with_role(Role::table).empty();
+  const Rewritten fused = fuse_forward(shared.graph);
   PlanOptions own = options;
   own.threads = split.threads;
   own.tile_bytes = split.tile_bytes;
   network->plan = compile(fused.graph, backend, own);
   const auto final_value = [&](Value v) {
-    return fused.of[static_cast<size_t>(cut.of[static_cast<size_t>(v.id)].id)];
+    for (const Rewritten* pass : {&cut, &shared, &fused}) v = pass->of[static_cast<size_t>(v.id)];
+    return v;
   };
   for (const GraphInput& input : built.inputs)
     network->inputs.push_back({input.field, final_value(input.value)});
@@ -165,6 +168,7 @@ class NetworkCompiler {
   NetworkCompiler(const NetworkSpec& spec, const Backend& backend, comm::Communicator& communicator)
       : spec_(spec), backend_(backend), training_(spec.training) {
     training_.split = with_advice(spec.training.split, backend);
+    training_.split.tables = {communicator.size(), communicator.rank()};
     if (training_.bucket_bytes == 0)
       training_.bucket_bytes =
           spec.training.compression.compression.compresses()
@@ -177,6 +181,8 @@ class NetworkCompiler {
     options_.measure = spec.measure;
   }
   const PartGrid& grid() const { return training_.split.grid; }
+  /// Ranks whose plans differ: what they have of the tables does.
+  int peers() const { return graph_.shares_tables ? training_.split.tables.ranks : grid().peers(); }
 
   /// Rank 0's: measures, for all parts, what nothing is known of. The choices that all of them
   /// depend on are in the network then.
@@ -214,7 +220,11 @@ class NetworkCompiler {
     network.predictions = graph_.predictions;
     network.lr = graph_.lr;
     network.gradient_scale = graph_.gradient_scale;
-    network.tables = graph_.tables;
+    network.kept = graph_.kept;
+    network.has_tables = graph_.has_tables;
+    network.shares_tables = graph_.shares_tables;
+    network.parameters = graph_.parameters;
+    network.trained_parameters = graph_.trained;
     network.gradient_norm = graph_.gradient_norm;
     network.buckets = bucket_layout(network.training);
     network.compression =
@@ -250,6 +260,7 @@ class NetworkCompiler {
     ModelSpec model = spec_.training.model;
     if (spec_.evaluation_batch > 0) model.batch = spec_.evaluation_batch;
     SplitSettings split = spec_.training.split;
+    split.tables = training_.split.tables;
     split.grid = split.grid.with_part(part);
     PlanOptions options;
     options.layout = network.training.layout;
@@ -303,10 +314,12 @@ std::vector<data::BatchField> EvaluationNetwork::batch() const {
 }
 
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
-                                                      const SplitSettings& split,
+                                                      const SplitSettings& given,
                                                       const Backend& backend,
                                                       comm::Communicator& communicator,
                                                       PlanOptions options) {
+  SplitSettings split = given;
+  split.tables = {communicator.size(), communicator.rank()};
   std::unique_ptr<EvaluationNetwork> network;
   const std::string made = comm::decide(communicator, "measuring kernels", [&] {
     network = evaluation_of(model, split, backend, options);
@@ -342,7 +355,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
     take_choices(made, told);
     compiler.compile_alike(*network, told.layout, told.choices);
   }
-  compare_hashes(network->training, compiler.grid().peers(), communicator);
+  compare_hashes(network->training, compiler.peers(), communicator);
   compiler.describe(*network);
   return network;
 }

@@ -35,6 +35,7 @@ struct EvaluationNetwork {
   std::vector<data::BatchField> targets;  ///< what predictions are compared with, on the host
   std::vector<size_t> target_of;          ///< of each prediction that has one, in `targets`
   PartGrid grid;                          ///< who share samples
+  bool shares_tables = false;  ///< all ranks run it together, each as often as the others
 
   /// The tensors of a batch: inputs, then targets.
   std::vector<data::BatchField> batch() const;
@@ -47,8 +48,11 @@ struct Network {
   std::vector<Value> losses;                         ///< of `training`, which minimises their sum
   std::vector<Value> predictions;  ///< of `training`; invalid where parts share samples
   Value lr, gradient_scale;        ///< of `training`
-  std::vector<Value> tables;       ///< that are trained
-  Value gradient_norm;             ///< of `training`, where it clips; invalid otherwise
+  std::vector<KeptTurns> kept;     ///< of `training`
+  bool has_tables = false;         ///< in the whole model; `training` may have none of them
+  bool shares_tables = false;      ///< with other ranks
+  int64_t parameters = 0, trained_parameters = 0;  ///< of the whole model; and those trained
+  Value gradient_norm;  ///< of `training`, where it clips; invalid otherwise
   EvaluationNetwork evaluation;
   BucketLayout buckets;             ///< the plan's buckets as the exchange wants them
   ExchangeCompression compression;  ///< and how they are compressed

@@ -9,6 +9,7 @@
 
 #include "tutti/base/name_pattern.h"
 #include "tutti/graph/graph.h"
+#include "tutti/ops/embedding.h"
 
 namespace tutti {
 
@@ -40,6 +41,8 @@ struct OptimizerSettings {
                           ///< not so clipped; sgd, adam, adamw, rmsprop
   double average = 0;     ///< decay of the weights' moving average; 0: none is kept
   int64_t average_from = 0;  ///< first updates in which the average is the weights
+  TableRule tables{};  ///< of tables, whose rows change when samples have read them, and of which
+                       ///< nothing above holds
 };
 
 /// The kind of state that holds the weights' moving average.

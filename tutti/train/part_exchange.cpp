@@ -16,9 +16,11 @@ PartExchange::PartExchange(comm::Communicator& communicator, const PartGrid& gri
     const auto* parts = dynamic_cast<const ExchangeParts*>(node.op.get());
     if (!parts) continue;
     const ExchangeParts& op = *parts;
+    // Tables are shared by all ranks of the job, samples by those of a group.
+    const int first = dynamic_cast<const ExchangeBags*>(parts) ? 0 : grid.first_peer();
     const auto message = [&](int peer, const Place& place, const TensorDesc& desc) {
       return comm::MessageSpec{.name = node.name,
-                               .peer = grid.first_peer() + peer,
+                               .peer = first + peer,
                                .tag = op.tag(),
                                .data = {place.base == kArena ? executor.address(place) : nullptr,
                                         place.base == kArena ? desc.bytes() : 0}};

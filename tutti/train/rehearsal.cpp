@@ -62,7 +62,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
     Weights weights(compiled->training.variables, 1);
     read_given({config.model.weights, config.model.weights_except}, weights);
   }
-  run.parameters = compiled->training.graph.parameter_count();
+  run.parameters = compiled->parameters;
 
   (void)goal_of(config, network.training.model);
   if (!spec.first) return run;

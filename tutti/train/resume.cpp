@@ -7,6 +7,7 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/train/optimizer.h"
 #include "tutti/train/rank_file.h"
+#include "tutti/train/table_files.h"
 
 namespace tutti {
 
@@ -83,6 +84,7 @@ void restore_apart(const Checkpoint& checkpoint, const ReplicaMap& replicas, Wei
 void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
              std::span<const ArenaRange> kept, Weights& weights) {
   weights.import_model(checkpoint.weights);
+  read_tables(checkpoint.weights, checkpoint.path, weights);
   const std::vector<std::string>& there = checkpoint.info.state_kinds;
   if (weights.apart()) {
     restore_apart(checkpoint, workers, weights);

@@ -65,6 +65,9 @@ std::vector<std::string> input_names(const RunConfig& config, const data::Datase
     return config.data.input;
   std::vector<std::string> names = {dataset.fields().front().name};
   names.insert(names.end(), more.begin(), more.end());
+  for (const std::string& field : find_model(config.model.name).inputs_if_there)
+    if (std::ranges::find(dataset.fields(), field, &data::Field::name) != dataset.fields().end())
+      names.push_back(field);
   return names;
 }
 
@@ -85,7 +88,7 @@ void require_classes(const RunConfig& config, const data::Field& target) {
 ModelField placed_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
   const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
   return {field.name, own == steps.end() ? field.shape : data::shape_after(field, *own),
-          std::ssize(field.class_names), field.rows};
+          std::ssize(field.class_names), field.rows, field.bags};
 }
 
 /// What a configuration says of the model, whatever the data set is.
@@ -149,6 +152,8 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
         config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
   spec.width = config.model.width;
   spec.hidden = config.model.hidden;
+  spec.pooling = config.model.pooling;
+  spec.interaction = config.model.interaction;
   spec.depth = config.model.depth;
   spec.kernel = config.model.kernel;
   if (config.model.dropout >= 0) spec.dropout = static_cast<float>(config.model.dropout);
@@ -204,6 +209,7 @@ OptimizerSettings optimizer_settings(const OptimizerSection& section) {
   settings.clip_value = section.clip_value;
   settings.average = section.ema;
   settings.average_from = section.ema_from;
+  settings.tables = {section.tables, static_cast<float>(section.tables_eps)};
   settings.decay = pattern_values("optimizer.decay", section.decay);
   settings.rates = pattern_values("optimizer.rates", section.rates);
   for (const PatternValue& line : settings.decay)

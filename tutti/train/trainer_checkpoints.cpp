@@ -10,6 +10,7 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/train/rank_file.h"
+#include "tutti/train/table_files.h"
 
 namespace tutti {
 
@@ -40,7 +41,7 @@ CheckpointInfo TrainerRun::info_now() const {
 }
 
 bool TrainerRun::needs_rank_files() const {
-  return training_->weights().has_rows() || exchange().compresses() ||
+  return training_->weights().has_rows() || exchange().compresses() || network().has_tables ||
          spec_.data.canvases != nullptr;
 }
 
@@ -65,6 +66,8 @@ uint64_t TrainerRun::write_own(const std::filesystem::path& checkpoint, const Ra
   const std::vector<NamedTensor> rows = training_->weights().export_rows();
   std::vector<TensorRef> tensors = exchange().compression_state();
   for (const NamedTensor& tensor : rows) tensors.push_back(tensor.ref());
+  const std::vector<TensorRef> tables = table_refs(training_->weights());
+  tensors.insert(tensors.end(), tables.begin(), tables.end());
   const std::vector<NamedTensor> under_way = batches_->state();
   for (const NamedTensor& tensor : under_way) tensors.push_back(tensor.ref());
   return write_rank_file(checkpoint, files, comm_.rank(), tensors);

@@ -77,6 +77,7 @@ bool TrainerRun::evaluate() {
   target_reached_ = goal_.reached_by(quality());
   if (evaluation_due()) count_improvement();
   const bool best = config_.checkpoint.best && goal_.better(quality(), left_.best_value);
+  if (!all.exact()) text += fmt::format(", auc in {} bins", ScoreBins::kBins);
   if (!first()) return best;
   EvalRecord line{.epoch = epochs_done(),
                   .step = step_,
@@ -86,6 +87,7 @@ bool TrainerRun::evaluate() {
                   .train_seconds = train_seconds};
   if (virtual_) line.virtual_seconds = virtual_->seconds();
   for (const auto& [name, value] : result_.metrics) line.set(name, value);
+  if (!all.exact()) line.set("auc_bins", ScoreBins::kBins);
   reporter_->add(line);
   display_.note(fmt::format("epoch {:.2f}: {} {} ({} samples in {:.1f} s)", epochs_done(),
                             spec_.data.judge_name(), text, line.samples, seconds));

@@ -37,13 +37,9 @@ void TrainerRun::open_record() {
   log_places(place_);
   log::info("{} on {}: {} parameters, {}, layout {}", about.model, about.dataset, about.parameters,
             about.precision, network().training.layout);
-  std::vector<Value> gradients = network().training.graph.with_role(Role::gradient);
-  gradients.insert(gradients.end(), network().tables.begin(), network().tables.end());
-  if (gradients.size() < network().training.graph.with_role(Role::parameter).size()) {
-    int64_t trained = 0;
-    for (const Value g : gradients) trained += network().training.graph.shape(g).elements();
-    log::info("{} of the parameters are trained, the others are frozen", trained);
-  }
+  if (network().trained_parameters < network().parameters)
+    log::info("{} of the parameters are trained, the others are frozen",
+              network().trained_parameters);
   log::info("{} replica(s) of {}{} samples on {} rank(s) x {} thread(s), {} buckets by {}",
             about.replicas, accumulate_ > 1 ? fmt::format("{} x ", accumulate_) : "",
             about.local_batch, about.ranks, about.threads_per_rank,
@@ -82,7 +78,7 @@ RunStart TrainerRun::start_event() const {
   about.oversubscribed = comm_.local_size() * about.threads_per_rank > about.cores_per_host &&
                          about.cores_per_host > 0;
   about.seed = static_cast<uint64_t>(config_.run.seed);
-  about.parameters = network().training.graph.parameter_count();
+  about.parameters = network().parameters;
   about.flop_per_sample =
       network().training.graph.flop() * grid_.parts() / static_cast<double>(batch_.local);
   about.synchronisation = config_.sync.scheme;

@@ -202,7 +202,9 @@ void TrainerRun::build_data() {
                      goal_.metrics);
   if (training_->weights().average() || meeting_)
     shown_ = Buffer(network().training.variables.parameter_bytes);
-  evaluator_->bind(shown_weights(), averaged_.data());
+  evaluator_->bind({.parameters = shown_weights(),
+                    .tables = training_->weights().tables(),
+                    .statistics = averaged_.data()});
   batches_ = make_batches();
 }
 

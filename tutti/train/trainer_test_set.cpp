@@ -4,6 +4,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/train/table_files.h"
 #include "tutti/train/trainer_run.h"
 
 namespace tutti {
@@ -14,12 +15,13 @@ int64_t TrainerRun::take_tested_weights(std::optional<ModelWeights>& best) {
   best.emplace(variables);
   Weights& weights = best->weights();
   // One rank reads: the others need not see the folder.
+  // But for tables, of which each has its rows to read.
   const std::string step = comm::decide(comm_, "reading the best weights", [&]() -> std::string {
     const auto path = find_best(place_.checkpoints);
     if (!path) return "";
     const Checkpoint checkpoint = open_checkpoint(*path);
     weights.import_model(checkpoint.weights);
-    return std::to_string(checkpoint.info.step);
+    return std::to_string(checkpoint.info.step) + '\0' + path->string();
   });
   if (step.empty()) {
     log::warn_alike("the best checkpoint is gone: the test set measures the last weights");
@@ -28,7 +30,13 @@ int64_t TrainerRun::take_tested_weights(std::optional<ModelWeights>& best) {
   }
   comm_.broadcast({weights.parameters(), variables.parameter_bytes}, 0);
   comm_.broadcast({weights.statistics(0), variables.statistic_bytes}, 0);
-  return std::stoll(step);
+  const size_t end = step.find('\0');
+  if (!variables.tables.empty())
+    comm::on_each(comm_, "reading the best tables", [&] {
+      const Checkpoint checkpoint = open_checkpoint(step.substr(end + 1));
+      read_tables(checkpoint.weights, checkpoint.path, weights);
+    });
+  return std::stoll(step.substr(0, end));
 }
 
 void TrainerRun::test() {
@@ -45,8 +53,12 @@ void TrainerRun::test() {
   const data::SampleWriter writer = sample_writer(config_, dataset, network().evaluation.batch());
   Evaluator evaluator({network().evaluation, *spec_.backend, comm_, dataset, writer},
                       goal_.metrics);
-  evaluator.bind(best ? best->weights().parameters() : shown_weights(),
-                 best ? best->weights().statistics(0) : averaged_.data());
+  if (best)
+    evaluator.bind(best->weights().replica(0));
+  else
+    evaluator.bind({.parameters = shown_weights(),
+                    .tables = training_->weights().tables(),
+                    .statistics = averaged_.data()});
   const Quality all = evaluator.run(dataset.size(), static_cast<int>(config_.data.readers));
   const double seconds = RunClock::since(began);
   clock_.add_pause(seconds);
@@ -65,6 +77,10 @@ void TrainerRun::test() {
     result_.test[std::string(metric->name())] = value;
     line.set(std::string(metric->name()), value);
     text += (text.empty() ? "" : ", ") + to_text(*metric, value);
+  }
+  if (!all.exact()) {
+    text += fmt::format(", auc in {} bins", ScoreBins::kBins);
+    line.set("auc_bins", ScoreBins::kBins);
   }
   if (!first()) return;
   reporter_->add(line);

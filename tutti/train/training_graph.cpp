@@ -1,6 +1,8 @@
 #include "tutti/train/training_graph.h"
 
-#include <array>
+#include <algorithm>
+#include <map>
+#include <utility>
 
 #include "tutti/base/name_pattern.h"
 #include "tutti/models/registry.h"
@@ -57,46 +59,99 @@ void require_statistics(const Graph& graph) {
           node.name.substr(0, node.name.rfind('.'))));
 }
 
-/// What cannot be done with tables yet is refused here; more than one rank or turn by TrainingStep.
+/// What cannot be done with tables yet.
 void require_table_rules(const TrainingGraphSpec& spec) {
-  const auto refuse = [](bool given, std::string_view what) {
+  const auto refuse = [](bool given, std::string_view key) {
     if (given)
       throw ConfigError(fmt::format(
-          "the model looks rows up in tables, which are updated by plain gradient descent alone: "
-          "{}, or leave the tables as they are (model.freeze)",
-          what));
+          "the model looks rows up in tables, for which {} is not built yet: leave it out", key));
   };
-  const OptimizerSettings& o = spec.optimizer;
-  refuse(o.kind != OptimizerSettings::Kind::sgd, "take optimizer.name = \"sgd\"");
-  refuse(o.momentum != 0, "take optimizer.momentum = 0");
-  refuse(o.weight_decay != 0, "take optimizer.weight_decay = 0");
-  refuse(o.clip_norm != 0 || o.clip_value != 0, "leave optimizer.clip_norm and clip_value out");
-  refuse(o.average != 0, "leave optimizer.ema out");
-  refuse(o.sharded, "leave comm.sharded_update out");
-  refuse(spec.split.grid.parts() > 1, "leave parallel.spatial out");
+  refuse(spec.optimizer.sharded, "comm.sharded_update");
+  refuse(spec.split.grid.parts() > 1, "parallel.spatial");
+  refuse(spec.split.grid.peers() > 1, "parallel.batchnorm_group_size");
 }
 
-/// Rows of tables have no bucket: nothing of them is exchanged.
-void update_tables(Graph& graph, const std::vector<RowGradient>& tables,
-                   const UpdateScalars& scalars) {
-  for (const RowGradient& rows : tables) {
-    const auto* const lookup = dynamic_cast<const EmbeddingBag*>(rows.lookup.get());
-    CHECK(lookup, "no update of the table '{}'", graph[rows.table].name);
-    graph.append(
-        "update " + graph[rows.table].name, std::make_shared<TableUpdate>(lookup->columns()),
-        std::array{scalars.learning_rate, scalars.gradient_scale, rows.table, rows.dy, rows.rows});
+/// Appends the updates of tables. Rows of tables have no bucket: nothing of them is summed.
+class TableUpdates {
+ public:
+  TableUpdates(TrainingGraph& training, const TrainingGraphSpec& spec, const UpdateScalars& scalars)
+      : training_(training), turns_(spec.turns), rule_(spec.optimizer.tables), scalars_(scalars) {}
+
+  /// `lookups`: all of one table, by the rank whose samples they are for.
+  void add(const std::vector<RowGradient>& lookups) {
+    Graph& graph = training_.graph;
+    const RowGradient& first = lookups.front();
+    const auto* const lookup = dynamic_cast<const EmbeddingBag*>(first.lookup.get());
+    CHECK(lookup, "no update of the table '{}'", graph[first.table].name);
+    std::vector<Value> in{scalars_.learning_rate, scalars_.gradient_scale, first.table};
+    if (const int64_t width = rule_.state_width(graph.shape(first.table)[1]); width > 0)
+      in.push_back(graph.table_state(graph[first.table].name + ".sum", first.table, width));
+    std::vector<Value> dy, rows, weights;
+    for (const RowGradient& one : lookups) {
+      dy.push_back(one.dy);
+      rows.push_back(one.rows);
+      if (lookup->bag().weighted) weights.push_back(one.weights);
+    }
+    for (const auto* values : {&dy, &rows, &weights})
+      if (!values->empty()) in.push_back(kept(*values));
+    graph.append("update " + graph[first.table].name,
+                 std::make_shared<TableUpdate>(lookup->bag(), rule_), in);
   }
+
+ private:
+  /// Of all turns.
+  Value kept(const std::vector<Value>& of_rank) {
+    if (turns_ == 1) return of_rank.front();
+    Graph& graph = training_.graph;
+    for (const KeptTurns& known : training_.kept)
+      if (known.of_rank == of_rank) return known.input;
+    for (const Value v : of_rank)
+      if (graph[v].producer >= 0 && std::ranges::find(graph.outputs(), v) == graph.outputs().end())
+        graph.mark_output(v);
+    TensorDesc desc = graph.type(of_rank.front()).desc;
+    desc.shape[0] *= turns_;
+    const Value input = graph.input(graph[of_rank.front()].name + " of all", desc, false);
+    training_.kept.push_back({input, of_rank});
+    return input;
+  }
+
+  TrainingGraph& training_;
+  const int turns_;
+  const TableRule rule_;
+  const UpdateScalars scalars_;
+};
+
+/// Gradients of lookups by their tables, those of a table by rank.
+std::vector<std::vector<RowGradient>> by_table(std::vector<RowGradient> all,
+                                               const std::map<const Op*, int>& rank_of) {
+  std::ranges::sort(all, {}, [&](const RowGradient& one) {
+    const auto rank = rank_of.find(one.lookup.get());
+    return std::pair(one.table.id, rank == rank_of.end() ? 0 : rank->second);
+  });
+  std::vector<std::vector<RowGradient>> tables;
+  for (const RowGradient& one : all) {
+    if (tables.empty() || !(tables.back().front().table == one.table)) tables.emplace_back();
+    tables.back().push_back(one);
+  }
+  return tables;
+}
+
+/// Parameters and tables that no pattern fits.
+std::vector<Value> not_frozen(const Graph& graph, std::span<const std::string> freeze) {
+  std::vector<Value> trained;
+  for (const Role role : {Role::parameter, Role::table})
+    for (const Value p : graph.with_role(role))
+      if (!fits_any(freeze, graph[p].name)) trained.push_back(p);
+  return trained;
 }
 
 }  // namespace
 
 std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::string> freeze) {
   std::vector<std::string> names;
-  std::vector<Value> trained;
-  for (const Value p : graph.with_role(Role::parameter)) {
-    names.push_back(graph[p].name);
-    if (!fits_any(freeze, graph[p].name)) trained.push_back(p);
-  }
+  for (const Role role : {Role::parameter, Role::table})
+    for (const Value p : graph.with_role(role)) names.push_back(graph[p].name);
+  const std::vector<Value> trained = not_frozen(graph, freeze);
   for (const std::string& pattern : freeze) require_fit("model.freeze", pattern, names);
   if (trained.empty()) throw ConfigError("model.freeze leaves no parameter that could be trained");
   return trained;
@@ -108,25 +163,32 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   const ModelGraph built = build_model(model);
 
   TrainingGraph training;
+  training.parameters = built.graph.parameter_count();
+  for (const Value p : trained_parameters(built.graph, spec.freeze))
+    training.trained += built.graph.shape(p).elements();
+  training.has_tables = !built.graph.with_role(Role::table).empty();
+  training.shares_tables = training.has_tables && spec.split.tables.ranks > 1;
+  if (training.has_tables) require_table_rules(spec);
   SplitSettings split = spec.split;
   split.whole_outputs = false;
   const Rewritten cut = split_samples(built.graph, split);
   require_statistics(cut.graph);
-  Rewritten fused = fuse_forward(cut.graph);
+  const SharedTables shared = share_tables(cut.graph, spec.split.tables, true);
+  Rewritten fused = fuse_forward(shared.rewritten.graph);
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
   };
+  const auto forward = [&](Value v) { return at(fused, at(shared.rewritten, at(cut, v))); };
   std::vector<Value> losses;
-  for (const Value loss : built.losses) losses.push_back(at(fused, at(cut, loss)));
+  for (const Value loss : built.losses) losses.push_back(forward(loss));
   const size_t first_backward = fused.graph.nodes().size();
   std::vector<RowGradient> tables;
-  differentiate(fused.graph, losses, trained_parameters(fused.graph, spec.freeze), &tables);
-  if (!tables.empty()) require_table_rules(spec);
+  differentiate(fused.graph, losses, not_frozen(fused.graph, spec.freeze), &tables);
   const Rewritten lean = recompute_activations(fused.graph, first_backward);
   const Rewritten summed = fold_row_sums(lean.graph);
   Rewritten folded = fold_residual_sums(summed.graph);
   const auto differentiated = [&](Value v) { return at(folded, at(summed, at(lean, v))); };
-  const auto final_value = [&](Value v) { return differentiated(at(fused, at(cut, v))); };
+  const auto final_value = [&](Value v) { return differentiated(forward(v)); };
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)
       training.inputs.push_back({input.field, final_value(input.value), input.classes});
@@ -149,10 +211,11 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
                  gradients);
   }
   const UpdateScalars scalars = add_update(graph, buckets, spec.optimizer);
-  for (RowGradient& rows : tables)
-    for (Value* const v : {&rows.table, &rows.rows, &rows.dy}) *v = differentiated(*v);
-  update_tables(graph, tables, scalars);
-  for (const RowGradient& rows : tables) training.tables.push_back(rows.table);
+  for (RowGradient& one : tables)
+    for (Value* const v : {&one.table, &one.rows, &one.weights, &one.dy})
+      if (v->valid()) *v = differentiated(*v);
+  TableUpdates updates(training, spec, scalars);
+  for (const auto& of_table : by_table(std::move(tables), shared.rank_of)) updates.add(of_table);
   training.lr = scalars.learning_rate;
   training.gradient_scale = scalars.gradient_scale;
   training.gradient_norm = scalars.gradient_norm;

@@ -20,16 +20,27 @@ struct TrainingGraphSpec {
   size_t bucket_bytes = 1 << 20;  ///< wanted size of a bucket of gradients; compile_network: 0
                                   ///< measures (parallel/bucket_size.h)
   SplitSettings split = {};       ///< the threads of a plan, and how samples are cut for them
+  int turns = 1;                  ///< of the job in a step: batches whose gradients an update sums
+};
+
+/// Values of which the update of tables reads those of all turns of the job, [turns * N, ...]: an
+/// input of the update, bound by its caller (train/table_turns.h).
+struct KeptTurns {
+  Value input;
+  std::vector<Value> of_rank;  ///< by rank: what a turn of its makes here
 };
 
 struct TrainingGraph {
   Graph graph;
-  std::vector<GraphInput> inputs;  ///< the network's, then the targets
-  std::vector<Value> losses;       ///< training minimises their sum
-  std::vector<Value> predictions;  ///< outputs, but where parts share samples: invalid
-  Value lr, gradient_scale;        ///< scalars: the rate of the step; 1 / replicas
-  std::vector<Value> tables;       ///< that are trained (ops/embedding.h)
-  Value gradient_norm;             ///< a result of the update, where the gradient is clipped
+  std::vector<GraphInput> inputs;       ///< the network's, then the targets
+  std::vector<Value> losses;            ///< training minimises their sum
+  std::vector<Value> predictions;       ///< outputs, but where parts share samples: invalid
+  Value lr, gradient_scale;             ///< scalars: the rate of the step; 1 / replicas
+  std::vector<KeptTurns> kept;          ///< where a step has several turns
+  bool has_tables = false;              ///< in the whole model; this rank may have none of them
+  bool shares_tables = false;           ///< with other ranks: all go through a step together
+  int64_t parameters = 0, trained = 0;  ///< of the whole model, and of them those that are trained
+  Value gradient_norm;                  ///< a result of the update, where the gradient is clipped
 };
 
 /// Those that no pattern of `freeze` fits. ConfigError for a pattern that fits no parameter, or

@@ -5,9 +5,10 @@
 namespace tutti {
 namespace {
 
-NetworkSpec network_of(const TrainingStepSpec& spec) {
+NetworkSpec network_of(const TrainingStepSpec& spec, const ReplicaMap& turns) {
   NetworkSpec network = spec.network;
   network.training.split.grid = spec.grid;
+  network.training.turns = turns.replicas();
   network.training.optimizer.sharded = spec.exchange.sharded;
   return network;
 }
@@ -32,7 +33,7 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
       workers_(workers_of(spec.map, spec.grid, communicator)),
       turns_((spec.apart ? ReplicaMap(1, 1, 0) : workers_).times(accumulate_)),
       alone_(spec.apart ? communicator.split(communicator.rank(), 0, "alone") : nullptr),
-      network_(compile_network(network_of(spec), backend, communicator)),
+      network_(compile_network(network_of(spec, turns_), backend, communicator)),
       exchange_(alone_ ? *alone_ : communicator, turns_, *network_, spec.exchange,
                 spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
@@ -40,18 +41,14 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                           : Weights(network_->training.variables, spec.map.local_count(),
                                     exchange_.parameters(), exchange_.fills_parameters())),
       executor_(network_->training, backend), info_{.seed = spec.seed} {
-  if (spec.apart && (spec.grid.peers() > 1 || spec.exchange.sharded || !network_->tables.empty()))
+  if (spec.apart && (spec.grid.peers() > 1 || spec.exchange.sharded || network_->has_tables))
     throw ConfigError(
         "replicas that do not meet at every step (sync.scheme) have ranks and weights of their "
         "own: parallel.spatial, parallel.batchnorm_group_size, comm.sharded_update and tables of "
         "rows need sync.scheme = \"step\"");
-  if (!network_->tables.empty() && turns_.replicas() > 1)
-    throw ConfigError(fmt::format(
-        "the model looks rows up in tables, which are on one rank and are updated by one batch: {} "
-        "ranks, {} replicas and batch.accumulate = {} are not built yet; take 1 of each",
-        communicator.size(), spec.map.replicas(), accumulate_));
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
+  table_turns_.emplace(*network_, turns_, executor_);
 }
 
 void TrainingStep::start() {
@@ -102,6 +99,7 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   compute([&] {
     if (alone_ && bound_ != local_replica) executor_.pack();
     executor_.run(info_);
+    table_turns_->take(local_turn);
   });
   bound_ = local_replica;
   note_norm();

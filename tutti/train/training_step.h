@@ -22,6 +22,7 @@
 #include "tutti/train/network.h"
 #include "tutti/train/run_clock.h"
 #include "tutti/train/step_exchange.h"
+#include "tutti/train/table_turns.h"
 #include "tutti/train/weights.h"
 
 namespace tutti {
@@ -119,6 +120,7 @@ class TrainingStep {
   Weights weights_;
   Executor executor_;
   std::optional<PartExchange> parts_;
+  std::optional<TableTurns> table_turns_;
   StepInfo info_;
   std::vector<float> plain_;  // of the prediction, where the plan has another layout
   double computing_ = 0, exposed_before_ = 0;

@@ -52,15 +52,16 @@ Shape rows_shape(const Variable& variable, int rows) {
 }  // namespace
 
 Weights::Weights(const Variables& variables, int local_replicas, std::byte* parameters, bool fills)
-    : variables_(variables), apart_(false), parameters_(parameters), fills_(fills) {
+    : variables_(variables), apart_(false), tables_(variables.table_bytes),
+      parameters_(parameters), fills_(fills) {
   if (!parameters) own_parameters_.emplace_back(variables.parameter_bytes);
   state_.emplace_back(variables.trained_bytes * variables.state_kinds.size());
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
 }
 
 Weights::Weights(const Variables& variables, int local_replicas, Replicas replicas)
-    : variables_(variables), apart_(replicas == Replicas::apart), parameters_(nullptr),
-      fills_(true) {
+    : variables_(variables), apart_(replicas == Replicas::apart), tables_(variables.table_bytes),
+      parameters_(nullptr), fills_(true) {
   for (int set = 0; set < (apart_ ? local_replicas : 1); ++set) {
     own_parameters_.emplace_back(variables.parameter_bytes);
     state_.emplace_back(variables.trained_bytes * variables.state_kinds.size());
@@ -85,13 +86,19 @@ void Weights::initialise(uint64_t seed) {
   };
   for (const Variable& variable : variables_.parameters)
     if (fills_) fill(variable, parameters());
+  for (const TableVariable& table : variables_.tables) {
+    const Variable& v = table.variable;
+    initialise_rows(
+        {v.name, v.desc.shape, v.init}, seed, table.rows.first,
+        {reinterpret_cast<float*>(tables() + v.offset), static_cast<size_t>(v.desc.elements())});
+  }
   for (int r = 0; r < local_replicas(); ++r)
     for (const Variable& variable : variables_.statistics) fill(variable, statistics(r));
   make_alike();
 }
 
 size_t Weights::memory_bytes() const {
-  size_t bytes = 0;
+  size_t bytes = tables_.bytes();
   for (const auto* buffers : {&own_parameters_, &state_, &statistics_})
     for (const Buffer& buffer : *buffers) bytes += buffer.bytes();
   return bytes;
@@ -195,7 +202,8 @@ void Weights::import_model(const SafetensorsFile& file, std::span<const std::str
   }
   for (const SafetensorsFile::Entry& entry : file.entries())
     if (!variables_.find_parameter(entry.name) && !variables_.find_statistic(entry.name) &&
-        !entry.name.ends_with("num_batches_tracked") && !fits_any(except, entry.name))
+        !variables_.find_table(entry.name) && !entry.name.ends_with("num_batches_tracked") &&
+        !fits_any(except, entry.name))
       throw ConfigError(
           fmt::format("tensor '{}' in the weights belongs to no layer of the model", entry.name));
   make_alike();

@@ -32,8 +32,8 @@ class Weights {
   /// The same, in memory of its own.
   Weights(const Variables& variables, int local_replicas, Replicas replicas);
 
-  /// Fills parameters and statistics as their Init says; a value depends on the seed and its name
-  /// alone.
+  /// Fills parameters, tables and statistics as their Init says; a value depends on the seed and
+  /// its name alone.
   void initialise(uint64_t seed);
 
   /// Of replicas that are apart, one's own.
@@ -41,6 +41,7 @@ class Weights {
     return parameters_ ? parameters_ : own_parameters_[set_of(local_replica)].data();
   }
   std::byte* state(int local_replica = 0) const { return state_[set_of(local_replica)].data(); }
+  std::byte* tables() const { return tables_.data(); }
   bool apart() const { return apart_; }
   /// Makes every local replica's parameters and state the first one's.
   void make_alike();
@@ -55,6 +56,7 @@ class Weights {
   /// Gradients are bound by who exchanges them.
   ReplicaState replica(int local_replica) const {
     return {.parameters = parameters(local_replica),
+            .tables = tables_.data(),
             .statistics = statistics(local_replica),
             .state = state(local_replica)};
   }
@@ -65,7 +67,7 @@ class Weights {
   size_t memory_bytes() const;
 
   /// Of `parameters` and `statistics` (arenas laid out as the own), plain f32, under their own
-  /// names.
+  /// names. Tables are not among them (train/table_files.h).
   std::vector<NamedTensor> export_model(const std::byte* parameters,
                                         const std::byte* statistics) const;
   /// Optimizer state as "PARAMETER.KIND", of trained parameters. An average is not among it, but
@@ -82,7 +84,7 @@ class Weights {
   /// Takes parameters, and into every local replica the statistics, from a file's tensors by name,
   /// one after another. Throws ConfigError naming what is missing, unknown or of another shape;
   /// "num_batches_tracked" entries of other systems are passed over. What fits one of `except`
-  /// keeps its value, and need not be there.
+  /// keeps its value, and need not be there. Tables are passed over (train/table_files.h).
   void import_model(const SafetensorsFile& file, std::span<const std::string> except = {});
   /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else
   /// of the arena is touched, so it takes no memory. Returns the parameters of which the file has
@@ -125,7 +127,8 @@ class Weights {
   const Variables& variables_;
   const bool apart_;
   std::vector<Buffer> own_parameters_, state_;  // one, or one of each local replica
-  std::byte* parameters_;                       // somebody else's memory, or null
+  Buffer tables_;
+  std::byte* parameters_;  // somebody else's memory, or null
   bool fills_, average_given_ = false;
   std::vector<Buffer> statistics_;
 };
@@ -142,6 +145,7 @@ class ModelWeights {
  private:
   static Variables without_state(Variables variables) {
     variables.state_kinds.clear();
+    std::erase_if(variables.tables, [](const TableVariable& t) { return t.kept_by_update; });
     return variables;
   }
   Variables variables_;  // before those that refer to it

@@ -200,23 +200,39 @@ void update_case(CaseLine& line, OpCase& made) {
       in.fixed(Shape{size(p)}, i == square ? Fill::positive : Fill::normal);
 }
 
-/// A table of so many `rows` of wK numbers, of which n samples of cF columns name some.
+/// A table of so many `rows` of wK numbers, of which n samples of cF columns name some. `from`:
+/// rows that others have before these, `shared`: rows that all have.
 void table_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const Shape& x = line.x;
-  const BagColumns columns{static_cast<int64_t>(line.number("first", 0)),
-                           static_cast<int64_t>(line.number("count", 1))};
-  const auto rows = static_cast<int64_t>(line.number("rows", 20));
-  made.labels = rows;
-  const bool update = line.op == "table_update";
-  if (update) in.fixed({}, Fill::unit).fixed({}, Fill::unit);
-  in.fixed({rows, x[2]});
-  if (update) in.batched({x[0], x[2]}, DType::f32);
-  in.batched({x[0], x[1]}, DType::i32, Fill::label);
-  if (update)
-    made.problem.op = std::make_shared<TableUpdate>(columns);
-  else
-    made.problem.op = std::make_shared<EmbeddingBag>(columns);
+  const auto whole = [&](const char* word, int64_t otherwise) {
+    return static_cast<int64_t>(line.number(word, static_cast<double>(otherwise)));
+  };
+  const Bag bag{.first = whole("first", 0),
+                .count = whole("count", 1),
+                .mean = line.has("mean"),
+                .weighted = line.has("weighted"),
+                .first_row = whole("from", 0)};
+  const int64_t rows = whole("rows", 20);
+  made.labels = whole("shared", rows);
+  const auto finish = [&] {
+    in.batched({x[0], x[1]}, DType::i32, Fill::label);
+    if (bag.weighted) in.batched({x[0], bag.count}, DType::f32);
+  };
+  if (line.op == "embedding_bag") {
+    in.fixed({rows, x[2]});
+    finish();
+    made.problem.op = std::make_shared<EmbeddingBag>(bag);
+    return;
+  }
+  TableRule rule;
+  if (line.has("adagrad")) rule.kind = TableRule::Kind::adagrad;
+  if (line.has("rowwise_adagrad")) rule.kind = TableRule::Kind::rowwise_adagrad;
+  in.fixed({}, Fill::unit).fixed({}, Fill::unit).fixed({rows, x[2]});
+  if (const int64_t kept = rule.state_width(x[2]); kept > 0) in.fixed({rows, kept}, Fill::positive);
+  in.batched({x[0], x[2]}, DType::f32);
+  finish();
+  made.problem.op = std::make_shared<TableUpdate>(bag, rule);
 }
 
 /// Two sets of `count` parameters of nK elements, added alternately, from the last one on.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "tutti/data/format/file_bytes.h"
 
@@ -74,6 +75,46 @@ bool parse_whole(std::string_view text, int32_t& value) {
   return error == std::errc{} && at == end;
 }
 
+constexpr char kBetween = '|', kBeforeWeight = ':';
+
+/// The categories of one column and where they go.
+struct ClickBag {
+  int64_t column = 0, place = 0;  // among all columns; among the places of categories
+  size_t category = 0;            // among columns of categories
+};
+
+int32_t row_of(const ClickTables& tables, size_t category, std::string_view text) {
+  return tables.vocabulary
+             ? tables.vocabulary->row(category, text)
+             : category_row(text, static_cast<int64_t>(category), tables.rows[category]);
+}
+
+void read_bag(const ClickTables& tables, const ClickBag& bag, std::string_view text,
+              const std::string& place, const ClickFields& out) {
+  const int64_t most = tables.bags[bag.category];
+  const auto places =
+      out.categories.subspan(static_cast<size_t>(bag.place), static_cast<size_t>(most));
+  std::ranges::fill(places, -1);
+  size_t next = 0;
+  std::string_view one;
+  for (std::string_view rest = text; !text.empty() && next_column(rest, kBetween, one); ++next) {
+    if (next == places.size())
+      refuse(place, bag.column, fmt::format("{} categories at most (data.bag_length)", most), text);
+    float weight = 1;
+    const size_t colon = tables.weighted ? one.rfind(kBeforeWeight) : one.npos;
+    if (colon != one.npos) {
+      const std::string_view number = one.substr(colon + 1);
+      const auto [at, error] =
+          std::from_chars(number.data(), number.data() + number.size(), weight);
+      if (error != std::errc{} || at != number.data() + number.size() || !std::isfinite(weight))
+        refuse(place, bag.column, "a category, ':' and its weight", one);
+      one = one.substr(0, colon);
+    }
+    places[next] = row_of(tables, bag.category, one);
+    if (!out.weights.empty()) out.weights[static_cast<size_t>(bag.place) + next] = weight;
+  }
+}
+
 }  // namespace
 
 ClickColumns click_columns(std::string_view first_line, const std::string& file) {
@@ -121,10 +162,11 @@ int32_t category_row(std::string_view text, int64_t column, int64_t rows) {
   return static_cast<int32_t>(1 + hash % static_cast<uint64_t>(rows - 1));
 }
 
-void read_click_line(const ClickColumns& columns, std::string_view line,
-                     std::span<const int64_t> rows, const std::string& place,
-                     const ClickFields& out) {
+void read_click_line(const ClickColumns& columns, std::string_view line, const ClickTables& tables,
+                     const std::string& place, const ClickFields& out) {
   size_t column = 0, number = 0, category = 0;
+  int64_t next = 0;  // place of a category
+  std::ranges::fill(out.weights, 0.0f);
   for (std::string_view rest = line, text; next_column(rest, columns.separator, text); ++column) {
     if (column == columns.kinds.size()) break;
     const auto at = static_cast<int64_t>(column);
@@ -146,9 +188,11 @@ void read_click_line(const ClickColumns& columns, std::string_view line,
         out.numbers[number++] = value % 100;
         break;
       case ColumnKind::category:
-        out.categories[category] =
-            category_row(text, static_cast<int64_t>(category), rows[category]);
-        ++category;
+        if (tables.bags[category] == 1 && !tables.weighted)
+          out.categories[static_cast<size_t>(next)] = row_of(tables, category, text);
+        else
+          read_bag(tables, {at, next, category}, text, place, out);
+        next += tables.bags[category++];
         break;
     }
   }
@@ -156,6 +200,22 @@ void read_click_line(const ClickColumns& columns, std::string_view line,
   if (found == std::ssize(columns.kinds)) return;
   throw BadFile(fmt::format("{}: expected {} columns, found {}: the file is damaged or was cut off",
                             place, columns.kinds.size(), found));
+}
+
+void for_each_category(const ClickColumns& columns, std::string_view line,
+                       const std::vector<int64_t>& bags,
+                       const std::function<void(size_t column, std::string_view text)>& look) {
+  size_t column = 0, category = 0;
+  for (std::string_view rest = line, text; next_column(rest, columns.separator, text); ++column) {
+    if (column == columns.kinds.size()) return;
+    if (columns.kinds[column] != ColumnKind::category) continue;
+    const size_t c = category++;
+    if (bags[bags.size() == 1 ? 0 : c] == 1) {
+      look(c, text);
+      continue;
+    }
+    for (std::string_view bag = text, one; next_column(bag, kBetween, one);) look(c, one);
+  }
 }
 
 }  // namespace tutti::data

@@ -10,10 +10,13 @@
 //                      number; all other columns but id are categories
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tutti/data/clicks/click_vocabulary.h"
 
 namespace tutti::data {
 
@@ -30,9 +33,22 @@ struct ClickColumns {
 /// neither Criteo's nor Avazu's, or where the label is missing.
 ClickColumns click_columns(std::string_view first_line, const std::string& file);
 
-/// Where the fields of a line go; spans as long as the columns say.
+/// How categories become rows of tables. Members `rows` and `bags` have one number for each column
+/// of categories.
+struct ClickTables {
+  std::vector<int64_t> rows{};  ///< of the column's table, 2 or more
+  /// The most categories that the column's text may have, between '|'; 1: it is one, whatever is in
+  /// it.
+  std::vector<int64_t> bags{};
+  bool weighted = false;  ///< each category of a bag has a weight behind a ':'; without one it is 1
+  const ClickVocabulary* vocabulary = nullptr;  ///< null: rows are hashed
+};
+
+/// Where the fields of a line go; spans as long as the columns and bags say. Of a bag with fewer
+/// categories than it may have the other places are -1, of weight 0.
 struct ClickFields {
   std::span<int32_t> numbers, categories;
+  std::span<float> weights;  ///< empty: they are not weighted
   uint8_t* label = nullptr;
 };
 
@@ -41,10 +57,15 @@ struct ClickFields {
 /// shared by categories.
 int32_t category_row(std::string_view text, int64_t column, int64_t rows);
 
-/// Takes a line apart, without its end. Empty numbers are 0. `rows`: of the table of each category.
-/// BadFile naming `place`, FILE:LINE, the column, what was expected and found.
-void read_click_line(const ClickColumns& columns, std::string_view line,
-                     std::span<const int64_t> rows, const std::string& place,
-                     const ClickFields& out);
+/// Takes a line apart, without its end. Empty numbers are 0. BadFile naming `place`, FILE:LINE, the
+/// column, what was expected and found.
+void read_click_line(const ClickColumns& columns, std::string_view line, const ClickTables& tables,
+                     const std::string& place, const ClickFields& out);
+
+/// Calls look(column among those of categories, text) for each category of a line, with what
+/// weight it may have; `bags` as in ClickTables, or one number for all columns.
+void for_each_category(const ClickColumns& columns, std::string_view line,
+                       const std::vector<int64_t>& bags,
+                       const std::function<void(size_t column, std::string_view text)>& look);
 
 }  // namespace tutti::data

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "tutti/base/error.h"
-#include "tutti/data/clicks/click_line.h"
 #include "tutti/data/format/file_bytes.h"
 
 namespace tutti::data {
@@ -36,6 +35,18 @@ std::string first_line(const FileBytes& file) {
         "{}: is compressed by gzip: unpack it, since lines are read in any order", file.name()));
   const std::string_view text = text_of(head);
   return std::string(without_return(text.substr(0, text.find('\n'))));
+}
+
+/// One number for all columns of categories, or one for each.
+std::vector<int64_t> for_each_column(std::string_view key, std::vector<int64_t> given,
+                                     const ClickColumns& columns, const std::string& file) {
+  if (given.size() == 1) given.resize(static_cast<size_t>(columns.categories), given.front());
+  if (std::ssize(given) != columns.categories)
+    throw ConfigError(
+        fmt::format("{} has {} numbers: {} has {} categories; give one number for "
+                    "all, or one for each",
+                    key, given.size(), file, columns.categories));
+  return given;
 }
 
 }  // namespace
@@ -73,7 +84,7 @@ struct ClickSet::Log {
   /// As an editor numbers it.
   int64_t number_of(int64_t line) const { return line + (columns.header ? 2 : 1); }
 
-  void read(int64_t line, std::span<const int64_t> rows, const ClickFields& out) const {
+  void read(int64_t line, const ClickTables& tables, const ClickFields& out) const {
     const auto mark = static_cast<size_t>(line / kStride);
     std::vector<uint8_t> block(static_cast<size_t>(marks[mark + 1] - marks[mark]));
     file.read(marks[mark], block);
@@ -85,12 +96,12 @@ struct ClickSet::Log {
                                   file.name(), number_of(line)));
       text.remove_prefix(end + 1);
     }
-    read_click_line(columns, without_return(text.substr(0, text.find('\n'))), rows,
+    read_click_line(columns, without_return(text.substr(0, text.find('\n'))), tables,
                     fmt::format("{}:{}", file.name(), number_of(line)), out);
   }
 };
 
-ClickSet::ClickSet(const ClickSetSpec& spec) : rows_(spec.rows) {
+ClickSet::ClickSet(const ClickSetSpec& spec) {
   for (const std::filesystem::path& path : spec.files) {
     auto log = std::make_shared<Log>(path);
     log->first = size_;
@@ -107,18 +118,35 @@ ClickSet::ClickSet(const ClickSetSpec& spec) : rows_(spec.rows) {
   }
   CHECK(!logs_.empty(), "a click log needs a file");
   const ClickColumns& columns = logs_.front()->columns;
-  if (rows_.size() == 1) rows_.resize(static_cast<size_t>(columns.categories), rows_.front());
-  if (std::ssize(rows_) != columns.categories)
-    throw ConfigError(
-        fmt::format("data.table_rows has {} numbers: {} has {} categories; give one "
-                    "number for all, or one for each",
-                    rows_.size(), logs_.front()->file.name(), columns.categories));
+  const std::string& first = logs_.front()->file.name();
+  if (spec.vocabulary.empty()) {
+    tables_.rows = for_each_column("data.table_rows", spec.rows, columns, first);
+  } else {
+    vocabulary_ = std::make_shared<const ClickVocabulary>(ClickVocabulary::read(spec.vocabulary));
+    tables_.vocabulary = vocabulary_.get();
+    if (static_cast<int64_t>(vocabulary_->columns()) != columns.categories)
+      throw ConfigError(
+          fmt::format("{} has {} columns of categories, {} has {}: make it anew with "
+                      "`tutti data vocabulary`",
+                      spec.vocabulary.string(), vocabulary_->columns(), first, columns.categories));
+    for (size_t c = 0; c < vocabulary_->columns(); ++c)
+      tables_.rows.push_back(std::max<int64_t>(vocabulary_->rows(c), 2));
+  }
+  tables_.bags = for_each_column("data.bag_length", spec.bags, columns, first);
+  tables_.weighted = spec.weighted;
+  std::vector<int64_t> rows;  // of each place
+  for (size_t c = 0; c < tables_.bags.size(); ++c)
+    rows.insert(rows.end(), static_cast<size_t>(tables_.bags[c]), tables_.rows[c]);
+  const Shape places{std::ssize(rows)};
   fields_ = {{.name = "dense", .element = ElementType::i32, .shape = {columns.numbers}},
              {.name = "label", .element = ElementType::u8},
              {.name = "categories",
               .element = ElementType::i32,
-              .shape = {columns.categories},
-              .rows = rows_}};
+              .shape = places,
+              .rows = rows,
+              .bags = tables_.bags}};
+  if (spec.weighted)
+    fields_.push_back({.name = "weights", .element = ElementType::f32, .shape = places});
 }
 
 std::vector<SamplesOfFile> ClickSet::files() const {
@@ -135,9 +163,13 @@ void ClickSet::read(int64_t index, Sample& sample) const {
     return std::span(static_cast<int32_t*>(sample.own(f)),
                      static_cast<size_t>(fields_[f].elements()));
   };
-  log.read(index - log.first, rows_,
+  const auto weights = tables_.weighted ? std::span(static_cast<float*>(sample.own(3)),
+                                                    static_cast<size_t>(fields_[3].elements()))
+                                        : std::span<float>();
+  log.read(index - log.first, tables_,
            {.numbers = numbers(0),
             .categories = numbers(2),
+            .weights = weights,
             .label = static_cast<uint8_t*>(sample.own(1))});
 }
 

@@ -3,12 +3,14 @@
 //
 //   dense       i32, the line's numbers; empty ones are 0
 //   label       u8, 1 where it was clicked
-//   categories  i32, the row of each category in its table (category_row)
+//   categories  i32, the row of each category in its table; -1 where a bag has fewer
+//   weights     f32, of each of them, where bags are weighted
 
 #include <filesystem>
 #include <memory>
 #include <vector>
 
+#include "tutti/data/clicks/click_line.h"
 #include "tutti/data/dataset.h"
 
 namespace tutti::data {
@@ -17,6 +19,10 @@ struct ClickSetSpec {
   std::vector<std::filesystem::path> files{};
   /// Rows of the categories' tables: one number for all, or one for each.
   std::vector<int64_t> rows{100'000};
+  /// The most categories that a column has in a line, likewise (click_line.h).
+  std::vector<int64_t> bags{1};
+  bool weighted = false;
+  std::filesystem::path vocabulary{};  ///< a ClickVocabulary's file; empty: categories are hashed
 };
 
 class ClickSet final : public Dataset {
@@ -33,8 +39,9 @@ class ClickSet final : public Dataset {
 
  private:
   struct Log;
-  std::vector<std::shared_ptr<const Log>> logs_;  // shared for want of the type here
-  std::vector<int64_t> rows_;
+  std::vector<std::shared_ptr<const Log>> logs_;       // shared for want of the type here
+  std::shared_ptr<const ClickVocabulary> vocabulary_;  // shared with nobody: null where hashed
+  ClickTables tables_;
   int64_t size_ = 0;
   std::vector<Field> fields_;
 };

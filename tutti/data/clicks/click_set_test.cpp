@@ -149,6 +149,74 @@ TEST(ClickSet, AvazusHourIsANumber) {
                "log.txt:2: column 2: expected an hour as YYMMDDHH, found '14102124'");
 }
 
+TEST(ClickSet, ColumnsMayHoldBags) {
+  const ScratchDirectory scratch;
+  const std::string head = "label,I1,C1,C2\n";
+  const ClickSet set({.files = {scratch.write("bags", head + "1,5,a|b,x\n0,6,,y\n1,7,c|a|b,a|b\n")},
+                      .rows = {100},
+                      .bags = {3, 1}});
+  EXPECT_EQ(set.fields()[2].bags, (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(set.fields()[2].rows, (std::vector<int64_t>{100, 100, 100, 100}));
+  const auto row = [](const char* text, int64_t column) { return category_row(text, column, 100); };
+  using Rows = std::vector<int32_t>;
+  EXPECT_EQ(line_of(set, 0).categories, (Rows{row("a", 0), row("b", 0), -1, row("x", 1)}));
+  EXPECT_EQ(line_of(set, 1).categories, (Rows{-1, -1, -1, row("y", 1)}));
+  EXPECT_EQ(line_of(set, 2).categories,
+            (Rows{row("c", 0), row("a", 0), row("b", 0), row("a|b", 1)}));
+  const ClickSet short_ones({.files = {scratch.path() / "bags"}, .bags = {2, 1}});
+  EXPECT_TELLS(failure_of([&] { line_of(short_ones, 2); }),
+               "bags:4: column 3: expected 2 categories at most (data.bag_length), found 'c|a|b'");
+}
+
+TEST(ClickSet, CategoriesOfBagsMayBeWeighted) {
+  const ScratchDirectory scratch;
+  const ClickSet set({.files = {scratch.write("w", "label,I1,C1\n1,5,a:0.5|b\n1,5,a:|b\n")},
+                      .rows = {100},
+                      .bags = {3},
+                      .weighted = true});
+  ASSERT_EQ(set.fields().size(), 4u);
+  Sample sample(set.fields());
+  set.read(0, sample);
+  const auto* rows = static_cast<const int32_t*>(sample.at(2));
+  const auto* weights = static_cast<const float*>(sample.at(3));
+  EXPECT_EQ((std::vector<int32_t>(rows, rows + 3)),
+            (std::vector<int32_t>{category_row("a", 0, 100), category_row("b", 0, 100), -1}));
+  EXPECT_EQ((std::vector<float>(weights, weights + 3)), (std::vector<float>{0.5f, 1, 0}));
+  EXPECT_TELLS(failure_of([&] { set.read(1, sample); }),
+               "w:3: column 3: expected a category, ':' and its weight, found 'a:'");
+}
+
+TEST(ClickSet, AVocabularyGivesEachCategoryARow) {
+  const ScratchDirectory scratch;
+  const fs::path log =
+      scratch.write("log", "label,I1,C1,C2\n1,5,b|a,x\n0,6,a|c,y\n1,7,a,y\n1,7,b,\n0,1,d|b,z\n");
+  const fs::path file = scratch.path() / "vocabulary.txt";
+  ClickVocabulary::of_logs({log}, 2, {2, 1}).write(file);
+  const ClickVocabulary known = ClickVocabulary::read(file);
+  ASSERT_EQ(known.columns(), 2u);
+  EXPECT_EQ(known.rows(0), 3) << "a and b";
+  EXPECT_EQ(known.rows(1), 2) << "y";
+  EXPECT_EQ(known.row(0, "a"), 1);
+  EXPECT_EQ(known.row(0, "b"), 2);
+  EXPECT_EQ(known.row(0, "c"), 0);
+  const fs::path weighted = scratch.write("weighted", "label,I1,C1\n1,5,a:1|b:2\n1,5,a:2\n");
+  EXPECT_EQ(ClickVocabulary::of_logs({weighted}, 2, {2}, true).rows(0), 2)
+      << "a, whatever it weighs";
+  const ClickSet set({.files = {log}, .bags = {2, 1}, .vocabulary = file});
+  EXPECT_EQ(set.fields()[2].rows, (std::vector<int64_t>{3, 3, 2}));
+  EXPECT_EQ(line_of(set, 0).categories, (std::vector<int32_t>{2, 1, 0}));
+  EXPECT_EQ(line_of(set, 1).categories, (std::vector<int32_t>{1, 0, 1}));
+  EXPECT_EQ(line_of(set, 3).categories, (std::vector<int32_t>{2, -1, 0}));
+  EXPECT_TELLS(failure_of([&] { ClickSet({.files = {log}, .vocabulary = scratch.path() / "no"}); }),
+               "`tutti data vocabulary`");
+  EXPECT_TELLS(
+      failure_of([&] {
+        ClickVocabulary::read(scratch.write("cut", "tutti click vocabulary 1\ncolumn 2\na\n"));
+      }),
+      "cut:4: expected a category");
+  EXPECT_TELLS(failure_of([&] { ClickVocabulary::read(log); }), "log:1: expected 'tutti click");
+}
+
 #ifdef TUTTI_TEST_DATA
 TEST(ClickSet, ReadsRealLogs) {
   const fs::path logs = fs::path(TUTTI_TEST_DATA) / "clicklogs";

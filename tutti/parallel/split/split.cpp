@@ -76,6 +76,9 @@ void Splitter::copy_bound() {
       case Role::parameter:
         made = graph.parameter(info.name, info.type.desc.shape, info.init);
         break;
+      case Role::table:
+        made = graph.table(info.name, info.type.desc.shape, info.init, info.rows);
+        break;
       case Role::statistic:
         made = graph.statistic(info.name, info.type.desc.shape, info.init);
         break;

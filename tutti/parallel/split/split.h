@@ -9,6 +9,7 @@
 
 #include "tutti/ops/fuse.h"
 #include "tutti/parallel/split/grid.h"
+#include "tutti/parallel/split/tables.h"
 
 namespace tutti {
 
@@ -18,6 +19,8 @@ struct SplitSettings {
   int64_t slabs = 0;  ///< of a sample, where its rows can be dealt out so; 0: as many as threads
                       ///< and cache ask for
   PartGrid grid = {};
+  TableRanks tables =
+      {};  ///< who share tables; not split_samples()'s concern, but share_tables()'s
   bool whole_outputs = true;  ///< outputs have the rows of all parts; false: what is shared is no
                               ///< output, and only the loss is
 };

@@ -1,0 +1,132 @@
+#include "tutti/data/clicks/click_vocabulary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+
+#include "tutti/base/error.h"
+#include "tutti/data/clicks/click_line.h"
+#include "tutti/data/format/file_bytes.h"
+
+namespace tutti::data {
+namespace {
+
+constexpr std::string_view kFirstLine = "tutti click vocabulary 1";
+constexpr std::string_view kColumn = "column ";
+
+/// So that a view can be looked for.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+using TextCounts = std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>>;
+
+void count(std::string_view text, TextCounts& counts) {
+  if (text.empty()) return;
+  if (const auto at = counts.find(text); at != counts.end())
+    ++at->second;
+  else
+    counts.emplace(text, 1);
+}
+
+/// The most frequent first; of equally frequent ones the first in the order of their bytes.
+std::vector<std::string> frequent(const TextCounts& counts, int64_t minimum) {
+  std::vector<std::pair<int64_t, std::string>> list;
+  for (const auto& [text, times] : counts)
+    if (times >= minimum) list.emplace_back(-times, text);
+  std::ranges::sort(list);
+  std::vector<std::string> words;
+  for (auto& [times, text] : list) words.push_back(std::move(text));
+  return words;
+}
+
+}  // namespace
+
+ClickVocabulary::ClickVocabulary(std::vector<std::vector<std::string>> words)
+    : words_(std::move(words)), rows_(words_.size()) {
+  for (size_t c = 0; c < words_.size(); ++c)
+    for (size_t i = 0; i < words_[c].size(); ++i)
+      rows_[c].emplace(words_[c][i], static_cast<int32_t>(i + 1));
+}
+
+ClickVocabulary ClickVocabulary::of_logs(const std::vector<std::filesystem::path>& logs,
+                                         int64_t minimum, const std::vector<int64_t>& bags,
+                                         bool weighted) {
+  std::vector<TextCounts> counts;
+  for (const std::filesystem::path& log : logs) {
+    std::ifstream file(log, std::ios::binary);
+    if (!file)
+      throw BadFile(fmt::format("{}: cannot be read: {}", log.string(), file_error(errno)));
+    std::string line;
+    ClickColumns columns;
+    for (int64_t number = 1; std::getline(file, line); ++number) {
+      if (line.ends_with('\r')) line.pop_back();
+      if (number == 1) {
+        columns = click_columns(line, log.string());
+        counts.resize(static_cast<size_t>(columns.categories));
+        if (columns.header) continue;
+      }
+      for_each_category(columns, line, bags, [&](size_t column, std::string_view text) {
+        if (column < counts.size())
+          count(weighted ? text.substr(0, text.rfind(':')) : text, counts[column]);
+      });
+    }
+  }
+  std::vector<std::vector<std::string>> words;
+  for (const TextCounts& of_column : counts) words.push_back(frequent(of_column, minimum));
+  return ClickVocabulary(std::move(words));
+}
+
+ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw BadFile(fmt::format(
+        "{}: cannot be read: {}; `tutti data vocabulary` with the configuration writes it",
+        path.string(), file_error(errno)));
+  std::vector<std::vector<std::string>> words;
+  std::string line;
+  int64_t number = 0;
+  const auto refuse = [&](std::string_view expected) {
+    throw BadFile(fmt::format("{}:{}: expected {}: it is no vocabulary, or is cut off",
+                              path.string(), number, expected));
+  };
+  const auto next = [&] {
+    ++number;
+    return static_cast<bool>(std::getline(file, line));
+  };
+  if (!next() || line != kFirstLine) refuse(fmt::format("'{}'", kFirstLine));
+  while (next()) {
+    int64_t rows = 0;
+    const char* const end = line.data() + line.size();
+    if (!line.starts_with(kColumn) ||
+        std::from_chars(line.data() + kColumn.size(), end, rows).ptr != end || rows < 0)
+      refuse("'column' and the number of its categories");
+    std::vector<std::string>& column = words.emplace_back();
+    for (int64_t i = 0; i < rows; ++i) {
+      if (!next()) refuse("a category");
+      column.push_back(line);
+    }
+  }
+  return ClickVocabulary(std::move(words));
+}
+
+void ClickVocabulary::write(const std::filesystem::path& path) const {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << kFirstLine << '\n';
+  for (const std::vector<std::string>& column : words_) {
+    file << kColumn << column.size() << '\n';
+    for (const std::string& word : column) file << word << '\n';
+  }
+  file.close();
+  if (!file) throw IoError(fmt::format("{}: cannot write: {}", path.string(), file_error(errno)));
+}
+
+int32_t ClickVocabulary::row(size_t column, std::string_view text) const {
+  const auto at = rows_[column].find(text);
+  return at == rows_[column].end() ? 0 : at->second;
+}
+
+}  // namespace tutti::data

@@ -88,3 +88,24 @@ case_virtual() {
   expect 2 wrong --machine wrong.toml
   says wrong 'a machine needs the table \[between\]'
 }
+
+case_replay_study() {
+  local machine=$here/../../examples/machines/cloud_25gbit.toml
+  run_study() {
+    "$tutti" study "$config" --machine "$machine" --replicas 1,4 --sync step,local:4 --repeats 1 --epochs 1 --set run.replicas=0 \
+      --set run.eval_every=1 --output-dir both "$@" >both.log 2>&1 || fail "the study: $(tail -n 5 both.log)"
+  }
+  run_study
+  grep -Eq '^local-4 +4 ' both.log || fail "no row of local-4 on 4: $(grep local-4 both.log)"
+  says both 'These runs are replays: a rank is a replica, and times are the virtual ones of 25 Gb/s cloud'
+  grep -q 'are no study' both.log && fail "replicas are not sizes"
+  [ -s both/studies.html ] && [ -s both/step/report.html ] || fail "a report is missing"
+  # The speed-up of step on 4 is what the records' virtual times say.
+  epoch_of() { grep '"event":"epoch"' "both/step/runs/$1/record.jsonl" | grep -Eo '"virtual_seconds":[^,}]*' | cut -d: -f2; }
+  said=$(sed -n 's/.*step *4 *\([0-9.]*\) .*/\1/p' both.log | tail -n 1)
+  echo "$(epoch_of n0001-r1) $(epoch_of n0004-r1) $said" | awk '{ d = $1 / $2 - $3; exit d * d > 1e-4 }' || fail "speed-up $said"
+  run_study
+  says both 'kept'
+  "$tutti" study "$config" --replicas 1,4 >none.log 2>&1 && fail "replicas without a machine"
+  says none 'name it with --machine FILE'
+}

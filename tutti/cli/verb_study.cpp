@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "tutti/base/error.h"
@@ -18,6 +19,7 @@
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/run_settings.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/sync.h"
 
 namespace tutti {
 namespace {
@@ -26,7 +28,8 @@ struct StudyVerb {
   ConfigFlags flags;
   study::StudyFlags study;
   std::string mode = "weak";
-  std::string sizes = "1,2";
+  std::string sizes;  // empty: 1,2, and of a replay 1
+  std::string replicas, schemes;
   std::string compare;
 };
 
@@ -77,10 +80,9 @@ study::OnChange change_rule(const std::string& key) {
 
 /// The flags of the configuration, with what is otherwise for a study than for one run.
 std::vector<Flag> configuration_flags(StudyVerb& verb) {
-  std::vector<Flag> flags =
-      verb.flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs",
-                        "max-steps", "lr", "seed", "precision", "target", "threads", "replicas",
-                        "sync", "profile", "check-collectives"});
+  std::vector<Flag> flags = verb.flags.flags(
+      {"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs", "max-steps", "lr",
+       "seed", "precision", "target", "threads", "machine", "profile", "check-collectives"});
   for (Flag& flag : flags)
     if (flag.names == "--output-dir")
       flag.help =
@@ -111,6 +113,58 @@ int run_comparison(const StudyVerb& verb) {
   return study::compare_studies(flags);
 }
 
+/// The sizes of the study: ranks, or with --replicas how many of them are replayed.
+void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlags& flags) {
+  if (verb.replicas.empty()) {
+    if (!config.replay.machine.empty() && !flags.collect_only)
+      throw ConfigError(
+          "a study of a replay takes --replicas, as in --replicas 1,4,16: without it leave "
+          "--machine out");
+    flags.ranks =
+        study::parse_sizes(verb.sizes.empty() ? "1,2" : verb.sizes, config.parallel.spatial);
+    return;
+  }
+  if (config.replay.machine.empty())
+    throw ConfigError(
+        "--replicas N,N,... replays as many replicas on a machine, whose times are compared: name "
+        "it with --machine FILE; real ranks are compared with --ranks");
+  flags.ranks = study::parse_sizes(verb.replicas, {});
+  const auto ranks = study::parse_sizes(verb.sizes.empty() ? "1" : verb.sizes, {});
+  if (ranks.size() != 1 || ranks.front().parts() != 1)
+    throw ConfigError("--ranks of a replay is one number: on how many ranks each run is replayed");
+  flags.replay_ranks = ranks.front().ranks;
+}
+
+/// "local:8" as the name of a folder.
+std::string folder_of_scheme(std::string scheme) {
+  std::ranges::replace(scheme, ':', '-');
+  return scheme;
+}
+
+/// A study for each scheme, and their curves beside each other.
+int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
+  const std::vector<std::string> schemes = split_at_commas(verb.schemes);
+  for (const std::string& scheme : schemes) (void)parse_sync(scheme);
+  study::ComparisonFlags all{.directories = {}};
+  int code = 0;
+  for (const std::string& scheme : schemes) {
+    study::StudyFlags own = flags;
+    own.sets.push_back("sync.scheme=" + scheme);
+    if (schemes.size() > 1) own.output_dir += "/" + folder_of_scheme(scheme);
+    all.directories.push_back(own.output_dir);
+    if (const int one = study::run_study(own)) code = one;
+    if (code == static_cast<int>(ExitCode::requeue)) return code;
+  }
+  if (schemes.size() == 1 || flags.dry_run) return code;
+  all.json = flags.json;
+  all.output_dir = flags.output_dir;
+  all.command = flags.command;
+  all.read_resolved = settings_in_file;
+  all.change_rule = change_rule;
+  const int compared = study::compare_studies(all);
+  return code ? code : compared;
+}
+
 int run_study_verb(const StudyVerb& verb) {
   if (!verb.compare.empty()) return run_comparison(verb);
   if (const comm::Launcher launcher = read_launcher(); launcher.size > 1)
@@ -128,14 +182,15 @@ int run_study_verb(const StudyVerb& verb) {
   const ResolvedConfig resolved = verb.flags.read();
   const RunConfig& config = resolved.config;
   refuse_shared(resolved);
-  flags.ranks = study::parse_sizes(verb.sizes, config.parallel.spatial);
+  take_sizes(verb, config, flags);
   const Topology topology = read_topology();
   // Now, and not hours later at this size's turn.
   if (!flags.collect_only)
     check_threads_per_core(static_cast<int>(config.run.threads), flags.oversubscribe, topology);
   if (!flags.collect_only)
     for (const study::Size& size : flags.ranks)
-      check_ranks_per_core(size.ranks, flags.oversubscribe, topology);
+      check_ranks_per_core(flags.replay_ranks > 0 ? flags.replay_ranks : size.ranks,
+                           flags.oversubscribe, topology);
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   if (!config.run.output_dir.empty()) flags.output_dir = config.run.output_dir;
@@ -166,7 +221,7 @@ int run_study_verb(const StudyVerb& verb) {
   flags.threads_per_rank = static_cast<int>(config.run.threads);
   flags.cores = topology.usable_cores();
   flags.target = goal_of_study(config).in_record();
-  return study::run_study(flags);
+  return verb.schemes.empty() ? study::run_study(flags) : run_schemes(verb, flags);
 }
 
 }  // namespace
@@ -186,6 +241,16 @@ Verb study_verb() {
                    .help = "Numbers of ranks, separated by commas. 4/2 are 4 ranks of which 2 "
                            "share each sample, 4/2x2 share its first two dimensions",
                    .bind = &state->sizes},
+                  {.names = "--replicas",
+                   .value = "N,N,...",
+                   .help = "Numbers of replicas to replay on the machine of --machine, each on a "
+                           "device; --ranks then is the one number of ranks that do it",
+                   .bind = &state->replicas},
+                  {.names = "--sync",
+                   .value = "SCHEME,...",
+                   .help = "How replicas meet, see sync.scheme: a study for each, and a report of "
+                           "all beside each other",
+                   .bind = &state->schemes},
                   {.names = "--repeats",
                    .value = "N",
                    .help = "Runs of each rank count; repeat k has seed run.seed + k - 1",
@@ -224,17 +289,20 @@ Verb study_verb() {
                    .bind = &state->compare},
                   json_flag(state->study.json)},
                  configuration_flags(*state)),
-      .examples = {{"tutti study run.toml --ranks 1,2,4 --repeats 3",
-                    "Compare 1, 2 and 4 ranks, each with three seeds"},
-                   {"tutti study run.toml --ranks 1,2 --mode strong --output-dir studies/strong",
-                    "Share one global batch among the ranks"},
-                   {"tutti study run.toml --ranks 1,2,2/2",
-                    "Two ranks with samples of their own, and two that share each"},
-                   {"tutti study run.toml --dry-run", "See the commands it would run"},
-                   {"tutti study --collect --output-dir studies/strong",
-                    "Write the report again from the records that are there"},
-                   {"tutti study --compare studies/protein,studies/cbed --output-dir studies/all",
-                    "One report of several studies"}},
+      .examples =
+          {{"tutti study run.toml --ranks 1,2,4 --repeats 3",
+            "Compare 1, 2 and 4 ranks, each with three seeds"},
+           {"tutti study run.toml --ranks 1,2 --mode strong --output-dir studies/strong",
+            "Share one global batch among the ranks"},
+           {"tutti study run.toml --ranks 1,2,2/2",
+            "Two ranks with samples of their own, and two that share each"},
+           {"tutti study run.toml --machine fat_tree.toml --replicas 1,4,16 --sync step,local:4",
+            "Replay more replicas than there are ranks, by two schemes"},
+           {"tutti study run.toml --dry-run", "See the commands it would run"},
+           {"tutti study --collect --output-dir studies/strong",
+            "Write the report again from the records that are there"},
+           {"tutti study --compare studies/protein,studies/cbed --output-dir studies/all",
+            "One report of several studies"}},
       .see_also = {"tutti help train", "docs/record.md"},
       .run = [state] { return run_study_verb(*state); }};
 }

@@ -23,10 +23,34 @@ std::string unfinished(const RunLog& log) {
   return log.stop->reason.empty() ? "its record says that it failed" : log.stop->reason;
 }
 
+/// A replay's record as the machine's own would be: its replicas are ranks there, and times are the
+/// virtual ones. Others stay.
+RunLog as_on_machine(RunLog log) {
+  RunStart& start = log.start;
+  if (start.replayed_on.empty()) return log;
+  start.ranks = start.replicas;
+  start.threads_per_rank = 1;
+  start.cores_per_host = 0;
+  start.oversubscribed = false;
+  start.machine = start.replayed_on;
+  log.steps.clear();  // their times are of this machine
+  log.arrivals.clear();
+  for (EpochRecord& epoch : log.epochs) {
+    epoch.seconds = epoch.virtual_seconds;
+    epoch.comm_exposed_seconds = epoch.virtual_waiting_seconds;
+    epoch.compute_seconds = epoch.virtual_seconds - epoch.virtual_waiting_seconds;
+    epoch.data_wait_seconds = epoch.other_seconds = 0;
+    epoch.samples_per_s = static_cast<double>(start.train_samples) / epoch.virtual_seconds;
+  }
+  for (EvalRecord& eval : log.evals)
+    eval.seconds = 0, eval.wall_seconds = eval.train_seconds = eval.virtual_seconds;
+  return log;
+}
+
 RunSummary read_summary(const std::string& path) {
   RunSummary run;
   try {
-    run.log = read_run(path);
+    run.log = as_on_machine(read_run(path));
     run.failure = unfinished(run.log);
     run.stopped = run.log.stop && run.log.stop->status == RunStatus::requeue;
   } catch (const IoError& error) {

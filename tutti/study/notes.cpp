@@ -19,6 +19,18 @@ std::string counted(int count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+/// Says when times are not of the machine at hand.
+void note_replays(StudyResult& result) {
+  std::set<std::string> machines;
+  for (const RunSummary& run : result.runs)
+    if (!run.log.start.replayed_on.empty()) machines.insert(run.log.start.replayed_on);
+  if (!machines.empty())
+    result.notes.push_back(fmt::format(
+        "These runs are replays: a rank is a replica, and times are the virtual ones of {} "
+        "(docs/replay.md).",
+        fmt::join(machines, "; ")));
+}
+
 /// Says when runs that are compared were not made alike.
 void note_differences(StudyResult& result) {
   const std::pair<const char*, std::function<std::string(const RunStart&)>> facts[] = {
@@ -145,9 +157,11 @@ bool varies(const std::string& key) {
   return key == "run.seed" || key == "run.output_dir" || key == "run.threads";
 }
 
-/// Between sizes one of the batches grows, StudyResult::mode says which; ranks may share samples.
+/// Between sizes one of the batches grows, StudyResult::mode says which; ranks may share samples,
+/// and a replay's size is its replicas.
 bool varies_with_size(const std::string& key) {
-  return key == "batch.local" || key == "batch.global" || key == "parallel.spatial";
+  return key == "batch.local" || key == "batch.global" || key == "parallel.spatial" ||
+         key == "run.replicas";
 }
 
 /// The configuration of each usable run, and its ranks; runs without one are passed over.
@@ -209,6 +223,7 @@ void note_configurations(StudyResult& result, const ReadConfiguration& read,
 std::string ranks_words(int ranks) { return counted(ranks, "rank"); }
 
 void add_notes(StudyResult& result) {
+  note_replays(result);
   note_target(result);
   note_rows(result);
   note_efficiency(result);

@@ -104,8 +104,10 @@ std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
 PlannedRun plan_another(const StudyFlags& flags, const Size& size, int repeat) {
   const auto [least, most] = std::ranges::minmax(flags.ranks);
   const int cores = flags.cores ? flags.cores : cores_of_this_process();
-  const int threads =
-      flags.threads_per_rank ? flags.threads_per_rank : std::max(1, cores / most.ranks);
+  const bool replay = flags.replay_ranks > 0;
+  const int ranks = replay ? flags.replay_ranks : size.ranks;
+  const int threads = flags.threads_per_rank ? flags.threads_per_rank
+                                             : std::max(1, cores / (replay ? ranks : most.ranks));
   PlannedRun run;
   run.ranks = size.ranks;
   run.spatial = size.spatial;
@@ -113,8 +115,9 @@ PlannedRun plan_another(const StudyFlags& flags, const Size& size, int repeat) {
   run.seed = flags.seed + static_cast<uint64_t>(repeat - 1);
   run.local_batch = local_batch(flags, size, least);
   run.directory = run_path(flags.output_dir, size, repeat);
-  run.command = {flags.program,  "train",      flags.config, "--ranks", fmt::to_string(size.ranks),
-                 "--output-dir", run.directory};
+  run.command = {flags.program, replay ? "replay" : "train", flags.config,
+                 "--ranks",     fmt::to_string(ranks),       "--output-dir",
+                 run.directory};
   if (flags.oversubscribe) run.command.emplace_back("--oversubscribe");
   run.sets = flags.sets;
   // After the user's own settings: what the study varies and what it must hold fixed wins.
@@ -122,6 +125,7 @@ PlannedRun plan_another(const StudyFlags& flags, const Size& size, int repeat) {
   run.sets.push_back(fmt::format("run.threads={}", threads));
   run.sets.push_back(fmt::format("batch.local={}", run.local_batch));
   run.sets.push_back("batch.global=0");
+  if (replay) run.sets.push_back(fmt::format("run.replicas={}", size.ranks));
   if (!size.spatial.empty())
     run.sets.push_back(fmt::format("parallel.spatial={}", fmt::join(size.spatial, ",")));
   for (const std::string& set : run.sets) {

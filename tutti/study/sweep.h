@@ -26,7 +26,8 @@ Mode parse_mode(std::string_view text);  ///< throws ConfigError
 struct StudyFlags {
   std::string config;  ///< path of the base configuration; may be empty with `collect_only`
   std::vector<Size> ranks = {1, 2};  ///< sizes, any order
-  int repeats = 3;                   ///< repeat k uses seed + k, the same for every size
+  int replay_ranks = 0;  ///< above 0: sizes are replicas, which each run replays on so many ranks
+  int repeats = 3;       ///< repeat k uses seed + k, the same for every size
   Mode mode = Mode::weak;
   std::string output_dir =
       "study";  ///< study.csv, study.json, report.html and runs/n<ranks>-r<repeat>/

@@ -135,7 +135,7 @@ Trained train(const DlrmRun& run) {
     }
     step.start();
     for (int s = 0; s < kTinySteps; ++s) {
-      step.begin(s);
+      step.begin(s, kTinyRate);
       for (int local = 0; local < step.turns().local_count(); ++local) {
         const int turn = step.turns().replica(local);
         ClickBatch batch = click_batch(s, turn);
@@ -149,7 +149,7 @@ Trained train(const DlrmRun& run) {
         trained.losses[static_cast<size_t>(s * kTinyReplicas + turn)] =
             static_cast<double>(step.run(local, tensors));
       }
-      step.update(kTinyRate);
+      step.update();
     }
     step.settle();
     const std::scoped_lock lock(mutex);

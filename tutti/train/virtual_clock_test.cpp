@@ -11,7 +11,8 @@ VirtualClockSpec some_replay(int replicas) {
   spec.machine.step_seconds = 3;
   spec.machine.between = {.latency = 0, .seconds_per_byte = 1e-3};
   spec.replicas = replicas;
-  spec.buckets = {{.begin = 0, .bytes = 500}, {.begin = 500, .bytes = 500}};
+  spec.buckets.resize(2);
+  for (Bucket& bucket : spec.buckets) bucket.bytes = 500;
   return spec;
 }
 

@@ -19,13 +19,15 @@ std::string Field::to_string() const {
 }
 
 Sample::Sample(std::span<const Field> fields) {
-  constexpr size_t kAlignment = 64;
+  constexpr size_t kLine = 64, kLarge = size_t{64} << 10;
   size_t bytes = 0;
   for (const Field& field : fields) {
+    const size_t alignment = field.bytes() >= kLarge ? sizeof(Page) : kLine;
+    bytes = (bytes + alignment - 1) / alignment * alignment;
     offsets_.push_back(bytes);
-    bytes += (field.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    bytes += field.bytes();
   }
-  memory_.resize(bytes);
+  memory_.resize((bytes + sizeof(Page) - 1) / sizeof(Page));
   seen_.resize(fields.size());
   keepers_.resize(fields.size());
 }

@@ -51,8 +51,9 @@ class Sample {
 
   /// Where a data set writes field `f`, field.bytes() bytes.
   void* own(size_t f) {
-    seen_[f] = memory_.data() + offsets_[f];
-    return memory_.data() + offsets_[f];
+    std::byte* at = reinterpret_cast<std::byte*>(memory_.data()) + offsets_[f];
+    seen_[f] = at;
+    return at;
   }
   /// The same for `bytes` of a coded field, as many as this sample has.
   void* own(size_t f, size_t bytes) {
@@ -78,7 +79,12 @@ class Sample {
   const void* at(size_t f) const { return seen_[f]; }
 
  private:
-  std::vector<std::byte> memory_;
+  /// Large fields begin with a page, as files do in the system's cache: a copy to a place that lies
+  /// a little behind its origin within a page waits for its own writes, and takes twice as long.
+  struct alignas(4096) Page {
+    std::byte bytes[4096];
+  };
+  std::vector<Page> memory_;
   std::vector<size_t> offsets_;
   std::vector<const std::byte*> seen_;
   std::vector<std::shared_ptr<const void>> keepers_;

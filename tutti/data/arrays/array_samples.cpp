@@ -232,7 +232,8 @@ class ArraySamples final : public SampleFile {
                                const FieldRows& rows) const {
     constexpr int64_t kMostPieces = 64;
     int axis = rows.axis - (source.arrays.size() > 1 ? 1 : 0);  // of a sample in the array
-    if (axis < 0 || source.line.shape) return {{slab}};
+    if (axis < 0) return blocks_of(source, slab);
+    if (source.line.shape) return {{slab}};
     if (source.line.place == Place::axis && axis >= source.line.axis) ++axis;
     const auto at = static_cast<size_t>(axis);
     CHECK(at < slab.count.size() && rows.first >= 0 && rows.last <= slab.count[at],
@@ -253,6 +254,27 @@ class ArraySamples final : public SampleFile {
         piece.slab.count[outside] = 1;
         rest /= slab.count[outside];
       }
+      pieces.push_back(std::move(piece));
+    }
+    return pieces;
+  }
+
+  /// Large ones in blocks: values are looked at while they are still in the processor's cache.
+  std::vector<Piece> blocks_of(const FieldSource& source, const Slab& slab) const {
+    constexpr int64_t kBlock = 256 << 10;  // bytes
+    const auto element = static_cast<int64_t>(size_of(info(source, 0).type));
+    const bool in_order = std::ranges::all_of(
+        source.arrays, [&](const SourceArray& array) { return file_.in_order(array.index); });
+    size_t axis = 0;
+    while (axis + 1 < slab.count.size() && slab.count[axis] == 1) ++axis;
+    if (!in_order || slab.count.empty() || slab.elements() * element <= 2 * kBlock) return {{slab}};
+    const int64_t inner = slab.elements() / slab.count[axis],
+                  step = std::max<int64_t>(kBlock / (inner * element), 1);
+    std::vector<Piece> pieces;
+    for (int64_t at = 0; at < slab.count[axis]; at += step) {
+      Piece piece{slab, at * inner};
+      piece.slab.start[axis] += at;
+      piece.slab.count[axis] = std::min(step, slab.count[axis] - at);
       pieces.push_back(std::move(piece));
     }
     return pieces;

@@ -1,9 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
 
+#include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/arrays/set_checks.h"
 #include "tutti/data/arrays/statistics_file.h"
+#include "tutti/data/format/file_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -141,6 +146,45 @@ TEST(Statistics, OfHdf5NpzAndJson) {
   refuse("{\"data\": {\"mean\": [1], \"std\": [-1]}}", {"negative"});
   refuse("{\"data\": {\"min\": [1], \"max\": [0]}}", {"below its minimum"});
   refuse("{\"data\": {\"mean\": [\"a\"]}}", {"list of numbers"});
+}
+
+TEST(FieldValues, AValueIsFoundWhereverItStands) {
+  constexpr int64_t kCount = 150;  // whole registers, and a rest
+  const Field numbers{.name = "x", .element = ElementType::f32, .shape = Shape{kCount}};
+  const auto refused = [&](const Field& field, const void* values) {
+    try {
+      check_field_values(field, values, {0, kCount}, "a.npy");
+      return false;
+    } catch (const BadFile&) {
+      return true;
+    }
+  };
+  for (int64_t at = 0; at < kCount; ++at)
+    for (const float bad :
+         {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::quiet_NaN()}) {
+      std::vector<float> x(kCount, -std::numeric_limits<float>::max());
+      EXPECT_FALSE(refused(numbers, x.data()));
+      x[static_cast<size_t>(at)] = bad;
+      EXPECT_TRUE(refused(numbers, x.data())) << at;
+    }
+  const auto of_classes = [](ElementType type, size_t count) {
+    return Field{.name = "label",
+                 .element = type,
+                 .shape = Shape{kCount},
+                 .class_names = std::vector<std::string>(count)};
+  };
+  for (int64_t at = 0; at < kCount; ++at)
+    for (const int bad : {-1, 3, 127, -128}) {
+      std::vector<int8_t> x(kCount, 2);
+      EXPECT_FALSE(refused(of_classes(ElementType::i8, 3), x.data()));
+      x[static_cast<size_t>(at)] = static_cast<int8_t>(bad);
+      EXPECT_TRUE(refused(of_classes(ElementType::i8, 3), x.data())) << at << " " << bad;
+    }
+  const std::vector<int8_t> negative(kCount, -1);
+  EXPECT_TRUE(refused(of_classes(ElementType::i8, 1000), negative.data()));
+  const std::vector<uint8_t> large(kCount, 255);
+  EXPECT_FALSE(refused(of_classes(ElementType::u8, 1000), large.data()));
+  EXPECT_TRUE(refused(of_classes(ElementType::u8, 255), large.data()));
 }
 
 }  // namespace

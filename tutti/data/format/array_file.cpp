@@ -140,6 +140,12 @@ const void* ArrayFile::view(size_t array, const Slab& slab) const {
   return reinterpret_cast<uintptr_t>(found) % size_of(stored.info.type) == 0 ? found : nullptr;
 }
 
+bool ArrayFile::in_order(size_t array) const {
+  CHECK(array < content_->stored.size(), "array {} of {}", array, content_->stored.size());
+  const StoredArray& stored = content_->stored[array];
+  return stored.file && !stored.packed && !stored.chunks && !stored.first_fastest;
+}
+
 int64_t ArrayFile::held_bytes() const {
   int64_t bytes = 0;
   for (const StoredArray& stored : content_->stored)

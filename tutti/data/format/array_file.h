@@ -79,6 +79,9 @@ class ArrayFile {
   /// does not. The memory stays while `keeper()` does.
   const void* view(size_t array, const Slab& slab) const;
   std::shared_ptr<const void> keeper() const { return content_; }
+  /// Whether its rows lie in the file one after the other as read() gives them, so that parts of it
+  /// are read as fast as the whole.
+  bool in_order(size_t array) const;
   /// Bytes of inflated members that it keeps.
   int64_t held_bytes() const;
   /// The same as f32, whatever the type.

@@ -205,10 +205,11 @@ class Filler {
       low[a] = std::max(low_[a], image_.margin[a]);
       high[a] = std::min(high_[a], upper_corner()[a]);
     }
-    const std::vector<int32_t> same = objects_that_are_this_one(low, high);
     int64_t voxels = 0;
     const auto own = [&](size_t v) { return objects_[v] <= 0 && logits_[v] >= belongs_; };
     for_inside(low, high, [&](size_t v) { voxels += own(v); });
+    const std::vector<int32_t> same =
+        voxels < spec_.min_segment ? std::vector<int32_t>() : objects_that_are_this_one(low, high);
     int32_t id = kTried;
     if (!same.empty()) {
       id = same.front();

@@ -17,6 +17,7 @@
 #include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/format/array_file.h"
 #include "tutti/data/format/catalog.h"
+#include "tutti/data/format/molecules/frames.h"
 #include "tutti/data/format/sample_files.h"
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
@@ -107,10 +108,13 @@ Inspected inspect_arrays(const fs::path& path) {
     if (const auto units = info.attributes.find("units");
         units != info.attributes.end() && !units->second.text.empty())
       values += ", " + units->second.text;
-    if (is_trajectory(info))
+    const bool with_cells = info.name == data::kPeriodicArray;
+    if (with_cells)
+      values += "; atoms, then the unit cell's three vectors";
+    else if (is_trajectory(info))
       values += fmt::format("; {} frames of {} atoms", info.shape[0], info.shape[1]);
     found.text += line(info.name, name_of(info.type), extents(info.shape), values);
-    if (info.problem.empty() && info.elements() > 0 && !is_coordinate(info))
+    if (info.problem.empty() && info.elements() > 0 && !is_coordinate(info) && !with_cells)
       found.arrays.push_back({.name = info.name,
                               .whole_numbers = is_integer(info.type),
                               .wide = is_integer(info.type) && size_of(info.type) >= 4,

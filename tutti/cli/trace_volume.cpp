@@ -180,7 +180,8 @@ int trace_volume(const TracedFile& file, const GivenNames& given, const FoundWei
                       .move_threshold = config.tracing.move_threshold,
                       .segment_threshold = config.tracing.segment_threshold,
                       .min_segment = config.tracing.min_segment,
-                      .settle_above = config.tracing.settle_above};
+                      .settle_above = config.tracing.settle_above,
+                      .join_above = config.tracing.join_above};
   const auto seeds = config.tracing.seed_points == SeedPoints::grid
                          ? grid_points(view.extents, fill.deltas)
                          : distance_peaks(view);
@@ -190,10 +191,11 @@ int trace_volume(const TracedFile& file, const GivenNames& given, const FoundWei
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   write_objects(file.output, volume, filled.objects);
   fmt::print(
-      "{}: {} objects from {} seeds by {} fields of view in {:.1f} s; {} were too small, {} "
-      "seeds too weak\n",
+      "{}: {} objects from {} seeds by {} fields of view in {:.1f} s; {} parts were joined, {} "
+      "were "
+      "too small, {} seeds too weak\n",
       file.output.string(), filled.counts.objects, seeds.size(), filled.counts.looks, seconds,
-      filled.counts.small, filled.counts.weak);
+      filled.counts.joined, filled.counts.small, filled.counts.weak);
   if (known) print_scores(volume, filled.objects);
   return 0;
 }

@@ -181,6 +181,7 @@ struct TracingSection {
   SeedPoints seed_points = SeedPoints::peaks;
   double segment_threshold = 0.6;
   double settle_above = 0.005;
+  double join_above = 0.5;
   int64_t min_segment = 1000;  ///< voxels
 };
 

@@ -55,6 +55,13 @@ void write_tracing_rows(ConfigTableWriter& t) {
       .between(-1, 1)
       .may_change()
       .only_with(kDataset, {"neurons"});
+  t.key(
+       s, &S::join_above, "join_above",
+       "An object that would have had more than this part of what it sees of an earlier one is the "
+       "same object, in `tutti infer`. -1: never")
+      .between(-1, 1)
+      .may_change()
+      .only_with(kDataset, {"neurons"});
   t.key(s, &S::min_segment, "min_segment", "`tutti infer` leaves out smaller objects, in voxels")
       .at_least(1)
       .may_change()

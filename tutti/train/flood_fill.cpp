@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -70,7 +71,7 @@ class Filler {
   const FillCounts& counts() const { return filled_.counts; }
   Filled take() {
     for_inside(image_.margin, upper_corner(),
-               [&](size_t v) { filled_.objects.push_back(std::max(objects_[v], 0)); });
+               [&](size_t v) { filled_.objects.push_back(number_of(objects_[v])); });
     return std::move(filled_);
   }
 
@@ -207,12 +208,54 @@ class Filler {
     int64_t voxels = 0;
     const auto own = [&](size_t v) { return objects_[v] <= 0 && logits_[v] >= belongs_; };
     for_inside(low, high, [&](size_t v) { voxels += own(v); });
-    const bool large = voxels >= spec_.min_segment;
-    ++(large ? filled_.counts.objects : filled_.counts.small);
-    const auto id = large ? static_cast<int32_t>(filled_.counts.objects) : kTried;
+    const std::vector<int32_t> same =
+        voxels < spec_.min_segment ? std::vector<int32_t>() : objects_that_are_this_one(low, high);
+    int32_t id = kTried;
+    if (!same.empty()) {
+      id = same.front();
+      for (const int32_t other : same) joined_[static_cast<size_t>(other)] = id;
+      filled_.counts.objects -= std::ssize(same) - 1;
+      ++filled_.counts.joined;
+    } else if (voxels >= spec_.min_segment) {
+      id = static_cast<int32_t>(joined_.size());
+      joined_.push_back(id);
+      ++filled_.counts.objects;
+    } else {
+      ++filled_.counts.small;
+    }
     for_inside(low, high, [&](size_t v) {
       if (own(v)) objects_[v] = id;
     });
+  }
+
+  /// Objects that are done, of whose voxels within sight the one under way would have had most: two
+  /// parts of one object that were traced from both ends.
+  std::vector<int32_t> objects_that_are_this_one(const VoxelPlace& low, const VoxelPlace& high) {
+    constexpr int64_t kFewestShared = 50;
+    if (spec_.join_above < 0) return {};
+    std::map<int32_t, std::array<int64_t, 2>> met;  // voxels looked at, and those of the new object
+    for_inside(low, high, [&](size_t v) {
+      if (objects_[v] <= 0 || !looked_at_[v]) return;
+      std::array<int64_t, 2>& one = met[root_of(objects_[v])];
+      ++one[0];
+      one[1] += logits_[v] >= belongs_;
+    });
+    std::vector<int32_t> same;
+    for (const auto& [id, voxels] : met)
+      if (voxels[1] >= kFewestShared &&
+          static_cast<double>(voxels[1]) > spec_.join_above * static_cast<double>(voxels[0]))
+        same.push_back(id);
+    return same;
+  }
+  int32_t root_of(int32_t id) const {
+    while (joined_[static_cast<size_t>(id)] != id) id = joined_[static_cast<size_t>(id)];
+    return id;
+  }
+  /// 1, 2 ... in the order in which take() meets them.
+  int32_t number_of(int32_t id) {
+    if (id <= 0) return 0;
+    return numbers_.try_emplace(root_of(id), static_cast<int32_t>(numbers_.size() + 1))
+        .first->second;
   }
   void forget() {
     for_inside(low_, high_, [&](size_t v) {
@@ -232,8 +275,10 @@ class Filler {
   std::vector<uint8_t> looked_at_;  // for it
   std::vector<float> seen_image_, seen_logits_;
   std::deque<VoxelPlace> queue_;
-  VoxelPlace low_{}, high_{};     // of what the object under way has touched, inclusive
-  std::vector<int32_t> objects_;  // as Filled's, of the mirror images, too
+  VoxelPlace low_{}, high_{};          // of what the object under way has touched, inclusive
+  std::vector<int32_t> objects_;       // of the mirror images, too
+  std::vector<int32_t> joined_ = {0};  // of each object the one that it is part of; none: itself
+  std::map<int32_t, int32_t> numbers_;
   Filled filled_;
 };
 

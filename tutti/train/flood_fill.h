@@ -9,7 +9,8 @@
 //               earlier look has found not to be (below one half) stays so: else an object that has
 //               met a membrane would grow back behind it
 //   volume      seeds in their order, but those in objects that are done; what an object has taken, no
-//               later one takes or moves to
+//               later one takes or moves to. One that would have had most of what it sees of an object
+//               that is done is the same one, met from its other end
 
 #include <array>
 #include <cstdint>
@@ -26,6 +27,9 @@ struct FillSpec {
   /// Of the field of view, that reaches move_threshold: above this, what is not the object's stays
   /// so; negative: never.
   double settle_above = 0.005;
+  /// Of the voxels of an object that is done, within sight of the one under way: where that would
+  /// have had more than this part, both are one object; negative: never.
+  double join_above = 0.5;
 };
 
 /// A volume: extents and its voxels, row-major.
@@ -40,12 +44,13 @@ using LookFunction = std::function<const float*(const float* image, const float*
 struct FillCounts {
   int64_t looks = 0;  ///< of the network
   int64_t objects = 0;
-  int64_t weak = 0;   ///< seeds that the first look lost
-  int64_t small = 0;  ///< objects that were left out
+  int64_t joined = 0;  ///< fills that were parts of objects that were done
+  int64_t weak = 0;    ///< seeds that the first look lost
+  int64_t small = 0;   ///< objects that were left out
 };
 
 struct Filled {
-  std::vector<int32_t> objects;  ///< 1, 2 ... in the order of their seeds; 0: none
+  std::vector<int32_t> objects;  ///< 1, 2 ... in the order of their first voxels; 0: none
   FillCounts counts;
 };
 

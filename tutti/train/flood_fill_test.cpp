@@ -133,6 +133,21 @@ TEST(FloodFill, WhatWasSettledDoesNotComeBack) {
   EXPECT_EQ(voxels_of_first(1), (std::array{1, 1}));  // no look is all the object's and more
 }
 
+TEST(FloodFill, PartsThatSeeEachOtherAreOneObject) {
+  // No moves along x: each seed traces a part of its bar, and the second sees the first one's end.
+  const std::vector<float> image = bars();
+  FillSpec spec{.fov = {5, 5, 9}, .deltas = {1, 2, 0}, .min_segment = 50};
+  const std::vector<VoxelPlace> seeds = {{6, 4, 10}, {6, 4, 15}, {6, 14, 10}, {6, 4, 30}};
+  const auto traced = [&](double join_above) {
+    spec.join_above = join_above;
+    const Filled filled = flood_fill(spec, {kSides, image}, seeds, Perfect(spec.fov));
+    return std::pair(filled.counts.objects,
+                     filled.objects[voxel(6, 4, 10)] == filled.objects[voxel(6, 4, 17)]);
+  };
+  EXPECT_EQ(traced(0.5), std::pair(int64_t{3}, true));  // the last one is too far away
+  EXPECT_EQ(traced(-1), std::pair(int64_t{4}, false));
+}
+
 TEST(FloodFill, LeavesOutSmallObjects) {
   const std::vector<float> image = bars();
   const FillSpec spec{.fov = {5, 5, 7}, .deltas = {1, 2, 3}, .min_segment = 1000000};

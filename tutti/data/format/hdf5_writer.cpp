@@ -136,8 +136,8 @@ void write_hdf5(const std::filesystem::path& path, std::span<const ArrayRef> arr
   const std::string name = path.string();
   const H5Object access(H5Pcreate(H5P_FILE_ACCESS), name, "start");
   H5Pset_file_locking(access, false, true);
-  // In memory first: where the disk is full, HDF5's library cannot close its file, and crashes at
-  // the end of the process.
+  // In memory first: HDF5's library does not say why it cannot write, and where a file may not grow
+  // it cannot close it, and may crash at the end of the process.
   H5Pset_fapl_core(access, size_t{1} << 20, false);
   std::vector<uint8_t> image;
   {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <exception>
 #include <fstream>
 #include <functional>
@@ -241,7 +242,7 @@ void write_protein(const fs::path& folder, const ChainSpec& spec, const SampleCo
           std::ofstream file(p, std::ios::binary);
           file << native_pdb(spec.residues) << std::flush;
           if (!file)
-            throw IoError(fmt::format("{}: cannot be written: is the disk full?", p.string()));
+            throw IoError(fmt::format("{}: cannot write: {}", p.string(), file_error(errno)));
         }}});
 }
 
@@ -314,16 +315,19 @@ void write_clicks(const fs::path& folder, const ClickSpec& spec, const SampleCou
   constexpr int64_t kFirstTestLog = kFirstTestClick / kLinesOfLog;
   static_assert(kFirstTestLog * kLinesOfLog == kFirstTestClick);
   const auto logs = [](int64_t lines) { return (lines + kLinesOfLog - 1) / kLinesOfLog; };
-  write_parts(folder, {.train = logs(counts.train), .test = logs(counts.test)}, kFirstTestLog,
-              threads, "clicks-{:05}.txt", [&](const fs::path& path, int64_t log, bool train) {
-                const int64_t first = log * kLinesOfLog;
-                const int64_t end = train ? counts.train : kFirstTestClick + counts.test;
-                std::ofstream file(path, std::ios::binary);
-                for (int64_t i = first; i < std::min(first + kLinesOfLog, end); ++i)
-                  file << click_line(spec, generate_click(spec, i));
-                file << std::flush;
-                if (!file) throw IoError(fmt::format("{}: cannot be written", path.string()));
-              });
+  write_parts(
+      folder, {.train = logs(counts.train), .test = logs(counts.test)}, kFirstTestLog, threads,
+      "clicks-{:05}.txt", [&](const fs::path& path, int64_t log, bool train) {
+        const int64_t first = log * kLinesOfLog;
+        const int64_t end = train ? counts.train : kFirstTestClick + counts.test;
+        errno = 0;
+        std::ofstream file(path, std::ios::binary);
+        for (int64_t i = first; i < std::min(first + kLinesOfLog, end); ++i)
+          file << click_line(spec, generate_click(spec, i));
+        file << std::flush;
+        if (!file)
+          throw IoError(fmt::format("{}: cannot write: {}", path.string(), file_error(errno)));
+      });
 }
 
 }  // namespace tutti::data

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <system_error>
 
@@ -25,11 +26,12 @@ std::vector<uint8_t> coded_picture(const Picture& picture, int64_t index) {
 }
 
 void write_bytes(const fs::path& path, const std::vector<uint8_t>& bytes) {
+  errno = 0;
   std::ofstream out(path, std::ios::binary);
   out.write(reinterpret_cast<const char*>(bytes.data()),
             static_cast<std::streamsize>(bytes.size()));
   out.close();
-  if (!out) throw IoError(fmt::format("{}: cannot be written: is the disk full?", path.string()));
+  if (!out) throw IoError(fmt::format("{}: cannot write: {}", path.string(), file_error(errno)));
 }
 
 /// Of our own making by its name.

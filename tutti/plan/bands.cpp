@@ -140,7 +140,8 @@ class BandCutter {
     const Walk walk = walk_of(graph_, node);
     const bool whole = walk == Walk::whole;
     const int64_t samples = samples_of(graph_, node);
-    if (!open_ || whole || waits(node, walk) || samples != samples_ ||
+    const bool ends_exchange = waits_for_exchange(node);
+    if (!open_ || whole || ends_exchange || waits(node, walk) || samples != samples_ ||
         needs_large_update(graph_, n, readers_)) {
       whole_.push_back(whole);
       samples_ = samples;
@@ -152,7 +153,9 @@ class BandCutter {
   /// What it leaves is there once the band is over that was the last one so far.
   void add_exchange(const Node& node) {
     for (const Value v : node.out) reduced_in_[v] = band();
-    if (node.op->begins_at_once()) open_ = false;
+    if (!node.op->begins_at_once()) return;
+    open_ = false;
+    under_way_.push_back(&node);
   }
 
   /// Once all nodes are there. Takes what it returns out of this.
@@ -185,10 +188,22 @@ class BandCutter {
            });
   }
 
+  /// Whether it is the first to read what an exchange leaves that has begun at once: what was
+  /// computed meanwhile is a band of its own.
+  bool waits_for_exchange(const Node& node) {
+    const auto reads = [&](const Node* exchange) {
+      return std::ranges::any_of(node.in, [&](Value v) {
+        return std::ranges::find(exchange->out, v) != exchange->out.end();
+      });
+    };
+    return std::erase_if(under_way_, reads) > 0;
+  }
+
   const Graph& graph_;
   const std::vector<std::vector<int>> readers_;
-  PerValue<int> reduced_in_;  // the band that reduces this value
-  PerValue<int> made_in_;     // the band that makes it, sample by sample
+  std::vector<const Node*> under_way_;  // exchanges that nobody has waited for yet
+  PerValue<int> reduced_in_;            // the band that reduces this value
+  PerValue<int> made_in_;               // the band that makes it, sample by sample
   std::vector<int> band_of_;
   std::vector<bool> whole_;  // by band
   int64_t samples_ = 0;      // of the last band

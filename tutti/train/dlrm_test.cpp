@@ -325,6 +325,45 @@ TEST(Dlrm, TheSameBitsOnAnyNumberOfRanks) {
   }
 }
 
+/// Of a plan: the first band that has a step of this layer, at or behind `from`.
+int band_of_layer(const Plan& plan, const std::string& layer, int from) {
+  for (int b = from; b < static_cast<int>(plan.bands.size()); ++b)
+    for (const Step& step : plan.bands[static_cast<size_t>(b)].steps)
+      if (step.name.starts_with(layer)) return b;
+  return -1;
+}
+
+/// What travels meanwhile: vectors during the bottom MLP, their gradients during its backward pass.
+TEST(Dlrm, ExchangesAreUnderWayWhileTheBottomMlpIsComputed) {
+  TrainingGraphSpec spec;
+  spec.model = tiny_dlrm();
+  spec.split.tables = {2, 0};
+  const Plan plan =
+      compile(make_training_graph(spec).graph, CpuBackend(), {.layout = "plain", .measure = false});
+  const auto exchange = [&](const std::string& name) {
+    for (size_t e = 0; e < plan.exchanges.size(); ++e)
+      if (plan.graph.nodes()[static_cast<size_t>(plan.exchanges[e].node)].name == name)
+        return static_cast<int>(e);
+    return -1;
+  };
+  const auto band_with = [&](int number, std::vector<int> PlanBand::*list) {
+    for (size_t b = 0; b < plan.bands.size(); ++b)
+      if (std::ranges::count(plan.bands[b].*list, number) > 0) return static_cast<int>(b);
+    return static_cast<int>(plan.bands.size());
+  };
+  const int vectors = exchange("tables.vectors"), gradients = exchange("tables.vectors.dx");
+  const int begun = band_with(vectors, &PlanBand::starts),
+            over = band_with(vectors, &PlanBand::waits);
+  const int bottom = band_of_layer(plan, "bot_l", 0);
+  EXPECT_LT(begun, bottom);
+  EXPECT_LT(bottom, over) << "waited for behind it";
+  const int back = band_with(gradients, &PlanBand::starts);
+  EXPECT_GE(back, over);
+  EXPECT_GT(band_of_layer(plan, "bot_l", back + 1), back);
+  EXPECT_EQ(band_with(gradients, &PlanBand::waits), static_cast<int>(plan.bands.size()));
+  EXPECT_EQ(std::ranges::count(plan.waits_at_end, gradients), 1);
+}
+
 /// The table that two ranks share by rows has bags of one row, so no sum is cut.
 TEST(Dlrm, BagsOfSeveralRanks) {
   for (const TableRule::Kind rule : {TableRule::Kind::sgd, TableRule::Kind::adagrad}) {

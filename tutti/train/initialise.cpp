@@ -83,10 +83,19 @@ void initialise_rows(const InitialTensor& tensor, uint64_t seed, int64_t first,
           "{}: first values of a table", tensor.name);
     return initialise(tensor, seed, values);
   }
-  Rng rng(seed, Purpose::weights, XXH64(tensor.name.data(), tensor.name.size(), 0));
-  rng.skip(static_cast<uint64_t>(first) * static_cast<uint64_t>(tensor.shape[1]));
+  const uint64_t stream = XXH64(tensor.name.data(), tensor.name.size(), 0);
+  const auto before = static_cast<uint64_t>(first) * static_cast<uint64_t>(tensor.shape[1]);
   const auto bound = static_cast<float>(tensor.init.value);
-  for (float& v : values) v = bound * (2 * rng.uniform() - 1);
+  constexpr size_t kBlock = size_t{1} << 16;
+  const auto blocks = static_cast<int64_t>((values.size() + kBlock - 1) / kBlock);
+#pragma omp parallel for if (blocks > 16)  // gigabytes, of which each thread touches its own first
+  for (int64_t b = 0; b < blocks; ++b) {
+    const size_t begin = static_cast<size_t>(b) * kBlock;
+    Rng rng(seed, Purpose::weights, stream);
+    rng.skip(before + begin);
+    for (float& v : values.subspan(begin, std::min(kBlock, values.size() - begin)))
+      v = bound * (2 * rng.uniform() - 1);
+  }
 }
 
 }  // namespace tutti

@@ -76,6 +76,18 @@ TEST(Initialise, TakesAGivenNumber) {
   EXPECT_NEAR(variance(cut) / 0.0004, 0.774, 0.03);  // of a normal cut at two deviations
 }
 
+/// Whoever has them, and by how many threads they are filled: 1.5 million values are 23 blocks.
+TEST(Initialise, RowsOfATableAreThoseOfTheWhole) {
+  const Init init{.kind = Init::Kind::uniform, .value = 0.5};
+  const std::vector<float> whole = initial({"emb_l.0.weight", {50000, 30}, init});
+  for (const int64_t first : {0, 1, 777, 20000}) {
+    const Shape rows{first == 777 ? 11 : 30000, 30};
+    std::vector<float> some(static_cast<size_t>(rows.elements()));
+    initialise_rows({"emb_l.0.weight", rows, init}, 1, first, some);
+    EXPECT_TRUE(std::equal(some.begin(), some.end(), whole.begin() + first * 30)) << first;
+  }
+}
+
 TEST(Initialise, DependsOnSeedAndNameAlone) {
   const Init init{Init::Kind::kaiming_normal_fan_in, 0};
   const auto first = initial({"conv1.weight", {8, 4}, init});

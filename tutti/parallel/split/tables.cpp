@@ -48,7 +48,7 @@ class TableSharer {
     for (const Node& node : old_.nodes()) {
       if (!dynamic_cast<const EmbeddingBag*>(node.op.get())) {
         std::vector<Value> in;
-        for (const Value v : node.in) in.push_back(of(v));
+        for (const Value v : node.in) in.push_back(read(v));
         const std::vector<Value> out = graph().append(node.name, node.op, in);
         for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
       } else if (&node == lookups_.front()) {
@@ -57,7 +57,7 @@ class TableSharer {
         exchange_vectors();
       }
     }
-    for (const Value v : old_.outputs()) graph().mark_output(of(v));
+    for (const Value v : old_.outputs()) graph().mark_output(read(v));
     shared_.rewritten.of = std::move(of_);
     return std::move(shared_);
   }
@@ -201,7 +201,7 @@ class TableSharer {
     }
   }
 
-  /// What was found goes to whose samples it is for, who add up the pieces of each table.
+  /// What was found goes to whose samples it is for.
   void exchange_vectors() {
     std::vector<ExchangeParts::Give> gives;
     std::vector<ExchangeParts::Get> gets;
@@ -221,13 +221,21 @@ class TableSharer {
     const std::vector<Value> out = graph().append(
         "tables.vectors", std::make_shared<ExchangeBags>(kRowsTag + 2, gives, gets), given);
     size_t next = 0;
-    for (const Read& read : reads_) {
-      const Value part = is_mine(read) ? read.found[me()] : out[next++];
-      Value& sum = of(read.node->out[0]);
-      sum = sum.valid()
-                ? graph().append1(read.node->name + ".sum", std::make_shared<Add>(), {sum, part})
-                : part;
-    }
+    for (const Read& read : reads_)
+      pieces_[read.node->out[0].id].push_back(is_mine(read) ? read.found[me()] : out[next++]);
+  }
+
+  /// What a node reads for the old value. Pieces of a table are added up where they are first read,
+  /// so that nothing waits for them before.
+  Value read(Value v) {
+    Value& value = of(v);
+    const auto pieces = pieces_.find(v.id);
+    if (value.valid() || pieces == pieces_.end()) return value;
+    for (const Value piece : pieces->second)
+      value = value.valid()
+                  ? graph().append1(old_[v].name + ".sum", std::make_shared<Add>(), {value, piece})
+                  : piece;
+    return value;
   }
 
   const Graph& old_;
@@ -236,6 +244,7 @@ class TableSharer {
   std::vector<const Node*> lookups_;
   std::vector<Read> reads_;  // by table and rows
   std::map<const Node*, Value> columns_;
+  std::map<int32_t, std::vector<Value>> pieces_;  // of a lookup's result, in the order of rows
   std::vector<Value> of_;
   SharedTables shared_;
 };

@@ -77,7 +77,7 @@ TEST(Tables, ARankKeepsItsOwnRowsAndReadsThemForAll) {
       rows += graph.shape(t)[0];
     }
     EXPECT_EQ(lookups, 3 * std::ssize(graph.with_role(Role::table)));
-    EXPECT_EQ(graph.shape(shared.rewritten.of.back()), (Shape{5, 2}));
+    EXPECT_EQ(graph.shape(graph.outputs().back()), (Shape{5, 2}));
   }
   EXPECT_EQ(rows, 93);
   EXPECT_EQ(share_tables(whole, {1, 0}, true).rewritten.graph.to_string(), whole.to_string());

@@ -52,8 +52,8 @@ Shape rows_shape(const Variable& variable, int rows) {
 }  // namespace
 
 Weights::Weights(const Variables& variables, int local_replicas, std::byte* parameters, bool fills)
-    : variables_(variables), apart_(false), tables_(variables.table_bytes),
-      parameters_(parameters), fills_(fills) {
+    : variables_(variables), apart_(false), tables_(variables.table_bytes), parameters_(parameters),
+      fills_(fills) {
   if (!parameters) own_parameters_.emplace_back(variables.parameter_bytes);
   state_.emplace_back(variables.trained_bytes * variables.state_kinds.size());
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);

@@ -175,8 +175,8 @@ void write_data_rows(ConfigTableWriter& t) {
   t.key(
        s, &S::direct_reads, "direct_reads",
        "Read data files past the system's cache, where the file system can (O_DIRECT), in reads of "
-       "64 KiB and more: it takes less of the processor. For a set that is larger than the node's "
-       "memory or that data.cache keeps; another one is then read from the disk in every epoch")
+       "64 KiB and more, so that the node's memory is left to others. On a local disk it did not "
+       "pay: measure before use")
       .no_matter();
   t.key(s, &S::generate_train, "generate_train", "Training images to generate")
       .between(1, 4294967295)

@@ -3,6 +3,8 @@
 # The same bits on 1, 2 and 4 ranks and after an end in mid-flight; a volume is cut into objects and scored.
 case_neurons() {
   "$tutti" data generate neurons tissue --side 24 --radius 4 --train 2 --test 1 --seed 3 >generate.log || fail "cannot generate tissue"
+  "$tutti" data verify neurons tissue >verify.log || fail "volumes are not sound"
+  says verify 'validation/volume-000.h5 .* [1-9][0-9]* records'
   config=$here/neurons.toml
   expect 0 one
   expect 0 two --ranks 2
@@ -44,4 +46,6 @@ case_neurons() {
   truncate -s 5000 tissue/train/volume-000.h5
   expect 1 cut
   says cut 'volume-000.h5'
+  "$tutti" data verify neurons tissue >damaged.log && fail "a truncated volume is sound"
+  says damaged 'volume-000.h5'
 }

@@ -23,6 +23,7 @@
 #include "tutti/data/format/sample_files.h"
 #include "tutti/data/images/coded_image.h"
 #include "tutti/data/images/image_set.h"
+#include "tutti/data/neurons/volume.h"
 
 namespace tutti::data {
 namespace {
@@ -230,11 +231,29 @@ void verify_clicks(const fs::path& dir, const Digests& digests, VerifyReport& re
   }
 }
 
+/// Volumes with the arrays that training reads unless it is told otherwise; their objects count as
+/// records.
+void verify_volumes(const fs::path& dir, const Digests& digests, VerifyReport& report) {
+  for (const std::string_view part : {"train", "validation", "test"}) {
+    std::error_code unknown;
+    if (part != "train" && !fs::is_directory(dir / part, unknown)) continue;
+    try {
+      for (const fs::path& path : listed_files({std::string(part)}, dir, "DIR"))
+        report.files.push_back(report_on(path, digests, [&](FileReport& file) {
+          const Volume volume = read_volume(path, {});
+          file.records = volume.labels.empty() ? 0 : *std::ranges::max_element(volume.labels);
+        }));
+    } catch (const Error& error) {
+      report.files.push_back({.file = dir / part, .problem = error.what()});
+    }
+  }
+}
+
 }  // namespace
 
 VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_t classes) {
   const KnownDataset& known = known_dataset(name);
-  if (name == "arrays" || name == "neurons")
+  if (name == "arrays")
     throw ConfigError("files of your own have no known form: 'tutti data inspect PATH' reads them");
   const ClassLimit limit{.count = classes, .key = "--classes"};
   VerifyReport report;
@@ -256,6 +275,8 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
     if (report.files.empty())
       report.files.push_back(
           {.file = dir, .problem = fmt::format("{}: no lattices file in it", dir.string())});
+  } else if (name == "neurons") {
+    verify_volumes(dir, digests, report);
   } else if (name == "imagenet") {
     for (const std::string_view part : {"train", "validation", "test"})
       if (part == "train" || image_source(dir, part).found())

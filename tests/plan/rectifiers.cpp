@@ -33,7 +33,8 @@ Value bound(Graph& graph, const ValueInfo& info) {
     case Role::scalar: return graph.scalar(info.name);
     case Role::result: return {};
     case Role::state:
-    case Role::gradient: break;
+    case Role::gradient:
+    case Role::table: break;
   }
   CHECK(false, "'{}' in a forward graph", info.name);
 }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 
+#include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/command_line.h"
 #include "tutti/cli/launcher_watch.h"
@@ -21,6 +23,10 @@ int run_program(int argc, char** argv) {
     log::set_style({.color = screen.color, .columns = std::min(screen.columns, 100)});
   try {
     return end_process(run_command_line({argv + 1, argv + argc}));
+  } catch (const std::bad_alloc&) {
+    return fail(DeviceError(
+        "not enough memory: an allocation failed; take smaller batches or fewer replicas a rank, "
+        "or look at this job's limits (ulimit -a, cgroups)"));
   } catch (const std::exception& error) {
     return fail(error);
   }

@@ -107,7 +107,7 @@ struct DlrmRun {
   int ranks = 1, threads = 1, accumulate = 1;
   TableRule::Kind rule = TableRule::Kind::sgd;
   std::vector<std::string> freeze{};
-  bool bags = false;
+  bool bags = false, tiles = false;
 };
 
 Trained train(const DlrmRun& run) {
@@ -123,6 +123,7 @@ Trained train(const DlrmRun& run) {
         .accumulate = run.accumulate,
         .seed = 3};
     spec.network.training.model = run.bags ? dlrm_of_bags() : tiny_dlrm();
+    if (run.tiles) spec.network.training.split.tile_bytes = 800;
     spec.network.training.optimizer.tables.kind = run.rule;
     spec.network.training.freeze = run.freeze;
     spec.network.training.split.threads = run.threads;
@@ -312,6 +313,13 @@ TEST(Dlrm, TablesLearnByAdagrad) {
     EXPECT_EQ(shared.losses, found.losses);
     EXPECT_EQ(shared.last, found.last);
   }
+}
+
+/// Bands whose batches are cut into tiles, by one rank as by several.
+TEST(Dlrm, TilesHaveTheSameBits) {
+  const Trained alone = train({.tiles = true}), shared = train({.ranks = 2, .tiles = true});
+  EXPECT_NE(alone.last, train({}).last) << "sums are cut";
+  EXPECT_EQ(shared.losses, alone.losses);
 }
 
 TEST(Dlrm, TheSameBitsOnAnyNumberOfRanks) {

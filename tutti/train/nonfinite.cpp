@@ -66,9 +66,19 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
       return fmt::format("parameter '{}' is not finite: an earlier update went too far",
                          variable.name);
 
+  for (const TableVariable& table : variables.tables)
+    if (find_nonfinite(search.weights->tables() + table.variable.offset, DType::f32,
+                       table.variable.desc.elements()) >= 0)
+      return fmt::format("'{}' is not finite: an earlier update went too far", table.variable.name);
+
   ModelSpec spec = search.model;
   spec.mode = Mode::eval;  // the same layers, without updating running statistics
   ModelGraph model = build_model(spec);
+  for (const Value t : model.graph.with_role(Role::table)) {
+    const TableVariable* here = variables.find_table(model.graph[t].name);
+    if (!here || here->variable.desc.shape != model.graph.shape(t))
+      return "ranks share the tables, so the layers were not computed again";
+  }
   for (const Node& node : model.graph.nodes())
     for (const Value v : node.out) model.graph.mark_output(v);
   const Plan plan = compile(model.graph, backend,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "tutti/ops/parts.h"
 
@@ -12,7 +13,7 @@ PartExchange::PartExchange(comm::Communicator& communicator, const PartGrid& gri
     : communicator_(communicator), executor_(executor) {
   for (const PlanExchange& exchange : plan.exchanges) {
     const Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];
-    auto& [messages, bound] = exchanges_.emplace_back();
+    auto& [messages, bound, to_self] = exchanges_.emplace_back();
     const auto* parts = dynamic_cast<const ExchangeParts*>(node.op.get());
     if (!parts) continue;
     const ExchangeParts& op = *parts;
@@ -25,11 +26,19 @@ PartExchange::PartExchange(comm::Communicator& communicator, const PartGrid& gri
                                .data = {place.base == kArena ? executor.address(place) : nullptr,
                                         place.base == kArena ? desc.bytes() : 0}};
     };
+    std::vector<Place> own;  // where this rank's own go
     for (size_t i = 0; i < op.gets().size(); ++i)
-      messages.push_back(communicator.plan_receive(
-          message(op.gets()[i].peer, exchange.out[i], exchange.out_desc[i])));
+      if (first + op.gets()[i].peer == communicator.rank())
+        own.push_back(exchange.out[i]);
+      else
+        messages.push_back(communicator.plan_receive(
+            message(op.gets()[i].peer, exchange.out[i], exchange.out_desc[i])));
     for (const ExchangeParts::Give& give : op.gives()) {
       const auto i = static_cast<size_t>(give.input);
+      if (first + give.peer == communicator.rank()) {
+        to_self.push_back({exchange.in[i], own.at(to_self.size()), exchange.in_desc[i].bytes()});
+        continue;
+      }
       messages.push_back(
           communicator.plan_send(message(give.peer, exchange.in[i], exchange.in_desc[i])));
       if (exchange.in[i].base != kArena)  // a gradient, for one
@@ -40,9 +49,11 @@ PartExchange::PartExchange(comm::Communicator& communicator, const PartGrid& gri
 }
 
 void PartExchange::start(int exchange) {
-  auto& [messages, bound] = exchanges_[static_cast<size_t>(exchange)];
+  auto& [messages, bound, to_self] = exchanges_[static_cast<size_t>(exchange)];
   for (const Bound& b : bound) b.message->rebind({executor_.address(b.place), b.bytes});
   for (const auto& message : messages) message->start();
+  for (const Copy& copy : to_self)
+    std::memcpy(executor_.address(copy.to), executor_.address(copy.from), copy.bytes);
 }
 
 bool PartExchange::done(int exchange) {

@@ -34,9 +34,14 @@ class PartExchange final : public Exchanges {
     Place place;
     size_t bytes;
   };
+  struct Copy {
+    Place from, to;
+    size_t bytes;
+  };
   struct Exchange {
     std::vector<std::unique_ptr<comm::MessageOperation>> messages;
-    std::vector<Bound> bound;  // those that send from where the caller has bound memory
+    std::vector<Bound> bound;   // those that send from where the caller has bound memory
+    std::vector<Copy> to_self;  // what a rank gives to itself
   };
   comm::Communicator& communicator_;
   const Executor& executor_;

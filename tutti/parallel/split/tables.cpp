@@ -39,7 +39,7 @@ class TableSharer {
     for (const Node& node : old.nodes())
       if (dynamic_cast<const EmbeddingBag*>(node.op.get())) lookups_.push_back(&node);
   }
-  bool is_needed() const { return ranks_.ranks > 1 && !lookups_.empty(); }
+  bool is_needed() const { return !lookups_.empty(); }
 
   SharedTables build() {
     of_.resize(old_.values().size());
@@ -175,9 +175,14 @@ class TableSharer {
       }
     }
     if (given.empty()) given.push_back(own_rows(reads_.front()));
+    if (ranks_.ranks == 1) return keep_rows();
     const std::vector<Value> out = graph().append(
         "tables.rows", std::make_shared<ExchangeBags>(kRowsTag, gives, gets, true), given);
     for (const auto& [place, i] : received) *place = out[i];
+    keep_rows();
+  }
+
+  void keep_rows() {
     for (const Read& read : reads_)
       if (kept_ && is_mine(read))
         for (const auto* list : {&read.rows, &read.weights})
@@ -201,18 +206,15 @@ class TableSharer {
     }
   }
 
-  /// What was found goes to whose samples it is for.
+  /// What was found goes to whose samples it is for, to this rank itself, too: what follows is then
+  /// cut into the same bands, and adds up in the same order, on any number of ranks.
   void exchange_vectors() {
     std::vector<ExchangeParts::Give> gives;
     std::vector<ExchangeParts::Get> gets;
     std::vector<Value> given;
     for (const Read& read : reads_) {
-      if (!is_mine(read)) {
-        gets.push_back({read.piece.rank, old_.type(read.node->out[0])});
-        continue;
-      }
-      for (int rank = 0; rank < ranks_.ranks; ++rank) {
-        if (rank == ranks_.rank) continue;
+      gets.push_back({read.piece.rank, old_.type(read.node->out[0])});
+      for (int rank = 0; is_mine(read) && rank < ranks_.ranks; ++rank) {
         gives.push_back({static_cast<int>(given.size()), rank});
         given.push_back(read.found[static_cast<size_t>(rank)]);
       }
@@ -220,9 +222,7 @@ class TableSharer {
     if (given.empty()) given.push_back(own_rows(reads_.front()));
     const std::vector<Value> out = graph().append(
         "tables.vectors", std::make_shared<ExchangeBags>(kRowsTag + 2, gives, gets), given);
-    size_t next = 0;
-    for (const Read& read : reads_)
-      pieces_[read.node->out[0].id].push_back(is_mine(read) ? read.found[me()] : out[next++]);
+    for (size_t r = 0; r < reads_.size(); ++r) pieces_[reads_[r].node->out[0].id].push_back(out[r]);
   }
 
   /// What a node reads for the old value. Pieces of a table are added up where they are first read,

@@ -35,8 +35,9 @@ struct SharedTables {
 
 /// Of a forward graph that is one rank's, before differentiate. Keeps the rank's own tables, looks
 /// rows up for the samples of all ranks, and exchanges. `kept`: the numbers of rows of own tables
-/// are outputs, because the update reads them. A graph without tables, or for one rank, comes back
-/// as it is. ConfigError for a table that is looked up in two places.
+/// are outputs, because the update reads them. A graph without tables comes back as it is. One
+/// rank, too, exchanges vectors with itself, so that its bands are those of several. ConfigError
+/// for a table that is looked up in two places.
 SharedTables share_tables(const Graph& graph, const TableRanks& ranks, bool kept);
 
 }  // namespace tutti

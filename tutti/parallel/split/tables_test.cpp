@@ -80,7 +80,11 @@ TEST(Tables, ARankKeepsItsOwnRowsAndReadsThemForAll) {
     EXPECT_EQ(graph.shape(graph.outputs().back()), (Shape{5, 2}));
   }
   EXPECT_EQ(rows, 93);
-  EXPECT_EQ(share_tables(whole, {1, 0}, true).rewritten.graph.to_string(), whole.to_string());
+  const Graph alone = share_tables(whole, {1, 0}, true).rewritten.graph;
+  EXPECT_EQ(std::ranges::count_if(
+                alone.nodes(), [](const Node& node) { return node.op->name() == "exchange_bags"; }),
+            1)
+      << "with itself";
 }
 
 TEST(Tables, OneLookupOfATable) {

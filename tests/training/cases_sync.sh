@@ -31,6 +31,19 @@ case_sync() {
   expect 0 adam-step --replicas 4 --set optimizer.name=adam --set optimizer.lr=0.001 --max-steps 4
   expect 0 adam-every --replicas 4 --set optimizer.name=adam --set optimizer.lr=0.001 --sync local:1 --max-steps 4
   says adam-every 'replicas train apart: .* they meet after every step'
+  # Replicas that the ranks cannot share evenly, batches that add up, frozen layers, an outer step after first steps together.
+  more=(--replicas 3 --sync local:2 --set sync.first_steps=2 --set sync.outer=momentum --set batch.accumulate=2 --set 'model.freeze=["conv1.*"]')
+  expect 0 uneven-one "${more[@]}" --max-steps 4
+  expect 0 uneven-two "${more[@]}" --max-steps 4 --ranks 2
+  same uneven-one uneven-two 4
+  # Another scheme from here on: all begin with the model that they had together.
+  expect 0 changed-one --replicas 4 --sync local:3 --max-steps 5
+  cp -r changed-one changed-two
+  expect 0 changed-one --replicas 4 --sync easgd:2 --resume-anyway sync.scheme --max-steps 8 --resume
+  expect 0 changed-two --replicas 4 --sync easgd:2 --resume-anyway sync.scheme --max-steps 8 --resume --ranks 2
+  same changed-one changed-two 8
+  expect 0 step-first --replicas 4 --max-steps 2
+  expect 0 step-first --replicas 4 --sync local:2 --resume-anyway sync.scheme --max-steps 4 --resume
   # One replica has nobody to meet: it trains as ever.
   expect 0 alone --replicas 1 --max-steps 4
   expect 0 alone-local --replicas 1 --sync local:2 --max-steps 4
@@ -55,7 +68,13 @@ case_sync_wrong() {
   expect 2 wrong --sync local:2 --set comm.compression=bf16
   says wrong 'goes without comm.compression'
   expect 2 wrong --sync local:2 --set sync.fragments=3
-  says wrong 'fewer steps between two meetings than sync.fragments'
+  says wrong 'sync.fragments = 3: there are fewer steps between two meetings'
+  expect 2 wrong --sync local:never --set sync.first_steps=5
+  says wrong 'local:never" has no meetings'
+  expect 2 wrong --sync local:4 --set sync.state=reset --set optimizer.name=adam
+  says wrong 'reset" is not for adam'
+  expect 2 wrong --sync easgd:2 --set sync.alpha=0.9
+  says wrong 'must be below 2 / \(1 . replicas\)'
   # A resume by another scheme is another run.
   expect 0 other --sync local:2 --max-steps 2
   expect 2 other --sync easgd:2 --max-steps 4 --resume
@@ -66,15 +85,19 @@ case_virtual() {
   local machine=$here/../../examples/machines/fat_tree.toml
   # A replay does what training does, and tells another time; the same on any number of ranks.
   expect 0 train --replicas 4 --sync local:2 --set run.epochs=2 --ranks 2
-  for ranks in 1 2; do
-    "$tutti" replay "$config" --output-dir replay-$ranks --replicas 4 --sync local:2 --set run.epochs=2 --ranks $ranks --machine "$machine" \
-      >replay-$ranks.log 2>&1 || fail "tutti replay on $ranks rank(s): $(tail -n 5 replay-$ranks.log)"
-    same train replay-$ranks 8
-    grep -Eo '"event":"epoch"|"virtual_[a-z_]*":[^,}]*' replay-$ranks/record.jsonl | grep virtual >replay-$ranks.times
+  for scheme in local:2 step; do
+    for ranks in 1 2; do
+      name=replay-${scheme/:/-}-$ranks
+      "$tutti" replay "$config" --output-dir $name --replicas 4 --sync $scheme --set run.epochs=2 --ranks $ranks --machine "$machine" \
+        >$name.log 2>&1 || fail "tutti replay on $ranks rank(s): $(tail -n 5 $name.log)"
+      grep -Eo '"virtual_[a-z_]*":[^,}]*' $name/record.jsonl >$name.times
+    done
+    grep -q '"virtual_seconds":[0-9]' $name.times || fail "no virtual time in the record"
+    cmp replay-${scheme/:/-}-1.times $name.times || fail "virtual times of $scheme depend on the ranks"
   done
-  grep -q '"virtual_seconds":[0-9]' replay-1.times || fail "no virtual time in the record"
-  cmp replay-1.times replay-2.times || fail "virtual times depend on the ranks"
-  grep -q '"replayed_on":"fat tree, 200 Gb/s"' replay-1/record.jsonl || fail "the record does not name the machine"
+  same train replay-local-2-1 8
+  same train replay-local-2-2 8
+  grep -Eq '"replayed_on":"fat tree, 200 Gb/s [(]' replay-step-1/record.jsonl || fail "the record does not name the machine"
   grep -q 'virtual_seconds":[0-9]' train/record.jsonl && fail "training without a machine tells its time"
   "$tutti" replay "$config" --output-dir none --replicas 4 >none.log 2>&1 && fail "a replay without a machine"
   says none 'tutti replay needs a machine whose time it tells: --machine FILE'
@@ -92,12 +115,12 @@ case_virtual() {
 case_replay_study() {
   local machine=$here/../../examples/machines/cloud_25gbit.toml
   run_study() {
-    "$tutti" study "$config" --machine "$machine" --replicas 1,4 --sync step,local:4 --repeats 1 --epochs 1 --set run.replicas=0 \
+    "$tutti" study "$config" --machine "$machine" --replicas 1,4 --sync step,local:4 --repeats 1 --epochs 1 \
       --set run.eval_every=1 --output-dir both "$@" >both.log 2>&1 || fail "the study: $(tail -n 5 both.log)"
   }
   run_study
   grep -Eq '^local-4 +4 ' both.log || fail "no row of local-4 on 4: $(grep local-4 both.log)"
-  says both 'These runs are replays: a rank is a replica, and times are the virtual ones of 25 Gb/s cloud'
+  says both 'These runs are replays: a rank is a replica, and times are the virtual ones of 25 Gb/s cloud [(]'
   grep -q 'are no study' both.log && fail "replicas are not sizes"
   [ -s both/studies.html ] && [ -s both/step/report.html ] || fail "a report is missing"
   # The speed-up of step on 4 is what the records' virtual times say.

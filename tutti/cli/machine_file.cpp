@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/hash.h"
 
 namespace tutti {
 namespace {
@@ -83,14 +84,20 @@ void read_slow(const std::string& file, const toml::table& root, comm::Machine& 
     if (!entry.is_table())
       throw ConfigError(fmt::format("{}: 'slow' must be a list of tables", file));
     const MachineTable table(file, *entry.as_table(), "slow", {"device", "factor"});
-    machine.slow.push_back(
-        {.device = table.whole("device", 0, -1), .factor = table.number("factor", 1e-6)});
+    const comm::Machine::Slow slow{.device = table.whole("device", 0, -1),
+                                   .factor = table.number("factor", 1e-6)};
+    if (std::ranges::any_of(machine.slow,
+                            [&](const auto& known) { return known.device == slow.device; }))
+      table.refuse(entry, fmt::format("'slow' names device {} twice", slow.device));
+    machine.slow.push_back(slow);
   }
 }
 
 }  // namespace
 
 comm::Machine read_machine(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path))
+    throw IoError(fmt::format("{}: no file that describes a machine lies there", path.string()));
   std::ifstream in(path);
   if (!in)
     throw IoError(fmt::format("{}: this description of a machine cannot be read", path.string()));
@@ -108,6 +115,7 @@ comm::Machine read_machine(const std::filesystem::path& path) {
   const MachineTable all(file, root, "the machine",
                          {"name", "device", "inside", "between", "topology", "stragglers", "slow"});
   machine.name = root["name"].value_or(path.stem().string());
+  machine.content = fnv1a(text.str());
   const auto device = sub_table(file, root, "device", {"per_node", "tflops", "step_seconds"});
   machine.devices_per_node = device.whole("per_node", 1, 1);
   machine.device_flops = device.number("tflops", 0, 0) * 1e12;
@@ -119,9 +127,18 @@ comm::Machine read_machine(const std::filesystem::path& path) {
   machine.inside = machine.devices_per_node > 1 ? all.link("inside") : comm::LinkCost{};
   machine.between = all.link("between");
   const auto topology = sub_table(file, root, "topology", {"nodes_per_switch", "oversubscription"});
-  machine.nodes_per_switch = topology.whole("nodes_per_switch", 0, 0);
+  if (topology.has("nodes_per_switch"))
+    machine.nodes_per_switch = topology.whole("nodes_per_switch", 1, 1);
   machine.oversubscription = topology.number("oversubscription", 1, 1);
+  if (machine.oversubscription > 1 && machine.nodes_per_switch == 0)
+    throw ConfigError(fmt::format(
+        "{}: topology.oversubscription needs topology.nodes_per_switch: beyond them it is felt",
+        file));
+  constexpr double kMostSigma = 2;
   machine.sigma = sub_table(file, root, "stragglers", {"sigma"}).number("sigma", 0, 0);
+  if (machine.sigma > kMostSigma)
+    throw ConfigError(fmt::format("{}: stragglers.sigma must be at most {}, is {}", file,
+                                  kMostSigma, machine.sigma));
   read_slow(file, root, machine);
   return machine;
 }

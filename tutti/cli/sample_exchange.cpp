@@ -92,7 +92,7 @@ struct SampleServer::Shared {
     const data::CachedSet* from = set;
     try {
       return from != nullptr && from->serve(index, packed);
-    } catch (const Error& error) {  // who asked meets it when it reads for itself
+    } catch (const std::exception& error) {  // who asked meets it when it reads for itself
       log::debug("sample {} cannot be given to another node: {}", index, error.what());
       return false;
     }

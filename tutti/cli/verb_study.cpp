@@ -12,6 +12,7 @@
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
+#include "tutti/cli/machine_file.h"
 #include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/study/comparison.h"
@@ -19,7 +20,6 @@
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/run_settings.h"
 #include "tutti/train/settings.h"
-#include "tutti/train/sync.h"
 
 namespace tutti {
 namespace {
@@ -128,11 +128,21 @@ void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlag
     throw ConfigError(
         "--replicas N,N,... replays as many replicas on a machine, whose times are compared: name "
         "it with --machine FILE; real ranks are compared with --ranks");
-  flags.ranks = study::parse_sizes(verb.replicas, {});
+  (void)read_machine(config.replay.machine);
+  try {
+    flags.ranks = study::parse_sizes(verb.replicas, {});
+  } catch (const ConfigError&) {
+    throw ConfigError(
+        fmt::format("--replicas '{}' is no list of numbers of replicas, as 1,4,16", verb.replicas));
+  }
   const auto ranks = study::parse_sizes(verb.sizes.empty() ? "1" : verb.sizes, {});
   if (ranks.size() != 1 || ranks.front().parts() != 1)
     throw ConfigError("--ranks of a replay is one number: on how many ranks each run is replayed");
   flags.replay_ranks = ranks.front().ranks;
+  for (const study::Size& size : flags.ranks)
+    if (size.ranks < flags.replay_ranks)
+      throw ConfigError(fmt::format("--replicas {} are fewer than the {} ranks that replay them",
+                                    size.ranks, flags.replay_ranks));
 }
 
 /// "local:8" as the name of a folder.
@@ -144,16 +154,24 @@ std::string folder_of_scheme(std::string scheme) {
 /// A study for each scheme, and their curves beside each other.
 int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
   const std::vector<std::string> schemes = split_at_commas(verb.schemes);
-  for (const std::string& scheme : schemes) (void)parse_sync(scheme);
+  for (const std::string& scheme : schemes) {  // now, and not hours later at its turn
+    if (std::ranges::count(schemes, scheme) > 1)
+      throw ConfigError(fmt::format("--sync names {} twice", scheme));
+    std::vector<std::string> sets = flags.sets;
+    sets.push_back("sync.scheme=" + scheme);
+    (void)flags.resolve(sets);
+  }
   study::ComparisonFlags all{.directories = {}};
   int code = 0;
   for (const std::string& scheme : schemes) {
     study::StudyFlags own = flags;
     own.sets.push_back("sync.scheme=" + scheme);
-    if (schemes.size() > 1) own.output_dir += "/" + folder_of_scheme(scheme);
+    own.output_dir += "/" + folder_of_scheme(scheme);
     all.directories.push_back(own.output_dir);
-    if (const int one = study::run_study(own)) code = one;
-    if (code == static_cast<int>(ExitCode::requeue)) return code;
+    const int one = study::run_study(own);
+    constexpr int kSignalled = 128;  // and the signal's number
+    if (one == static_cast<int>(ExitCode::requeue) || one > kSignalled) return one;
+    if (one != 0) code = one;
   }
   if (schemes.size() == 1 || flags.dry_run) return code;
   all.json = flags.json;
@@ -217,7 +235,7 @@ int run_study_verb(const StudyVerb& verb) {
   flags.local_batch = config.batch.local;
   flags.global_batch = config.batch.global;
   flags.accumulate = config.batch.accumulate;
-  flags.replicas = config.run.replicas;
+  flags.replicas = flags.replay_ranks > 0 ? 0 : config.run.replicas;
   flags.threads_per_rank = static_cast<int>(config.run.threads);
   flags.cores = topology.usable_cores();
   flags.target = goal_of_study(config).in_record();

@@ -198,7 +198,7 @@ int run_train(const TrainVerb& verb) {
   if (verb.replays && config.replay.machine.empty())
     throw ConfigError(
         "tutti replay needs a machine whose time it tells: --machine FILE, or replay.machine; "
-        "examples/machines has two");
+        "examples/machines has some");
   if (!config.replay.machine.empty()) (void)read_machine(config.replay.machine);  // before anything
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tutti/base/error.h"
 #include "tutti/parallel/average.h"
 #include "tutti/parallel/meeting_neighbours.h"
 
@@ -59,7 +60,7 @@ class AverageMeeting final : public Meeting {
           static_cast<int64_t>(f) * settings_.every / static_cast<int64_t>(fragments_.size());
       if (!first && (step + 1 + offset) % settings_.every != 0) continue;
       if (!met) moved_ = {};
-      meet(fragments_[f], rate, local);
+      meet(fragments_[f], first, rate, local);
       meet_states(fragments_[f], first ? MetState::average : settings_.state, local);
       met = true;
     }
@@ -75,7 +76,7 @@ class AverageMeeting final : public Meeting {
 
   std::vector<SharedValues> shared() override {
     if (anchor_.empty()) return {};
-    return {{"anchor", anchor_}, {"outer_momentum", momentum_}};
+    return {{"anchor", anchor_, true}, {"outer_momentum", momentum_}};
   }
 
  private:
@@ -83,10 +84,14 @@ class AverageMeeting final : public Meeting {
     return local[static_cast<size_t>(i)].parameters;
   }
 
-  void meet(MeetingFragment& part, double rate, std::span<const ReplicaValues> local) {
+  void meet(MeetingFragment& part, bool first, double rate, std::span<const ReplicaValues> local) {
     std::span<const float> weights = part.of([&](int i) { return parameters(local, i); });
     if (settings_.outer != OuterStep::none) {
-      outer_step(part, weights, rate);
+      // The first steps are the replicas' own, and so is one whose rate has come to 0.
+      if (first || (settings_.outer == OuterStep::momentum && rate == 0))
+        std::ranges::copy(weights, anchor_.begin() + static_cast<std::ptrdiff_t>(part.begin));
+      else
+        outer_step(part, weights, rate);
       weights = std::span(anchor_).subspan(part.begin, part.floats);
     }
     for (const ReplicaValues& replica : local) move(weights, replica.parameters + part.begin);
@@ -99,7 +104,6 @@ class AverageMeeting final : public Meeting {
     const auto mu = static_cast<float>(settings_.outer_momentum);
     const auto inner = static_cast<float>(rate);
     const bool slow = settings_.outer == OuterStep::momentum;
-    if (slow && inner == 0) return;  // nothing has moved
     for (size_t i = 0; i < part.floats; ++i) {
       float& w = anchor_[part.begin + i];
       float& u = momentum_[part.begin + i];
@@ -144,7 +148,14 @@ class ElasticMeeting final : public Meeting {
                  const ReplicaMap& map, size_t floats)
       : every_(settings.every), replicas_(map.replicas()), ranks_(communicator.size()),
         alpha_(static_cast<float>(settings.alpha > 0 ? settings.alpha : 0.9 / map.replicas())),
-        average_(communicator, map, floats), center_(floats) {}
+        average_(communicator, map, floats), center_(floats) {
+    // The mean's distance from the centre becomes 1 - alpha (1 + R) of itself at a meeting.
+    if (alpha_ * static_cast<float>(1 + replicas_) >= 2)
+      throw ConfigError(fmt::format(
+          "sync.alpha = {} of {} replicas: they and their centre would swing ever further; it must "
+          "be below 2 / (1 + replicas) = {:.4g}",
+          alpha_, replicas_, 2.0 / (1 + replicas_)));
+  }
 
   void begin(std::span<const ReplicaValues> local, bool filled) override {
     if (!filled) std::copy_n(local.front().parameters, center_.size(), center_.data());
@@ -174,7 +185,7 @@ class ElasticMeeting final : public Meeting {
   void model(std::span<const ReplicaValues>, std::span<float> weights) override {
     std::ranges::copy(center_, weights.begin());
   }
-  std::vector<SharedValues> shared() override { return {{"center", center_}}; }
+  std::vector<SharedValues> shared() override { return {{"center", center_, true}}; }
 
  private:
   const int64_t every_;

@@ -63,6 +63,7 @@ struct ReplicaValues {
 struct SharedValues {
   std::string name;  ///< "center", "anchor", "outer_momentum"
   std::span<float> values;
+  bool like_weights = false;  ///< they are weights; others begin at 0
 };
 
 /// Not thread-safe; used by the thread that uses the communicator.

@@ -116,7 +116,11 @@ double core_seconds(const RunSummary& run) {
 
 void measure_run(RunSummary& run, const std::optional<Target>& target, const Measure& measure) {
   const auto epochs = whole_epochs(run.log);
-  run.epoch_seconds = median(steady(epochs, &EpochRecord::seconds));
+  // A virtual time has neither start-up costs nor outliers, and meetings are in some epochs alone.
+  run.epoch_seconds =
+      run.log.start.replayed_on.empty()
+          ? median(steady(epochs, &EpochRecord::seconds))
+          : mean(measured(epochs, [](const EpochRecord& epoch) { return epoch.seconds; }));
   run.first_epoch_only = epochs.size() == 1 && epochs.front().epoch == 1;
   // From that time, so that the two agree: of an even number of epochs the medians would not.
   if (!epochs.empty())

@@ -61,7 +61,8 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
   }
   const Variables& variables = search.weights->variables();
   for (const Variable& variable : variables.parameters)
-    if (find_nonfinite(search.weights->parameters() + variable.offset, DType::f32,
+    if (find_nonfinite(search.weights->parameters(search.local_replica) + variable.offset,
+                       DType::f32,
                        static_cast<int64_t>(variable.desc.bytes() / sizeof(float))) >= 0)
       return fmt::format("parameter '{}' is not finite: an earlier update went too far",
                          variable.name);
@@ -84,7 +85,7 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
   const Plan plan = compile(model.graph, backend,
                             {.layout = search.layout, .measure = false, .variables = &variables});
   Executor executor(plan, backend);
-  executor.bind(search.weights->replica(0));
+  executor.bind(search.weights->replica(search.local_replica));
   for (size_t i = 0; i < model.inputs.size(); ++i)
     executor.bind_input(model.inputs[i].value, search.tensors[i]);
   executor.pack();

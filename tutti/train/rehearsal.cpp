@@ -10,6 +10,8 @@
 #include "tutti/train/idle_keys.h"
 #include "tutti/train/network.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/sync.h"
+#include "tutti/train/training_step.h"
 
 namespace tutti {
 namespace {
@@ -58,6 +60,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   network.training.split.grid = grid;
   const auto alone = comm::make_single_communicator();
   const std::unique_ptr<Network> compiled = compile_network(network, spec.backend, *alone);
+  if (meeting_settings(config, run.steps_per_epoch)) refuse_tables_apart(*compiled);
   if (!spec.resumes && !config.model.weights.empty()) {
     Weights weights(compiled->training.variables, 1);
     read_given({config.model.weights, config.model.weights_except}, weights);

@@ -70,9 +70,18 @@ namespace {
 /// Of replicas that are apart. Another number of them than the checkpoint's begin alike, with what
 /// the model file has and new states.
 void restore_apart(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights) {
-  if (checkpoint.info.replicas == replicas.replicas() &&
-      checkpoint.info.state_kinds == weights.variables().state_kinds)
-    return restore_rows(checkpoint, replicas, weights);
+  const bool same = checkpoint.info.replicas == replicas.replicas() &&
+                    checkpoint.info.state_kinds == weights.variables().state_kinds;
+  const auto scheme = checkpoint.info.settings.find("sync.scheme");
+  const bool apart =
+      scheme != checkpoint.info.settings.end() && scheme->second != to_toml(std::string("step"));
+  if (same && apart) return restore_rows(checkpoint, replicas, weights);
+  if (same) {  // they were alike until now
+    const ArenaRange all{0, weights.variables().trained_bytes};
+    warn_of_new(weights.import_state(checkpoint.state, {&all, 1}));
+    weights.make_alike();
+    return;
+  }
   log::warn_alike(
       "the replicas begin alike, with new states of the optimizer: the checkpoint is of {} "
       "replicas and of {}",

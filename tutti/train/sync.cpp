@@ -73,6 +73,21 @@ void check_sync(const RunConfig& config) {
   only(sync.outer != OuterStep::none, "outer", SyncScheme::Name::local);
   only(sync.alpha > 0, "alpha", SyncScheme::Name::easgd);
   only(sync.graph != MixingGraph::ring, "graph", SyncScheme::Name::dpsgd);
+  if (scheme.every == 0 && (sync.first_steps > 0 || sync.fragments > 1 ||
+                            sync.state != MetState::keep || sync.outer != OuterStep::none))
+    throw ConfigError(
+        "sync.scheme = \"local:never\" has no meetings, and so neither sync.first_steps, "
+        "sync.fragments, sync.state nor sync.outer");
+  if (scheme.every > 0 && !scheme.epochs && sync.fragments > scheme.every)
+    throw ConfigError(fmt::format(
+        "sync.fragments = {}: there are fewer steps between two meetings of sync.scheme = \"{}\"",
+        sync.fragments, sync.scheme));
+  if (sync.state == MetState::reset && (config.optimizer.name == OptimizerKind::adam ||
+                                        config.optimizer.name == OptimizerKind::adamw ||
+                                        config.optimizer.name == OptimizerKind::lamb))
+    throw ConfigError(
+        "sync.state = \"reset\" is not for adam, adamw and lamb: they count steps from the first "
+        "one, and the first after a meeting would be several times too large");
   if (meets_once_a_step(scheme, sync) && linear(config.optimizer)) return;
   if (scheme.name == SyncScheme::Name::step) return;
   const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
@@ -90,8 +105,6 @@ void check_sync(const RunConfig& config) {
          "it compresses gradients, and weights are what is sent");
   refuse(config.optimizer.ema > 0, "optimizer.ema",
          "what is evaluated is the average over replicas, not over steps");
-  refuse(scheme.every > 0 && !scheme.epochs && sync.fragments > scheme.every, "so many fragments",
-         "there are fewer steps between two meetings than sync.fragments");
 }
 
 std::optional<MeetingSettings> meeting_settings(const RunConfig& config, int64_t steps_per_epoch) {

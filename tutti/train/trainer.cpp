@@ -158,13 +158,14 @@ void TrainerRun::note_norms() {
 }
 
 void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
-  const std::string where =
-      first_nonfinite({.model = model_spec(config_, *spec_.data.train, batch_.local),
-                       .weights = &training_->weights(),
-                       .batch = network().batch(),
-                       .tensors = batch.tensors,
-                       .layout = network().training.layout},
-                      *spec_.backend);
+  const std::string where = first_nonfinite(
+      {.model = model_spec(config_, *spec_.data.train, batch_.local),
+       .weights = &training_->weights(),
+       .local_replica = training_->info().replica / accumulate_ - replicas_.owned().lo,
+       .batch = network().batch(),
+       .tensors = batch.tensors,
+       .layout = network().training.layout},
+      *spec_.backend);
   throw NumericError(
       fmt::format("the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
                   "the data",

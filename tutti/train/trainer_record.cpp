@@ -82,7 +82,9 @@ RunStart TrainerRun::start_event() const {
   about.flop_per_sample =
       network().training.graph.flop() * grid_.parts() / static_cast<double>(batch_.local);
   about.synchronisation = config_.sync.scheme;
-  if (spec_.machine) about.replayed_on = spec_.machine->name;
+  if (spec_.machine)
+    about.replayed_on = fmt::format("{} ({:08x})", spec_.machine->name,
+                                    static_cast<uint32_t>(spec_.machine->content));
   about.plan_hash = fmt::format("{:016x}", network().training.hash());
   about.resume_step = step_;
   if (!nothing_to_do()) about.changes = changes_;  // else nothing was measured with them
@@ -202,14 +204,15 @@ void TrainerRun::report_meetings() {
                   .meetings = meeting_->meetings() - meetings_before_,
                   .bytes = static_cast<int64_t>(sums[0]),
                   .seconds = std::exchange(met_seconds_, 0)};
-  if (meeting_->meetings() > 0) line.moved = std::sqrt(sums[1] / sums[2]);
+  if (line.meetings > 0) line.moved = std::sqrt(sums[1] / sums[2]);
   meetings_before_ = meeting_->meetings();
   met_bytes_before_ = meeting_->bytes_sent();
   if (!first()) return;
-  log::info(
-      "replicas met {} time(s): {:.1f} MiB sent, {:.2f} s, weights moved by {:.2g} of their "
-      "length",
-      line.meetings, static_cast<double>(line.bytes) / (1 << 20), line.seconds, line.moved);
+  if (line.meetings > 0)
+    log::info(
+        "replicas met {} time(s): {:.1f} MiB sent, {:.2f} s, weights moved by {:.2g} of their "
+        "length",
+        line.meetings, static_cast<double>(line.bytes) / (1 << 20), line.seconds, line.moved);
   reporter_->record().append(line);
 }
 

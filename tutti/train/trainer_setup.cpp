@@ -126,22 +126,38 @@ void TrainerRun::build_step() {
     go_on_from(*resumed_);
   }
   if (sync_) build_meeting();
-  if (spec_.machine) build_clock();
+  if (spec_.machine)
+    build_clock();
+  else if (resumed_ && resumed_->info.metrics.contains(kVirtual))
+    log::warn_alike("the run until step {} was a replay, and goes on without a virtual time",
+                    step_);
   training_->start();
 }
 
 void TrainerRun::build_clock() {
   const Variables& variables = network().training.variables;
+  // Not the plan's own: those are as large as a measurement of the network at hand says.
+  std::vector<GradientEntry> gradients;
+  for (const Variable& variable : variables.parameters)
+    if (variables.is_trained(variable)) gradients.push_back({variable.name, variable.desc.bytes()});
+  const size_t bucket_bytes =
+      config_.comm.bucket_bytes > 0 ? static_cast<size_t>(config_.comm.bucket_bytes) : 1 << 20;
   virtual_.emplace(VirtualClockSpec{
       .machine = *spec_.machine,
       .replicas = replicas_.replicas(),
       .seed = static_cast<uint64_t>(config_.run.seed),
       .flop = network().training.graph.flop() * grid_.parts() * accumulate_,
-      .buckets = network().buckets.buckets,
+      .buckets = partition_buckets(gradients, bucket_bytes).buckets,
       .state_bytes = static_cast<double>(variables.trained_bytes * variables.state_kinds.size()),
       .sync = sync_});
   if (resumed_ && resumed_->info.metrics.contains(kVirtual))
     virtual_->resume(resumed_->info.metrics.at(kVirtual));
+  else if (resumed_)
+    log::warn_alike("the run until step {} was no replay: virtual time begins here", step_);
+  for (const comm::Machine::Slow& slow : spec_.machine->slow)
+    if (slow.device >= replicas_.replicas())
+      log::warn_alike("device {} of {} is slow, but no replica is on it: there are {}", slow.device,
+                      spec_.machine->name, replicas_.replicas());
   virtual_before_ = virtual_->seconds();
 }
 
@@ -157,18 +173,19 @@ void TrainerRun::build_meeting() {
           reinterpret_cast<float*>(weights.state(local) + k * variables.trained_bytes));
     values_.push_back(std::move(values));
   }
-  bool filled = false;
-  for (const SharedValues& shared : meeting_->shared())
-    if (const std::string suffix = "." + shared.name;
-        resumed_ && resumed_->state.find(variables.parameters.front().name + suffix)) {
-      weights.import_arena(resumed_->state, suffix,
-                           reinterpret_cast<std::byte*>(shared.values.data()));
-      filled = true;
-    }
-  meeting_->begin(values_, filled);
+  for (const SharedValues& shared : meeting_->shared()) {
+    if (!resumed_) continue;
+    auto* const arena = reinterpret_cast<std::byte*>(shared.values.data());
+    const std::string suffix = "." + shared.name;
+    if (resumed_->state.find(variables.parameters.front().name + suffix))
+      weights.import_arena(resumed_->state, suffix, arena);
+    else if (shared.like_weights)  // of another scheme: what all had together as their model
+      weights.import_arena(resumed_->weights, "", arena);
+  }
+  meeting_->begin(values_, resumed_.has_value());
   if (first())
     log::info("replicas train apart: sync.scheme = \"{}\", they meet {}", config_.sync.scheme,
-              sync_->kind == MeetingKind::never ? "never"
+              sync_->kind == MeetingKind::never ? "at no time"
               : sync_->every == 1               ? "after every step"
                                                 : fmt::format("every {} steps", sync_->every));
 }

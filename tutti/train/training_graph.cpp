@@ -75,7 +75,9 @@ void require_table_rules(const TrainingGraphSpec& spec) {
 class TableUpdates {
  public:
   TableUpdates(TrainingGraph& training, const TrainingGraphSpec& spec, const UpdateScalars& scalars)
-      : training_(training), turns_(spec.turns), rule_(spec.optimizer.tables), scalars_(scalars) {}
+      : training_(training), turns_(spec.turns),
+        lookups_(std::max(static_cast<int>(spec.split.tables.ranks), 1)),
+        rule_(spec.optimizer.tables), scalars_(scalars) {}
 
   /// `lookups`: all of one table, by the rank whose samples they are for.
   void add(const std::vector<RowGradient>& lookups) {
@@ -83,6 +85,10 @@ class TableUpdates {
     const RowGradient& first = lookups.front();
     const auto* const lookup = dynamic_cast<const EmbeddingBag*>(first.lookup.get());
     CHECK(lookup, "no update of the table '{}'", graph[first.table].name);
+    if (static_cast<int>(lookups.size()) != lookups_)
+      throw ConfigError(
+          fmt::format("the table '{}' is looked up {} times: one lookup of a table is built",
+                      graph[first.table].name, lookups.size()));
     std::vector<Value> in{scalars_.learning_rate, scalars_.gradient_scale, first.table};
     if (const int64_t width = rule_.state_width(graph.shape(first.table)[1]); width > 0)
       in.push_back(graph.table_state(graph[first.table].name + ".sum", first.table, width));
@@ -116,7 +122,7 @@ class TableUpdates {
   }
 
   TrainingGraph& training_;
-  const int turns_;
+  const int turns_, lookups_;  // lookups_: of a table, one for each rank's samples
   const TableRule rule_;
   const UpdateScalars scalars_;
 };

@@ -27,6 +27,13 @@ ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
   return {communicator.size(), communicator.size(), communicator.rank()};
 }
 
+void refuse_tables_apart(const Network& network) {
+  if (network.has_tables)
+    throw ConfigError(
+        "the model looks rows up in tables, which all ranks share: they need sync.scheme = "
+        "\"step\"");
+}
+
 TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), map_(spec.map),
@@ -41,11 +48,8 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                           : Weights(network_->training.variables, spec.map.local_count(),
                                     exchange_.parameters(), exchange_.fills_parameters())),
       executor_(network_->training, backend), info_{.seed = spec.seed} {
-  if (spec.apart && (spec.grid.peers() > 1 || spec.exchange.sharded || network_->has_tables))
-    throw ConfigError(
-        "replicas that do not meet at every step (sync.scheme) have ranks and weights of their "
-        "own: parallel.spatial, parallel.batchnorm_group_size, comm.sharded_update and tables of "
-        "rows need sync.scheme = \"step\"");
+  CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
+  if (spec.apart) refuse_tables_apart(*network_);
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
   table_turns_.emplace(*network_, turns_, executor_);

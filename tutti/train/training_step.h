@@ -56,6 +56,9 @@ struct GradientNorms {
 ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
                       const comm::Communicator& communicator);
 
+/// ConfigError where replicas that train apart would share tables of rows.
+void refuse_tables_apart(const Network& network);
+
 /// Not thread-safe; used by the thread that uses the communicator.
 class TrainingStep {
  public:

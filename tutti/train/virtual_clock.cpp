@@ -68,25 +68,30 @@ void VirtualClock::meet_all(double seconds) {
   std::ranges::fill(ready_, std::ranges::max(ready_) + seconds);
 }
 
-/// Weights leave when the step begins and are averaged when it ends.
+/// Weights leave when the step begins and are averaged when it ends. Those of a node for others
+/// share its link, those of a device for others of its node the device's.
 void VirtualClock::meet_neighbours(int64_t meeting, const std::vector<double>& began) {
-  std::vector<double> arrived = ready_;
+  const comm::Machine& machine = spec_.machine;
+  std::vector<std::vector<MixingWeight>> rows;
+  std::vector<int> from_node(ready_.size()), from_device(ready_.size());
+  const auto flows = [&](int from, int to) -> int& {
+    return machine.node(from) == machine.node(to)
+               ? from_device[static_cast<size_t>(from)]
+               : from_node[static_cast<size_t>(machine.node(from))];
+  };
   for (int r = 0; r < spec_.replicas; ++r) {
-    const auto row = mixing_row(spec_.sync->graph, spec_.replicas, r, meeting);
-    // As many of a node's devices as are as near to another node send at the same time.
-    int flows = 0;
-    const int per_node = spec_.machine.devices_per_node;
-    for (const MixingWeight& heard : row)
-      if (spec_.machine.node(heard.replica) != spec_.machine.node(r))
-        flows = std::max(flows, std::min({std::abs(heard.replica - r),
-                                          spec_.replicas - std::abs(heard.replica - r), per_node}));
-    for (const MixingWeight& heard : row) {
-      const auto other = static_cast<size_t>(heard.replica);
-      arrived[static_cast<size_t>(r)] = std::max(
-          arrived[static_cast<size_t>(r)],
-          began[other] + spec_.machine.message_seconds(weight_bytes_, heard.replica, r, flows));
-    }
+    rows.push_back(mixing_row(spec_.sync->graph, spec_.replicas, r, meeting));
+    for (const MixingWeight& heard : rows.back())
+      if (heard.replica != r) ++flows(heard.replica, r);
   }
+  std::vector<double> arrived = ready_;
+  for (int r = 0; r < spec_.replicas; ++r)
+    for (const MixingWeight& heard : rows[static_cast<size_t>(r)]) {
+      const double sent = began[static_cast<size_t>(heard.replica)];
+      double& mine = arrived[static_cast<size_t>(r)];
+      mine = std::max(mine, sent + machine.message_seconds(weight_bytes_, heard.replica, r,
+                                                           flows(heard.replica, r)));
+    }
   ready_ = arrived;
 }
 

@@ -67,11 +67,14 @@ TEST(VirtualClock, NeighboursWaitForEachOtherAlone) {
 }
 
 TEST(VirtualClock, WeightsOfNeighboursTravelWhileTheStepRuns) {
-  VirtualClockSpec spec = some_replay(4);  // a message of 1000 bytes takes 1 s
+  VirtualClockSpec spec = some_replay(4);  // a message of 1000 bytes takes 1 s, two of a node 2 s
   spec.sync = MeetingSettings{.kind = MeetingKind::neighbours};
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 5), 15);
   spec.machine.between.seconds_per_byte = 5e-3;
-  EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 5), 25);
+  EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 5), 50);
+  spec.machine.devices_per_node = 4;  // inside a node a device's own link
+  spec.machine.inside.seconds_per_byte = 2e-3;
+  EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 5), 20);
 }
 
 TEST(VirtualClock, GoesOnFromATime) {

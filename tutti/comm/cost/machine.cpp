@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "tutti/base/rng.h"
 
@@ -18,9 +17,8 @@ double exchange_seconds(const LinkCost& link, double bytes, int parts) {
 
 }  // namespace
 
-LinkCost Machine::between_cost(int nodes) const {
-  const bool crosses = nodes_per_switch > 0 && nodes > nodes_per_switch;
-  return {between.latency, between.seconds_per_byte * (crosses ? oversubscription : 1)};
+LinkCost Machine::between_cost(bool crosses_switches) const {
+  return {between.latency, between.seconds_per_byte * (crosses_switches ? oversubscription : 1)};
 }
 
 double Machine::compute_seconds(double flop, int device, int64_t step, uint64_t seed) const {
@@ -36,9 +34,11 @@ double Machine::compute_seconds(double flop, int device, int64_t step, uint64_t 
 
 double Machine::message_seconds(double bytes, int from, int to, int flows) const {
   if (from == to) return 0;
-  if (node(from) == node(to)) return inside.latency + bytes * inside.seconds_per_byte;
-  const int apart = std::abs(node(from) - node(to));
-  const LinkCost link = between_cost(apart + 1);
+  const int below = std::max(nodes_per_switch, 1);
+  const LinkCost link =
+      node(from) == node(to)
+          ? inside
+          : between_cost(nodes_per_switch > 0 && node(from) / below != node(to) / below);
   return link.latency + bytes * link.seconds_per_byte * std::max(flows, 1);
 }
 
@@ -46,7 +46,8 @@ double Machine::allreduce_seconds(double bytes, int devices) const {
   const int nodes = (devices + devices_per_node - 1) / devices_per_node;
   // A node's devices share its link, each with its part of the bytes.
   return exchange_seconds(inside, bytes, std::min(devices, devices_per_node)) +
-         exchange_seconds(between_cost(nodes), bytes, nodes);
+         exchange_seconds(between_cost(nodes_per_switch > 0 && nodes > nodes_per_switch), bytes,
+                          nodes);
 }
 
 }  // namespace tutti::comm

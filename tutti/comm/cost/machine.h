@@ -15,6 +15,7 @@ namespace tutti::comm {
 /// Devices are numbered node by node.
 struct Machine {
   std::string name;
+  uint64_t content = 0;  ///< a hash of its description, which tells two with one name apart
   int devices_per_node = 1;
   double device_flops = 0;  ///< FLOP/s that a device reaches in training; 0: step_seconds is given
   double step_seconds = 0;  ///< of a replica's step, forward and backward; 0: from device_flops
@@ -34,7 +35,8 @@ struct Machine {
   int node(int device) const { return device / devices_per_node; }
   /// Seconds of a step of `flop` on a device, but for chance: step `step` with this seed.
   double compute_seconds(double flop, int device, int64_t step, uint64_t seed) const;
-  /// Seconds of a message, while the sender's node sends `flows` such messages to other nodes.
+  /// Seconds of a message, while the sender's link carries `flows` such messages: its node's to
+  /// other nodes, or the device's own inside.
   double message_seconds(double bytes, int from, int to, int flows = 1) const;
   /// Seconds of an allreduce over devices 0 .. devices - 1 that begin together: inside nodes by
   /// reduce-scatter and allgather, between nodes by halving and doubling (Thakur et al. 2005): 2
@@ -42,7 +44,7 @@ struct Machine {
   double allreduce_seconds(double bytes, int devices) const;
 
  private:
-  LinkCost between_cost(int nodes) const;
+  LinkCost between_cost(bool crosses_switches) const;
 };
 
 }  // namespace tutti::comm

@@ -67,6 +67,11 @@ ClickVocabulary ClickVocabulary::of_logs(const std::vector<std::filesystem::path
       if (number == 1) {
         columns = click_columns(line, log.string());
         counts.resize(static_cast<size_t>(columns.categories));
+        if (bags.size() != 1 && std::ssize(bags) != columns.categories)
+          throw ConfigError(fmt::format(
+              "data.bag_length has {} numbers, and '{}' {} columns of categories: give one for "
+              "all, or one for each",
+              bags.size(), log.string(), columns.categories));
         if (columns.header) continue;
       }
       for_each_category(columns, line, bags, [&](size_t column, std::string_view text) {
@@ -74,6 +79,8 @@ ClickVocabulary ClickVocabulary::of_logs(const std::vector<std::filesystem::path
           count(weighted ? text.substr(0, text.rfind(':')) : text, counts[column]);
       });
     }
+    if (file.bad())
+      throw BadFile(fmt::format("{}: cannot be read: {}", log.string(), file_error(errno)));
   }
   std::vector<std::vector<std::string>> words;
   for (const TextCounts& of_column : counts) words.push_back(frequent(of_column, minimum));

@@ -8,6 +8,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/number.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
@@ -115,7 +116,14 @@ int run_comparison(const StudyVerb& verb) {
 
 /// The sizes of the study: ranks, or with --replicas how many of them are replayed.
 void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlags& flags) {
-  if (verb.replicas.empty()) {
+  // Without a machine one number is run.replicas, on all these ranks.
+  int64_t number = 0;
+  const bool fixed = config.replay.machine.empty() && read_number(verb.replicas, number);
+  if (fixed) {
+    flags.replicas = number;
+    flags.sets.push_back(fmt::format("run.replicas={}", number));
+  }
+  if (verb.replicas.empty() || fixed) {
     if (!config.replay.machine.empty() && !flags.collect_only)
       throw ConfigError(
           "a study of a replay takes --replicas, as in --replicas 1,4,16: without it leave "
@@ -200,6 +208,7 @@ int run_study_verb(const StudyVerb& verb) {
   const ResolvedConfig resolved = verb.flags.read();
   const RunConfig& config = resolved.config;
   refuse_shared(resolved);
+  flags.replicas = verb.replicas.empty() ? config.run.replicas : 0;
   take_sizes(verb, config, flags);
   const Topology topology = read_topology();
   // Now, and not hours later at this size's turn.
@@ -235,7 +244,6 @@ int run_study_verb(const StudyVerb& verb) {
   flags.local_batch = config.batch.local;
   flags.global_batch = config.batch.global;
   flags.accumulate = config.batch.accumulate;
-  flags.replicas = flags.replay_ranks > 0 ? 0 : config.run.replicas;
   flags.threads_per_rank = static_cast<int>(config.run.threads);
   flags.cores = topology.usable_cores();
   flags.target = goal_of_study(config).in_record();
@@ -262,7 +270,8 @@ Verb study_verb() {
                   {.names = "--replicas",
                    .value = "N,N,...",
                    .help = "Numbers of replicas to replay on the machine of --machine, each on a "
-                           "device; --ranks then is the one number of ranks that do it",
+                           "device; --ranks then is the one number of ranks that do it. Without "
+                           "--machine one number: run.replicas",
                    .bind = &state->replicas},
                   {.names = "--sync",
                    .value = "SCHEME,...",

@@ -266,13 +266,15 @@ TEST_F(RecordTest, CsvHasOneColumnPerFieldAndEmptyCellsForUnmeasured) {
   EXPECT_EQ(epochs_csv(log),
             "time,epoch,step,seconds,train_loss,samples_per_s,compute_seconds,comm_exposed_seconds,"
             "data_wait_seconds,"
-            "other_seconds,grad_norm,partial\n1.000,1,20,2.5,,,,,,,,0\n");
+            "other_seconds,grad_norm,virtual_seconds,virtual_waiting_seconds,partial\n"
+            "1.000,1,20,2.5,,,,,,,,,,0\n");
   EvalRecord first{.time = 1, .epoch = 1, .accuracy = 0.5}, second{.time = 2, .epoch = 2};
   second.metrics["mae"] = 0.25;
   log.evals = {first, second};
   EXPECT_EQ(evals_csv(log),
-            "time,epoch,step,samples,accuracy,loss,seconds,wall_seconds,train_seconds,mae\n"
-            "1.000,1,0,0,0.5,,,0,0,\n2.000,2,0,0,,,,0,0,0.25\n");
+            "time,epoch,step,samples,accuracy,loss,seconds,wall_seconds,train_seconds,"
+            "virtual_seconds,mae\n"
+            "1.000,1,0,0,0.5,,,0,0,,\n2.000,2,0,0,,,,0,0,,0.25\n");
   write_csv(log, directory_.string());
   EXPECT_TRUE(std::filesystem::exists(file("steps.csv")));
   EXPECT_THROW(write_csv(log, file("nowhere")), IoError);

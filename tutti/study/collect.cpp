@@ -42,6 +42,13 @@ RunLog as_on_machine(RunLog log) {
     epoch.data_wait_seconds = epoch.other_seconds = 0;
     epoch.samples_per_s = static_cast<double>(start.train_samples) / epoch.virtual_seconds;
   }
+  // Of a run that ends within its first epoch, the last evaluation says how fast it was.
+  if (log.epochs.empty() && !log.evals.empty()) {
+    const EvalRecord& last = log.evals.back();
+    log.steps.push_back({.step = last.step,
+                         .samples_per_s = last.epoch * static_cast<double>(start.train_samples) /
+                                          last.virtual_seconds});
+  }
   for (EvalRecord& eval : log.evals)
     eval.seconds = 0, eval.wall_seconds = eval.train_seconds = eval.virtual_seconds;
   return log;

@@ -121,7 +121,8 @@ void measure_run(RunSummary& run, const std::optional<Target>& target, const Mea
       run.log.start.replayed_on.empty()
           ? median(steady(epochs, &EpochRecord::seconds))
           : mean(measured(epochs, [](const EpochRecord& epoch) { return epoch.seconds; }));
-  run.first_epoch_only = epochs.size() == 1 && epochs.front().epoch == 1;
+  run.first_epoch_only =
+      epochs.size() == 1 && epochs.front().epoch == 1 && run.log.start.replayed_on.empty();
   // From that time, so that the two agree: of an even number of epochs the medians would not.
   if (!epochs.empty())
     run.samples_per_s = epochs.front().samples_per_s * epochs.front().seconds / run.epoch_seconds;

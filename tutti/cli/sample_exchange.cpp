@@ -10,7 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <semaphore>
 #include <span>
+#include <system_error>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
@@ -21,6 +23,9 @@ namespace {
 
 using comm::Nonce;
 using comm::Socket;
+using comm::SocketDeadline;
+using comm::value_bytes;
+using comm::value_room;
 using Moment = std::chrono::steady_clock;
 
 constexpr auto kPatience = std::chrono::seconds(30);        // for an answer
@@ -30,15 +35,6 @@ constexpr auto kLastWait = std::chrono::seconds(5);         // for a reader that
 constexpr int64_t kNone = -1, kLargest = int64_t{1} << 40;  // bytes of an answer
 constexpr size_t kMostAddresses = 4, kAddressBytes = 64, kMostConnections = 4096;
 constexpr std::string_view kAsks = "asks for samples", kAnswers = "has samples";
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-template <class T>
-std::span<std::byte> room_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
 
 std::string both(const Nonce& server, const Nonce& client) {
   return std::string(comm::text_of(server)) + std::string(comm::text_of(client));
@@ -50,12 +46,12 @@ bool meet_client(const Socket& socket, const std::string& secret) {
   const Nonce own = comm::fresh_nonce();
   Nonce theirs{};
   Sha256Digest claimed{};
-  if (!send_all(socket, bytes_of(own), deadline) ||
-      !receive_all(socket, room_of(theirs), deadline) ||
-      !receive_all(socket, room_of(claimed), deadline) ||
+  if (!send_all(socket, value_bytes(own), deadline) ||
+      !receive_all(socket, value_room(theirs), deadline) ||
+      !receive_all(socket, value_room(claimed), deadline) ||
       !equal(claimed, comm::proof(secret, kAsks, both(own, theirs))))
     return false;
-  return send_all(socket, bytes_of(comm::proof(secret, kAnswers, both(own, theirs))), deadline);
+  return send_all(socket, value_bytes(comm::proof(secret, kAnswers, both(own, theirs))), deadline);
 }
 
 bool meet_server(const Socket& socket, const std::string& secret) {
@@ -63,10 +59,10 @@ bool meet_server(const Socket& socket, const std::string& secret) {
   const Nonce own = comm::fresh_nonce();
   Nonce theirs{};
   Sha256Digest claimed{};
-  return receive_all(socket, room_of(theirs), deadline) &&
-         send_all(socket, bytes_of(own), deadline) &&
-         send_all(socket, bytes_of(comm::proof(secret, kAsks, both(theirs, own))), deadline) &&
-         receive_all(socket, room_of(claimed), deadline) &&
+  return receive_all(socket, value_room(theirs), deadline) &&
+         send_all(socket, value_bytes(own), deadline) &&
+         send_all(socket, value_bytes(comm::proof(secret, kAsks, both(theirs, own))), deadline) &&
+         receive_all(socket, value_room(claimed), deadline) &&
          equal(claimed, comm::proof(secret, kAnswers, both(theirs, own)));
 }
 
@@ -101,16 +97,22 @@ struct SampleServer::Shared {
 
 struct SampleServer::Connection {
   Socket socket;
-  std::atomic<bool> ended = false;
+  std::binary_semaphore over{0};  // released when the thread has nothing more to do
   std::thread thread;
+
+  bool ended_before(SocketDeadline deadline) {
+    if (!over.try_acquire_until(deadline)) return false;
+    thread.join();
+    return true;
+  }
 
   void answer(const Shared& shared) const {
     if (!meet_client(socket, shared.secret)) return;
     std::vector<std::byte> packed;
-    for (int64_t index = 0; receive_all(socket, room_of(index), Moment::now() + kIdle);) {
+    for (int64_t index = 0; receive_all(socket, value_room(index), Moment::now() + kIdle);) {
       const int64_t bytes = shared.serve(index, packed) ? std::ssize(packed) : kNone;
       const auto deadline = Moment::now() + kPatience;
-      if (!send_all(socket, bytes_of(bytes), deadline) ||
+      if (!send_all(socket, value_bytes(bytes), deadline) ||
           (bytes > 0 && !send_all(socket, packed, deadline)))
         return;
     }
@@ -134,18 +136,22 @@ void SampleServer::accept_until_ended() {
     ::poll(ready.data(), ready.size(), -1);
     if (ready[1].revents != 0) return;
     std::erase_if(connections_, [](const std::shared_ptr<Connection>& one) {
-      if (one->ended) one->thread.join();
-      return one->ended.load();
+      return one->ended_before(Moment::now());
     });
     Socket socket = comm::accept_on(listener_);
     if (!socket || connections_.size() >= kMostConnections) continue;
     auto own = std::make_shared<Connection>();
     own->socket = std::move(socket);
-    own->thread = std::thread([own, shared = shared_] {
-      own->answer(*shared);
-      ::shutdown(own->socket.descriptor(), SHUT_RDWR);
-      own->ended = true;
-    });
+    try {
+      own->thread = std::thread([own, shared = shared_] {
+        own->answer(*shared);
+        ::shutdown(own->socket.descriptor(), SHUT_RDWR);
+        own->over.release();
+      });
+    } catch (const std::system_error& error) {  // who asked reads for itself
+      log::debug("no thread for a node that asks for samples: {}", error.what());
+      continue;
+    }
     connections_.push_back(std::move(own));
   }
 }
@@ -158,14 +164,8 @@ SampleServer::~SampleServer() {
   for (const auto& connection : connections_)
     ::shutdown(connection->socket.descriptor(), SHUT_RDWR);
   const auto deadline = Moment::now() + kLastWait;
-  for (const auto& connection : connections_) {
-    while (!connection->ended && Moment::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (connection->ended)
-      connection->thread.join();
-    else
-      connection->thread.detach();
-  }
+  for (const auto& connection : connections_)
+    if (!connection->ended_before(deadline)) connection->thread.detach();
 }
 
 SampleClients::SampleClients(comm::Communicator& communicator, std::string secret, int port)
@@ -228,8 +228,8 @@ bool SampleClients::get(int64_t index, std::vector<std::byte>& packed) {
   try {
     Socket socket = take_connection(peer);
     const auto deadline = Moment::now() + kPatience;
-    const bool answered = socket && send_all(socket, bytes_of(index), deadline) &&
-                          receive_all(socket, room_of(bytes), deadline) && bytes >= kNone &&
+    const bool answered = socket && send_all(socket, value_bytes(index), deadline) &&
+                          receive_all(socket, value_room(bytes), deadline) && bytes >= kNone &&
                           bytes < kLargest;
     packed.resize(static_cast<size_t>(answered ? std::max<int64_t>(bytes, 0) : 0));
     if (answered && receive_all(socket, packed, deadline)) {

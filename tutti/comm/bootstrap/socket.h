@@ -5,10 +5,12 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -79,5 +81,17 @@ using SocketDeadline = std::chrono::steady_clock::time_point;
 /// connection, and ETIMEDOUT at the deadline.
 bool send_all(const Socket& socket, std::span<const std::byte> bytes, SocketDeadline deadline);
 bool receive_all(const Socket& socket, std::span<std::byte> bytes, SocketDeadline deadline);
+
+/// A plain value as what is sent, and as room for what comes.
+template <class T>
+std::span<const std::byte> value_bytes(const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_bytes(std::span(&value, 1));
+}
+template <class T>
+std::span<std::byte> value_room(T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_writable_bytes(std::span(&value, 1));
+}
 
 }  // namespace tutti::comm

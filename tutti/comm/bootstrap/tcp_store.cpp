@@ -26,15 +26,6 @@ SocketDeadline after(double seconds) {
              std::chrono::duration<double>(std::clamp(seconds, 0.0, kMostSeconds)));
 }
 
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-template <class T>
-std::span<std::byte> room_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
 std::string reason_of_errno() {
   return errno == 0 ? "the connection has ended" : std::strerror(errno);
 }
@@ -61,7 +52,7 @@ Socket TcpStore::connect(SocketDeadline deadline, Server server) const {
       if (socket) {
         errno = 0;
         Challenge challenge{};
-        if (receive_all(socket, room_of(challenge).first(sizeof challenge.magic), deadline)) {
+        if (receive_all(socket, value_room(challenge).first(sizeof challenge.magic), deadline)) {
           if (challenge.magic != kMagic)
             throw CommError(fmt::format(
                 "{} is no store of this kind, or on another kind of machine", address.text()));
@@ -85,10 +76,10 @@ void TcpStore::prove(Socket& socket, SocketDeadline deadline) const {
   Introduction mine{kMagic, fresh_nonce(), {}};
   Nonce theirs;
   Welcome welcome{};
-  bool all = receive_all(socket, room_of(theirs), deadline);
+  bool all = receive_all(socket, value_room(theirs), deadline);
   mine.proof = proof(secret_, "store client", both(theirs, mine.nonce));
-  all = all && send_all(socket, bytes_of(mine), deadline) &&
-        receive_all(socket, room_of(welcome), deadline);
+  all = all && send_all(socket, value_bytes(mine), deadline) &&
+        receive_all(socket, value_room(welcome), deadline);
   if (!all)
     throw CommError(fmt::format("the job's store at {}:{} has ended the connection: {}", host_,
                                 port_, reason_of_errno()));
@@ -130,7 +121,7 @@ TcpStore::ReferenceResult TcpStore::ask(uint32_t operation, const std::string& k
   Reply reply{};
   ReferenceResult answer;
   bool all = send_all(socket, std::as_bytes(std::span(message)), deadline) &&
-             receive_all(socket, room_of(reply), deadline);
+             receive_all(socket, value_room(reply), deadline);
   if (all && reply.bytes <= kLongestValue) {
     answer.status = reply.status;
     answer.value.resize(reply.bytes);

@@ -239,7 +239,16 @@ void click_log(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 28> kTargets = {{{"idx", idx},
+/// Read, and then each column asked for a text.
+void click_vocabulary(Bytes bytes) {
+  const std::filesystem::path file = as_file("click_vocabulary", bytes);
+  answer([&] {
+    const auto vocabulary = data::ClickVocabulary::read(file);
+    for (size_t c = 0; c < vocabulary.columns(); ++c) vocabulary.row(c, "68fd1e64");
+  });
+}
+
+constexpr std::array<Target, 29> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
@@ -266,7 +275,8 @@ constexpr std::array<Target, 28> kTargets = {{{"idx", idx},
                                               {"tar", tar},
                                               {"jpeg", jpeg},
                                               {"png", png},
-                                              {"click_log", click_log}}};
+                                              {"click_log", click_log},
+                                              {"click_vocabulary", click_vocabulary}}};
 
 }  // namespace
 

@@ -203,6 +203,7 @@ struct SyncSection {
 
 struct ReplaySection {
   std::string machine;  ///< path of a file that describes it; empty: no replay
+  std::string spill;    ///< folder for what replicas have of their own; empty: memory
 };
 
 struct CheckpointSection {

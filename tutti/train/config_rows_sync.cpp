@@ -54,6 +54,13 @@ void write_replay_rows(ConfigTableWriter& t) {
         "device of it, would have come as far. Empty: no replay")
       .path()
       .may_change();
+  t.key(
+       s, &S::spill, "spill",
+       "Folder on a disk of this node for the weights and the optimizer's state that replicas have "
+       "each of their own, where memory is short for them. Empty: memory")
+      .path()
+      .only_with("sync.scheme")
+      .may_change();
 }
 
 }  // namespace tutti

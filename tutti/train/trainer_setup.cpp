@@ -102,6 +102,7 @@ void TrainerRun::build_step() {
                        .grid = grid_,
                        .accumulate = accumulate_,
                        .apart = sync_.has_value(),
+                       .spill = config_.replay.spill,
                        .seed = static_cast<uint64_t>(config_.run.seed),
                        .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
       *spec_.backend, comm_);

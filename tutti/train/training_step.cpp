@@ -44,7 +44,7 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
       exchange_(alone_ ? *alone_ : communicator, turns_, *network_, spec.exchange,
                 spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
-                                    Weights::Replicas::apart)
+                                    Weights::Replicas::apart, spec.spill)
                           : Weights(network_->training.variables, spec.map.local_count(),
                                     exchange_.parameters(), exchange_.fills_parameters())),
       executor_(network_->training, backend), info_{.seed = spec.seed} {

@@ -34,6 +34,7 @@ struct TrainingStepSpec {
   PartGrid grid = {};  ///< the groups; network.training.split.grid is set to it
   int accumulate = 1;  ///< turns of a replica in each step
   bool apart = false;  ///< replicas are; then exchange.sharded is false and no two share ranks
+  std::string spill{};  ///< folder for what they have of their own; empty: memory
   uint64_t seed = 0;   ///< of dropout and of initial weights
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
 };

@@ -242,6 +242,15 @@ void click_log(Bytes bytes) {
   });
 }
 
+/// Read, and then each column asked for a text.
+void click_vocabulary(Bytes bytes) {
+  const std::filesystem::path file = as_file("click_vocabulary", bytes);
+  answer([&] {
+    const auto vocabulary = data::ClickVocabulary::read(file);
+    for (size_t c = 0; c < vocabulary.columns(); ++c) vocabulary.row(c, "68fd1e64");
+  });
+}
+
 /// Any bytes are encoded and come back; as characters they are a set or refused.
 void text(Bytes bytes) {
   static const auto kTokenizer = data::parse_tokenizer(
@@ -291,7 +300,7 @@ void vocabulary(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 31> kTargets = {{{"idx", idx},
+constexpr std::array<Target, 32> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
@@ -319,6 +328,7 @@ constexpr std::array<Target, 31> kTargets = {{{"idx", idx},
                                               {"jpeg", jpeg},
                                               {"png", png},
                                               {"click_log", click_log},
+                                              {"click_vocabulary", click_vocabulary},
                                               {"text", text},
                                               {"token_file", token_file},
                                               {"vocabulary", vocabulary}}};

@@ -238,7 +238,9 @@ TEST(Tokenizers, WhatIsWrongInAFileIsNamed) {
   refuse("{}", "", {"here/vocab.json", "has no tokens"});
   refuse(R"({"a": 0, "b": 2})", "", {"token 'b' has the number 2", "0 to 1"});
   refuse(R"({"a": 0, "b": 0})", "", {"each once"});
-  refuse(R"({"a": 0, "b": 1.5})", "", {"token 'b'"});
+  refuse(R"({"a": 0, "b": 1.5})", "", {"expected an object", "1.5 is no whole number"});
+  refuse(R"({"a": {"b": 0}})", "", {"'a' is no whole number"});
+  refuse(R"({"a": 0, "a": 1})", "", {"'a' is named twice"});
   refuse(R"({"b": 0, "a": 1})", "", {"token 1 is 'a'", "in the order"});
   refuse(R"({"ab": 0})", "", {"single characters"});
   refuse(R"({"a": 0})", "\n", {"here: has no token for the byte 0x00"});

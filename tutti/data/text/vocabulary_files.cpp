@@ -64,9 +64,9 @@ std::string bytes_of(const std::string& text) {
 
 /// The text of each token, as the file writes it.
 std::vector<std::string> parse_vocabulary(const std::string& text, const std::string& file) {
-  std::map<std::string, Json> members;
+  std::map<std::string, int64_t> members;
   try {
-    members = parse_members(text);
+    members = parse_numbers(text);
   } catch (const Json::parse_error& error) {
     throw BadFile(fmt::format("{}: is no JSON: {}", file, error.what()));
   } catch (const IoError& error) {
@@ -76,13 +76,7 @@ std::vector<std::string> parse_vocabulary(const std::string& text, const std::st
   if (members.empty()) throw BadFile(fmt::format("{}: has no tokens", file));
   std::vector<std::string> tokens(members.size());
   std::vector<bool> taken(members.size(), false);
-  for (const auto& [token, number] : members) {
-    int64_t at = -1;
-    try {
-      at = json_value<int64_t>(number);
-    } catch (const IoError& error) {
-      throw BadFile(fmt::format("{}: token '{}': {}", file, token, error.what()));
-    }
+  for (const auto& [token, at] : members) {
     if (at < 0 || at >= std::ssize(tokens) || taken[static_cast<size_t>(at)])
       throw BadFile(fmt::format(
           "{}: token '{}' has the number {}: {} tokens have the numbers 0 to {}, each once", file,

@@ -13,6 +13,7 @@
 #include "tutti/cli/data_suggestion.h"
 #include "tutti/cli/inspect_clicks.h"
 #include "tutti/cli/inspect_images.h"
+#include "tutti/cli/inspect_text.h"
 #include "tutti/data/arrays/file_list.h"
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/sample_file.h"
@@ -364,6 +365,7 @@ std::string inspect_data(const fs::path& path) {
     throw IoError(fmt::format("{} does not exist", path.string()));
   refuse_run(path);
   if (is_click_log(path)) return Report{inspect_clicks(path)}.to_toml();
+  if (is_text_path(path)) return Report{inspect_text(path)}.to_toml();
   if (fs::is_directory(status)) {
     const std::string name = known_set_in(path);
     if (name.empty() && is_image_set(path)) return Report{inspect_images(path)}.to_toml();

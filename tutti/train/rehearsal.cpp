@@ -47,7 +47,9 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
        .node_of = nodes_of_turns(
            config, [&](int rank) { return rank / spec.ranks_per_node; }, grid, replicas),
        .file_samples = samples_of_files(config, *spec.data.train),
-       .strict = config.data.strict});
+       .strict = config.data.strict,
+       .spacing = spec.data.train->spacing(),
+       .anywhere = config.data.windows == TextWindows::random});
   run.steps_per_epoch = sampler.steps_per_epoch();
   run.steps = total_steps(config.run, run.steps_per_epoch);
   const LearningRateSchedule schedule(

@@ -41,7 +41,9 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
                 .node_of = nodes_of_turns(
                     config_, [this](int rank) { return comm_.node(rank); }, grid_, replicas_),
                 .file_samples = samples_of_files(config_, *spec.data.train),
-                .strict = config_.data.strict}),
+                .strict = config_.data.strict,
+                .spacing = spec.data.train->spacing(),
+                .anywhere = config_.data.windows == TextWindows::random}),
       total_steps_(total_steps(config_.run, sampler_.steps_per_epoch())),
       schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
       goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local))),

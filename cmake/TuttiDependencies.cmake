@@ -6,6 +6,7 @@ find_package(ZLIB REQUIRED)
 pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(fftw3f REQUIRED IMPORTED_TARGET fftw3f)  # data, backend: Fourier transforms
 pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)  # data: libjpeg-turbo, JPEG images
+pkg_check_modules(icu REQUIRED IMPORTED_TARGET icu-uc)  # data: Unicode's letters, numbers and blanks
 pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng)  # data: PNG images
 pkg_search_module(hdf5 REQUIRED IMPORTED_TARGET hdf5 hdf5-serial)
 

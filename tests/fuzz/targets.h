@@ -18,7 +18,7 @@ struct Target {
 
 /// Parsers of data sets: idx, cifar, lattices, npy, npz, raw_arrays, hdf5, netcdf, tiff, dcd, trr,
 /// xtc, pdb, gro, psf, parm7, selection, volume, tfrecord, tf_example, field_line, statistics,
-/// steps, url_list, click_log.
+/// steps, url_list, click_log, text, token_file, vocabulary.
 std::span<const Target> data_targets();
 /// Of what runs write and read: safetensors, record, manifest, config, layers.
 std::span<const Target> run_targets();

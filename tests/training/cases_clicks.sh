@@ -51,6 +51,9 @@ bags_and_vocabularies() {
 # The same bits after an end in the middle of an epoch; what cannot be done with tables yet is refused, and a bad line is named.
 case_clicks() {
   "$tutti" data generate clicks clicks --train 640 --test 200 --vocabulary 200 --seed 3 >generate.log || fail "cannot generate clicks"
+  "$tutti" data inspect clicks >inspected.toml || fail "cannot inspect clicks"
+  grep -q '^# .*: a click log, [0-9]* lines' inspected.toml || fail "inspect does not know click logs"
+  "$tutti" train inspected.toml --output-dir inspected --fresh >inspected.log 2>&1 || fail "what inspect suggests does not train"
   config=$here/clicks.toml
   expect 0 one
   says one 'auc [0-9]'

@@ -49,6 +49,27 @@ std::map<std::string, Json> parse_members(std::string_view text) {
   return members;
 }
 
+std::map<std::string, int64_t> parse_numbers(std::string_view text) {
+  using Event = Json::parse_event_t;
+  std::map<std::string, int64_t> numbers;
+  std::string key;
+  // The parser itself is told to keep none of them: it looks through all for each that it keeps.
+  const Json rest = Json::parse(text, [&](int depth, Event event, Json& parsed) {
+    if (depth == 0) return true;
+    if (event == Event::key) {
+      key = parsed.get<std::string>();
+      if (numbers.contains(key)) throw RepeatedKey(key);
+    } else if (event == Event::value) {
+      numbers[key] = json_value<int64_t>(parsed);
+    } else if (event == Event::object_start || event == Event::array_start) {
+      throw IoError(fmt::format("'{}' is no whole number", key));
+    }
+    return false;
+  });
+  if (!rest.is_object()) throw IoError("not a JSON object");
+  return numbers;
+}
+
 void throw_no_whole_number(const Json& json) {
   throw IoError(fmt::format("{} is no whole number, or too large a one", print_json(json)));
 }

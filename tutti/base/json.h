@@ -31,6 +31,10 @@ Json parse_json(std::istream& stream);
 /// through all of them for each. Throws as parse_json does, and IoError for what is no object.
 std::map<std::string, Json> parse_members(std::string_view text);
 
+/// The same of an object that has whole numbers alone, as vocabularies are; in a time that grows
+/// with their number. IoError for anything else.
+std::map<std::string, int64_t> parse_numbers(std::string_view text);
+
 /// As parse_json; null where it would throw.
 Json json_or_null(std::string_view text);
 

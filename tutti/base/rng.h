@@ -22,6 +22,8 @@ enum class Purpose : uint32_t {
   seeds = 8,
   window = 12,  ///< of an image that a sample is cut from
   step_times = 13,
+  text_windows = 14,
+  text_tokens = 15,  ///< that a language model's text goes on with
 };
 
 /// The Philox4x32-10 block: 128 random bits for a 128-bit counter and a 64-bit key.

@@ -38,6 +38,7 @@ struct Generate {
   data::CbedSpec cbed{};
   data::StemSpec stem{};
   data::ClickSpec clicks;
+  data::SentenceSpec text;
 
   int side_or(int usual) const {
     if (side == 1) throw ConfigError("--side 1: give at least 2, or 0 for the usual side");
@@ -119,6 +120,11 @@ const std::vector<GeneratedSet>& sets() {
        [](const Generate& g, const data::SampleCounts& counts, int threads) {
          data::write_clicks(g.dir, seeded(g.clicks, g.seed), counts, threads);
        }},
+      {"text",
+       {.train = 20000, .test = 2000},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::write_text(g.dir, seeded(g.text, g.seed), counts, threads);
+       }},
       {"protein",
        {.train = 8000, .test = 2000},
        [](const Generate& g, const data::SampleCounts& counts, int threads) {
@@ -157,6 +163,7 @@ bool lacks_samples(const fs::path& folder, const fs::path& pattern) {
 }
 
 std::vector<std::string> files_of_set(const std::string& name) {
+  if (name == "text") return {"train.txt", "validation.txt"};
   if (name == "protein") return {"train.h5", "validation.h5", "native.pdb"};
   const data::KnownDataset& known = data::known_dataset(name);
   std::vector<std::string> all;
@@ -327,6 +334,16 @@ std::vector<Flag> click_flags(const std::shared_ptr<Generate>& state) {
            .only_for = {"clicks"}}};
 }
 
+std::vector<Flag> text_flags(const std::shared_ptr<Generate>& state) {
+  return {{.names = "--words",
+           .value = "N",
+           .help = "Nouns of the language; it has half as many adjectives, and as many verbs",
+           .bind = &state->text.words,
+           .least = 2,
+           .greatest = 1000000000,
+           .only_for = {"text"}}};
+}
+
 /// Of all sets, or of more than one.
 std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
   return {{.names = "--train",
@@ -367,9 +384,9 @@ std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
 Verb data_generate_verb() {
   const auto state = std::make_shared<Generate>();
   std::vector<Flag> flags = common_flags(state);
-  for (const auto& more :
-       {volume_flags(state), map_flags(state), picture_flags(state), neuron_flags(state),
-        click_flags(state), chain_flags(state), microscope_flags(state->cbed, state->stem)})
+  for (const auto& more : {volume_flags(state), map_flags(state), picture_flags(state),
+                           neuron_flags(state), click_flags(state), text_flags(state),
+                           chain_flags(state), microscope_flags(state->cbed, state->stem)})
     flags.insert(flags.end(), more.begin(), more.end());
   return {
       .name = "generate",

@@ -11,7 +11,9 @@
 #include "tutti/base/error.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/data_suggestion.h"
+#include "tutti/cli/inspect_clicks.h"
 #include "tutti/cli/inspect_images.h"
+#include "tutti/cli/inspect_text.h"
 #include "tutti/data/arrays/file_list.h"
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/sample_file.h"
@@ -200,11 +202,23 @@ struct Report : InspectedData {
   }
 };
 
+/// A picture of three axes and whole numbers of the same extents may be objects in a volume.
+std::string tracing_of(const std::vector<FoundArray>& arrays) {
+  for (const FoundArray& image : arrays)
+    for (const FoundArray& labels : arrays)
+      if (!image.wide && labels.wide && image.shape.size() == 3 && image.shape == labels.shape)
+        return fmt::format(
+            "\n# To trace the objects that {1} numbers, as in examples/ffn.toml: data.dataset = "
+            "\"neurons\"\n# and data.fields = [\"image: from {0}\", \"label: from {1}\"].\n",
+            image.name, labels.name);
+  return "";
+}
+
 /// The first of the files as an example of all.
 Report report_files(const fs::path& first, const SuggestedFiles& files) {
   const Inspected found =
       data::is_record_file(first) ? inspect_records(first) : inspect_arrays(first);
-  return {{found.text, suggested_configuration(found.arrays, files)}};
+  return {{found.text, suggested_configuration(found.arrays, files) + tracing_of(found.arrays)}};
 }
 
 /// The folder of one of these names, or the file `name.h5` or the like; empty: there is none.
@@ -350,6 +364,8 @@ std::string inspect_data(const fs::path& path) {
   if (status.type() == fs::file_type::not_found)
     throw IoError(fmt::format("{} does not exist", path.string()));
   refuse_run(path);
+  if (is_click_log(path)) return Report{inspect_clicks(path)}.to_toml();
+  if (is_text_path(path)) return Report{inspect_text(path)}.to_toml();
   if (fs::is_directory(status)) {
     const std::string name = known_set_in(path);
     if (name.empty() && is_image_set(path)) return Report{inspect_images(path)}.to_toml();

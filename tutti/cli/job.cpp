@@ -98,6 +98,16 @@ data::NeuronSetSpec neuron_spec(const RunConfig& config) {
           .seed = static_cast<uint64_t>(config.data.split_seed)};
 }
 
+data::TextSetSpec text_spec(const RunConfig& config) {
+  using Kind = data::TextSetSpec::Kind;
+  const DataSection& own = config.data;
+  return {.kind = own.tokenizer == TextTokens::bytes ? Kind::bytes : Kind::characters,
+          .window = own.window,
+          .segments = own.segments,
+          .cut = own.validation,
+          .vocabulary = own.vocabulary};
+}
+
 data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part) {
   return {.name = config.data.dataset,
           .dir = config.data.dir,
@@ -111,15 +121,29 @@ data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part)
           .clicks = {.rows = config.data.table_rows,
                      .bags = config.data.bag_length,
                      .weighted = config.data.bag_weights,
-                     .vocabulary = config.data.vocabulary}};
+                     .vocabulary = config.data.vocabulary},
+          .text = text_spec(config)};
 }
 
-/// The training set without and with what validates, where data.validation says so.
-data::ValidationCut open_cut(const RunConfig& config) {
+/// The end of a text validates, since windows beside each other are of one scene.
+data::ValidationCut cut_text(data::DatasetSpec spec, bool training) {
+  data::ValidationCut cut;
+  spec.text.part = data::TextSetSpec::Part::behind_cut;
+  cut.validation = data::open_dataset(spec);
+  spec.text.part = data::TextSetSpec::Part::before_cut;
+  spec.text.anywhere = training;
+  cut.train = data::open_dataset(spec);
+  return cut;
+}
+
+/// The training set without and with what validates, where data.validation says so. `training`: it
+/// is trained on.
+data::ValidationCut open_cut(const RunConfig& config, bool training) {
   if (data::has_split(dataset_spec(config, "validation")))
     throw ConfigError(
         fmt::format("data.validation = {}: {} has a validation set of its own; leave the key out",
                     config.data.validation, config.data.dataset));
+  if (is_text(config.data)) return cut_text(dataset_spec(config, "train"), training);
   auto whole = data::open_dataset(dataset_spec(config, "train"));
   if (std::ranges::any_of(data::parse_field_lines(config.data.fields), [](const auto& line) {
         return line.place == data::FieldLine::Place::cut;
@@ -160,7 +184,7 @@ std::vector<std::filesystem::path> configured_files(const RunConfig& config) {
 
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part) {
   if (config.data.validation > 0 && part != "test") {
-    data::ValidationCut cut = open_cut(config);
+    data::ValidationCut cut = open_cut(config, false);
     return part == "train" ? std::move(cut.train) : std::move(cut.validation);
   }
   return data::open_dataset(dataset_spec(config, part));
@@ -172,10 +196,11 @@ ConfiguredData open_configured(const RunConfig& config, const VolumeReading& vol
     data::DatasetSpec spec = dataset_spec(config, part);
     spec.neurons.quarantine = volumes.quarantine;
     spec.neurons.node = volumes.node;
+    spec.text.anywhere = part == "train";
     return data::open_dataset(spec);
   };
   if (config.data.validation > 0) {
-    data::ValidationCut cut = open_cut(config);
+    data::ValidationCut cut = open_cut(config, true);
     data.train = std::move(cut.train);
     data.validation = std::move(cut.validation);
   } else {
@@ -191,8 +216,15 @@ ConfiguredData open_configured(const RunConfig& config, const VolumeReading& vol
         "data.validation take samples from the training set");
   if (const auto* neurons = dynamic_cast<const data::NeuronSet*>(data.train.get()))
     data.canvases = neurons->canvases();
-  if (data.validation) data::check_same_fields(*data.train, *data.validation, "validation");
-  if (data.test) data::check_same_fields(*data.train, *data.test, "test");
+  if (const auto* text = dynamic_cast<const data::TextSet*>(data.train.get());
+      text && text->tokenizer())
+    data.tokenizer = text->tokenizer()->files();
+  const auto check_alike = [&](const data::Dataset& other, const char* part) {
+    data::check_same_fields(*data.train, other, part);
+    data::check_same_tokens(*data.train, other, part);
+  };
+  if (data.validation) check_alike(*data.validation, "validation");
+  if (data.test) check_alike(*data.test, "test");
   return data;
 }
 

@@ -13,6 +13,7 @@
 #include "tutti/comm/transport/mpi/session.h"
 #include "tutti/data/dataset.h"
 #include "tutti/data/neurons/neuron_content.h"
+#include "tutti/data/text/tokenizer.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/train/run_data.h"
 
@@ -64,7 +65,8 @@ std::vector<std::filesystem::path> configured_files(const RunConfig& config);
 /// What a training run reads: all parts that there are.
 struct ConfiguredData {
   std::unique_ptr<data::Dataset> train, validation, test;
-  std::unique_ptr<data::Dataset> canvases;  ///< where fields of view move
+  std::unique_ptr<data::Dataset> canvases;            ///< where fields of view move
+  std::optional<data::Tokenizer::Files> tokenizer{};  ///< of the training text, where it is known
   RunData view() const { return {train.get(), validation.get(), test.get(), canvases.get()}; }
 };
 

@@ -32,6 +32,10 @@ bool has_volumes(const RunConfig& config) { return config.data.dataset == "neuro
 }  // namespace
 
 void check_data_path(const RunConfig& config) {
+  if (is_text(config.data) && has_cache(config))
+    throw ConfigError(
+        "data.cache keeps samples, and windows of a text are cut elsewhere in each epoch: leave it "
+        "out; the system's cache keeps the files, and data.staging brings them near");
   if (has_volumes(config) && config.cache.disk > 0)
     throw ConfigError(
         "data.cache.disk is not for data.dataset = \"neurons\", whose volumes lie in memory: leave "

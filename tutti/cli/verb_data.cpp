@@ -1,4 +1,4 @@
-// tutti data list | fetch | generate | verify | inspect | stats | vocabulary | stage
+// tutti data list | fetch | generate | verify | inspect | stats | tokenize | vocabulary | stage
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +15,7 @@
 #include "tutti/cli/data_inspect.h"
 #include "tutti/cli/data_stage.h"
 #include "tutti/cli/data_stats.h"
+#include "tutti/cli/data_tokenize.h"
 #include "tutti/cli/data_vocabulary.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/catalog.h"
@@ -119,7 +120,8 @@ Verb inspect_verb(const std::shared_ptr<DataVerb>& state) {
       .text =
           "Reads NumPy, HDF5, NetCDF, TIFF, TFRecord files, trajectories (DCD, XTC, TRR), raw "
           "binary described by a .toml, folders of such files, class folders and .tar archives of "
-          "images, and folders of the data sets that are known by name. What is printed is a "
+          "images, texts and token files, and folders of the data sets that are known by name. "
+          "What is printed is a "
           "configuration that trains; fields, types, shapes and ranges stand in comments.",
       .arguments = {{.names = "PATH",
                      .help = "A file, or the folder of a data set",
@@ -148,11 +150,11 @@ Verb data_verb() {
                   .flags = {json_flag(state->json)},
                   .examples = {{"tutti data list", "All data sets, and where to get them"}},
                   .run = [state] { return run_list(*state); }};
-  return {
-      .name = "data",
-      .summary = "List, generate, fetch, verify, inspect or stage data sets",
-      .verbs = {list, data_generate_verb(), verify_verb(state), inspect_verb(state),
-                data_stats_verb(), data_vocabulary_verb(), data_stage_verb(), data_fetch_verb()}};
+  return {.name = "data",
+          .summary = "List, generate, fetch, verify, inspect or stage data sets",
+          .verbs = {list, data_generate_verb(), verify_verb(state), inspect_verb(state),
+                    data_stats_verb(), data_tokenize_verb(), data_vocabulary_verb(),
+                    data_stage_verb(), data_fetch_verb()}};
 }
 
 }  // namespace tutti

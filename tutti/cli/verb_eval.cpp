@@ -12,6 +12,7 @@
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
+#include "tutti/cli/run_tokenizer.h"
 #include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/npy_arrays.h"
@@ -89,6 +90,7 @@ void write_predictions(const std::string& path, const EvaluationNetwork& network
 int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& found,
              RunConfig& config, const EvaluationRanks& ranks) {
   const bool keeps = !verb.logits.empty() || !verb.pictures.empty();
+  take_tokenizer(verb.weights, verb.split, config);
   const auto dataset = open_configured(config, verb.split);
   take_task(found, config);
   const CpuBackend backend;

@@ -20,6 +20,7 @@
 #include "tutti/cli/machine_file.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/cli/run_data_path.h"
+#include "tutti/cli/run_tokenizer.h"
 #include "tutti/cli/selection_file.h"
 #include "tutti/cli/signals.h"
 #include "tutti/cli/terminal.h"
@@ -165,6 +166,8 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
   const PreparedData prepared = prepare_data(config, communicator);
   check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
   const RunFolder folder(communicator, run_folder_request(config, verb.fresh));
+  if (communicator.rank() == 0 && prepared.data.tokenizer)
+    keep_tokenizer(*prepared.data.tokenizer, folder.place().directory);
   const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));
   config.run.output_dir = folder.place().directory;
   config.checkpoint.resume.clear();  // settings of the run, not of this process

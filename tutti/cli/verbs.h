@@ -19,6 +19,7 @@ Verb config_verb();
 Verb data_verb();
 Verb doctor_verb();
 Verb eval_verb();
+Verb generate_verb();
 Verb help_verb();
 Verb infer_verb();
 Verb model_verb();

@@ -41,6 +41,10 @@ class Dataset {
     (void)rows;
     read(index, sample);
   }
+  /// Samples i and i + spacing() follow each other without a gap, and those between overlap both:
+  /// windows of a text that may begin anywhere. 1: samples are apart. A Sampler takes as many as
+  /// there are side by side.
+  virtual int64_t spacing() const { return 1; }
   /// The files of the samples in their order, where each sample lies in one file and those of a
   /// file follow each other. Empty: it is not so, or not known.
   virtual std::vector<SamplesOfFile> files() const { return {}; }

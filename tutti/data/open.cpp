@@ -164,6 +164,49 @@ std::vector<fs::path> listed_clicks(const DatasetSpec& spec) {
   return listed_files(click_files(spec), spec.dir, fmt::format("data.{}_files", spec.split));
 }
 
+bool is_text_set(const std::string& name) { return name == "text" || name == "tokens"; }
+
+/// Without names of files those in the folder that the catalog's pattern fits: PART*.txt.
+std::vector<std::string> text_files(const DatasetSpec& spec, const std::string& part) {
+  const ArraysSpec& own = spec.arrays;
+  const bool named = !own.train.empty() || !own.validation.empty() || !own.test.empty();
+  if (named) return files_of(own, part);
+  const KnownDataset& known = known_dataset(spec.name);
+  const std::string pattern = part == "train"  ? known.train_files.front()
+                              : part == "test" ? known.test_files.front()
+                                               : known.validation_files.front();
+  const size_t star = pattern.find('*');
+  std::error_code unknown;
+  for (const auto& entry : fs::directory_iterator(spec.dir, unknown)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(pattern.substr(0, star)) && name.ends_with(pattern.substr(star + 1)))
+      return {pattern};
+  }
+  return part == "train" ? std::vector<std::string>{pattern} : std::vector<std::string>();
+}
+
+std::vector<fs::path> listed_texts(const DatasetSpec& spec, const std::string& part) {
+  return listed_files(text_files(spec, part), spec.dir, fmt::format("data.{}_files", part));
+}
+
+std::unique_ptr<Dataset> open_text(const DatasetSpec& spec) {
+  TextSetSpec text = spec.text;
+  if (spec.name == "tokens") text.kind = TextSetSpec::Kind::tokens;
+  text.files = listed_texts(spec, spec.split);
+  if (text.kind == TextSetSpec::Kind::characters && text.vocabulary.empty() &&
+      spec.split != "train") {
+    try {
+      text.training = listed_texts(spec, "train");
+    } catch (const BadFile& error) {
+      throw BadFile(fmt::format(
+          "{}; characters have the numbers that the training text gives them: name its files, or a "
+          "run's folder 'tokenizer' in data.vocabulary",
+          error.what()));
+    }
+  }
+  return std::make_unique<TextSet>(text);
+}
+
 }  // namespace
 
 std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
@@ -180,6 +223,13 @@ std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
     return files;
   }
   if (spec.name == "clicks") return listed_clicks(spec);
+  if (is_text_set(spec.name)) {
+    std::vector<fs::path> files = listed_texts(spec, spec.split);
+    for (const char* own : {"vocab.json", "merges.txt"})  // beside token files
+      if (spec.name == "tokens" && is_file(files.front().parent_path() / own))
+        files.push_back(files.front().parent_path() / own);
+    return files;
+  }
   if (spec.dir.empty())
     throw ConfigError(fmt::format(
         "{} without data.dir is generated in memory: there is nothing to stage", spec.name));
@@ -201,6 +251,7 @@ bool has_split(const DatasetSpec& spec) {
   if (spec.split == "train") return true;
   if (spec.name == "neurons") return !volume_files(spec).empty();
   if (spec.name == "clicks") return !click_files(spec).empty();
+  if (is_text_set(spec.name)) return !text_files(spec, spec.split).empty();
   if (spec.name == "arrays") return !files_of(spec.arrays, spec.split).empty();
   if (spec.name == "imagenet") return image_source(spec.dir, spec.split).found();
   if (!is_sample_set(spec.name)) return spec.split == "test";
@@ -212,7 +263,8 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
   const KnownDataset& known = known_dataset(spec.name);
   if (!has_split(spec))
     throw ConfigError(
-        spec.name == "arrays" || spec.name == "neurons" || spec.name == "clicks"
+        spec.name == "arrays" || spec.name == "neurons" || spec.name == "clicks" ||
+                is_text_set(spec.name)
             ? fmt::format("data.{0}_files names no files: there is no {0} set", spec.split)
         : is_sample_set(spec.name)
             ? fmt::format("{} has no {} set: there is no folder {}", spec.name, spec.split,
@@ -222,6 +274,7 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
                           spec.name, spec.split));
   if (spec.name == "arrays") return open_arrays(spec);
   if (spec.name == "neurons") return open_neurons(spec);
+  if (is_text_set(spec.name)) return open_text(spec);
   if (spec.name == "clicks") {
     ClickSetSpec clicks = spec.clicks;
     clicks.files = listed_clicks(spec);

@@ -11,6 +11,7 @@
 #include "tutti/data/dataset.h"
 #include "tutti/data/format/stored_images.h"
 #include "tutti/data/neurons/neuron_set.h"
+#include "tutti/data/text/text_set.h"
 
 namespace tutti::data {
 
@@ -38,12 +39,13 @@ struct DatasetSpec {
   ArraysSpec arrays{};
   NeuronSetSpec neurons{};  ///< its files and fields are those of `arrays`
   ClickSetSpec clicks{};    ///< its files are those of `arrays`
+  TextSetSpec text{};       ///< of "text" and "tokens"; its files are those of `arrays`
 };
 
 /// Whether the data set has the spec's part: cosmoflow and deepcam have a validation set, and a
 /// test set where there is a folder of that name; clicks have what files are named for, or a
-/// folder; arrays have what files are named for; the others have a test set. ConfigError for an
-/// unknown name or part.
+/// folder; text and tokens what files are named for, or have names for; arrays have what files are
+/// named for; the others have a test set. ConfigError for an unknown name or part.
 bool has_split(const DatasetSpec& spec);
 
 /// Opens and checks a data set. ConfigError for an unknown name, a part that it does not have, no

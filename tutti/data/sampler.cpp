@@ -7,10 +7,24 @@
 #include <numeric>
 
 #include "tutti/base/error.h"
+#include "tutti/base/rng.h"
 
 namespace tutti::data {
 
-Sampler::Sampler(const SamplerSpec& spec) : spec_(spec) {
+namespace {
+
+/// In [0, bound), of 64 random bits.
+int64_t scaled(uint64_t bits, int64_t bound) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<int64_t>(static_cast<Wide>(bits) * static_cast<uint64_t>(bound) >> 64);
+}
+
+}  // namespace
+
+Sampler::Sampler(const SamplerSpec& spec)
+    : spec_(spec),
+      size_(spec.spacing > 1 && spec.size > 0 ? std::max<int64_t>(1, spec.size / spec.spacing)
+                                              : spec.size) {
   if (spec.replicas < 1 || spec.local_batch < 1)
     throw ConfigError(fmt::format("{} replicas of local batch {}: both must be at least 1",
                                   spec.replicas, spec.local_batch));
@@ -37,7 +51,7 @@ void Sampler::check_nodes() {
 
 void Sampler::deal_samples() {
   const std::vector<int64_t>& files = spec_.file_samples;
-  if (nodes_ > 1 && std::ssize(files) >= nodes_ &&
+  if (nodes_ > 1 && spec_.spacing == 1 && std::ssize(files) >= nodes_ &&
       std::ranges::any_of(files, [](int64_t n) { return n != 1; })) {
     CHECK(std::accumulate(files.begin(), files.end(), int64_t{0}) == spec_.size,
           "the files do not hold the {} samples", spec_.size);
@@ -52,7 +66,7 @@ void Sampler::deal_samples() {
     }
   } else {
     for (int node = 0; node < nodes_; ++node)
-      samples_of_.push_back((spec_.size - node + nodes_ - 1) / nodes_);
+      samples_of_.push_back((size_ - node + nodes_ - 1) / nodes_);
   }
   least_ = *std::ranges::min_element(samples_of_);
 }
@@ -69,11 +83,11 @@ int64_t Sampler::of_whole_set(int64_t own, int node) const {
 void Sampler::check_size() const {
   const std::string batch = fmt::format("{} ({} replicas x local batch {})", global_batch(),
                                         spec_.replicas, spec_.local_batch);
-  if (spec_.size < global_batch())
+  if (size_ < global_batch())
     throw ConfigError(
-        fmt::format("the data set has {} samples, fewer than one global batch of {}: lower the "
+        fmt::format("the data set has {} samples{}, fewer than one global batch of {}: lower the "
                     "batch or the replicas, or use more data",
-                    spec_.size, batch));
+                    size_, spec_.spacing > 1 ? " side by side" : "", batch));
   if (least_ < global_batch() / nodes_)
     throw ConfigError(fmt::format(
         "data.shuffle = \"shard\": of the nodes' samples ({}) not all make up a node's part of one "
@@ -84,15 +98,15 @@ void Sampler::check_size() const {
         "data.strict: the nodes have {} samples, since files are dealt out to them: use files of "
         "as many samples, as many for each node, or set data.strict = false",
         fmt::join(samples_of_, ", ")));
-  if (const int64_t rest = spec_.size % global_batch(); spec_.strict && rest > 0)
+  if (const int64_t rest = size_ % global_batch(); spec_.strict && rest > 0)
     throw ConfigError(fmt::format(
         "data.strict: {} training samples are no multiple of {}a global batch of {}: {} are left "
         "over; use {} samples or another batch, or set data.strict = false",
-        spec_.size,
+        size_,
         nodes_ > 1
             ? fmt::format("{} nodes x a node's batch of {}, ", nodes_, global_batch() / nodes_)
             : "",
-        batch, rest, spec_.size - rest));
+        batch, rest, size_ - rest));
 }
 
 int64_t Sampler::index(const Position& at, int64_t i) const {
@@ -112,10 +126,26 @@ void Sampler::indices(const Position& at, int64_t first, std::span<int64_t> out)
   const int node = nodes_ > 1 ? spec_.node_of[replica] : 0;
   const int64_t start =
       at.step * (global_batch() / nodes_) + place_[replica] * spec_.local_batch + first;
+  if (spec_.anywhere) return draw(at, start, node, out);
   const Permutation order = order_of(at.epoch, node);
   order.run(start, out);
-  if (nodes_ == 1) return;
-  for (int64_t& sample : out) sample = of_whole_set(sample, node);
+  if (nodes_ > 1)
+    for (int64_t& sample : out) sample = of_whole_set(sample, node);
+  if (spec_.spacing == 1) return;
+  const int64_t begin = first_of_epoch(at.epoch);
+  for (int64_t& sample : out) sample = begin + sample * spec_.spacing;
+}
+
+/// So that windows of a text are cut elsewhere in each epoch; the last one still fits.
+int64_t Sampler::first_of_epoch(int64_t epoch) const {
+  Rng rng(spec_.seed, Purpose::text_windows, static_cast<uint64_t>(epoch));
+  return scaled(rng.next_u64(), std::min(spec_.spacing, spec_.size - (size_ - 1) * spec_.spacing));
+}
+
+void Sampler::draw(const Position& at, int64_t start, int node, std::span<int64_t> out) const {
+  Rng rng(spec_.seed, Purpose::text_windows, static_cast<uint64_t>(at.epoch * nodes_ + node));
+  rng.skip(2 * static_cast<uint64_t>(start));
+  for (int64_t& sample : out) sample = scaled(rng.next_u64(), spec_.size);
 }
 
 Permutation Sampler::order_of(int64_t epoch, int node) const {

@@ -24,6 +24,10 @@ struct SamplerSpec {
   /// fewer files than nodes: a node has the samples i with i % nodes == node.
   std::vector<int64_t> file_samples{};
   bool strict = false;  ///< refuse a set that batches do not divide
+  /// Dataset::spacing() of a set whose samples overlap: an epoch has size / spacing of them, side
+  /// by side, from a place on that its seed chooses.
+  int64_t spacing = 1;
+  bool anywhere = false;  ///< of such a set: as many, each drawn for itself
 };
 
 /// A minibatch of one replica.
@@ -34,7 +38,8 @@ struct Position {
 };
 
 /// Global batch `step` is the run [step * B, (step + 1) * B) of the epoch's permutation, B =
-/// replicas * local_batch; replica r takes the r-th slice of local_batch samples. With nodes each
+/// replicas * local_batch; replica r takes the r-th slice of local_batch samples. Samples that
+/// overlap are taken side by side, or anywhere. With nodes each
 /// has its part of the batch from a permutation of its own samples, as many of each; an epoch ends
 /// with the node that has fewest. The incomplete last batch of an epoch is left out. Thread-safe;
 /// the permutation is computed, so memory does not grow with the set, only with files of several
@@ -70,9 +75,12 @@ class Sampler {
   void deal_samples();
   void check_size() const;
   int64_t of_whole_set(int64_t own, int node) const;
+  int64_t first_of_epoch(int64_t epoch) const;
+  void draw(const Position& at, int64_t start, int node, std::span<int64_t> out) const;
   Permutation order_of(int64_t epoch, int node) const;
 
   SamplerSpec spec_;
+  int64_t size_ = 0;  // samples of an epoch: spec_.size, or as many as lie side by side
   int nodes_ = 1;
   int64_t least_ = 0;       // samples of the node that has fewest
   std::vector<int> place_;  // of each replica, among those of its node

@@ -195,5 +195,66 @@ TEST(Sampler, RefusesWhatDoesNotDivideWithTheNumbers) {
   EXPECT_NE(error(spec).find("the nodes have 20, 12 samples"), std::string::npos) << error(spec);
 }
 
+/// Where the windows of an epoch begin, in the order of training.
+std::vector<int64_t> windows_of_epoch(const Sampler& sampler, int64_t epoch) {
+  std::vector<int64_t> all;
+  for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step)
+    for (const int64_t window : global_batch_of(sampler, epoch, step)) all.push_back(window);
+  return all;
+}
+
+TEST(Sampler, WindowsOfAnEpochCoverATextOnceAndAreCutElsewhereInTheNext) {
+  // 107 tokens: windows of 10 and the token behind each begin at 0 to 96.
+  const SamplerSpec spec{.seed = 5, .size = 97, .replicas = 3, .local_batch = 1, .spacing = 10};
+  const Sampler sampler(spec);
+  ASSERT_EQ(sampler.steps_per_epoch(), 3);  // 9 windows side by side
+  std::set<int64_t> cuts;
+  for (int64_t epoch = 0; epoch < 40; ++epoch) {
+    std::vector<int64_t> windows = windows_of_epoch(sampler, epoch);
+    EXPECT_FALSE(std::ranges::is_sorted(windows));
+    std::ranges::sort(windows);
+    EXPECT_GE(windows.front(), 0);
+    EXPECT_LT(windows.front(), 10);
+    for (size_t i = 0; i < windows.size(); ++i)
+      EXPECT_EQ(windows[i], windows[0] + static_cast<int64_t>(i) * 10);
+    EXPECT_LE(windows.back(), 96);
+    cuts.insert(windows.front());
+  }
+  EXPECT_EQ(cuts.size(), 10u);
+  EXPECT_EQ(windows_of_epoch(Sampler(spec), 7), windows_of_epoch(sampler, 7));
+  // Fewer beginnings than a window is long: one window.
+  const Sampler small({.seed = 5, .size = 4, .spacing = 10});
+  EXPECT_EQ(small.steps_per_epoch(), 1);
+  for (int64_t epoch = 0; epoch < 20; ++epoch) EXPECT_LT(small.index({epoch, 0, 0}, 0), 4);
+  try {
+    Sampler({.seed = 5, .size = 97, .replicas = 10, .local_batch = 1, .spacing = 10});
+    ADD_FAILURE() << "9 windows for a batch of 10";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("9 samples side by side"), std::string::npos);
+  }
+}
+
+TEST(Sampler, WindowsAnywhereAreAFunctionOfTheSeedAndThePlaceInTheEpoch) {
+  SamplerSpec spec{.seed = 5, .size = 1'000'000'000'000, .local_batch = 6, .spacing = 1000};
+  spec.anywhere = true;
+  const Sampler one(spec);
+  spec.replicas = 3;
+  spec.local_batch = 2;
+  const Sampler three(spec);
+  EXPECT_EQ(one.steps_per_epoch(), 1'000'000'000 / 6);
+  double sum = 0;
+  for (const int64_t epoch : {0, 1})
+    for (int64_t step = 0; step < 100; ++step) {
+      const std::vector<int64_t> windows = global_batch_of(one, epoch, step);
+      EXPECT_EQ(windows, global_batch_of(three, epoch, step));
+      EXPECT_EQ(std::set<int64_t>(windows.begin(), windows.end()).size(), 6u);
+      for (const int64_t window : windows) sum += static_cast<double>(window);
+      EXPECT_LT(std::ranges::max(windows), spec.size);
+      EXPECT_GE(std::ranges::min(windows), 0);
+    }
+  EXPECT_NEAR(sum / 1200, 0.5e12, 0.05e12);  // six standard deviations of the mean
+  EXPECT_NE(global_batch_of(one, 0, 0), global_batch_of(one, 1, 0));
+}
+
 }  // namespace
 }  // namespace tutti::data

@@ -98,12 +98,18 @@ void require_arrays(const DataSection& data) {
     return require_relation(data.fields.empty() && data.statistics.empty(),
                             "data.dataset = \"clicks\" has neither data.fields nor "
                             "data.statistics: its fields are dense, label and categories");
+  if (is_text(data))
+    return require_relation(
+        data.fields.empty() && data.statistics.empty() && data.classes == 0,
+        "data.dataset = \"text\" and \"tokens\" have neither data.fields nor data.statistics nor "
+        "data.classes: their fields are tokens and next, and the vocabulary says how many there "
+        "are");
   if (data.dataset != "arrays")
     return require_relation(!said,
                             "data.fields, data.train_files, data.validation_files, data.test_files "
                             "and data.statistics need data.dataset = \"arrays\" (or, but for "
                             "statistics, \"neurons\"; or, "
-                            "of these, files alone, \"clicks\")");
+                            "of these, files alone, \"clicks\", \"text\" or \"tokens\")");
   require_relation(!data.fields.empty() && !data.train_files.empty(),
                    "data.dataset = \"arrays\" needs data.fields and data.train_files: 'tutti data "
                    "inspect PATH' writes both for a file or folder");
@@ -116,11 +122,12 @@ void require_length_data_and_schedule(const RunConfig& c) {
   require_relation(c.run.epochs > 0 || c.run.max_steps > 0,
                    "run.epochs and run.max_steps are both 0: nothing would end the run, give one");
   require_arrays(c.data);
-  require_relation(c.data.dataset == "lattices" || c.data.dataset == "arrays" ||
-                       ((c.data.dataset == "neurons" || c.data.dataset == "clicks") &&
-                        !c.data.train_files.empty()) ||
-                       !c.data.dir.empty(),
-                   "data.dir is empty: give --data-dir, the folder with the files of data.dataset");
+  require_relation(
+      c.data.dataset == "lattices" || c.data.dataset == "arrays" ||
+          ((c.data.dataset == "neurons" || c.data.dataset == "clicks" || is_text(c.data)) &&
+           !c.data.train_files.empty()) ||
+          !c.data.dir.empty(),
+      "data.dir is empty: give --data-dir, the folder with the files of data.dataset");
   require_relation(c.schedule.warmup_epochs == 0 || c.schedule.warmup_steps == 0,
                    "schedule.warmup_epochs and schedule.warmup_steps: give one of the two");
   require_relation(c.schedule.name != ScheduleKind::steps || !c.schedule.milestones.empty(),

@@ -60,10 +60,14 @@ struct DataSection {
   std::vector<std::string> train_files, validation_files, test_files;  ///< of "arrays", from dir on
   std::string statistics;                                              ///< of "arrays"; empty: none
   std::vector<int64_t> table_rows{100'000};  ///< of "clicks": for all categories, or for each
-  std::string vocabulary;                    ///< of "clicks"; empty: categories are hashed
-  std::vector<int64_t> bag_length{1};        ///< of "clicks": for all categories, or for each
-  bool bag_weights = false;                  ///< of "clicks"
-  int64_t quarantine = 0;                    ///< bad samples that a rank goes on without
+  std::string vocabulary;              ///< of "clicks"; empty: categories are hashed. Of "text"
+  std::vector<int64_t> bag_length{1};  ///< of "clicks": for all categories, or for each
+  bool bag_weights = false;            ///< of "clicks"
+  int64_t window = 256;                ///< of "text" and "tokens": tokens of a sample
+  TextWindows windows = TextWindows::ordered;     ///< in training
+  TextTokens tokenizer = TextTokens::characters;  ///< of "text"
+  bool segments = false;   ///< of "tokens": whether samples have document numbers
+  int64_t quarantine = 0;  ///< bad samples that a rank goes on without
   int64_t readers = 1;
   int64_t prefetch = 3;
   bool direct_reads = false;
@@ -71,6 +75,11 @@ struct DataSection {
   int64_t generate_test = 2000;
   int64_t generate_seed = 1;
 };
+
+/// Whether samples are windows of a text.
+inline bool is_text(const DataSection& data) {
+  return data.dataset == "text" || data.dataset == "tokens";
+}
 
 /// [data.staging]
 struct StagingSection {
@@ -201,10 +210,15 @@ struct SyncSection {
   double outer_momentum = 0.9;
   double alpha = 0;  ///< 0: 0.9 / replicas
   MixingGraph graph = MixingGraph::ring;
+  int64_t servers = 1;
+  int64_t quorum = 0;
+  double delay_compensation = 0;
+  double stale_rate = 0;
 };
 
 struct ReplaySection {
   std::string machine;  ///< path of a file that describes it; empty: no replay
+  std::string spill;    ///< folder for what replicas have of their own; empty: memory
 };
 
 struct CheckpointSection {

@@ -72,7 +72,7 @@ void write_data_rows(ConfigTableWriter& t) {
   t.section("data", s, "The data set, its augmentation and its readers.");
   t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`")
       .one_of({"cifar10", "mnist", "fashion-mnist", "lattices", "cosmoflow", "deepcam", "imagenet",
-               "neurons", "cbed", "stem", "clicks", "arrays"});
+               "neurons", "cbed", "stem", "clicks", "text", "tokens", "arrays"});
   t.key(s, &S::dir, "dir",
         "Folder with the data set's files. Empty: lattices are generated in memory")
       .path()
@@ -95,8 +95,9 @@ void write_data_rows(ConfigTableWriter& t) {
       .between(0, 65536);
   t.key(s, &S::validation, "validation",
         "Training samples that are not trained on and judge the run instead of the test set, which "
-        "is then used once, at the end: below 1 a fraction, from 2 on a number. 0: none. Not for "
-        "data sets with a validation set of their own")
+        "is then used once, at the end: below 1 a fraction, from 2 on a number. 0: none. Of a text "
+        "it is the end, and tokens are counted. Not for data sets with a validation set of their "
+        "own")
       .at_least(0);
   t.key(s, &S::split_seed, "split_seed",
         "Seed that says which samples data.validation takes, or where the seeds of neurons lie")
@@ -116,21 +117,23 @@ void write_data_rows(ConfigTableWriter& t) {
         "What a sample has, a line a field, as in \"image: from images\" and \"mask: from "
         "climate/labels_0 classes 3\"; see docs/samples.md and `tutti data inspect PATH`")
       .only_with("data.dataset", {"arrays", "neurons"});
-  t.key(s, &S::train_files, "train_files",
-        "Training files: NumPy, HDF5, NetCDF, TIFF, TFRecord, trajectories (DCD, XTC, TRR), or "
-        ".toml descriptions of raw arrays; click logs; also folders of them, and patterns such as "
-        "\"train/*.h5\". Relative to "
-        "data.dir")
+  t.key(
+       s, &S::train_files, "train_files",
+       "Training files: NumPy, HDF5, NetCDF, TIFF, TFRecord, trajectories (DCD, XTC, TRR), or "
+       ".toml descriptions of raw arrays; click logs; texts and token files; also folders of them, "
+       "and patterns such as "
+       "\"train/*.h5\". Relative to "
+       "data.dir")
       .may_change()
-      .only_with("data.dataset", {"arrays", "neurons", "clicks"});
+      .only_with("data.dataset", {"arrays", "neurons", "clicks", "text", "tokens"});
   t.key(s, &S::validation_files, "validation_files", "Files on which training is judged, likewise")
       .may_change()
-      .only_with("data.dataset", {"arrays", "neurons", "clicks"});
+      .only_with("data.dataset", {"arrays", "neurons", "clicks", "text", "tokens"});
   t.key(s, &S::test_files, "test_files",
         "Files that wait for the end of training, likewise; without validation files they judge "
         "it")
       .may_change()
-      .only_with("data.dataset", {"arrays", "neurons", "clicks"});
+      .only_with("data.dataset", {"arrays", "neurons", "clicks", "text", "tokens"});
   t.key(s, &S::statistics, "statistics",
         "File of means, deviations and extremes of the fields, for 'normalise' and "
         "'min-max' without numbers; `tutti data stats` writes one. Empty: none")
@@ -145,9 +148,10 @@ void write_data_rows(ConfigTableWriter& t) {
   t.key(s, &S::vocabulary, "vocabulary",
         "File that gives each category of clicks a row of its own, which `tutti data vocabulary` "
         "writes; tables are as long as it says. Row 0 is for what is missing, rare or unknown. "
-        "Empty: categories are hashed")
+        "Empty: categories are hashed. Of text: folder of a tokenizer whose characters are the "
+        "tokens; empty: those of the training text")
       .path()
-      .only_with("data.dataset", {"clicks"});
+      .only_with("data.dataset", {"clicks", "text"});
   t.key(s, &S::bag_length, "bag_length",
         "The most categories that a column of clicks has in a line, with | between them: one "
         "number for all columns, or one for each. The rows that they name are put together as "
@@ -157,6 +161,23 @@ void write_data_rows(ConfigTableWriter& t) {
   t.key(s, &S::bag_weights, "bag_weights",
         "Whether each category of a bag has a weight of its row behind a colon, as in a:0.5|b:2")
       .only_with("data.dataset", {"clicks"});
+  t.key(s, &S::window, "window", "Tokens of a sample of a text")
+      .between(1, 1 << 24)
+      .only_with("data.dataset", {"text", "tokens"});
+  t.key(s, &S::windows, "windows",
+        "Which windows of a text an epoch has: ordered, windows side by side that cover it once, "
+        "cut "
+        "at another place in each epoch, in an order of the seed; random, as many, each drawn for "
+        "itself. Evaluations read windows side by side")
+      .only_with("data.dataset", {"text", "tokens"});
+  t.key(s, &S::tokenizer, "tokenizer",
+        "What the tokens of a text are; texts as byte pairs are \"tokens\", which `tutti data "
+        "tokenize` writes")
+      .only_with("data.dataset", {"text"});
+  t.key(s, &S::segments, "segments",
+        "Whether samples have a field `segments`, the number of each token's document in the "
+        "window, so that attention does not look into other documents")
+      .only_with("data.dataset", {"tokens"});
   t.key(s, &S::quarantine, "quarantine",
         "Bad samples that a rank goes on without: missing, damaged, of another shape, with values "
         "that are no numbers. In the place of each stands the next sound one. The log names each, "

@@ -25,6 +25,8 @@ enum class ActivationLayout { automatic, b16c, last, plain };
 enum class MilestoneUnit { steps, epochs };
 enum class WarmupRise { steps, epochs };
 enum class Shuffle { global, shard };
+enum class TextTokens { characters, bytes };
+enum class TextWindows { ordered, random };
 enum class SeedPoints { peaks, grid };
 enum class BatchScaling { none, linear, sqrt };
 
@@ -50,6 +52,8 @@ constexpr std::array<std::string_view, 4> words(ActivationLayout) {
 }
 constexpr std::array<std::string_view, 2> words(MilestoneUnit) { return {"steps", "epochs"}; }
 constexpr std::array<std::string_view, 2> words(WarmupRise) { return {"steps", "epochs"}; }
+constexpr std::array<std::string_view, 2> words(TextTokens) { return {"characters", "bytes"}; }
+constexpr std::array<std::string_view, 2> words(TextWindows) { return {"ordered", "random"}; }
 constexpr std::array<std::string_view, 2> words(Shuffle) { return {"global", "shard"}; }
 constexpr std::array<std::string_view, 2> words(SeedPoints) { return {"peaks", "grid"}; }
 constexpr std::array<std::string_view, 3> words(MetState) { return {"keep", "average", "reset"}; }

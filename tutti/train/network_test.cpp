@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "tutti/backend/cpu/cpu_backend.h"
@@ -111,6 +112,28 @@ TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
   EXPECT_NE(asked.find(" more; leave plan.layout out"), std::string::npos) << asked;
   EXPECT_EQ(said(WithoutFastConvolutions(), "auto").find("leave plan.layout out"),
             std::string::npos);
+}
+
+/// Every tile goes through all weights once: of layers whose weights are larger than the cache,
+/// tiles are as large as they, unless a size was asked for.
+TEST(Network, TilesGoByTheWeightsUnlessASizeWasAskedFor) {
+  const auto largest_tile = [](size_t tile_bytes) {
+    NetworkSpec spec;
+    spec.training.model.name = "mlp";
+    spec.training.model.input = {1, 16, 16};
+    spec.training.model.hidden = {1024, 1024};
+    spec.training.model.batch = 128;
+    spec.training.split.tile_bytes = tile_bytes;
+    spec.measure = false;
+    int64_t largest = 0;
+    comm::run_ranks(1, [&](comm::Communicator& communicator) {
+      const auto network = compile_network(spec, CpuBackend(), communicator);
+      for (const PlanBand& band : network->training.bands) largest = std::max(largest, band.tile);
+    });
+    return largest;
+  };
+  EXPECT_EQ(largest_tile(0), 128);
+  EXPECT_LT(largest_tile(size_t{1} << 16), 128);
 }
 
 }  // namespace

@@ -108,8 +108,9 @@ ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
   while (next()) {
     int64_t rows = 0;
     const char* const end = line.data() + line.size();
-    if (!line.starts_with(kColumn) ||
-        std::from_chars(line.data() + kColumn.size(), end, rows).ptr != end || rows < 0)
+    if (!line.starts_with(kColumn)) refuse("'column' and the number of its categories");
+    const auto read = std::from_chars(line.data() + kColumn.size(), end, rows);
+    if (read.ec != std::errc() || read.ptr != end || rows < 0)
       refuse("'column' and the number of its categories");
     std::vector<std::string>& column = words.emplace_back();
     for (int64_t i = 0; i < rows; ++i) {

@@ -191,6 +191,26 @@ const std::vector<KnownDataset>& known_datasets() {
        .transforms = {"dense: clip 0 1e9, log1p"},
        .can_be_generated = true,
        .generated_file = "clicks-00000.txt"},
+      {.name = "text",
+       .description = "text files, UTF-8 or any bytes, by characters or bytes: windows of tokens, "
+                      "tokens i32 [T], and what follows each, next i32 [T]",
+       .train_files = {"train*.txt"},
+       .validation_files = {"validation*.txt"},
+       .test_files = {"test*.txt"},
+       .test_files_may_lack = true,
+       .how_to_get = "write it ('tutti data generate text FOLDER'), or name files of your own, "
+                     "unpacked, in data.train_files",
+       .transforms = {},
+       .can_be_generated = true},
+      {.name = "tokens",
+       .description = "token files that 'tutti data tokenize' has written, in the same windows; "
+                      "with documents also segments i32 [T]",
+       .train_files = {"train-*.tokens"},
+       .validation_files = {"validation-*.tokens"},
+       .test_files = {"test-*.tokens"},
+       .test_files_may_lack = true,
+       .how_to_get = "make them of texts with 'tutti data tokenize TEXT --to FOLDER'",
+       .transforms = {}},
       {.name = "arrays",
        .description =
            "files of your own: NumPy, HDF5, NetCDF, TIFF, TFRecord, raw arrays; data.fields "

@@ -24,6 +24,8 @@
 #include "tutti/data/images/coded_image.h"
 #include "tutti/data/images/image_set.h"
 #include "tutti/data/neurons/volume.h"
+#include "tutti/data/text/text_source.h"
+#include "tutti/data/text/token_file.h"
 
 namespace tutti::data {
 namespace {
@@ -231,6 +233,35 @@ void verify_clicks(const fs::path& dir, const Digests& digests, VerifyReport& re
   }
 }
 
+/// Of texts the bytes count as records, of token files the tokens, which are all read.
+void verify_texts(const KnownDataset& known, const fs::path& dir, const Digests& digests,
+                  VerifyReport& report) {
+  std::vector<fs::path> files;
+  std::error_code unknown;
+  for (const auto& patterns : {known.train_files, known.validation_files, known.test_files})
+    for (const auto& entry : fs::directory_iterator(dir, unknown)) {
+      const std::string name = entry.path().filename().string(), &pattern = patterns.front();
+      const size_t star = pattern.find('*');
+      if (name.starts_with(pattern.substr(0, star)) && name.ends_with(pattern.substr(star + 1)))
+        files.push_back(entry.path());
+    }
+  std::ranges::sort(files);
+  for (const fs::path& path : files)
+    report.files.push_back(report_on(path, digests, [&](FileReport& file) {
+      if (known.name == "text") {
+        file.records = byte_text({path})->size();
+      } else {
+        const TokenFile tokens(FileBytes::open(path));
+        tokens.verify();
+        file.records = tokens.size();
+      }
+    }));
+  if (files.empty())
+    report.files.push_back(
+        {.file = dir,
+         .problem = fmt::format("{}: no {} in it", dir.string(), known.train_files.front())});
+}
+
 /// Volumes with the arrays that training reads unless it is told otherwise; their objects count as
 /// records.
 void verify_volumes(const fs::path& dir, const Digests& digests, VerifyReport& report) {
@@ -281,6 +312,8 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
     for (const std::string_view part : {"train", "validation", "test"})
       if (part == "train" || image_source(dir, part).found())
         verify_images(dir, part, limit, report);
+  } else if (name == "text" || name == "tokens") {
+    verify_texts(known, dir, digests, report);
   } else if (name == "clicks") {
     verify_clicks(dir, digests, report);
   } else if (is_sample_set(name)) {

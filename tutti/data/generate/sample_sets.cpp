@@ -330,4 +330,28 @@ void write_clicks(const fs::path& folder, const ClickSpec& spec, const SampleCou
       });
 }
 
+void write_text(const fs::path& folder, const SentenceSpec& spec, const SampleCounts& counts,
+                int threads) {
+  constexpr int64_t kBlock = 10'000;
+  const auto write = [&](const char* name, int64_t first, int64_t count) {
+    const fs::path made = folder / fmt::format(".{}.made", name);
+    errno = 0;
+    std::ofstream file(made, std::ios::binary);
+    for (int64_t at = 0; at < count; at += kBlock * threads) {
+      std::vector<std::string> blocks(static_cast<size_t>(threads));
+      for_each_sample(threads, threads, [&](int64_t b) {
+        const int64_t begin = at + b * kBlock, end = std::min(begin + kBlock, count);
+        for (int64_t i = begin; i < end; ++i)
+          blocks[static_cast<size_t>(b)] += generate_sentence(spec, first + i);
+      });
+      for (const std::string& block : blocks) file << block;
+    }
+    file.close();
+    if (!file) throw IoError(fmt::format("{}: cannot write: {}", made.string(), file_error(errno)));
+    fs::rename(made, folder / name);
+  };
+  write("train.txt", 0, counts.train);
+  write("validation.txt", kFirstTestSentence, counts.test);
+}
+
 }  // namespace tutti::data

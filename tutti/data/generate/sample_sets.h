@@ -11,6 +11,7 @@
 #include "tutti/data/generate/microscopy/stem.h"
 #include "tutti/data/generate/neurons.h"
 #include "tutti/data/generate/protein/protein.h"
+#include "tutti/data/generate/text.h"
 
 namespace tutti::data {
 
@@ -56,5 +57,9 @@ inline constexpr int64_t kSamplesPerFile = 64;
 inline constexpr int64_t kLinesOfLog = 100'000;
 void write_clicks(const std::filesystem::path& folder, const ClickSpec& spec,
                   const SampleCounts& counts, int threads);
+/// FOLDER/train.txt and FOLDER/validation.txt, as many lines as samples, each replaced once it is
+/// whole. The files do not depend on `threads`. IoError.
+void write_text(const std::filesystem::path& folder, const SentenceSpec& spec,
+                const SampleCounts& counts, int threads);
 
 }  // namespace tutti::data

@@ -91,6 +91,7 @@ Quarantine::Quarantine(std::shared_ptr<const Dataset> all, const QuarantineSpec&
 Quarantine::~Quarantine() = default;
 
 int64_t Quarantine::size() const { return state_->all().size(); }
+int64_t Quarantine::spacing() const { return state_->all().spacing(); }
 const std::vector<Field>& Quarantine::fields() const { return state_->all().fields(); }
 std::vector<SamplesOfFile> Quarantine::files() const { return state_->all().files(); }
 

@@ -28,6 +28,7 @@ class Quarantine final : public Dataset {
   ~Quarantine() override;
 
   int64_t size() const override;
+  int64_t spacing() const override;
   const std::vector<Field>& fields() const override;
   std::vector<SamplesOfFile> files() const override;
   void read(int64_t index, Sample& sample) const override;

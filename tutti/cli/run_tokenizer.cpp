@@ -1,0 +1,50 @@
+#include "tutti/cli/run_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include "tutti/base/error.h"
+#include "tutti/cli/job.h"
+#include "tutti/data/text/text_set.h"
+
+namespace tutti {
+
+namespace fs = std::filesystem;
+
+void keep_tokenizer(const data::Tokenizer::Files& files, const fs::path& run) {
+  const fs::path folder = run / kTokenizerFolder;
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    throw IoError(fmt::format("cannot make the folder {}: {}", folder.string(), failed.message()));
+  data::write_tokenizer(*data::parse_tokenizer(files, folder.string()), folder);
+}
+
+fs::path tokenizer_near(const fs::path& weights) {
+  fs::path at = weights.has_filename() ? weights : weights.parent_path();
+  // The run, its checkpoints, one of them, a file in that.
+  for (int up = 0; up < 4; ++up, at = at.parent_path()) {
+    if (data::has_tokenizer(at / kTokenizerFolder)) return at / kTokenizerFolder;
+    if (at.empty() || at == at.parent_path()) break;
+  }
+  return {};
+}
+
+void take_tokenizer(const fs::path& weights, const std::string& part, RunConfig& config) {
+  if (!is_text(config.data)) return;
+  const fs::path near = tokenizer_near(weights);
+  if (near.empty()) return;
+  if (config.data.dataset == "text") {
+    const bool characters = config.data.tokenizer == TextTokens::characters;
+    if (characters && config.data.vocabulary.empty()) config.data.vocabulary = near.string();
+    return;
+  }
+  const auto opened = open_configured(config, part);
+  const auto& set = dynamic_cast<const data::TextSet&>(*opened);
+  if (set.tokenizer() && set.tokenizer()->identity() != data::read_tokenizer(near)->identity())
+    throw ConfigError(fmt::format(
+        "the token files in {} were written with another tokenizer than the run's, {}: tokenize "
+        "their text with it ('tutti data tokenize --files {}')",
+        config.data.dir, near.string(), near.string()));
+}
+
+}  // namespace tutti

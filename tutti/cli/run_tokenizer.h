@@ -1,0 +1,27 @@
+#pragma once
+// The tokenizer of a run: its folder keeps the one that its text was read with, so that evaluation
+// and generation mean the same by a token.
+
+#include <filesystem>
+
+#include "tutti/data/text/tokenizer.h"
+#include "tutti/train/config.h"
+
+namespace tutti {
+
+/// What keeps it in a run's folder.
+inline constexpr const char* kTokenizerFolder = "tokenizer";
+
+/// Into a run's folder. IoError.
+void keep_tokenizer(const data::Tokenizer::Files& files, const std::filesystem::path& run);
+
+/// The folder of the tokenizer of the run that weights lie in: beside the checkpoint, or above it;
+/// empty: none is near.
+std::filesystem::path tokenizer_near(const std::filesystem::path& weights);
+
+/// Lets a text be read as the run of such weights has read it. ConfigError where token files were
+/// written with another tokenizer.
+void take_tokenizer(const std::filesystem::path& weights, const std::string& part,
+                    RunConfig& config);
+
+}  // namespace tutti

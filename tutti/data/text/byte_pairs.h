@@ -1,0 +1,60 @@
+#pragma once
+// Byte pairs (Gage 1994; Sennrich, Haddow, Birch 2016; of bytes: Radford et al. 2019): text is cut
+// into pieces (pre_tokens.h), and in each piece the pair of neighbours that is earliest in the list
+// of merges becomes one token, until no pair is in it. Any bytes are encoded, and come back.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tutti/data/text/tokenizer.h"
+
+namespace tutti::data {
+
+struct TokenPair {
+  int32_t left = 0, right = 0;
+  bool operator==(const TokenPair&) const = default;
+  uint64_t key() const {
+    return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+  }
+};
+
+struct BytePairs {
+  std::vector<std::string> tokens;  ///< the bytes of each
+  std::vector<TokenPair> merges;    ///< first ones first; what a pair makes is in `tokens`
+  int32_t end_token = -1;           ///< its bytes are its name
+};
+
+class BytePairTokenizer final : public Tokenizer {
+ public:
+  /// BadFile beginning with `name` unless each single byte is a token, no two tokens are the same,
+  /// and each merge is of tokens that are bytes or were made by earlier ones, and makes a token.
+  BytePairTokenizer(BytePairs pairs, const std::string& name);
+
+  std::string_view kind() const override { return pairs_.merges.empty() ? "bytes" : "bpe"; }
+  int64_t size() const override { return std::ssize(pairs_.tokens); }
+  int32_t end_token() const override { return pairs_.end_token; }
+  void encode(std::string_view text, const std::string& place,
+              std::vector<int32_t>& tokens) const override;
+  std::string_view text_of(int32_t token) const override;
+  Files files() const override;
+
+ private:
+  struct Merge {
+    int32_t rank = 0, token = 0;
+  };
+  void encode_piece(std::string_view piece, std::vector<int32_t>& tokens) const;
+  const Merge* merge_of(int32_t left, int32_t right) const;
+
+  BytePairs pairs_;
+  std::array<int32_t, 256> of_byte_{};
+  std::unordered_map<uint64_t, Merge> merges_;  // by TokenPair::key()
+};
+
+/// The 256 bytes as tokens in GPT-2's order: printable ones first.
+std::vector<std::string> single_bytes();
+
+}  // namespace tutti::data

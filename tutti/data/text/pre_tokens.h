@@ -1,0 +1,21 @@
+#pragma once
+// GPT-2's pieces of text, which byte pairs are merged within:
+//
+//   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+//
+// with Unicode's letters, numbers and white space. Bytes that are no UTF-8 count as characters that
+// are none of these, each by itself.
+
+#include <cstddef>
+#include <string_view>
+
+namespace tutti::data {
+
+/// Bytes of the first piece of `text`, which is not empty.
+size_t first_piece(std::string_view text);
+
+/// The greatest cut of `text` at which no piece and no character is divided, whatever follows: 0
+/// where none is found. A white space behind something else begins a piece.
+size_t last_safe_cut(std::string_view text);
+
+}  // namespace tutti::data

@@ -1,0 +1,235 @@
+#include "tutti/data/text/text_set.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/file_checks.h"
+#include "tutti/data/text/token_file.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Tokens = std::vector<int32_t>;
+
+Tokens field_of(const TextSet& set, int64_t index, size_t field) {
+  Sample sample(set.fields());
+  set.read(index, sample);
+  const auto* numbers = static_cast<const int32_t*>(sample.at(field));
+  return {numbers, numbers + set.fields()[field].elements()};
+}
+
+/// Of consecutive windows, without what pads the last one.
+Tokens whole_text(const TextSet& set) {
+  Tokens all;
+  for (int64_t i = 0; i < set.size(); ++i) {
+    const Tokens tokens = field_of(set, i, 0), next = field_of(set, i, 1);
+    if (i == 0) all.push_back(tokens[0]);
+    for (size_t k = 0; k < next.size(); ++k)
+      if (next[k] >= 0) {
+        EXPECT_EQ(tokens[k], all.back());
+        all.push_back(next[k]);
+      }
+  }
+  return all;
+}
+
+TEST(TextSet, WindowsOfBytesCoverAText) {
+  const ScratchDirectory scratch;
+  const auto first = scratch.write("a.txt", std::string("to be, or"));
+  const auto second = scratch.write("b.txt", std::string(" not"));
+  const TextSet set({.files = {first, second}, .window = 5});
+  ASSERT_EQ(set.size(), 3);
+  EXPECT_EQ(set.spacing(), 1);
+  EXPECT_EQ(set.fields()[0].to_string(), "i32 tokens 5");
+  EXPECT_EQ(set.fields()[1].class_names.size(), 256u);
+  EXPECT_EQ(field_of(set, 0, 0), (Tokens{'t', 'o', ' ', 'b', 'e'}));
+  EXPECT_EQ(field_of(set, 0, 1), (Tokens{'o', ' ', 'b', 'e', ','}));
+  EXPECT_EQ(field_of(set, 1, 0), (Tokens{',', ' ', 'o', 'r', ' '}));
+  EXPECT_EQ(field_of(set, 2, 0), (Tokens{'n', 'o', 0, 0, 0}));
+  EXPECT_EQ(field_of(set, 2, 1), (Tokens{'o', 't', -1, -1, -1}));
+  EXPECT_EQ(set.tokenizer()->decode(whole_text(set)), "to be, or not");
+}
+
+TEST(TextSet, InTrainingAWindowBeginsAnywhere) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.write("a.txt", std::string("abcdefgh"));
+  const TextSet set({.files = {file}, .window = 3, .anywhere = true});
+  ASSERT_EQ(set.size(), 5);
+  EXPECT_EQ(set.spacing(), 3);
+  EXPECT_EQ(field_of(set, 4, 0), (Tokens{'e', 'f', 'g'}));
+  EXPECT_EQ(field_of(set, 4, 1), (Tokens{'f', 'g', 'h'}));
+}
+
+TEST(TextSet, TheEndOfTheTextValidates) {
+  const ScratchDirectory scratch;
+  std::string text;
+  for (int i = 0; i < 999; ++i) text += static_cast<char>('a' + i % 26);
+  const auto file = scratch.write("a.txt", text);
+  TextSetSpec spec{.files = {file}, .window = 10, .cut = 0.1};
+  spec.part = TextSetSpec::Part::before_cut;
+  const TextSet train(spec);
+  spec.part = TextSetSpec::Part::behind_cut;
+  const TextSet validation(spec);
+  EXPECT_EQ(train.tokens(), 899);  // as int(0.9 * n)
+  EXPECT_EQ(validation.tokens(), 100);
+  EXPECT_EQ(train.tokenizer()->decode(whole_text(train)) +
+                train.tokenizer()->decode(whole_text(validation)),
+            text);
+  EXPECT_EQ(tokens_before(250, 999), 749);
+  EXPECT_EQ(tokens_before(0.1, 1115394), 1003854);
+}
+
+TEST(TextSet, CharactersHaveTheVocabularyOfTheTrainingText) {
+  const ScratchDirectory scratch;
+  std::string text;  // longer than the stride of places and than a block
+  const std::vector<std::string> characters = {"a", "\xc3\xa9", "\xe6\x97\xa5", "\xf0\x9f\x8e\xb5"};
+  for (size_t i = 0; i < 60'000; ++i) text += characters[(i * i / 7) % 4];
+  const auto file = scratch.write("a.txt", text);
+  TextSetSpec spec{.kind = TextSetSpec::Kind::characters, .files = {file, file}, .window = 777};
+  const TextSet set(spec);
+  EXPECT_EQ(set.vocabulary(), 4);
+  EXPECT_EQ(set.tokens(), 120'000);
+  EXPECT_EQ(set.fields()[1].class_names[1], "\xc3\xa9");
+  EXPECT_EQ(set.tokenizer()->decode(whole_text(set)), text + text);
+
+  const auto other = scratch.write("b.txt", std::string("aaaa\xc3\xa9"
+                                                        "a"));
+  const TextSet validation(
+      {.kind = TextSetSpec::Kind::characters, .files = {other}, .window = 4, .training = {file}});
+  EXPECT_EQ(validation.tokenizer()->identity(), set.tokenizer()->identity());
+  EXPECT_EQ(field_of(validation, 1, 0), (Tokens{1, 0, 0, 0}));
+  expect_config_error(
+      [&] {
+        TextSet({.kind = TextSetSpec::Kind::characters,
+                 .files = {file},
+                 .window = 4,
+                 .training = {other}});
+      },
+      {file.string(), "the character '\xe6\x97\xa5' (U+65E5)", "not in the vocabulary"});
+  // And of a cut, that of the part before it.
+  const auto late = scratch.write("c.txt", std::string("aaaaaaaaab"));
+  spec = {.kind = TextSetSpec::Kind::characters, .files = {late}, .window = 2, .cut = 0.3};
+  spec.part = TextSetSpec::Part::behind_cut;
+  expect_config_error([&] { TextSet{spec}; }, {"the character 'b'"});
+  write_tokenizer(*set.tokenizer(), scratch.path());
+  spec = {.kind = TextSetSpec::Kind::characters, .files = {other}, .window = 2};
+  spec.vocabulary = scratch.path();
+  EXPECT_EQ(TextSet(spec).vocabulary(), 4);
+}
+
+fs::path write_tokens(const fs::path& path, const Tokens& tokens, TokenHeader header = {}) {
+  if (header.vocabulary == 0) header.vocabulary = 10;
+  TokenWriter writer(path, header);
+  writer.write(tokens);
+  writer.close(header.shards);
+  return path;
+}
+
+TEST(TextSet, TokenFilesAreShardsOfOneText) {
+  const ScratchDirectory scratch;
+  const auto write = [&](int64_t shard, const Tokens& tokens) {
+    return write_tokens(scratch.path() / fmt::format("train-{}.tokens", shard), tokens,
+                        {.vocabulary = 10, .end_token = 9, .shard = shard, .shards = 3});
+  };
+  const fs::path a = write(0, {9, 1, 2, 3}), b = write(1, {}), c = write(2, {9, 4, 9, 5, 6});
+  TextSetSpec spec{.kind = TextSetSpec::Kind::tokens, .files = {c, a, b}, .window = 6};
+  spec.segments = true;
+  const TextSet set(spec);
+  EXPECT_EQ(whole_text(set), (Tokens{9, 1, 2, 3, 9, 4, 9, 5, 6}));
+  ASSERT_EQ(set.fields().size(), 3u);
+  // The end token begins a document and is what the last one is followed by.
+  EXPECT_EQ(field_of(set, 0, 1), (Tokens{1, 2, 3, 9, 4, 9}));
+  EXPECT_EQ(field_of(set, 0, 2), (Tokens{0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(field_of(set, 1, 0), (Tokens{9, 5, 0, 0, 0, 0}));
+  EXPECT_EQ(field_of(set, 1, 2), (Tokens{0, 0, 0, 0, 0, 0}));
+
+  spec.files = {a, b};
+  expect_io_error([&] { TextSet{spec}; }, {b.string(), "2 of 3 shards"});
+  spec.files = {a, c};
+  expect_io_error([&] { TextSet{spec}; }, {c.string(), "is shard 2 of 3, and 1 is missing"});
+  spec.files = {a, a, b};
+  expect_io_error([&] { TextSet{spec}; }, {a.string(), "is shard 0 of 3", "there twice"});
+  const fs::path other = write_tokens(scratch.path() / "other.tokens", {1},
+                                      {.vocabulary = 11, .shard = 1, .shards = 3});
+  spec.files = {a, other, c};
+  expect_io_error([&] { TextSet{spec}; }, {other.string(), "belong together"});
+  // A tokenizer of another vocabulary beside them.
+  write_tokenizer(*byte_tokenizer(true), scratch.path());
+  spec.files = {a, b, c};
+  expect_io_error([&] { TextSet{spec}; }, {a.string(), "vocab.json", "257 tokens"});
+}
+
+TEST(TextSet, RefusesWhatIsNoText) {
+  const ScratchDirectory scratch;
+  const auto refused = [&](const std::string& text, TextSetSpec spec,
+                           const std::vector<std::string>& parts) {
+    spec.files = {scratch.write("text", text)};
+    expect_error<Error>([&] { TextSet{spec}; }, parts);
+  };
+  const std::string name = (scratch.path() / "text").string();
+  refused("", {}, {name, "has no text"});
+  refused("abc", {.window = 3, .anywhere = true}, {name, "3 tokens", "needs 4", "data.window (3)"});
+  refused("a", {.window = 3}, {name, "has 1 tokens"});
+  refused("abcdef", {.window = 2, .part = TextSetSpec::Part::behind_cut, .cut = 0.1},
+          {"has 1 tokens", "data.validation"});
+  refused("ab\xff", {.kind = TextSetSpec::Kind::characters}, {name, "byte 2 (0xff) is no UTF-8"});
+  refused("abcdef", {.window = 2, .segments = true}, {name, "--separator"});
+  refused("\x1f\x8b", {}, {name, "gzip"});
+  refused("TUTTITOK", {}, {name, "data.dataset = \"tokens\""});
+  refused("TUTTITOK", {.kind = TextSetSpec::Kind::tokens}, {name, "fewer than the header"});
+}
+
+TEST(TokenFile, GivesBackWhatWasWritten) {
+  const ScratchDirectory scratch;
+  for (const int64_t vocabulary : {10, 65536, 100'000}) {
+    Tokens tokens;
+    for (int64_t i = 0; i < 5000; ++i)
+      tokens.push_back(static_cast<int32_t>(i * 7919 % vocabulary));
+    const auto path = write_tokens(scratch.path() / "x", tokens,
+                                   {.token_bytes = token_bytes_of(vocabulary),
+                                    .vocabulary = vocabulary,
+                                    .end_token = 3,
+                                    .tokenizer = 77});
+    const TokenFile file(FileBytes::open(path));
+    EXPECT_EQ(fs::file_size(path), 64 + 5000 * (vocabulary > 65536 ? 4 : 2));
+    EXPECT_EQ(file.size(), 5000);
+    EXPECT_EQ(file.header().end_token, 3);
+    EXPECT_EQ(file.header().tokenizer, 77u);
+    Tokens part(1234);
+    file.read(501, part);
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), tokens.begin() + 501));
+    file.verify();
+  }
+}
+
+TEST(TokenFile, RefusesWhatIsDamaged) {
+  const ScratchDirectory scratch;
+  const auto path = write_tokens(scratch.path() / "x", {1, 2, 3});
+  const Bytes whole = read_all(path);
+  const auto refused = [&](Bytes bytes, const std::vector<std::string>& parts) {
+    expect_io_error([&] { TokenFile(FileBytes::own(std::move(bytes), "file")).verify(); }, parts);
+  };
+  const auto changed = [&](size_t at, uint8_t value) {
+    Bytes bytes = whole;
+    bytes[at] = value;
+    return bytes;
+  };
+  refused(Bytes(whole.begin(), whole.begin() + 20), {"file: has 20 bytes", "data tokenize"});
+  refused(changed(0, 'X'), {"file: is no token file"});
+  refused(changed(8, 2), {"file: is of version 2"});
+  refused(changed(16, 11), {"file: its header is damaged"});
+  refused(Bytes(whole.begin(), whole.end() - 2), {"3 tokens of 2 bytes, and 4 bytes follow"});
+  refused(Bytes(whole.begin(), whole.end() - 1), {"and 5 bytes follow"});
+  refused(changed(64, 2), {"file: the checksum of its tokens"});
+  Tokens token(1);
+  expect_io_error([&] { TokenFile(FileBytes::own(changed(66, 99), "file")).read(1, token); },
+                  {"file: token number 1 is 99", "the vocabulary has 10"});
+}
+
+}  // namespace
+}  // namespace tutti::data

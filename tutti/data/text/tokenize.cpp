@@ -1,0 +1,201 @@
+#include "tutti/data/text/tokenize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "tutti/base/error.h"
+#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/generate/each_sample.h"
+#include "tutti/data/text/pair_training.h"
+#include "tutti/data/text/text_blocks.h"
+#include "tutti/data/text/token_file.h"
+#include "tutti/data/text/tokenizer.h"
+#include "tutti/data/text/utf8.h"
+
+namespace tutti::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct NamedRange {
+  std::string part;
+  TextRange range;
+};
+
+/// The parts of the text, each as bytes of all files together.
+std::vector<NamedRange> ranges_of(const TokenizeSpec& spec) {
+  int64_t all = 0;
+  for (const fs::path& input : spec.inputs) {
+    const FileBytes file = FileBytes::open(input);
+    if (file.size() == 0) throw BadFile(fmt::format("{}: is empty: leave it out", file.name()));
+    all += file.size();
+  }
+  if (spec.validation == 0) return {{spec.part, {spec.inputs, 0, all}}};
+  const int64_t cut = character_from(
+      spec.inputs, static_cast<int64_t>(static_cast<double>(all) * (1 - spec.validation)));
+  if (cut == 0 || cut == all)
+    throw ConfigError(fmt::format(
+        "a share of {} of {} bytes leaves nothing for one of the two parts: change --validation",
+        spec.validation, all));
+  return {{spec.part, {spec.inputs, 0, cut}}, {"validation", {spec.inputs, cut, all}}};
+}
+
+std::unique_ptr<Tokenizer> train_characters(const TokenizeSpec& spec, const TextRange& text,
+                                            const TextCuts& cuts) {
+  std::vector<bool> seen(0x110000, false);
+  for_each_block(text, cuts, [&](const std::string& file, std::span<const TextChunk> chunks) {
+    for (const TextChunk& chunk : chunks)
+      for (size_t at = 0; at < chunk.text.size();) {
+        const Utf8Character character = first_character(chunk.text.substr(at));
+        if (character.bytes == 0)
+          throw BadFile(fmt::format(
+              "{}: holds '{}', which is no UTF-8: convert the text, or use --tokenizer bytes", file,
+              fmt::format("0x{:02x}", static_cast<uint8_t>(chunk.text[at]))));
+        seen[character.code] = true;
+        at += character.bytes;
+      }
+  });
+  std::vector<char32_t> characters;
+  for (char32_t code = 0; code < seen.size(); ++code)
+    if (seen[code]) characters.push_back(code);
+  return character_tokenizer(std::move(characters), !spec.separator.empty());
+}
+
+std::unique_ptr<Tokenizer> train_pairs(const TokenizeSpec& spec, const TextRange& text,
+                                       const TextCuts& cuts) {
+  PieceCounts all;
+  std::mutex mutex;
+  for_each_block(text, cuts, [&](const std::string&, std::span<const TextChunk> chunks) {
+    for_each_sample(std::ssize(chunks), spec.threads, [&](int64_t i) {
+      PieceCounts own;
+      own.add(chunks[static_cast<size_t>(i)].text);
+      const std::lock_guard lock(mutex);
+      all.add(own);
+    });
+  });
+  return train_byte_pairs(all, spec.vocabulary);
+}
+
+std::unique_ptr<Tokenizer> make_tokenizer(const TokenizeSpec& spec, const TextRange& text) {
+  if (!spec.files.empty()) return read_tokenizer(spec.files);
+  const TextCuts cuts{.anywhere = spec.kind != "bpe", .separator = spec.separator};
+  if (spec.kind == "bytes") return byte_tokenizer(!spec.separator.empty());
+  if (spec.kind == "characters") return train_characters(spec, text, cuts);
+  if (spec.kind == "bpe") return train_pairs(spec, text, cuts);
+  throw ConfigError(fmt::format(
+      "a tokenizer of '{}' is not known: known are bytes, characters and bpe", spec.kind));
+}
+
+/// Token files of a part, one after the other.
+class ShardWriter {
+ public:
+  ShardWriter(const TokenizeSpec& spec, std::string part, const Tokenizer& tokenizer)
+      : spec_(spec),
+        part_(std::move(part)), header_{.token_bytes = token_bytes_of(tokenizer.size()),
+                                        .vocabulary = tokenizer.size(),
+                                        .end_token = tokenizer.end_token(),
+                                        .tokenizer = tokenizer.identity()} {}
+
+  void write(std::span<const int32_t> tokens) {
+    while (!tokens.empty()) {
+      if (shards_.empty() || shards_.back()->count() == spec_.shard_tokens) {
+        TokenHeader header = header_;
+        header.shard = std::ssize(shards_);
+        shards_.push_back(std::make_unique<TokenWriter>(
+            spec_.to / fmt::format("{}-{:05}.tokens", part_, shards_.size()), header));
+      }
+      const auto room = static_cast<size_t>(spec_.shard_tokens - shards_.back()->count());
+      const size_t count = std::min(room, tokens.size());
+      shards_.back()->write(tokens.first(count));
+      tokens = tokens.subspan(count);
+    }
+  }
+  /// How many files.
+  int64_t close() {
+    for (const auto& shard : shards_) shard->close(std::ssize(shards_));
+    return std::ssize(shards_);
+  }
+
+ private:
+  const TokenizeSpec& spec_;
+  std::string part_;
+  TokenHeader header_;
+  std::vector<std::unique_ptr<TokenWriter>> shards_;
+};
+
+TokenizedPart write_part(const TokenizeSpec& spec, const NamedRange& named,
+                         const Tokenizer& tokenizer) {
+  ShardWriter writer(spec, named.part, tokenizer);
+  TokenizedPart part{.part = named.part, .bytes = named.range.last - named.range.first};
+  const TextCuts cuts{.anywhere = tokenizer.kind() != "bpe", .separator = spec.separator};
+  for_each_block(named.range, cuts,
+                 [&](const std::string& file, std::span<const TextChunk> chunks) {
+                   std::vector<std::vector<int32_t>> tokens(chunks.size());
+                   for_each_sample(std::ssize(chunks), spec.threads, [&](int64_t i) {
+                     const auto at = static_cast<size_t>(i);
+                     if (chunks[at].begins_document && tokenizer.end_token() >= 0)
+                       tokens[at].push_back(tokenizer.end_token());
+                     tokenizer.encode(chunks[at].text, file, tokens[at]);
+                   });
+                   for (size_t i = 0; i < chunks.size(); ++i) {
+                     part.documents += chunks[i].begins_document ? 1 : 0;
+                     part.tokens += std::ssize(tokens[i]);
+                     writer.write(tokens[i]);
+                   }
+                 });
+  part.shards = writer.close();
+  return part;
+}
+
+/// A set is of one tokenizer, and a part of one call.
+void refuse_to_mix(const TokenizeSpec& spec, const std::vector<NamedRange>& parts) {
+  std::error_code unknown;
+  for (const auto& entry : fs::directory_iterator(spec.to, unknown)) {
+    const std::string name = entry.path().filename().string();
+    for (const NamedRange& part : parts)
+      if (name.starts_with(part.part + "-") && name.ends_with(".tokens"))
+        throw ConfigError(fmt::format("{} exists: give another folder, or remove this part first",
+                                      entry.path().string()));
+  }
+}
+
+}  // namespace
+
+Tokenized tokenize(const TokenizeSpec& spec) {
+  if (spec.inputs.empty()) throw ConfigError("tokenize needs a text");
+  if (std::ranges::any_of(spec.separator, [](char c) { return c == ' ' || (c >= 9 && c <= 13); }))
+    throw ConfigError(fmt::format(
+        "the separator '{}' has white space in it: give a word that stands between documents, such "
+        "as <|endoftext|>",
+        spec.separator));
+  if (spec.part != "train" && spec.files.empty())
+    throw ConfigError(fmt::format(
+        "the part '{}' is to have the tokens of the training text: give --files, the folder that "
+        "was made of it",
+        spec.part));
+  const std::vector<NamedRange> parts = ranges_of(spec);
+  std::error_code failed;
+  fs::create_directories(spec.to, failed);
+  if (failed)
+    throw IoError(fmt::format("cannot make the folder {}: {}", spec.to.string(), failed.message()));
+  refuse_to_mix(spec, parts);
+  const auto tokenizer = make_tokenizer(spec, parts.front().range);
+  if (has_tokenizer(spec.to) && read_tokenizer(spec.to)->identity() != tokenizer->identity())
+    throw ConfigError(
+        fmt::format("{} holds another tokenizer: take it with --files {}, or give another folder",
+                    (spec.to / "vocab.json").string(), spec.to.string()));
+  if (!spec.separator.empty() && tokenizer->end_token() < 0)
+    throw ConfigError(fmt::format(
+        "{} has no token {}, which would stand for the separator: leave --separator out",
+        spec.files.string(), kEndOfText));
+  write_tokenizer(*tokenizer, spec.to);
+  Tokenized made{
+      .kind = std::string(tokenizer->kind()), .vocabulary = tokenizer->size(), .parts = {}};
+  for (const NamedRange& part : parts) made.parts.push_back(write_part(spec, part, *tokenizer));
+  return made;
+}
+
+}  // namespace tutti::data

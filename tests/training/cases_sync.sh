@@ -88,7 +88,8 @@ case_virtual() {
   for scheme in local:2 step; do
     for ranks in 1 2; do
       name=replay-${scheme/:/-}-$ranks
-      "$tutti" replay "$config" --output-dir $name --replicas 4 --sync $scheme --set run.epochs=2 --ranks $ranks --machine "$machine" \
+      spill=$([ $scheme$ranks = local:21 ] && echo "--set replay.spill=.")
+      "$tutti" replay "$config" --output-dir $name --replicas 4 --sync $scheme --set run.epochs=2 --ranks $ranks --machine "$machine" $spill \
         >$name.log 2>&1 || fail "tutti replay on $ranks rank(s): $(tail -n 5 $name.log)"
       grep -Eo '"virtual_[a-z_]*":[^,}]*' $name/record.jsonl >$name.times
     done

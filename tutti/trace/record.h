@@ -133,6 +133,20 @@ struct SyncRecord {
   double moved = kNotMeasured;  ///< how far the last meeting moved weights, of their length
 };
 
+/// Event "servers": what servers have done since the last such
+/// line.
+struct ServersRecord {
+  double time = 0;
+  int64_t epoch = 0, step = 0;
+  int64_t updates = 0, version = 0;  ///< of the weights since then; of all
+  int64_t dropped = 0;               ///< gradients that came too late for a quorum
+  double bytes = 0;                  ///< that workers and servers have sent each other
+  double stale_mean = kNotMeasured;  ///< updates between a gradient's weights and its own update
+  int64_t stale_most = 0;
+  std::vector<int64_t> staleness{};  ///< [n]: how many gradients came n updates after their weights
+  int64_t spread = 0;                ///< versions that the weights of the last worker are behind
+};
+
 /// Event "epoch": one pass over the training data. `seconds` is training only: no evaluation, no
 /// checkpoint.
 struct EpochRecord {
@@ -224,6 +238,7 @@ class RunRecord {
   void append(StagingRecord event);
   void append(DataRecord event);
   void append(SyncRecord event);
+  void append(ServersRecord event);
   void append(EpochRecord event);
   void append(EvalRecord event);
   void append(TestRecord event);
@@ -254,6 +269,7 @@ struct RunLog {
   std::optional<StagingRecord> staging;  ///< of the last start
   std::vector<DataRecord> data;
   std::vector<SyncRecord> sync;
+  std::vector<ServersRecord> servers;
   std::vector<EpochRecord> epochs;
   std::vector<EvalRecord> evals;
   std::optional<TestRecord> test;  ///< of the last end

@@ -123,6 +123,20 @@ void fields(Event& e, Visit&& visit) {
   visit("moved", e.moved);
 }
 
+template <Is<ServersRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("updates", e.updates);
+  visit("version", e.version);
+  visit("dropped", e.dropped);
+  visit("bytes", e.bytes);
+  visit("stale_mean", e.stale_mean);
+  visit("stale_most", e.stale_most);
+  visit("staleness", e.staleness);
+  visit("spread", e.spread);
+}
+
 template <Is<EpochRecord> Event, class Visit>
 void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);

@@ -208,10 +208,15 @@ struct SyncSection {
   double outer_momentum = 0.9;
   double alpha = 0;  ///< 0: 0.9 / replicas
   MixingGraph graph = MixingGraph::ring;
+  int64_t servers = 1;
+  int64_t quorum = 0;
+  double delay_compensation = 0;
+  double stale_rate = 0;
 };
 
 struct ReplaySection {
   std::string machine;  ///< path of a file that describes it; empty: no replay
+  std::string spill;    ///< folder for what replicas have of their own; empty: memory
 };
 
 struct CheckpointSection {

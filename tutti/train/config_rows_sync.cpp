@@ -10,7 +10,8 @@ void write_sync_rows(ConfigTableWriter& t) {
         "step: their gradients are averaged in every step. Otherwise each trains weights of its "
         "own, and they meet every K steps, every epoch or never, as in local:8, local:epoch, "
         "local:never: local averages the weights, easgd:K draws them to a centre, dpsgd:K averages "
-        "those of neighbours (K is 1 where it is left out)");
+        "those of neighbours (K is 1 where it is left out). Or servers hold the weights: ps:sync, "
+        "ps:async, ps:ssp:S, groups:G");
   t.key(s, &S::first_steps, "first_steps",
         "local: in so many steps at the beginning replicas meet at every step, and average the "
         "optimizer's state too")
@@ -43,6 +44,27 @@ void write_sync_rows(ConfigTableWriter& t) {
         "dpsgd: who are neighbours: ring (two), torus (four), exponential (one at distance 1, 2, "
         "4, ... in turn)")
       .only_with("sync.scheme");
+  t.key(s, &S::servers, "servers",
+        "ps, groups: so many servers share the weights, each with buckets of its own")
+      .between(1, 65536)
+      .only_with("sync.scheme");
+  t.key(s, &S::quorum, "quorum",
+        "ps:sync: so many gradients are a step, the first ones; those of other replicas are "
+        "dropped, "
+        "and their samples are given to who asks next. 0: all")
+      .at_least(0)
+      .only_with("sync.scheme");
+  t.key(s, &S::delay_compensation, "delay_compensation",
+        "ps, groups, where gradients are applied one by one: lambda of g + lambda g g (w_now - "
+        "w_then), which brings a gradient to the weights that it is applied to (DC-ASGD). 0: it is "
+        "applied as it is")
+      .at_least(0)
+      .only_with("sync.scheme");
+  t.key(s, &S::stale_rate, "stale_rate",
+        "ps, groups, where gradients are applied one by one: the learning rate is divided by this "
+        "power of the number of updates since its weights were taken. 0: it is not")
+      .between(0, 2)
+      .only_with("sync.scheme");
 }
 
 void write_replay_rows(ConfigTableWriter& t) {
@@ -53,6 +75,13 @@ void write_replay_rows(ConfigTableWriter& t) {
         "File that describes a machine: the record also tells when the run's replicas, each on a "
         "device of it, would have come as far. Empty: no replay")
       .path()
+      .may_change();
+  t.key(
+       s, &S::spill, "spill",
+       "Folder on a disk of this node for the weights and the optimizer's state that replicas have "
+       "each of their own, where memory is short for them. Empty: memory")
+      .path()
+      .only_with("sync.scheme")
       .may_change();
 }
 

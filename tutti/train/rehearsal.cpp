@@ -9,6 +9,7 @@
 #include "tutti/train/given_weights.h"
 #include "tutti/train/idle_keys.h"
 #include "tutti/train/network.h"
+#include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/sync.h"
 #include "tutti/train/training_step.h"
@@ -37,12 +38,14 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   Rehearsal run;
   const PartGrid grid = part_grid(config.parallel, spec.ranks, 0);
   run.replicas = static_cast<int>(replica_count(config.run, grid.groups()));
-  run.batch = batch_sizes(config.batch, run.replicas);
-  const ReplicaMap replicas(run.replicas, grid.groups(), 0);
+  check_served_job(config, run.replicas, spec.ranks, !config.replay.machine.empty());
+  const int gradients = static_cast<int>(gradients_of_step(config, run.replicas));
+  run.batch = batch_sizes(config.batch, gradients);
+  const ReplicaMap replicas(gradients, grid.groups(), 0);
   const data::Sampler sampler(
       {.seed = static_cast<uint64_t>(config.run.seed),
        .size = spec.data.train->size(),
-       .replicas = run.replicas * static_cast<int>(config.batch.accumulate),
+       .replicas = gradients * static_cast<int>(config.batch.accumulate),
        .local_batch = run.batch.local,
        .node_of = nodes_of_turns(
            config, [&](int rank) { return rank / spec.ranks_per_node; }, grid, replicas),

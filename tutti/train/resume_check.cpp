@@ -45,6 +45,8 @@ std::vector<Difference> differences(const RunSettings& there, const RunSettings&
   };
   compare(kDataOrder, "a stored permutation, as in versions before the order was computed");
   compare(kLibraryContent, "none");
+  // A run without servers has none; that there are some now is said by sync.scheme.
+  if (there.contains(kOrderMachine) && here.contains(kOrderMachine)) compare(kOrderMachine, "none");
   return found;
 }
 
@@ -53,7 +55,7 @@ bool matters_to_plateau(const std::string& key) {
   return key == "run.metric" || key == "run.eval_every" || key == "run.min_improvement";
 }
 
-/// kDataContent, kDataOrder and kLibraryContent are no keys of the table.
+/// kDataContent, kDataOrder, kLibraryContent and kOrderMachine are no keys of the table.
 OnResume on_resume(const std::string& key, const RunSettings& here) {
   const ConfigKey* row = find_config_key(key);
   if (!row || (here.at("schedule.name") == "\"plateau\"" && matters_to_plateau(key)))

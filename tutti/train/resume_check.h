@@ -22,6 +22,9 @@ inline constexpr const char* kDataOrder = "data.order";
 /// Likewise of model.library: the SHA-256 of the shared object. Absent without one.
 inline constexpr const char* kLibraryContent = "model.library.content";
 
+/// Likewise of the machine whose clock orders gradients that are applied one by one.
+inline constexpr const char* kOrderMachine = "replay.machine.content";
+
 /// run_settings() with replicas, batch sizes, classes and the task as they were chosen, so that two
 /// ways of asking for the same are the same, and with the data as kDataContent and the library as
 /// kLibraryContent.

@@ -125,11 +125,20 @@ ExchangeOutput StepExchange::finish_sum(int bucket) {
   }
   ExchangeOutput output;
   output.at = reinterpret_cast<const std::byte*>(gradients_.result(bucket));
+  if (compensation_.lambda > 0) output.at = compensated(bucket);
   if (shards_) {
     const Shard mine = shards_->mine(bucket);
     output.range = ExchangeOutput::Range{mine.begin, mine.end};
   }
   return output;
+}
+
+const std::byte* StepExchange::compensated(int number) {
+  const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(number)];
+  if (compensated_.bytes() == 0) compensated_ = Buffer(gradients_.layout().bytes);
+  auto* const out = reinterpret_cast<float*>(compensated_.data() + bucket.begin);
+  compensate(compensation_, bucket.begin, gradients_.result(number), {out, bucket.floats()});
+  return reinterpret_cast<const std::byte*>(out);
 }
 
 void StepExchange::set_spans(Spans* spans) {

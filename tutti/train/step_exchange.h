@@ -19,6 +19,7 @@
 #include "tutti/parallel/sharded_update.h"
 #include "tutti/plan/executor.h"
 #include "tutti/trace/span.h"
+#include "tutti/train/delay_compensation.h"
 #include "tutti/train/named_tensor.h"
 #include "tutti/train/network.h"
 #include "tutti/train/part_exchange.h"
@@ -58,6 +59,8 @@ class StepExchange final : public Exchanges {
   void begin_step(int64_t step);
   float* begin(int local_replica);
   void end_of_backward();
+  /// What is done with the gradient before the next update gets it; lambda 0: nothing.
+  void set_compensation(const DelayCompensation& compensation) { compensation_ = compensation; }
   /// After the update. While compression is on trial the executor is settled, so that each step
   /// bears its own waits.
   void end_step(Executor& executor);
@@ -107,6 +110,7 @@ class StepExchange final : public Exchanges {
   void plan_state(std::byte* state);
   void start_sum(int bucket);
   ExchangeOutput finish_sum(int bucket);
+  const std::byte* compensated(int bucket);
   double blocked_seconds() const {
     return exposed_seconds() + gradients_.counters().starting_seconds;
   }
@@ -130,6 +134,8 @@ class StepExchange final : public Exchanges {
   double blocked_before_ = 0, codec_before_ = 0;
   comm::CompressionReport reported_;
   int local_ = 0;
+  DelayCompensation compensation_;
+  Buffer compensated_;  // laid out as the gradient; empty until it is needed
   std::string bad_gradient_;
   struct BucketSpan {
     Spans::Name name = {};

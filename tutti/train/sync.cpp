@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "tutti/base/error.h"
+#include "tutti/train/server_settings.h"
 
 namespace tutti {
 namespace {
@@ -16,7 +17,8 @@ constexpr std::array<std::string_view, 4> kSchemes{"step", "local", "easgd", "dp
 [[noreturn]] void refuse_scheme(const std::string& text, std::string_view why) {
   throw ConfigError(fmt::format(
       "sync.scheme = \"{}\": {}; schemes are step, local:K, local:epoch, local:never, easgd:K and "
-      "dpsgd:K, with K steps between meetings",
+      "dpsgd:K, with K steps between meetings, and with servers ps:sync, ps:async, ps:ssp:S and "
+      "groups:G",
       text, why));
 }
 
@@ -35,6 +37,7 @@ bool linear(const OptimizerSection& optimizer) {
 }  // namespace
 
 SyncScheme parse_sync(const std::string& text) {
+  if (parse_servers(text)) return {SyncScheme::Name::servers};
   const size_t colon = text.find(':');
   const auto name = std::ranges::find(kSchemes, text.substr(0, colon));
   if (name == kSchemes.end()) refuse_scheme(text, "there is no such scheme");
@@ -62,6 +65,7 @@ SyncScheme parse_sync(const std::string& text) {
 void check_sync(const RunConfig& config) {
   const SyncSection& sync = config.sync;
   const SyncScheme scheme = parse_sync(sync.scheme);
+  (void)server_settings(config);
   const auto only = [&](bool said, std::string_view key, SyncScheme::Name name) {
     if (said && scheme.name != name && scheme.name != SyncScheme::Name::step)
       throw ConfigError(fmt::format("sync.{} is of sync.scheme = \"{}\", not of \"{}\"", key,
@@ -89,7 +93,7 @@ void check_sync(const RunConfig& config) {
         "sync.state = \"reset\" is not for adam, adamw and lamb: they count steps from the first "
         "one, and the first after a meeting would be several times too large");
   if (meets_once_a_step(scheme, sync) && linear(config.optimizer)) return;
-  if (scheme.name == SyncScheme::Name::step) return;
+  if (scheme.name == SyncScheme::Name::step || scheme.name == SyncScheme::Name::servers) return;
   const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
     if (said)
       throw ConfigError(
@@ -110,7 +114,7 @@ void check_sync(const RunConfig& config) {
 std::optional<MeetingSettings> meeting_settings(const RunConfig& config, int64_t steps_per_epoch) {
   const SyncSection& sync = config.sync;
   const SyncScheme scheme = parse_sync(sync.scheme);
-  if (scheme.name == SyncScheme::Name::step ||
+  if (scheme.name == SyncScheme::Name::step || scheme.name == SyncScheme::Name::servers ||
       (meets_once_a_step(scheme, sync) && linear(config.optimizer)))
     return std::nullopt;
   MeetingSettings settings{.kind = MeetingKind::average,

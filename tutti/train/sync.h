@@ -9,9 +9,9 @@
 
 namespace tutti {
 
-/// "local:8" in parts.
+/// "local:8" in parts; servers: train/server_settings.h has the rest.
 struct SyncScheme {
-  enum class Name { step, local, easgd, dpsgd };
+  enum class Name { step, local, easgd, dpsgd, servers };
   Name name = Name::step;
   int64_t every = 1;    ///< steps; 0: never
   bool epochs = false;  ///< every epoch instead
@@ -23,9 +23,9 @@ SyncScheme parse_sync(const std::string& text);
 /// "step" alone.
 void check_sync(const RunConfig& config);
 
-/// How the replicas meet between steps; nothing where they do within each. The latter also where
-/// local:1 comes to the same: of plain gradient descent the average of steps is the step of the
-/// average.
+/// How the replicas meet between steps; nothing where they do within each, and where servers hold
+/// the weights. Within each also where local:1 comes to the same: of plain gradient descent the
+/// average of steps is the step of the average.
 std::optional<MeetingSettings> meeting_settings(const RunConfig& config, int64_t steps_per_epoch);
 
 }  // namespace tutti

@@ -40,8 +40,8 @@ TEST(Sync, MeetingAfterEveryStepIsTheStepOfPlainGradientDescentAlone) {
 }
 
 TEST(Sync, WhatIsNoSchemeIsAnErrorThatNamesThem) {
-  for (const std::string text : {"", "ps:async", "local", "local:", "local:x", "local:-1", "step:2",
-                                 "easgd:never", "dpsgd:0"})
+  for (const std::string text :
+       {"", "gossip", "local", "local:", "local:x", "local:-1", "step:2", "easgd:never", "dpsgd:0"})
     EXPECT_THROW(parse_sync(text), ConfigError) << text;
 }
 

@@ -94,25 +94,18 @@ bool TrainerRun::train_step() {
   if (meeting_) meeting_->before(step_, values_);
   const bool asks = (step_ + 1) % kStopCheckSteps == 0;
   if (asks) ask_to_stop();
+  // Those of one gradient; all of them, but where servers apply it to the next one's weights.
+  const int together =
+      servers_ ? served_->group_of(replicas_.replicas()) * accumulate_ : turns_.local_count();
   for (int turn = 0; turn < turns_.local_count(); ++turn) {
-    const data::Batch& batch = next_batch();
-    data_wait += batches_->last_wait_seconds();
-    const float loss = training_->run(turn, batch.tensors);
-    note_norms();
-    if (!std::isfinite(loss)) report_nonfinite(batch, loss);
-    batches_->learn([this] { return training_->prediction(); });
-    if (!training_->bad_gradient().empty())
-      throw NumericError(
-          fmt::format("{} at step {}, replica {}, although the loss is {}; {}; lower "
-                      "optimizer.lr or look at the data",
-                      training_->bad_gradient(), step_, replicas_.replica(turn / accumulate_), loss,
-                      what_is_left()));
-    interval_.loss[static_cast<size_t>(turn)] += loss;
+    if (servers_ && turn % together == 0) servers_->begin(learning_rate(step_));
+    data_wait += run_turn(turn);
+    if (servers_ && (turn + 1) % together == 0) servers_->apply();
   }
-  training_->update();
+  if (!servers_) training_->update();
   StepTimes times = training_->times();
   if (meeting_) times.comm_exposed += meet();
-  if (virtual_) virtual_waited_ += virtual_->step(step_);
+  follow_clock();
   times.data_wait = data_wait;
   ++step_;
   const auto answered = RunClock::Clock::now();
@@ -128,6 +121,23 @@ bool TrainerRun::train_step() {
   ++epoch_steps_;
   if (spec_.terminal && first()) display_.step(progress(interval_.mean_loss()));
   return asked;
+}
+
+double TrainerRun::run_turn(int turn) {
+  const data::Batch& batch = next_batch();
+  const double waited = batches_->last_wait_seconds();
+  const float loss = training_->run(turn, batch.tensors);
+  note_norms();
+  if (!std::isfinite(loss)) report_nonfinite(batch, loss);
+  batches_->learn([this] { return training_->prediction(); });
+  if (!training_->bad_gradient().empty())
+    throw NumericError(fmt::format(
+        "{} at step {}, replica {}, although the loss is {}; {}; lower optimizer.lr or look at the "
+        "data",
+        training_->bad_gradient(), step_, replicas_.replica(training_->local_replica()), loss,
+        what_is_left()));
+  interval_.loss[static_cast<size_t>(turn)] += loss;
+  return waited;
 }
 
 const data::Batch& TrainerRun::next_batch() {
@@ -158,19 +168,19 @@ void TrainerRun::note_norms() {
 }
 
 void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
-  const std::string where = first_nonfinite(
-      {.model = model_spec(config_, *spec_.data.train, batch_.local),
-       .weights = &training_->weights(),
-       .local_replica = training_->info().replica / accumulate_ - replicas_.owned().lo,
-       .batch = network().batch(),
-       .tensors = batch.tensors,
-       .layout = network().training.layout},
-      *spec_.backend);
+  const std::string where =
+      first_nonfinite({.model = model_spec(config_, *spec_.data.train, batch_.local),
+                       .weights = &training_->weights(),
+                       .local_replica = training_->local_replica(),
+                       .batch = network().batch(),
+                       .tensors = batch.tensors,
+                       .layout = network().training.layout},
+                      *spec_.backend);
   throw NumericError(
       fmt::format("the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
                   "the data",
                   std::isnan(loss) ? "NaN" : "infinite", training_->info().step,
-                  training_->info().replica / accumulate_, where, what_is_left()));
+                  replicas_.replica(training_->local_replica()), where, what_is_left()));
 }
 
 void TrainerRun::ask_to_stop() {

@@ -35,7 +35,7 @@ CheckpointInfo TrainerRun::info_now() const {
   info.learned = learned_fields(target_fields(config_, *spec_.data.train));
   if (config_.run.patience > 0) patience_.save(kPatience, info.metrics);
   if (plateau_) plateau_->save(info.metrics);
-  if (virtual_) info.metrics[kVirtual] = virtual_->seconds();
+  if (has_clock()) info.metrics[kVirtual] = virtual_seconds();
   if (exchange().verdict()) info.metrics[kCompressionPays] = *exchange().verdict();
   return info;
 }
@@ -56,6 +56,10 @@ void TrainerRun::write_alike(CheckpointWriter& writer) {
       std::ranges::move(weights.export_arena("." + shared.name, reinterpret_cast<const std::byte*>(
                                                                     shared.values.data())),
                         std::back_inserter(state));
+  if (servers_)
+    std::ranges::move(servers_->state(), std::back_inserter(state));
+  else if (server_clock_)
+    state.push_back(export_clock(*server_clock_));
   CheckpointContent content{.info = info_now(), .weights = {}, .state = {}};
   for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
   for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());

@@ -85,7 +85,7 @@ bool TrainerRun::evaluate() {
                   .seconds = seconds,
                   .wall_seconds = clock_.wall(),
                   .train_seconds = train_seconds};
-  if (virtual_) line.virtual_seconds = virtual_->seconds();
+  if (has_clock()) line.virtual_seconds = virtual_seconds();
   for (const auto& [name, value] : result_.metrics) line.set(name, value);
   if (!all.exact()) line.set("auc_bins", ScoreBins::kBins);
   reporter_->add(line);

@@ -64,7 +64,7 @@ RunStart TrainerRun::start_event() const {
   about.dataset = config_.data.dataset;
   about.precision = to_string(config_.run.precision);
   about.ranks = comm_.size();
-  about.replicas = replicas_.replicas();
+  about.replicas = devices_;
   if (grid_.parts() > 1) about.spatial = config_.parallel.spatial;
   about.local_batch = batch_.local;
   about.global_batch = batch_.global;
@@ -176,11 +176,11 @@ void TrainerRun::end_epoch() {
         .other_seconds = epoch_times_.other(),
         .grad_norm = epoch_partial_ ? kNotMeasured : epoch_norms_.mean(),
         .partial = epoch_partial_};
-    if (virtual_) {
-      line.virtual_seconds = virtual_->seconds() - virtual_before_;
+    if (has_clock()) {
+      line.virtual_seconds = virtual_seconds() - virtual_before_;
       line.virtual_waiting_seconds = virtual_waited_;
       log::info("on {}: {:.4g} s so far, {:.1f} % of the epoch waiting for others and messages",
-                spec_.machine->name, virtual_->seconds(),
+                spec_.machine->name, virtual_seconds(),
                 100 * virtual_waited_ / line.virtual_seconds);
     }
     reporter_->add(line);
@@ -189,10 +189,11 @@ void TrainerRun::end_epoch() {
   epoch_norms_ = {};
   epoch_loss_ = 0;
   epoch_partial_ = false;
-  if (virtual_) virtual_before_ = virtual_->seconds();
+  if (has_clock()) virtual_before_ = virtual_seconds();
   virtual_waited_ = 0;
   report_data();
   if (meeting_) report_meetings();
+  if (servers_ || server_clock_) report_servers();
 }
 
 void TrainerRun::report_meetings() {

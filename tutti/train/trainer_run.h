@@ -25,6 +25,8 @@
 #include "tutti/train/run_clock.h"
 #include "tutti/train/run_settings.h"
 #include "tutti/train/schedule.h"
+#include "tutti/train/server_settings.h"
+#include "tutti/train/servers.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/stragglers.h"
 #include "tutti/train/sync.h"
@@ -71,6 +73,7 @@ class TrainerRun {
   void build_meeting();
   /// Of a replay.
   void build_clock();
+  void build_virtual_clock();
   /// The readers of both data sets, at the step where training begins or goes on.
   void build_data();
   std::unique_ptr<BatchSource> make_batches();
@@ -84,6 +87,8 @@ class TrainerRun {
   void loop();
   /// Whether any rank was asked to stop.
   bool train_step();
+  /// A batch of a local turn, and what it gives. Returns the seconds that it waited for data.
+  double run_turn(int turn);
   const data::Batch& next_batch();
   /// Of replicas that train apart, after their step. Returns the seconds that it took.
   double meet();
@@ -101,6 +106,23 @@ class TrainerRun {
   bool every_epochs(double epochs) const;
   bool evaluation_due() const;
   bool checkpoint_due() const;
+
+  // --- trainer_servers.cpp: where servers hold the weights ---
+  /// Whether gradients of several workers are applied one by one; otherwise a step is as ever.
+  bool one_by_one() const {
+    return served_ && served_->one_by_one() && served_->workers(replicas_.replicas()) > 1;
+  }
+  /// The gradient's buckets as a replay's clock has them.
+  std::vector<Bucket> clock_buckets() const;
+  ServerClockSpec server_clock_spec() const;
+  void build_servers();
+  const ServerClock& server_clock() const { return servers_ ? servers_->clock() : *server_clock_; }
+  /// Of a replay, after a step: its virtual time, and who waited in it.
+  void follow_clock();
+  bool has_clock() const { return spec_.machine.has_value(); }
+  double virtual_seconds() const;
+  /// What came of gradients in the epoch.
+  void report_servers();
 
   // --- trainer_evaluation.cpp ---
   void average_statistics();
@@ -194,6 +216,7 @@ class TrainerRun {
   std::optional<Checkpoint> resumed_;  // until the first step
   const RunConfig config_;
   const PartGrid grid_;
+  const int devices_;          // that replicas are on: more of them where a quorum is enough
   const ReplicaMap replicas_;  // on groups of ranks that share them
   const ReplicaMap workers_;   // who each have statistics: replicas, or their parts
   const int accumulate_;
@@ -213,7 +236,10 @@ class TrainerRun {
   std::vector<ReplicaValues> values_;                   // of the local ones, for it
   int64_t meetings_before_ = 0, met_bytes_before_ = 0;  // until this epoch began
   double met_seconds_ = 0;                              // of it
-  std::optional<VirtualClock> virtual_;                 // of a replay
+  const std::optional<ServerSettings> served_;          // where servers hold the weights
+  std::optional<Servers> servers_;                      // where they apply gradients one by one
+  std::optional<ServerClock> server_clock_;             // of a replay where they do not
+  std::optional<VirtualClock> virtual_;                 // of a replay without servers
   double virtual_before_ = 0, virtual_waited_ = 0;      // until this epoch began; in it
   Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints
   Buffer shown_;  // the weights that stand for others: the moving average of optimizer.ema, or what

@@ -29,7 +29,8 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
     : spec_(spec), place_(spec.place), comm_(*spec.communicator),
       resumed_(open_resume(comm_, place_)), config_(with_replicas(spec.config, resumed_)),
       grid_(part_grid(config_.parallel, comm_.size(), comm_.rank())),
-      replicas_(static_cast<int>(replica_count(config_.run, grid_.groups())), grid_.groups(),
+      devices_(static_cast<int>(replica_count(config_.run, grid_.groups()))),
+      replicas_(static_cast<int>(gradients_of_step(config_, devices_)), grid_.groups(),
                 grid_.group()),
       workers_(workers_of(replicas_, grid_, comm_)),
       accumulate_(static_cast<int>(config_.batch.accumulate)), turns_(workers_.times(accumulate_)),
@@ -49,11 +50,15 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local))),
       patience_(*goal_.metric, config_.run.min_improvement),
       sync_(meeting_settings(config_, sampler_.steps_per_epoch())),
-      display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
+      served_(server_settings(config_)), display_({.terminal = spec.terminal && comm_.rank() == 0}),
+      interval_(turns_.local_count()) {}
 
 void TrainerRun::compare_with_before() {
   settings_ = effective_settings(config_, replicas_.replicas(), spec_.data);
   add_shards(sampler_.spec().node_of, sampler_.by_files(), settings_);
+  if (one_by_one() && has_clock())
+    settings_[kOrderMachine] =
+        fmt::format("{} ({:016x})", spec_.machine->name, spec_.machine->content);
   comm::agree(comm_, "the configuration", shared_lines(settings_));
   if (!resumed_) return;
   changes_ = check_resume(resumed_->path, resumed_->info, settings_, spec_.resume_anyway);
@@ -73,6 +78,7 @@ Choices TrainerRun::choices_before() const {
 }
 
 void TrainerRun::build() {
+  check_served_job(config_, devices_, comm_.size(), has_clock());
   if (first()) warn_of_idle_keys(config_, model_spec(config_, *spec_.data.train, batch_.local));
   build_step();
   build_meetings();
@@ -104,6 +110,8 @@ void TrainerRun::build_step() {
                        .grid = grid_,
                        .accumulate = accumulate_,
                        .apart = sync_.has_value(),
+                       .spill = config_.replay.spill,
+                       .served = one_by_one() ? served_->group_of(replicas_.replicas()) : 0,
                        .seed = static_cast<uint64_t>(config_.run.seed),
                        .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
       *spec_.backend, comm_);
@@ -137,30 +145,31 @@ void TrainerRun::build_step() {
 }
 
 void TrainerRun::build_clock() {
+  if (served_)
+    build_servers();
+  else
+    build_virtual_clock();
+  for (const comm::Machine::Slow& slow : spec_.machine->slow)
+    if (slow.device >= devices_)
+      log::warn_alike("device {} of {} is slow, but no replica is on it: there are {}", slow.device,
+                      spec_.machine->name, devices_);
+  virtual_before_ = virtual_seconds();
+}
+
+void TrainerRun::build_virtual_clock() {
   const Variables& variables = network().training.variables;
-  // Not the plan's own: those are as large as a measurement of the network at hand says.
-  std::vector<GradientEntry> gradients;
-  for (const Variable& variable : variables.parameters)
-    if (variables.is_trained(variable)) gradients.push_back({variable.name, variable.desc.bytes()});
-  const size_t bucket_bytes =
-      config_.comm.bucket_bytes > 0 ? static_cast<size_t>(config_.comm.bucket_bytes) : 1 << 20;
   virtual_.emplace(VirtualClockSpec{
       .machine = *spec_.machine,
       .replicas = replicas_.replicas(),
       .seed = static_cast<uint64_t>(config_.run.seed),
       .flop = network().training.graph.flop() * grid_.parts() * accumulate_,
-      .buckets = partition_buckets(gradients, bucket_bytes).buckets,
+      .buckets = clock_buckets(),
       .state_bytes = static_cast<double>(variables.trained_bytes * variables.state_kinds.size()),
       .sync = sync_});
   if (resumed_ && resumed_->info.metrics.contains(kVirtual))
     virtual_->resume(resumed_->info.metrics.at(kVirtual));
   else if (resumed_)
     log::warn_alike("the run until step {} was no replay: virtual time begins here", step_);
-  for (const comm::Machine::Slow& slow : spec_.machine->slow)
-    if (slow.device >= replicas_.replicas())
-      log::warn_alike("device {} of {} is slow, but no replica is on it: there are {}", slow.device,
-                      spec_.machine->name, replicas_.replicas());
-  virtual_before_ = virtual_->seconds();
 }
 
 void TrainerRun::build_meeting() {

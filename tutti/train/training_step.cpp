@@ -36,20 +36,24 @@ void refuse_tables_apart(const Network& network) {
 
 TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
-    : communicator_(communicator), accumulate_(spec.accumulate), map_(spec.map),
-      workers_(workers_of(spec.map, spec.grid, communicator)),
-      turns_((spec.apart ? ReplicaMap(1, 1, 0) : workers_).times(accumulate_)),
+    : communicator_(communicator), accumulate_(spec.accumulate), served_(spec.served),
+      map_(spec.map), workers_(workers_of(spec.map, spec.grid, communicator)),
+      turns_((spec.apart        ? ReplicaMap(1, 1, 0)
+              : spec.served > 0 ? ReplicaMap(spec.served, 1, 0)
+                                : workers_)
+                 .times(accumulate_)),
       alone_(spec.apart ? communicator.split(communicator.rank(), 0, "alone") : nullptr),
       network_(compile_network(network_of(spec, turns_), backend, communicator)),
       exchange_(alone_ ? *alone_ : communicator, turns_, *network_, spec.exchange,
                 spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
-                                    Weights::Replicas::apart)
+                                    Weights::Replicas::apart, spec.spill)
                           : Weights(network_->training.variables, spec.map.local_count(),
                                     exchange_.parameters(), exchange_.fills_parameters())),
       executor_(network_->training, backend), info_{.seed = spec.seed} {
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
-  if (spec.apart) refuse_tables_apart(*network_);
+  CHECK(spec.served == 0 || (communicator.size() == 1 && !spec.apart), "check_served_job()");
+  if (spec.apart || spec.served > 0) refuse_tables_apart(*network_);
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
   table_turns_.emplace(*network_, turns_, executor_);
@@ -57,7 +61,8 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
 
 void TrainingStep::start() {
   executor_.bind(weights_.replica(0));
-  const int summed = alone_ ? 1 : map_.replicas();  // parts add up to their replica's gradient
+  // Parts add up to their replica's gradient.
+  const int summed = alone_ ? 1 : served_ > 0 ? served_ : map_.replicas();
   executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(summed * accumulate_));
   exchange_.attach(executor_, *parts_);
   communicator_.barrier();  // parameters that another rank has filled are there
@@ -89,23 +94,35 @@ void TrainingStep::enter(int local_replica) {
   exchange_.begin_step(info_.step);
 }
 
+void TrainingStep::serve(const ServedGradient& gradient) {
+  gradient_ = gradient;
+  // What is packed are the weights that all updates change.
+  if (gradient.weights != weights_.parameters()) bound_ = -1;
+}
+
 float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   CHECK(batch.size() == network_->inputs.size(), "{} tensors of a batch for {} inputs",
         batch.size(), network_->inputs.size());
-  const int local_replica = local_turn / accumulate_;
-  enter(local_replica);
-  info_.replica = map_.replica(local_replica) * accumulate_ + local_turn % accumulate_;
+  // Of several gradients one at a time: its own turns.
+  const int turn = settles_at_once() ? local_turn % turns_.replicas() : local_turn;
+  const int by_order = local_turn / accumulate_;
+  enter(by_order);
+  info_.replica = map_.replica(by_order) * accumulate_ + local_turn % accumulate_;
+  local_replica_ = served_ > 0 ? gradient_.worker * served_ + turn / accumulate_ : by_order;
   for (size_t i = 0; i < batch.size(); ++i)
     executor_.bind_input(network_->inputs[i].value, batch[i]);
-  ReplicaState replica = weights_.replica(local_replica);
-  replica.gradients = exchange_.begin(alone_ ? local_turn % accumulate_ : local_turn);
+  ReplicaState replica = weights_.replica(local_replica_);
+  // The turns read them alone.
+  if (served_ > 0) replica.parameters = const_cast<std::byte*>(gradient_.weights);
+  replica.gradients = exchange_.begin(turn);
   executor_.bind(replica);
+  const int packed = alone_ ? local_replica_ : 0;
   compute([&] {
-    if (alone_ && bound_ != local_replica) executor_.pack();
+    if (bound_ != packed) executor_.pack();
     executor_.run(info_);
     table_turns_->take(local_turn);
   });
-  bound_ = local_replica;
+  bound_ = packed;
   note_norm();
   const auto loss = [&](size_t i) {
     return *static_cast<const float*>(executor_.result(network_->losses[i]));
@@ -127,14 +144,25 @@ const float* TrainingStep::prediction() {
 
 void TrainingStep::update() {
   exchange_.end_of_backward();
+  StepInfo info = info_;
+  if (served_ > 0) {
+    rate_ = gradient_.rate;
+    info.step = gradient_.update;
+    executor_.bind({.parameters = weights_.parameters()});
+    exchange_.set_compensation(
+        {.lambda = gradient_.compensation / static_cast<float>(turns_.replicas()),  // of the sum
+         .now = weights_.parameters(),
+         .then = gradient_.weights});
+  }
   compute([&] {
     settle();  // what no band has waited for has the rate of its own step
     executor_.set_scalar(network_->lr, rate_);
-    executor_.update(info_);
+    executor_.update(info);
     exchange_.end_step(executor_);
   });
   norm_due_ = network_->gradient_norm.valid();
-  if (alone_) compute([&] { settle(); });  // there is nobody to wait for
+  if (settles_at_once()) compute([&] { settle(); });  // there is nobody to wait for
+  if (served_ > 0) bound_ = 0;  // the update has packed what it has changed: all of it
   entered_ = -1;
 }
 

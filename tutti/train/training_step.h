@@ -9,7 +9,9 @@
 // them in a step, one after another; their gradients are added in the tree that adds those of
 // replicas. Replicas that are apart have weights of their own, and each is updated by its own
 // gradients alone: whoever wants them to meet changes weights() between two steps
-// (parallel/meeting.h).
+// (parallel/meeting.h). Replicas that are served (train/servers.h) update the one set of weights
+// several times in a step, `served` of them at a time: serve() before their turns, update() after
+// them.
 
 #include <memory>
 #include <optional>
@@ -19,6 +21,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/parallel/replicas.h"
 #include "tutti/plan/executor.h"
+#include "tutti/train/delay_compensation.h"
 #include "tutti/train/network.h"
 #include "tutti/train/run_clock.h"
 #include "tutti/train/step_exchange.h"
@@ -34,6 +37,8 @@ struct TrainingStepSpec {
   PartGrid grid = {};  ///< the groups; network.training.split.grid is set to it
   int accumulate = 1;  ///< turns of a replica in each step
   bool apart = false;  ///< replicas are; then exchange.sharded is false and no two share ranks
+  std::string spill{};  ///< folder for what they have of their own; empty: memory
+  int served = 0;      ///< replicas that make a gradient; 0: all of them. Needs one rank
   uint64_t seed = 0;   ///< of dropout and of initial weights
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
 };
@@ -49,6 +54,15 @@ struct GradientNorms {
   }
   /// NaN of none.
   double mean() const { return sum / static_cast<double>(count); }
+};
+
+/// One of several gradients of a step, and its update.
+struct ServedGradient {
+  int worker = 0;      ///< `served` replicas, whose statistics the turns use
+  int64_t update = 0;  ///< of all, from 0
+  float rate = 0;
+  const std::byte* weights = nullptr;  ///< that it is taken of: an arena of parameters
+  float compensation = 0;              ///< lambda of DC-ASGD; 0: none
 };
 
 /// Those who each have a gradient to sum. ConfigError where replicas that share ranks have none of
@@ -72,6 +86,9 @@ class TrainingStep {
 
   /// Around each step; `step` counts updates from 0. `learning_rate`: of its update.
   void begin(int64_t step, float learning_rate);
+  /// Of replicas that are served: before the turns of a gradient. It borrows its weights until
+  /// update().
+  void serve(const ServedGradient& gradient);
   /// Forward and backward of a local turn, in their order; `batch` fills network().inputs. Its
   /// loss, over its batch; of a part, what it adds to that. Sums of complete buckets leave while it
   /// runs.
@@ -95,6 +112,8 @@ class TrainingStep {
 
   /// Of the turn whose run() is next or under way, among all of the job; they are `replica` there.
   StepInfo info() const { return info_; }
+  /// Of the same turn.
+  int local_replica() const { return local_replica_; }
   const Network& network() const { return *network_; }
   Weights& weights() { return weights_; }
   const Weights& weights() const { return weights_; }
@@ -113,9 +132,10 @@ class TrainingStep {
   void compute(Work work);
   void note_norm();
   void enter(int local_replica);
+  bool settles_at_once() const { return alone_ || served_ > 0; }
 
   comm::Communicator& communicator_;
-  const int accumulate_;
+  const int accumulate_, served_;
   const ReplicaMap map_, workers_, turns_;     // turns_: of those whose gradients are summed
   std::unique_ptr<comm::Communicator> alone_;  // where replicas are apart: this rank
   std::unique_ptr<Network> network_;
@@ -128,10 +148,12 @@ class TrainingStep {
   std::vector<float> plain_;  // of the prediction, where the plan has another layout
   double computing_ = 0, exposed_before_ = 0;
   GradientNorms norms_;
-  bool norm_due_ = false;  // of the last update
-  float rate_ = 0;         // of this step
-  int entered_ = -1;       // where replicas are apart: whose turns are under way
-  int bound_ = 0;          // whose weights are packed; -1: nobody's
+  bool norm_due_ = false;    // of the last update
+  float rate_ = 0;           // of this step
+  ServedGradient gradient_;  // where replicas are served
+  int local_replica_ = 0;
+  int entered_ = -1;  // where replicas are apart: whose turns are under way
+  int bound_ = 0;     // whose weights are packed; -1: nobody's
 };
 
 }  // namespace tutti

@@ -5,12 +5,6 @@
 #include <utility>
 
 namespace tutti {
-namespace {
-
-/// Of a step: backward takes twice as long as forward.
-constexpr double kForward = 1.0 / 3;
-
-}  // namespace
 
 VirtualClock::VirtualClock(VirtualClockSpec spec)
     : spec_(std::move(spec)), ready_(static_cast<size_t>(spec_.replicas)) {

@@ -13,6 +13,9 @@
 
 namespace tutti {
 
+/// Which part of a step is forward: backward takes twice as long.
+inline constexpr double kForward = 1.0 / 3;
+
 struct VirtualClockSpec {
   comm::Machine machine;
   int replicas = 1;  ///< each on a device

@@ -59,12 +59,19 @@ Weights::Weights(const Variables& variables, int local_replicas, std::byte* para
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
 }
 
-Weights::Weights(const Variables& variables, int local_replicas, Replicas replicas)
+Weights::Weights(const Variables& variables, int local_replicas, Replicas replicas,
+                 const std::filesystem::path& folder)
     : variables_(variables), apart_(replicas == Replicas::apart), tables_(variables.table_bytes),
       parameters_(nullptr), fills_(true) {
+  const auto add = [&](std::vector<Buffer>& to, size_t bytes) {
+    if (folder.empty())
+      to.emplace_back(bytes);
+    else
+      to.emplace_back(bytes, folder);
+  };
   for (int set = 0; set < (apart_ ? local_replicas : 1); ++set) {
-    own_parameters_.emplace_back(variables.parameter_bytes);
-    state_.emplace_back(variables.trained_bytes * variables.state_kinds.size());
+    add(own_parameters_, variables.parameter_bytes);
+    add(state_, variables.trained_bytes * variables.state_kinds.size());
   }
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
 }

@@ -2,6 +2,7 @@
 // Weights: the arenas of everything that training keeps on one rank, and their plain form for
 // files.
 
+#include <filesystem>
 #include <span>
 #include <vector>
 
@@ -29,8 +30,10 @@ class Weights {
   /// Whether the local replicas are in lock step, with one set of parameters and optimizer state,
   /// or each has its own.
   enum class Replicas { alike, apart };
-  /// The same, in memory of its own.
-  Weights(const Variables& variables, int local_replicas, Replicas replicas);
+  /// The same, in memory of its own. `folder`, where it is not empty, is where replicas that are
+  /// apart keep theirs (Buffer): memory may be short for all of them.
+  Weights(const Variables& variables, int local_replicas, Replicas replicas,
+          const std::filesystem::path& folder = {});
 
   /// Fills parameters, tables and statistics as their Init says; a value depends on the seed and
   /// its name alone.

@@ -1,11 +1,14 @@
 #include "tutti/device/cpu/buffer.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "tutti/base/error.h"
 
@@ -37,12 +40,38 @@ std::byte* map_huge(size_t bytes) {
   return start + skip;
 }
 
+/// A file without a name, with room for all of its bytes.
+std::byte* map_file(size_t bytes, const std::filesystem::path& folder) {
+  const auto refuse = [&](int error) {
+    throw IoError(fmt::format("{}: cannot keep {:.1f} MiB there ({}): name a folder with more room",
+                              folder.string(), static_cast<double>(bytes) / (1 << 20),
+                              std::strerror(error)));
+  };
+  std::string name = (folder / "tutti-XXXXXX").string();
+  const int file = mkostemp(name.data(), O_CLOEXEC);
+  if (file < 0) refuse(errno);
+  unlink(name.c_str());
+  const auto length = static_cast<off_t>(bytes);
+  int failed = fallocate(file, 0, 0, length) == 0 ? 0 : errno;
+  // Where a file system cannot keep room it comes page by page, and a full disk ends the program.
+  if (failed == EOPNOTSUPP) failed = ftruncate(file, length) == 0 ? 0 : errno;
+  void* start = MAP_FAILED;
+  if (failed == 0) {
+    start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (start == MAP_FAILED) failed = errno;
+  }
+  close(file);  // the mapping holds it
+  if (failed != 0) refuse(failed);
+  return static_cast<std::byte*>(start);
+}
+
 }  // namespace
 
 Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   if (bytes >= kHugePage) {
     data_ = map_huge(bytes);
+    mapped_ = round_up(bytes, kHugePage);
     return;
   }
   const size_t size = round_up(bytes, kAlignment);
@@ -51,9 +80,15 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   std::memset(data_, 0, size);
 }
 
+Buffer::Buffer(size_t bytes, const std::filesystem::path& folder) : bytes_(bytes) {
+  if (bytes == 0) return;
+  data_ = map_file(bytes, folder);
+  mapped_ = bytes;
+}
+
 Buffer::~Buffer() {
-  if (bytes_ >= kHugePage)
-    munmap(data_, round_up(bytes_, kHugePage));
+  if (mapped_ > 0)
+    munmap(data_, mapped_);
   else
     std::free(data_);
 }

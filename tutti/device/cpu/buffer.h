@@ -3,6 +3,7 @@
 // ones on huge pages.
 
 #include <cstddef>
+#include <filesystem>
 #include <span>
 #include <utility>
 
@@ -19,11 +20,17 @@ class Buffer {
   /// Zeroed memory of at least `bytes`; throws DeviceError if the system has none. From one huge
   /// page on the memory is aligned to huge pages and advised to use them.
   explicit Buffer(size_t bytes);
+  /// The same in a file of `folder` that has no name and ends with the buffer: the system writes
+  /// there what memory is short for, and reads it again when it is touched. Throws IoError where
+  /// the folder has no room for all of it.
+  Buffer(size_t bytes, const std::filesystem::path& folder);
   Buffer(Buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),
+        mapped_(std::exchange(other.mapped_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(mapped_, other.mapped_);
     return *this;
   }
   ~Buffer();
@@ -39,6 +46,7 @@ class Buffer {
  private:
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
+  size_t mapped_ = 0;  // length of the mapping; 0: allocated memory
 };
 
 }  // namespace tutti

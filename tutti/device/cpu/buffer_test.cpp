@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
 
 namespace tutti {
 namespace {
@@ -35,6 +36,23 @@ TEST(Buffer, MovesItsMemory) {
   c = std::move(b);
   EXPECT_EQ(c.data(), data);
   EXPECT_EQ(c.as<float>().size(), 64u);
+}
+
+TEST(Buffer, OfAFileIsZeroedAndLeavesNothing) {
+  const ScratchDirectory folder;
+  for (const size_t bytes : {size_t{1}, size_t{100}, 3 * Buffer::kHugePage + 5}) {
+    Buffer buffer(bytes, folder.path());
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+    const auto all = buffer.as<uint8_t>();
+    ASSERT_EQ(all.size(), bytes);
+    EXPECT_TRUE(std::all_of(all.begin(), all.end(), [](uint8_t b) { return b == 0; }));
+    std::fill(all.begin(), all.end(), uint8_t{7});
+    const Buffer moved(std::move(buffer));
+    EXPECT_EQ(moved.as<uint8_t>().back(), 7);
+  }
+  EXPECT_EQ(Buffer(0, folder.path()).data(), nullptr);
+  EXPECT_THROW(Buffer(1, folder.path() / "none"), IoError);
+  EXPECT_THROW(Buffer(size_t{1} << 50, folder.path()), IoError) << "more than a disk has";
 }
 
 TEST(Buffer, RefusesTheImpossible) { EXPECT_THROW(Buffer(size_t{1} << 60), DeviceError); }

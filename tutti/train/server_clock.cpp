@@ -1,0 +1,244 @@
+#include "tutti/train/server_clock.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/train/virtual_clock.h"
+
+namespace tutti {
+namespace {
+
+/// Each bucket to the server that has least until then.
+std::vector<int> deal_buckets(const std::vector<Bucket>& buckets, std::vector<double>& part_bytes) {
+  std::vector<int> server_of;
+  for (const Bucket& bucket : buckets) {
+    const auto least = std::ranges::min_element(part_bytes);
+    *least += static_cast<double>(bucket.bytes);
+    server_of.push_back(static_cast<int>(least - part_bytes.begin()));
+  }
+  return server_of;
+}
+
+}  // namespace
+
+double ServerCounts::stale_mean() const {
+  double sum = 0, count = 0;
+  for (size_t n = 0; n < staleness.size(); ++n) {
+    sum += static_cast<double>(n) * static_cast<double>(staleness[n]);
+    count += static_cast<double>(staleness[n]);
+  }
+  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
+}
+
+ServerClock::ServerClock(ServerClockSpec spec)
+    : spec_(std::move(spec)), part_bytes_(static_cast<size_t>(spec_.servers)),
+      server_of_(deal_buckets(spec_.buckets, part_bytes_)),
+      workers_(static_cast<size_t>(spec_.workers)),
+      nodes_(static_cast<size_t>(spec_.machine.node(spec_.workers * spec_.group - 1) + 1)),
+      servers_(static_cast<size_t>(spec_.servers)) {
+  CHECK(spec_.servers <= static_cast<int>(spec_.buckets.size()) && spec_.quorum <= spec_.workers);
+  for (const double bytes : part_bytes_) weight_bytes_ += bytes;
+  begin(0, 0);
+}
+
+void ServerClock::begin(double seconds, int64_t version) {
+  now_ = seconds;
+  version_ = version;
+  for (Worker& worker : workers_) {
+    worker.version = version;
+    start(worker, seconds);
+  }
+}
+
+int ServerClock::device(const Worker& worker) const {
+  return static_cast<int>(&worker - workers_.data()) * spec_.group;
+}
+
+int ServerClock::server_device(int server) const {
+  return (static_cast<int>(nodes_.size()) + server) * spec_.machine.devices_per_node;
+}
+
+void ServerClock::start(Worker& worker, double seconds) {
+  worker.began = worker.arrived = seconds;
+  worker.sent = 0;
+  worker.waits = false;
+  find_times(worker);
+}
+
+/// Buckets are made evenly in the backward pass, by the slowest of a group; each is summed within
+/// it when the one before has been.
+void ServerClock::find_times(Worker& worker) const {
+  double slowest = 0, sum = 0;
+  for (int d = 0; d < spec_.group; ++d) {
+    const double seconds =
+        spec_.machine.compute_seconds(spec_.flop, device(worker) + d, worker.begun, spec_.seed);
+    slowest = std::max(slowest, seconds);
+    sum += seconds;
+  }
+  worker.computed = sum / spec_.group;
+  worker.made.clear();
+  double made = 0, before = worker.began;
+  for (const Bucket& bucket : spec_.buckets) {
+    const auto bytes = static_cast<double>(bucket.bytes);
+    made += bytes;
+    const double complete =
+        worker.began + slowest * (kForward + (1 - kForward) * made / weight_bytes_);
+    before = std::max(before, complete) + spec_.machine.allreduce_seconds(bytes, spec_.group);
+    worker.made.push_back(before);
+  }
+}
+
+double ServerClock::transfer(double& out, double& in, double seconds, double bytes, int from,
+                             int to) {
+  const double latency = spec_.machine.message_seconds(0, from, to);
+  const double end =
+      std::max({seconds, out, in}) + (spec_.machine.message_seconds(bytes, from, to) - latency);
+  out = in = end;
+  counts_.bytes += bytes;
+  return end + latency;
+}
+
+void ServerClock::send_bucket(Worker& worker) {
+  const int server = server_of_[worker.sent];
+  const int from = device(worker);
+  const double arrived =
+      transfer(nodes_[static_cast<size_t>(spec_.machine.node(from))].out,
+               servers_[static_cast<size_t>(server)].in, worker.made[worker.sent],
+               static_cast<double>(spec_.buckets[worker.sent].bytes), from, server_device(server));
+  worker.arrived = std::max(worker.arrived, arrived);
+  ++worker.sent;
+}
+
+/// Sends a worker the weights as they are.
+void ServerClock::serve(int number) {
+  Worker& worker = workers_[static_cast<size_t>(number)];
+  const int to = device(worker);
+  double there = now_;
+  for (int s = 0; s < spec_.servers; ++s)
+    there = std::max(there, transfer(servers_[static_cast<size_t>(s)].out,
+                                     nodes_[static_cast<size_t>(spec_.machine.node(to))].in, now_,
+                                     part_bytes_[static_cast<size_t>(s)], server_device(s), to));
+  // Handing them out inside a group by scatter and allgather sends what a sum does.
+  there += spec_.machine.allreduce_seconds(weight_bytes_, spec_.group);
+  waited_ += (there - worker.began - worker.computed) / spec_.workers;
+  worker.version = version_;
+  ++worker.begun;
+  start(worker, there);
+}
+
+int64_t ServerClock::slowest() const {
+  return std::ranges::min_element(workers_, {}, &Worker::steps)->steps;
+}
+
+ArrivedGradient ServerClock::next() {
+  while (true) {
+    // The earliest event; of several at one time, that of the first worker.
+    Worker* first = nullptr;
+    double at = 0;
+    for (Worker& worker : workers_) {
+      if (worker.waits) continue;
+      const double t = worker.sent < worker.made.size() ? worker.made[worker.sent] : worker.arrived;
+      if (!first || t < at) first = &worker, at = t;
+    }
+    CHECK(first, "all workers wait for the servers");
+    if (first->sent < first->made.size()) {
+      send_bucket(*first);
+      continue;
+    }
+    now_ = std::max(now_, at);
+    ArrivedGradient arrived{.worker = static_cast<int>(first - workers_.data()),
+                            .read = first->version,
+                            .version = version_,
+                            .dropped = spec_.quorum > 0 && first->version < version_,
+                            .updates = true,
+                            .served = {}};
+    first->waits = true;
+    if (arrived.dropped) {
+      arrived.updates = false;
+      arrived.served.push_back(arrived.worker);
+    } else {
+      ++first->steps;
+      if (spec_.quorum > 0) arrived.updates = ++taken_ == spec_.quorum;
+    }
+    if (arrived.updates) {
+      ++version_;
+      taken_ = 0;
+      const int64_t last = slowest();
+      for (int w = 0; w < spec_.workers; ++w)
+        if (const Worker& worker = workers_[static_cast<size_t>(w)];
+            worker.waits && (!spec_.bound || worker.steps - last <= *spec_.bound))
+          arrived.served.push_back(w);
+    }
+    for (const int w : arrived.served) serve(w);
+    count(arrived);
+    return arrived;
+  }
+}
+
+void ServerClock::count(const ArrivedGradient& arrived) {
+  counts_.updates += arrived.updates;
+  counts_.dropped += arrived.dropped;
+  if (arrived.dropped) return;
+  const auto stale = static_cast<size_t>(arrived.version - arrived.read);
+  if (counts_.staleness.size() <= stale) counts_.staleness.resize(stale + 1);
+  ++counts_.staleness[stale];
+}
+
+ServerCounts ServerClock::take_counts() {
+  ServerCounts counts = std::exchange(counts_, {});
+  for (const Worker& worker : workers_)
+    if (!worker.waits) counts.spread = std::max(counts.spread, version_ - worker.version);
+  return counts;
+}
+
+double ServerClock::take_waited() { return std::exchange(waited_, 0); }
+
+std::vector<double> ServerClock::state() const {
+  std::vector<double> numbers{static_cast<double>(workers_.size()),
+                              static_cast<double>(nodes_.size()),
+                              static_cast<double>(servers_.size()),
+                              static_cast<double>(spec_.buckets.size()),
+                              now_,
+                              static_cast<double>(version_),
+                              static_cast<double>(taken_)};
+  for (const std::vector<Link>* links : {&nodes_, &servers_})
+    for (const Link& link : *links) numbers.insert(numbers.end(), {link.out, link.in});
+  for (const Worker& w : workers_)
+    numbers.insert(numbers.end(), {w.began, static_cast<double>(w.steps),
+                                   static_cast<double>(w.begun), static_cast<double>(w.sent),
+                                   w.arrived, static_cast<double>(w.version), w.waits ? 1.0 : 0.0});
+  return numbers;
+}
+
+bool ServerClock::restore(std::span<const double> state) {
+  const std::vector<double> own = this->state();
+  constexpr size_t kSizes = 4;
+  if (state.size() != own.size() || !std::equal(own.begin(), own.begin() + kSizes, state.begin()))
+    return false;
+  const double* at = state.data() + kSizes;
+  const auto real = [&] { return *at++; };
+  const auto whole = [&] { return static_cast<int64_t>(*at++); };
+  now_ = real();
+  version_ = whole();
+  taken_ = static_cast<int>(whole());
+  for (std::vector<Link>* links : {&nodes_, &servers_})
+    for (Link& link : *links) {
+      link.out = real();
+      link.in = real();
+    }
+  for (Worker& w : workers_) {
+    w.began = real();
+    w.steps = whole();
+    w.begun = whole();
+    w.sent = static_cast<size_t>(whole());
+    w.arrived = real();
+    w.version = whole();
+    w.waits = whole() != 0;
+    find_times(w);
+  }
+  return true;
+}
+
+}  // namespace tutti

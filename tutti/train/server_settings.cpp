@@ -1,0 +1,129 @@
+#include "tutti/train/server_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "tutti/base/error.h"
+
+namespace tutti {
+namespace {
+
+[[noreturn]] void refuse_servers(const std::string& scheme, std::string_view why) {
+  throw ConfigError(
+      fmt::format("sync.scheme = \"{}\": {}; with servers there are ps:sync, ps:async, ps:ssp:S "
+                  "with S steps that a worker may be ahead of the slowest, and groups:G with G "
+                  "replicas of a group",
+                  scheme, why));
+}
+
+int64_t number_after(const std::string& scheme, size_t at, int64_t least) {
+  int64_t number = 0;
+  const char *const begin = scheme.data() + at, *const end = scheme.data() + scheme.size();
+  const auto [stopped, error] = std::from_chars(begin, end, number);
+  if (error != std::errc() || stopped != end || number < least)
+    refuse_servers(scheme, fmt::format("'{}' is no number from {} on", scheme.substr(at), least));
+  return number;
+}
+
+void refuse_with_servers(const RunConfig& config) {
+  const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
+    if (said)
+      throw ConfigError(
+          fmt::format("sync.scheme = \"{}\" goes without {}: {}", config.sync.scheme, what, why));
+  };
+  refuse(std::ranges::any_of(config.parallel.spatial, [](int64_t parts) { return parts > 1; }),
+         "parallel.spatial", "replicas that share samples are not built to train apart");
+  refuse(config.parallel.batchnorm_group_size > 1, "parallel.batchnorm_group_size",
+         "its sums would make workers wait for each other in every step");
+  refuse(config.comm.sharded_update, "comm.sharded_update", "the servers have the optimizer");
+  refuse(config.comm.compression != "none", "comm.compression",
+         "it is not built for gradients that go to servers");
+  refuse(config.data.shuffle != Shuffle::global, "data.shuffle = \"shard\"",
+         "a batch goes to the worker whose gradient comes next, wherever it is");
+}
+
+}  // namespace
+
+int ServerSettings::workers(int64_t replicas) const {
+  if (together || group >= replicas) return 1;
+  if (replicas % group != 0)
+    throw ConfigError(fmt::format(
+        "sync.scheme = \"groups:{}\" does not divide {} replicas: give a multiple of it", group,
+        replicas));
+  return static_cast<int>(replicas / group);
+}
+
+std::optional<ServerSettings> parse_servers(const std::string& scheme) {
+  ServerSettings settings;
+  if (scheme == "groups" || scheme.starts_with("groups:")) {
+    constexpr size_t kGroups = 7;
+    if (scheme.size() < kGroups) refuse_servers(scheme, "it does not say how large a group is");
+    settings.group = number_after(scheme, kGroups, 1);
+    return settings;
+  }
+  if (scheme != "ps" && !scheme.starts_with("ps:")) return std::nullopt;
+  constexpr std::string_view kBound = "ps:ssp:";
+  if (scheme == "ps:sync")
+    settings.together = true;
+  else if (scheme.starts_with(kBound))
+    settings.bound = number_after(scheme, kBound.size(), 0);
+  else if (scheme != "ps:async")
+    refuse_servers(scheme, "there is no such way to use servers");
+  return settings;
+}
+
+std::optional<ServerSettings> server_settings(const RunConfig& config) {
+  const SyncSection& sync = config.sync;
+  std::optional<ServerSettings> settings = parse_servers(sync.scheme);
+  const auto only = [&](bool said, std::string_view key, std::string_view of, bool has) {
+    if (said && !has)
+      throw ConfigError(
+          fmt::format("sync.{} is of sync.scheme = {}, not of \"{}\"", key, of, sync.scheme));
+  };
+  constexpr std::string_view kOneByOne = "\"ps:async\", \"ps:ssp:S\" and \"groups:G\"";
+  const bool one_by_one = settings && settings->one_by_one(), step = sync.scheme == "step";
+  only(sync.servers > 1, "servers", "\"ps:...\" and \"groups:G\"", settings || step);
+  only(sync.quorum > 0, "quorum", "\"ps:sync\"", (settings && settings->together) || step);
+  only(sync.delay_compensation > 0, "delay_compensation", kOneByOne, one_by_one || step);
+  only(sync.stale_rate > 0, "stale_rate", kOneByOne, one_by_one || step);
+  if (!settings) return settings;
+  settings->servers = static_cast<int>(sync.servers);
+  settings->delay_compensation = sync.delay_compensation;
+  settings->stale_rate = sync.stale_rate;
+  if (one_by_one) refuse_with_servers(config);
+  return settings;
+}
+
+int64_t gradients_of_step(const RunConfig& config, int64_t replicas) {
+  const int64_t quorum = config.sync.quorum;
+  if (quorum == 0 || !parse_servers(config.sync.scheme)) return replicas;
+  if (config.run.replicas == 0)
+    throw ConfigError("sync.quorum is how many of run.replicas are enough: give run.replicas, too");
+  if (quorum > replicas)
+    throw ConfigError(
+        fmt::format("sync.quorum = {} is more than the {} replicas", quorum, replicas));
+  return quorum;
+}
+
+void check_served_job(const RunConfig& config, int64_t replicas, int ranks, bool has_machine) {
+  const std::optional<ServerSettings> settings = server_settings(config);
+  if (settings && config.sync.quorum > 0 && !has_machine)
+    throw ConfigError(
+        "sync.quorum is there as a replay, in which a machine's clock says who is late: tutti "
+        "replay CONFIG --machine FILE");
+  if (!settings || settings->workers(replicas) == 1) return;
+  if (!has_machine)
+    throw ConfigError(fmt::format(
+        "sync.scheme = \"{}\" with {} workers is there as a replay, in which a machine's clock "
+        "says whose gradient comes next: tutti replay CONFIG --machine FILE --replicas {}",
+        config.sync.scheme, settings->workers(replicas), replicas));
+  if (ranks > 1)
+    throw ConfigError(fmt::format(
+        "a replay of sync.scheme = \"{}\" runs on one rank, not on {}: each gradient is of "
+        "weights that those before it have changed",
+        config.sync.scheme, ranks));
+}
+
+}  // namespace tutti

@@ -1,0 +1,75 @@
+#include "tutti/train/server_settings.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tutti/base/error.h"
+#include "tutti/train/delay_compensation.h"
+
+namespace tutti {
+namespace {
+
+RunConfig served_config(const std::string& scheme) {
+  RunConfig config;
+  config.sync.scheme = scheme;
+  return config;
+}
+
+TEST(ServerSettings, SchemesSayHowGradientsAreApplied) {
+  EXPECT_FALSE(server_settings(served_config("step")));
+  EXPECT_FALSE(server_settings(served_config("local:8")));
+  EXPECT_TRUE(server_settings(served_config("ps:sync"))->together);
+  EXPECT_FALSE(server_settings(served_config("ps:async"))->together);
+  EXPECT_FALSE(server_settings(served_config("ps:async"))->bound);
+  EXPECT_EQ(server_settings(served_config("ps:ssp:3"))->bound, 3);
+  EXPECT_EQ(server_settings(served_config("groups:8"))->group, 8);
+  for (const std::string text : {"ps", "ps:", "ps:later", "ps:ssp", "ps:ssp:", "ps:ssp:-1",
+                                 "groups", "groups:", "groups:0", "groups:4x"})
+    EXPECT_THROW(parse_servers(text), ConfigError) << text;
+}
+
+TEST(ServerSettings, GroupsDivideTheReplicasOrAreOne) {
+  const ServerSettings eights{.group = 8};
+  EXPECT_EQ(eights.workers(32), 4);
+  EXPECT_EQ(eights.group_of(32), 8);
+  EXPECT_EQ(eights.workers(4), 1);
+  EXPECT_EQ(eights.group_of(4), 4);
+  EXPECT_THROW(eights.workers(20), ConfigError);
+  EXPECT_EQ(ServerSettings{.together = true}.workers(20), 1);
+}
+
+TEST(ServerSettings, AQuorumIsOfAllReplicas) {
+  RunConfig config = served_config("ps:sync");
+  EXPECT_EQ(gradients_of_step(config, 4), 4);
+  config.run.replicas = 4;
+  config.sync.quorum = 3;
+  EXPECT_EQ(gradients_of_step(config, 4), 3);
+  EXPECT_THROW(gradients_of_step(config, 2), ConfigError);
+  config.sync.scheme = "step";
+  EXPECT_EQ(gradients_of_step(config, 4), 4) << "and the key is idle there";
+}
+
+TEST(ServerSettings, WhatAJobCannotDoIsAnError) {
+  const RunConfig async = served_config("ps:async");
+  EXPECT_THROW(check_served_job(async, 4, 1, false), ConfigError) << "no machine says who is next";
+  EXPECT_THROW(check_served_job(async, 4, 2, true), ConfigError);
+  EXPECT_NO_THROW(check_served_job(async, 4, 1, true));
+  EXPECT_NO_THROW(check_served_job(async, 1, 1, false)) << "one worker is one replica";
+  EXPECT_NO_THROW(check_served_job(served_config("ps:sync"), 4, 2, false));
+}
+
+TEST(DelayCompensation, IsTheGuessOfAGradientAtTheNewWeights) {
+  const std::array<float, 4> now{9, 3, 2, 5}, then{9, 1, 4, 5}, g{7, 2, 3, 0};
+  std::array<float, 3> out{};
+  compensate({.lambda = 0.5F,
+              .now = reinterpret_cast<const std::byte*>(now.data()),
+              .then = reinterpret_cast<const std::byte*>(then.data())},
+             sizeof(float), g.data() + 1, out);
+  EXPECT_FLOAT_EQ(out[0], 2 + 0.5F * 4 * 2);
+  EXPECT_FLOAT_EQ(out[1], 3 - 0.5F * 9 * 2);
+  EXPECT_FLOAT_EQ(out[2], 0);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -31,6 +31,7 @@ const std::map<std::string, Values> kSmall = {
     {"protein", {{"--train", "3"}, {"--test", "1"}, {"--residues", "16"}, {"--stride", "9"}}},
     {"clicks", {{"--train", "3"}, {"--test", "1"}, {"--vocabulary", "100"}}},
     {"text", {{"--train", "30"}, {"--test", "1"}, {"--words", "100"}}},
+    {"token-pairs", {{"--train", "20"}, {"--test", "1"}}},
     {"neurons", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}, {"--radius", "2"}}}};
 
 /// Another value of each flag.
@@ -51,6 +52,9 @@ const Values kOther = {{"--train", "2"},
                        {"--noise", "5"},
                        {"--vocabulary", "50"},
                        {"--words", "50"},
+                       {"--task", "sort"},
+                       {"--symbols", "5"},
+                       {"--longest", "9"},
                        {"--residues", "20"},
                        {"--stride", "8"},
                        {"--temperature", "0.5"},
@@ -138,7 +142,7 @@ TEST(DataFlags, OfASetThatCannotBeGeneratedTheSetIsTheMistake) {
 TEST(DataFlags, AnUnknownSetListsThoseThatCanBeGenerated) {
   const std::string refusal = refusal_of("latices", {});
   EXPECT_NE(refusal.find("did you mean 'lattices'?: lattices, cosmoflow, deepcam, imagenet, "
-                         "neurons, cbed, stem, clicks, text and protein are"),
+                         "neurons, cbed, stem, clicks, text, token-pairs and protein are"),
             std::string::npos)
       << refusal;
   for (const auto& [set, small] : kSmall)

@@ -11,6 +11,7 @@
 #include "tutti/cli/launch.h"
 #include "tutti/cli/microscope_flags.h"
 #include "tutti/cli/suggest.h"
+#include "tutti/cli/text_flags.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/generate/lattices.h"
 #include "tutti/data/generate/pictures/picture_set.h"
@@ -39,6 +40,7 @@ struct Generate {
   data::StemSpec stem{};
   data::ClickSpec clicks;
   data::SentenceSpec text;
+  data::SequenceSpec pairs;
 
   int side_or(int usual) const {
     if (side == 1) throw ConfigError("--side 1: give at least 2, or 0 for the usual side");
@@ -125,6 +127,11 @@ const std::vector<GeneratedSet>& sets() {
        [](const Generate& g, const data::SampleCounts& counts, int threads) {
          data::write_text(g.dir, seeded(g.text, g.seed), counts, threads);
        }},
+      {"token-pairs",
+       {.train = 20000, .test = 1000},
+       [](const Generate& g, const data::SampleCounts& counts, int) {
+         data::write_token_pairs(g.dir, seeded(g.pairs, g.seed), counts);
+       }},
       {"protein",
        {.train = 8000, .test = 2000},
        [](const Generate& g, const data::SampleCounts& counts, int threads) {
@@ -164,6 +171,7 @@ bool lacks_samples(const fs::path& folder, const fs::path& pattern) {
 
 std::vector<std::string> files_of_set(const std::string& name) {
   if (name == "text") return {"train.txt", "validation.txt"};
+  if (name == "token-pairs") return {"source/train-00000.tokens", "target/train-00000.tokens"};
   if (name == "protein") return {"train.h5", "validation.h5", "native.pdb"};
   const data::KnownDataset& known = data::known_dataset(name);
   std::vector<std::string> all;
@@ -334,16 +342,6 @@ std::vector<Flag> click_flags(const std::shared_ptr<Generate>& state) {
            .only_for = {"clicks"}}};
 }
 
-std::vector<Flag> text_flags(const std::shared_ptr<Generate>& state) {
-  return {{.names = "--words",
-           .value = "N",
-           .help = "Nouns of the language; it has half as many adjectives, and as many verbs",
-           .bind = &state->text.words,
-           .least = 2,
-           .greatest = 1000000000,
-           .only_for = {"text"}}};
-}
-
 /// Of all sets, or of more than one.
 std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
   return {{.names = "--train",
@@ -384,9 +382,10 @@ std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
 Verb data_generate_verb() {
   const auto state = std::make_shared<Generate>();
   std::vector<Flag> flags = common_flags(state);
-  for (const auto& more : {volume_flags(state), map_flags(state), picture_flags(state),
-                           neuron_flags(state), click_flags(state), text_flags(state),
-                           chain_flags(state), microscope_flags(state->cbed, state->stem)})
+  for (const auto& more :
+       {volume_flags(state), map_flags(state), picture_flags(state), neuron_flags(state),
+        click_flags(state), text_flags(state->text, state->pairs), chain_flags(state),
+        microscope_flags(state->cbed, state->stem)})
     flags.insert(flags.end(), more.begin(), more.end());
   return {
       .name = "generate",

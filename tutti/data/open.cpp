@@ -15,6 +15,7 @@
 #include "tutti/data/format/sample_files.h"
 #include "tutti/data/generate/lattices.h"
 #include "tutti/data/images/image_set.h"
+#include "tutti/data/text/pair_set.h"
 
 namespace tutti::data {
 namespace {
@@ -164,6 +165,18 @@ std::vector<fs::path> listed_clicks(const DatasetSpec& spec) {
   return listed_files(click_files(spec), spec.dir, fmt::format("data.{}_files", spec.split));
 }
 
+/// Of token-pairs: of the sources or the targets.
+std::vector<fs::path> pair_files(const DatasetSpec& spec, const char* side) {
+  return listed_files({fmt::format("{}/{}-*.tokens", side, spec.split)}, spec.dir, "data.dir");
+}
+
+bool has_pairs(const DatasetSpec& spec) {
+  std::error_code unknown;
+  for (const auto& entry : fs::directory_iterator(spec.dir / "source", unknown))
+    if (entry.path().filename().string().starts_with(spec.split + "-")) return true;
+  return spec.split == "train";
+}
+
 bool is_text_set(const std::string& name) { return name == "text" || name == "tokens"; }
 
 /// Without names of files those in the folder that the catalog's pattern fits: PART*.txt.
@@ -223,6 +236,12 @@ std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
     return files;
   }
   if (spec.name == "clicks") return listed_clicks(spec);
+  if (spec.name == "token-pairs") {
+    std::vector<fs::path> files = pair_files(spec, "source");
+    const std::vector<fs::path> targets = pair_files(spec, "target");
+    files.insert(files.end(), targets.begin(), targets.end());
+    return files;
+  }
   if (is_text_set(spec.name)) {
     std::vector<fs::path> files = listed_texts(spec, spec.split);
     for (const char* own : {"vocab.json", "merges.txt"})  // beside token files
@@ -252,6 +271,7 @@ bool has_split(const DatasetSpec& spec) {
   if (spec.name == "neurons") return !volume_files(spec).empty();
   if (spec.name == "clicks") return !click_files(spec).empty();
   if (is_text_set(spec.name)) return !text_files(spec, spec.split).empty();
+  if (spec.name == "token-pairs") return has_pairs(spec);
   if (spec.name == "arrays") return !files_of(spec.arrays, spec.split).empty();
   if (spec.name == "imagenet") return image_source(spec.dir, spec.split).found();
   if (!is_sample_set(spec.name)) return spec.split == "test";
@@ -275,6 +295,10 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
   if (spec.name == "arrays") return open_arrays(spec);
   if (spec.name == "neurons") return open_neurons(spec);
   if (is_text_set(spec.name)) return open_text(spec);
+  if (spec.name == "token-pairs")
+    return std::make_unique<PairSet>(PairSetSpec{.source = pair_files(spec, "source"),
+                                                 .target = pair_files(spec, "target"),
+                                                 .window = spec.text.window});
   if (spec.name == "clicks") {
     ClickSetSpec clicks = spec.clicks;
     clicks.files = listed_clicks(spec);

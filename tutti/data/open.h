@@ -39,7 +39,8 @@ struct DatasetSpec {
   ArraysSpec arrays{};
   NeuronSetSpec neurons{};  ///< its files and fields are those of `arrays`
   ClickSetSpec clicks{};    ///< its files are those of `arrays`
-  TextSetSpec text{};       ///< of "text" and "tokens"; its files are those of `arrays`
+  TextSetSpec text{};       ///< of "text" and "tokens"; its files are those of `arrays`. Of
+                            ///< "token-pairs" the window
 };
 
 /// Whether the data set has the spec's part: cosmoflow and deepcam have a validation set, and a

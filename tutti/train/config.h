@@ -76,7 +76,7 @@ struct DataSection {
   int64_t generate_seed = 1;
 };
 
-/// Whether samples are windows of a text.
+/// Whether samples are windows of one text.
 inline bool is_text(const DataSection& data) {
   return data.dataset == "text" || data.dataset == "tokens";
 }

@@ -72,7 +72,7 @@ void write_data_rows(ConfigTableWriter& t) {
   t.section("data", s, "The data set, its augmentation and its readers.");
   t.key(s, &S::dataset, "dataset", "Data set, see `tutti data list`")
       .one_of({"cifar10", "mnist", "fashion-mnist", "lattices", "cosmoflow", "deepcam", "imagenet",
-               "neurons", "cbed", "stem", "clicks", "text", "tokens", "arrays"});
+               "neurons", "cbed", "stem", "clicks", "text", "tokens", "token-pairs", "arrays"});
   t.key(s, &S::dir, "dir",
         "Folder with the data set's files. Empty: lattices are generated in memory")
       .path()
@@ -161,9 +161,11 @@ void write_data_rows(ConfigTableWriter& t) {
   t.key(s, &S::bag_weights, "bag_weights",
         "Whether each category of a bag has a weight of its row behind a colon, as in a:0.5|b:2")
       .only_with("data.dataset", {"clicks"});
-  t.key(s, &S::window, "window", "Tokens of a sample of a text")
+  t.key(s, &S::window, "window",
+        "Tokens of a sample of a text; of token-pairs as many as the longest document has, which "
+        "are left out where they are longer")
       .between(1, 1 << 24)
-      .only_with("data.dataset", {"text", "tokens"});
+      .only_with("data.dataset", {"text", "tokens", "token-pairs"});
   t.key(s, &S::windows, "windows",
         "Which windows of a text an epoch has: ordered, windows side by side that cover it once, "
         "cut "

@@ -211,6 +211,20 @@ const std::vector<KnownDataset>& known_datasets() {
        .test_files_may_lack = true,
        .how_to_get = "make them of texts with 'tutti data tokenize TEXT --to FOLDER'",
        .transforms = {}},
+      {.name = "token-pairs",
+       .description =
+           "documents of two texts as token files, one to be made from the other: source "
+           "i32 [T], tokens i32 [T] and next i32 [T], -1 behind their ends",
+       .train_files = {"source/train-*.tokens", "target/train-*.tokens"},
+       .validation_files = {"source/validation-*.tokens", "target/validation-*.tokens"},
+       .test_files = {"source/test-*.tokens", "target/test-*.tokens"},
+       .test_files_may_lack = true,
+       .how_to_get =
+           "generate it ('tutti data generate token-pairs FOLDER'), or make both of texts "
+           "with as many documents: 'tutti data tokenize TEXT --separator WORD --to "
+           "FOLDER/source', and FOLDER/target",
+       .transforms = {},
+       .can_be_generated = true},
       {.name = "arrays",
        .description =
            "files of your own: NumPy, HDF5, NetCDF, TIFF, TFRecord, raw arrays; data.fields "

@@ -28,7 +28,7 @@ struct KnownDataset {
 };
 
 /// cifar10, mnist, fashion-mnist, lattices, cosmoflow, deepcam, imagenet, neurons, cbed, stem,
-/// clicks, text, tokens; and arrays, which is any files.
+/// clicks, text, tokens, token-pairs; and arrays, which is any files.
 const std::vector<KnownDataset>& known_datasets();
 
 /// ConfigError listing the known names.
@@ -36,8 +36,8 @@ const KnownDataset& known_dataset(std::string_view name);
 
 /// What 'tutti data generate' makes: data sets with a name, and those that are read as arrays.
 std::vector<std::string> generated_sets();
-/// Their names: "lattices, cosmoflow, deepcam, imagenet, neurons, cbed, stem, clicks, text and
-/// protein".
+/// Their names: "lattices, cosmoflow, deepcam, imagenet, neurons, cbed, stem, clicks, text,
+/// token-pairs and protein".
 std::string names_of_generated();
 
 /// how_to_get for this folder (or that of this file), which error messages end with: what it says

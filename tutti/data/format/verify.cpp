@@ -239,12 +239,13 @@ void verify_texts(const KnownDataset& known, const fs::path& dir, const Digests&
   std::vector<fs::path> files;
   std::error_code unknown;
   for (const auto& patterns : {known.train_files, known.validation_files, known.test_files})
-    for (const auto& entry : fs::directory_iterator(dir, unknown)) {
-      const std::string name = entry.path().filename().string(), &pattern = patterns.front();
-      const size_t star = pattern.find('*');
-      if (name.starts_with(pattern.substr(0, star)) && name.ends_with(pattern.substr(star + 1)))
-        files.push_back(entry.path());
-    }
+    for (const fs::path pattern : patterns)
+      for (const auto& entry : fs::directory_iterator(dir / pattern.parent_path(), unknown)) {
+        const std::string name = entry.path().filename().string(), fits = pattern.filename();
+        const size_t star = fits.find('*');
+        if (name.starts_with(fits.substr(0, star)) && name.ends_with(fits.substr(star + 1)))
+          files.push_back(entry.path());
+      }
   std::ranges::sort(files);
   for (const fs::path& path : files)
     report.files.push_back(report_on(path, digests, [&](FileReport& file) {
@@ -312,7 +313,7 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
     for (const std::string_view part : {"train", "validation", "test"})
       if (part == "train" || image_source(dir, part).found())
         verify_images(dir, part, limit, report);
-  } else if (name == "text" || name == "tokens") {
+  } else if (name == "text" || name == "tokens" || name == "token-pairs") {
     verify_texts(known, dir, digests, report);
   } else if (name == "clicks") {
     verify_clicks(dir, digests, report);

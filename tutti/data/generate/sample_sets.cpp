@@ -354,4 +354,16 @@ void write_text(const fs::path& folder, const SentenceSpec& spec, const SampleCo
   write("validation.txt", kFirstTestSentence, counts.test);
 }
 
+void write_token_pairs(const fs::path& folder, const SequenceSpec& spec,
+                       const SampleCounts& counts) {
+  (void)asked_of(spec, {});  // refuses a task before anything is written
+  make_folder(folder / "source");
+  make_folder(folder / "target");
+  const auto write = [&](const char* name, int64_t first, int64_t count) {
+    write_sequences(folder / "source" / name, folder / "target" / name, spec, first, count);
+  };
+  write("train-00000.tokens", 0, counts.train);
+  write("validation-00000.tokens", kFirstTestSequence, counts.test);
+}
+
 }  // namespace tutti::data

@@ -12,6 +12,7 @@
 #include "tutti/data/generate/neurons.h"
 #include "tutti/data/generate/protein/protein.h"
 #include "tutti/data/generate/text.h"
+#include "tutti/data/generate/token_pairs.h"
 
 namespace tutti::data {
 
@@ -61,5 +62,9 @@ void write_clicks(const std::filesystem::path& folder, const ClickSpec& spec,
 /// whole. The files do not depend on `threads`. IoError.
 void write_text(const std::filesystem::path& folder, const SentenceSpec& spec,
                 const SampleCounts& counts, int threads);
+/// FOLDER/source and FOLDER/target, each with train-00000.tokens and validation-00000.tokens.
+/// IoError.
+void write_token_pairs(const std::filesystem::path& folder, const SequenceSpec& spec,
+                       const SampleCounts& counts);
 
 }  // namespace tutti::data

@@ -1,0 +1,57 @@
+#pragma once
+// PairSet: documents of two texts as samples, one to be made from the other: sentences and their
+// translations, sequences and what is asked of them.
+//
+//   source  i32 [T], the tokens of the first text's document
+//   tokens  i32 [T], the end token, then those of the second text's
+//   next    i32 [T], the second text's, then the end token: what comes behind each of `tokens`
+//
+// -1 where a document has no more tokens.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tutti/data/dataset.h"
+#include "tutti/data/text/text_source.h"
+
+namespace tutti::data {
+
+struct PairSetSpec {
+  /// Token files whose documents begin with an end token, as many in both.
+  std::vector<std::filesystem::path> source{}, target{};
+  int64_t window = 64;  ///< T: pairs with a longer document, or of which one is empty, are left out
+};
+
+class PairSet final : public Dataset {
+ public:
+  /// Walks over the files once, to know where their documents are; of each two numbers are kept.
+  /// BadFile for files that are not there or have other numbers of documents; ConfigError where no
+  /// pair fits the window.
+  explicit PairSet(const PairSetSpec& spec);
+
+  int64_t size() const override { return std::ssize(pairs_); }
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t index, Sample& sample) const override;
+
+  int64_t left_out() const { return left_out_; }
+  /// Of the second text; null: not known.
+  const Tokenizer* tokenizer() const { return target_->tokenizer(); }
+
+ private:
+  struct Places {
+    int64_t first = 0, count = 0;  // tokens without the end token
+  };
+  struct Pair {
+    Places source, target;
+  };
+  static std::vector<Places> documents_of(const TextSource& text);
+
+  std::unique_ptr<TextSource> source_, target_;
+  int64_t window_ = 0, left_out_ = 0;
+  std::vector<Pair> pairs_;
+  std::vector<Field> fields_;
+};
+
+}  // namespace tutti::data

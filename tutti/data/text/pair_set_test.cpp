@@ -1,0 +1,85 @@
+#include "tutti/data/text/pair_set.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/file_checks.h"
+#include "tutti/data/generate/token_pairs.h"
+#include "tutti/data/text/token_file.h"
+
+namespace tutti::data {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+Tokens field_of(const PairSet& set, int64_t index, const char* name) {
+  Sample sample(set.fields());
+  set.read(index, sample);
+  const auto* numbers = static_cast<const int32_t*>(sample.at(field_index(set, name)));
+  return {numbers, numbers + set.fields()[0].elements()};
+}
+
+std::filesystem::path write_documents(const std::filesystem::path& path, const Tokens& tokens,
+                                      int32_t end_token = 9) {
+  TokenWriter writer(path, {.vocabulary = 10, .end_token = end_token});
+  writer.write(tokens);
+  writer.close(1);
+  return path;
+}
+
+TEST(PairSet, ASampleIsADocumentAndWhatIsMadeFromIt) {
+  const ScratchDirectory scratch;
+  const auto source = write_documents(scratch.path() / "s", {9, 1, 2, 3, 9, 4, 9, 9, 5, 6, 7, 8}),
+             target = write_documents(scratch.path() / "t", {9, 3, 2, 9, 4, 4, 4, 9, 1, 9, 5});
+  const PairSet set({.source = {source}, .target = {target}, .window = 4});
+  ASSERT_EQ(set.size(), 3);  // the third document of the source is empty
+  EXPECT_EQ(set.left_out(), 1);
+  EXPECT_EQ(field_of(set, 0, "source"), (Tokens{1, 2, 3, -1}));
+  EXPECT_EQ(field_of(set, 0, "tokens"), (Tokens{9, 3, 2, -1}));
+  EXPECT_EQ(field_of(set, 0, "next"), (Tokens{3, 2, 9, -1}));
+  EXPECT_EQ(field_of(set, 1, "tokens"), (Tokens{9, 4, 4, 4}));
+  EXPECT_EQ(field_of(set, 1, "next"), (Tokens{4, 4, 4, 9}));
+  EXPECT_EQ(field_of(set, 2, "source"), (Tokens{5, 6, 7, 8}));
+  // A window of 3 holds neither the end of three tokens nor four of a source.
+  EXPECT_EQ(PairSet({.source = {source}, .target = {target}, .window = 3}).size(), 1);
+  expect_config_error([&] { PairSet({.source = {source}, .target = {target}, .window = 1}); },
+                      {source.string(), "none of 4 pairs", "data.window = 1"});
+  const auto fewer = write_documents(scratch.path() / "f", {9, 1, 9, 2});
+  expect_io_error([&] { PairSet({.source = {source}, .target = {fewer}}); },
+                  {"has 4 documents", fewer.string(), "has 2"});
+  const auto none = write_documents(scratch.path() / "n", {1, 2}, -1);
+  expect_io_error([&] { PairSet({.source = {none}, .target = {target}}); },
+                  {none.string(), "--separator"});
+}
+
+TEST(PairSet, TasksAreWhatTheyAreCalled) {
+  const ScratchDirectory scratch;
+  const auto source = scratch.path() / "s", target = scratch.path() / "t";
+  for (const std::string task : {"copy", "reverse", "sort"}) {
+    const SequenceSpec spec{.seed = 3, .task = task, .symbols = 12, .longest = 7};
+    write_sequences(source, target, spec, 100, 50);
+    const PairSet set({.source = {source}, .target = {target}, .window = 8});
+    ASSERT_EQ(set.size(), 50);
+    EXPECT_EQ(set.fields()[0].class_names.size(), 13u);
+    size_t longest = 0;
+    for (int64_t i = 0; i < set.size(); ++i) {
+      Tokens asked = generate_sequence(spec, 100 + i);
+      longest = std::max(longest, asked.size());
+      Tokens whole = field_of(set, i, "source");
+      whole.resize(asked.size());
+      EXPECT_EQ(whole, asked);
+      if (task == "reverse") std::ranges::reverse(asked);
+      if (task == "sort") std::ranges::sort(asked);
+      asked.push_back(12);
+      asked.resize(8, -1);
+      EXPECT_EQ(field_of(set, i, "next"), asked) << task;
+    }
+    EXPECT_EQ(longest, 7u);
+  }
+  expect_config_error([] { asked_of({.task = "add"}, {}); }, {"'add'", "copy, reverse and sort"});
+}
+
+}  // namespace
+}  // namespace tutti::data

@@ -236,7 +236,7 @@ class TrainerRun {
   std::vector<ReplicaValues> values_;                   // of the local ones, for it
   int64_t meetings_before_ = 0, met_bytes_before_ = 0;  // until this epoch began
   double met_seconds_ = 0;                              // of it
-  const std::optional<ServerSettings> served_;          // where servers hold the weights
+  const std::optional<ServerSettings> served_;          // where servers hold the weights of several
   std::optional<Servers> servers_;                      // where they apply gradients one by one
   std::optional<ServerClock> server_clock_;             // of a replay where they do not
   std::optional<VirtualClock> virtual_;                 // of a replay without servers

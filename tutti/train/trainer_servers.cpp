@@ -1,4 +1,3 @@
-#include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/train/trainer_run.h"
 
@@ -30,11 +29,6 @@ ServerClockSpec TrainerRun::server_clock_spec() const {
     spec.quorum = replicas_.replicas();
     spec.group = 1;
   }
-  if (spec.servers > static_cast<int>(spec.buckets.size()))
-    throw ConfigError(fmt::format(
-        "sync.servers = {}: the gradient has {} bucket(s), and each is on one server; lower it, or "
-        "comm.bucket_bytes",
-        spec.servers, spec.buckets.size()));
   return spec;
 }
 

@@ -50,8 +50,8 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local))),
       patience_(*goal_.metric, config_.run.min_improvement),
       sync_(meeting_settings(config_, sampler_.steps_per_epoch())),
-      served_(server_settings(config_)), display_({.terminal = spec.terminal && comm_.rank() == 0}),
-      interval_(turns_.local_count()) {}
+      served_(devices_ > 1 ? server_settings(config_) : std::nullopt),
+      display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
 
 void TrainerRun::compare_with_before() {
   settings_ = effective_settings(config_, replicas_.replicas(), spec_.data);

@@ -22,6 +22,7 @@ enum class Purpose : uint32_t {
   seeds = 8,
   window = 12,  ///< of an image that a sample is cut from
   step_times = 13,
+  gossip = 20,
 };
 
 /// The Philox4x32-10 block: 128 random bits for a 128-bit counter and a 64-bit key.

@@ -62,6 +62,8 @@ void drop_after(RunLog& log, int64_t step) {
   std::erase_if(log.steps, later);
   std::erase_if(log.arrivals, later);
   std::erase_if(log.data, later);
+  std::erase_if(log.sync, later);
+  std::erase_if(log.noise, later);
   std::erase_if(log.epochs, later);
   std::erase_if(log.evals, later);
   std::erase_if(log.checkpoints, later);
@@ -96,6 +98,7 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   if (event == "staging") log.staging = parse<StagingRecord>(json);
   if (event == "data") log.data.push_back(parse<DataRecord>(json));
   if (event == "sync") log.sync.push_back(parse<SyncRecord>(json));
+  if (event == "noise") log.noise.push_back(parse<NoiseRecord>(json));
   if (event == "epoch") log.epochs.push_back(parse<EpochRecord>(json));
   if (event == "eval") log.evals.push_back(parse<EvalRecord>(json));
   if (event == "test") log.test = parse<TestRecord>(json);

@@ -50,6 +50,10 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
       executor_(network_->training, backend), info_{.seed = spec.seed} {
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
   if (spec.apart) refuse_tables_apart(*network_);
+  if (spec.noise.every > 0) {
+    CHECK(!spec.apart && spec.grid.peers() == 1, "measured_noise()");
+    exchange_.measure_noise(spec.noise);
+  }
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
   table_turns_.emplace(*network_, turns_, executor_);
@@ -65,18 +69,23 @@ void TrainingStep::start() {
   executor_.pack();
 }
 
+/// Returns the seconds that it took, but for those in which it waited for others.
 template <class Work>
-void TrainingStep::compute(Work work) {
+double TrainingStep::compute(Work work) {
+  const double exposed = exposed_seconds();
   const auto start = RunClock::Clock::now();
   work();
-  computing_ += RunClock::since(start);
+  const double seconds = RunClock::since(start);
+  computing_ += seconds;
+  return seconds - (exposed_seconds() - exposed);
 }
 
 void TrainingStep::begin(int64_t step, float learning_rate) {
   info_.step = step;
   rate_ = learning_rate;
   computing_ = 0;
-  exposed_before_ = exchange_.exposed_seconds() + parts_->exposed_seconds();
+  replica_seconds_.assign(static_cast<size_t>(map_.local_count()), 0.0);
+  exposed_before_ = exposed_seconds();
   if (!alone_) exchange_.begin_step(step);
 }
 
@@ -100,7 +109,7 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   ReplicaState replica = weights_.replica(local_replica);
   replica.gradients = exchange_.begin(alone_ ? local_turn % accumulate_ : local_turn);
   executor_.bind(replica);
-  compute([&] {
+  replica_seconds_[static_cast<size_t>(local_replica)] += compute([&] {
     if (alone_ && bound_ != local_replica) executor_.pack();
     executor_.run(info_);
     table_turns_->take(local_turn);
@@ -127,14 +136,16 @@ const float* TrainingStep::prediction() {
 
 void TrainingStep::update() {
   exchange_.end_of_backward();
-  compute([&] {
+  double seconds = compute([&] {
     settle();  // what no band has waited for has the rate of its own step
     executor_.set_scalar(network_->lr, rate_);
     executor_.update(info_);
     exchange_.end_step(executor_);
   });
   norm_due_ = network_->gradient_norm.valid();
-  if (alone_) compute([&] { settle(); });  // there is nobody to wait for
+  if (alone_) seconds += compute([&] { settle(); });  // there is nobody to wait for
+  for (size_t r = 0; r < replica_seconds_.size(); ++r)
+    if (!alone_ || static_cast<int>(r) == entered_) replica_seconds_[r] += seconds;
   entered_ = -1;
 }
 
@@ -152,7 +163,7 @@ void TrainingStep::note_norm() {
 
 StepTimes TrainingStep::times() const {
   StepTimes times;
-  times.comm_exposed = exchange_.exposed_seconds() + parts_->exposed_seconds() - exposed_before_;
+  times.comm_exposed = exposed_seconds() - exposed_before_;
   times.compute = computing_ - times.comm_exposed;
   return times;
 }

@@ -35,6 +35,8 @@ struct TrainingStepSpec {
   int accumulate = 1;  ///< turns of a replica in each step
   bool apart = false;  ///< replicas are; then exchange.sharded is false and no two share ranks
   uint64_t seed = 0;   ///< of dropout and of initial weights
+  NoiseSettings noise = {};  ///< of the gradient; not of replicas apart, nor where ranks share
+                             ///< samples or gradients are compressed
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
 };
 
@@ -92,6 +94,9 @@ class TrainingStep {
   GradientNorms take_gradient_norms() { return std::exchange(norms_, {}); }
   /// Seconds of the last step in which this rank computed, and waited for others.
   StepTimes times() const;
+  /// Seconds of the last step that each local replica computed: its turns, and the update, which
+  /// those that are not apart share.
+  std::span<const double> replica_seconds() const { return replica_seconds_; }
 
   /// Of the turn whose run() is next or under way, among all of the job; they are `replica` there.
   StepInfo info() const { return info_; }
@@ -110,7 +115,8 @@ class TrainingStep {
 
  private:
   template <class Work>
-  void compute(Work work);
+  double compute(Work work);
+  double exposed_seconds() const { return exchange_.exposed_seconds() + parts_->exposed_seconds(); }
   void note_norm();
   void enter(int local_replica);
 
@@ -127,6 +133,7 @@ class TrainingStep {
   StepInfo info_;
   std::vector<float> plain_;  // of the prediction, where the plan has another layout
   double computing_ = 0, exposed_before_ = 0;
+  std::vector<double> replica_seconds_;
   GradientNorms norms_;
   bool norm_due_ = false;  // of the last update
   float rate_ = 0;         // of this step

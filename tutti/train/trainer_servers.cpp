@@ -33,6 +33,11 @@ ServerClockSpec TrainerRun::server_clock_spec() const {
 }
 
 void TrainerRun::build_servers() {
+  if (spec_.machine->measured)
+    throw ConfigError(fmt::format(
+        "the order in which gradients reach servers is part of the result, so the machine's steps "
+        "cannot be \"measured\": {} needs device.tflops, or a number as device.step_seconds",
+        spec_.machine->name));
   const double seconds = resumed_ && resumed_->info.metrics.contains(kVirtual)
                              ? resumed_->info.metrics.at(kVirtual)
                              : 0;
@@ -60,7 +65,7 @@ void TrainerRun::build_servers() {
 }
 
 void TrainerRun::follow_clock() {
-  if (virtual_) virtual_waited_ += virtual_->step(step_);
+  if (virtual_) virtual_waited_ += virtual_->step(step_, measured_seconds());
   if (servers_) virtual_waited_ += servers_->take_waited();
   if (!server_clock_) return;
   while (!server_clock_->next().updates) {}

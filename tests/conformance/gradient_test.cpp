@@ -6,7 +6,9 @@
 #include "tutti/ops/broadcast.h"
 #include "tutti/ops/fuse.h"
 #include "tutti/ops/interaction.h"
+#include "tutti/ops/lookup.h"
 #include "tutti/ops/resize.h"
+#include "tutti/ops/sequence.h"
 
 namespace tutti {
 namespace {
@@ -123,7 +125,8 @@ std::vector<GradientCase> cases() {
   });
   for (const ActivationKind kind :
        {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
-        ActivationKind::tanh, ActivationKind::gelu})
+        ActivationKind::tanh, ActivationKind::gelu, ActivationKind::gelu_tanh,
+        ActivationKind::silu})
     add_map(std::string("activation_") + std::string(name_of(kind)), {7},
             [kind](Graph& g, Value x) { return activation(g, "y", x, kind, 0.2f); });
   add_map("max_pool", {2, 5, 6}, [](Graph& g, Value x) {
@@ -184,8 +187,49 @@ std::vector<GradientCase> cases() {
   add_map("power_spectrum_3d", {1, 4, 2, 3},
           [](Graph& g, Value x) { return power_spectrum(g, "y", x); });
   for (const bool itself : {false, true})
-    add_map(itself ? "interaction_itself" : "interaction", {4, 3}, [itself](Graph& g, Value x) {
-      return g.append1("y", std::make_shared<Interaction>(itself), {x});
+    add_map(itself ? "interaction_itself" : "interaction", {12}, [itself](Graph& g, Value x) {
+      return g.append1("y", std::make_shared<Interaction>(3, itself), {x});
+    });
+  for (const LayerNormKind kind : {LayerNormKind::layer, LayerNormKind::rms})
+    add_map(fmt::format("{}_norm", name_of(kind)), {5, 4}, [kind](Graph& g, Value x) {
+      return layer_norm(g, "y", x, {.kind = kind, .epsilon = 1e-3f});
+    });
+  add_map("linear", {5, 4}, [](Graph& g, Value x) { return linear(g, "y", x, {.outputs = 3}); });
+  add_map("add_positions", {5, 4},
+          [](Graph& g, Value x) { return add_positions(g, "y", x, 6, {Init::Kind::zeros}); });
+  add_case("lookup_tied", [](Graph& g) {
+    const Value w = g.parameter("w", {4, 3, 1}, {Init::Kind::zeros});
+    const Value x = lookup(g, "x", w, labels(g, {kBatch, 5}), DType::f32);
+    return std::vector<Value>{
+        squared_error(g, linear_by(g, "y", activation(g, "t", x, ActivationKind::tanh), w))};
+  });
+  for (const auto& [name, a] : std::vector<std::pair<const char*, AttentionAttributes>>{
+           {"", {.heads = 2, .key_heads = 2}},
+           {"_causal", {.heads = 2, .key_heads = 2, .causal = true}},
+           {"_grouped", {.heads = 4, .key_heads = 2, .causal = true, .scale = 0.8f}}})
+    add_map(fmt::format("attention{}", name), {2 * (a.heads + 2 * a.key_heads), 5},
+            [a = a](Graph& g, Value x) { return attention(g, "y", {x}, a); });
+  for (const AttentionMask mask : {AttentionMask::segments, AttentionMask::keys})
+    add_case(fmt::format("attention_{}", name_of(mask)), [mask](Graph& g) {
+      const Value q = variable(g, "q", {4, 5}), k = variable(g, "k", {4, 5}),
+                  v = variable(g, "v", {4, 5});
+      return std::vector<Value>{squared_error(
+          g, attention(
+                 g, "y", {q, k, v, labels(g, {kBatch, 5})},
+                 {.heads = 2, .key_heads = 2, .mask = mask, .inputs = AttentionInputs::separate}))};
+    });
+  add_case("attention_across", [](Graph& g) {
+    const Value q = variable(g, "q", {4, 3}), kv = variable(g, "kv", {8, 6});
+    return std::vector<Value>{squared_error(
+        g, attention(g, "y", {q, kv},
+                     {.heads = 2, .key_heads = 2, .inputs = AttentionInputs::q_and_kv}))};
+  });
+  for (const float smoothing : {0.f, 0.2f})
+    add_case(smoothing > 0 ? "token_loss_smooth" : "token_loss", [smoothing](Graph& g) {
+      return std::vector<Value>{token_loss(g, "loss", variable(g, "x", {3, 5}),
+                                           labels(g, {kBatch, 5}),
+                                           {.label_smoothing = smoothing, .scale = 2})
+                                    .loss};
     });
   add_map("scale", {5}, [](Graph& g, Value x) { return scale(g, "y", x, 1.2f); });
   add_case("add", [](Graph& g) {

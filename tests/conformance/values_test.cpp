@@ -55,7 +55,7 @@ TEST(Values, ConvolutionIsACrossCorrelation) {
 TEST(Values, InteractionIsTheLowerTriangleRowByRow) {
   const Values x = {1, 2, 3, 4, 5, 6};
   const auto of = [&](bool itself) {
-    return run(std::make_shared<Interaction>(itself), {batched({1, 3, 2})}, {x});
+    return run(std::make_shared<Interaction>(2, itself), {batched({1, 6})}, {x});
   };
   expect_near(of(false).out(0), {11, 17, 39});
   expect_near(of(true).out(0), {5, 11, 25, 17, 39, 61});

@@ -48,7 +48,8 @@ ModelSpec model_spec(const NetworkChoice& choice) {
          .sample = {tables},
          .rows = std::vector<int64_t>(static_cast<size_t>(tables), choice.table_rows)}};
   }
-  for (const TaskKind task : {TaskKind::classify, TaskKind::segment, TaskKind::regress})
+  for (const TaskKind task :
+       {TaskKind::classify, TaskKind::segment, TaskKind::regress, TaskKind::language})
     if (choice.task == name_of(task)) spec.task = task;
   using enum PointwiseLossKind;
   for (const PointwiseLossKind loss : {mse, mae, huber, bce_with_logits})

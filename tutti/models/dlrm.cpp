@@ -81,8 +81,8 @@ Value dlrm_logit(Graph& graph, Value numbers, Value categories, Value weights,
     features.push_back(convert(graph, fmt::format("emb_l.{}.convert", t), found[t], dtype));
   Value met = concat(graph, "features.concat", features);
   if (spec.interaction == FeatureInteraction::dot) {
-    const Value all = reshape(graph, "features", met, Shape{tables + 1, spec.width});
-    const Value pairs = graph.append1("interaction", std::make_shared<Interaction>(), {all});
+    const Value pairs =
+        graph.append1("interaction", std::make_shared<Interaction>(spec.width), {met});
     met = concat(graph, "top_l.input", {features.front(), pairs});
   }
   return perceptron(graph, "top_l", met, then(spec.top, 1), false);

@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-const std::vector<std::string> kActivations = {"none",    "relu", "leaky_relu",
-                                               "sigmoid", "tanh", "gelu"};
+const std::vector<std::string> kActivations = {"none", "relu", "leaky_relu", "sigmoid",
+                                               "tanh", "gelu", "gelu_tanh",  "silu"};
 
 std::vector<std::string> inits() {
   const auto all = words(Init::Kind::zeros);

@@ -181,7 +181,7 @@ Value concat_layer(LayerPlace& place) {
   return concat(place.graph, place.name, of_one_type(place));
 }
 
-/// As one tensor [features, width], of which each pair is multiplied.
+/// As one row of features, of which each pair is multiplied.
 Value interaction_layer(LayerPlace& place) {
   const std::vector<Value> in = of_one_type(place);
   const Shape& first = place.graph.shape(in[0]);
@@ -194,10 +194,8 @@ Value interaction_layer(LayerPlace& place) {
                       place.name, first.to_string(), x.to_string()));
   }
   const Value row = concat(place.graph, place.name + ".concat", in);
-  const Value rows = reshape(place.graph, place.name + ".reshape", row,
-                             Shape{static_cast<int64_t>(in.size()), first[1]});
-  return place.graph.append1(place.name, std::make_shared<Interaction>(place.flag("itself", false)),
-                             {rows});
+  return place.graph.append1(
+      place.name, std::make_shared<Interaction>(first[1], place.flag("itself", false)), {row});
 }
 
 std::vector<LayerType> all_types() {

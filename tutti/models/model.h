@@ -16,7 +16,10 @@ namespace tutti {
 ///   classify  y [N, K], t one class number a sample; loss: softmax cross entropy
 ///   segment   y [N, K, spatial...], t a class number for each position; the same loss
 ///   regress   y [N, ...], t as many numbers in the same shape; loss: a pointwise one
-enum class TaskKind : uint8_t { classify, segment, regress };
+///   language  t the token that comes next at each position of a sequence, -1 where none does; y
+///             [N, 1, positions] is -log of the probability that the network gave it, for logits of
+///             a vocabulary are many; loss: the mean of y
+enum class TaskKind : uint8_t { classify, segment, regress, language };
 std::string_view name_of(TaskKind kind);
 
 /// One prediction of a model, and what it is judged by.
@@ -69,6 +72,8 @@ struct ModelSpec {
   std::optional<float> dropout{};      ///< probability; none: the model's own
   std::vector<LayerTable> layers{};    ///< of the model "layers"
   int64_t depth = 0;                   ///< modules of the stack; 0: the model's own
+  int64_t heads = 0;                   ///< of attention; 0: the model's own
+  int64_t context = 0;                 ///< positions that are learned; 0: those of a sample
   int64_t kernel = 0;                  ///< side of the convolutions' windows; 0: the model's own
   Pooling pooling = Pooling::sum;      ///< of bags of rows
   FeatureInteraction interaction = FeatureInteraction::dot;
@@ -101,8 +106,8 @@ struct ModelReading {
 
 /// Inputs are named as their fields. Predictions are f32, losses are scalars of which training
 /// minimises the sum; all are outputs of the graph. In eval mode there are neither targets nor
-/// losses. Parameters and statistics bear the names of the usual PyTorch implementations, so that
-/// weights load by name.
+/// losses; of language the target is an input. Parameters and statistics bear the names of the
+/// usual PyTorch implementations, so that weights load by name.
 struct ModelGraph {
   Graph graph;
   std::vector<GraphInput> inputs, targets;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "tutti/ops/sequence.h"
+
 namespace tutti {
 namespace {
 
@@ -27,15 +29,17 @@ TensorDesc target_desc(TaskKind task, const Shape& prediction) {
     case TaskKind::segment:
       return {DType::i32, batch_of(batch, std::span(prediction.begin() + 2, prediction.end())), {}};
     case TaskKind::regress: return {DType::f32, prediction, {}};
+    case TaskKind::language: return {DType::i32, {batch, prediction[2]}, {}};
   }
   CHECK(false, "task {}", static_cast<int>(task));
 }
 
 void check_prediction(const ModelSpec& spec, TaskKind task, const Shape& prediction) {
   const bool maps = prediction.rank() > 2;
-  const bool fits = task == TaskKind::classify  ? prediction.rank() == 2
-                    : task == TaskKind::segment ? maps
-                                                : prediction.rank() >= 2;
+  const bool fits = task == TaskKind::classify   ? prediction.rank() == 2
+                    : task == TaskKind::segment  ? maps
+                    : task == TaskKind::language ? false
+                                                 : prediction.rank() >= 2;
   if (!fits)
     throw ConfigError(
         fmt::format("model '{}' predicts {} of a sample: it cannot {}, but it works with "
@@ -70,11 +74,26 @@ ModelBuilder::ModelBuilder(const ModelSpec& spec, std::vector<Objective> objecti
 Value ModelBuilder::input(const std::string& field) {
   for (const GraphInput& input : built_.inputs)
     if (input.field == field) return input.value;
+  return bound(field, spec_.activations);
+}
+
+Value ModelBuilder::bound(const std::string& field, DType dtype) {
   const Shape sample = input_named(spec_, field).sample;
   const Value x = graph().input(
-      field,
-      {spec_.activations, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}});
+      field, {dtype, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}});
   built_.inputs.push_back({field, x});
+  return x;
+}
+
+Value ModelBuilder::tokens(const std::string& field) {
+  const ModelField known = input_named(spec_, field);
+  if (known.sample.rank() != 1)
+    throw ConfigError(fmt::format(
+        "model '{}' reads tokens, and a sample of the field '{}' is {}: data.format = \"text\" has "
+        "such a field, tokens",
+        spec_.name, field, known.sample.to_string()));
+  const Value x = bound(field, DType::i32);
+  built_.inputs.back().classes = spec_.classes;
   return x;
 }
 
@@ -82,20 +101,10 @@ Value ModelBuilder::rows(const std::string& field) {
   const ModelField known = input_named(spec_, field);
   CHECK(!known.rows.empty() && std::ssize(known.rows) == known.sample.elements(),
         "model '{}': '{}' holds no rows of tables", spec_.name, field);
-  const Shape& sample = known.sample;
-  const Value x = graph().input(
-      field, {DType::i32, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}});
-  built_.inputs.push_back({field, x});
-  return x;
+  return bound(field, DType::i32);
 }
 
-Value ModelBuilder::weights(const std::string& field) {
-  const Shape sample = input_named(spec_, field).sample;
-  const Value x = graph().input(
-      field, {DType::f32, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}});
-  built_.inputs.push_back({field, x});
-  return x;
-}
+Value ModelBuilder::weights(const std::string& field) { return bound(field, DType::f32); }
 
 size_t ModelBuilder::target_index(const std::string& field, const TensorDesc& desc) {
   CHECK(training(), "targets are in the graph of training alone");
@@ -113,12 +122,43 @@ Value ModelBuilder::target(const std::string& field, const TensorDesc& desc) {
   return built_.targets[target_index(field, desc)].value;
 }
 
-void ModelBuilder::predict(const std::string& name, Value y) {
+const Objective& ModelBuilder::objective_named(const std::string& name) const {
   const auto objective = std::ranges::find(objectives_, name, &Objective::name);
   if (objective == objectives_.end())
     throw ConfigError(fmt::format("model '{}' has no objective '{}'", spec_.name, name));
+  return *objective;
+}
+
+void ModelBuilder::predict_tokens(const std::string& name, Value logits) {
   const std::string suffix = name.empty() ? "" : "." + name;
-  ModelOutput output{.objective = *objective,
+  ModelOutput output{.objective = objective_named(name), .prediction = {}};
+  const Objective& o = output.objective;
+  CHECK(*o.task == TaskKind::language, "model '{}': tokens are no objective of {}", spec_.name,
+        name_of(*o.task));
+  const Shape x = graph().shape(logits);
+  const TensorDesc desc{DType::i32, {x[0], x[2]}, {}};
+  (void)target_named(spec_, o.target);
+  Value labels;
+  if (training()) {
+    output.target = target_index(o.target, desc);
+    built_.targets[output.target].classes = x[1];
+    labels = built_.targets[output.target].value;
+  } else {
+    labels = graph().input(o.target, desc);
+    built_.inputs.push_back({o.target, labels, x[1]});
+  }
+  const TokenLosses losses = token_loss(
+      graph(), "loss" + suffix, logits, labels,
+      {.label_smoothing = spec_.loss.label_smoothing, .scale = spec_.loss.scale * o.weight});
+  output.prediction = losses.surprise;
+  graph().mark_output(losses.surprise);
+  if (training()) add_loss(losses.loss);
+  built_.outputs.push_back(std::move(output));
+}
+
+void ModelBuilder::predict(const std::string& name, Value y) {
+  const std::string suffix = name.empty() ? "" : "." + name;
+  ModelOutput output{.objective = objective_named(name),
                      .prediction = convert(graph(), "prediction" + suffix, y, DType::f32)};
   const TaskKind task = *output.objective.task;
   y = output.prediction;

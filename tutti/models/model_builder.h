@@ -26,6 +26,9 @@ class ModelBuilder {
 
   /// A field of rows of tables as i32 [N, sample...].
   Value rows(const std::string& field);
+  /// A field of tokens as i32 [N, positions]. Without a name: the first.
+  Value tokens(const std::string& field);
+  Value tokens() { return tokens(spec_.input_field); }
   /// A field of numbers that stay f32 whatever activations are, [N, sample...].
   Value weights(const std::string& field);
 
@@ -33,6 +36,10 @@ class ModelBuilder {
   /// ConfigError where the shape is not the task's. Without a name: the only objective's.
   void predict(const std::string& objective, Value y);
   void predict(Value y) { predict("", y); }
+  /// The prediction of an objective of language: from logits [N, vocabulary, positions] the loss,
+  /// with the specification's label smoothing, and -log p of each token that is there.
+  void predict_tokens(const std::string& objective, Value logits);
+  void predict_tokens(Value logits) { predict_tokens("", logits); }
   /// What evaluations write beside the predictions, such as the latent numbers of an autoencoder:
   /// [N, ...] without a target. Nothing in training.
   void read_out(const std::string& name, Value y);
@@ -45,6 +52,8 @@ class ModelBuilder {
   ModelGraph finish() &&;
 
  private:
+  const Objective& objective_named(const std::string& name) const;
+  Value bound(const std::string& field, DType dtype);
   size_t target_index(const std::string& field, const TensorDesc& desc);
 
   const ModelSpec& spec_;

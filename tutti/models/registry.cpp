@@ -9,6 +9,7 @@
 #include "tutti/models/fc_densenet.h"
 #include "tutti/models/feed_forward.h"
 #include "tutti/models/ffn.h"
+#include "tutti/models/gpt2.h"
 #include "tutti/models/layers.h"
 #include "tutti/models/protein_vae.h"
 #include "tutti/models/resnet.h"
@@ -78,6 +79,30 @@ ModelInfo tiramisu(int depth) {
             if (spec.width > 0) own.first = spec.width;
             if (spec.dropout) own.dropout = *spec.dropout;
             return fc_densenet_prediction(graph, x, own);
+          }};
+}
+
+struct Gpt2Size {
+  const char* name;
+  int64_t depth, width, heads;
+};
+
+ModelInfo gpt2(const Gpt2Size& size) {
+  return {.name = size.name,
+          .description = fmt::format("GPT-2 (Radford et al. 2019): a language model of {} layers, "
+                                     "{} channels, {} heads",
+                                     size.depth, size.width, size.heads),
+          .task = TaskKind::language,
+          .input = {1024},
+          .classes = 50257,
+          .takes_width = true,
+          .takes_hidden = true,
+          .takes_dropout = true,
+          .takes_depth = true,
+          .takes_heads = true,
+          .takes_context = true,
+          .build = [size](ModelBuilder& model) {
+            build_gpt2(model, {.depth = size.depth, .width = size.width, .heads = size.heads});
           }};
 }
 
@@ -217,6 +242,10 @@ std::vector<ModelInfo> all_models() {
              return std::vector{
                  Objective{.task = TaskKind::regress, .loss = PointwiseLossKind::bce_with_logits}};
            }},
+      gpt2({"gpt2", 12, 768, 12}),
+      gpt2({"gpt2-medium", 24, 1024, 16}),
+      gpt2({"gpt2-large", 36, 1280, 20}),
+      gpt2({"gpt2-xl", 48, 1600, 25}),
       {.name = "layers",
        .description = "the layers that a configuration lists as [[model.layer]]",
        .takes_layers = true,
@@ -262,6 +291,8 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(spec.pooling != Pooling::sum, model.takes_tables, "pooling");
   refuse(spec.interaction != FeatureInteraction::dot, model.takes_tables, "interaction");
   refuse(spec.depth != 0, model.takes_depth, "depth");
+  refuse(spec.heads != 0, model.takes_heads, "heads");
+  refuse(spec.context != 0, model.takes_context, "context");
   refuse(spec.kernel != 0, model.takes_kernel, "choice of a kernel");
   refuse(spec.dropout.has_value(), model.takes_dropout, "dropout");
   refuse(!spec.layers.empty(), model.takes_layers, "[[model.layer]]");
@@ -294,7 +325,7 @@ ModelSpec completed(const ModelSpec& spec) {
 }
 
 std::string_view name_of(TaskKind kind) {
-  constexpr std::string_view kNames[] = {"classify", "segment", "regress"};
+  constexpr std::string_view kNames[] = {"classify", "segment", "regress", "language"};
   return kNames[static_cast<size_t>(kind)];
 }
 

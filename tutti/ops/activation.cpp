@@ -22,6 +22,8 @@ std::string_view name_of(ActivationKind kind) {
     case ActivationKind::sigmoid: return "sigmoid";
     case ActivationKind::tanh: return "tanh";
     case ActivationKind::gelu: return "gelu";
+    case ActivationKind::gelu_tanh: return "gelu_tanh";
+    case ActivationKind::silu: return "silu";
   }
   return "?";
 }

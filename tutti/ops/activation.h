@@ -2,13 +2,15 @@
 // Pointwise nonlinearities: y = f(x), and dx = dy * f'(x).
 //   relu max(x, 0) | leaky_relu x > 0 ? x : slope * x | sigmoid 1 / (1 + exp(-x)) | tanh
 //   gelu x * (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, the exact form)
+//   gelu_tanh x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (their approximation, GPT-2's)
+//   silu x * sigmoid(x)
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/rows.h"
 
 namespace tutti {
 
-enum class ActivationKind : uint8_t { relu, leaky_relu, sigmoid, tanh, gelu };
+enum class ActivationKind : uint8_t { relu, leaky_relu, sigmoid, tanh, gelu, gelu_tanh, silu };
 std::string_view name_of(ActivationKind kind);
 
 /// A nonlinearity as an attribute of an op that ends in one.
@@ -16,9 +18,9 @@ struct ActivationAttributes {
   ActivationKind kind = ActivationKind::relu;
   float slope = 0.01f;  ///< leaky_relu only; positive
   /// Whether dy/dx follows from y, so that x need not be kept.
-  bool known_from_result() const { return kind != ActivationKind::gelu; }
+  bool known_from_result() const { return kind < ActivationKind::gelu; }
   /// Whether a larger x never has a smaller y.
-  bool never_falls() const { return kind != ActivationKind::gelu; }
+  bool never_falls() const { return kind < ActivationKind::gelu; }
   std::string to_string() const;  ///< "relu", "leaky_relu slope 0.3"
   bool operator==(const ActivationAttributes&) const = default;
 };
@@ -46,7 +48,8 @@ class Activation : public Op {
   ActivationAttributes a_;
 };
 
-/// (dy, r) -> dx. r is the result y for every kind but gelu, whose derivative needs x: then r is x.
+/// (dy, r) -> dx. r is the result y for every kind whose derivative follows from it, and x for the
+/// others (gelu, gelu_tanh, silu).
 class ActivationGrad : public Op {
  public:
   explicit ActivationGrad(ActivationAttributes attributes) : a_(attributes) {}

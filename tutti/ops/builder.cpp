@@ -24,17 +24,18 @@ ConvAttributes conv_attributes(const ConvSpec& spec, int spatial) {
           .groups = spec.groups};
 }
 
-/// Spatial dimensions of an activation, 2 or 3.
-int spatial_of(const Graph& graph, const std::string& name, Value x) {
+/// Dimensions of an activation's positions, `least` to 3.
+int spatial_of(const Graph& graph, const std::string& name, Value x, int least = 2) {
   const Shape& shape = graph.shape(x);
-  require(shape.rank() == 4 || shape.rank() == 5,
-          "layer '{}': x is {}, 4 or 5 dimensions are needed", name, shape.to_string());
+  require(shape.rank() >= least + 2 && shape.rank() <= 5,
+          "layer '{}': x is {}, {} to 5 dimensions are needed", name, shape.to_string(), least + 2);
   return shape.rank() - 2;
 }
 
 Shape weight_shape(int64_t out, int64_t in, const ConvSpec& spec, int spatial) {
-  return spatial == 2 ? Shape{out, in, spec.kernel[0], spec.kernel[1]}
-                      : Shape{out, in, spec.kernel[0], spec.kernel[1], spec.kernel[2]};
+  std::vector<int64_t> extents{out, in};
+  extents.insert(extents.end(), spec.kernel.begin(), spec.kernel.begin() + spatial);
+  return Shape(std::span<const int64_t>(extents));
 }
 
 struct BiasShape {
@@ -62,7 +63,7 @@ uint32_t hash_of(std::string_view text) {
 }  // namespace
 
 Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
-  const int spatial = spatial_of(graph, name, x);
+  const int spatial = spatial_of(graph, name, x, 1);
   const int64_t channels = graph.shape(x)[1];
   require(spec.out_channels >= 1 && spec.groups >= 1 && channels % spec.groups == 0,
           "layer '{}': {} input and {} output channels do not form {} groups", name, channels,
@@ -97,7 +98,7 @@ Value separable_conv(Graph& graph, const std::string& name, Value x, const ConvS
 }
 
 Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
-  const int spatial = spatial_of(graph, name, x);
+  const int spatial = spatial_of(graph, name, x, 1);
   require(!spec.activation, "layer '{}': conv_transpose has no fused activation", name);
   require(spec.out_channels >= 1 && spec.groups >= 1 && spec.out_channels % spec.groups == 0,
           "layer '{}': {} output channels do not form {} groups", name, spec.out_channels,

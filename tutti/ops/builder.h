@@ -38,7 +38,7 @@ struct ConvSpec {
   double bias_value = 0;                              ///< of a constant or normal bias
 };
 
-/// 2-D or 3-D by the rank of x.
+/// In as many dimensions as x has positions in, 1 to 3.
 Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec);
 /// Depthwise separable: NAME.conv1 convolves every channel by itself with the kernel, stride,
 /// dilation and padding of `spec`, then NAME.pointwise is a 1x1 convolution to spec.out_channels

@@ -14,8 +14,8 @@ std::string ConvAttributes::to_string() const {
 }
 
 Shape conv_output_shape(const ConvAttributes& a, const Shape& x, const Shape& w) {
-  require(a.spatial == 2 || a.spatial == 3,
-          "conv: {} spatial dimensions asked for, 2 or 3 are supported", a.spatial);
+  require(a.spatial >= 1 && a.spatial <= 3,
+          "conv: {} spatial dimensions asked for, 1 to 3 are supported", a.spatial);
   require(x.rank() == a.spatial + 2 && w.rank() == a.spatial + 2,
           "conv: x {} and w {} need {} dimensions each", x.to_string(), w.to_string(),
           a.spatial + 2);
@@ -47,7 +47,7 @@ std::string Conv::attributes() const {
 
 std::vector<ValueType> Conv::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, bias_ ? 3 : 2);
-  require_batched(name(), in[0], 4);
+  require_batched(name(), in[0], 3);
   const Shape y = conv_output_shape(a_, in[0].desc.shape, in[1].desc.shape);
   if (activation_) {
     require_activation(name(), *activation_);
@@ -94,7 +94,7 @@ std::string ConvBackwardData::attributes() const {
 
 std::vector<ValueType> ConvBackwardData::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 2);
-  require_batched(name(), in[0], 4);
+  require_batched(name(), in[0], 3);
   const Shape& dy = in[0].desc.shape;
   const Shape x = with_batch(x_shape_, dy[0]);
   const Shape y = conv_output_shape(a_, x, in[1].desc.shape);
@@ -114,8 +114,8 @@ std::string ConvBackwardWeights::attributes() const {
 
 std::vector<ValueType> ConvBackwardWeights::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 2);
-  require_batched(name(), in[0], 4);
-  require_batched(name(), in[1], 4);
+  require_batched(name(), in[0], 3);
+  require_batched(name(), in[1], 3);
   const Shape y = conv_output_shape(a_, in[0].desc.shape, w_shape_);
   require(y == in[1].desc.shape, "conv_backward_weights: dy is {}, x {} and w {} make {}",
           in[1].desc.shape.to_string(), in[0].desc.shape.to_string(), w_shape_.to_string(),

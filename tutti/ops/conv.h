@@ -1,5 +1,5 @@
 #pragma once
-// Convolution in 2 or 3 spatial dimensions, and its explicit backward ops.
+// Convolution in 1 to 3 spatial dimensions, and its explicit backward ops.
 // x [N, C, spatial...], w [K, C/groups, kernel...], bias [K], y [N, K, out...];
 // out = floor((in + pad_low + pad_high - dilation * (kernel - 1) - 1) / stride) + 1.
 
@@ -12,7 +12,7 @@
 namespace tutti {
 
 struct ConvAttributes {
-  int spatial = 2;  ///< 2 or 3; only the first `spatial` entries below count
+  int spatial = 2;  ///< 1 to 3; only the first `spatial` entries below count
   std::array<int64_t, 3> stride{1, 1, 1}, dilation{1, 1, 1};
   std::array<int64_t, 3> pad_low{0, 0, 0},
       pad_high{0, 0, 0};  ///< zeros before and after, per dimension

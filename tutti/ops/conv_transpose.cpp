@@ -13,7 +13,7 @@ std::string ConvTranspose::attributes() const {
 
 std::vector<ValueType> ConvTranspose::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, bias_ ? 3 : 2);
-  require_batched(name(), in[0], 4);
+  require_batched(name(), in[0], 3);
   const Shape &x = in[0].desc.shape, &w = in[1].desc.shape;
   require(x.rank() == a_.spatial + 2 && w.rank() == x.rank(),
           "conv_transpose: x {} and w {} need {} dimensions each", x.to_string(), w.to_string(),

@@ -7,6 +7,7 @@
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/lookup.h"
 #include "tutti/ops/pool.h"
 #include "tutti/ops/rows.h"
 
@@ -308,6 +309,26 @@ Rewritten fold_residual_sums(const Graph& graph) {
         {node.name, std::make_shared<BatchNormGradReduce>(reduce->relu(), true, reduce->epsilon()),
          std::move(in)});
     rewriter.drop(*sum);
+  }
+  return rewriter.build();
+}
+
+Rewritten fold_lookup_sums(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    if (!dynamic_cast<const Add*>(node.op.get())) continue;
+    for (size_t i = 0; i < 2; ++i) {
+      const Node* lookup = rewriter.only_read_here<LookupGrad>(node.in[i]);
+      if (!lookup) continue;
+      const auto& op = dynamic_cast<const LookupGrad&>(*lookup->op);
+      if (op.adds()) continue;
+      std::vector<Value> in = lookup->in;
+      in.push_back(node.in[1 - i]);
+      rewriter.replace(
+          node, {lookup->name, std::make_shared<LookupGrad>(op.w_shape(), true), std::move(in)});
+      rewriter.drop(*lookup);
+      break;
+    }
   }
   return rewriter.build();
 }

@@ -15,9 +15,9 @@ struct Rewritten {
 };
 
 /// Before differentiate: batch norm -> [add] -> ReLU becomes one op, convolution -> activation (but
-/// gelu, whose gradient needs its argument) becomes one op, and of an activation and a maximum over
-/// windows the maximum is taken first. Only where nobody else reads the intermediate results and
-/// they are no outputs.
+/// those whose gradient needs their argument) becomes one op, and of an activation and a maximum
+/// over windows the maximum is taken first. Only where nobody else reads the intermediate results
+/// and they are no outputs.
 Rewritten fuse_forward(const Graph& graph);
 
 /// After differentiate: a batch norm's backward reduction that reads the sum of two gradients adds
@@ -26,6 +26,10 @@ Rewritten fold_residual_sums(const Graph& graph);
 
 /// After differentiate: sums of rows (AddRows) that are added are one op.
 Rewritten fold_row_sums(const Graph& graph);
+
+/// After differentiate: the gradient of a weight that is looked up in (Lookup) and read elsewhere,
+/// too, takes in the rest of its sum, in the rest's own memory.
+Rewritten fold_lookup_sums(const Graph& graph);
 
 /// After differentiate, whose first node is number `first_backward`: a batch norm (without
 /// residual) that one op reads forward is computed again where backward needs it, from the

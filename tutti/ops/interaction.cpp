@@ -6,35 +6,43 @@ namespace tutti {
 namespace {
 
 /// The type of the products of x.
-ValueType products_of(std::string_view op, const ValueType& x, bool itself) {
-  require_batched(op, x, 3);
+ValueType products_of(std::string_view op, const ValueType& x, int64_t width, bool itself) {
+  require_batched(op, x, 2);
   const Shape& shape = x.desc.shape;
-  require(shape.rank() == 3, "{}: needs x [N, features, width], met {}", op, shape.to_string());
-  const FeaturePairs pairs{shape[1], itself};
+  require(shape.rank() == 2 && width >= 1 && shape[1] % width == 0,
+          "{}: x {} is no row of features of {} numbers", op, shape.to_string(), width);
+  const FeaturePairs pairs{shape[1] / width, itself};
   require(pairs.count() > 0, "{}: x {} has one feature, two make a pair", op, shape.to_string());
   return batched_as({shape[0], pairs.count()}, x.desc.dtype);
 }
 
+std::string text_of(int64_t width, bool itself) {
+  return fmt::format("width {}{}", width, itself ? " itself" : "");
+}
+
 }  // namespace
+
+std::string Interaction::attributes() const { return text_of(width_, itself_); }
+std::string InteractionGrad::attributes() const { return text_of(width_, itself_); }
 
 std::vector<ValueType> Interaction::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
-  return {products_of(name(), in[0], itself_)};
+  return {products_of(name(), in[0], width_, itself_)};
 }
 
 std::vector<Value> Interaction::grad(const GradArgs& args) const {
-  return {args.graph.append1(args.node.name + ".dx", std::make_shared<InteractionGrad>(itself_),
+  return {args.graph.append1(args.node.name + ".dx",
+                             std::make_shared<InteractionGrad>(width_, itself_),
                              {args.dout[0], args.node.in[0]})};
 }
 
-double Interaction::flop(std::span<const ValueType> in, std::span<const ValueType> out) const {
-  return 2.0 * static_cast<double>(out[0].desc.elements()) *
-         static_cast<double>(in[0].desc.shape[2]);
+double Interaction::flop(std::span<const ValueType>, std::span<const ValueType> out) const {
+  return 2.0 * static_cast<double>(out[0].desc.elements()) * static_cast<double>(width_);
 }
 
 std::vector<ValueType> InteractionGrad::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 2);
-  const ValueType y = products_of(name(), in[1], itself_);
+  const ValueType y = products_of(name(), in[1], width_, itself_);
   require(y.desc.shape == in[0].desc.shape && y.desc.dtype == in[0].desc.dtype && in[0].batched,
           "{}: dy is {}, the products of x {} are {}", name(), in[0].desc.to_string(),
           in[1].desc.to_string(), y.desc.to_string());
@@ -42,8 +50,7 @@ std::vector<ValueType> InteractionGrad::infer(std::span<const ValueType> in) con
 }
 
 double InteractionGrad::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
-  return 4.0 * static_cast<double>(in[0].desc.elements()) *
-         static_cast<double>(in[1].desc.shape[2]);
+  return 4.0 * static_cast<double>(in[0].desc.elements()) * static_cast<double>(width_);
 }
 
 }  // namespace tutti

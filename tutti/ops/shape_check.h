@@ -53,7 +53,9 @@ inline Shape with_batch(Shape shape, int64_t batch) {
 }
 
 inline std::string extents_text(const Extents& e, int count) {
-  return count == 2 ? fmt::format("{}x{}", e[0], e[1]) : fmt::format("{}x{}x{}", e[0], e[1], e[2]);
+  std::string text = fmt::format("{}", e[0]);
+  for (int d = 1; d < count; ++d) text += fmt::format("x{}", e[static_cast<size_t>(d)]);
+  return text;
 }
 
 }  // namespace tutti

@@ -8,6 +8,13 @@
 namespace tutti {
 namespace {
 
+/// A gradient, what it takes over, and its parameter lie alike.
+void lay_out_gradient(const Graph& graph, Value g, const Layout& layout,
+                      PerValue<TensorDesc>& descs) {
+  descs[g].layout = descs[graph[g].of].layout = layout;
+  if (const Value made = taken_over_by(graph, g); made.valid()) descs[made].layout = layout;
+}
+
 /// Parameters as another plan laid them out.
 void take_layouts(const Graph& graph, const Variables& variables, PerValue<TensorDesc>& descs) {
   for (const Value p : graph.with_role(Role::parameter)) {
@@ -16,10 +23,12 @@ void take_layouts(const Graph& graph, const Variables& variables, PerValue<Tenso
           graph[p].name);
     descs[p] = variable->desc;
   }
-  for (const Value g : graph.with_role(Role::gradient)) descs[g].layout = descs[graph[g].of].layout;
+  for (const Value g : graph.with_role(Role::gradient))
+    lay_out_gradient(graph, g, descs[graph[g].of].layout, descs);
 }
 
-/// Each gradient, and its parameter, as the kernel that makes it likes best.
+/// Each gradient, and its parameter, as the kernel that makes it likes best. Where it grows in the
+/// memory of another result, the kernel that makes that.
 void choose_layouts(const Plan& plan, const Schedule& schedule, KernelChooser& chooser,
                     PerValue<TensorDesc>& descs) {
   const Graph& graph = plan.graph;
@@ -29,11 +38,17 @@ void choose_layouts(const Plan& plan, const Schedule& schedule, KernelChooser& c
       for (size_t o = 0; o < node.out.size(); ++o) {
         const Value g = node.out[o];
         if (graph[g].role != Role::gradient || graph[g].producer != n) continue;
-        Step step = step_of(graph, descs, n, &plan.bands[b]);
-        step.request.out_free[o] = true;
+        const Value made = taken_over_by(graph, g);
+        const int maker = made.valid() ? graph[made].producer : n;
+        const auto at = static_cast<size_t>(
+            made.valid() ? schedule.band_of[static_cast<size_t>(maker)] : static_cast<int>(b));
+        const std::vector<Value>& outs = graph.nodes()[static_cast<size_t>(maker)].out;
+        const auto place =
+            static_cast<size_t>(std::ranges::find(outs, made.valid() ? made : g) - outs.begin());
+        Step step = step_of(graph, descs, maker, &plan.bands[at]);
+        step.request.out_free[place] = true;
         const KernelCandidate chosen = chooser.pick(step);
-        descs[g].layout = chosen.out[o].layout;
-        descs[graph[g].of].layout = chosen.out[o].layout;
+        lay_out_gradient(graph, g, chosen.out[place].layout, descs);
       }
     }
 }
@@ -50,6 +65,21 @@ void size_update_results(const Graph& graph, const Schedule& schedule,
 }
 
 }  // namespace
+
+Value taken_over_by(const Graph& graph, Value gradient) {
+  const Node& node = graph.nodes()[static_cast<size_t>(graph[gradient].producer)];
+  const auto output = std::ranges::find(node.out, gradient) - node.out.begin();
+  const int input = node.op->in_place(static_cast<int>(output));
+  if (input < 0) return {};
+  const Value v = node.in[static_cast<size_t>(input)];
+  const auto reads = [&](const Node& other) { return std::ranges::count(other.in, v); };
+  int64_t readers = 0;
+  for (const Node& other : graph.nodes()) readers += reads(other);
+  const bool is_output = std::ranges::find(graph.outputs(), v) != graph.outputs().end();
+  return graph[v].role == Role::result && !graph.type(v).batched && readers == 1 && !is_output
+             ? v
+             : Value{};
+}
 
 PerValue<TensorDesc> lay_out_activations(const Graph& graph, const Backend& backend,
                                          const std::string& layout) {

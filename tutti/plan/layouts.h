@@ -10,6 +10,10 @@
 
 namespace tutti {
 
+/// The result that a gradient grows from in its own memory (Op::in_place), and that nobody else
+/// reads; invalid where there is none.
+Value taken_over_by(const Graph& graph, Value gradient);
+
 /// Activations in the layout of this name where the backend offers it for their shape. All other
 /// values are plain, outputs too: the caller reads them.
 PerValue<TensorDesc> lay_out_activations(const Graph& graph, const Backend& backend,

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tutti/graph/per_value.h"
+#include "tutti/plan/layouts.h"
 #include "tutti/plan/memory.h"
 #include "tutti/plan/tiles.h"
 
@@ -85,7 +86,16 @@ Uses uses_of(const Graph& graph, const Schedule& schedule) {
   return uses;
 }
 
-Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses) {
+/// By value, where it is taken over: the gradient that does it.
+PerValue<Value> taken_over(const Graph& graph) {
+  PerValue<Value> by(graph);
+  for (const Value g : graph.with_role(Role::gradient))
+    if (const Value v = taken_over_by(graph, g); v.valid()) by[v] = g;
+  return by;
+}
+
+Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses,
+                 const PerValue<Value>& taken) {
   Blocks blocks(graph);
   const auto order = [&](int n) { return schedule.order[static_cast<size_t>(n)]; };
   const auto node = [&](int n) -> const Node& { return graph.nodes()[static_cast<size_t>(n)]; };
@@ -95,7 +105,7 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses)
   for (const Band& band : schedule.bands) {
     for (const int n : band.nodes)
       for (const Value v : node(n).out)
-        if (graph[v].role == Role::result)
+        if (graph[v].role == Role::result && !taken[v].valid())
           blocks.add(
               v, {.first = order(n),
                   .last = uses.is_output[v] ? kForever : std::max(uses.last_reader[v], order(n)),
@@ -122,7 +132,7 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses)
 /// Lets the outputs of node `n` of a band take over memory of its inputs that nobody reads later,
 /// nor other tiles at the same time.
 void share_in_place(const Plan& plan, const Schedule& schedule, int n, const Uses& uses,
-                    Blocks& blocks) {
+                    const PerValue<Value>& taken, Blocks& blocks) {
   const Graph& graph = plan.graph;
   const Node& node = graph.nodes()[static_cast<size_t>(n)];
   const int position = schedule.order[static_cast<size_t>(n)],
@@ -133,6 +143,7 @@ void share_in_place(const Plan& plan, const Schedule& schedule, int n, const Use
     const Value in = node.in[static_cast<size_t>(from)], out = node.out[o];
     if (graph[in].role != Role::result || graph[out].role != Role::result || uses.is_output[in])
       continue;
+    if (taken[in].valid() || taken[out].valid()) continue;
     if (!(plan.desc(in) == plan.desc(out)) || graph.type(in).batched != graph.type(out).batched)
       continue;
     const bool read_later = blocks.block_of(in).last > position || uses.last_shared[in] >= band;
@@ -206,10 +217,15 @@ ResultPlaces assign_offsets(const Plan& plan, const Schedule& schedule, const Bl
 
 ResultPlaces place_results(const Plan& plan, const Schedule& schedule) {
   const Uses uses = uses_of(plan.graph, schedule);
-  Blocks blocks = blocks_of(plan.graph, schedule, uses);
+  const PerValue<Value> taken = taken_over(plan.graph);
+  Blocks blocks = blocks_of(plan.graph, schedule, uses, taken);
   for (const Band& band : schedule.bands)
-    for (const int n : band.nodes) share_in_place(plan, schedule, n, uses, blocks);
-  return assign_offsets(plan, schedule, blocks);
+    for (const int n : band.nodes) share_in_place(plan, schedule, n, uses, taken, blocks);
+  ResultPlaces made = assign_offsets(plan, schedule, blocks);
+  for (const Value g : plan.graph.with_role(Role::gradient))
+    if (const Value v = taken_over_by(plan.graph, g); v.valid())
+      made.places.emplace_back(v, plan.place(g));
+  return made;
 }
 
 }  // namespace tutti

@@ -17,7 +17,8 @@ struct ResultPlaces {
 
 /// Results that never leave their band lie in the thread's tile scratch; all others in the arena.
 /// An output may take over the memory of an input that nobody reads afterwards, nor another tile or
-/// an exchange at that time. Reads graph, descs and the tiles of the bands.
+/// an exchange at that time; what a gradient takes over (taken_over_by) lies where the gradient
+/// does. Reads graph, descs, the places of variables and the tiles of the bands.
 ResultPlaces place_results(const Plan& plan, const Schedule& schedule);
 
 }  // namespace tutti

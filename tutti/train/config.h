@@ -109,6 +109,8 @@ struct ModelSection {
   FeatureInteraction interaction = FeatureInteraction::dot;
   int64_t depth = 0;                                ///< 0: the model's own
   int64_t kernel = 0;                               ///< 0: the model's own
+  int64_t heads = 0;                                ///< 0: the model's own
+  int64_t context = 0;                              ///< 0: a sample's positions
   double dropout = -1;                              ///< below 0: the model's own
   std::string weights;                              ///< path; empty: new ones
   std::vector<std::string> weights_except, freeze;  ///< patterns over parameters

@@ -275,26 +275,33 @@ void write_model_rows(ConfigTableWriter& t) {
           check_layers(*layers);
       });
   t.key(s, &S::task, "task",
-        "What is learned: a class of the whole sample, a class at each position, or numbers. auto: "
-        "the model's own; of [[model.layer]] what the field holds");
+        "What is learned: a class of the whole sample, a class at each position, numbers, or the "
+        "token that comes next. auto: the model's own; of [[model.layer]] what the field holds");
   t.key(s, &S::shortcut, "shortcut",
         "Residual shortcut where the shape changes: A pads with zeros, B is a 1x1 convolution; "
         "auto: the model's own (A for CIFAR's, B for ImageNet's)");
-  t.key(s, &S::width, "width", "Channels of the first stage. 0: the model's own").between(0, 4096);
+  t.key(s, &S::width, "width", "Channels of the first stage. 0: the model's own")
+      .between(0, 1 << 16);
   t.key(s, &S::classes, "classes",
         "Outputs of the network, at least one for each class. 0: as many as the data set has "
         "classes")
       .between(0, 1 << 24);
-  t.key(s, &S::depth, "depth", "Modules of a stack (ffn: 12). 0: the model's own").between(0, 1024);
+  t.key(s, &S::depth, "depth", "Modules of a stack (ffn: 12, gpt2: 12). 0: the model's own")
+      .between(0, 1024);
+  t.key(s, &S::heads, "heads", "Heads of attention (gpt2: 12). 0: the model's own")
+      .between(0, 1024);
+  t.key(s, &S::context, "context",
+        "Positions that are learned (gpt2), at least those of a sample. 0: those of a sample")
+      .between(0, 1 << 20);
   t.key(s, &S::kernel, "kernel",
         "Side of the convolutions' windows (cosmoflow: 3, or 2 as in v0.7). 0: the model's own")
       .between(0, 64);
   t.key(s, &S::dropout, "dropout",
-        "Probability with which dropout leaves an element out (cosmoflow, vgg, fc-densenet). Below "
-        "0: the model's own")
+        "Probability with which dropout leaves an element out (cosmoflow, vgg, fc-densenet, gpt2). "
+        "Below 0: the model's own")
       .between(-1, 0.999);
   t.key(s, &S::hidden, "hidden",
-        "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm). Empty: the model's own")
+        "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm, gpt2). Empty: the model's own")
       .between(1, 1 << 24);
   t.key(s, &S::pooling, "pooling",
         "What becomes of the rows that a bag of categories names (dlrm): their sum or their mean");

@@ -17,7 +17,7 @@ enum class Shortcut {
   A,
   B
 };  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
-enum class ModelTask { automatic, classify, segment, regress };
+enum class ModelTask { automatic, classify, segment, regress, language };
 enum class OptimizerKind { sgd, lars, adam, adamw, lamb, rmsprop };
 enum class ScheduleKind { constant, steps, cosine, one_cycle, polynomial, plateau };
 enum class Annealing { cosine, linear };
@@ -33,8 +33,8 @@ enum class BatchScaling { none, linear, sqrt };
 /// The words of each enumeration in a configuration, in the order of its values.
 constexpr std::array<std::string_view, 2> words(Precision) { return {"fp32", "bf16"}; }
 constexpr std::array<std::string_view, 3> words(Shortcut) { return {"auto", "A", "B"}; }
-constexpr std::array<std::string_view, 4> words(ModelTask) {
-  return {"auto", "classify", "segment", "regress"};
+constexpr std::array<std::string_view, 5> words(ModelTask) {
+  return {"auto", "classify", "segment", "regress", "language"};
 }
 constexpr std::array<std::string_view, 2> words(MeanOver) { return {"weights", "labels"}; }
 constexpr std::array<std::string_view, 4> words(PointwiseLossKind) {

@@ -50,6 +50,8 @@ class Metric {
                            int64_t i) const = 0;
   /// How much of_sample() counts in the mean; rounded likewise.
   virtual double weight_of_sample(const SampleTensor& /*target*/, int64_t /*i*/) const { return 1; }
+  /// What is said of the mean: a function of it.
+  virtual double of_mean(double mean) const { return mean; }
   /// Whether it is no mean but judges the order of all samples: of_sample() is then the score of
   /// one, not rounded, and weight_of_sample() is 1 for a one and 0 for a zero.
   virtual bool of_order() const { return false; }
@@ -78,7 +80,9 @@ size_t registered_metrics();
 ///             half. Of up to Quality::kMostScores samples exact: all logits are kept, 4 bytes a
 ///             sample on every rank; of more in bins (ScoreBins). NaN without ones, without zeros,
 ///             and for a NaN
-///   all       loss: the task's, times the objective's weight, so that they add up to what is
+///   language  loss: the mean of -log p of the tokens, with natural logarithms; perplexity: exp of
+///             it; bits: in bits a token, which is a byte's where tokens are bytes
+///   others    loss: the task's, times the objective's weight, so that they add up to what is
 ///             trained; with class weights as in training, without label smoothing, with natural
 ///             logarithms; not where the model has
 ///             losses of its own
@@ -125,7 +129,9 @@ class Quality {
   void settle();
   int64_t samples() const { return static_cast<int64_t>(sums_.back()); }
   /// The means; NaN without samples.
-  double value(size_t metric) const { return sums_[metric] / sums_[metrics_.size() + metric]; }
+  double value(size_t metric) const {
+    return metrics_[metric]->of_mean(sums_[metric] / sums_[metrics_.size() + metric]);
+  }
   double value(std::string_view metric) const;
 
  private:

@@ -156,6 +156,8 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.interaction = config.model.interaction;
   spec.depth = config.model.depth;
   spec.kernel = config.model.kernel;
+  spec.heads = config.model.heads;
+  spec.context = config.model.context;
   if (config.model.dropout >= 0) spec.dropout = static_cast<float>(config.model.dropout);
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
   return spec;

@@ -192,8 +192,11 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   differentiate(fused.graph, losses, not_frozen(fused.graph, spec.freeze), &tables);
   const Rewritten lean = recompute_activations(fused.graph, first_backward);
   const Rewritten summed = fold_row_sums(lean.graph);
-  Rewritten folded = fold_residual_sums(summed.graph);
-  const auto differentiated = [&](Value v) { return at(folded, at(summed, at(lean, v))); };
+  const Rewritten tied = fold_lookup_sums(summed.graph);
+  Rewritten folded = fold_residual_sums(tied.graph);
+  const auto differentiated = [&](Value v) {
+    return at(folded, at(tied, at(summed, at(lean, v))));
+  };
   const auto final_value = [&](Value v) { return differentiated(forward(v)); };
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)

@@ -30,6 +30,9 @@ constexpr const char* kConvolutions[] = {
     "n3c80h9w7 k80r3s3 stride2 pad1 groups80",
     "n2c24h6w7 k32r3s3 pad5 dilation5",
     "n1c272h9w13 k40r1s1",
+    "n3c48t21 k40r1",
+    "n2c16t19 k32r3 pad1",
+    "n1c19t33 k50r1",
     "n5c16d4h5w6 k16t2r3s2 stride1x2x1 pad1x0x1 high0 groups16",
 };
 constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19",
@@ -72,6 +75,33 @@ constexpr const char* kSpectra[] = {
 };
 constexpr const char* kInteractions[] = {"n3c5w7", "n5c27w16", "n2c2w33", "n4c9w64 itself",
                                          "n3c1w5 itself"};
+/// After "OP DTYPE ", of sequences: attention, and its gradient.
+constexpr const char* kAttentions[] = {
+    "n2c24t19 heads3",
+    "n3c32t33 heads2 causal",
+    "n1c128t70 heads2 causal",
+    "n2c20t9 heads4 causal separate",
+    "n2c48t21 heads6 key_heads2 causal",
+    "n2c16t5 heads2 keys40 q_and_kv",
+    "n2c16t5 heads2 keys7 causal separate scale0.3",
+    "n2c32t37 heads2 causal segments",
+    "n3c16t18 heads1 segments",
+    "n2c16t9 heads2 keys35 q_and_kv hidden",
+    "n2c8t1 heads8 causal",
+};
+constexpr const char* kSequences[] = {
+    "layer_norm{} {} n3c48t7",
+    "layer_norm{} {} n2c19t5 rms",
+    "layer_norm{} {} n7c33",
+    "layer_norm{} {} n2c16h3w4 rms",
+    "token_loss{} {} n2c50t9",
+    "token_loss{} {} n3c16t5 smoothing0.1 scale0.5",
+    "token_loss{} {} n1c131t40",
+    "lookup{} {} n3c16t9",
+    "lookup{} {} n2c21t70 rows37",
+    "add_positions{} {} n3c16t9",
+    "add_positions{} {} n2c21t20 rows20",
+};
 constexpr const char* kUpdates[] = {
     "sgd_update f32 n1000",
     "sgd_update f32 n333 momentum0.9 decay0.0001 count5",
@@ -145,6 +175,8 @@ constexpr const char* kOthers[] = {
     "merge_moments f32 n37 ranks3 running",
     "label_weights i32 n3c6h7",
     "label_weights i32 n9",
+    "count_tokens i32 n3t17",
+    "count_tokens i32 n2t3 rows1",
     "label_weights i32 n2c4h5w6",
     "conv f32 n5c16h16w16 k16r3s3 pad1 sigmoid",
     "conv f32 n2c4d6h7w8 k16t3r3s3 pad1 bias tanh",
@@ -195,7 +227,8 @@ std::vector<std::string> conformance_lines() {
       }
       for (const char* op : {"add", "mul", "scale", "bias_backward", "dropout"})
         add(fmt::format("{} {} {}", op, type, shape));
-      for (const char* kind : {"relu", "leaky_relu", "sigmoid", "tanh", "gelu"})
+      for (const char* kind :
+           {"relu", "leaky_relu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu"})
         for (const char* op : {"activation", "activation_grad"})
           add(fmt::format("{} {} {} {}", op, type, shape, kind));
       add(fmt::format("gaussian_sample {} {}", type, shape));
@@ -236,6 +269,12 @@ std::vector<std::string> conformance_lines() {
     for (const char* shape : kInteractions)
       for (const char* op : {"interaction", "interaction_grad"})
         add(fmt::format("{} {} {}", op, type, shape));
+    for (const char* line : kAttentions)
+      for (const char* op : {"attention", "attention_grad"})
+        add(fmt::format("{} {} {}", op, type, line));
+    add(fmt::format("lookup_grad {} n2c21t70 rows37 adds", type));
+    for (const char* line : kSequences)
+      for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
     for (const char* line : kLosses)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
   }

@@ -33,6 +33,7 @@ std::optional<float> epsilon_of(CaseLine& line) {
 
 Shape kernel_shape(const CaseLine& line, int64_t in_channels) {
   const int64_t k = line.extent('k', 1), r = line.extent('r', 1), s = line.extent('s', 1);
+  if (line.x.rank() == 3) return {k, in_channels, r};
   return line.x.rank() == 5 ? Shape{k, in_channels, line.extent('t', 1), r, s}
                             : Shape{k, in_channels, r, s};
 }

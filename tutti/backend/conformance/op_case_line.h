@@ -76,8 +76,8 @@ class CaseInputs {
 /// The activation that a line names; leaky_relu's slope is 0.2.
 std::optional<ActivationAttributes> activation_of(CaseLine& line);
 
-/// Each makes the cases of a family of ops: op_case_layers.cpp, op_case_values.cpp and
-/// op_case_parts.cpp.
+/// Each makes the cases of a family of ops: op_case_layers.cpp, op_case_values.cpp,
+/// op_case_sequences.cpp and op_case_parts.cpp.
 void conv_case(CaseLine& line, OpCase& made);
 void batch_norm_case(CaseLine& line, OpCase& made);
 void pool_case(CaseLine& line, OpCase& made);
@@ -89,5 +89,6 @@ void update_case(CaseLine& line, OpCase& made);
 void parts_case(CaseLine& line, OpCase& made);
 void table_case(CaseLine& line, OpCase& made);
 void clip_case(CaseLine& line, OpCase& made);
+void sequence_case(CaseLine& line, OpCase& made);
 
 }  // namespace tutti

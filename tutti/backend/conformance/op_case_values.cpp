@@ -22,7 +22,8 @@ namespace tutti {
 std::optional<ActivationAttributes> activation_of(CaseLine& line) {
   for (const ActivationKind kind :
        {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
-        ActivationKind::tanh, ActivationKind::gelu})
+        ActivationKind::tanh, ActivationKind::gelu, ActivationKind::gelu_tanh,
+        ActivationKind::silu})
     if (line.has(std::string(name_of(kind)).c_str())) return ActivationAttributes{kind, 0.2f};
   return std::nullopt;
 }
@@ -74,12 +75,12 @@ void shape_case(CaseLine& line, OpCase& made) {
         low, std::vector<int64_t>(low.size(), static_cast<int64_t>(line.number("high", 0))), 0.5f);
     in.batched(x, line.dtype);
   } else if (line.op == "interaction") {
-    made.problem.op = std::make_shared<Interaction>(line.has("itself"));
-    in.batched(x, line.dtype);
+    made.problem.op = std::make_shared<Interaction>(x[2], line.has("itself"));
+    in.batched({x[0], x[1] * x[2]}, line.dtype);
   } else if (line.op == "interaction_grad") {
     const FeaturePairs pairs{x[1], line.has("itself")};
-    made.problem.op = std::make_shared<InteractionGrad>(pairs.itself);
-    in.batched({x[0], pairs.count()}, line.dtype).batched(x, line.dtype);
+    made.problem.op = std::make_shared<InteractionGrad>(x[2], pairs.itself);
+    in.batched({x[0], pairs.count()}, line.dtype).batched({x[0], x[1] * x[2]}, line.dtype);
   } else if (line.op == "concat") {
     const int axis = static_cast<int>(line.number("axis", 1));
     made.problem.op = std::make_shared<Concat>(axis);

@@ -9,14 +9,16 @@
 #include "tutti/backend/cpu/conv_candidates.h"
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/reorder.h"
+#include "tutti/backend/cpu/sequences.h"
 #include "tutti/backend/reference/reference.h"
 
 namespace tutti {
 
 std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request) const {
   std::vector<KernelCandidate> found;
-  for (const auto append : {append_every_conv_candidate, append_batch_norm_candidates,
-                            append_reorder_candidates, append_generic_candidates})
+  for (const auto append :
+       {append_every_conv_candidate, append_batch_norm_candidates, append_reorder_candidates,
+        append_sequence_candidates, append_generic_candidates})
     if (append(request, found)) break;
   std::ranges::move(ReferenceBackend().candidates(request),
                     std::back_inserter(found));  // always works; the plan says that it was taken
@@ -24,7 +26,8 @@ std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request
 }
 
 std::vector<Layout> CpuBackend::activation_layouts(const Shape& shape, DType) const {
-  if (shape.rank() < 4) return {Layout::plain()};
+  if (shape.rank() < 3) return {Layout::plain()};
+  if (shape.rank() == 3) return {Layout::channels_last(3)};  // a sequence: vectors of positions
   std::vector<Layout> layouts;
   if (shape[1] < 16) return {Layout::plain(), Layout::channels_last(shape.rank())};
   if (shape[1] % 16 == 0) layouts.push_back(Layout::blocked_channels(16));

@@ -33,6 +33,15 @@ bool append_resize_candidates(const KernelRequest& request,
                               std::vector<KernelCandidate>& candidates);
 bool append_spectrum_candidates(const KernelRequest& request,
                                 std::vector<KernelCandidate>& candidates);
+/// Norms over the channels of a position.
+bool append_layer_norm_candidates(const KernelRequest& request,
+                                  std::vector<KernelCandidate>& candidates);
+/// Those of ops/lookup.h.
+bool append_token_candidates(const KernelRequest& request,
+                             std::vector<KernelCandidate>& candidates);
+/// Those of ops/token_loss.h.
+bool append_token_loss_candidates(const KernelRequest& request,
+                                  std::vector<KernelCandidate>& candidates);
 bool append_sample_candidates(const KernelRequest& request,
                               std::vector<KernelCandidate>& candidates);
 bool append_shape_candidates(const KernelRequest& request,

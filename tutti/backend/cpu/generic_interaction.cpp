@@ -20,8 +20,8 @@ std::vector<int64_t> element_places(const TensorDesc& desc) {
 template <class T>
 class InteractionKernel final : public Kernel {
  public:
-  InteractionKernel(const KernelRequest& r, bool itself)
-      : samples_(r.in[0].shape[0]), width_(r.in[0].shape[2]), pairs_{r.in[0].shape[1], itself},
+  InteractionKernel(const KernelRequest& r, int64_t width, bool itself)
+      : samples_(r.in[0].shape[0]), width_(width), pairs_{r.in[0].shape[1] / width, itself},
         x_places_(element_places(r.in[0])), y_places_(element_places(r.out[0])) {}
 
   size_t workspace_bytes() const override { return x_places_.size() * sizeof(float); }
@@ -58,8 +58,8 @@ class InteractionKernel final : public Kernel {
 template <class T>
 class InteractionGradKernel final : public Kernel {
  public:
-  InteractionGradKernel(const KernelRequest& r, bool itself)
-      : samples_(r.in[1].shape[0]), width_(r.in[1].shape[2]), pairs_{r.in[1].shape[1], itself},
+  InteractionGradKernel(const KernelRequest& r, int64_t width, bool itself)
+      : samples_(r.in[1].shape[0]), width_(width), pairs_{r.in[1].shape[1] / width, itself},
         dy_places_(element_places(r.in[0])), x_places_(element_places(r.in[1])),
         dx_places_(element_places(r.out[0])) {}
 
@@ -103,13 +103,15 @@ class InteractionGradKernel final : public Kernel {
   std::vector<int64_t> dy_places_, x_places_, dx_places_;
 };
 
-template <template <class> class K>
+template <template <class> class K, class O>
 bool add_interaction(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                     bool itself) {
+                     const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:interaction");
   c.refusal = refusal_of_layouts(r);
   if (!with_float_type(r.out[0].dtype, [&](auto type) {
-        c.make = [r, itself] { return std::make_unique<K<decltype(type)>>(r, itself); };
+        c.make = [r, width = op.width(), itself = op.itself()] {
+          return std::make_unique<K<decltype(type)>>(r, width, itself);
+        };
       }))
     c.refusal = fmt::format("no products of {}", name_of(r.out[0].dtype));
   candidates.push_back(std::move(c));
@@ -121,9 +123,9 @@ bool add_interaction(const KernelRequest& r, std::vector<KernelCandidate>& candi
 bool append_interaction_candidates(const KernelRequest& r,
                                    std::vector<KernelCandidate>& candidates) {
   if (const auto* const op = dynamic_cast<const Interaction*>(r.op))
-    return add_interaction<InteractionKernel>(r, candidates, op->itself());
+    return add_interaction<InteractionKernel>(r, candidates, *op);
   if (const auto* const op = dynamic_cast<const InteractionGrad*>(r.op))
-    return add_interaction<InteractionGradKernel>(r, candidates, op->itself());
+    return add_interaction<InteractionGradKernel>(r, candidates, *op);
   return false;
 }
 

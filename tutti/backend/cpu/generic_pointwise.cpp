@@ -85,6 +85,11 @@ bool add_pointwise(const KernelRequest& r, std::vector<KernelCandidate>& candida
   return true;
 }
 
+// gelu_tanh: (1 + tanh(u)) / 2 is the sigmoid of 2 u.
+constexpr float kGeluFactor = 1.5957691f;  // 2 sqrt(2 / pi)
+constexpr float kGeluCube = 0.044715f;
+Floats gelu_exponent(Floats x) { return kGeluFactor * (x + kGeluCube * x * x * x); }
+
 bool add_activation(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
                     const Activation& op) {
   const auto add = [&](auto f) {
@@ -100,6 +105,9 @@ bool add_activation(const KernelRequest& r, std::vector<KernelCandidate>& candid
     case ActivationKind::tanh: return add([](Floats x) { return simd::tanh(x); });
     case ActivationKind::gelu:
       return add([](Floats x) { return 0.5f * x * (1.f + simd::erf(x * 0.70710678f)); });
+    case ActivationKind::gelu_tanh:
+      return add([](Floats x) { return x * simd::sigmoid(gelu_exponent(x)); });
+    case ActivationKind::silu: return add([](Floats x) { return x * simd::sigmoid(x); });
   }
   return false;
 }
@@ -121,6 +129,17 @@ bool add_activation_grad(const KernelRequest& r, std::vector<KernelCandidate>& c
       return add([](Floats dy, Floats x) {
         return dy * (0.5f * (1.f + simd::erf(x * 0.70710678f)) +
                      x * simd::exp(-0.5f * x * x) * 0.39894228f);
+      });
+    case ActivationKind::gelu_tanh:
+      return add([](Floats dy, Floats x) {
+        const Floats s = simd::sigmoid(gelu_exponent(x)),
+                     slope = kGeluFactor * (1.f + 3 * kGeluCube * x * x);
+        return dy * s * (1.f + x * (1.f - s) * slope);
+      });
+    case ActivationKind::silu:
+      return add([](Floats dy, Floats x) {
+        const Floats s = simd::sigmoid(x);
+        return dy * s * (1.f + x * (1.f - s));
       });
   }
   return false;

@@ -19,6 +19,8 @@ dnnl_alg_kind_t algorithm_of(ActivationKind kind) {
     case ActivationKind::sigmoid: return dnnl_eltwise_logistic;
     case ActivationKind::tanh: return dnnl_eltwise_tanh;
     case ActivationKind::gelu: return dnnl_eltwise_gelu_erf;
+    case ActivationKind::gelu_tanh: return dnnl_eltwise_gelu_tanh;
+    case ActivationKind::silu: return dnnl_eltwise_swish;
   }
   return dnnl_alg_kind_undef;
 }

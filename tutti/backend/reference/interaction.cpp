@@ -5,11 +5,10 @@
 namespace tutti {
 namespace {
 
-void multiply_pairs(const RuleCall& call, bool itself) {
+void multiply_pairs(const RuleCall& call, int64_t width, bool itself) {
   const PlainTensor& x = call.in[0];
   PlainTensor& y = call.out[0];
-  const int64_t width = x.shape()[2];
-  const FeaturePairs pairs{x.shape()[1], itself};
+  const FeaturePairs pairs{x.shape()[1] / width, itself};
   for (int64_t n = 0; n < x.shape()[0]; ++n)
     for (int64_t i = 0; i < pairs.features; ++i)
       for (int64_t j = 0; j < (itself ? i + 1 : i); ++j) {
@@ -20,11 +19,10 @@ void multiply_pairs(const RuleCall& call, bool itself) {
       }
 }
 
-void give_pairs_back(const RuleCall& call, bool itself) {
+void give_pairs_back(const RuleCall& call, int64_t width, bool itself) {
   const PlainTensor &dy = call.in[0], &x = call.in[1];
   PlainTensor& dx = call.out[0];
-  const int64_t width = x.shape()[2];
-  const FeaturePairs pairs{x.shape()[1], itself};
+  const FeaturePairs pairs{x.shape()[1] / width, itself};
   dx.fill(0);
   for (int64_t n = 0; n < x.shape()[0]; ++n)
     for (int64_t i = 0; i < pairs.features; ++i)
@@ -42,9 +40,13 @@ void give_pairs_back(const RuleCall& call, bool itself) {
 
 Rule interaction_rule(const KernelRequest& request) {
   if (const auto* const op = dynamic_cast<const Interaction*>(request.op))
-    return {.run = [itself = op->itself()](const RuleCall& c) { multiply_pairs(c, itself); }};
+    return {.run = [width = op->width(), itself = op->itself()](const RuleCall& c) {
+      multiply_pairs(c, width, itself);
+    }};
   if (const auto* const op = dynamic_cast<const InteractionGrad*>(request.op))
-    return {.run = [itself = op->itself()](const RuleCall& c) { give_pairs_back(c, itself); }};
+    return {.run = [width = op->width(), itself = op->itself()](const RuleCall& c) {
+      give_pairs_back(c, width, itself);
+    }};
   return {};
 }
 

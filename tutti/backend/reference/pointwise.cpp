@@ -13,6 +13,15 @@
 #include "tutti/ops/reorder.h"
 
 namespace tutti {
+namespace {
+
+constexpr double kGeluFactor =
+    std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi), of gelu_tanh
+constexpr double kGeluCube = 0.044715;
+
+double gelu_argument(double x) { return kGeluFactor * (x + kGeluCube * x * x * x); }
+
+}  // namespace
 
 double activate(const ActivationAttributes& f, double x) {
   switch (f.kind) {
@@ -21,13 +30,15 @@ double activate(const ActivationAttributes& f, double x) {
     case ActivationKind::sigmoid: return 1 / (1 + std::exp(-x));
     case ActivationKind::tanh: return std::tanh(x);
     case ActivationKind::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    case ActivationKind::gelu_tanh: return 0.5 * x * (1 + std::tanh(gelu_argument(x)));
+    case ActivationKind::silu: return x / (1 + std::exp(-x));
   }
   return x;
 }
 
 namespace {
 
-/// dy/dx in terms of the result y, for gelu of x.
+/// dy/dx in terms of the result y, or of x where it does not follow from y.
 double slope_at(const ActivationAttributes& f, double r) {
   switch (f.kind) {
     case ActivationKind::relu: return r > 0 ? 1 : 0;
@@ -37,6 +48,14 @@ double slope_at(const ActivationAttributes& f, double r) {
     case ActivationKind::gelu:
       return 0.5 * (1 + std::erf(r / std::numbers::sqrt2)) +
              r * std::exp(-0.5 * r * r) * 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+    case ActivationKind::gelu_tanh: {
+      const double t = std::tanh(gelu_argument(r));
+      return 0.5 * (1 + t) + 0.5 * r * (1 - t * t) * kGeluFactor * (1 + 3 * kGeluCube * r * r);
+    }
+    case ActivationKind::silu: {
+      const double s = 1 / (1 + std::exp(-r));
+      return s * (1 + r * (1 - s));
+    }
   }
   return 1;
 }

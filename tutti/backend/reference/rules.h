@@ -44,6 +44,8 @@ Rule pool_rule(const KernelRequest& request);
 Rule resize_rule(const KernelRequest& request);
 Rule spectrum_rule(const KernelRequest& request);
 Rule interaction_rule(const KernelRequest& request);
+Rule attention_rule(const KernelRequest& request);
+Rule sequence_rule(const KernelRequest& request);
 Rule embedding_rule(const KernelRequest& request);
 Rule shape_rule(const KernelRequest& request);
 Rule loss_rule(const KernelRequest& request);

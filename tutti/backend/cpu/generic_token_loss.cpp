@@ -1,0 +1,196 @@
+// The loss over a vocabulary and its gradient. Sequences are channels last: the logits of a
+// position are a run of memory, and a tile's logits are read where they were made, in cache or near
+// it.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "tutti/backend/cpu/generic.h"
+#include "tutti/backend/cpu/sample.h"
+#include "tutti/backend/cpu/simd_math.h"
+#include "tutti/ops/token_loss.h"
+
+namespace tutti {
+namespace {
+
+using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes;
+
+class CountTokensKernel final : public Kernel {
+ public:
+  CountTokensKernel(const KernelRequest& r, const CountTokens& op)
+      : count_(r.in[0].elements()), vocabulary_(op.vocabulary()) {}
+  size_t state_bytes() const override { return sizeof(int64_t); }
+  void run(const KernelArgs& args) override {
+    auto* const found = static_cast<int64_t*>(args.state);
+    const auto* const labels = static_cast<const int32_t*>(args.in[0]);
+    if (args.first) *found = 0;
+    *found += std::count_if(labels, labels + count_,
+                            [&](int32_t y) { return y >= 0 && y < vocabulary_; });
+  }
+  void finish(const FinishArgs& args) override {
+    if (args.part != 0) return;
+    int64_t all = 0;
+    for (const void* state : args.states) all += *static_cast<const int64_t*>(state);
+    *static_cast<float*>(args.out[0]) = static_cast<float>(std::max<int64_t>(all, 1));
+  }
+
+ private:
+  int64_t count_, vocabulary_;
+};
+
+/// The logits of one position.
+template <class T>
+struct LogitRow {
+  const T* x;
+  int64_t count;
+
+  float greatest() const {
+    const int64_t whole = count / kLanes * kLanes;
+    float top = static_cast<float>(x[0]);
+    if (whole > 0) {
+      Floats tops = simd::load(x, AllLanes{});
+      for (int64_t k = kLanes; k < whole; k += kLanes) {
+        const Floats v = simd::load(x + k, AllLanes{});
+        tops = simd::where_less(tops, v, v, tops);
+      }
+      float lanes[kLanes];
+      simd::store(lanes, tops, AllLanes{});
+      top = *std::max_element(lanes, lanes + kLanes);
+    }
+    for (int64_t k = whole; k < count; ++k) top = std::max(top, static_cast<float>(x[k]));
+    return top;
+  }
+  /// Sum of f(x): of the last vector's missing lanes nothing.
+  template <class F>
+  float sum(F f) const {
+    Floats a{}, b{};
+    int64_t k = 0;
+    for (; k + 2 * kLanes <= count; k += 2 * kLanes) {
+      a += f(simd::load(x + k, AllLanes{}));
+      b += f(simd::load(x + k + kLanes, AllLanes{}));
+    }
+    for (; k < count; k += kLanes) {
+      const int some = static_cast<int>(std::min<int64_t>(kLanes, count - k));
+      a += some == kLanes ? f(simd::load(x + k, AllLanes{}))
+                          : simd::first_lanes(f(simd::load(x + k, SomeLanes{some})), some);
+    }
+    return simd::sum(a + b);
+  }
+  float log_sum() const {
+    const float top = greatest();
+    return top + std::log(sum([top](Floats v) { return simd::exp(v - top); }));
+  }
+};
+
+template <class T>
+class TokenLossKernel final : public Kernel {
+ public:
+  TokenLossKernel(const KernelRequest& r, const TokenLoss& op)
+      : a_(op.loss()), vocabulary_(r.in[0].shape[1]), positions_(r.in[1].elements()) {}
+  size_t state_bytes() const override { return sizeof(double); }
+
+  void run(const KernelArgs& args) override {
+    const auto* x = static_cast<const T*>(args.in[0]);
+    const auto* const labels = static_cast<const int32_t*>(args.in[1]);
+    auto* const surprise = static_cast<float*>(args.out[1]);
+    auto* const sum = static_cast<double*>(args.state);
+    if (args.first) *sum = 0;
+    const double s = static_cast<double>(a_.label_smoothing);
+    for (int64_t i = 0; i < positions_; ++i, x += vocabulary_) {
+      surprise[i] = 0;
+      if (labels[i] < 0 || labels[i] >= vocabulary_) continue;
+      const LogitRow<T> row{x, vocabulary_};
+      const float log_sum = row.log_sum();
+      surprise[i] = log_sum - static_cast<float>(x[labels[i]]);
+      *sum += (1 - s) * static_cast<double>(surprise[i]);
+      if (s > 0)
+        *sum += s * static_cast<double>(log_sum - row.sum([](Floats v) { return v; }) /
+                                                      static_cast<float>(vocabulary_));
+    }
+  }
+  void finish(const FinishArgs& args) override {
+    if (args.part != 0) return;
+    double all = 0;
+    for (const void* state : args.states) all += *static_cast<const double*>(state);
+    *static_cast<float*>(args.out[0]) =
+        static_cast<float>(static_cast<double>(a_.scale) * all /
+                           static_cast<double>(*static_cast<const float*>(args.in[2])));
+  }
+
+ private:
+  TokenLossAttributes a_;
+  int64_t vocabulary_, positions_;
+};
+
+template <class T>
+class TokenLossGradKernel final : public Kernel {
+ public:
+  TokenLossGradKernel(const KernelRequest& r, const TokenLossGrad& op)
+      : a_(op.loss()), vocabulary_(r.in[0].shape[1]), positions_(r.in[1].elements()) {}
+
+  void run(const KernelArgs& args) override {
+    const auto* x = static_cast<const T*>(args.in[0]);
+    const auto* const labels = static_cast<const int32_t*>(args.in[1]);
+    const auto* const surprise = static_cast<const float*>(args.in[3]);
+    auto* dx = static_cast<T*>(args.out[0]);
+    const float factor = a_.scale / *static_cast<const float*>(args.in[2]),
+                even = factor * a_.label_smoothing / static_cast<float>(vocabulary_);
+    for (int64_t i = 0; i < positions_; ++i, x += vocabulary_, dx += vocabulary_) {
+      const int32_t y = labels[i];
+      if (y < 0 || y >= vocabulary_) {
+        std::fill_n(dx, vocabulary_, T(0.f));
+        continue;
+      }
+      const float of_label = static_cast<float>(x[y]), log_sum = surprise[i] + of_label;
+      const auto gradient = [&](Floats v) { return factor * simd::exp(v - log_sum) - even; };
+      int64_t k = 0;
+      for (; k + kLanes <= vocabulary_; k += kLanes)
+        simd::store(dx + k, gradient(simd::load(x + k, AllLanes{})), AllLanes{});
+      if (const SomeLanes rest{static_cast<int>(vocabulary_ - k)}; rest.n > 0)
+        simd::store(dx + k, gradient(simd::load(x + k, rest)), rest);
+      // In f32: p - 1 of a bf16 p near 1 would be lost. x may be where dx is.
+      dx[y] =
+          static_cast<T>(factor * (std::exp(of_label - log_sum) - (1 - a_.label_smoothing)) - even);
+    }
+  }
+
+ private:
+  TokenLossAttributes a_;
+  int64_t vocabulary_, positions_;
+};
+
+template <template <class> class K, class O>
+void add_token_loss(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const O& op) {
+  KernelCandidate c = candidate_for(r, "cpu:token_loss");
+  const TensorDesc& x = r.in[0];
+  if (x.layout != Layout::channels_last(3)) c.refusal = "only channels last";
+  if (r.out[0].shape == x.shape && r.out[0].layout != x.layout)
+    c.refusal = "the gradient lies otherwise";
+  if (!r.in[1].layout.is_plain()) c.refusal = "only plain labels";
+  if (!with_float_type(x.dtype, [&](auto type) {
+        c.make = [r, op] { return std::make_unique<K<decltype(type)>>(r, op); };
+      }))
+    c.refusal = fmt::format("no loss of {}", name_of(x.dtype));
+  candidates.push_back(std::move(c));
+}
+
+}  // namespace
+
+bool append_token_loss_candidates(const KernelRequest& r,
+                                  std::vector<KernelCandidate>& candidates) {
+  if (const auto* const op = dynamic_cast<const TokenLoss*>(r.op)) {
+    add_token_loss<TokenLossKernel>(r, candidates, *op);
+  } else if (const auto* const grad = dynamic_cast<const TokenLossGrad*>(r.op)) {
+    add_token_loss<TokenLossGradKernel>(r, candidates, *grad);
+  } else if (const auto* const count = dynamic_cast<const CountTokens*>(r.op)) {
+    KernelCandidate c = candidate_for(r, "cpu:count_tokens");
+    c.make = [r, op = *count] { return std::make_unique<CountTokensKernel>(r, op); };
+    candidates.push_back(std::move(c));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,131 @@
+#include "tutti/ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tutti/backend/reference/rules.h"
+
+namespace tutti {
+namespace {
+
+/// The sequences of one call, and their gradients where they are made.
+class Heads {
+ public:
+  /// `first`: the input that holds the first sequence.
+  Heads(const AttentionAttributes& a, const RuleCall& call, size_t first)
+      : a_(a), in_(call.in), out_(call.out), first_(first), shape_(shape_of(a, call, first)) {}
+
+  const AttentionShape& shape() const { return shape_; }
+  int64_t batch() const { return in_[first_].shape()[0]; }
+  int64_t key_head(int64_t h) const { return h / (a_.heads / a_.key_heads); }
+
+  /// Element d of head h at a position of the part.
+  double read(const AttentionShape::Part& part, int64_t n, int64_t h, int64_t d, int64_t t) const {
+    const PlainTensor& x = in_[first_ + part.input];
+    return x[place(x, part, n, h, d, t)];
+  }
+  void add(const AttentionShape::Part& part, int64_t n, int64_t h, int64_t d, int64_t t,
+           double value) {
+    PlainTensor& x = out_[part.input];
+    x[place(x, part, n, h, d, t)] += value;
+  }
+
+  bool sees(int64_t n, int64_t i, int64_t j) const {
+    if (a_.causal && j > i + shape_.keys - shape_.queries) return false;
+    if (a_.mask == AttentionMask::none) return true;
+    const PlainTensor& mask = in_[first_ + a_.sequences()];
+    const double key = mask[n * shape_.keys + j];
+    return key >= 0 && (a_.mask == AttentionMask::keys || key == mask[n * shape_.keys + i]);
+  }
+  double score(int64_t n, int64_t h, int64_t i, int64_t j) const {
+    double sum = 0;
+    for (int64_t d = 0; d < shape_.width; ++d)
+      sum += read(shape_.q, n, h, d, i) * read(shape_.k, n, key_head(h), d, j);
+    return static_cast<double>(shape_.scale) * sum;
+  }
+
+ private:
+  static AttentionShape shape_of(const AttentionAttributes& a, const RuleCall& call, size_t first) {
+    std::vector<Shape> shapes;
+    for (size_t i = 0; i < a.sequences(); ++i) shapes.push_back(call.in[first + i].shape());
+    return AttentionShape::of(a, shapes);
+  }
+  int64_t place(const PlainTensor& x, const AttentionShape::Part& part, int64_t n, int64_t h,
+                int64_t d, int64_t t) const {
+    return (n * x.shape()[1] + part.first + h * shape_.width + d) * x.shape()[2] + t;
+  }
+
+  const AttentionAttributes& a_;
+  std::vector<PlainTensor>& in_;
+  std::vector<PlainTensor>& out_;
+  size_t first_;
+  AttentionShape shape_;
+};
+
+void attend(const AttentionAttributes& a, const RuleCall& call) {
+  const Heads heads(a, call, 0);
+  const AttentionShape& s = heads.shape();
+  PlainTensor &y = call.out[0], &logs = call.out[1];
+  for (int64_t n = 0; n < heads.batch(); ++n)
+    for (int64_t h = 0; h < a.heads; ++h)
+      for (int64_t i = 0; i < s.queries; ++i) {
+        double top = -std::numeric_limits<double>::infinity(), sum = 0;
+        for (int64_t j = 0; j < s.keys; ++j)
+          if (heads.sees(n, i, j)) top = std::max(top, heads.score(n, h, i, j));
+        std::vector<double> p(static_cast<size_t>(s.keys));
+        for (int64_t j = 0; j < s.keys; ++j)
+          if (heads.sees(n, i, j))
+            sum += p[static_cast<size_t>(j)] = std::exp(heads.score(n, h, i, j) - top);
+        logs[(n * a.heads + h) * s.queries + i] =
+            sum > 0 ? top + std::log(sum) : std::numeric_limits<double>::infinity();
+        for (int64_t d = 0; d < s.width; ++d) {
+          double value = 0;
+          for (int64_t j = 0; j < s.keys && sum > 0; ++j)
+            value += p[static_cast<size_t>(j)] / sum * heads.read(s.v, n, heads.key_head(h), d, j);
+          y[(n * a.heads * s.width + h * s.width + d) * s.queries + i] = value;
+        }
+      }
+}
+
+void attend_backward(const AttentionAttributes& a, const RuleCall& call) {
+  Heads heads(a, call, 3);
+  const AttentionShape& s = heads.shape();
+  const PlainTensor &dy = call.in[0], &y = call.in[1], &logs = call.in[2];
+  for (PlainTensor& gradient : call.out) gradient.fill(0);
+  const auto at = [&](int64_t n, int64_t h, int64_t d, int64_t i) {
+    return (n * a.heads * s.width + h * s.width + d) * s.queries + i;
+  };
+  for (int64_t n = 0; n < heads.batch(); ++n)
+    for (int64_t h = 0; h < a.heads; ++h)
+      for (int64_t i = 0; i < s.queries; ++i) {
+        const int64_t g = heads.key_head(h);
+        double all = 0;  // of dy and y: what every score of the row loses
+        for (int64_t d = 0; d < s.width; ++d) all += dy[at(n, h, d, i)] * y[at(n, h, d, i)];
+        for (int64_t j = 0; j < s.keys; ++j) {
+          if (!heads.sees(n, i, j)) continue;
+          const double p =
+              std::exp(heads.score(n, h, i, j) - logs[(n * a.heads + h) * s.queries + i]);
+          double dp = 0;
+          for (int64_t d = 0; d < s.width; ++d)
+            dp += dy[at(n, h, d, i)] * heads.read(s.v, n, g, d, j);
+          const double ds = p * (dp - all) * static_cast<double>(s.scale);
+          for (int64_t d = 0; d < s.width; ++d) {
+            heads.add(s.v, n, g, d, j, p * dy[at(n, h, d, i)]);
+            heads.add(s.q, n, h, d, i, ds * heads.read(s.k, n, g, d, j));
+            heads.add(s.k, n, g, d, j, ds * heads.read(s.q, n, h, d, i));
+          }
+        }
+      }
+}
+
+}  // namespace
+
+Rule attention_rule(const KernelRequest& request) {
+  if (const auto* const op = dynamic_cast<const Attention*>(request.op))
+    return {.run = [a = op->attention()](const RuleCall& c) { attend(a, c); }};
+  if (const auto* const op = dynamic_cast<const AttentionGrad*>(request.op))
+    return {.run = [a = op->attention()](const RuleCall& c) { attend_backward(a, c); }};
+  return {};
+}
+
+}  // namespace tutti

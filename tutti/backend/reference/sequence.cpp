@@ -1,0 +1,219 @@
+// Tokens, positions, layer norms and the loss over a vocabulary.
+
+#include <algorithm>
+#include <cmath>
+
+#include "tutti/backend/reference/rules.h"
+#include "tutti/ops/layer_norm.h"
+#include "tutti/ops/lookup.h"
+#include "tutti/ops/token_loss.h"
+
+namespace tutti {
+namespace {
+
+bool is_token(double number, int64_t vocabulary) {
+  return number >= 0 && number < static_cast<double>(vocabulary);
+}
+
+/// f(token, element of the vectors [N, C, T], channel) for each token of the vocabulary.
+template <class F>
+void for_each_token(const PlainTensor& tokens, int64_t vocabulary, int64_t channels, F f) {
+  const int64_t positions = tokens.shape()[1];
+  for (int64_t i = 0; i < tokens.size(); ++i) {
+    if (!is_token(tokens[i], vocabulary)) continue;
+    for (int64_t c = 0; c < channels; ++c)
+      f(static_cast<int64_t>(tokens[i]), (i / positions * channels + c) * positions + i % positions,
+        c);
+  }
+}
+
+void look_tokens_up(const RuleCall& call) {
+  const PlainTensor& w = call.in[0];
+  const int64_t channels = w.shape()[1];
+  call.out[0].fill(0);
+  for_each_token(call.in[1], w.shape()[0], channels, [&](int64_t token, int64_t at, int64_t c) {
+    call.out[0][at] = w[token * channels + c];
+  });
+}
+
+void add_to_tokens(const RuleCall& call, bool adds) {
+  PlainTensor& dw = call.out[0];
+  const int64_t channels = dw.shape()[1];
+  for (int64_t i = 0; i < dw.size(); ++i) dw[i] = adds ? call.in[2][i] : 0;
+  for_each_token(call.in[1], dw.shape()[0], channels, [&](int64_t token, int64_t at, int64_t c) {
+    dw[token * channels + c] += call.in[0][at];
+  });
+}
+
+void add_positions(const RuleCall& call) {
+  const PlainTensor& x = call.in[0];
+  const int64_t channels = x.shape()[1], positions = x.shape()[2];
+  for (int64_t i = 0; i < x.size(); ++i)
+    call.out[0][i] = x[i] + call.in[1][i % positions * channels + i / positions % channels];
+}
+
+Rule add_positions_grad(const KernelRequest& request) {
+  const Shape dp = request.out[0].shape;
+  const auto run = [](const RuleCall& call) {
+    const PlainTensor& dy = call.in[0];
+    const int64_t channels = dy.shape()[1], positions = dy.shape()[2];
+    for (int64_t i = 0; i < dy.size(); ++i)
+      call.sums[static_cast<size_t>(i % positions * channels + i / positions % channels)] += dy[i];
+  };
+  const auto finish = [](const RuleCall& call) {
+    for (int64_t i = 0; i < call.out[0].size(); ++i)
+      call.out[0][i] = call.sums[static_cast<size_t>(i)];
+  };
+  return {.run = run,
+          .sums = static_cast<size_t>(dp.elements()),
+          .finish = finish,
+          .unbatched_in = {},
+          .unbatched_out = {0}};
+}
+
+/// One position's channels.
+struct Normalised {
+  double mean = 0, inverse = 0;  ///< 1 / sqrt(...)
+  int64_t first, channels, stride;
+
+  Normalised(const LayerNormAttributes& a, const PlainTensor& x, int64_t position)
+      : channels(x.shape()[1]), stride(x.shape().elements_from(2)) {
+    first = position / stride * channels * stride + position % stride;
+    if (a.kind == LayerNormKind::layer)
+      for (int64_t c = 0; c < channels; ++c) mean += x[at(c)] / static_cast<double>(channels);
+    double squares = 0;
+    for (int64_t c = 0; c < channels; ++c) squares += (x[at(c)] - mean) * (x[at(c)] - mean);
+    inverse =
+        1 / std::sqrt(squares / static_cast<double>(channels) + static_cast<double>(a.epsilon));
+  }
+  int64_t at(int64_t c) const { return first + c * stride; }
+  double of(const PlainTensor& x, int64_t c) const { return (x[at(c)] - mean) * inverse; }
+};
+
+void normalise(const LayerNormAttributes& a, const RuleCall& call) {
+  const PlainTensor& x = call.in[0];
+  for (int64_t p = 0; p < x.size() / x.shape()[1]; ++p) {
+    const Normalised norm(a, x, p);
+    for (int64_t c = 0; c < norm.channels; ++c)
+      call.out[0][norm.at(c)] =
+          norm.of(x, c) * call.in[1][c] + (a.has_beta() ? call.in[2][c] : 0.0);
+  }
+}
+
+Rule normalise_grad(const LayerNormAttributes& a, const KernelRequest& request) {
+  const int64_t channels = request.in[1].shape[1];
+  const auto run = [a](const RuleCall& call) {
+    const PlainTensor &dy = call.in[0], &x = call.in[1], &gamma = call.in[2];
+    for (int64_t p = 0; p < x.size() / x.shape()[1]; ++p) {
+      const Normalised norm(a, x, p);
+      const auto count = static_cast<double>(norm.channels);
+      double all = 0, along = 0;  // means of g and of g times the normalised
+      for (int64_t c = 0; c < norm.channels; ++c) {
+        const double g = dy[norm.at(c)] * gamma[c];
+        if (a.kind == LayerNormKind::layer) all += g / count;
+        along += g * norm.of(x, c) / count;
+        call.sums[static_cast<size_t>(c)] += dy[norm.at(c)] * norm.of(x, c);
+        call.sums[static_cast<size_t>(norm.channels + c)] += dy[norm.at(c)];
+      }
+      for (int64_t c = 0; c < norm.channels; ++c)
+        call.out[0][norm.at(c)] =
+            norm.inverse * (dy[norm.at(c)] * gamma[c] - all - norm.of(x, c) * along);
+    }
+  };
+  const auto finish = [channels](const RuleCall& call) {
+    for (size_t o = 1; o < call.out.size(); ++o)
+      for (int64_t c = 0; c < channels; ++c)
+        call.out[o][c] =
+            call.sums[(o - 1) * static_cast<size_t>(channels) + static_cast<size_t>(c)];
+  };
+  Rule rule{.run = run,
+            .sums = 2 * static_cast<size_t>(channels),
+            .finish = finish,
+            .unbatched_in = {},
+            .unbatched_out = {1}};
+  if (a.has_beta()) rule.unbatched_out.push_back(2);
+  return rule;
+}
+
+Rule count_tokens(int64_t vocabulary) {
+  const auto run = [vocabulary](const RuleCall& call) {
+    for (int64_t i = 0; i < call.in[0].size(); ++i)
+      call.sums[0] += is_token(call.in[0][i], vocabulary);
+  };
+  const auto finish = [](const RuleCall& call) { call.out[0][0] = std::max(call.sums[0], 1.0); };
+  return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {}, .unbatched_out = {0}};
+}
+
+/// The logits of one position, [N, V, T].
+struct TokenLogits {
+  const PlainTensor& x;
+  int64_t vocabulary, positions, first;
+
+  TokenLogits(const PlainTensor& logits, int64_t position)
+      : x(logits), vocabulary(x.shape()[1]), positions(x.shape()[2]),
+        first(position / positions * vocabulary * positions + position % positions) {}
+  int64_t at(int64_t k) const { return first + k * positions; }
+  double log_sum() const {
+    double top = x[at(0)], sum = 0;
+    for (int64_t k = 1; k < vocabulary; ++k) top = std::max(top, x[at(k)]);
+    for (int64_t k = 0; k < vocabulary; ++k) sum += std::exp(x[at(k)] - top);
+    return top + std::log(sum);
+  }
+};
+
+Rule token_loss(const TokenLossAttributes& a) {
+  const auto run = [a](const RuleCall& call) {
+    const double s = a.label_smoothing;
+    for (int64_t i = 0; i < call.in[1].size(); ++i) {
+      const TokenLogits logits(call.in[0], i);
+      call.out[1][i] = 0;
+      if (!is_token(call.in[1][i], logits.vocabulary)) continue;
+      const double log_sum = logits.log_sum();
+      call.out[1][i] = log_sum - logits.x[logits.at(static_cast<int64_t>(call.in[1][i]))];
+      double even = 0;
+      for (int64_t k = 0; k < logits.vocabulary; ++k) even += log_sum - logits.x[logits.at(k)];
+      call.sums[0] += (1 - s) * call.out[1][i] + s / static_cast<double>(logits.vocabulary) * even;
+    }
+  };
+  const auto finish = [scale = a.scale](const RuleCall& call) {
+    call.out[0][0] = scale * call.sums[0] / call.in[2][0];
+  };
+  return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {2}, .unbatched_out = {0}};
+}
+
+void token_loss_grad(const TokenLossAttributes& a, const RuleCall& call) {
+  const double s = a.label_smoothing, factor = static_cast<double>(a.scale) / call.in[2][0];
+  for (int64_t i = 0; i < call.in[1].size(); ++i) {
+    const TokenLogits logits(call.in[0], i);
+    const bool counts = is_token(call.in[1][i], logits.vocabulary);
+    const auto y = static_cast<int64_t>(call.in[1][i]);
+    const double log_sum = counts ? call.in[3][i] + logits.x[logits.at(y)] : 0;
+    for (int64_t k = 0; k < logits.vocabulary; ++k)
+      call.out[0][logits.at(k)] =
+          counts ? factor * (std::exp(logits.x[logits.at(k)] - log_sum) -
+                             s / static_cast<double>(logits.vocabulary) - (k == y ? 1 - s : 0))
+                 : 0;
+  }
+}
+
+}  // namespace
+
+Rule sequence_rule(const KernelRequest& request) {
+  const Op* op = request.op;
+  if (dynamic_cast<const Lookup*>(op)) return {.run = look_tokens_up};
+  if (const auto* l = dynamic_cast<const LookupGrad*>(op))
+    return {.run = [adds = l->adds()](const RuleCall& c) { add_to_tokens(c, adds); }};
+  if (dynamic_cast<const AddPositions*>(op)) return {.run = add_positions};
+  if (dynamic_cast<const AddPositionsGrad*>(op)) return add_positions_grad(request);
+  if (const auto* n = dynamic_cast<const LayerNorm*>(op))
+    return {.run = [a = n->norm()](const RuleCall& c) { normalise(a, c); }};
+  if (const auto* n = dynamic_cast<const LayerNormGrad*>(op))
+    return normalise_grad(n->norm(), request);
+  if (const auto* c = dynamic_cast<const CountTokens*>(op)) return count_tokens(c->vocabulary());
+  if (const auto* t = dynamic_cast<const TokenLoss*>(op)) return token_loss(t->loss());
+  if (const auto* t = dynamic_cast<const TokenLossGrad*>(op))
+    return {.run = [a = t->loss()](const RuleCall& c) { token_loss_grad(a, c); }};
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,84 @@
+#include "tutti/models/gpt2.h"
+
+#include <gtest/gtest.h>
+
+#include "tutti/models/registry.h"
+#include "tutti/ops/attention.h"
+
+namespace tutti {
+namespace {
+
+ModelSpec tiny(Mode mode = Mode::train) {
+  return {.name = "gpt2",
+          .input = {8},
+          .input_field = "tokens",
+          .target_field = "next",
+          .batch = 2,
+          .classes = 11,
+          .width = 12,
+          .depth = 2,
+          .heads = 3,
+          .context = 16,
+          .mode = mode};
+}
+
+int64_t parameters_of(const char* name) {
+  return build_model({.name = name}).graph.parameter_count();
+}
+
+TEST(Gpt2, HasTheParametersOfThePublishedOnes) {
+  EXPECT_EQ(parameters_of("gpt2"), 124'439'808);
+  EXPECT_EQ(parameters_of("gpt2-medium"), 354'823'168);
+  EXPECT_EQ(parameters_of("gpt2-large"), 774'030'080);
+  EXPECT_EQ(parameters_of("gpt2-xl"), 1'557'611'200);
+}
+
+TEST(Gpt2, ParametersBearThePublishedNames) {
+  const Graph graph = build_model(tiny()).graph;
+  for (const char* name :
+       {"wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.0.ln_1.bias", "h.0.attn.c_attn.weight",
+        "h.0.attn.c_attn.bias", "h.1.attn.c_proj.weight", "h.1.attn.c_proj.bias", "h.1.ln_2.weight",
+        "h.1.mlp.c_fc.weight", "h.1.mlp.c_proj.bias", "ln_f.weight", "ln_f.bias"})
+    EXPECT_TRUE(graph.find(name).valid()) << name;
+  EXPECT_EQ(graph.shape(graph.find("wpe.weight")), (Shape{16, 12}));
+  EXPECT_EQ(graph.shape(graph.find("h.0.attn.c_attn.weight")), (Shape{36, 12, 1}));
+  EXPECT_EQ(graph.with_role(Role::parameter).size(), 2u + 2 * 12 + 2);
+}
+
+TEST(Gpt2, ProjectionsIntoTheResidualSumStartSmaller) {
+  const Graph graph = build_model(tiny()).graph;
+  EXPECT_DOUBLE_EQ(graph[graph.find("h.0.attn.c_attn.weight")].init.value, 0.02);
+  EXPECT_DOUBLE_EQ(graph[graph.find("h.0.attn.c_proj.weight")].init.value, 0.01);
+  EXPECT_DOUBLE_EQ(graph[graph.find("h.0.mlp.c_proj.weight")].init.value, 0.01);
+  EXPECT_EQ(graph[graph.find("h.0.mlp.c_proj.bias")].init.kind, Init::Kind::zeros);
+}
+
+TEST(Gpt2, JudgesWhatComesNext) {
+  const ModelGraph training = build_model(tiny());
+  EXPECT_EQ(training.inputs.size(), 1u);
+  EXPECT_EQ(training.targets.size(), 1u);
+  EXPECT_EQ(training.targets[0].field, "next");
+  EXPECT_EQ(training.targets[0].classes, 11);
+  EXPECT_EQ(training.graph.shape(training.outputs[0].prediction), (Shape{2, 1, 8}));
+  const ModelGraph evaluation = build_model(tiny(Mode::eval));
+  EXPECT_EQ(evaluation.inputs.size(), 2u);  // what comes next is read, too
+  EXPECT_EQ(evaluation.targets.size(), 0u);
+  EXPECT_EQ(evaluation.losses.size(), 0u);
+  EXPECT_EQ(evaluation.graph.shape(evaluation.outputs[0].prediction), (Shape{2, 1, 8}));
+}
+
+TEST(Gpt2, RefusesSizesThatDoNotFit) {
+  ModelSpec spec = tiny();
+  spec.heads = 5;
+  EXPECT_THROW(build_model(spec), ConfigError);
+  spec = tiny();
+  spec.context = 7;
+  EXPECT_THROW(build_model(spec), ConfigError);
+  spec = tiny();
+  spec.input = {3, 8};
+  EXPECT_THROW(build_model(spec), ConfigError);
+  EXPECT_THROW(build_model({.name = "resnet20", .heads = 2}), ConfigError);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,70 @@
+#pragma once
+// Sequences: an activation [N, C, T] has C channels at each of T positions. These ops make one from
+// tokens, numbers below a vocabulary's size V, and tell where in the sequence a position is.
+
+#include "tutti/graph/graph.h"
+
+namespace tutti {
+
+/// (w [V, C] or [V, C, 1], tokens i32 [N, T]) -> y [N, C, T] of type `output`:
+///   y[n, c, t] = w[tokens[n, t], c]
+/// and 0 for a token outside of [0, V), such as the -1 of padding. The gradient of w is dense: it
+/// may be the weight of an output layer, too. Tables of which a batch reads few rows are
+/// EmbeddingBag's (ops/embedding.h).
+class Lookup : public Op {
+ public:
+  explicit Lookup(DType output = DType::f32) : output_(output) {}
+  std::string_view name() const override { return "lookup"; }
+  std::string attributes() const override { return std::string(name_of(output_)); }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  DType output_;
+};
+
+/// (dy [N, C, T], tokens i32 [N, T], base f32 where `adds`) -> dw of the shape of w: base, or
+/// zeros, and in the row of each token the sum of its dy, added in the order of the batch. Threads
+/// own rows, so the sum is the same on any number of them.
+class LookupGrad : public Op {
+ public:
+  LookupGrad(Shape w_shape, bool adds) : w_shape_(w_shape), adds_(adds) {}
+  const Shape& w_shape() const { return w_shape_; }
+  bool adds() const { return adds_; }
+  std::string_view name() const override { return "lookup_grad"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  int in_place(int) const override { return adds_ ? 2 : -1; }
+
+ private:
+  Shape w_shape_;
+  bool adds_;
+};
+
+/// (x [N, C, T], p f32 [M, C], T <= M) -> x[n, c, t] + p[t, c]: learned positions.
+class AddPositions : public Op {
+ public:
+  std::string_view name() const override { return "add_positions"; }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  int in_place(int) const override { return 0; }
+};
+
+/// dy [N, C, T] -> dp f32 [M, C], a sum over the batch; 0 from row T on.
+class AddPositionsGrad : public Op {
+ public:
+  explicit AddPositionsGrad(int64_t rows) : rows_(rows) {}
+  std::string_view name() const override { return "add_positions_grad"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+
+ private:
+  int64_t rows_;
+};
+
+}  // namespace tutti

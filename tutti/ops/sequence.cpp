@@ -1,0 +1,69 @@
+#include "tutti/ops/sequence.h"
+
+#include "tutti/ops/conv.h"
+#include "tutti/ops/lookup.h"
+#include "tutti/ops/shape_check.h"
+
+namespace tutti {
+namespace {
+
+constexpr ConvAttributes kOneWide{.spatial = 1};
+
+void require_sequence_of(const Graph& graph, const std::string& name, Value x) {
+  require(graph.shape(x).rank() == 3,
+          "layer '{}': x is {}, a sequence [N, channels, positions] is needed", name,
+          graph.shape(x).to_string());
+}
+
+}  // namespace
+
+Value linear(Graph& graph, const std::string& name, Value x, const LinearSpec& spec) {
+  require_sequence_of(graph, name, x);
+  require(spec.outputs >= 1, "layer '{}': {} outputs", name, spec.outputs);
+  const int64_t channels = graph.shape(x)[1];
+  std::vector<Value> in{x,
+                        graph.parameter(name + ".weight", {spec.outputs, channels, 1}, spec.init)};
+  if (spec.bias)
+    in.push_back(graph.parameter(name + ".bias", {spec.outputs}, {spec.bias_init, channels}));
+  return graph.append(name, std::make_shared<Conv>(kOneWide, spec.bias), in).front();
+}
+
+Value linear_by(Graph& graph, const std::string& name, Value x, Value weight) {
+  require_sequence_of(graph, name, x);
+  return graph.append1(name, std::make_shared<Conv>(kOneWide, false), {x, weight});
+}
+
+Value lookup(Graph& graph, const std::string& name, Value weight, Value tokens, DType dtype) {
+  return graph.append1(name, std::make_shared<Lookup>(dtype), {weight, tokens});
+}
+
+Value add_positions(Graph& graph, const std::string& name, Value x, int64_t positions, Init init) {
+  require_sequence_of(graph, name, x);
+  const Value p = graph.parameter(name + ".weight", {positions, graph.shape(x)[1]}, init);
+  return graph.append1(name, std::make_shared<AddPositions>(), {x, p});
+}
+
+Value layer_norm(Graph& graph, const std::string& name, Value x,
+                 const LayerNormAttributes& attributes) {
+  const Shape channels{graph.shape(x)[1]};
+  std::vector<Value> in{x, graph.parameter(name + ".weight", channels, {Init::Kind::ones})};
+  if (attributes.has_beta())
+    in.push_back(graph.parameter(name + ".bias", channels, {Init::Kind::zeros}));
+  return graph.append(name, std::make_shared<LayerNorm>(attributes), in).front();
+}
+
+Value attention(Graph& graph, const std::string& name, const std::vector<Value>& in,
+                const AttentionAttributes& attributes) {
+  return graph.append(name, std::make_shared<Attention>(attributes), in).front();
+}
+
+TokenLosses token_loss(Graph& graph, const std::string& name, Value logits, Value labels,
+                       const TokenLossAttributes& attributes) {
+  const Value count = graph.append1(
+      name + ".count", std::make_shared<CountTokens>(graph.shape(logits)[1]), {labels});
+  const std::vector<Value> out = graph.append(name, std::make_shared<TokenLoss>(attributes),
+                                              std::vector<Value>{logits, labels, count});
+  return {out[0], out[1]};
+}
+
+}  // namespace tutti

@@ -1,0 +1,45 @@
+#pragma once
+// What models of sequences are written with, beside builder.h. A sequence is an activation
+// [N, C, T]; what is done with each position by itself is a convolution of width 1, so it shares
+// bands, tiles and slabs with all others. All throw ConfigError naming the layer if shapes do not
+// fit.
+
+#include <string>
+#include <vector>
+
+#include "tutti/ops/attention.h"
+#include "tutti/ops/builder.h"
+#include "tutti/ops/layer_norm.h"
+#include "tutti/ops/token_loss.h"
+
+namespace tutti {
+
+struct LinearSpec {
+  int64_t outputs = 0;
+  bool bias = true;
+  Init init{Init::Kind::uniform_fan_in};  ///< of the weight
+  Init::Kind bias_init = Init::Kind::zeros;
+};
+
+/// y[n, :, t] = w x[n, :, t] + bias: parameters NAME.weight [outputs, C, 1] and NAME.bias.
+Value linear(Graph& graph, const std::string& name, Value x, const LinearSpec& spec);
+/// With a weight [K, C, 1] that others read, too, and without a bias.
+Value linear_by(Graph& graph, const std::string& name, Value x, Value weight);
+/// Vectors of tokens i32 [N, T] by a weight [V, C, 1], in the type of activations.
+Value lookup(Graph& graph, const std::string& name, Value weight, Value tokens, DType dtype);
+/// Adds the parameter NAME.weight [positions, C].
+Value add_positions(Graph& graph, const std::string& name, Value x, int64_t positions, Init init);
+/// Parameters NAME.weight and, of a layer norm, NAME.bias.
+Value layer_norm(Graph& graph, const std::string& name, Value x,
+                 const LayerNormAttributes& attributes = {});
+Value attention(Graph& graph, const std::string& name, const std::vector<Value>& in,
+                const AttentionAttributes& attributes);
+
+struct TokenLosses {
+  Value loss;      ///< f32 scalar
+  Value surprise;  ///< -log p of each label, f32 [N, 1, T]
+};
+TokenLosses token_loss(Graph& graph, const std::string& name, Value logits, Value labels,
+                       const TokenLossAttributes& attributes = {});
+
+}  // namespace tutti

@@ -63,7 +63,7 @@ case_text() {
   mv text/train.txt train.txt
   "$tutti" eval one/config.toml --weights one >eval2.log 2>&1 || fail "an evaluation needs the training text"
   mv train.txt text/train.txt
-  cmp eval1.log eval2.log || fail "the run's own characters give another evaluation"
+  [ "$(grep -o 'loss.*' eval1.log)" = "$(grep -o 'loss.*' eval2.log)" ] || fail "the run's own characters give another evaluation"
   write_on
   token_files
   expect 2 window --set data.window=100000

@@ -10,8 +10,9 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/microscope_flags.h"
+#include "tutti/cli/sequence_flags.h"
 #include "tutti/cli/suggest.h"
-#include "tutti/cli/text_flags.h"
+
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/generate/lattices.h"
 #include "tutti/data/generate/pictures/picture_set.h"
@@ -299,49 +300,6 @@ std::vector<Flag> neuron_flags(const std::shared_ptr<Generate>& state) {
            .only_for = {"neurons"}}};
 }
 
-std::vector<Flag> chain_flags(const std::shared_ptr<Generate>& state) {
-  return {
-      {.names = "--residues",
-       .value = "N",
-       .help = "Length of the chain",
-       .bind = &state->chain.residues,
-       .least = data::kFewestResidues,
-       .greatest = 999,
-       .only_for = {"protein"}},
-      {.names = "--stride",
-       .value = "N",
-       .help = "Steps of Langevin dynamics from frame to frame",
-       .bind = &state->chain.stride,
-       .least = 1,
-       .greatest = 1000000,
-       .only_for = {"protein"}},
-      {.names = "--temperature",
-       .value = "X",
-       .help = "Temperature in the model's unit; the default is near that of folding",
-       .bind = &state->chain.temperature,
-       .least = 0.01,
-       .greatest = 2,
-       .only_for = {"protein"}},
-      {.names = "--swing",
-       .value = "X",
-       .help =
-           "Share of the temperature by which it rises and falls, every 200 frames; 0: constant",
-       .bind = &state->chain.swing,
-       .least = 0,
-       .greatest = 0.9,
-       .only_for = {"protein"}}};
-}
-
-std::vector<Flag> click_flags(const std::shared_ptr<Generate>& state) {
-  return {{.names = "--vocabulary",
-           .value = "N",
-           .help = "Categories of the column that has most of them; the one with fewest has 4",
-           .bind = &state->clicks.vocabulary,
-           .least = 4,
-           .greatest = 1000000000,
-           .only_for = {"clicks"}}};
-}
-
 /// Of all sets, or of more than one.
 std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
   return {{.names = "--train",
@@ -384,7 +342,7 @@ Verb data_generate_verb() {
   std::vector<Flag> flags = common_flags(state);
   for (const auto& more :
        {volume_flags(state), map_flags(state), picture_flags(state), neuron_flags(state),
-        click_flags(state), text_flags(state->text, state->pairs), chain_flags(state),
+        sequence_flags({state->clicks, state->text, state->pairs, state->chain}),
         microscope_flags(state->cbed, state->stem)})
     flags.insert(flags.end(), more.begin(), more.end());
   return {

@@ -54,14 +54,37 @@ LanguageNetwork::LanguageNetwork(const ModelSpec& model, const Backend& backend,
   logits_ = fused.of[static_cast<size_t>(logits.id)];
   vocabulary_ = built.graph.shape(logits)[1];
   executor_ = std::make_unique<Executor>(plan_, backend);
+  if (tokens_.size == model.input[0])
+    steps_ = TokenSteps::of(model, backend, options, plan_.variables);
 }
 
 void LanguageNetwork::bind(const ReplicaState& model) {
   executor_->bind(model);
   executor_->pack();
+  if (steps_) steps_->bind(model);
+  stepped_.clear();
 }
 
 std::span<const float> LanguageNetwork::logits(std::span<const int32_t> tokens) {
+  CHECK(!tokens.empty(), "no tokens");
+  const auto [differs, more] = std::ranges::mismatch(stepped_, tokens);
+  const bool goes_on = differs == stepped_.end() && more != tokens.end();
+  if (!steps_ || std::ssize(tokens) > window()) return whole_pass(tokens);
+  // A window that has moved on has other positions throughout: nothing that is kept fits.
+  if (!goes_on && std::ssize(tokens) == window()) return whole_pass(tokens);
+  if (!goes_on) {
+    stepped_.clear();
+    steps_->begin();
+  }
+  std::span<const float> next;
+  for (const int32_t token : tokens.subspan(stepped_.size())) {
+    next = steps_->step(token);
+    stepped_.push_back(token);
+  }
+  return next;
+}
+
+std::span<const float> LanguageNetwork::whole_pass(std::span<const int32_t> tokens) {
   CHECK(!tokens.empty() && std::ssize(tokens) <= window(), "{} tokens for a window of {}",
         tokens.size(), window());
   tokens_.numbers.assign(static_cast<size_t>(window()), 0);

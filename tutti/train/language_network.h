@@ -2,6 +2,7 @@
 // LanguageNetwork: a trained language model as a function from tokens to what may come next.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/models/model.h"
 #include "tutti/plan/executor.h"
+#include "tutti/train/token_steps.h"
 
 namespace tutti {
 
@@ -24,8 +26,13 @@ class LanguageNetwork {
   int64_t vocabulary() const { return vocabulary_; }
   /// Weights of this plan's variables, which every later call uses.
   void bind(const ReplicaState& model);
-  /// Logits of the token behind `tokens`, 1 to T of them; valid until the next call.
+  /// Logits of the token behind `tokens`, 1 to T of them; valid until the next call. Where `tokens`
+  /// go on with those of the last call, only what is new is computed, with the keys and values that
+  /// were kept; up to rounding the numbers are those of a pass over the window.
   std::span<const float> logits(std::span<const int32_t> tokens);
+  /// The same by a whole pass.
+  std::span<const float> whole_pass(std::span<const int32_t> tokens);
+  bool keeps() const { return steps_ != nullptr; }  ///< keys and values
 
  private:
   struct Bound {
@@ -39,6 +46,8 @@ class LanguageNetwork {
   Value logits_;
   int64_t vocabulary_ = 0;
   std::unique_ptr<Executor> executor_;
+  std::unique_ptr<TokenSteps> steps_;
+  std::vector<int32_t> stepped_;  // the tokens that `steps_` has seen
   std::vector<float> plain_, last_;
 };
 

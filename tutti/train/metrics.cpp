@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "tutti/base/error.h"
 #include "tutti/models/registry.h"
+#include "tutti/train/surprise_metric.h"
 
 namespace tutti {
 namespace {
@@ -237,46 +237,6 @@ class Pointwise final : public Metric {
   }
   std::string name_;
   PointwiseLossAttributes loss_;
-};
-
-/// Of y [1, positions], -log p of the tokens in the target.
-class Surprise final : public Metric {
- public:
-  enum class Unit : uint8_t { nats, perplexity, bits };
-  Surprise(std::string_view name, Unit unit, float scale)
-      : name_(name), unit_(unit), scale_(scale) {}
-  std::string_view name() const override { return name_; }
-  bool higher_is_better() const override { return false; }
-  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
-                   int64_t i) const override {
-    double sum = 0;
-    for (int64_t p = 0; p < target.sample.elements(); ++p)
-      if (target.classes(i)[p] >= 0) sum += prediction.numbers(i)[p];
-    const double tokens = tokens_of(target, i);
-    return tokens > 0 ? sum / tokens : 0;
-  }
-  double weight_of_sample(const SampleTensor& target, int64_t i) const override {
-    return tokens_of(target, i) / static_cast<double>(target.sample.elements());
-  }
-  double of_mean(double mean) const override {
-    switch (unit_) {
-      case Unit::nats: return scale_ * mean;
-      case Unit::perplexity: return std::exp(mean);
-      case Unit::bits: return mean / std::numbers::ln2;
-    }
-    return mean;
-  }
-
- private:
-  static double tokens_of(const SampleTensor& target, int64_t i) {
-    const int32_t* const tokens = target.classes(i);
-    return static_cast<double>(std::count_if(tokens, tokens + target.sample.elements(),
-                                             [](int32_t token) { return token >= 0; }));
-  }
-
-  std::string_view name_;
-  Unit unit_;
-  double scale_;
 };
 
 /// A metric of one of several predictions.

@@ -33,6 +33,8 @@ constexpr const char* kConvolutions[] = {
     "n3c48t21 k40r1",
     "n2c16t19 k32r3 pad1",
     "n1c19t33 k50r1",
+    "n2c40h9w7 k1r3s3 pad1",
+    "n1c24d3h4w5 k3t3r3s3 pad1",
     "n5c16d4h5w6 k16t2r3s2 stride1x2x1 pad1x0x1 high0 groups16",
 };
 constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19",

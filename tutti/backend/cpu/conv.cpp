@@ -9,6 +9,7 @@
 #include "tutti/backend/cpu/depthwise_conv.h"
 #include "tutti/backend/cpu/direct_conv.h"
 #include "tutti/backend/cpu/matrix_conv.h"
+#include "tutti/backend/cpu/narrow_conv.h"
 #include "tutti/backend/cpu/onednn.h"
 #include "tutti/backend/cpu/simd.h"
 #include "tutti/base/error.h"
@@ -220,6 +221,7 @@ bool append_conv_candidates(const KernelRequest& request,
   append_onednn_candidates(request, *m, own, candidates);
   if (!direct_first) std::ranges::move(direct, std::back_inserter(candidates));
   append_matrix_conv_candidate(request, candidates);
+  append_narrow_conv_candidate(request, candidates);
   return true;
 }
 

@@ -41,7 +41,7 @@ struct RunSection {
   double min_improvement = 0;
   int64_t log_every = 50;
   double eval_every = 1;     ///< epochs; 0: only at the end
-  int64_t noise_every = 10;  ///< steps; 0: the gradient's noise scale is not measured
+  int64_t noise_every = 20;  ///< steps; 0: the gradient's noise scale is not measured
   bool noise_layers = false;
   std::vector<std::string> slow;  ///< "RANK:FACTOR": ranks that wait in every step
   double slow_sigma = 0;          ///< of such waits of all ranks, by chance

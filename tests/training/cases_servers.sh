@@ -70,6 +70,9 @@ case_servers() {
   replay 0 quorum-parts "${quorum[@]}" --max-steps 2
   replay 0 quorum-parts "${quorum[@]}" --resume
   same quorum quorum-parts 5
+  # A loss that is not finite is that of the weights that its worker took.
+  replay 1 nan --sync ps:async --max-steps 8 --lr 1e30
+  says nan 'the loss is .* at step [0-9]+, replica [0-3]: .*(layer|parameter) '
   # One replica has the weights itself, and no messages.
   replay 0 alone --replicas 1 --max-steps 4
   replay 0 alone-async --replicas 1 --max-steps 4 --sync ps:async

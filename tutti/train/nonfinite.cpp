@@ -60,9 +60,12 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
                          i / (count / desc.shape[0]));
   }
   const Variables& variables = search.weights->variables();
+  ReplicaState replica = search.weights->replica(search.local_replica);
+  // Forward alone, which reads them.
+  if (search.parameters) replica.parameters = const_cast<std::byte*>(search.parameters);
+  const auto* const parameters = static_cast<const std::byte*>(replica.parameters);
   for (const Variable& variable : variables.parameters)
-    if (find_nonfinite(search.weights->parameters(search.local_replica) + variable.offset,
-                       DType::f32,
+    if (find_nonfinite(parameters + variable.offset, DType::f32,
                        static_cast<int64_t>(variable.desc.bytes() / sizeof(float))) >= 0)
       return fmt::format("parameter '{}' is not finite: an earlier update went too far",
                          variable.name);
@@ -85,7 +88,7 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
   const Plan plan = compile(model.graph, backend,
                             {.layout = search.layout, .measure = false, .variables = &variables});
   Executor executor(plan, backend);
-  executor.bind(search.weights->replica(search.local_replica));
+  executor.bind(replica);
   for (size_t i = 0; i < model.inputs.size(); ++i)
     executor.bind_input(model.inputs[i].value, search.tensors[i]);
   executor.pack();

@@ -19,7 +19,9 @@ namespace tutti {
 struct NonfiniteSearch {
   ModelSpec model;
   const Weights* weights = nullptr;
-  int local_replica = 0;                ///< of those, whose batch it is
+  int local_replica = 0;  ///< of those, whose batch it is
+  const std::byte* parameters =
+      nullptr;                          ///< that it has used, where they are not those of `weights`
   std::vector<data::BatchField> batch;  ///< of the training plan
   std::span<void* const> tensors;       ///< the batch
   std::string layout;  ///< of the training plan: the inputs' layouts follow from it

@@ -200,6 +200,7 @@ void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
       first_nonfinite({.model = model_spec(config_, *spec_.data.train, batch_.local),
                        .weights = &training_->weights(),
                        .local_replica = training_->local_replica(),
+                       .parameters = training_->lent_weights(),
                        .batch = network().batch(),
                        .tensors = batch.tensors,
                        .layout = network().training.layout},

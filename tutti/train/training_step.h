@@ -33,13 +33,13 @@ namespace tutti {
 struct TrainingStepSpec {
   NetworkSpec network;
   ExchangeSettings exchange;  ///< network.training.optimizer.sharded is set to what it says
-  ReplicaMap map;      ///< of replicas to groups of ranks; a rank is a group where none share one
-  PartGrid grid = {};  ///< the groups; network.training.split.grid is set to it
-  int accumulate = 1;  ///< turns of a replica in each step
-  bool apart = false;  ///< replicas are; then exchange.sharded is false and no two share ranks
+  ReplicaMap map;       ///< of replicas to groups of ranks; a rank is a group where none share one
+  PartGrid grid = {};   ///< the groups; network.training.split.grid is set to it
+  int accumulate = 1;   ///< turns of a replica in each step
+  bool apart = false;   ///< replicas are; then exchange.sharded is false and no two share ranks
   std::string spill{};  ///< folder for what they have of their own; empty: memory
-  int served = 0;      ///< replicas that make a gradient; 0: all of them. Needs one rank
-  uint64_t seed = 0;   ///< of dropout and of initial weights
+  int served = 0;       ///< replicas that make a gradient; 0: all of them. Needs one rank
+  uint64_t seed = 0;    ///< of dropout and of initial weights
   NoiseSettings noise = {};  ///< of the gradient; not of replicas apart, nor where ranks share
                              ///< samples or gradients are compressed
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
@@ -119,6 +119,8 @@ class TrainingStep {
   StepInfo info() const { return info_; }
   /// Of the same turn.
   int local_replica() const { return local_replica_; }
+  /// The weights that it reads, where they are not those of weights().
+  const std::byte* lent_weights() const { return gradient_.weights; }
   const Network& network() const { return *network_; }
   Weights& weights() { return weights_; }
   const Weights& weights() const { return weights_; }

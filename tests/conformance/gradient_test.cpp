@@ -226,8 +226,8 @@ std::vector<GradientCase> cases() {
   });
   for (const float smoothing : {0.f, 0.2f})
     add_case(smoothing > 0 ? "token_loss_smooth" : "token_loss", [smoothing](Graph& g) {
-      return std::vector<Value>{token_loss(g, "loss", variable(g, "x", {3, 5}),
-                                           labels(g, {kBatch, 5}),
+      const TokenLabels next = count_tokens(g, "count", labels(g, {kBatch, 5}), 3);
+      return std::vector<Value>{token_loss(g, "loss", variable(g, "x", {3, 5}), next,
                                            {.label_smoothing = smoothing, .scale = 2})
                                     .loss};
     });

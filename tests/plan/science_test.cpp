@@ -1,4 +1,5 @@
-// CosmoFlow, DeepCAM, FC-DenseNet and VGG on plans of the CPU backend against the reference's.
+// CosmoFlow, DeepCAM, FC-DenseNet, VGG and GPT-2 on plans of the CPU backend against the
+// reference's.
 
 #include <gtest/gtest.h>
 
@@ -97,6 +98,22 @@ TEST(Science, BatchNormsAreNotKeptForTheirRows) {
   EXPECT_GT(again, 10);
 }
 
+/// The gradient of the tied weight grows where the output layer's part of it lies; logits stay in
+/// tiles.
+TEST(Science, LogitsAndPartsOfATiedGradientAreNotStored) {
+  const ScienceNetwork n = science_network("gpt2", DType::f32, 4);
+  const Plan plan =
+      compile(n.graph, CpuBackend(), {.threads = 2, .layout = "last", .measure = false});
+  const Value logits = n.graph.find("lm_head"), part = n.graph.find("lm_head.dw");
+  ASSERT_TRUE(logits.valid() && part.valid());
+  EXPECT_EQ(plan.place(logits).base, kTile);
+  EXPECT_EQ(plan.place(part).base, kGradients);
+  for (const Node& node : n.graph.nodes())
+    if (node.op->name() == "lookup_grad") {
+      EXPECT_EQ(plan.place(part).offset, plan.place(node.out[0]).offset);
+    }
+}
+
 /// Nor is what a depthwise convolution makes for the pointwise one behind it.
 TEST(Science, DepthwiseResultsAreNotKept) {
   const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
@@ -110,7 +127,7 @@ TEST(Science, DepthwiseResultsAreNotKept) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Science,
-                         testing::Values("cosmoflow2", "deepcam", "fc-densenet", "vgg"),
+                         testing::Values("cosmoflow2", "deepcam", "fc-densenet", "vgg", "gpt2"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');

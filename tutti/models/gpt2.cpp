@@ -9,7 +9,9 @@ namespace {
 
 constexpr double kDeviation = 0.02;
 
-Init normal(double deviation) { return {.kind = Init::Kind::normal, .value = deviation}; }
+Init normal(double deviation, Init::Stored stored = Init::Stored::as_it_is) {
+  return {.kind = Init::Kind::normal, .value = deviation, .stored = stored};
+}
 
 void require_sizes(const Gpt2Spec& spec, int64_t positions) {
   if (spec.heads < 1 || spec.width % spec.heads != 0)
@@ -28,10 +30,16 @@ class Gpt2Block {
       : graph_(graph), name_(std::move(name)), spec_(spec),
         to_sum_(kDeviation / std::sqrt(2 * static_cast<double>(spec.depth))) {}
 
-  Value attend(Value x) {
+  /// `segments`: invalid for none.
+  Value attend(Value x, Value segments) {
     const Value qkv = layer("attn.c_attn", norm("ln_1", x), 3 * spec_.width, kDeviation);
-    const Value y = attention(graph_, name_ + ".attn", {qkv},
-                              {.heads = spec_.heads, .key_heads = spec_.heads, .causal = true});
+    AttentionAttributes a{.heads = spec_.heads, .key_heads = spec_.heads, .causal = true};
+    std::vector<Value> in{qkv};
+    if (segments.valid()) {
+      a.mask = AttentionMask::segments;
+      in.push_back(segments);
+    }
+    const Value y = attention(graph_, name_ + ".attn", in, a);
     return sum("attn", x, layer("attn.c_proj", y, spec_.width, to_sum_));
   }
   Value transform(Value x) {
@@ -48,7 +56,7 @@ class Gpt2Block {
   }
   Value layer(const char* name, Value x, int64_t outputs, double deviation) {
     return linear(graph_, fmt::format("{}.{}", name_, name), x,
-                  {.outputs = outputs, .init = normal(deviation)});
+                  {.outputs = outputs, .init = normal(deviation, Init::Stored::transposed)});
   }
   Value sum(const char* name, Value x, Value y) {
     y = dropout(graph_, fmt::format("{}.{}.dropout", name_, name), y, spec_.dropout, spec_.mode);
@@ -63,16 +71,17 @@ class Gpt2Block {
 
 }  // namespace
 
-Value gpt2_logits(Graph& graph, Value tokens, DType activations, const Gpt2Spec& spec) {
+Value gpt2_logits(Graph& graph, Value tokens, Value segments, DType activations,
+                  const Gpt2Spec& spec) {
   require_sizes(spec, graph.shape(tokens)[1]);
-  const Value wte =
-      graph.parameter("wte.weight", {spec.vocabulary, spec.width, 1}, normal(kDeviation));
+  const Value wte = graph.parameter("wte.weight", {spec.vocabulary, spec.width, 1},
+                                    normal(kDeviation, Init::Stored::matrix));
   Value x = lookup(graph, "wte", wte, tokens, activations);
   x = add_positions(graph, "wpe", x, spec.context, normal(kDeviation));
   x = dropout(graph, "drop", x, spec.dropout, spec.mode);
   for (int64_t i = 0; i < spec.depth; ++i) {
     Gpt2Block block(graph, fmt::format("h.{}", i), spec);
-    x = block.transform(block.attend(x));
+    x = block.transform(block.attend(x, segments));
   }
   return linear_by(graph, "lm_head", layer_norm(graph, "ln_f", x), wte);
 }
@@ -88,7 +97,10 @@ void build_gpt2(ModelBuilder& model, const Gpt2Spec& own) {
   if (given.heads > 0) spec.heads = given.heads;
   if (!given.hidden.empty()) spec.hidden = given.hidden.front();
   if (given.dropout) spec.dropout = *given.dropout;
-  model.predict_tokens(gpt2_logits(model.graph(), model.tokens(), given.activations, spec));
+  const Value tokens = model.tokens();
+  const TokenLabels next = model.next_tokens();
+  const Value segments = given.inputs.size() > 1 ? model.tokens(given.inputs[1].name) : Value{};
+  model.predict_tokens(gpt2_logits(model.graph(), tokens, segments, given.activations, spec), next);
 }
 
 }  // namespace tutti

@@ -9,7 +9,7 @@
 //
 // Parameters are called as in the published files (wte.weight, h.0.attn.c_attn.weight ...) and
 // start as there: N(0, 0.02^2), the two projections that end in the residual sum N(0, 0.02^2 / (2
-// depth)), biases 0. Weights of layers are [outputs, inputs, 1].
+// depth)), biases 0. Files hold the layers' weights as the published ones do, [inputs, outputs].
 
 #include "tutti/models/model_builder.h"
 
@@ -19,13 +19,14 @@ struct Gpt2Spec {
   int64_t vocabulary = 50257, context = 1024;  ///< positions that are learned
   int64_t depth = 12, width = 768, heads = 12;
   int64_t hidden = 0;  ///< of the MLPs; 0: 4 width
-  float dropout = 0.1f;
+  float dropout = 0;   ///< of the embedding and of what is added to the residual sum; theirs: 0.1
   Mode mode = Mode::train;
 };
 
 /// tokens i32 [N, T], T <= context -> logits [N, vocabulary, T]. ConfigError where the sizes do not
-/// fit.
-Value gpt2_logits(Graph& graph, Value tokens, DType activations, const Gpt2Spec& spec);
+/// fit. With `segments`, i32 [N, T] (ops/attention.h), attention stays in a document.
+Value gpt2_logits(Graph& graph, Value tokens, Value segments, DType activations,
+                  const Gpt2Spec& spec);
 
 /// With the sizes of ModelSpec where it has some, else those of `own`.
 void build_gpt2(ModelBuilder& model, const Gpt2Spec& own);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "tutti/ops/sequence.h"
-
 namespace tutti {
 namespace {
 
@@ -129,30 +127,40 @@ const Objective& ModelBuilder::objective_named(const std::string& name) const {
   return *objective;
 }
 
-void ModelBuilder::predict_tokens(const std::string& name, Value logits) {
+TokenLabels ModelBuilder::next_tokens(const std::string& name) {
+  const Objective& o = objective_named(name);
+  const ModelField field = target_named(spec_, o.target);
+  const Shape sample = field.sample.rank() == 1 ? field.sample : spec_.input;
+  const TensorDesc desc{
+      DType::i32, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}};
+  Value labels;
+  if (training()) {
+    const size_t target = target_index(o.target, desc);
+    built_.targets[target].classes = spec_.classes;
+    labels = built_.targets[target].value;
+  } else {
+    labels = graph().input(o.target, desc);
+    built_.inputs.push_back({o.target, labels, spec_.classes});
+  }
+  return count_tokens(graph(), name.empty() ? "tokens.count" : name + ".count", labels,
+                      spec_.classes);
+}
+
+void ModelBuilder::predict_tokens(const std::string& name, Value logits, const TokenLabels& next) {
   const std::string suffix = name.empty() ? "" : "." + name;
   ModelOutput output{.objective = objective_named(name), .prediction = {}};
   const Objective& o = output.objective;
   CHECK(*o.task == TaskKind::language, "model '{}': tokens are no objective of {}", spec_.name,
         name_of(*o.task));
-  const Shape x = graph().shape(logits);
-  const TensorDesc desc{DType::i32, {x[0], x[2]}, {}};
-  (void)target_named(spec_, o.target);
-  Value labels;
-  if (training()) {
-    output.target = target_index(o.target, desc);
-    built_.targets[output.target].classes = x[1];
-    labels = built_.targets[output.target].value;
-  } else {
-    labels = graph().input(o.target, desc);
-    built_.inputs.push_back({o.target, labels, x[1]});
-  }
   const TokenLosses losses = token_loss(
-      graph(), "loss" + suffix, logits, labels,
+      graph(), "loss" + suffix, logits, next,
       {.label_smoothing = spec_.loss.label_smoothing, .scale = spec_.loss.scale * o.weight});
   output.prediction = losses.surprise;
   graph().mark_output(losses.surprise);
-  if (training()) add_loss(losses.loss);
+  if (training()) {
+    output.target = target_index(o.target, graph().type(next.labels).desc);
+    add_loss(losses.loss);
+  }
   built_.outputs.push_back(std::move(output));
 }
 

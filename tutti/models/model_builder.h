@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tutti/models/model.h"
+#include "tutti/ops/sequence.h"
 
 namespace tutti {
 
@@ -36,10 +37,13 @@ class ModelBuilder {
   /// ConfigError where the shape is not the task's. Without a name: the only objective's.
   void predict(const std::string& objective, Value y);
   void predict(Value y) { predict("", y); }
-  /// The prediction of an objective of language: from logits [N, vocabulary, positions] the loss,
-  /// with the specification's label smoothing, and -log p of each token that is there.
-  void predict_tokens(const std::string& objective, Value logits);
-  void predict_tokens(Value logits) { predict_tokens("", logits); }
+  /// The tokens of an objective of language, a target, or in evaluations an input: to be called
+  /// before the network is written (ops/sequence.h).
+  TokenLabels next_tokens(const std::string& objective = "");
+  /// Its prediction: from logits [N, vocabulary, positions] the loss, with the specification's
+  /// label smoothing, and -log p of each token that is there.
+  void predict_tokens(const std::string& objective, Value logits, const TokenLabels& next);
+  void predict_tokens(Value logits, const TokenLabels& next) { predict_tokens("", logits, next); }
   /// What evaluations write beside the predictions, such as the latent numbers of an autoencoder:
   /// [N, ...] without a target. Nothing in training.
   void read_out(const std::string& name, Value y);

@@ -57,12 +57,15 @@ Value attention(Graph& graph, const std::string& name, const std::vector<Value>&
   return graph.append(name, std::make_shared<Attention>(attributes), in).front();
 }
 
-TokenLosses token_loss(Graph& graph, const std::string& name, Value logits, Value labels,
-                       const TokenLossAttributes& attributes) {
-  const Value count = graph.append1(
-      name + ".count", std::make_shared<CountTokens>(graph.shape(logits)[1]), {labels});
-  const std::vector<Value> out = graph.append(name, std::make_shared<TokenLoss>(attributes),
-                                              std::vector<Value>{logits, labels, count});
+TokenLabels count_tokens(Graph& graph, const std::string& name, Value labels, int64_t vocabulary) {
+  return {labels, graph.append1(name, std::make_shared<CountTokens>(vocabulary), {labels})};
+}
+
+TokenLosses token_loss(Graph& graph, const std::string& name, Value logits,
+                       const TokenLabels& labels, const TokenLossAttributes& attributes) {
+  const std::vector<Value> out =
+      graph.append(name, std::make_shared<TokenLoss>(attributes),
+                   std::vector<Value>{logits, labels.labels, labels.count});
   return {out[0], out[1]};
 }
 

@@ -35,11 +35,18 @@ Value layer_norm(Graph& graph, const std::string& name, Value x,
 Value attention(Graph& graph, const std::string& name, const std::vector<Value>& in,
                 const AttentionAttributes& attributes);
 
+/// Labels i32 [N, T] and how many of them are tokens.
+struct TokenLabels {
+  Value labels, count;
+};
+/// Before the network: a plan knows the count then, and need not keep logits until it does.
+TokenLabels count_tokens(Graph& graph, const std::string& name, Value labels, int64_t vocabulary);
+
 struct TokenLosses {
   Value loss;      ///< f32 scalar
   Value surprise;  ///< -log p of each label, f32 [N, 1, T]
 };
-TokenLosses token_loss(Graph& graph, const std::string& name, Value logits, Value labels,
-                       const TokenLossAttributes& attributes = {});
+TokenLosses token_loss(Graph& graph, const std::string& name, Value logits,
+                       const TokenLabels& labels, const TokenLossAttributes& attributes = {});
 
 }  // namespace tutti

@@ -13,14 +13,15 @@ struct TokenLossAttributes {
 };
 
 /// How many labels are tokens: i32 [N, T] -> f32 scalar, of those in [0, vocabulary); 1 where there
-/// are none, so that a mean over them is 0.
+/// are none, so that a mean over them is 0. Runs once, so that what follows need not wait for the
+/// end of a band; of samples that ranks share, all count all labels.
 class CountTokens : public Op {
  public:
   explicit CountTokens(int64_t vocabulary) : vocabulary_(vocabulary) {}
   int64_t vocabulary() const { return vocabulary_; }
   std::string_view name() const override { return "count_tokens"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
+  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;  // none: labels are data
 

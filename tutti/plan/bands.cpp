@@ -96,6 +96,7 @@ void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of,
     if (is_output || later.size() != 1 || *later.begin() <= band_of[n]) continue;
     const int target = *later.begin();
     if (samples_of(graph, node) != samples_of(graph, first_of(target)) ||
+        walk_of(graph, first_of(target)) == Walk::whole ||
         std::ranges::any_of(node.out, [&](Value v) { return read_across(v); }))
       continue;
     const bool inputs_live = std::ranges::all_of(node.in, [&](Value v) {

@@ -13,10 +13,35 @@
 namespace tutti {
 namespace {
 
+/// The shape in files (Init::Stored).
+Shape stored_shape(const Variable& variable) {
+  const Shape& shape = variable.desc.shape;
+  switch (variable.init.stored) {
+    case Init::Stored::as_it_is: break;
+    case Init::Stored::matrix: return {shape[0], shape[1]};
+    case Init::Stored::transposed: return {shape[1], shape[0]};
+  }
+  return shape;
+}
+
+/// to[c][r] = from[r][c], in blocks that stay in cache.
+void transpose(const float* from, float* to, int64_t rows, int64_t columns) {
+  constexpr int64_t kBlock = 32;
+  for (int64_t r = 0; r < rows; r += kBlock)
+    for (int64_t c = 0; c < columns; c += kBlock)
+      for (int64_t i = r; i < std::min(r + kBlock, rows); ++i)
+        for (int64_t j = c; j < std::min(c + kBlock, columns); ++j)
+          to[j * rows + i] = from[i * columns + j];
+}
+
 NamedTensor exported(std::string name, const Variable& variable, const std::byte* arena) {
-  NamedTensor tensor{std::move(name), {DType::f32, variable.desc.shape, {}}, {}};
+  NamedTensor tensor{std::move(name), {DType::f32, stored_shape(variable), {}}, {}};
   tensor.bytes.resize(tensor.desc.bytes());
-  export_plain(variable, arena, reinterpret_cast<float*>(tensor.bytes.data()));
+  auto* const values = reinterpret_cast<float*>(tensor.bytes.data());
+  export_plain(variable, arena, values);
+  if (variable.init.stored != Init::Stored::transposed) return tensor;
+  const std::vector<float> own(values, values + tensor.desc.elements());
+  transpose(own.data(), values, variable.desc.shape[0], variable.desc.shape[1]);
   return tensor;
 }
 
@@ -33,9 +58,19 @@ std::vector<float> read(const SafetensorsFile& file, const std::string& name, co
   return file.read_f32(*entry);
 }
 
+/// The variable's values, plain, from the tensor that holds them.
+std::vector<float> read_own(const SafetensorsFile& file, const std::string& name,
+                            const Variable& variable) {
+  std::vector<float> values = read(file, name, stored_shape(variable));
+  if (variable.init.stored != Init::Stored::transposed) return values;
+  std::vector<float> own(values.size());
+  transpose(values.data(), own.data(), variable.desc.shape[1], variable.desc.shape[0]);
+  return own;
+}
+
 void import_from(const SafetensorsFile& file, const std::string& name, const Variable& variable,
                  std::byte* arena) {
-  import_plain(variable, read(file, name, variable.desc.shape).data(), arena);
+  import_plain(variable, read_own(file, name, variable).data(), arena);
 }
 
 constexpr const char* kRaw = ".raw";
@@ -262,7 +297,7 @@ void Weights::import_raw(const SafetensorsFile& state, bool all) {
   for (const Variable& variable : variables_.parameters) {
     const std::string name = variable.name + kRaw;
     if (state.find(name) || (variables_.is_trained(variable) && (all || has_state(variable)))) {
-      const std::vector<float> plain = read(state, name, variable.desc.shape);
+      const std::vector<float> plain = read_own(state, name, variable);
       if (fills_) import_plain(variable, plain.data(), parameters());
     }
   }

@@ -21,6 +21,35 @@ Variables two_parameters() {
   return variables;
 }
 
+TEST(Weights, FilesHoldMatricesAsPublished) {
+  Variables variables;
+  const Layout panels{.order = {0, 2, 1}};  // any but the plain one
+  variables.parameters = {
+      {"a.weight", {DType::f32, {2, 3, 1}, {}}, 0, {.stored = Init::Stored::matrix}},
+      {"b.weight", {DType::f32, {2, 3, 1}, panels}, 64, {.stored = Init::Stored::transposed}}};
+  variables.parameter_bytes = variables.trained_bytes = 128;
+  Weights weights(variables, 1);
+  float* const values = reinterpret_cast<float*>(weights.parameters());
+  for (int i = 0; i < 6; ++i) values[i] = values[16 + i] = static_cast<float>(i);
+  const std::vector<NamedTensor> stored =
+      weights.export_model(weights.parameters(), weights.statistics(0));
+  const auto numbers = [&](size_t i) {
+    std::vector<float> all(6);
+    std::memcpy(all.data(), stored[i].bytes.data(), 24);
+    return all;
+  };
+  EXPECT_EQ(stored[0].desc.shape, (Shape{2, 3}));
+  EXPECT_EQ(numbers(0), (std::vector<float>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(stored[1].desc.shape, (Shape{3, 2}));
+  EXPECT_EQ(numbers(1), (std::vector<float>{0, 3, 1, 4, 2, 5}));
+  const ScratchDirectory scratch;
+  const std::filesystem::path path = scratch.path() / "weights.safetensors";
+  write_safetensors(path, std::vector<TensorRef>{stored[0].ref(), stored[1].ref()});
+  Weights again(variables, 1);
+  again.import_model(SafetensorsFile(path), {});
+  EXPECT_EQ(std::memcmp(again.parameters(), weights.parameters(), 88), 0);
+}
+
 TEST(Weights, ARankReadsTheStateThatItKeepsAndNothingElse) {
   const ScratchDirectory scratch;
   const std::filesystem::path path = scratch.path() / "weights.safetensors";

@@ -275,6 +275,8 @@ std::vector<std::string> conformance_lines() {
       for (const char* op : {"attention", "attention_grad"})
         add(fmt::format("{} {} {}", op, type, line));
     add(fmt::format("lookup_grad {} n2c21t70 rows37 adds", type));
+    for (const char* shape : {"n3c48t68", "n2c19t8"})
+      add(fmt::format("dropout {} {}", type, shape));
     for (const char* line : kSequences)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
     for (const char* line : kLosses)

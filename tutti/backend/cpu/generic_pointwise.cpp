@@ -181,7 +181,7 @@ class DropoutKernel final : public Kernel {
       : samples_(r.out[0].shape[0]), size_(sample_size(r.out[0])),
         threshold_(dropout_threshold(op.probability())), keep_(1 / (1 - op.probability())),
         salt_(op.salt()), plain_(r.in[0].layout.is_plain() && r.out[0].layout.is_plain()),
-        x_(r.in[0]), y_(r.out[0]) {}
+        channels_(in_last_channels(r)), x_(r.in[0]), y_(r.out[0]) {}
 
   void run(const KernelArgs& args) override {
     const auto* x = static_cast<const T*>(args.in[0]);
@@ -189,6 +189,10 @@ class DropoutKernel final : public Kernel {
     for (int64_t n = 0; n < samples_; ++n, x += size_, y += size_) {
       const SampleKey key{args.step->seed, args.step->step, args.step->replica,
                           args.first_sample + n, salt_};
+      if (channels_ > 0) {
+        drop_by_channels(key, x, y);
+        continue;
+      }
       for (int64_t first = 0; first < size_; first += 4 * kLanes) {
         float factor[4 * kLanes];
         factors(WideBits(key, static_cast<uint32_t>(first / 4)), factor);
@@ -208,6 +212,42 @@ class DropoutKernel final : public Kernel {
   }
 
  private:
+  /// How many there are, of operands whose channels are innermost and whose quads have one channel
+  /// each; 0 for others.
+  static int64_t in_last_channels(const KernelRequest& r) {
+    const Shape& shape = r.in[0].shape;
+    const Layout last = Layout::channels_last(shape.rank());
+    const bool fits = shape.rank() > 2 && shape.elements_from(2) % 4 == 0 &&
+                      r.in[0].layout == last && r.out[0].layout == last;
+    return fits ? shape[1] : 0;
+  }
+
+  /// 64 positions of 16 channels at a time: numbers are drawn by channel, and used by position.
+  void drop_by_channels(const SampleKey& key, const T* x, T* y) const {
+    const int64_t positions = size_ / channels_;
+    for (int64_t c = 0; c < channels_; c += kLanes)
+      for (int64_t p = 0; p < positions; p += 4 * kLanes) {
+        const int64_t some = std::min<int64_t>(kLanes, channels_ - c),
+                      count = std::min<int64_t>(4 * kLanes, positions - p);
+        float factor[4 * kLanes][kLanes] = {};
+        for (int64_t i = 0; i < some; ++i) {
+          const WideBits bits(key, static_cast<uint32_t>(((c + i) * positions + p) / 4));
+          for (int q = 0; q < kLanes; ++q)
+            for (int w = 0; w < 4; ++w)
+              factor[4 * q + w][i] = bits.word[w][q] < threshold_ ? 0.f : keep_;
+        }
+        for (int64_t k = 0; k < count; ++k) {
+          const int64_t at = (p + k) * channels_ + c;
+          const Floats f = simd::load(factor[k], AllLanes{});
+          if (some == kLanes)
+            simd::store(y + at, f * simd::load(x + at, AllLanes{}), AllLanes{});
+          else
+            for (int64_t i = 0; i < some; ++i)
+              y[at + i] = static_cast<T>(factor[k][i] * static_cast<float>(x[at + i]));
+        }
+      }
+  }
+
   /// 0 or 1 / (1 - probability) for 64 elements in order; word w of quad q belongs to element 4 * q
   /// + w.
   void factors(const WideBits& bits, float* factor) const {
@@ -220,6 +260,7 @@ class DropoutKernel final : public Kernel {
   float keep_;
   uint32_t salt_;
   bool plain_;
+  int64_t channels_;
   SampleOffsets x_, y_;
 };
 

@@ -99,6 +99,7 @@ bool append_channels_last(const KernelRequest& r, std::vector<KernelCandidate>& 
 
 bool append_sequence_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
   if (!append_channels_last(r, candidates)) return false;
+  if (candidates.back().refusal.empty()) return true;
   const std::vector<TurnedOperand> in = turned(r, false), out = turned(r, true);
   if (in.empty() && out.empty()) return true;
   KernelRequest last = r;

@@ -135,13 +135,10 @@ Rule normalise_grad(const LayerNormAttributes& a, const KernelRequest& request) 
   return rule;
 }
 
-Rule count_tokens(int64_t vocabulary) {
-  const auto run = [vocabulary](const RuleCall& call) {
-    for (int64_t i = 0; i < call.in[0].size(); ++i)
-      call.sums[0] += is_token(call.in[0][i], vocabulary);
-  };
-  const auto finish = [](const RuleCall& call) { call.out[0][0] = std::max(call.sums[0], 1.0); };
-  return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {}, .unbatched_out = {0}};
+void count_tokens(const RuleCall& call, int64_t vocabulary) {
+  double found = 0;
+  for (int64_t i = 0; i < call.in[0].size(); ++i) found += is_token(call.in[0][i], vocabulary);
+  call.out[0][0] = std::max(found, 1.0);
 }
 
 /// The logits of one position, [N, V, T].
@@ -209,7 +206,8 @@ Rule sequence_rule(const KernelRequest& request) {
     return {.run = [a = n->norm()](const RuleCall& c) { normalise(a, c); }};
   if (const auto* n = dynamic_cast<const LayerNormGrad*>(op))
     return normalise_grad(n->norm(), request);
-  if (const auto* c = dynamic_cast<const CountTokens*>(op)) return count_tokens(c->vocabulary());
+  if (const auto* c = dynamic_cast<const CountTokens*>(op))
+    return {.run = [v = c->vocabulary()](const RuleCall& call) { count_tokens(call, v); }};
   if (const auto* t = dynamic_cast<const TokenLoss*>(op)) return token_loss(t->loss());
   if (const auto* t = dynamic_cast<const TokenLossGrad*>(op))
     return {.run = [a = t->loss()](const RuleCall& c) { token_loss_grad(a, c); }};

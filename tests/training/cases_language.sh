@@ -1,0 +1,29 @@
+# Cases of training_test.sh. Language models.
+# shellcheck shell=bash disable=SC2154
+
+case_language() {
+  # Lines that a model can learn by heart: the same bits on one rank, on two, and through a resume.
+  for i in $(seq 1 120); do echo "the quick brown fox number $((i % 3)) jumps over the lazy dog"; done >text.txt
+  config=$here/language.toml
+  expect 0 one
+  expect 0 two --ranks 2
+  expect 0 part --max-steps 13
+  expect 0 part --resume
+  local last
+  last=$(find one/checkpoints -name 'step_*' | sort | tail -n 1 | grep -Eo '[0-9]+$' | sed 's/^0*//')
+  for other in two part; do same_weights one $other "$last"; done
+  says one 'loss [0-9.]*, perplexity [0-9.]*, bits [0-9.]*'
+  grep '"event":"step"' one/record.jsonl | grep -Eo '"loss":[^,}]*' | cut -d: -f2 |
+    awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(last < 0.5 * first) }' || fail "it does not learn the text by heart"
+  # Files hold the layers' weights as the published ones do.
+  head -c 20000 one/checkpoints/best/weights.safetensors | grep -aEq '"h.0.attn.c_attn.weight":\{"dtype":"F32","shape":\[48,144\]' || fail "c_attn.weight has another shape"
+  head -c 20000 one/checkpoints/best/weights.safetensors | grep -aEq '"wte.weight":\{"dtype":"F32","shape":\[[0-9]+,48\]' || fail "wte.weight has another shape"
+  # A model that goes on from given weights begins where those ended.
+  cp one/checkpoints/best/weights.safetensors given.safetensors
+  "$tutti" eval "$config" --weights one --json >run.json 2>eval.log || fail "eval"
+  "$tutti" eval "$config" --weights given.safetensors --json >file.json 2>eval.log || fail "eval of a file"
+  [ "$(grep -Eo '"perplexity": *[0-9.]*' run.json)" = "$(grep -Eo '"perplexity": *[0-9.]*' file.json)" ] || fail "a file is judged otherwise"
+  expect 0 narrow --set run.precision=bf16 --max-steps 2
+  expect 2 wrong --set model.heads=5
+  says wrong 'a width of 48 is not a multiple of 5 heads'
+}

@@ -4,7 +4,7 @@
 case_sync() {
   local scheme name
   # Whatever they meet for: the same bits on any number of ranks, and through a resume between two meetings, on other ranks.
-  for scheme in local:3 local:never easgd:2 dpsgd:1; do
+  for scheme in local:3 local:never easgd:2 dpsgd:1 gossip:0.6; do
     name=${scheme/:/-}
     expect 0 "$name-one" --replicas 4 --sync "$scheme" --max-steps 8
     expect 0 "$name-two" --replicas 4 --sync "$scheme" --max-steps 8 --ranks 2
@@ -18,6 +18,13 @@ case_sync() {
   done
   cmp -s local-3-one/checkpoints/step_0000008/weights.safetensors local-never-one/checkpoints/step_0000008/weights.safetensors &&
     fail "meeting changes nothing"
+  # So do centres of centres, which lie with one replica each.
+  tree=(--replicas 5 --sync easgd:1 --set sync.tree=2 --set sync.tree_up=3)
+  expect 0 tree-one "${tree[@]}" --max-steps 8
+  expect 0 tree-parts "${tree[@]}" --max-steps 5 --ranks 2
+  expect 0 tree-parts "${tree[@]}" --max-steps 8 --resume
+  same tree-one tree-parts 8
+  tensor_lines tree-one/checkpoints/step_0000008/ranks/0.safetensors | grep -q 'center3$' || fail "the uppermost of three centres is not kept"
   # What an outer optimizer keeps is part of a checkpoint too.
   outer=(--replicas 4 --sync local:2 --set sync.outer=nesterov --set sync.outer_lr=0.7 --set sync.state=average --set sync.fragments=2)
   expect 0 outer-one "${outer[@]}" --max-steps 7
@@ -40,8 +47,10 @@ case_sync() {
   expect 0 changed-one --replicas 4 --sync local:3 --max-steps 5
   cp -r changed-one changed-two
   expect 0 changed-one --replicas 4 --sync easgd:2 --resume-anyway sync.scheme --max-steps 8 --resume
+  cp -r changed-two changed-gossip
   expect 0 changed-two --replicas 4 --sync easgd:2 --resume-anyway sync.scheme --max-steps 8 --resume --ranks 2
   same changed-one changed-two 8
+  expect 0 changed-gossip --replicas 4 --sync gossip:1 --resume-anyway sync.scheme --max-steps 8 --resume
   expect 0 step-first --replicas 4 --max-steps 2
   expect 0 step-first --replicas 4 --sync local:2 --resume-anyway sync.scheme --max-steps 4 --resume
   # One replica has nobody to meet: it trains as ever.
@@ -55,8 +64,14 @@ case_sync() {
 }
 
 case_sync_wrong() {
-  expect 2 wrong --sync gossip
-  says wrong 'sync.scheme = "gossip": there is no such scheme; schemes are step, local:K'
+  expect 2 wrong --sync chat
+  says wrong 'sync.scheme = "chat": there is no such scheme; schemes are step, local:K'
+  expect 2 wrong --sync gossip:1.5
+  says wrong "'1.5' is no probability above 0 and up to 1"
+  expect 2 wrong --sync easgd:2 --set sync.tree=2 --set sync.tree_up=3
+  says wrong 'sync.tree_up = 3 is no multiple of the steps between two meetings'
+  expect 2 wrong --sync gossip:0.5 --set sync.tree=2
+  says wrong 'sync.tree is of sync.scheme = "easgd"'
   expect 2 wrong --sync local
   says wrong 'it does not say how often'
   expect 2 wrong --sync local:0
@@ -85,7 +100,7 @@ case_virtual() {
   local machine=$here/../../examples/machines/fat_tree.toml
   # A replay does what training does, and tells another time; the same on any number of ranks.
   expect 0 train --replicas 4 --sync local:2 --set run.epochs=2 --ranks 2
-  for scheme in local:2 step; do
+  for scheme in local:2 step gossip:0.5; do
     for ranks in 1 2; do
       name=replay-${scheme/:/-}-$ranks
       spill=$([ $scheme$ranks = local:21 ] && echo "--set replay.spill=.")
@@ -96,6 +111,13 @@ case_virtual() {
     grep -q '"virtual_seconds":[0-9]' $name.times || fail "no virtual time in the record"
     cmp replay-${scheme/:/-}-1.times $name.times || fail "virtual times of $scheme depend on the ranks"
   done
+  # A step that takes as long as here has another time in each run, and the same results.
+  printf '[device]\nstep_seconds = "measured"\n[between]\nlatency_us = 1\ngbit_per_s = 10\n' >measured.toml
+  "$tutti" replay "$config" --output-dir measured --replicas 4 --sync local:2 --set run.epochs=2 --ranks 2 --machine measured.toml >measured.log 2>&1 ||
+    fail "a measured replay: $(tail -n 5 measured.log)"
+  same train measured 8
+  grep '"event":"epoch"' measured/record.jsonl | head -n 1 | grep -Eo '"virtual_seconds":[^,}]*' | cut -d: -f2 | awk '{ exit !($1 > 0 && $1 < 60) }' ||
+    fail "no measured time"
   same train replay-local-2-1 8
   same train replay-local-2-2 8
   grep -Eq '"replayed_on":"fat tree, 200 Gb/s [(]' replay-step-1/record.jsonl || fail "the record does not name the machine"
@@ -130,6 +152,22 @@ case_replay_study() {
   echo "$(epoch_of n0001-r1) $(epoch_of n0004-r1) $said" | awk '{ d = $1 / $2 - $3; exit d * d > 1e-4 }' || fail "speed-up $said"
   run_study
   says both 'kept'
+  # The run line tells the machine's time, and a machine that has changed under its name is another one.
+  cp "$machine" own.toml
+  study_own() {
+    "$tutti" study "$config" --machine own.toml --replicas 1,2 --repeats 1 --epochs 1 --set run.eval_every=1 --target 0.01 --output-dir own >own.log 2>&1
+  }
+  study_own || fail "the study of own.toml: $(tail -n 5 own.log)"
+  says own 'target reached after [0-9.e-]+ virtual s'
+  echo 'name = "another"' | cat - <(grep -v '^name' "$machine") >own.toml
+  study_own && fail "a study mixes runs of two machines"
+  says own 'the machine of replay.machine: 25 Gb/s cloud [(].* there, another [(]'
+  # A configuration means machines beside it, wherever the command runs.
+  mkdir -p beside
+  { cat "$config"; printf '[replay]\nmachine = "own.toml"\n'; } >beside/run.toml
+  cp "$machine" beside/own.toml
+  rm own.toml
+  "$tutti" replay beside/run.toml --output-dir beside/out --max-steps 1 >beside.log 2>&1 || fail "a machine beside its configuration: $(tail -n 3 beside.log)"
   "$tutti" study "$config" --replicas 1,4 >none.log 2>&1 && fail "replicas without a machine"
   says none 'name it with --machine FILE'
 }

@@ -24,6 +24,7 @@ enum class Purpose : uint32_t {
   step_times = 13,
   text_windows = 14,
   text_tokens = 15,  ///< that a language model's text goes on with
+  gossip = 20,
 };
 
 /// The Philox4x32-10 block: 128 random bits for a 128-bit counter and a 64-bit key.

@@ -88,10 +88,15 @@ ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
   return static_cast<int64_t>(number);
 }
 
-/// The value as set() wants it: suffixes of units applied, paths expanded.
-ConfigValue completed(const ConfigKey& row, const ConfigValue& value) {
+/// The value as set() wants it: suffixes of units applied, paths expanded. A machine's description
+/// belongs to the configuration that names it, which lies in `folder`, wherever its copies go.
+ConfigValue completed(const ConfigKey& row, const ConfigValue& value,
+                      const std::filesystem::path& folder) {
   const auto* text = std::get_if<std::string>(&value);
-  return row.path && text ? ConfigValue(expand_path(*text)) : without_suffix(row, value);
+  if (!row.path || !text) return without_suffix(row, value);
+  const std::string path = expand_path(*text);
+  if (row.name != "replay.machine" || path.empty()) return path;
+  return std::filesystem::absolute(folder / path).string();
 }
 
 /// Reads one file and, before it, what it includes; each file appends one source (weakest first).
@@ -174,8 +179,9 @@ class FileReader {
       return mistakes_.add(at_place(at), fmt::format("{}: unknown key '{}'{}", place(file, at),
                                                      name, did_you_mean(name, key_names())));
     try {
-      found.push_back({row, completed(*row, value_of(node)), place(file, node.source()),
-                       at_place(node.source())});
+      found.push_back({row,
+                       completed(*row, value_of(node), std::filesystem::path(file).parent_path()),
+                       place(file, node.source()), at_place(node.source())});
     } catch (const ConfigError& error) {
       mistakes_.add(at_place(node.source()),
                     fmt::format("{}: {} {}", place(file, node.source()), name, error.what()));
@@ -237,7 +243,8 @@ void read_setting(const Setting& setting, size_t source, std::vector<Assignment>
     return mistakes.add(at, fmt::format("{}: unknown key '{}'{}", setting.where, setting.key,
                                         did_you_mean(setting.key, key_names())));
   try {
-    found.push_back({row, completed(*row, parse_setting(*row, setting.text)), setting.where, at});
+    found.push_back(
+        {row, completed(*row, parse_setting(*row, setting.text), {}), setting.where, at});
   } catch (const ConfigError& error) {
     mistakes.add(at, fmt::format("{}: {} {}", setting.where, setting.key, error.what()));
   }
@@ -333,17 +340,27 @@ ResolvedConfig read_config(const ConfigSources& sources) {
 }
 
 const std::vector<ConfigAlias>& config_aliases() {
-  static const std::vector<ConfigAlias> aliases = {
-      {"data-dir", "data.dir"},        {"output-dir", "run.output_dir"},
-      {"batch-size", "batch.local"},   {"global-batch-size", "batch.global"},
-      {"epochs", "run.epochs"},        {"max-steps", "run.max_steps"},
-      {"lr", "optimizer.lr"},          {"seed", "run.seed"},
-      {"precision", "run.precision"},  {"target", "run.target"},
-      {"threads", "run.threads"},      {"replicas", "run.replicas"},
-      {"spatial", "parallel.spatial"}, {"sync", "sync.scheme"},
-      {"machine", "replay.machine"},   {"resume", "checkpoint.resume"},
-      {"profile", "run.profile"},      {"check-collectives", "comm.check"},
-      {"log-level", "run.log_level"}};
+  static const std::vector<ConfigAlias> aliases = {{"data-dir", "data.dir"},
+                                                   {"output-dir", "run.output_dir"},
+                                                   {"batch-size", "batch.local"},
+                                                   {"global-batch-size", "batch.global"},
+                                                   {"epochs", "run.epochs"},
+                                                   {"max-steps", "run.max_steps"},
+                                                   {"lr", "optimizer.lr"},
+                                                   {"seed", "run.seed"},
+                                                   {"precision", "run.precision"},
+                                                   {"target", "run.target"},
+                                                   {"threads", "run.threads"},
+                                                   {"replicas", "run.replicas"},
+                                                   {"spatial", "parallel.spatial"},
+                                                   {"sync", "sync.scheme"},
+                                                   {"machine", "replay.machine"},
+                                                   {"resume", "checkpoint.resume"},
+                                                   {"profile", "run.profile"},
+                                                   {"check-collectives", "comm.check"},
+                                                   {"slow", "run.slow"},
+                                                   {"slow-sigma", "run.slow_sigma"},
+                                                   {"log-level", "run.log_level"}};
   return aliases;
 }
 

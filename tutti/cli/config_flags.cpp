@@ -69,6 +69,11 @@ std::vector<Flag> ConfigFlags::flags(const std::vector<std::string_view>& short_
     found.push_back(short_flag(alias, values_[alias.flag]));
     if (alias.flag == "profile") found.back().bind = &profile_;
     if (alias.flag == "check-collectives") found.back().bind = &check_;
+    if (alias.flag == "slow") {
+      found.back().value = "RANK:FACTOR";
+      found.back().help += "; may be repeated";
+      found.back().bind = &slow_;
+    }
   }
   found.push_back({.names = "--set",
                    .value = "KEY=VALUE",
@@ -97,6 +102,7 @@ std::vector<Setting> ConfigFlags::settings() const {
   if (verbose_ > 0) found.push_back({"run.log_level", verbose_ > 1 ? "trace" : "debug", "-v"});
   if (profile_) found.push_back({"run.profile", "true", "--profile"});
   if (check_) found.push_back({"comm.check", "true", "--check-collectives"});
+  if (!slow_.empty()) found.push_back({"run.slow", to_toml(slow_), "--slow"});
   for (const ConfigAlias& alias : config_aliases())
     if (const auto value = values_.find(alias.flag); value != values_.end() && value->second != "")
       found.push_back({alias.key, value->second, "--" + alias.flag});

@@ -34,7 +34,7 @@ class ConfigFlags {
 
  private:
   std::string file_;
-  std::vector<std::string> sets_;
+  std::vector<std::string> sets_, slow_;
   std::map<std::string, std::string> values_;  ///< short flag -> text
   bool profile_ = false, check_ = false, quiet_ = false;
   int verbose_ = 0;

@@ -31,6 +31,9 @@ class MachineTable {
   }
 
   bool has(std::string_view key) const { return table_.contains(key); }
+  bool is(std::string_view key, std::string_view word) const {
+    return table_[key].value<std::string_view>() == word;
+  }
   /// `otherwise`: of a key that may be left out; below 0: it may not.
   double number(std::string_view key, double least, double otherwise = -1) const {
     const toml::node* node = table_.get(key);
@@ -119,11 +122,13 @@ comm::Machine read_machine(const std::filesystem::path& path) {
   const auto device = sub_table(file, root, "device", {"per_node", "tflops", "step_seconds"});
   machine.devices_per_node = device.whole("per_node", 1, 1);
   machine.device_flops = device.number("tflops", 0, 0) * 1e12;
-  machine.step_seconds = device.number("step_seconds", 0, 0);
-  if ((machine.device_flops > 0) == (machine.step_seconds > 0))
-    throw ConfigError(fmt::format(
-        "{}: [device] has either tflops, which a device reaches in training, or step_seconds",
-        file));
+  machine.measured = device.is("step_seconds", "measured");
+  if (!machine.measured) machine.step_seconds = device.number("step_seconds", 0, 0);
+  if ((machine.device_flops > 0) + (machine.step_seconds > 0) + machine.measured != 1)
+    throw ConfigError(
+        fmt::format("{}: [device] has either tflops, which a device reaches in training, or "
+                    "step_seconds, a number or \"measured\": as long as here",
+                    file));
   machine.inside = machine.devices_per_node > 1 ? all.link("inside") : comm::LinkCost{};
   machine.between = all.link("between");
   const auto topology = sub_table(file, root, "topology", {"nodes_per_switch", "oversubscription"});

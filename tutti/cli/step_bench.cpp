@@ -66,8 +66,11 @@ double StepBench::step() {
   const auto start = std::chrono::steady_clock::now();
   step_.begin(steps_++, kRate);
   step_.run(0, batch_);
+  const auto computed = std::chrono::steady_clock::now();
   step_.update();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto end = std::chrono::steady_clock::now();
+  update_seconds_ = std::chrono::duration<double>(end - computed).count();
+  return std::chrono::duration<double>(end - start).count();
 }
 
 double StepBench::flop_per_image() const {

@@ -23,6 +23,8 @@ class StepBench {
   int replicas() const { return grid_.groups(); }
   const Network& network() const { return step_.network(); }
   Executor& executor() { return step_.executor(); }
+  /// Of the last step, those of its update.
+  double update_seconds() const { return update_seconds_; }
   /// Seconds of all steps so far in which this rank waited for others.
   double exposed_seconds() const {
     return step_.exchange().exposed_seconds() + parts_exposed_seconds();
@@ -41,6 +43,7 @@ class StepBench {
   std::vector<Buffer> tensors_;
   std::vector<void*> batch_;
   int64_t steps_ = 0;
+  double update_seconds_ = 0;
 };
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "tutti/base/error.h"
@@ -44,8 +45,27 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return parts;
 }
 
+/// What lies in the file that replay.machine names: the file may change under its name.
+constexpr const char* kMachineContent = "the machine of replay.machine";
+
 study::Configuration settings_in_file(const std::string& path) {
-  return run_settings(read_config({path, {}, {}}).config);
+  const RunConfig config = read_config({path, {}, {}}).config;
+  study::Configuration settings = run_settings(config);
+  if (config.replay.machine.empty()) return settings;
+  const auto record = std::filesystem::path(path).parent_path() / kRecordFile;
+  try {
+    settings[kMachineContent] = read_run(record.string()).start.replayed_on;
+  } catch (const IoError&) {  // it is not known, and so another one
+  }
+  return settings;
+}
+
+/// The same of a run that is to be.
+study::Configuration settings_now(const RunConfig& config) {
+  study::Configuration settings = run_settings(config);
+  if (!config.replay.machine.empty())
+    settings[kMachineContent] = read_machine(config.replay.machine).label();
+  return settings;
 }
 
 /// What the study sets itself for every run; the value given is its own base, not the runs'.
@@ -73,6 +93,7 @@ void refuse_shared(const ResolvedConfig& resolved) {
 
 /// As for a resume: of a run that may go on, training then checks the same.
 study::OnChange change_rule(const std::string& key) {
+  if (key == kMachineContent) return study::OnChange::may_go_on;
   const ConfigKey* row = find_config_key(key);
   if (row && row->on_resume == OnResume::no_matter) return study::OnChange::no_matter;
   if (row && row->on_resume == OnResume::may_change) return study::OnChange::may_go_on;
@@ -81,9 +102,10 @@ study::OnChange change_rule(const std::string& key) {
 
 /// The flags of the configuration, with what is otherwise for a study than for one run.
 std::vector<Flag> configuration_flags(StudyVerb& verb) {
-  std::vector<Flag> flags = verb.flags.flags(
-      {"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs", "max-steps", "lr",
-       "seed", "precision", "target", "threads", "machine", "profile", "check-collectives"});
+  std::vector<Flag> flags =
+      verb.flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs",
+                        "max-steps", "lr", "seed", "precision", "target", "threads", "machine",
+                        "slow", "slow-sigma", "profile", "check-collectives"});
   for (Flag& flag : flags)
     if (flag.names == "--output-dir")
       flag.help =
@@ -233,7 +255,7 @@ int run_study_verb(const StudyVerb& verb) {
       const size_t equals = set.find('=');
       settings.push_back({set.substr(0, equals), set.substr(equals + 1), "tutti study"});
     }
-    return run_settings(read_config({verb.flags.file(), tutti_environment(), settings}).config);
+    return settings_now(read_config({verb.flags.file(), tutti_environment(), settings}).config);
   };
   flags.read_resolved = settings_in_file;
   flags.change_rule = change_rule;

@@ -11,6 +11,7 @@ namespace tutti {
 /// All of them in the order of `tutti help`. Each call makes variables anew.
 std::vector<Verb> all_verbs();
 
+Verb advise_verb();
 Verb bench_verb();
 Verb bench_comm_verb();  ///< `tutti bench comm`
 Verb bench_ops_verb();   ///< `tutti bench ops`

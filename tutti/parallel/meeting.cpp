@@ -5,7 +5,9 @@
 
 #include "tutti/base/error.h"
 #include "tutti/parallel/average.h"
+#include "tutti/parallel/meeting_gossip.h"
 #include "tutti/parallel/meeting_neighbours.h"
+#include "tutti/parallel/meeting_tree.h"
 
 namespace tutti {
 namespace {
@@ -233,6 +235,8 @@ std::unique_ptr<Meeting> make_meeting(const MeetingSettings& settings,
       return std::make_unique<AverageMeeting>(settings, communicator, map, floats);
     case MeetingKind::elastic:
       return std::make_unique<ElasticMeeting>(settings, communicator, map, floats);
+    case MeetingKind::tree: return make_tree_meeting(settings, communicator, map, floats);
+    case MeetingKind::gossip: return make_gossip_meeting(settings, communicator, map, floats);
     case MeetingKind::neighbours:
       return make_neighbour_meeting(settings, communicator, map, floats);
     case MeetingKind::never: return std::make_unique<NoMeeting>(communicator);

@@ -6,8 +6,11 @@
 // function of the replicas' values and of their numbers, summed in the tree over replicas or in the
 // order of their numbers: the same bits on any number of ranks.
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,7 +26,9 @@ class Communicator;
 enum class MeetingKind {
   average,     ///< all take the average of all (local SGD; McMahan et al. 2017, Stich 2019)
   elastic,     ///< each is drawn to a centre, and the centre to all (EASGD, Zhang et al. 2015)
+  tree,        ///< the same with centres of centres (EASGD's tree)
   neighbours,  ///< each takes the average of its neighbours in a graph (D-PSGD, Lian et al. 2017)
+  gossip,      ///< each sends to one other now and then (GoSGD, Blot et al. 2016)
   never        ///< independent runs
 };
 /// Of the optimizer, when replicas take the average of their weights.
@@ -48,7 +53,11 @@ struct MeetingSettings {
   MetState state = MetState::keep;
   OuterStep outer = OuterStep::none;
   double outer_lr = 1, outer_momentum = 0.9;
-  double alpha = 0;  ///< elastic: how far; 0: 0.9 / replicas
+  double alpha = 0;        ///< elastic: how far; 0: 0.9 / replicas, in a tree 0.9 / children
+  int children = 0;        ///< tree: of a node
+  int64_t up = 0;          ///< tree: steps between meetings of centres, a multiple of `every`
+  double probability = 0;  ///< gossip: of sending, after each step
+  uint64_t seed = 0;       ///< gossip: of who sends to whom
   MixingGraph graph = MixingGraph::ring;
 };
 
@@ -66,11 +75,19 @@ struct SharedValues {
   bool like_weights = false;  ///< they are weights; others begin at 0
 };
 
+/// What each local replica has besides weights and states, laid out as the weights; it belongs to
+/// the rows of checkpoints.
+struct OwnValues {
+  std::string name;  ///< "center1", "sent"
+  std::vector<float*> of_local;
+};
+
 /// Not thread-safe; used by the thread that uses the communicator.
 class Meeting {
  public:
   virtual ~Meeting() = default;
-  /// Once, before the first step: all replicas have the same weights, or shared() has been filled.
+  /// Once, before the first step: all replicas have the same weights, or shared() and own() have
+  /// been filled, and restore() called.
   virtual void begin(std::span<const ReplicaValues> local, bool filled) = 0;
   /// Before the step whose update is the `step`-th, from 0. Never blocks.
   virtual void before(int64_t step, std::span<const ReplicaValues> local) = 0;
@@ -80,6 +97,10 @@ class Meeting {
   /// The weights that stand for all: what is evaluated, and kept as the model. Collective.
   virtual void model(std::span<const ReplicaValues> local, std::span<float> weights) = 0;
   virtual std::vector<SharedValues> shared() { return {}; }
+  virtual std::vector<OwnValues> own() { return {}; }
+  /// Numbers that all ranks have alike, as metrics of a checkpoint. Returns whether they are there.
+  virtual void save(std::map<std::string, double>&) const {}
+  virtual bool restore(const std::map<std::string, double>&) { return true; }
 
   /// Bytes that this rank has sent at meetings, of weights and states.
   int64_t bytes_sent() const { return bytes_sent_; }
@@ -104,6 +125,38 @@ class Meeting {
 std::unique_ptr<Meeting> make_meeting(const MeetingSettings& settings,
                                       comm::Communicator& communicator, const ReplicaMap& map,
                                       size_t floats);
+
+/// The replica that `replica` sends to after a step, if it does. The same on every rank.
+std::optional<int> gossip_to(const MeetingSettings& settings, int replicas, int replica,
+                             int64_t step);
+
+/// The centres above replicas, level by level: those of level 1 each have `children` replicas, of
+/// level 2 as many centres of level 1, up to one alone.
+class CenterTree {
+ public:
+  CenterTree(int replicas, int children);
+  int levels() const { return static_cast<int>(first_.size()) - 1; }
+  /// Of a level; level 0 are the replicas.
+  int nodes(int level) const { return static_cast<int>(first_[static_cast<size_t>(level)].size()); }
+  /// The first replica below a node, with which it lies.
+  int first(int level, int node) const {
+    return first_[static_cast<size_t>(level)][static_cast<size_t>(node)];
+  }
+  int parent(int node) const { return node / children_; }
+  int first_child(int node) const { return node * children_; }
+  int end_child(int level, int node) const {
+    return std::min((node + 1) * children_, nodes(level - 1));
+  }
+  /// How many levels exchange after a step: 1 of replicas and their centres, and all others where
+  /// it is time.
+  int met(const MeetingSettings& settings, int64_t step) const {
+    return (step + 1) % settings.every != 0 ? 0 : (step + 1) % settings.up != 0 ? 1 : levels();
+  }
+
+ private:
+  int children_;
+  std::vector<std::vector<int>> first_;  // by level
+};
 
 /// Whom a replica hears at a meeting, itself among them, by rising number.
 struct MixingWeight {

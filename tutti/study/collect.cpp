@@ -57,7 +57,7 @@ RunLog as_on_machine(RunLog log) {
 RunSummary read_summary(const std::string& path) {
   RunSummary run;
   try {
-    run.log = as_on_machine(read_run(path));
+    run.log = read_measured(path);
     run.failure = unfinished(run.log);
     run.stopped = run.log.stop && run.log.stop->status == RunStatus::requeue;
   } catch (const IoError& error) {
@@ -93,6 +93,8 @@ std::vector<std::string> records_of_study(const std::string& directory) {
 }
 
 }  // namespace
+
+RunLog read_measured(const std::string& path) { return as_on_machine(read_run(path)); }
 
 std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
   std::vector<RunSummary> runs;

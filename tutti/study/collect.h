@@ -9,6 +9,10 @@
 
 namespace tutti::study {
 
+/// A record as the study takes it: that of a replay as if its machine had written it, with a
+/// replica a rank and virtual times. Throws as read_run does.
+RunLog read_measured(const std::string& path);
+
 /// One entry per launched run, with the reason when it does not count.
 std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched);
 

@@ -16,6 +16,7 @@
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
 #include "tutti/study/child.h"
+#include "tutti/study/collect.h"
 #include "tutti/study/console.h"
 
 namespace tutti::study {
@@ -156,7 +157,7 @@ class Launcher {
 
  private:
   std::string result_of(const PlannedRun& run) const {
-    return result_text(read_run(run.directory + "/" + kRecordFile), options_.target);
+    return result_text(read_measured(run.directory + "/" + kRecordFile), options_.target);
   }
 
   /// Whether what lies in the folder is continued; says so where that may surprise.

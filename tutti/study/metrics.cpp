@@ -131,6 +131,8 @@ void measure_run(RunSummary& run, const std::optional<Target>& target, const Mea
   run.step = step_parts(run.log);
   const auto rates = measured(run.log.steps, [](const StepRecord& step) { return step.lr; });
   if (!rates.empty()) run.peak_learning_rate = *std::max_element(rates.begin(), rates.end());
+  for (const NoiseRecord& line : run.log.noise)
+    if (std::isfinite(line.critical_batch)) run.critical_batch = line.critical_batch;
   if (target) run.reach = find_reach(run.log, *target);
   // What it would have reached later is not known.
   run.cut_off = target && !run.reach && ended_at_own_target(run.log);
@@ -186,6 +188,7 @@ ScaleRow make_row(const Size& size, const Runs& all, const std::string& metric) 
   row.threads_per_rank = start.threads_per_rank;
   row.peak_learning_rate =
       spread_over(runs, [](const RunSummary& run) { return run.peak_learning_rate; }).high;
+  row.critical_batch = spread_over(runs, [](const RunSummary& run) { return run.critical_batch; });
   const Runs timed = timed_runs(runs);
   row.untimed = static_cast<int>(runs.size() - timed.size());
   row.first_epochs =

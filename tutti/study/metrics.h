@@ -47,6 +47,7 @@ struct RunSummary {
   double best = kNotMeasured;  ///< best value of the metric on the set that judges
   double test = kNotMeasured;  ///< that metric on a test set that waited for the end
   double peak_learning_rate = kNotMeasured;  ///< largest that a step's line names
+  double critical_batch = kNotMeasured;      ///< samples, at its end (docs/noise.md)
   StepParts step{};
   int ranks() const { return log.start.ranks; }
   Size size() const { return {log.start.ranks, log.start.spatial}; }
@@ -93,6 +94,7 @@ struct ScaleRow {
   int64_t local_batch = 0, global_batch = 0;  ///< 0: not known, no run began
   int threads_per_rank = 1;
   double peak_learning_rate = kNotMeasured;
+  Spread critical_batch;
   Spread epoch_seconds, samples_per_s, reach_seconds, epochs_to_target, best, test;
   Spread core_seconds;  ///< to the target: wall time x ranks x threads per rank
   bool parallel_from_throughput =
@@ -122,6 +124,11 @@ struct StudyResult {
   /// Whether a run has measured a test set at its end.
   bool tested() const {
     return std::ranges::any_of(rows, [](const ScaleRow& row) { return row.test.count > 0; });
+  }
+  /// Whether a run has measured its gradient's noise.
+  bool noise_measured() const {
+    return std::ranges::any_of(rows,
+                               [](const ScaleRow& row) { return row.critical_batch.count > 0; });
   }
   int base_ranks = 0;              ///< n0; 0 when no run is usable
   std::vector<ScaleRow> rows;      ///< by size

@@ -31,6 +31,17 @@ void note_replays(StudyResult& result) {
         fmt::join(machines, "; ")));
 }
 
+/// Says who was slow because somebody asked for it.
+void note_slowed(StudyResult& result) {
+  std::set<std::string> slowed;
+  for (const RunSummary& run : result.runs)
+    if (!run.log.start.slowed.empty())
+      slowed.insert(fmt::format("{}", fmt::join(run.log.start.slowed, ", ")));
+  if (!slowed.empty())
+    result.notes.push_back(
+        fmt::format("Ranks were made slow on purpose (run.slow): {}.", fmt::join(slowed, "; ")));
+}
+
 /// Says when runs that are compared were not made alike.
 void note_differences(StudyResult& result) {
   const std::pair<const char*, std::function<std::string(const RunStart&)>> facts[] = {
@@ -224,6 +235,7 @@ std::string ranks_words(int ranks) { return counted(ranks, "rank"); }
 
 void add_notes(StudyResult& result) {
   note_replays(result);
+  note_slowed(result);
   note_target(result);
   note_rows(result);
   note_efficiency(result);

@@ -102,6 +102,11 @@ TextTable speed_table(const StudyResult& result) {
                           batch_cell(row.global_batch), number(row.samples_per_s.mean),
                           number(row.epoch_seconds), number(row.parallel),
                           percent(row.parallel_efficiency)});
+  if (result.noise_measured()) {
+    table.headings.emplace_back("critical batch");
+    for (size_t i = 0; i < table.rows.size(); ++i)
+      table.rows[i].push_back(fixed(result.rows[i].critical_batch.mean, 0));
+  }
   return table;
 }
 

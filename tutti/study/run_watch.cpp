@@ -80,8 +80,11 @@ std::string result_text(const RunLog& log, const std::optional<Target>& given) {
     return fmt::format("{:.4g} {}", count, count == 1 ? "epoch" : "epochs");
   };
   if (run.reach)
-    return fmt::format("target reached after {:.1f} s and {}", run.reach->wall_seconds,
-                       epochs(run.reach->epoch));
+    return log.start.replayed_on.empty()
+               ? fmt::format("target reached after {:.1f} s and {}", run.reach->wall_seconds,
+                             epochs(run.reach->epoch))
+               : fmt::format("target reached after {:.4g} virtual s and {}",
+                             run.reach->wall_seconds, epochs(run.reach->epoch));
   const std::string metric = metric_words(measure.metric, judge_of(log));
   const double done = log.evals.empty() ? 0 : log.evals.back().epoch;
   const std::string best = std::isfinite(run.best)

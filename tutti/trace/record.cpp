@@ -29,6 +29,7 @@ const char* event_name(const StagingRecord&) { return "staging"; }
 const char* event_name(const DataRecord&) { return "data"; }
 const char* event_name(const SyncRecord&) { return "sync"; }
 const char* event_name(const ServersRecord&) { return "servers"; }
+const char* event_name(const NoiseRecord&) { return "noise"; }
 const char* event_name(const EpochRecord&) { return "epoch"; }
 const char* event_name(const EvalRecord&) { return "eval"; }
 const char* event_name(const TestRecord&) { return "test"; }
@@ -203,6 +204,7 @@ void RunRecord::append(StagingRecord event) { write_event(event); }
 void RunRecord::append(DataRecord event) { write_event(event); }
 void RunRecord::append(SyncRecord event) { write_event(event); }
 void RunRecord::append(ServersRecord event) { write_event(event); }
+void RunRecord::append(NoiseRecord event) { write_event(event); }
 void RunRecord::append(EpochRecord event) { write_event(event); }
 void RunRecord::append(EvalRecord event) { write_event(event); }
 void RunRecord::append(TestRecord event) { write_event(event); }

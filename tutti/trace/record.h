@@ -58,6 +58,7 @@ struct RunStart {
   int64_t parameters = 0;
   double flop_per_sample = kNotMeasured;  ///< forward + backward
   std::string synchronisation{};          ///< how replicas stay together: "step", "local:8"
+  std::vector<std::string> slowed{};      ///< on purpose: "rank 1 by 3", "all by chance, sigma 0.2"
   std::string replayed_on{};  ///< the machine whose clock virtual_seconds are of; empty: none
   std::string plan_hash{}, version{}, git{}, machine{}, config_path{}, command{};
   std::string library{}, library_sha256{};  ///< model.library and its content; empty: none
@@ -145,6 +146,19 @@ struct ServersRecord {
   int64_t stale_most = 0;
   std::vector<int64_t> staleness{};  ///< [n]: how many gradients came n updates after their weights
   int64_t spread = 0;                ///< versions that the weights of the last worker are behind
+};
+
+/// Event "noise": the gradient's noise scale (docs/noise.md) over the steps since the last such
+/// line.
+struct NoiseRecord {
+  double time = 0;
+  int64_t epoch = 0, step = 0;
+  int64_t measured = 0;                 ///< steps
+  double small_squares = kNotMeasured,  ///< squared norms: of the gradient of one batch,
+      large_squares = kNotMeasured;     ///< and of the mean over all batches of a step
+  double signal = kNotMeasured, noise = kNotMeasured;  ///< |G|^2 and tr(Sigma) that follow from it
+  double critical_batch = kNotMeasured;    ///< samples; of averages over all steps so far
+  std::map<std::string, double> layers{};  ///< with run.noise_layers: that of each parameter
 };
 
 /// Event "epoch": one pass over the training data. `seconds` is training only: no evaluation, no
@@ -239,6 +253,7 @@ class RunRecord {
   void append(DataRecord event);
   void append(SyncRecord event);
   void append(ServersRecord event);
+  void append(NoiseRecord event);
   void append(EpochRecord event);
   void append(EvalRecord event);
   void append(TestRecord event);
@@ -270,6 +285,7 @@ struct RunLog {
   std::vector<DataRecord> data;
   std::vector<SyncRecord> sync;
   std::vector<ServersRecord> servers;
+  std::vector<NoiseRecord> noise;
   std::vector<EpochRecord> epochs;
   std::vector<EvalRecord> evals;
   std::optional<TestRecord> test;  ///< of the last end

@@ -42,6 +42,7 @@ void fields(Event& e, Visit&& visit) {
   visit("parameters", e.parameters);
   visit("flop_per_sample", e.flop_per_sample);
   visit("synchronisation", e.synchronisation);
+  visit("slowed", e.slowed);
   visit("replayed_on", e.replayed_on);
   visit("plan_hash", e.plan_hash);
   visit("version", e.version);
@@ -135,6 +136,18 @@ void fields(Event& e, Visit&& visit) {
   visit("stale_most", e.stale_most);
   visit("staleness", e.staleness);
   visit("spread", e.spread);
+}
+template <Is<NoiseRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("measured", e.measured);
+  visit("small_squares", e.small_squares);
+  visit("large_squares", e.large_squares);
+  visit("signal", e.signal);
+  visit("noise", e.noise);
+  visit("critical_batch", e.critical_batch);
+  visit("layers", e.layers);
 }
 
 template <Is<EpochRecord> Event, class Visit>

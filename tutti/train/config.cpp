@@ -12,6 +12,7 @@
 #include "tutti/data/transform/steps.h"
 #include "tutti/parallel/compression_policy.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/slow_rank.h"
 #include "tutti/train/sync.h"
 
 namespace tutti {
@@ -230,6 +231,7 @@ void validate(const RunConfig& config) {
   require_tracing(config);
   require_compression(config.comm);
   check_sync(config);
+  (void)parse_slow(config.run);
 }
 
 }  // namespace tutti

@@ -40,7 +40,11 @@ struct RunSection {
   int64_t patience = 0;    ///< evaluations; 0: no early stop
   double min_improvement = 0;
   int64_t log_every = 50;
-  double eval_every = 1;  ///< epochs; 0: only at the end
+  double eval_every = 1;     ///< epochs; 0: only at the end
+  int64_t noise_every = 10;  ///< steps; 0: the gradient's noise scale is not measured
+  bool noise_layers = false;
+  std::vector<std::string> slow;  ///< "RANK:FACTOR": ranks that wait in every step
+  double slow_sigma = 0;          ///< of such waits of all ranks, by chance
   Precision precision = Precision::fp32;
   log::Level log_level = log::Level::info;
   bool profile = false;
@@ -208,7 +212,9 @@ struct SyncSection {
   OuterStep outer = OuterStep::none;
   double outer_lr = 1;
   double outer_momentum = 0.9;
-  double alpha = 0;  ///< 0: 0.9 / replicas
+  double alpha = 0;     ///< 0: 0.9 / replicas, with a tree 0.9 / tree
+  int64_t tree = 0;     ///< children of a node; 0: one centre
+  int64_t tree_up = 0;  ///< steps; 0: 4 times K
   MixingGraph graph = MixingGraph::ring;
   int64_t servers = 1;
   int64_t quorum = 0;

@@ -50,6 +50,24 @@ void write_run_rows(ConfigTableWriter& t) {
   t.key(s, &S::log_every, "log_every", "Steps between lines of the log and of the record")
       .at_least(1)
       .may_change();
+  t.key(s, &S::noise_every, "noise_every",
+        "Steps between measurements of the gradient's noise scale, from which the record and "
+        "reports have the critical batch; see docs/noise.md. 0: it is not measured")
+      .at_least(0)
+      .may_change();
+  t.key(s, &S::noise_layers, "noise_layers", "Also of each parameter by itself")
+      .may_change()
+      .only_with("run.noise_every");
+  t.key(s, &S::slow, "slow",
+        "Makes ranks slow, to see what that costs: RANK:FACTOR, or a list of them. Each step "
+        "of the rank takes so many times as long as its computation, of the step before")
+      .or_one()
+      .may_change();
+  t.key(s, &S::slow_sigma, "slow_sigma",
+        "Makes all ranks slow by chance: a step takes exp(x) times as long where x, normal with "
+        "this standard deviation, is above 0. A function of the seed. 0: not")
+      .between(0, 2)
+      .may_change();
   t.key(s, &S::precision, "precision",
         "Compute and storage type; bf16 keeps fp32 master weights, sums and statistics");
   t.key(s, &S::threads, "threads",

@@ -10,8 +10,9 @@ void write_sync_rows(ConfigTableWriter& t) {
         "step: their gradients are averaged in every step. Otherwise each trains weights of its "
         "own, and they meet every K steps, every epoch or never, as in local:8, local:epoch, "
         "local:never: local averages the weights, easgd:K draws them to a centre, dpsgd:K averages "
-        "those of neighbours (K is 1 where it is left out). Or servers hold the weights: ps:sync, "
-        "ps:async, ps:ssp:S, groups:G");
+        "those of neighbours (K is 1 where it is left out). gossip:P sends them to one other after "
+        "each step with probability P. Or servers hold the weights: ps:sync, ps:async, ps:ssp:S, "
+        "groups:G");
   t.key(s, &S::first_steps, "first_steps",
         "local: in so many steps at the beginning replicas meet at every step, and average the "
         "optimizer's state too")
@@ -36,10 +37,21 @@ void write_sync_rows(ConfigTableWriter& t) {
   t.key(s, &S::outer_momentum, "outer_momentum", "Its momentum")
       .between(0, 1)
       .only_with("sync.outer", {"momentum", "nesterov"});
-  t.key(s, &S::alpha, "alpha",
-        "easgd: which part of its way to the centre a replica goes at a meeting. 0: 0.9 / replicas")
+  t.key(
+       s, &S::alpha, "alpha",
+       "easgd: which part of its way to the centre a replica goes at a meeting. 0: 0.9 / replicas, "
+       "with sync.tree 0.9 / tree")
       .between(0, 1)
       .only_with("sync.scheme");
+  t.key(s, &S::tree, "tree",
+        "easgd: so many replicas share a centre, so many of these one above them, and so on to "
+        "one. 0: all share one")
+      .between(0, 1 << 20)
+      .only_with("sync.scheme");
+  t.key(s, &S::tree_up, "tree_up",
+        "Steps between meetings of a centre with the one above it, a multiple of K. 0: 4 K")
+      .at_least(0)
+      .only_with("sync.tree");
   t.key(s, &S::graph, "graph",
         "dpsgd: who are neighbours: ring (two), torus (four), exponential (one at distance 1, 2, "
         "4, ... in turn)")
@@ -73,7 +85,8 @@ void write_replay_rows(ConfigTableWriter& t) {
   t.section("replay", s, "A run as on another machine; see docs/replay.md.");
   t.key(s, &S::machine, "machine",
         "File that describes a machine: the record also tells when the run's replicas, each on a "
-        "device of it, would have come as far. Empty: no replay")
+        "device of it, would have come as far. In a configuration file a relative path starts "
+        "at that file's folder. Empty: no replay")
       .path()
       .may_change();
   t.key(

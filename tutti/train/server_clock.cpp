@@ -8,20 +8,6 @@
 #include "tutti/train/virtual_clock.h"
 
 namespace tutti {
-namespace {
-
-/// Each bucket to the server that has least until then.
-std::vector<int> deal_buckets(const std::vector<Bucket>& buckets, std::vector<double>& part_bytes) {
-  std::vector<int> server_of;
-  for (const Bucket& bucket : buckets) {
-    const auto least = std::ranges::min_element(part_bytes);
-    *least += static_cast<double>(bucket.bytes);
-    server_of.push_back(static_cast<int>(least - part_bytes.begin()));
-  }
-  return server_of;
-}
-
-}  // namespace
 
 double ServerCounts::stale_mean() const {
   double sum = 0, count = 0;
@@ -34,13 +20,28 @@ double ServerCounts::stale_mean() const {
 
 ServerClock::ServerClock(ServerClockSpec spec)
     : spec_(std::move(spec)), part_bytes_(static_cast<size_t>(spec_.servers)),
-      server_of_(deal_buckets(spec_.buckets, part_bytes_)),
       workers_(static_cast<size_t>(spec_.workers)),
       nodes_(static_cast<size_t>(spec_.machine.node(spec_.workers * spec_.group - 1) + 1)),
       servers_(static_cast<size_t>(spec_.servers)) {
-  CHECK(spec_.servers <= static_cast<int>(spec_.buckets.size()) && spec_.quorum <= spec_.workers);
-  for (const double bytes : part_bytes_) weight_bytes_ += bytes;
+  CHECK(spec_.quorum <= spec_.workers && !spec_.buckets.empty());
+  deal_buckets();
   begin(0, 0);
+}
+
+/// Small ones each to the server that has least until then.
+void ServerClock::deal_buckets() {
+  for (const Bucket& bucket : spec_.buckets) weight_bytes_ += static_cast<double>(bucket.bytes);
+  const double share = weight_bytes_ / spec_.servers;
+  for (const Bucket& bucket : spec_.buckets) {
+    const auto bytes = static_cast<double>(bucket.bytes);
+    std::vector<Part>& parts = parts_.emplace_back();
+    if (bytes > share)
+      for (int s = 0; s < spec_.servers; ++s) parts.push_back({s, bytes / spec_.servers});
+    else
+      parts.push_back(
+          {static_cast<int>(std::ranges::min_element(part_bytes_) - part_bytes_.begin()), bytes});
+    for (const Part& part : parts) part_bytes_[static_cast<size_t>(part.server)] += part.bytes;
+  }
 }
 
 void ServerClock::begin(double seconds, int64_t version) {
@@ -101,13 +102,13 @@ double ServerClock::transfer(double& out, double& in, double seconds, double byt
 }
 
 void ServerClock::send_bucket(Worker& worker) {
-  const int server = server_of_[worker.sent];
   const int from = device(worker);
-  const double arrived =
-      transfer(nodes_[static_cast<size_t>(spec_.machine.node(from))].out,
-               servers_[static_cast<size_t>(server)].in, worker.made[worker.sent],
-               static_cast<double>(spec_.buckets[worker.sent].bytes), from, server_device(server));
-  worker.arrived = std::max(worker.arrived, arrived);
+  double& out = nodes_[static_cast<size_t>(spec_.machine.node(from))].out;
+  for (const Part& part : parts_[worker.sent])
+    worker.arrived =
+        std::max(worker.arrived,
+                 transfer(out, servers_[static_cast<size_t>(part.server)].in,
+                          worker.made[worker.sent], part.bytes, from, server_device(part.server)));
   ++worker.sent;
 }
 

@@ -4,7 +4,8 @@
 // which weights a gradient is taken of: it is part of what a run learns, and so of its checkpoints.
 //
 // A worker takes the weights, computes, and sends the gradient's buckets as backward makes them,
-// each to the server that holds these weights. When the last one has arrived the gradient is there.
+// each to the server that holds these weights. One that is more than a server's share is cut evenly
+// over all of them. When the last one has arrived the gradient is there.
 // What becomes of it then is the scheme; in the end the servers send weights, and the worker begins
 // anew when it has all of them. A message occupies the sender's link and the receiver's for as long
 // as its bytes take, first come, first served. Each server is on a node of its own, behind those of
@@ -25,9 +26,9 @@ struct ServerClockSpec {
   int workers = 1;
   int group = 1;  ///< devices of a worker, which sum their gradients and share what comes back
   uint64_t seed = 0;
-  double flop = 0;                    ///< of a device's step
-  std::vector<Bucket> buckets = {};   ///< of the gradient, in the order of backward
-  int servers = 1;                    ///< at most as many as buckets
+  double flop = 0;                   ///< of a device's step
+  std::vector<Bucket> buckets = {};  ///< of the gradient, in the order of backward
+  int servers = 1;
   std::optional<int64_t> bound = {};  ///< how many steps a worker may be ahead of the slowest;
                                       ///< none: any number
   int quorum = 0;  ///< 0: each gradient is applied when it is there. Otherwise the servers wait for
@@ -100,6 +101,11 @@ class ServerClock {
   struct Link {
     double out = 0, in = 0;  // busy until then
   };
+  struct Part {
+    int server;
+    double bytes;
+  };
+  void deal_buckets();
   void start(Worker& worker, double seconds);
   void find_times(Worker& worker) const;
   void send_bucket(Worker& worker);
@@ -111,8 +117,8 @@ class ServerClock {
   int64_t slowest() const;
 
   const ServerClockSpec spec_;
-  std::vector<double> part_bytes_;  // of the weights, by server
-  std::vector<int> server_of_;      // by bucket
+  std::vector<double> part_bytes_;        // of the weights, by server
+  std::vector<std::vector<Part>> parts_;  // by bucket
   double weight_bytes_ = 0;
   std::vector<Worker> workers_;
   std::vector<Link> nodes_, servers_;

@@ -47,6 +47,10 @@ TEST(ServerClock, WorkersShareTheLinkOfTheirServer) {
   ServerClock two(spec);
   for (int w = 0; w < 4; ++w) two.next();
   EXPECT_DOUBLE_EQ(two.seconds(), 5);
+  spec.servers = 5;  // each half is more than a fifth: cut over all, 0.1 s each
+  ServerClock five(spec);
+  for (int w = 0; w < 4; ++w) five.next();
+  EXPECT_NEAR(five.seconds(), 3 + 5 * 0.1 + 3 * 0.1, 1e-9) << "one server after another";
 }
 
 TEST(ServerClock, GradientsAreOfTheVersionThatTheirWorkerTook) {

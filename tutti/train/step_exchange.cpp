@@ -109,6 +109,7 @@ void StepExchange::start_sum(int bucket) {
     arrivals_.note(bucket);
     if (spans_) bucket_spans_[static_cast<size_t>(bucket)].begin_ns = Spans::now_ns();
   }
+  if (noise_) noise_->add_turn(local_, bucket, gradients_.slot(local_));
   gradients_.ready(local_, bucket);
 }
 
@@ -117,6 +118,7 @@ ExchangeOutput StepExchange::finish_sum(int bucket) {
   gradients_.wait(bucket);
   arrivals_.waited(bucket, begin);
   if (shards_) shards_->wait_for_readers();
+  if (noise_) noise_->add_sum(bucket, gradients_.result(bucket));
   if (spans_) {
     const BucketSpan& span = bucket_spans_[static_cast<size_t>(bucket)];
     const auto end = gradients_.sum(bucket).operation().completed().time_since_epoch();
@@ -151,7 +153,14 @@ void StepExchange::set_spans(Spans* spans) {
   }
 }
 
+void StepExchange::measure_noise(const NoiseSettings& settings) {
+  CHECK(!compresses(), "a compressed sum is not the mean of the gradients");
+  noise_.emplace(communicator_, gradients_.map(), network_.training.variables, gradients_.layout(),
+                 settings);
+}
+
 void StepExchange::begin_step(int64_t step) {
+  if (noise_) noise_->begin_step(step);
   if (!compresses()) return;
   compressed_step_ =
       compression_at(settings_.compression.phases, step).compresses() && verdict_ != 0.0;

@@ -22,6 +22,7 @@
 #include "tutti/train/delay_compensation.h"
 #include "tutti/train/named_tensor.h"
 #include "tutti/train/network.h"
+#include "tutti/train/noise_scale.h"
 #include "tutti/train/part_exchange.h"
 #include "tutti/train/weights.h"
 
@@ -55,6 +56,12 @@ class StepExchange final : public Exchanges {
   /// Each bucket's exchange becomes a span from its start to the moment when the sum was found to
   /// be there, on a lane of its own. Null: none.
   void set_spans(Spans* spans);
+  /// Collective, before the first step: the gradient's noise scale is measured from now on. Not
+  /// where gradients are compressed.
+  void measure_noise(const NoiseSettings& settings);
+  /// Null where it is not measured.
+  NoiseMeter* noise() { return noise_ ? &*noise_ : nullptr; }
+  const NoiseMeter* noise() const { return noise_ ? &*noise_ : nullptr; }
   /// Around each step and its runs; begin() returns the gradient arena of the replica.
   void begin_step(int64_t step);
   float* begin(int local_replica);
@@ -125,6 +132,7 @@ class StepExchange final : public Exchanges {
   comm::ArrivalRecord arrivals_;
   std::optional<SharedWeights> weights_;  // where updates are sharded
   std::optional<ShardedUpdate> shards_;
+  std::optional<NoiseMeter> noise_;
   std::vector<std::unique_ptr<comm::CollectiveOperation>> state_,
       shared_;  // planned for the first checkpoint or evaluation
   const ExchangeSettings settings_;

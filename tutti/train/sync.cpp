@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 
 #include "tutti/base/error.h"
 #include "tutti/train/server_settings.h"
@@ -12,13 +13,13 @@
 namespace tutti {
 namespace {
 
-constexpr std::array<std::string_view, 4> kSchemes{"step", "local", "easgd", "dpsgd"};
+constexpr std::array<std::string_view, 5> kSchemes{"step", "local", "easgd", "dpsgd", "gossip"};
 
 [[noreturn]] void refuse_scheme(const std::string& text, std::string_view why) {
   throw ConfigError(fmt::format(
       "sync.scheme = \"{}\": {}; schemes are step, local:K, local:epoch, local:never, easgd:K and "
-      "dpsgd:K, with K steps between meetings, and with servers ps:sync, ps:async, ps:ssp:S and "
-      "groups:G",
+      "dpsgd:K, with K steps between meetings, gossip:P with a probability, and with servers "
+      "ps:sync, ps:async, ps:ssp:S and groups:G",
       text, why));
 }
 
@@ -26,6 +27,25 @@ bool meets_once_a_step(const SyncScheme& scheme, const SyncSection& sync) {
   return scheme.name == SyncScheme::Name::step ||
          (scheme.name == SyncScheme::Name::local && scheme.every == 1 && !scheme.epochs &&
           sync.outer == OuterStep::none && sync.state != MetState::reset);
+}
+
+/// NaN of what is no number.
+double probability_of(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size()
+             ? value
+             : std::numeric_limits<double>::quiet_NaN();
+}
+
+void check_tree(const SyncSection& sync, const SyncScheme& scheme) {
+  if (sync.tree == 1)
+    throw ConfigError("sync.tree = 1: a centre of one replica is no centre; 2 or more, or 0");
+  if (sync.tree_up > 0 && (scheme.epochs || sync.tree_up % scheme.every != 0))
+    throw ConfigError(fmt::format(
+        "sync.tree_up = {} is no multiple of the steps between two meetings of sync.scheme = "
+        "\"{}\"",
+        sync.tree_up, sync.scheme));
 }
 
 /// Whether the average of updates is the update by the average of gradients.
@@ -43,11 +63,18 @@ SyncScheme parse_sync(const std::string& text) {
   if (name == kSchemes.end()) refuse_scheme(text, "there is no such scheme");
   SyncScheme scheme{static_cast<SyncScheme::Name>(name - kSchemes.begin())};
   if (colon == std::string::npos) {
-    if (scheme.name == SyncScheme::Name::local) refuse_scheme(text, "it does not say how often");
+    if (scheme.name == SyncScheme::Name::local || scheme.name == SyncScheme::Name::gossip)
+      refuse_scheme(text, "it does not say how often");
     return scheme;
   }
   if (scheme.name == SyncScheme::Name::step) refuse_scheme(text, "step is every step");
   const std::string every = text.substr(colon + 1);
+  if (scheme.name == SyncScheme::Name::gossip) {
+    scheme.probability = probability_of(every);
+    if (!(scheme.probability > 0 && scheme.probability <= 1))
+      refuse_scheme(text, fmt::format("'{}' is no probability above 0 and up to 1", every));
+    return scheme;
+  }
   scheme.epochs = every == "epoch";
   if (scheme.epochs) return scheme;
   if (every == "never") {
@@ -76,6 +103,8 @@ void check_sync(const RunConfig& config) {
   only(sync.state != MetState::keep, "state", SyncScheme::Name::local);
   only(sync.outer != OuterStep::none, "outer", SyncScheme::Name::local);
   only(sync.alpha > 0, "alpha", SyncScheme::Name::easgd);
+  only(sync.tree > 0, "tree", SyncScheme::Name::easgd);
+  if (sync.tree > 0) check_tree(sync, scheme);
   only(sync.graph != MixingGraph::ring, "graph", SyncScheme::Name::dpsgd);
   if (scheme.every == 0 && (sync.first_steps > 0 || sync.fragments > 1 ||
                             sync.state != MetState::keep || sync.outer != OuterStep::none))
@@ -127,8 +156,14 @@ std::optional<MeetingSettings> meeting_settings(const RunConfig& config, int64_t
                            .outer_lr = sync.outer_lr,
                            .outer_momentum = sync.outer_momentum,
                            .alpha = sync.alpha,
+                           .children = static_cast<int>(sync.tree),
+                           .probability = scheme.probability,
+                           .seed = static_cast<uint64_t>(config.run.seed),
                            .graph = sync.graph};
-  if (scheme.name == SyncScheme::Name::easgd) settings.kind = MeetingKind::elastic;
+  settings.up = sync.tree_up > 0 ? sync.tree_up : 4 * settings.every;
+  if (scheme.name == SyncScheme::Name::easgd)
+    settings.kind = sync.tree > 0 ? MeetingKind::tree : MeetingKind::elastic;
+  if (scheme.name == SyncScheme::Name::gossip) settings.kind = MeetingKind::gossip;
   if (scheme.name == SyncScheme::Name::dpsgd) settings.kind = MeetingKind::neighbours;
   if (scheme.every == 0) settings.kind = MeetingKind::never;
   return settings;

@@ -11,10 +11,11 @@ namespace tutti {
 
 /// "local:8" in parts; servers: train/server_settings.h has the rest.
 struct SyncScheme {
-  enum class Name { step, local, easgd, dpsgd, servers };
+  enum class Name { step, local, easgd, dpsgd, gossip, servers };
   Name name = Name::step;
-  int64_t every = 1;    ///< steps; 0: never
-  bool epochs = false;  ///< every epoch instead
+  int64_t every = 1;       ///< steps; 0: never
+  bool epochs = false;     ///< every epoch instead
+  double probability = 0;  ///< gossip: of sending after a step, above 0
 };
 /// ConfigError for what is none, or is not built yet.
 SyncScheme parse_sync(const std::string& text);

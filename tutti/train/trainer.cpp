@@ -1,7 +1,9 @@
 #include "tutti/train/trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
 #include <utility>
 
 #include "tutti/base/error.h"
@@ -92,6 +94,7 @@ bool TrainerRun::train_step() {
   const ScopedSpan step_span(spans(), span_name("step"), span_lane());
   training_->begin(step_, static_cast<float>(learning_rate(step_)));
   if (meeting_) meeting_->before(step_, values_);
+  const double delayed = slow_down();
   const bool asks = (step_ + 1) % kStopCheckSteps == 0;
   if (asks) ask_to_stop();
   // Those of one gradient; all of them, but where servers apply it to the next one's weights.
@@ -104,6 +107,8 @@ bool TrainerRun::train_step() {
   }
   if (!servers_) training_->update();
   StepTimes times = training_->times();
+  computed_ = times.compute;
+  times.compute += delayed;
   if (meeting_) times.comm_exposed += meet();
   follow_clock();
   times.data_wait = data_wait;
@@ -143,6 +148,29 @@ double TrainerRun::run_turn(int turn) {
 const data::Batch& TrainerRun::next_batch() {
   const ScopedSpan span(spans(), span_name("wait for data"), span_lane());
   return batches_->next();
+}
+
+double TrainerRun::slow_down() {
+  const double delay = slow_ ? slow_->delay(step_) : 0;
+  if (delay == 0 || computed_ == 0) return 0;
+  const ScopedSpan span(spans(), span_name("slowed"), span_lane());
+  const auto began = RunClock::Clock::now();
+  const auto until = began + std::chrono::duration<double>(delay * computed_);
+  // As a slow processor would: messages go on meanwhile.
+  while (RunClock::Clock::now() < until) {
+    comm_.progress();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return RunClock::since(began);
+}
+
+std::vector<double> TrainerRun::measured_seconds() {
+  if (!virtual_->measures()) return {};
+  std::vector<double> all(static_cast<size_t>(replicas_.replicas()));
+  std::ranges::copy(training_->replica_seconds(),
+                    all.begin() + static_cast<std::ptrdiff_t>(replicas_.owned().lo));
+  comm_.sum(all);
+  return all;
 }
 
 double TrainerRun::meet() {

@@ -35,6 +35,8 @@ CheckpointInfo TrainerRun::info_now() const {
   info.learned = learned_fields(target_fields(config_, *spec_.data.train));
   if (config_.run.patience > 0) patience_.save(kPatience, info.metrics);
   if (plateau_) plateau_->save(info.metrics);
+  save_noise(info.metrics);
+  if (meeting_) meeting_->save(info.metrics);
   if (has_clock()) info.metrics[kVirtual] = virtual_seconds();
   if (exchange().verdict()) info.metrics[kCompressionPays] = *exchange().verdict();
   return info;

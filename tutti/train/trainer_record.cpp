@@ -82,9 +82,8 @@ RunStart TrainerRun::start_event() const {
   about.flop_per_sample =
       network().training.graph.flop() * grid_.parts() / static_cast<double>(batch_.local);
   about.synchronisation = config_.sync.scheme;
-  if (spec_.machine)
-    about.replayed_on = fmt::format("{} ({:08x})", spec_.machine->name,
-                                    static_cast<uint32_t>(spec_.machine->content));
+  about.slowed = slowed_words(config_.run);
+  if (spec_.machine) about.replayed_on = spec_.machine->label();
   about.plan_hash = fmt::format("{:016x}", network().training.hash());
   about.resume_step = step_;
   if (!nothing_to_do()) about.changes = changes_;  // else nothing was measured with them
@@ -120,7 +119,9 @@ ProgressState TrainerRun::progress(double loss) const {
 
 void TrainerRun::log_steps() {
   if (interval_.steps == 0) return;
-  if (network().gradient_norm.valid()) settle();  // the norm of the last step is one of them
+  // The norm of the last step is one of them, and so may its noise be.
+  if (network().gradient_norm.valid() || (exchange().noise() && exchange().noise()->any()))
+    settle();
   const double steps = static_cast<double>(interval_.steps);
   const double loss = mean_over_turns(interval_.loss) / steps;
   epoch_loss_ += loss * steps;
@@ -143,6 +144,7 @@ void TrainerRun::log_steps() {
     reporter_->add(line);
     display_.report(progress(loss));
   }
+  report_noise();
   stragglers_->report(step_, first() ? &reporter_->record() : nullptr);
   interval_ = StepInterval(turns_.local_count());
 }
@@ -161,6 +163,7 @@ void TrainerRun::end_epoch() {
   report_compression();
   report_waiting();
   if (first()) {
+    log_noise();
     const auto per_epoch = static_cast<double>(sampler_.steps_per_epoch());
     EpochRecord line{
         .epoch = step_ / sampler_.steps_per_epoch(),

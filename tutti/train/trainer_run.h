@@ -28,6 +28,7 @@
 #include "tutti/train/server_settings.h"
 #include "tutti/train/servers.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/slow_rank.h"
 #include "tutti/train/stragglers.h"
 #include "tutti/train/sync.h"
 #include "tutti/train/trainer.h"
@@ -69,8 +70,9 @@ class TrainerRun {
   void build_step();
   /// What the replicas meet for besides their gradients.
   void build_meetings();
-  /// Of replicas that train apart: how they meet, and what of it the checkpoint has.
-  void build_meeting();
+  /// Of replicas that train apart: how they meet; then what of it the checkpoint has.
+  void make_meeting_of_replicas();
+  void begin_meetings();
   /// Of a replay.
   void build_clock();
   void build_virtual_clock();
@@ -90,6 +92,11 @@ class TrainerRun {
   /// A batch of a local turn, and what it gives. Returns the seconds that it waited for data.
   double run_turn(int turn);
   const data::Batch& next_batch();
+  /// Where this rank is to be slow: waits as long as its last step's computation says, before it
+  /// sends anything of this one. Returns the seconds.
+  double slow_down();
+  /// Collective. Of a replay whose steps take as long as here, those of each replica.
+  std::vector<double> measured_seconds();
   /// Of replicas that train apart, after their step. Returns the seconds that it took.
   double meet();
   /// Takes the norms of the updates that are over. NumericError for one that is not finite.
@@ -148,6 +155,16 @@ class TrainerRun {
   void test();
   /// Takes the best weights of the run, or has the last ones already; the step that they are of.
   int64_t take_tested_weights(std::optional<ModelWeights>& best);
+
+  // --- trainer_noise.cpp: the gradient's noise scale ---
+  /// Nothing to measure where a step has one batch, and where there is no mean gradient to look at.
+  NoiseSettings measured_noise() const;
+  void restore_noise(const std::map<std::string, double>& metrics);
+  void save_noise(std::map<std::string, double>& metrics) const;
+  /// Collective. Of the steps since the last time, whose sums have all arrived.
+  void report_noise();
+  /// Says it once an epoch.
+  void log_noise() const;
 
   // --- trainer_checkpoints.cpp ---
   CheckpointInfo info_now() const;
@@ -209,6 +226,7 @@ class TrainerRun {
   static constexpr const char* kCompressionPays = "compression_pays";
   static constexpr const char* kPatience = "patience";
   static constexpr const char* kVirtual = "virtual_seconds";
+  static constexpr const char* kNoise = "noise";
 
   const TrainerSpec& spec_;
   const RunPlace& place_;
@@ -236,7 +254,7 @@ class TrainerRun {
   std::vector<ReplicaValues> values_;                   // of the local ones, for it
   int64_t meetings_before_ = 0, met_bytes_before_ = 0;  // until this epoch began
   double met_seconds_ = 0;                              // of it
-  const std::optional<ServerSettings> served_;          // where servers hold the weights
+  const std::optional<ServerSettings> served_;          // where servers hold the weights of several
   std::optional<Servers> servers_;                      // where they apply gradients one by one
   std::optional<ServerClock> server_clock_;             // of a replay where they do not
   std::optional<VirtualClock> virtual_;                 // of a replay without servers
@@ -247,6 +265,8 @@ class TrainerRun {
   std::optional<Spans> spans_;  // with run.profile
   std::optional<ReplicaAverage> average_;
   std::optional<Stragglers> stragglers_;
+  std::optional<SlowRank> slow_;
+  double computed_ = 0;  // seconds of the last step
   std::optional<data::SampleWriter> training_batch_, evaluation_batch_;
   std::optional<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
@@ -268,6 +288,8 @@ class TrainerRun {
   double reading_before_ = 0;  // of the readers, until this epoch began
   bool waiting_said_ = false;
   GradientNorms epoch_norms_;
+  NoiseAverage noise_;
+  std::vector<NoiseAverage> layer_noise_;  // of each parameter, with run.noise_layers
   double epoch_loss_ = 0, evaluation_seconds_ = 0, checkpoint_seconds_ = 0, startup_seconds_ = 0;
   bool epoch_partial_ = false, target_reached_ = false;
   int stop_signal_ = 0;  // what asked this rank to stop, then the largest of all ranks'

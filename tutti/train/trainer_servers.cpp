@@ -1,4 +1,3 @@
-#include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/train/trainer_run.h"
 
@@ -30,15 +29,15 @@ ServerClockSpec TrainerRun::server_clock_spec() const {
     spec.quorum = replicas_.replicas();
     spec.group = 1;
   }
-  if (spec.servers > static_cast<int>(spec.buckets.size()))
-    throw ConfigError(fmt::format(
-        "sync.servers = {}: the gradient has {} bucket(s), and each is on one server; lower it, or "
-        "comm.bucket_bytes",
-        spec.servers, spec.buckets.size()));
   return spec;
 }
 
 void TrainerRun::build_servers() {
+  if (spec_.machine->measured)
+    throw ConfigError(fmt::format(
+        "the order in which gradients reach servers is part of the result, so the machine's steps "
+        "cannot be \"measured\": {} needs device.tflops, or a number as device.step_seconds",
+        spec_.machine->name));
   const double seconds = resumed_ && resumed_->info.metrics.contains(kVirtual)
                              ? resumed_->info.metrics.at(kVirtual)
                              : 0;
@@ -66,7 +65,7 @@ void TrainerRun::build_servers() {
 }
 
 void TrainerRun::follow_clock() {
-  if (virtual_) virtual_waited_ += virtual_->step(step_);
+  if (virtual_) virtual_waited_ += virtual_->step(step_, measured_seconds());
   if (servers_) virtual_waited_ += servers_->take_waited();
   if (!server_clock_) return;
   while (!server_clock_->next().updates) {}

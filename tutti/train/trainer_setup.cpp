@@ -50,8 +50,8 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local))),
       patience_(*goal_.metric, config_.run.min_improvement),
       sync_(meeting_settings(config_, sampler_.steps_per_epoch())),
-      served_(server_settings(config_)), display_({.terminal = spec.terminal && comm_.rank() == 0}),
-      interval_(turns_.local_count()) {}
+      served_(devices_ > 1 ? server_settings(config_) : std::nullopt),
+      display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
 
 void TrainerRun::compare_with_before() {
   settings_ = effective_settings(config_, replicas_.replicas(), spec_.data);
@@ -113,6 +113,7 @@ void TrainerRun::build_step() {
                        .spill = config_.replay.spill,
                        .served = one_by_one() ? served_->group_of(replicas_.replicas()) : 0,
                        .seed = static_cast<uint64_t>(config_.run.seed),
+                       .noise = measured_noise(),
                        .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
       *spec_.backend, comm_);
   if (needs_rank_files())
@@ -127,6 +128,7 @@ void TrainerRun::build_step() {
   if (!resumed_ && !config_.model.weights.empty())
     give_weights(comm_, {config_.model.weights, config_.model.weights_except},
                  training_->weights());
+  if (sync_) make_meeting_of_replicas();
   if (resumed_) {
     restore(*resumed_, workers_, grid_.parts(), exchange().kept_state(), training_->weights());
     SavedCompression saved(*resumed_);
@@ -135,7 +137,8 @@ void TrainerRun::build_step() {
       exchange().set_verdict(resumed_->info.metrics.at(kCompressionPays));
     go_on_from(*resumed_);
   }
-  if (sync_) build_meeting();
+  restore_noise(resumed_ ? resumed_->info.metrics : std::map<std::string, double>{});
+  if (sync_) begin_meetings();
   if (spec_.machine)
     build_clock();
   else if (resumed_ && resumed_->info.metrics.contains(kVirtual))
@@ -172,8 +175,8 @@ void TrainerRun::build_virtual_clock() {
     log::warn_alike("the run until step {} was no replay: virtual time begins here", step_);
 }
 
-void TrainerRun::build_meeting() {
-  const Weights& weights = training_->weights();
+void TrainerRun::make_meeting_of_replicas() {
+  Weights& weights = training_->weights();
   const Variables& variables = weights.variables();
   constexpr size_t kFloat = sizeof(float);
   meeting_ = make_meeting(*sync_, comm_, replicas_, variables.trained_bytes / kFloat);
@@ -184,6 +187,16 @@ void TrainerRun::build_meeting() {
           reinterpret_cast<float*>(weights.state(local) + k * variables.trained_bytes));
     values_.push_back(std::move(values));
   }
+  for (OwnValues& own : meeting_->own()) weights.add_rows(own.name, std::move(own.of_local));
+}
+
+void TrainerRun::begin_meetings() {
+  const Weights& weights = training_->weights();
+  const Variables& variables = weights.variables();
+  // What a scheme keeps of each replica is there where the checkpoint is of that scheme.
+  bool filled = resumed_.has_value();
+  if (filled && !meeting_->own().empty())
+    filled = weights.has_added_rows() && meeting_->restore(resumed_->info.metrics);
   for (const SharedValues& shared : meeting_->shared()) {
     if (!resumed_) continue;
     auto* const arena = reinterpret_cast<std::byte*>(shared.values.data());
@@ -193,12 +206,13 @@ void TrainerRun::build_meeting() {
     else if (shared.like_weights)  // of another scheme: what all had together as their model
       weights.import_arena(resumed_->weights, "", arena);
   }
-  meeting_->begin(values_, resumed_.has_value());
+  meeting_->begin(values_, filled);
   if (first())
     log::info("replicas train apart: sync.scheme = \"{}\", they meet {}", config_.sync.scheme,
-              sync_->kind == MeetingKind::never ? "at no time"
-              : sync_->every == 1               ? "after every step"
-                                                : fmt::format("every {} steps", sync_->every));
+              sync_->kind == MeetingKind::never    ? "at no time"
+              : sync_->kind == MeetingKind::gossip ? "two by two, by chance"
+              : sync_->every == 1                  ? "after every step"
+                                                   : fmt::format("every {} steps", sync_->every));
 }
 
 void TrainerRun::build_meetings() {
@@ -206,6 +220,11 @@ void TrainerRun::build_meetings() {
   averaged_ = Buffer(statistics);
   average_.emplace(comm_, workers_, std::max<size_t>(statistics / sizeof(float), 1));
   stragglers_.emplace(comm_, exchange().arrivals());
+  if (!config_.run.slow.empty() || config_.run.slow_sigma > 0)
+    slow_.emplace(config_.run, comm_.rank());
+  for (const SlowEntry& entry : parse_slow(config_.run))
+    if (entry.rank >= comm_.size())
+      log::warn_alike("run.slow names rank {}, which this job does not have", entry.rank);
   if (comm_.size() > 1)
     stop_vote_ = comm_.plan({.name = "was anyone asked to stop",
                              .kind = comm::Collective::allreduce,

@@ -54,6 +54,10 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
   CHECK(spec.served == 0 || (communicator.size() == 1 && !spec.apart), "check_served_job()");
   if (spec.apart || spec.served > 0) refuse_tables_apart(*network_);
+  if (spec.noise.every > 0) {
+    CHECK(!spec.apart && spec.served == 0 && spec.grid.peers() == 1, "measured_noise()");
+    exchange_.measure_noise(spec.noise);
+  }
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
   table_turns_.emplace(*network_, turns_, executor_);
@@ -70,18 +74,23 @@ void TrainingStep::start() {
   executor_.pack();
 }
 
+/// Returns the seconds that it took, but for those in which it waited for others.
 template <class Work>
-void TrainingStep::compute(Work work) {
+double TrainingStep::compute(Work work) {
+  const double exposed = exposed_seconds();
   const auto start = RunClock::Clock::now();
   work();
-  computing_ += RunClock::since(start);
+  const double seconds = RunClock::since(start);
+  computing_ += seconds;
+  return seconds - (exposed_seconds() - exposed);
 }
 
 void TrainingStep::begin(int64_t step, float learning_rate) {
   info_.step = step;
   rate_ = learning_rate;
   computing_ = 0;
-  exposed_before_ = exchange_.exposed_seconds() + parts_->exposed_seconds();
+  replica_seconds_.assign(static_cast<size_t>(map_.local_count()), 0.0);
+  exposed_before_ = exposed_seconds();
   if (!alone_) exchange_.begin_step(step);
 }
 
@@ -117,7 +126,7 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   replica.gradients = exchange_.begin(turn);
   executor_.bind(replica);
   const int packed = alone_ ? local_replica_ : 0;
-  compute([&] {
+  replica_seconds_[static_cast<size_t>(by_order)] += compute([&] {
     if (bound_ != packed) executor_.pack();
     executor_.run(info_);
     table_turns_->take(local_turn);
@@ -154,15 +163,17 @@ void TrainingStep::update() {
          .now = weights_.parameters(),
          .then = gradient_.weights});
   }
-  compute([&] {
+  double seconds = compute([&] {
     settle();  // what no band has waited for has the rate of its own step
     executor_.set_scalar(network_->lr, rate_);
     executor_.update(info);
     exchange_.end_step(executor_);
   });
   norm_due_ = network_->gradient_norm.valid();
-  if (settles_at_once()) compute([&] { settle(); });  // there is nobody to wait for
+  if (settles_at_once()) seconds += compute([&] { settle(); });  // there is nobody to wait for
   if (served_ > 0) bound_ = 0;  // the update has packed what it has changed: all of it
+  for (size_t r = 0; r < replica_seconds_.size(); ++r)
+    if (!alone_ || static_cast<int>(r) == entered_) replica_seconds_[r] += seconds;
   entered_ = -1;
 }
 
@@ -180,7 +191,7 @@ void TrainingStep::note_norm() {
 
 StepTimes TrainingStep::times() const {
   StepTimes times;
-  times.comm_exposed = exchange_.exposed_seconds() + parts_->exposed_seconds() - exposed_before_;
+  times.comm_exposed = exposed_seconds() - exposed_before_;
   times.compute = computing_ - times.comm_exposed;
   return times;
 }

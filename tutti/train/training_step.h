@@ -40,6 +40,8 @@ struct TrainingStepSpec {
   std::string spill{};  ///< folder for what they have of their own; empty: memory
   int served = 0;      ///< replicas that make a gradient; 0: all of them. Needs one rank
   uint64_t seed = 0;   ///< of dropout and of initial weights
+  NoiseSettings noise = {};  ///< of the gradient; not of replicas apart, nor where ranks share
+                             ///< samples or gradients are compressed
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
 };
 
@@ -109,6 +111,9 @@ class TrainingStep {
   GradientNorms take_gradient_norms() { return std::exchange(norms_, {}); }
   /// Seconds of the last step in which this rank computed, and waited for others.
   StepTimes times() const;
+  /// Seconds of the last step that each local replica computed: its turns, and the update, which
+  /// those that are not apart share.
+  std::span<const double> replica_seconds() const { return replica_seconds_; }
 
   /// Of the turn whose run() is next or under way, among all of the job; they are `replica` there.
   StepInfo info() const { return info_; }
@@ -129,7 +134,8 @@ class TrainingStep {
 
  private:
   template <class Work>
-  void compute(Work work);
+  double compute(Work work);
+  double exposed_seconds() const { return exchange_.exposed_seconds() + parts_->exposed_seconds(); }
   void note_norm();
   void enter(int local_replica);
   bool settles_at_once() const { return alone_ || served_ > 0; }
@@ -147,6 +153,7 @@ class TrainingStep {
   StepInfo info_;
   std::vector<float> plain_;  // of the prediction, where the plan has another layout
   double computing_ = 0, exposed_before_ = 0;
+  std::vector<double> replica_seconds_;
   GradientNorms norms_;
   bool norm_due_ = false;    // of the last update
   float rate_ = 0;           // of this step

@@ -4,28 +4,38 @@
 #include <numeric>
 #include <utility>
 
+#include "tutti/base/error.h"
+
 namespace tutti {
 
 VirtualClock::VirtualClock(VirtualClockSpec spec)
     : spec_(std::move(spec)), ready_(static_cast<size_t>(spec_.replicas)) {
   for (const Bucket& bucket : spec_.buckets) weight_bytes_ += static_cast<double>(bucket.bytes);
+  if (spec_.sync && spec_.sync->kind == MeetingKind::tree)
+    tree_.emplace(spec_.replicas, spec_.sync->children);
 }
 
 double VirtualClock::seconds() const { return std::ranges::max(ready_); }
 
 void VirtualClock::resume(double seconds) { std::ranges::fill(ready_, seconds); }
 
-double VirtualClock::step(int64_t step) {
+double VirtualClock::step(int64_t step, std::span<const double> measured) {
+  CHECK(!measures() || measured.size() == ready_.size(), "{} measured times", measured.size());
   const std::vector<double> began = ready_;
   std::vector<double> computed(ready_.size());
   for (size_t r = 0; r < ready_.size(); ++r) {
-    computed[r] = spec_.machine.compute_seconds(spec_.flop, static_cast<int>(r), step, spec_.seed);
+    computed[r] = spec_.machine.compute_seconds(spec_.flop, static_cast<int>(r), step, spec_.seed,
+                                                measures() ? measured[r] : 0);
     ready_[r] += computed[r];
   }
   const std::vector<double> worked = ready_;
   if (!spec_.sync) {
     std::ranges::fill(ready_, gradient_end(computed, std::ranges::max(began)));
-  } else if (const MeetingSettings& sync = *spec_.sync; sync.kind != MeetingKind::never) {
+  } else if (const MeetingSettings& sync = *spec_.sync; sync.kind == MeetingKind::tree) {
+    meet_in_tree(step);
+  } else if (sync.kind == MeetingKind::gossip) {
+    gossip(step);
+  } else if (sync.kind != MeetingKind::never) {
     const bool first = sync.kind == MeetingKind::average && step < sync.first_steps;
     const double fragments = sync.kind == MeetingKind::average ? sync.fragments : 1;
     double bytes = 0;  // of what all add up
@@ -87,6 +97,42 @@ void VirtualClock::meet_neighbours(int64_t meeting, const std::vector<double>& b
                                                            flows(heard.replica, r)));
     }
   ready_ = arrived;
+}
+
+/// A node lies with the first replica below it, which waits for the weights of its children, and
+/// they for what it makes of them. All of them share its link, or what stands before it.
+void VirtualClock::meet_in_tree(int64_t step) {
+  const comm::Machine& machine = spec_.machine;
+  for (int level = 1; level <= tree_->met(*spec_.sync, step); ++level)
+    for (int node = 0; node < tree_->nodes(level); ++node) {
+      const int place = tree_->first(level, node), end = tree_->end_child(level, node);
+      const int flows = end - tree_->first_child(node) - 1;
+      const auto each_child = [&](auto visit) {
+        for (int child = tree_->first_child(node); child < end; ++child) {
+          const int replica = tree_->first(level - 1, child);
+          visit(ready_[static_cast<size_t>(replica)],
+                machine.message_seconds(weight_bytes_, replica, place, flows));
+        }
+      };
+      double all_there = 0;
+      each_child(
+          [&](double& ready, double message) { all_there = std::max(all_there, ready + message); });
+      each_child([&](double& ready, double message) { ready = all_there + message; });
+    }
+}
+
+/// What was sent after the step before has to be there; what is sent now leaves at once.
+void VirtualClock::gossip(int64_t step) {
+  const comm::Machine& machine = spec_.machine;
+  for (const Sent& sent : sent_) {
+    double& ready = ready_[static_cast<size_t>(sent.to)];
+    ready = std::max(ready, sent.arrives);
+  }
+  sent_.clear();
+  for (int from = 0; from < spec_.replicas; ++from)
+    if (const auto to = gossip_to(*spec_.sync, spec_.replicas, from, step))
+      sent_.push_back({*to, ready_[static_cast<size_t>(from)] +
+                                machine.message_seconds(weight_bytes_, from, *to)});
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tutti/comm/cost/machine.h"
@@ -32,8 +33,10 @@ class VirtualClock {
   explicit VirtualClock(VirtualClockSpec spec);
 
   /// The next step of all replicas, and their meeting after it where it is one. Returns the mean
-  /// seconds in which a replica waited for others and for messages.
-  double step(int64_t step);
+  /// seconds in which a replica waited for others and for messages. `measured`: seconds that each
+  /// replica has computed here, where the machine is to take as long.
+  double step(int64_t step, std::span<const double> measured = {});
+  bool measures() const { return spec_.machine.measured; }
   /// Seconds until the last replica was ready for the next step.
   double seconds() const;
   /// A resume goes on at this time, all replicas together.
@@ -43,10 +46,18 @@ class VirtualClock {
   double gradient_end(const std::vector<double>& computed, double begin) const;
   void meet_all(double seconds);
   void meet_neighbours(int64_t meeting, const std::vector<double>& began);
+  void meet_in_tree(int64_t step);
+  void gossip(int64_t step);
 
   const VirtualClockSpec spec_;
   double weight_bytes_ = 0;
   std::vector<double> ready_;  // of each replica
+  struct Sent {
+    int to;
+    double arrives;
+  };
+  std::vector<Sent> sent_;  // gossip: under way
+  std::optional<CenterTree> tree_;
 };
 
 }  // namespace tutti

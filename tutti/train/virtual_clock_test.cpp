@@ -77,6 +77,40 @@ TEST(VirtualClock, WeightsOfNeighboursTravelWhileTheStepRuns) {
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 5), 20);
 }
 
+TEST(VirtualClock, StepsTakeWhatWasMeasuredWhereTheMachineSaysSo) {
+  VirtualClockSpec spec = some_replay(2);
+  spec.machine.measured = true;
+  spec.machine.slow = {{.device = 1, .factor = 2}};
+  spec.sync = MeetingSettings{.kind = MeetingKind::never};
+  VirtualClock clock(spec);
+  clock.step(0, std::vector<double>{5, 1});
+  EXPECT_DOUBLE_EQ(clock.seconds(), 5);
+  clock.step(1, std::vector<double>{1, 4});
+  EXPECT_DOUBLE_EQ(clock.seconds(), 10);
+}
+
+TEST(VirtualClock, CentresOfATreeAreMetByTheirChildrenAlone) {
+  VirtualClockSpec spec = some_replay(4);  // a message takes 1 s; a node has one child elsewhere
+  spec.sync = MeetingSettings{.kind = MeetingKind::tree, .every = 1, .children = 2, .up = 2};
+  VirtualClock clock(spec);
+  clock.step(0);  // two pairs: there, at 4 s where the centre lies, and back
+  EXPECT_DOUBLE_EQ(clock.seconds(), 5);
+  clock.step(1);  // the pairs at 9 and 10, then the first of each: there and back
+  EXPECT_DOUBLE_EQ(clock.seconds(), 11);
+  spec.machine.between.seconds_per_byte = 0;
+  spec.machine.slow = {{.device = 3, .factor = 2}};
+  VirtualClock late(spec);
+  EXPECT_DOUBLE_EQ(late.step(0), 3 / 4.0) << "its neighbour waits, the other pair does not";
+}
+
+TEST(VirtualClock, WhoGossipsWaitsForNobodyAndWhoHearsForWhatIsLate) {
+  VirtualClockSpec spec = some_replay(2);  // a message takes 1 s, a step 3 s
+  spec.sync = MeetingSettings{.kind = MeetingKind::gossip, .probability = 1};
+  EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 4), 12);
+  spec.machine.between.seconds_per_byte = 5e-3;  // sent after step n, it holds up step n + 1
+  EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 4), 3 + 3 * 5);
+}
+
 TEST(VirtualClock, GoesOnFromATime) {
   VirtualClock clock(some_replay(2));
   clock.resume(100);

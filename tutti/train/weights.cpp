@@ -174,6 +174,9 @@ std::vector<Weights::OwnVariable> Weights::own_variables() const {
     for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
       own.push_back(
           {&variable, rows_name(variable) + "." + variables_.state_kinds[k], static_cast<int>(k)});
+    for (size_t a = 0; a < added_.size(); ++a)
+      own.push_back({&variable, rows_name(variable) + "." + added_[a].name,
+                     static_cast<int>(variables_.state_kinds.size() + a)});
   }
   return own;
 }
@@ -181,7 +184,16 @@ std::vector<Weights::OwnVariable> Weights::own_variables() const {
 std::byte* Weights::arena_of(const OwnVariable& own, int local_replica) const {
   if (own.kind == OwnVariable::kStatistic) return statistics(local_replica);
   if (own.kind == OwnVariable::kParameter) return parameters(local_replica);
-  return state(local_replica) + static_cast<size_t>(own.kind) * variables_.trained_bytes;
+  const auto kind = static_cast<size_t>(own.kind), states = variables_.state_kinds.size();
+  if (kind >= states)
+    return reinterpret_cast<std::byte*>(
+        added_[kind - states].of_local[static_cast<size_t>(local_replica)]);
+  return state(local_replica) + kind * variables_.trained_bytes;
+}
+
+void Weights::add_rows(const std::string& name, std::vector<float*> of_local) {
+  CHECK(apart_ && of_local.size() == statistics_.size(), "rows of {} replicas", of_local.size());
+  added_.push_back({name, std::move(of_local)});
 }
 
 std::vector<NamedTensor> Weights::export_rows() const {
@@ -277,6 +289,9 @@ void Weights::import_kept(const SafetensorsFile& file, const std::string& name,
 void Weights::import_rows(const SafetensorsFile& file, int local_replica, int row) {
   for (const OwnVariable& own : own_variables()) {
     const SafetensorsFile::Entry* entry = file.find(own.name);
+    const bool added = own.kind >= static_cast<int>(variables_.state_kinds.size());
+    if (!entry && added) continue;  // of a checkpoint of another scheme
+    added_found_ |= added;
     std::vector<float> plain(static_cast<size_t>(own.variable->desc.elements()));
     const auto bytes = std::as_writable_bytes(std::span(plain));
     const int64_t rows = entry && !entry->shape.empty() ? entry->shape[0] : 0;

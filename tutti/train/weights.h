@@ -102,6 +102,11 @@ class Weights {
   void import_raw(const SafetensorsFile& state, bool all);
   /// One row of what export_rows() gave, for one local replica.
   void import_rows(const SafetensorsFile& file, int local_replica, int row);
+  /// Of replicas that are apart: what each has besides, laid out as the trained parameters, in rows
+  /// of its own "replicas/PARAMETER.NAME" from now on. Pointers are borrowed.
+  void add_rows(const std::string& name, std::vector<float*> of_local);
+  /// Whether import_rows() has found what add_rows() added.
+  bool has_added_rows() const { return added_found_; }
   /// Whether there is anything that export_rows() gives.
   bool has_rows() const { return apart_ || !variables_.statistics.empty(); }
   /// The same of a checkpoint from before there were rows: `replica` of the job as "replica
@@ -121,7 +126,7 @@ class Weights {
   struct OwnVariable {
     const Variable* variable;
     std::string name;  // of its rows
-    int kind;          // of state; else one of these:
+    int kind;          // of state, and behind these of what was added; else one of these:
     static constexpr int kParameter = -1, kStatistic = -2;
   };
   std::vector<OwnVariable> own_variables() const;
@@ -132,7 +137,12 @@ class Weights {
   std::vector<Buffer> own_parameters_, state_;  // one, or one of each local replica
   Buffer tables_;
   std::byte* parameters_;  // somebody else's memory, or null
-  bool fills_, average_given_ = false;
+  bool fills_, average_given_ = false, added_found_ = false;
+  struct AddedRows {
+    std::string name;
+    std::vector<float*> of_local;
+  };
+  std::vector<AddedRows> added_;
   std::vector<Buffer> statistics_;
 };
 

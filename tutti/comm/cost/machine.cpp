@@ -1,5 +1,7 @@
 #include "tutti/comm/cost/machine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -17,12 +19,19 @@ double exchange_seconds(const LinkCost& link, double bytes, int parts) {
 
 }  // namespace
 
+std::string Machine::label() const {
+  return fmt::format("{} ({:08x})", name, static_cast<uint32_t>(content));
+}
+
 LinkCost Machine::between_cost(bool crosses_switches) const {
   return {between.latency, between.seconds_per_byte * (crosses_switches ? oversubscription : 1)};
 }
 
-double Machine::compute_seconds(double flop, int device, int64_t step, uint64_t seed) const {
-  double seconds = step_seconds > 0 ? step_seconds : flop / device_flops;
+double Machine::compute_seconds(double flop, int device, int64_t step, uint64_t seed,
+                                double measured_seconds) const {
+  double seconds = measured           ? measured_seconds
+                   : step_seconds > 0 ? step_seconds
+                                      : flop / device_flops;
   for (const Slow& entry : slow)
     if (entry.device == device) seconds *= entry.factor;
   if (sigma <= 0) return seconds;

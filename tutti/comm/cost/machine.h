@@ -19,6 +19,7 @@ struct Machine {
   int devices_per_node = 1;
   double device_flops = 0;  ///< FLOP/s that a device reaches in training; 0: step_seconds is given
   double step_seconds = 0;  ///< of a replica's step, forward and backward; 0: from device_flops
+  bool measured = false;    ///< a step takes what it takes here, instead of both
   LinkCost inside;          ///< of each device, to others of its node
   LinkCost between;         ///< of each node, to other nodes
   /// Nodes below one switch, and by how much their links are more than the switch's own to the
@@ -32,9 +33,13 @@ struct Machine {
   };
   std::vector<Slow> slow;
 
+  /// "fat tree (7f3a9c01)": the name and what tells it from others of that name.
+  std::string label() const;
   int node(int device) const { return device / devices_per_node; }
-  /// Seconds of a step of `flop` on a device, but for chance: step `step` with this seed.
-  double compute_seconds(double flop, int device, int64_t step, uint64_t seed) const;
+  /// Seconds of a step of `flop` on a device: step `step` with this seed. `measured_seconds`: what
+  /// it has taken here, where steps are measured.
+  double compute_seconds(double flop, int device, int64_t step, uint64_t seed,
+                         double measured_seconds = 0) const;
   /// Seconds of a message, while the sender's link carries `flows` such messages: its node's to
   /// other nodes, or the device's own inside.
   double message_seconds(double bytes, int from, int to, int flows = 1) const;

@@ -52,6 +52,8 @@ TEST(Machine, StepsTakeTheirFlopAndWhatMakesThemLate) {
   EXPECT_DOUBLE_EQ(machine.compute_seconds(5e11, 2, 0, 1), 1.5);
   machine.step_seconds = 0.2;
   EXPECT_DOUBLE_EQ(machine.compute_seconds(5e11, 0, 0, 1), 0.2);
+  machine.measured = true;
+  EXPECT_DOUBLE_EQ(machine.compute_seconds(5e11, 2, 0, 1, 0.1), 0.1 * 3);
 }
 
 TEST(Machine, ChanceKeepsTheMeanAndFollowsFromTheSeed) {

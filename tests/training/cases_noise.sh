@@ -1,0 +1,69 @@
+# Cases of training_test.sh. What a run tells of its gradient's noise and of slow ranks, and what is planned before it.
+# shellcheck shell=bash disable=SC2154
+
+# noise NAME: what its record says of noise, without times
+noise() { grep '"event":"noise"' "$1/record.jsonl" | sed -E 's/"time":[^,]*,//'; }
+
+case_noise() {
+  local options=(--replicas 4 --set run.noise_every=2 --set run.noise_layers=true)
+  expect 0 one "${options[@]}" --max-steps 8
+  expect 0 two "${options[@]}" --max-steps 8 --ranks 2
+  expect 0 sharded "${options[@]}" --max-steps 8 --ranks 2 --set comm.sharded_update=true
+  expect 0 parts "${options[@]}" --max-steps 4 --ranks 2
+  expect 0 parts "${options[@]}" --max-steps 8 --resume
+  noise one >one.noise
+  [ "$(wc -l <one.noise)" = 4 ] || fail "measured in every second of 8 steps: $(cat one.noise)"
+  grep -Eq '"measured":1,"small_squares":[0-9.e-]+,.*"critical_batch":.*"layers":\{"bn1.bias":' one.noise || fail "$(head -n 1 one.noise)"
+  for name in two sharded parts; do
+    noise $name >$name.noise
+    cmp one.noise $name.noise || fail "the noise of $name is not that of one rank"
+  done
+  same one parts 8
+  # Batches that add up are as good as replicas.
+  expect 0 added --replicas 1 --set batch.accumulate=4 --set run.noise_every=4 --max-steps 4 --ranks 1
+  [ "$(noise added | wc -l)" = 1 ] || fail "four batches of a replica have no noise"
+  # Measuring changes nothing, and neither is there anything to measure in one batch, nor in weights.
+  expect 0 off --replicas 4 --set run.noise_every=0 --max-steps 8
+  same one off 8
+  expect 0 alone --replicas 1 --set run.noise_every=1 --max-steps 2
+  expect 0 apart --replicas 2 --sync local:2 --set run.noise_every=1 --max-steps 2
+  [ -z "$(noise off)$(noise alone)$(noise apart)" ] || fail "noise of what has none"
+  # As a study tells it.
+  "$tutti" study "$config" --ranks 1,2 --set run.replicas=0 --set run.noise_every=1 --set batch.accumulate=2 --epochs 1 --output-dir study >study.log 2>&1 || fail "the study: $(tail -n 5 study.log)"
+  says study 'critical batch'
+  grep -Eq '"critical_batch": ' study/study.json || fail "study.json has no critical batch"
+}
+
+case_slow() {
+  expect 0 slow --ranks 2 --slow 1:4 --batch-size 24 --set run.log_every=10 --set data.generate_train=1920 --set run.epochs=1
+  grep -Eq '"slowed":\["rank 1 by 4"\]' slow/record.jsonl || fail "the record does not name the slow rank"
+  grep '"event":"arrivals"' slow/record.jsonl | tail -n 1 | grep -q '"straggler":1' || fail "$(grep '"event":"arrivals"' slow/record.jsonl)"
+  expect 0 fast --ranks 2 --batch-size 24 --set run.log_every=10 --set data.generate_train=1920 --set run.epochs=1
+  same slow fast 40
+  seconds() { grep '"event":"epoch"' "$1/record.jsonl" | grep -Eo '"seconds":[^,}]*' | cut -d: -f2; }
+  echo "$(seconds slow) $(seconds fast)" | awk '{ exit !($1 > 1.5 * $2) }' || fail "slow: $(seconds slow) s, not slow: $(seconds fast) s"
+  expect 0 chance --ranks 2 --slow 0:2 --slow 1:1.5 --slow-sigma 0.1 --max-steps 2
+  grep -q '"slowed":\["rank 0 by 2","rank 1 by 1.5","all by chance, sigma 0.1"\]' chance/record.jsonl || fail "$(grep slowed chance/record.jsonl)"
+  expect 2 wrong --slow 1:0.5
+  says wrong "run.slow: '1:0.5' is not RANK:FACTOR"
+  # A report says so, too; sizes without that rank have nobody to slow.
+  "$tutti" study "$config" --ranks 1,2 --set run.replicas=0 --set 'run.slow=["1:2"]' --epochs 1 --output-dir study >study.log 2>&1 || fail "the study: $(tail -n 5 study.log)"
+  says study 'Ranks were made slow on purpose [(]run.slow[)]: rank 1 by 2'
+}
+
+case_advise() {
+  local machine=$here/../../examples/machines/ethernet_1gbit.toml
+  "$tutti" advise "$config" --machine "$machine" --batches 2,8 --steps 2 >advise.log 2>&1 || fail "advise: $(tail -n 5 advise.log)"
+  says advise 'the fastest whose memory is below'
+  says advise 'for an efficiency of 0.80: [0-9]+ worker'
+  "$tutti" advise "$config" --machine "$machine" --batches 2,8 --steps 2 --efficiency 0.5 --json >advise.json 2>advise.log || fail "advise --json: $(tail -n 5 advise.log)"
+  number() { grep -Eo "\"$1\": [0-9.e+-]+" advise.json | head -n 1 | cut -d' ' -f2; }
+  # W = ((1 + R) / a - 1) / R, T = FLOP / rate, O = 2 (latency + bytes / rate).
+  echo "$(number workers_by_rule) $(number overhead_ratio) $(number compute_seconds) $(number flop) $(number overhead_seconds) $(number gradient_bytes)" |
+    awk '{ w = int((($2 + 1) / 0.5 - 1) / $2); if (w < 1) w = 1; t = $3 * 5e10 / $4 - 1; o = 2 * (5e-5 + $6 * 8e-9) / $5 - 1
+           exit !($1 == w && t * t < 1e-8 && o * o < 1e-8) }' || fail "the rules: $(cat advise.json)"
+  # What does not fit is not timed, and not advised.
+  "$tutti" advise "$config" --batches 2 --memory 0.00001 --steps 1 >small.log 2>&1 || fail "advise --memory: $(tail -n 5 small.log)"
+  says small 'too large'
+  says small 'none of them fits'
+}

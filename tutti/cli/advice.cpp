@@ -1,0 +1,150 @@
+#include "tutti/cli/advice.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/job.h"
+#include "tutti/cli/step_bench.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/device/cpu/process_memory.h"
+#include "tutti/train/planning_rules.h"
+#include "tutti/train/settings.h"
+#include "tutti/train/virtual_clock.h"
+
+namespace tutti {
+namespace {
+
+double median_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+/// What a rank of one replica holds while it trains, but for the data.
+double planned_bytes(const Plan& plan, const Executor& executor, int64_t turns) {
+  const Variables& variables = plan.variables;
+  const auto slots = static_cast<double>(std::bit_width(static_cast<uint64_t>(turns)));
+  return static_cast<double>(variables.parameter_bytes + variables.statistic_bytes +
+                             variables.table_bytes +
+                             variables.trained_bytes * variables.state_kinds.size()) +
+         slots * static_cast<double>(variables.trained_bytes) +
+         static_cast<double>(executor.memory_bytes());
+}
+
+/// What does not depend on the batch; filled by the first one.
+struct NetworkFacts {
+  double parameters = 0, weight_bytes = 0, flop_per_sample = 0;
+  std::vector<Bucket> buckets;
+};
+
+/// One batch: its plan, and where that fits the memory, its steps.
+BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset, int64_t batch,
+                    NetworkFacts& facts) {
+  const CpuBackend backend;
+  const auto communicator = comm::make_single_communicator();
+  NetworkSpec spec = network_spec(question.config, dataset, batch);
+  spec.tuning_file = tuning_file(question.config.plan.tuning);
+  spec.warns = false;
+  const size_t before = proportional_bytes();
+  StepBench bench(spec, exchange_settings(question.config.comm), backend, PartGrid(),
+                  *communicator);
+  const Plan& plan = bench.network().training;
+  BatchAdvice advice{
+      .batch = batch,
+      .planned_bytes = planned_bytes(plan, bench.executor(), question.config.batch.accumulate)};
+  facts.parameters = static_cast<double>(bench.network().parameters);
+  facts.weight_bytes = static_cast<double>(plan.variables.trained_bytes);
+  facts.flop_per_sample = bench.flop_per_image();
+  facts.buckets = bench.network().buckets.buckets;
+  if (advice.planned_bytes > static_cast<double>(question.memory_bytes)) return advice;
+  std::vector<double> steps, updates;
+  bench.step();
+  for (int i = 0; i < question.steps; ++i) {
+    steps.push_back(bench.step());
+    updates.push_back(bench.update_seconds());
+  }
+  advice.step_seconds = median_of(steps);
+  advice.update_seconds = median_of(updates);
+  advice.measured_bytes = static_cast<double>(proportional_bytes()) - static_cast<double>(before);
+  return advice;
+}
+
+/// Steps of `workers` replicas by the clock: samples/s as so many times those of one.
+double replayed_speedup(const AdviceQuestion& question, const Advice& advice,
+                        const NetworkFacts& facts, int64_t workers) {
+  constexpr int64_t kSteps = 50;  // chance has as many to show itself in
+  const auto seconds = [&](int64_t replicas) {
+    VirtualClockSpec spec{.machine = *question.machine,
+                          .replicas = static_cast<int>(replicas),
+                          .seed = static_cast<uint64_t>(question.config.run.seed),
+                          .flop = advice.flop,
+                          .buckets = facts.buckets};
+    const std::vector<double> measured(static_cast<size_t>(replicas), advice.compute);
+    VirtualClock clock(std::move(spec));
+    for (int64_t step = 0; step < kSteps; ++step) clock.step(step, measured);
+    return clock.seconds();
+  };
+  return static_cast<double>(workers) * seconds(1) / seconds(workers);
+}
+
+void plan_workers(const AdviceQuestion& question, const NetworkFacts& facts, Advice& advice) {
+  const comm::Machine& machine = *question.machine;
+  // Whoever shares a server, its link carries one worker's gradient and weights after another's.
+  advice.overhead =
+      2 * (machine.between.latency + facts.weight_bytes * machine.between.seconds_per_byte);
+  const StepCost cost{advice.compute, advice.overhead};
+  advice.workers_by_rule = workers_for_efficiency(cost, question.efficiency);
+  advice.clock_ends = true;
+  for (const int64_t workers : question.workers) {
+    const WorkerAdvice& line = advice.workers.emplace_back(
+        WorkerAdvice{.workers = workers,
+                     .rule_speedup = planned_speedup(cost, static_cast<double>(workers)),
+                     .servers = servers_to_hide(facts.weight_bytes, workers,
+                                                machine.between.seconds_per_byte, advice.compute),
+                     .replayed_speedup = replayed_speedup(question, advice, facts, workers)});
+    const bool reached =
+        line.replayed_speedup >= question.efficiency * static_cast<double>(workers);
+    if (reached) advice.workers_by_clock = workers;
+    advice.clock_ends = reached;
+  }
+}
+
+}  // namespace
+
+Advice advise(const AdviceQuestion& question) {
+  RunConfig config = question.config;
+  config.data.generate_train = 1;  // the network depends on the shape of samples alone
+  const auto dataset = open_configured(config, "train");
+  Advice advice{.model = config.model.name,
+                .batch = batch_sizes(config.batch, replica_count(config.run, 1)).local,
+                .efficiency = question.efficiency,
+                .memory_bytes = static_cast<double>(question.memory_bytes)};
+  NetworkFacts facts;
+  std::vector<int64_t> batches = question.batches;
+  batches.push_back(advice.batch);
+  std::ranges::sort(batches);
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+  for (const int64_t batch : batches) {
+    log::info("batch {}: compiling and timing {} steps", batch, question.steps);
+    advice.batches.push_back(look_at(question, *dataset, batch, facts));
+  }
+  const auto fastest = std::ranges::max_element(advice.batches, {}, &BatchAdvice::samples_per_s);
+  if (fastest->step_seconds > 0) advice.best_batch = fastest->batch;
+  advice.parameters = facts.parameters;
+  advice.weight_bytes = facts.weight_bytes;
+  advice.flop = facts.flop_per_sample * static_cast<double>(advice.batch);
+  const BatchAdvice& own = *std::ranges::find(advice.batches, advice.batch, &BatchAdvice::batch);
+  advice.compute = own.step_seconds;
+  advice.compute_measured = !question.machine || question.machine->measured;
+  if (!question.machine) return advice;
+  advice.machine = question.machine->name;
+  if (!advice.compute_measured)
+    advice.compute = question.machine->step_seconds > 0
+                         ? question.machine->step_seconds
+                         : advice.flop / question.machine->device_flops;
+  if (advice.compute > 0) plan_workers(question, facts, advice);
+  return advice;
+}
+
+}  // namespace tutti

@@ -1,0 +1,66 @@
+#pragma once
+// What `tutti advise` finds out about a configuration: the step as it is here, the planning rules
+// (train/planning_rules.h), and the virtual clock beside them. docs/advise.md derives the rules.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tutti/base/json_forward.h"
+#include "tutti/comm/cost/machine.h"
+#include "tutti/train/config.h"
+
+namespace tutti {
+
+struct AdviceQuestion {
+  RunConfig config;  ///< threads chosen
+  std::optional<comm::Machine> machine{};
+  double efficiency = 0.8;            ///< that workers are to reach
+  int64_t memory_bytes = 0;           ///< of a rank
+  std::vector<int64_t> batches = {};  ///< to look at
+  int steps = 5;                      ///< timed ones, of each batch
+  std::vector<int64_t> workers = {};  ///< to look at
+};
+
+/// A batch of a replica, as its plan and a few steps say.
+struct BatchAdvice {
+  int64_t batch = 0;
+  double planned_bytes = 0;   ///< weights, states, gradients, activations and scratch
+  double measured_bytes = 0;  ///< that the process has grown by
+  double step_seconds = 0;    ///< the median; 0: not timed, it does not fit
+  double update_seconds = 0;  ///< the part of it after the backward pass
+  double samples_per_s() const {
+    return step_seconds > 0 ? static_cast<double>(batch) / step_seconds : 0;
+  }
+};
+
+struct WorkerAdvice {
+  int64_t workers = 0;
+  double rule_speedup = 0;
+  int64_t servers = 0;
+  double replayed_speedup = 0;  ///< of scheme step, by the virtual clock
+};
+
+struct Advice {
+  std::string model, machine;
+  int64_t batch = 0;                                  ///< the configuration's
+  double parameters = 0, weight_bytes = 0, flop = 0;  ///< flop: of a replica's step
+  double efficiency = 0, memory_bytes = 0;
+  double compute = 0, overhead = 0;  ///< of a step at that batch, on the machine
+  bool compute_measured = false;     ///< here, and not the machine's own
+  std::vector<BatchAdvice> batches;
+  int64_t best_batch = 0;             ///< the fastest that fits; 0: none does
+  std::vector<WorkerAdvice> workers;  ///< with a machine
+  std::optional<int64_t> workers_by_rule, workers_by_clock;
+  bool clock_ends = false;  ///< more workers than were looked at might do as well
+};
+
+/// Compiles the network and times steps of it on random data, alone. Throws as compile_network
+/// does.
+Advice advise(const AdviceQuestion& question);
+
+std::string advice_text(const Advice& advice);
+Json advice_json(const Advice& advice);
+
+}  // namespace tutti

@@ -1,0 +1,117 @@
+// tutti advise: how many workers, servers and samples a step, before anything is trained.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tutti/base/error.h"
+#include "tutti/base/json.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/advice.h"
+#include "tutti/cli/config_flags.h"
+#include "tutti/cli/job.h"
+#include "tutti/cli/launch.h"
+#include "tutti/cli/machine_file.h"
+#include "tutti/cli/verbs.h"
+
+namespace tutti {
+namespace {
+
+struct AdviseVerb {
+  ConfigFlags flags;
+  std::vector<int64_t> batches, workers{1, 2, 4, 8, 16, 32, 64};
+  double efficiency = 0.8, memory_gib = 0;
+  int steps = 5;
+  bool json = false;
+};
+
+/// The configuration's own, and halves and doubles of it.
+std::vector<int64_t> usual_batches(const RunConfig& config) {
+  const int64_t own = batch_sizes(config.batch, replica_count(config.run, 1)).local;
+  std::vector<int64_t> batches;
+  for (const double factor : {0.25, 0.5, 1.0, 2.0, 4.0})
+    batches.push_back(
+        std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(own) * factor)));
+  return batches;
+}
+
+int run_advise(const AdviseVerb& verb) {
+  const ResolvedConfig resolved = verb.flags.read();
+  AdviceQuestion question{.config = resolved.config,
+                          .efficiency = verb.efficiency,
+                          .batches = verb.batches,
+                          .steps = verb.steps,
+                          .workers = verb.workers};
+  RunConfig& config = question.config;
+  log::configure(config.run.log_level, 0, 1);
+  for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  if (std::ranges::any_of(config.parallel.spatial, [](int64_t parts) { return parts > 1; }))
+    throw ConfigError(
+        "tutti advise looks at replicas of one rank each: leave parallel.spatial out");
+  const Topology topology = read_topology();
+  config.run.threads = choose_threads(static_cast<int>(config.run.threads),
+                                      read_surroundings().omp_num_threads, topology, 1);
+  question.memory_bytes = verb.memory_gib > 0 ? static_cast<int64_t>(verb.memory_gib * (1 << 30))
+                                              : topology.available_bytes;
+  if (!config.replay.machine.empty()) question.machine = read_machine(config.replay.machine);
+  if (question.batches.empty()) question.batches = usual_batches(config);
+  const Advice advice = advise(question);
+  if (verb.json)
+    fmt::print("{}\n", print_json(advice_json(advice), 2));
+  else
+    fmt::print("{}", advice_text(advice));
+  return 0;
+}
+
+}  // namespace
+
+Verb advise_verb() {
+  auto state = std::make_shared<AdviseVerb>();  // shared: std::function must be copyable
+  return {.name = "advise",
+          .summary = "Say how many workers, servers and samples a step are worth it",
+          .text =
+              "Times a few steps on random data at several batches, and applies the planning rules "
+              "of docs/advise.md: the fastest batch that fits the memory and, with --machine, how "
+              "many workers keep their efficiency and how many parameter servers hide their "
+              "messages, beside what the virtual clock says of scheme step.",
+          .arguments = {state->flags.file_argument("advise", true)},
+          .flags = joined({{.names = "--batches",
+                            .value = "N,N,...",
+                            .help = "Batches of a replica to look at, beside the configuration's "
+                                    "own. Without it: a quarter of that to four times as many",
+                            .bind = &state->batches,
+                            .least = 1},
+                           {.names = "--workers",
+                            .value = "N,N,...",
+                            .help = "Numbers of workers to look at",
+                            .bind = &state->workers,
+                            .least = 1,
+                            .greatest = 1 << 20},
+                           {.names = "--efficiency",
+                            .value = "X",
+                            .help = "What each worker is to do, of what it does alone",
+                            .bind = &state->efficiency,
+                            .least = 0.01,
+                            .greatest = 1},
+                           {.names = "--memory",
+                            .value = "GIB",
+                            .help = "Memory of a rank. 0: what is free here",
+                            .bind = &state->memory_gib,
+                            .least = 0},
+                           {.names = "--steps",
+                            .value = "N",
+                            .help = "Timed steps of each batch",
+                            .bind = &state->steps,
+                            .least = 1},
+                           json_flag(state->json)},
+                          state->flags.flags({"data-dir", "batch-size", "global-batch-size",
+                                              "precision", "threads", "replicas", "machine"})),
+          .examples = {{"tutti advise run.toml", "The fastest batch here"},
+                       {"tutti advise run.toml --machine examples/machines/cloud_25gbit.toml",
+                        "And how many workers and servers are worth it on a cloud"}},
+          .see_also = {"tutti help replay", "tutti help study", "docs/advise.md"},
+          .run = [state] { return run_advise(*state); }};
+}
+
+}  // namespace tutti

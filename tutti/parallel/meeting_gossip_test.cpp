@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tutti/parallel/meeting_job.h"
+
+namespace tutti {
+namespace {
+
+using namespace meeting_test;
+
+MeetingSettings gossip_of(double probability) {
+  return {.kind = MeetingKind::gossip, .probability = probability, .seed = 11};
+}
+
+/// Shares of the replicas, and of what is under way, as a checkpoint has them.
+struct Shares {
+  double kept = 0, sent = 0;
+  int under_way = 0;
+};
+Shares shares_of(const std::map<std::string, double>& saved) {
+  Shares shares;
+  for (const auto& [name, value] : saved) {
+    if (name.ends_with(".share")) shares.kept += value;
+    if (name.ends_with(".sent")) shares.sent += value, ++shares.under_way;
+  }
+  return shares;
+}
+
+TEST(GossipTo, IsAnotherReplicaWithItsProbability) {
+  constexpr int kSteps = 20000, kReplicas = 5;
+  const MeetingSettings settings = gossip_of(0.3);
+  std::vector<int> heard(kReplicas);
+  int sent = 0;
+  for (int64_t step = 0; step < kSteps; ++step)
+    if (const auto to = gossip_to(settings, kReplicas, 2, step)) {
+      ASSERT_NE(*to, 2);
+      ++heard.at(static_cast<size_t>(*to));
+      ++sent;
+    }
+  EXPECT_NEAR(sent, 0.3 * kSteps, 300);
+  for (const int other : {0, 1, 3, 4})
+    EXPECT_NEAR(heard[static_cast<size_t>(other)], sent / 4, 200);
+  EXPECT_FALSE(gossip_to(gossip_of(1), 1, 0, 0)) << "there is nobody else";
+}
+
+TEST(Gossip, SharesOfAllAndOfWhatIsUnderWaySumToOne) {
+  int under_way = 0;
+  for (const int64_t steps : {0, 1, 2, 5, 40})
+    for (const int ranks : {1, 3}) {
+      const Met met = run_replicas(gossip_of(0.4), 6, ranks, steps);
+      const Shares shares = shares_of(met.saved);
+      EXPECT_DOUBLE_EQ(shares.kept + shares.sent, 1) << steps << " steps";
+      under_way += shares.under_way;
+    }
+  EXPECT_GT(under_way, 0);
+}
+
+TEST(Gossip, KeepsTheSumOfWeightsBySharesWhereNobodySteps) {
+  // After one step all differ; then they only talk, and come closer to that sum.
+  constexpr int kReplicas = 4;
+  const auto first_alone = [](int64_t step, int replica, std::span<float> weights) {
+    if (step == 0) take_step(step, replica, weights);
+  };
+  const Met early = run_replicas(gossip_of(0.5), kReplicas, 2, 1, {}, first_alone);
+  const Met late = run_replicas(gossip_of(0.5), kReplicas, 2, 60, {}, first_alone);
+  expect_close(mean_of(early.weights), early.model);
+  expect_close(mean_of(early.weights), late.model);
+  for (const auto& weights : late.weights) expect_close(mean_of(early.weights), weights);
+}
+
+TEST(Gossip, GoesOnWithMessagesUnderWayOnOtherRanks) {
+  const MeetingSettings settings = gossip_of(0.7);
+  const Met whole = run_replicas(settings, 5, 1, 12);
+  for (const int64_t cut : {1, 4, 7})
+    for (const auto& [before, after] : {std::pair{2, 3}, std::pair{1, 2}, std::pair{5, 1}}) {
+      const Met first = run_replicas(settings, 5, before, cut);
+      EXPECT_GT(shares_of(first.saved).under_way, 0);
+      const Met rest = run_replicas(settings, 5, after, 12, {}, take_step, &first, cut);
+      EXPECT_EQ(whole.weights, rest.weights) << cut << ", " << before << " and " << after;
+      EXPECT_EQ(whole.saved, rest.saved);
+      EXPECT_EQ(whole.model, rest.model);
+    }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -12,6 +12,10 @@ write_on() {
   "$tutti" generate one --prompt 'the ' --tokens 40 --seed 4 | cmp -s - said.txt && fail "another seed, the same text"
   "$tutti" generate one --prompt 'the ' --tokens 9 --temperature 0 >cold.txt
   "$tutti" generate one --prompt 'the ' --tokens 9 --top-k 1 --seed 7 | cmp - cold.txt || fail "the likeliest is not one alone"
+  "$tutti" generate one --prompt 'the ' --tokens 9 --temperature 0 --window 5 >short.txt || fail "no shorter window"
+  [ "$(head -c 6 short.txt)" = "$(head -c 6 cold.txt)" ] || fail "a shorter window changes what it has room for"
+  "$tutti" generate one --window 17 >longer.log 2>&1 && fail "more places than were learned"
+  says longer 'samples have 17 positions, and the model learns 16'
   # Longer than the window.
   "$tutti" generate one --tokens 50 --samples 2 | grep -q '^---$' || fail "not two samples"
   "$tutti" generate one --prompt 'THE' >capital.log 2>&1 && fail "a character that the model does not know"

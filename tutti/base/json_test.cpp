@@ -31,6 +31,17 @@ TEST(Json, MembersAreThoseOfTheObject) {
   EXPECT_THROW(parse_members(R"({"a":)"), Json::parse_error);
 }
 
+TEST(Json, NumbersAreThoseOfAnObjectThatHasNothingElse) {
+  const std::map<std::string, int64_t> numbers = {{"a", -3}, {"z", 9007199254740993}};
+  EXPECT_EQ(parse_numbers(R"({"z":9007199254740993,"a":-3})"), numbers);
+  EXPECT_TRUE(parse_numbers("{}").empty());
+  for (const char* other : {R"({"a":1.5})", R"({"a":"1"})", R"({"a":[1]})", R"({"a":{"b":1}})",
+                            R"({"a":1e30})", "[1]", "1"})
+    EXPECT_THROW(parse_numbers(other), IoError) << other;
+  EXPECT_THROW(parse_numbers(R"({"a":1,"a":3})"), RepeatedKey);
+  EXPECT_THROW(parse_numbers(R"({"a":)"), Json::parse_error);
+}
+
 TEST(Json, WhatIsNoJsonThrowsOrIsNull) {
   EXPECT_THROW(parse_json(R"({"a":)"), Json::parse_error);
   EXPECT_TRUE(json_or_null(R"({"a":)").is_null());

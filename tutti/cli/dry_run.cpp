@@ -59,7 +59,9 @@ void print_summary(const RunConfig& config, const PlannedRanks& ranks, const Con
              in_the_way.empty() ? "is right" : "is right but for the output folder");
   fmt::print("# Samples are read when their turn comes; {} have been: the first of each part.\n",
              run.samples_read);
-  std::string counts = fmt::format("{} training", data.train->size());
+  // Of windows that may begin anywhere, as many as lie side by side.
+  std::string counts =
+      fmt::format("{} training", std::max<int64_t>(1, data.train->size() / data.train->spacing()));
   for (const auto& [set, name] :
        {std::pair(data.validation.get(), "validation"), std::pair(data.test.get(), "test")})
     if (set) counts += fmt::format(" and {} {}", set->size(), name);

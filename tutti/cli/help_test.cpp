@@ -113,6 +113,7 @@ TEST(Help, OnlyFlagsThatMeanSomething) {
     if (command == "tutti train" || command == "tutti replay" || command == "tutti study") return;
     for (const char* name : {"--epochs", "--lr", "--target", "--resume", "--profile", "--seed"}) {
       const bool own = command + name == "tutti data generate--seed" ||
+                       command + name == "tutti generate--seed" ||
                        command + name == "tutti bench step--profile";
       EXPECT_EQ(find_flag(verb, name) != nullptr, own) << command << " " << name;
     }

@@ -117,6 +117,8 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeigh
   take_task(found, config);
   const auto tokenizer = tokenizer_of(verb);
   const int64_t window = verb.window > 0 ? verb.window : config.data.window;
+  if (window != config.data.window && config.model.context == 0)
+    config.model.context = config.data.window;  // places that were learned
   const TextFields fields(window, tokenizer->size());
   const CpuBackend backend;
   PlanOptions options = plan_options_for(config, found);

@@ -147,6 +147,11 @@ struct InferredData {
 
 InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeights& found) {
   if (verb.inputs.empty()) return {open_configured(config, verb.split), {}, {}};
+  if (is_text(config.data))
+    throw ConfigError(
+        "--input: of a text 'tutti eval' says how well it is predicted, and 'tutti generate' goes "
+        "on "
+        "with one; infer takes a part of the configured text, --split");
   const bool images = config.data.dataset == "imagenet" && verb.fields.empty();
   std::vector<std::filesystem::path> files =
       images ? listed_images(verb.inputs) : data::listed_files(verb.inputs, ".", "--input");

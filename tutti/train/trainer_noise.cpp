@@ -6,9 +6,8 @@
 namespace tutti {
 
 NoiseSettings TrainerRun::measured_noise() const {
-  const bool measured =
-      turns_.replicas() > 1 && !sync_ && !one_by_one() && grid_.peers() == 1 &&
-      config_.comm.compression == "none";
+  const bool measured = turns_.replicas() > 1 && !sync_ && !one_by_one() && grid_.peers() == 1 &&
+                        config_.comm.compression == "none";
   return {.every = measured ? config_.run.noise_every : 0,
           .layers = config_.run.noise_layers,
           .turn_batch = batch_.local};

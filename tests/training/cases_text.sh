@@ -29,6 +29,20 @@ write_on() {
     fail "cannot generate with both named"
 }
 
+# Documents: a model sees that they are apart without being told to read where, and goes on with one.
+documents() {
+  sed 's/$/<s>/' text/train.txt >documents.txt
+  "$tutti" data tokenize documents.txt --to documents --tokenizer bytes --separator '<s>' --validation 0.2 >tokenize.log || fail "cannot tokenize documents"
+  set -- --set data.dataset=tokens --set data.dir=documents --max-steps 3
+  expect 0 across "$@"
+  expect 0 within "$@" --set data.segments=true
+  cmp -s across/checkpoints/step_0000003/weights.safetensors within/checkpoints/step_0000003/weights.safetensors && fail "segments change nothing"
+  "$tutti" generate within --prompt 'the ' --tokens 5 >within.txt 2>within.log || fail "cannot go on with a document"
+  expect 2 begun "$@" --set model.weights=one
+  says begun 'model.weights = one: .*another tokenizer'
+  [ ! -e begun/tokenizer ] || fail "a run that was refused leaves a tokenizer"
+}
+
 # The same text as byte pairs.
 token_files() {
   "$tutti" data tokenize text/train.txt --to tokens --vocabulary 300 --validation 0.2 --shard 3000 >tokenize.log || fail "cannot tokenize"
@@ -41,6 +55,10 @@ token_files() {
   expect 0 pairs2 --ranks 2 --set run.replicas=2 --set batch.local=4 "$@"
   "$tutti" generate pairs --prompt 'THE end' --tokens 20 >pairs.txt || fail "cannot generate byte pairs"
   [ "$(head -c 7 pairs.txt)" = 'THE end' ] || fail "a prompt of any bytes"
+  "$tutti" infer pairs/config.toml --weights pairs --split validation --labels --output labels.npy >labels.log 2>&1 && fail "labels of a text"
+  says labels '--labels: of a text'
+  documents
+  set -- --set data.dataset=tokens --set data.dir=tokens
   truncate -s -2 tokens/train-00001.tokens
   expect 1 cut "$@"
   says cut 'tokens/train-00001.tokens: its header says .* tokens of 2 bytes'

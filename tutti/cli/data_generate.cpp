@@ -12,7 +12,6 @@
 #include "tutti/cli/microscope_flags.h"
 #include "tutti/cli/sequence_flags.h"
 #include "tutti/cli/suggest.h"
-
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/generate/lattices.h"
 #include "tutti/data/generate/pictures/picture_set.h"

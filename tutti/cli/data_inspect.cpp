@@ -365,12 +365,13 @@ std::string inspect_data(const fs::path& path) {
     throw IoError(fmt::format("{} does not exist", path.string()));
   refuse_run(path);
   if (is_click_log(path)) return Report{inspect_clicks(path)}.to_toml();
-  if (is_text_path(path)) return Report{inspect_text(path)}.to_toml();
   if (fs::is_directory(status)) {
     const std::string name = known_set_in(path);
     if (name.empty() && is_image_set(path)) return Report{inspect_images(path)}.to_toml();
+    if (name.empty() && is_text_path(path)) return Report{inspect_text(path)}.to_toml();
     return (name.empty() ? report_folder(path) : report_set(name, path)).to_toml();
   }
+  if (is_text_path(path)) return Report{inspect_text(path)}.to_toml();
   if (path.extension() == ".tar") return Report{inspect_images(path)}.to_toml();
   const fs::path whole = fs::absolute(path).lexically_normal();
   return report_files(path, {.dir = whole.parent_path(),

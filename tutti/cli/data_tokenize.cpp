@@ -25,6 +25,10 @@ int run_tokenize(const TokenizeVerb& verb) {
   if (verb.tokenizer == "gpt2" && verb.files.empty())
     throw ConfigError(
         "--tokenizer gpt2 needs --files DIR, the folder with GPT-2's vocab.json and merges.txt");
+  if (!verb.files.empty() && (verb.tokenizer == "bytes" || verb.tokenizer == "characters"))
+    throw ConfigError(fmt::format(
+        "--files takes the tokenizer of {}, and --tokenizer {} asks for another: give one of them",
+        verb.files, verb.tokenizer));
   spec.inputs.assign(verb.inputs.begin(), verb.inputs.end());
   spec.to = verb.to;
   spec.files = verb.files;
@@ -59,13 +63,10 @@ Verb data_tokenize_verb() {
       .summary = "Write texts as token files, and the tokenizer that they are read with",
       .text =
           "Reads texts as one, in their order, and writes PART-00000.tokens and on, vocab.json "
-          "and, "
-          "of byte pairs, merges.txt, as GPT-2's files are. A tokenizer of byte pairs is trained "
-          "on "
-          "the training text with GPT-2's pieces of text; any bytes are encoded and come back. "
-          "With "
-          "--files an existing one is taken. What is written depends on the texts and the flags "
-          "alone.",
+          "and, of byte pairs, merges.txt, as GPT-2's files are. A tokenizer of byte pairs is "
+          "trained on the training text with GPT-2's pieces of text; any bytes are encoded and "
+          "come back. With --files an existing one is taken. What is written depends on the texts "
+          "and the flags alone.",
       .arguments = {{.names = "INPUT",
                      .help = "Text files, UTF-8; as bytes and byte pairs any files",
                      .bind = &state->inputs,
@@ -90,7 +91,8 @@ Verb data_tokenize_verb() {
                  .help = "Take the tokenizer in this folder instead: GPT-2's vocab.json and "
                          "merges.txt, or what an earlier call wrote. Empty: make one",
                  .bind = &state->files,
-                 .kind = Names::folder},
+                 .kind = Names::folder,
+                 .excludes = {"--vocabulary"}},
                 {.names = "--vocabulary",
                  .value = "N",
                  .help = "Tokens of a trained vocabulary at most, with the 256 bytes and the end "

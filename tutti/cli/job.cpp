@@ -21,6 +21,7 @@
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/open.h"
 #include "tutti/data/subset.h"
+#include "tutti/data/text/pair_set.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/trace/record.h"
 
@@ -219,6 +220,16 @@ ConfiguredData open_configured(const RunConfig& config, const VolumeReading& vol
   if (const auto* text = dynamic_cast<const data::TextSet*>(data.train.get());
       text && text->tokenizer())
     data.tokenizer = text->tokenizer()->files();
+  const auto say_left_out = [](const data::Dataset* set, const char* part) {
+    const auto* pairs = dynamic_cast<const data::PairSet*>(set);
+    if (pairs && pairs->left_out() > 0)
+      log::info(
+          "{}: {} of {} pairs are left out: one of both is empty, or too long for data.window",
+          part, pairs->left_out(), pairs->left_out() + pairs->size());
+  };
+  say_left_out(data.train.get(), "train");
+  say_left_out(data.validation.get(), "validation");
+  say_left_out(data.test.get(), "test");
   const auto check_alike = [&](const data::Dataset& other, const char* part) {
     data::check_same_fields(*data.train, other, part);
     data::check_same_tokens(*data.train, other, part);

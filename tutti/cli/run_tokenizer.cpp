@@ -29,6 +29,19 @@ fs::path tokenizer_near(const fs::path& weights) {
   return {};
 }
 
+void check_tokenizer(const data::Tokenizer::Files& files, const fs::path& weights,
+                     std::string_view key) {
+  const fs::path near = tokenizer_near(weights);
+  if (near.empty()) return;
+  const data::Tokenizer::Files kept = data::read_tokenizer(near)->files();
+  if (kept.vocabulary == files.vocabulary && kept.merges == files.merges) return;
+  throw ConfigError(fmt::format(
+      "{} = {}: its network was trained with another tokenizer than that of the training text, {}: "
+      "by characters set data.vocabulary to that folder; 'tutti data tokenize --files {}' makes "
+      "token files with it",
+      key, weights.string(), near.string(), near.string()));
+}
+
 void take_tokenizer(const fs::path& weights, const std::string& part, RunConfig& config) {
   if (!is_text(config.data)) return;
   const fs::path near = tokenizer_near(weights);
@@ -40,7 +53,8 @@ void take_tokenizer(const fs::path& weights, const std::string& part, RunConfig&
   }
   const auto opened = open_configured(config, part);
   const auto& set = dynamic_cast<const data::TextSet&>(*opened);
-  if (set.tokenizer() && set.tokenizer()->identity() != data::read_tokenizer(near)->identity())
+  if (set.tokenizer_identity() != 0 &&
+      set.tokenizer_identity() != data::read_tokenizer(near)->identity())
     throw ConfigError(fmt::format(
         "the token files in {} were written with another tokenizer than the run's, {}: tokenize "
         "their text with it ('tutti data tokenize --files {}')",

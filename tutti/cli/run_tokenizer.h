@@ -3,6 +3,7 @@
 // and generation mean the same by a token.
 
 #include <filesystem>
+#include <string_view>
 
 #include "tutti/data/text/tokenizer.h"
 #include "tutti/train/config.h"
@@ -18,6 +19,11 @@ void keep_tokenizer(const data::Tokenizer::Files& files, const std::filesystem::
 /// The folder of the tokenizer of the run that weights lie in: beside the checkpoint, or above it;
 /// empty: none is near.
 std::filesystem::path tokenizer_near(const std::filesystem::path& weights);
+
+/// ConfigError where the tokenizer near such weights, which `key` names, is another one than that
+/// of the training text: its tokens would mean something else to the network.
+void check_tokenizer(const data::Tokenizer::Files& files, const std::filesystem::path& weights,
+                     std::string_view key);
 
 /// Lets a text be read as the run of such weights has read it. ConfigError where token files were
 /// written with another tokenizer.

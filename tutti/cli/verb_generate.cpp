@@ -77,10 +77,11 @@ std::string prompt_of(const GenerateVerb& verb) {
 }
 
 /// Without a prompt: the beginning of a document, or of a line, or the first token.
-std::vector<int32_t> first_tokens(const data::Tokenizer& tokenizer, const std::string& prompt) {
+std::vector<int32_t> first_tokens(const GenerateVerb& verb, const data::Tokenizer& tokenizer,
+                                  const std::string& prompt) {
   std::vector<int32_t> tokens;
   if (!prompt.empty()) {
-    tokenizer.encode(prompt, "--prompt", tokens);
+    tokenizer.encode(prompt, verb.prompt_file.empty() ? "--prompt" : verb.prompt_file, tokens);
     return tokens;
   }
   if (tokenizer.end_token() >= 0) return {tokenizer.end_token()};
@@ -97,7 +98,7 @@ void print_text(std::string_view text) {
 void write_sample(const GenerateVerb& verb, int64_t sample, const data::Tokenizer& tokenizer,
                   LanguageNetwork& network) {
   const std::string prompt = prompt_of(verb);
-  std::vector<int32_t> tokens = first_tokens(tokenizer, prompt);
+  std::vector<int32_t> tokens = first_tokens(verb, tokenizer, prompt);
   print_text(prompt);
   Rng rng(verb.seed, Purpose::text_tokens, static_cast<uint64_t>(sample));
   for (int64_t i = 0; i < verb.tokens; ++i) {
@@ -119,6 +120,7 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeigh
   const int64_t window = verb.window > 0 ? verb.window : config.data.window;
   if (window != config.data.window && config.model.context == 0)
     config.model.context = config.data.window;  // places that were learned
+  config.data.input.clear();  // tokens alone: what is written is one document
   const TextFields fields(window, tokenizer->size());
   const CpuBackend backend;
   PlanOptions options = plan_options_for(config, found);

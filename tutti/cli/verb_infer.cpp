@@ -12,6 +12,7 @@
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
+#include "tutti/cli/run_tokenizer.h"
 #include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/trace_volume.h"
 #include "tutti/cli/unlabelled.h"
@@ -118,6 +119,10 @@ void check_outputs(const InferVerb& verb, const ModelSpec& model,
     refuse_to_replace_input(path_of_output(verb.output, objective.name), inputs);
     if (verb.labels && *objective.task == TaskKind::regress)
       throw ConfigError("--labels: the network predicts numbers, not classes; leave the flag out");
+    if (verb.labels && *objective.task == TaskKind::language)
+      throw ConfigError(
+          "--labels: of a text -log of the probability of each token is predicted, not classes; "
+          "leave the flag out, and see 'tutti generate' for the tokens that a network chooses");
   }
 }
 
@@ -146,12 +151,14 @@ struct InferredData {
 };
 
 InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeights& found) {
-  if (verb.inputs.empty()) return {open_configured(config, verb.split), {}, {}};
+  if (verb.inputs.empty()) {
+    take_tokenizer(verb.weights, verb.split, config);
+    return {open_configured(config, verb.split), {}, {}};
+  }
   if (is_text(config.data))
     throw ConfigError(
         "--input: of a text 'tutti eval' says how well it is predicted, and 'tutti generate' goes "
-        "on "
-        "with one; infer takes a part of the configured text, --split");
+        "on with one; infer takes a part of the configured text, --split");
   const bool images = config.data.dataset == "imagenet" && verb.fields.empty();
   std::vector<std::filesystem::path> files =
       images ? listed_images(verb.inputs) : data::listed_files(verb.inputs, ".", "--input");

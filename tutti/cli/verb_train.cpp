@@ -144,6 +144,27 @@ TrainerSpec spec_of_run(const RunConfig& config, const TrainVerb& verb, const Jo
   return spec;
 }
 
+/// The tokens of a text must mean what they meant to the network that the run goes on from, or that
+/// it begins with. Collective.
+void compare_tokenizers(comm::Communicator& communicator, const RunConfig& config,
+                        const ConfiguredData& data, const RunPlace& place) {
+  (void)comm::decide(communicator, "comparing tokenizers", [&] {
+    if (!data.tokenizer) return std::string();
+    if (!place.resume.empty())
+      check_tokenizer(*data.tokenizer, place.resume, "checkpoint.resume");
+    else if (!config.model.weights.empty() && config.model.weights_except.empty())
+      check_tokenizer(*data.tokenizer, config.model.weights, "model.weights");
+    return std::string();
+  });
+}
+
+/// What a run leaves beside its record, once nothing refuses it: where it goes on, it is there.
+void begin_folder(const ConfiguredData& data, const RunPlace& place) {
+  const std::filesystem::path kept = std::filesystem::path(place.directory) / kTokenizerFolder;
+  const bool there = !place.resume.empty() && data::has_tokenizer(kept);
+  if (data.tokenizer && !there) keep_tokenizer(*data.tokenizer, place.directory);
+}
+
 /// Trains with the ranks of the job, of which this process is one.
 int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThreads& requested,
                double started) {
@@ -166,14 +187,14 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
   const PreparedData prepared = prepare_data(config, communicator);
   check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
   const RunFolder folder(communicator, run_folder_request(config, verb.fresh));
-  if (communicator.rank() == 0 && prepared.data.tokenizer)
-    keep_tokenizer(*prepared.data.tokenizer, folder.place().directory);
+  compare_tokenizers(communicator, config, prepared.data, folder.place());
   const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));
   config.run.output_dir = folder.place().directory;
   config.checkpoint.resume.clear();  // settings of the run, not of this process
   TrainerSpec spec = spec_of_run(config, verb, job, folder.place());
   spec.resolved_config = kept;
   spec.process_started = started;
+  spec.run_begins = [&] { begin_folder(prepared.data, folder.place()); };
   // From the first time that training asks, which is before it leaves anything, a signal is a
   // wish; before that it ends the process.
   std::optional<SignalFlags> signals;

@@ -8,6 +8,7 @@ namespace tutti {
 namespace {
 
 constexpr double kDeviation = 0.02;
+constexpr const char *kTokens = "tokens", *kSegments = "segments";
 
 Init normal(double deviation, Init::Stored stored = Init::Stored::as_it_is) {
   return {.kind = Init::Kind::normal, .value = deviation, .stored = stored};
@@ -21,6 +22,23 @@ void require_sizes(const Gpt2Spec& spec, int64_t positions) {
     throw ConfigError(
         fmt::format("gpt2: samples have {} positions, and the model learns {} (model.context)",
                     positions, spec.context));
+}
+
+/// Of a data set's fields tokens and, where documents are told apart, their numbers; which is which
+/// is said by their names.
+void require_fields(const ModelSpec& spec) {
+  const std::vector<ModelField>& read = spec.inputs;
+  const bool known =
+      read.empty() || (read[0].name == kTokens &&
+                       (read.size() == 1 || (read.size() == 2 && read[1].name == kSegments)));
+  if (known) return;
+  std::string names;
+  for (const ModelField& field : read) names += (names.empty() ? "" : ", ") + field.name;
+  throw ConfigError(
+      fmt::format("model '{}' reads the field {}, and behind it {} where data.segments makes it, "
+                  "and data.input names {}: leave data.input out with data.dataset = \"text\" or "
+                  "\"tokens\"",
+                  spec.name, kTokens, kSegments, names));
 }
 
 /// One layer of the decoder.
@@ -97,9 +115,10 @@ void build_gpt2(ModelBuilder& model, const Gpt2Spec& own) {
   if (given.heads > 0) spec.heads = given.heads;
   if (!given.hidden.empty()) spec.hidden = given.hidden.front();
   if (given.dropout) spec.dropout = *given.dropout;
+  require_fields(given);
   const Value tokens = model.tokens();
   const TokenLabels next = model.next_tokens();
-  const Value segments = given.inputs.size() > 1 ? model.tokens(given.inputs[1].name) : Value{};
+  const Value segments = given.inputs.size() > 1 ? model.documents(kSegments) : Value{};
   model.predict_tokens(gpt2_logits(model.graph(), tokens, segments, given.activations, spec), next);
 }
 

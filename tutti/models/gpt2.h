@@ -19,7 +19,9 @@ struct Gpt2Spec {
   int64_t vocabulary = 50257, context = 1024;  ///< positions that are learned
   int64_t depth = 12, width = 768, heads = 12;
   int64_t hidden = 0;  ///< of the MLPs; 0: 4 width
-  float dropout = 0;   ///< of the embedding and of what is added to the residual sum; theirs: 0.1
+  /// Of the embedding and of what is added to the residual sum; theirs: 0.1. They drop weights of
+  /// attention, too, which is not done here.
+  float dropout = 0;
   Mode mode = Mode::train;
 };
 

@@ -67,6 +67,24 @@ TEST(Gpt2, JudgesWhatComesNext) {
   EXPECT_EQ(evaluation.graph.shape(evaluation.outputs[0].prediction), (Shape{2, 1, 8}));
 }
 
+TEST(Gpt2, ReadsTokensAndSegmentsByName) {
+  const auto reading = [](std::vector<std::string> names) {
+    ModelSpec spec = tiny();
+    for (const std::string& name : names) spec.inputs.push_back({.name = name, .sample = {8}});
+    spec.input_field = names.front();
+    return spec;
+  };
+  const ModelGraph model = build_model(reading({"tokens", "segments"}));
+  ASSERT_EQ(model.inputs.size(), 2u);
+  EXPECT_EQ(model.inputs[0].classes, 11);
+  EXPECT_EQ(model.inputs[1].field, "segments");
+  EXPECT_EQ(model.inputs[1].classes, 0);  // as many documents as there are
+  EXPECT_EQ(build_model(reading({"tokens"})).inputs.size(), 1u);
+  EXPECT_THROW(build_model(reading({"segments", "tokens"})), ConfigError);
+  EXPECT_THROW(build_model(reading({"tokens", "source"})), ConfigError);
+  EXPECT_THROW(build_model(reading({"source"})), ConfigError);
+}
+
 TEST(Gpt2, RefusesSizesThatDoNotFit) {
   ModelSpec spec = tiny();
   spec.heads = 5;

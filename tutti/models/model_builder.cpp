@@ -83,16 +83,24 @@ Value ModelBuilder::bound(const std::string& field, DType dtype) {
   return x;
 }
 
-Value ModelBuilder::tokens(const std::string& field) {
+Value ModelBuilder::of_positions(const std::string& field, const char* what) {
   const ModelField known = input_named(spec_, field);
   if (known.sample.rank() != 1)
     throw ConfigError(fmt::format(
-        "model '{}' reads tokens, and a sample of the field '{}' is {}: data.format = \"text\" has "
-        "such a field, tokens",
-        spec_.name, field, known.sample.to_string()));
-  const Value x = bound(field, DType::i32);
+        "model '{}' reads {}, and a sample of the field '{}' is {}: data.dataset = \"text\" and "
+        "\"tokens\" have sequences of them",
+        spec_.name, what, field, known.sample.to_string()));
+  return bound(field, DType::i32);
+}
+
+Value ModelBuilder::tokens(const std::string& field) {
+  const Value x = of_positions(field, "tokens");
   built_.inputs.back().classes = spec_.classes;
   return x;
+}
+
+Value ModelBuilder::documents(const std::string& field) {
+  return of_positions(field, "numbers of documents");
 }
 
 Value ModelBuilder::rows(const std::string& field) {

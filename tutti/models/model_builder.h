@@ -30,6 +30,8 @@ class ModelBuilder {
   /// A field of tokens as i32 [N, positions]. Without a name: the first.
   Value tokens(const std::string& field);
   Value tokens() { return tokens(spec_.input_field); }
+  /// A field of the numbers of documents (ops/attention.h) as i32 [N, positions].
+  Value documents(const std::string& field);
   /// A field of numbers that stay f32 whatever activations are, [N, sample...].
   Value weights(const std::string& field);
 
@@ -58,6 +60,7 @@ class ModelBuilder {
  private:
   const Objective& objective_named(const std::string& name) const;
   Value bound(const std::string& field, DType dtype);
+  Value of_positions(const std::string& field, const char* what);
   size_t target_index(const std::string& field, const TensorDesc& desc);
 
   const ModelSpec& spec_;

@@ -101,6 +101,7 @@ ModelInfo gpt2(const Gpt2Size& size) {
           .takes_depth = true,
           .takes_heads = true,
           .takes_context = true,
+          .inputs_if_there = {"segments"},
           .build = [size](ModelBuilder& model) {
             build_gpt2(model, {.depth = size.depth, .width = size.width, .heads = size.heads});
           }};

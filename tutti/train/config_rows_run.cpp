@@ -180,15 +180,15 @@ void write_data_rows(ConfigTableWriter& t) {
         "Whether each category of a bag has a weight of its row behind a colon, as in a:0.5|b:2")
       .only_with("data.dataset", {"clicks"});
   t.key(s, &S::window, "window",
-        "Tokens of a sample of a text; of token-pairs as many as the longest document has, which "
-        "are left out where they are longer")
+        "Tokens of a sample of a text; of token-pairs as many as the longest source has, and "
+        "one more than the longest target, behind which the end token stands. Longer ones are "
+        "left out")
       .between(1, 1 << 24)
       .only_with("data.dataset", {"text", "tokens", "token-pairs"});
   t.key(s, &S::windows, "windows",
         "Which windows of a text an epoch has: ordered, windows side by side that cover it once, "
-        "cut "
-        "at another place in each epoch, in an order of the seed; random, as many, each drawn for "
-        "itself. Evaluations read windows side by side")
+        "cut at another place in each epoch, in an order of the seed; random, as many, each "
+        "drawn for itself. Evaluations read windows side by side")
       .only_with("data.dataset", {"text", "tokens"});
   t.key(s, &S::tokenizer, "tokenizer",
         "What the tokens of a text are; texts as byte pairs are \"tokens\", which `tutti data "

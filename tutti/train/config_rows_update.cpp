@@ -137,16 +137,16 @@ void write_loss_rows(ConfigTableWriter& t) {
   t.section("loss", s,
             "What training makes small: softmax cross-entropy of class numbers, or a loss of each "
             "number.");
-  t.key(s, &S::label_smoothing, "label_smoothing", "Probability spread evenly over the classes")
+  t.key(s, &S::label_smoothing, "label_smoothing",
+        "Probability spread evenly over the classes, or the vocabulary")
       .between(0, 0.999)
-      .only_with("model.task", {"classify", "segment"});
+      .only_with("model.task", {"classify", "segment", "language"});
   t.key(s, &S::class_weights, "class_weights", "Weight of each class. Empty: all alike")
       .at_least(0)
       .only_with("model.task", {"classify", "segment"});
   t.key(s, &S::mean_over, "mean_over",
         "Of weighted classes, whether the sum of the losses is divided by the sum of their "
-        "weights, as "
-        "PyTorch does, or by the number of labels, as DeepCAM does")
+        "weights, as PyTorch does, or by the number of labels, as DeepCAM does")
       .only_with("loss.class_weights");
   t.key(s, &S::pointwise, "pointwise", "Loss of each number").only_with("model.task", {"regress"});
   t.key(s, &S::delta, "delta", "Where huber becomes linear")

@@ -61,8 +61,10 @@ LanguageNetwork::LanguageNetwork(const ModelSpec& model, const Backend& backend,
 void LanguageNetwork::bind(const ReplicaState& model) {
   executor_->bind(model);
   executor_->pack();
-  if (steps_) steps_->bind(model);
   stepped_.clear();
+  if (!steps_) return;
+  steps_->bind(model);
+  steps_->begin();
 }
 
 std::span<const float> LanguageNetwork::logits(std::span<const int32_t> tokens) {
@@ -70,8 +72,9 @@ std::span<const float> LanguageNetwork::logits(std::span<const int32_t> tokens) 
   const auto [differs, more] = std::ranges::mismatch(stepped_, tokens);
   const bool goes_on = differs == stepped_.end() && more != tokens.end();
   if (!steps_ || std::ssize(tokens) > window()) return whole_pass(tokens);
-  // A window that has moved on has other positions throughout: nothing that is kept fits.
-  if (!goes_on && std::ssize(tokens) == window()) return whole_pass(tokens);
+  // A window that has moved on has other positions throughout: nothing that is kept fits. Of a
+  // first one that is full nothing would be used again.
+  if ((!goes_on || stepped_.empty()) && std::ssize(tokens) == window()) return whole_pass(tokens);
   if (!goes_on) {
     stepped_.clear();
     steps_->begin();

@@ -86,6 +86,21 @@ TEST(LanguageNetwork, KeptKeysAndValuesGiveTheLogitsOfAWholePass) {
   expect_alike({3, 1, 4});           // less than what was kept
   expect_alike({3, 1, 4, 2, 2, 7});  // and several more
   expect_alike({9});
+  model.network.bind(model.weights.replica(0));
+  expect_alike({9, 4});  // nothing of before is kept
+  model.network.bind(model.weights.replica(0));
+  expect_alike({2, 7, 1, 8, 2, 8, 1, 8});  // a full window at once
+}
+
+TEST(LanguageNetwork, ScoresThatAreNoNumbersAreSeen) {
+  Written model(small_gpt2());
+  const Variable* queries = model.network.plan().variables.find_parameter("h.0.attn.c_attn.bias");
+  ASSERT_NE(queries, nullptr);
+  reinterpret_cast<float*>(model.weights.parameters() + queries->offset)[0] = std::nanf("");
+  model.network.bind(model.weights.replica(0));
+  const std::vector<int32_t> tokens = {3, 1, 4};
+  EXPECT_TRUE(std::isnan(model.network.whole_pass(tokens)[0]));
+  EXPECT_TRUE(std::isnan(model.network.logits(tokens)[0]));
 }
 
 TEST(LanguageNetwork, RefusesModelsThatWriteNoText) {

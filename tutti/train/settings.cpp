@@ -60,12 +60,11 @@ std::vector<data::Field> fields_or(const data::Dataset& dataset,
 
 /// Those of data.input; without it, of a model that reads several fields, the first one and those.
 std::vector<std::string> input_names(const RunConfig& config, const data::Dataset& dataset) {
-  const std::vector<std::string>& more = find_model(config.model.name).more_inputs;
-  if (!config.data.input.empty() || more.empty() || dataset.fields().empty())
-    return config.data.input;
+  const ModelInfo& model = find_model(config.model.name);
+  if (!config.data.input.empty() || dataset.fields().empty()) return config.data.input;
   std::vector<std::string> names = {dataset.fields().front().name};
-  names.insert(names.end(), more.begin(), more.end());
-  for (const std::string& field : find_model(config.model.name).inputs_if_there)
+  names.insert(names.end(), model.more_inputs.begin(), model.more_inputs.end());
+  for (const std::string& field : model.inputs_if_there)
     if (std::ranges::find(dataset.fields(), field, &data::Field::name) != dataset.fields().end())
       names.push_back(field);
   return names;

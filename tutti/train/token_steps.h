@@ -1,6 +1,7 @@
 #pragma once
 // TokenSteps: a language model a token at a time. Keys and values of the tokens before are kept, so
-// a token costs one position's work and not a window's.
+// layers, embedding and logits cost one position's work and not a window's. Attention does not:
+// each step puts the new key behind those that are kept and lays out all of the window's anew.
 
 #include <cstdint>
 #include <memory>

@@ -30,13 +30,15 @@ struct TrainerSpec {
   bool terminal = false;                     ///< stdout is a terminal: draw a bar
   std::function<int()> stop_requested;       ///< 0 = no, else the signal that asked; may be empty
   std::function<void()> checkpoint_written;  ///< called on every rank; may be empty
-  double process_started = 0;                ///< unix time, for the start-up time in the log
-  std::filesystem::path tuning_file;         ///< kernel choices kept between runs; empty: none
-  RunPlace place;                            ///< the run's folder, held by the caller
-  std::vector<std::string> resume_anyway;    ///< keys that may differ although they are fixed
-  NextCommands next;                         ///< for the last lines of the log
-  std::optional<comm::Machine> machine{};    ///< whose time the record also tells; none: no other's
-  std::optional<StagingRecord> staging{};    ///< what was staged before; for the record
+  /// Called on rank 0 when nothing refuses the run any more, before its record; may be empty.
+  std::function<void()> run_begins{};
+  double process_started = 0;              ///< unix time, for the start-up time in the log
+  std::filesystem::path tuning_file;       ///< kernel choices kept between runs; empty: none
+  RunPlace place;                          ///< the run's folder, held by the caller
+  std::vector<std::string> resume_anyway;  ///< keys that may differ although they are fixed
+  NextCommands next;                       ///< for the last lines of the log
+  std::optional<comm::Machine> machine{};  ///< whose time the record also tells; none: no other's
+  std::optional<StagingRecord> staging{};  ///< what was staged before; for the record
   const data::ReadCounts* read_counts = nullptr;  ///< of the data below; null: are not reported
   const Backend* backend = nullptr;
   comm::Communicator* communicator = nullptr;

@@ -27,6 +27,7 @@ void TrainerRun::open_record() {
   comm::decide(comm_, "beginning the record", [&] {
     // Before the record, which takes back what an earlier process wrote of later steps.
     if (went_on_from_) set_aside_after(place_.checkpoints, *went_on_from_, step_);
+    if (spec_.run_begins) spec_.run_begins();
     // Where nothing is done, the configuration stays that of what was done.
     reporter_.emplace(place_, about,
                       place_.goes_on && nothing_to_do() ? std::string() : spec_.resolved_config);

@@ -245,6 +245,12 @@ std::vector<NamedTensor> Weights::export_rows() const {
   return tensors;
 }
 
+/// What other systems' files hold besides: counts of batches, and GPT-2's masks.
+static bool is_foreign_buffer(const std::string& name) {
+  return name.ends_with("num_batches_tracked") || name.ends_with(".attn.bias") ||
+         name.ends_with(".attn.masked_bias");
+}
+
 void Weights::import_model(const SafetensorsFile& file, std::span<const std::string> except) {
   for (const Variable& variable : variables_.parameters)
     if (fills_ && !fits_any(except, variable.name))
@@ -256,7 +262,7 @@ void Weights::import_model(const SafetensorsFile& file, std::span<const std::str
   }
   for (const SafetensorsFile::Entry& entry : file.entries())
     if (!variables_.find_parameter(entry.name) && !variables_.find_statistic(entry.name) &&
-        !variables_.find_table(entry.name) && !entry.name.ends_with("num_batches_tracked") &&
+        !variables_.find_table(entry.name) && !is_foreign_buffer(entry.name) &&
         !fits_any(except, entry.name))
       throw ConfigError(
           fmt::format("tensor '{}' in the weights belongs to no layer of the model", entry.name));

@@ -48,6 +48,16 @@ TEST(Weights, FilesHoldMatricesAsPublished) {
   Weights again(variables, 1);
   again.import_model(SafetensorsFile(path), {});
   EXPECT_EQ(std::memcmp(again.parameters(), weights.parameters(), 88), 0);
+  // The masks that GPT-2's files hold beside them.
+  const std::vector<float> mask(4, 1.0f);
+  const TensorRef buffer{
+      "h.0.attn.bias", {DType::f32, {1, 1, 2, 2}, {}}, std::as_bytes(std::span(mask))};
+  write_safetensors(path, std::vector<TensorRef>{stored[0].ref(), stored[1].ref(), buffer});
+  again.import_model(SafetensorsFile(path), {});
+  TensorRef other = buffer;
+  other.name = "h.0.attn.mask";
+  write_safetensors(path, std::vector<TensorRef>{stored[0].ref(), stored[1].ref(), other});
+  EXPECT_THROW(again.import_model(SafetensorsFile(path), {}), ConfigError);
 }
 
 TEST(Weights, ARankReadsTheStateThatItKeepsAndNothingElse) {

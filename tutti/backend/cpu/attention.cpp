@@ -161,9 +161,10 @@ class AttentionKernel final : public Kernel {
     for (int64_t i = 0; i < count; ++i) {
       const auto sum =
           softmax(block.row(i), p_.seen_before(first + i + 1), padded(block.keys), mask, first + i);
-      factor[i] = sum.sum > 0 ? 1 / sum.sum : 0;
+      const bool none = sum.sum == 0;  // is seen
+      factor[i] = none ? 0 : 1 / sum.sum;
       logs[i * p_.a.heads] =
-          sum.sum > 0 ? sum.top + std::log(sum.sum) : std::numeric_limits<float>::infinity();
+          none ? std::numeric_limits<float>::infinity() : sum.top + std::log(sum.sum);
     }
     multiply_rows({.a = block.s,
                    .a_row = block.stride,

@@ -87,10 +87,11 @@ inline float dot(const float* a, const float* b, int64_t padded_width) {
   return simd::sum(sum);
 }
 
-/// exp(s - shift), and 0 for what was hidden.
+/// exp(s - shift), and 0 for what was hidden. A score that is NaN was not: it stays NaN, so that a
+/// diverging network is seen.
 [[gnu::always_inline]] inline simd::Floats exp_of_seen(simd::Floats s, simd::Floats shift) {
-  return simd::where_less(simd::splat(-std::numeric_limits<float>::max()), s, simd::exp(s - shift),
-                          simd::Floats{});
+  return simd::where_less(s, simd::splat(-std::numeric_limits<float>::max()), simd::Floats{},
+                          simd::exp(s - shift));
 }
 
 /// Which keys a sample's queries see.

@@ -77,10 +77,10 @@ void attend(const AttentionAttributes& a, const RuleCall& call) {
           if (heads.sees(n, i, j))
             sum += p[static_cast<size_t>(j)] = std::exp(heads.score(n, h, i, j) - top);
         logs[(n * a.heads + h) * s.queries + i] =
-            sum > 0 ? top + std::log(sum) : std::numeric_limits<double>::infinity();
+            sum == 0 ? std::numeric_limits<double>::infinity() : top + std::log(sum);
         for (int64_t d = 0; d < s.width; ++d) {
           double value = 0;
-          for (int64_t j = 0; j < s.keys && sum > 0; ++j)
+          for (int64_t j = 0; j < s.keys && sum != 0; ++j)
             value += p[static_cast<size_t>(j)] / sum * heads.read(s.v, n, heads.key_head(h), d, j);
           y[(n * a.heads * s.width + h * s.width + d) * s.queries + i] = value;
         }

@@ -114,7 +114,8 @@ TEST(OpenDataset, SaysWhatToDo) {
     EXPECT_STREQ(
         error.what(),
         "data set 'cifar' is not known; known are cifar10, mnist, fashion-mnist, lattices, "
-        "cosmoflow, deepcam, imagenet, neurons, cbed, stem, clicks, arrays");
+        "cosmoflow, deepcam, imagenet, neurons, cbed, stem, clicks, text, tokens, token-pairs, "
+        "arrays");
   }
 }
 

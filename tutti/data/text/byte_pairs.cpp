@@ -96,7 +96,7 @@ void BytePairTokenizer::encode_piece(std::string_view piece, std::vector<int32_t
   for (int32_t i = 0; i != end; i = symbol(i).after) tokens.push_back(symbol(i).token);
 }
 
-void BytePairTokenizer::encode(std::string_view text, const std::string&,
+void BytePairTokenizer::encode(std::string_view text, const TextPlace&,
                                std::vector<int32_t>& tokens) const {
   if (merges_.empty()) {
     for (const char byte : text) tokens.push_back(of_byte_[static_cast<uint8_t>(byte)]);

@@ -37,7 +37,7 @@ class BytePairTokenizer final : public Tokenizer {
   std::string_view kind() const override { return pairs_.merges.empty() ? "bytes" : "bpe"; }
   int64_t size() const override { return std::ssize(pairs_.tokens); }
   int32_t end_token() const override { return pairs_.end_token; }
-  void encode(std::string_view text, const std::string& place,
+  void encode(std::string_view text, const TextPlace& place,
               std::vector<int32_t>& tokens) const override;
   std::string_view text_of(int32_t token) const override;
   Files files() const override;

@@ -21,7 +21,9 @@ namespace tutti::data {
 struct PairSetSpec {
   /// Token files whose documents begin with an end token, as many in both.
   std::vector<std::filesystem::path> source{}, target{};
-  int64_t window = 64;  ///< T: pairs with a longer document, or of which one is empty, are left out
+  /// T: left out are pairs of which one is empty, of which the source has more tokens, or the
+  /// target as many: behind it the end token stands.
+  int64_t window = 64;
 };
 
 class PairSet final : public Dataset {

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/file_checks.h"
 #include "tutti/data/generate/token_pairs.h"
 #include "tutti/data/text/token_file.h"
+#include "tutti/data/text/tokenize.h"
+#include "tutti/data/text/tokenizer.h"
 
 namespace tutti::data {
 namespace {
@@ -52,6 +55,23 @@ TEST(PairSet, ASampleIsADocumentAndWhatIsMadeFromIt) {
   const auto none = write_documents(scratch.path() / "n", {1, 2}, -1);
   expect_io_error([&] { PairSet({.source = {none}, .target = {target}}); },
                   {none.string(), "--separator"});
+}
+
+TEST(PairSet, AnEmptyDocumentOfATextShiftsNoPair) {
+  const ScratchDirectory scratch;
+  const auto tokenized = [&](const char* name, const std::string& text) {
+    const auto to = scratch.path() / (std::string(name) + ".out");
+    tokenize({.inputs = {scratch.write(name, text)}, .to = to, .kind = "bytes", .separator = "|"});
+    return to / "train-00000.tokens";
+  };
+  const auto source = tokenized("s", "|a|b||d|"), target = tokenized("t", "A|B|C|D");
+  const PairSet set({.source = {source}, .target = {target}, .window = 2});
+  ASSERT_EQ(set.size(), 3);
+  const auto tokenizer = byte_tokenizer(true);
+  for (const auto& [i, a, b] : {std::tuple{0, 'a', 'A'}, {1, 'b', 'B'}, {2, 'd', 'D'}}) {
+    EXPECT_EQ(tokenizer->text_of(field_of(set, i, "source")[0]), std::string(1, a));
+    EXPECT_EQ(tokenizer->text_of(field_of(set, i, "next")[0]), std::string(1, b));
+  }
 }
 
 TEST(PairSet, TasksAreWhatTheyAreCalled) {

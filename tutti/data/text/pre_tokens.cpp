@@ -2,6 +2,7 @@
 
 #include <unicode/uchar.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -46,10 +47,10 @@ size_t contraction(std::string_view text) {
   return 0;
 }
 
-/// Where the run of this kind that is under way at `at` ends; `last`: where its last character
-/// begins.
+/// Where the run of this kind that is under way at `at` ends, or is cut; `last`: where its last
+/// character begins.
 size_t end_of_run(std::string_view text, size_t at, CharacterKind kind, size_t& last) {
-  while (at < text.size()) {
+  while (at < std::min(text.size(), kLongestPiece)) {
     const Seen seen = look_at(text, at);
     if (seen.kind != kind) break;
     last = at;

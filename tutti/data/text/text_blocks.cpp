@@ -12,9 +12,29 @@ namespace {
 constexpr int64_t kTextBlock = 16 << 20;
 constexpr size_t kChunk = 256 << 10;
 
+/// Where a text without white space may be cut: before the last separator, else where pieces end
+/// that are found from its beginning on, which is one of a piece. 0: only with more of it.
+size_t cut_by_pieces(std::string_view text, const TextCuts& cuts) {
+  size_t at = 0, last = 0;
+  const auto next_separator = [&] {
+    return cuts.separator.empty() ? text.npos : text.find(cuts.separator, at);
+  };
+  for (size_t found = next_separator(); found != text.npos; found = next_separator()) {
+    last = found;
+    at = found + cuts.separator.size();
+  }
+  if (last > 0) return last;
+  // What is so far from the end may be told apart without what follows.
+  while (text.size() - at > 2 * kLongestPiece) at += first_piece(text.substr(at));
+  return at;
+}
+
 /// The last place up to the end of `text` where it may be cut; 0: there is none.
 size_t last_cut(std::string_view text, const TextCuts& cuts) {
-  if (!cuts.anywhere || !cuts.separator.empty()) return last_safe_cut(text);
+  if (!cuts.anywhere || !cuts.separator.empty()) {
+    const size_t cut = last_safe_cut(text);
+    return cut > 0 ? cut : cut_by_pieces(text, cuts);
+  }
   size_t cut = text.size();
   for (int i = 0; i < 4 && cut > 0; ++i)
     if (!continues_character(text[--cut])) return cut;
@@ -22,34 +42,42 @@ size_t last_cut(std::string_view text, const TextCuts& cuts) {
 }
 
 /// Adds the chunks of a text between two separators.
-void add_chunks(std::string_view text, bool begins, const TextCuts& cuts,
-                std::vector<TextChunk>& chunks) {
+void add_chunks(TextChunk rest, const TextCuts& cuts, std::vector<TextChunk>& chunks) {
+  static_assert(kChunk > 2 * kLongestPiece, "a chunk can be cut");
   do {
-    size_t bytes = text.size();
-    for (size_t size = kChunk; size < text.size(); size *= 2)
-      if (const size_t cut = last_cut(text.substr(0, size), cuts); cut > 0) {
-        bytes = cut;
-        break;
-      }
-    chunks.push_back({text.substr(0, bytes), begins});
-    begins = false;
-    text.remove_prefix(bytes);
-  } while (!text.empty());
+    TextChunk chunk = rest;
+    if (rest.text.size() > kChunk)
+      chunk.text = rest.text.substr(0, last_cut(rest.text.substr(0, kChunk), cuts));
+    chunks.push_back(chunk);
+    rest.text.remove_prefix(chunk.text.size());
+    rest.first += std::ssize(chunk.text);
+    rest.begins_document = false;
+  } while (!rest.text.empty());
 }
 
-std::vector<TextChunk> chunks_of(std::string_view block, bool begins, const TextCuts& cuts) {
+/// A part of a file, which begins at its byte `first`.
+struct TextBlock {
+  std::string_view text{};
+  int64_t first = 0;
+  bool begins = false, ends = false;  ///< the file
+};
+
+std::vector<TextChunk> chunks_of(TextBlock block, const TextCuts& cuts) {
   std::vector<TextChunk> chunks;
-  while (!block.empty() || begins) {
-    const size_t at = cuts.separator.empty() ? block.npos : block.find(cuts.separator);
-    const std::string_view document = block.substr(0, at);
-    // A file that begins with a separator begins one document, not two.
-    if (!document.empty() || (begins && at == block.npos))
-      add_chunks(document, begins, cuts, chunks);
-    if (at == block.npos) break;
-    block.remove_prefix(at + cuts.separator.size());
+  for (bool begins = block.begins;;) {
+    const size_t at = cuts.separator.empty() ? block.text.npos : block.text.find(cuts.separator);
+    const bool last = at == block.text.npos;
+    const std::string_view document = block.text.substr(0, at);
+    // Before a separator that begins the file, and behind one that ends it, there is none.
+    const bool none = document.empty() && (!begins || (last ? block.ends : block.begins));
+    if (!none) add_chunks({document, block.first, begins}, cuts, chunks);
+    if (last) return chunks;
+    const size_t passed = at + cuts.separator.size();
+    block.text.remove_prefix(passed);
+    block.first += static_cast<int64_t>(passed);
+    block.begins = false;
     begins = true;
   }
-  return chunks;
 }
 
 }  // namespace
@@ -72,7 +100,11 @@ void for_each_block(
       at += static_cast<int64_t>(more);
       const size_t cut = at == end ? block.size() : last_cut(block, cuts);
       if (cut == 0) continue;  // with more of the file there may be a place
-      look(file.name(), chunks_of(std::string_view(block).substr(0, cut), first, cuts));
+      look(file.name(), chunks_of({.text = std::string_view(block).substr(0, cut),
+                                   .first = at - std::ssize(block),
+                                   .begins = first,
+                                   .ends = at == end},
+                                  cuts));
       block.erase(0, cut);
       first = false;
     }

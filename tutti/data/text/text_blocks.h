@@ -14,6 +14,7 @@ namespace tutti::data {
 /// A part of a text that no piece of text reaches beyond.
 struct TextChunk {
   std::string_view text{};
+  int64_t first = 0;  ///< its first byte in the file
   bool begins_document = false;
 };
 
@@ -27,7 +28,9 @@ struct TextCuts {
   std::string separator{};  ///< of documents; empty: none
 };
 
-/// Calls look(file, chunks) for block after block; chunks are views that end with the call.
+/// Calls look(file, chunks) for block after block; chunks are views that end with the call. A file
+/// begins a document, and so does what is behind a separator, unless that begins or ends the file:
+/// two separators in a row have an empty document between them, whose chunk is empty.
 void for_each_block(
     const TextRange& range, const TextCuts& cuts,
     const std::function<void(const std::string& file, std::span<const TextChunk>)>& look);

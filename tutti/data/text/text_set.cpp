@@ -81,10 +81,7 @@ void check_same_tokens(const Dataset& train, const Dataset& other, std::string_v
   const auto* a = dynamic_cast<const TextSet*>(&train);
   const auto* b = dynamic_cast<const TextSet*>(&other);
   if (!a || !b) return;
-  const auto identity = [](const TextSet& set) {
-    return set.tokenizer() ? set.tokenizer()->identity() : 0;
-  };
-  if (a->vocabulary() != b->vocabulary() || identity(*a) != identity(*b))
+  if (a->vocabulary() != b->vocabulary() || a->tokenizer_identity() != b->tokenizer_identity())
     throw ConfigError(fmt::format(
         "the training text has a vocabulary of {} tokens, and the {} text another one, of {}: "
         "tokenize both with the same tokenizer ('tutti data tokenize --part {} --files DIR')",

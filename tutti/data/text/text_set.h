@@ -49,6 +49,7 @@ class TextSet final : public Dataset {
 
   /// Null: what the tokens mean is not known.
   const Tokenizer* tokenizer() const { return source_->tokenizer(); }
+  uint64_t tokenizer_identity() const { return source_->tokenizer_identity(); }  ///< 0: not known
   int64_t tokens() const { return count_; }
   int64_t vocabulary() const { return source_->vocabulary(); }
 

@@ -10,9 +10,22 @@
 #include "tutti/data/text/utf8.h"
 
 namespace tutti::data {
-namespace {
-
 namespace fs = std::filesystem;
+
+FileBytes open_text(const fs::path& path) {
+  FileBytes file = FileBytes::open(path);
+  std::array<uint8_t, 8> head{};
+  const auto known = static_cast<size_t>(std::min<int64_t>(file.size(), head.size()));
+  file.read(0, std::span(head).first(known));
+  if (head[0] == 0x1f && head[1] == 0x8b)
+    throw BadFile(fmt::format(
+        "{}: is compressed by gzip: unpack it, since texts are read by position", file.name()));
+  if (std::string_view(reinterpret_cast<const char*>(head.data()), known) == "TUTTITOK")
+    throw BadFile(fmt::format("{}: is a token file: set data.dataset = \"tokens\"", file.name()));
+  return file;
+}
+
+namespace {
 
 /// Files one after the other, each with the number of its first element.
 template <class File>
@@ -53,19 +66,6 @@ std::span<T> part_of(std::span<T> all, int64_t first, int64_t count) {
   return all.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
 }
 
-FileBytes open_text(const fs::path& path) {
-  FileBytes file = FileBytes::open(path);
-  std::array<uint8_t, 8> head{};
-  const auto known = static_cast<size_t>(std::min<int64_t>(file.size(), head.size()));
-  file.read(0, std::span(head).first(known));
-  if (head[0] == 0x1f && head[1] == 0x8b)
-    throw BadFile(fmt::format(
-        "{}: is compressed by gzip: unpack it, since windows are read in any order", file.name()));
-  if (std::string_view(reinterpret_cast<const char*>(head.data()), known) == "TUTTITOK")
-    throw BadFile(fmt::format("{}: is a token file: set data.dataset = \"tokens\"", file.name()));
-  return file;
-}
-
 class ByteText final : public TextSource {
  public:
   explicit ByteText(const std::vector<fs::path>& files) : tokenizer_(byte_tokenizer(false)) {
@@ -96,7 +96,7 @@ class ByteText final : public TextSource {
 /// Characters between two whose places are kept.
 constexpr int64_t kCharacterStride = 4096;
 
-/// A file of UTF-8, and where every so manyth character begins.
+/// A file of UTF-8, and where every 4096th character begins.
 struct WalkedText {
   FileBytes file;
   int64_t characters = 0;
@@ -256,6 +256,9 @@ class TokenShards final : public TextSource {
   int64_t vocabulary() const override { return shards_.front().header().vocabulary; }
   int32_t end_token() const override { return shards_.front().header().end_token; }
   const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
+  uint64_t tokenizer_identity() const override {
+    return tokenizer_ ? tokenizer_->identity() : shards_.front().header().tokenizer;
+  }
   void read(int64_t first, std::span<int32_t> out) const override {
     shards_.each(first, std::ssize(out),
                  [&](const TokenFile& file, int64_t at, int64_t count, int64_t before) {

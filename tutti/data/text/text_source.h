@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/data/format/file_bytes.h"
 #include "tutti/data/text/tokenizer.h"
 
 namespace tutti::data {
@@ -23,7 +24,12 @@ class TextSource {
   virtual int32_t end_token() const = 0;  ///< -1: documents are not told apart
   /// What the tokens mean; null: no tokenizer lies beside the files.
   virtual const Tokenizer* tokenizer() const = 0;
+  /// Tokenizer::identity(), which token files know without it; 0: not known.
+  virtual uint64_t tokenizer_identity() const { return tokenizer() ? tokenizer()->identity() : 0; }
 };
+
+/// A text. BadFile where it is compressed, or a token file.
+FileBytes open_text(const std::filesystem::path& path);
 
 /// Text files one after the other, a token a byte: nothing is read of them but what is asked for.
 std::unique_ptr<TextSource> byte_text(const std::vector<std::filesystem::path>& files);

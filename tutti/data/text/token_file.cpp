@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kTokenMagic = "TUTTITOK";
 constexpr uint32_t kTokenVersion = 1;
-constexpr size_t kHeaderSum = 56;  // where the header's own checksum stands
+constexpr int64_t kMostTokens = 1 << 24;  // a manifest has no more classes
+constexpr size_t kHeaderSum = 56;         // where the header's own checksum stands
 using HeaderBytes = std::array<uint8_t, kTokenHeaderBytes>;
 
 template <class T>
@@ -69,7 +70,7 @@ TokenHeader parse_header(const HeaderBytes& bytes, const std::string& name) {
                      .tokenizer = number_at<uint64_t>(bytes, 48)};
   if (header.token_bytes != 2 && header.token_bytes != 4)
     refuse(fmt::format("says that a token has {} bytes, which are 2 or 4", header.token_bytes));
-  if (header.vocabulary < 1 || header.vocabulary > INT32_MAX)
+  if (header.vocabulary < 1 || header.vocabulary > kMostTokens)
     refuse(fmt::format("says that its vocabulary has {} tokens", header.vocabulary));
   if (header.end_token < -1 || header.end_token >= header.vocabulary)
     refuse(fmt::format("token {} ends documents, of a vocabulary of {}", header.end_token,

@@ -34,7 +34,7 @@ struct TokenHeader {
   int64_t count = 0;
   uint64_t checksum = 0;
   int64_t shard = 0, shards = 1;
-  uint64_t tokenizer = 0;  ///< TextVocabulary::identity()
+  uint64_t tokenizer = 0;  ///< Tokenizer::identity()
 };
 
 inline constexpr int64_t kTokenHeaderBytes = 64;

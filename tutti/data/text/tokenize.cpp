@@ -11,6 +11,7 @@
 #include "tutti/data/generate/each_sample.h"
 #include "tutti/data/text/pair_training.h"
 #include "tutti/data/text/text_blocks.h"
+#include "tutti/data/text/text_source.h"
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/tokenizer.h"
 #include "tutti/data/text/utf8.h"
@@ -29,7 +30,7 @@ struct NamedRange {
 std::vector<NamedRange> ranges_of(const TokenizeSpec& spec) {
   int64_t all = 0;
   for (const fs::path& input : spec.inputs) {
-    const FileBytes file = FileBytes::open(input);
+    const FileBytes file = open_text(input);
     if (file.size() == 0) throw BadFile(fmt::format("{}: is empty: leave it out", file.name()));
     all += file.size();
   }
@@ -52,8 +53,8 @@ std::unique_ptr<Tokenizer> train_characters(const TokenizeSpec& spec, const Text
         const Utf8Character character = first_character(chunk.text.substr(at));
         if (character.bytes == 0)
           throw BadFile(fmt::format(
-              "{}: holds '{}', which is no UTF-8: convert the text, or use --tokenizer bytes", file,
-              fmt::format("0x{:02x}", static_cast<uint8_t>(chunk.text[at]))));
+              "{}: byte {} (0x{:02x}) is no UTF-8: convert the text, or use --tokenizer bytes",
+              file, chunk.first + static_cast<int64_t>(at), static_cast<uint8_t>(chunk.text[at])));
         seen[character.code] = true;
         at += character.bytes;
       }
@@ -138,7 +139,7 @@ TokenizedPart write_part(const TokenizeSpec& spec, const NamedRange& named,
                      const auto at = static_cast<size_t>(i);
                      if (chunks[at].begins_document && tokenizer.end_token() >= 0)
                        tokens[at].push_back(tokenizer.end_token());
-                     tokenizer.encode(chunks[at].text, file, tokens[at]);
+                     tokenizer.encode(chunks[at].text, {file, chunks[at].first}, tokens[at]);
                    });
                    for (size_t i = 0; i < chunks.size(); ++i) {
                      part.documents += chunks[i].begins_document ? 1 : 0;
@@ -147,6 +148,9 @@ TokenizedPart write_part(const TokenizeSpec& spec, const NamedRange& named,
                    }
                  });
   part.shards = writer.close();
+  if (part.tokens == 0)
+    throw BadFile(fmt::format("{}: the part '{}' holds separators alone",
+                              named.range.files.front().string(), part.part));
   return part;
 }
 
@@ -176,6 +180,10 @@ Tokenized tokenize(const TokenizeSpec& spec) {
         "the part '{}' is to have the tokens of the training text: give --files, the folder that "
         "was made of it",
         spec.part));
+  if (spec.part == "validation" && spec.validation > 0)
+    throw ConfigError(
+        "the part \"validation\" and a share of the texts that becomes it are one name for two "
+        "parts: leave --validation out, or --part");
   const std::vector<NamedRange> parts = ranges_of(spec);
   std::error_code failed;
   fs::create_directories(spec.to, failed);

@@ -9,6 +9,7 @@
 #include "tutti/base/rng.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/file_checks.h"
+#include "tutti/data/text/pre_tokens.h"
 #include "tutti/data/text/text_source.h"
 #include "tutti/data/text/tokenizer.h"
 
@@ -98,6 +99,12 @@ TEST(Tokenize, DocumentsBeginWithTheEndToken) {
       EXPECT_EQ(tokens[i] == source->end_token(), i == 0 || i == 4 || i == 8) << i;
     EXPECT_EQ(decoded(spec.to, "train"), "onetwothree");
   }
+  // Nothing between two separators is a document, before the first and behind the last one nothing.
+  const fs::path gaps = scratch.write("gaps", std::string("<s>one<s><s>two<s>"));
+  const Tokenized made = tokenize(
+      {.inputs = {gaps}, .to = scratch.path() / "gaps.out", .kind = "bytes", .separator = "<s>"});
+  EXPECT_EQ(made.parts[0].documents, 3);
+  EXPECT_EQ(made.parts[0].tokens, 3 + 6);
   // Another part with the same tokens.
   TokenizeSpec more{.inputs = {b}, .to = scratch.path() / "bpe", .part = "test"};
   expect_config_error([&] { tokenize(more); }, {"the part 'test'", "--files"});
@@ -127,6 +134,45 @@ TEST(Tokenize, RefusesWhatCannotBe) {
                       {"0.95", "--validation"});
   expect_io_error([&] { tokenize({.inputs = {scratch.write("e", std::string())}, .to = to}); },
                   {"is empty"});
+  expect_config_error(
+      [&] {
+        tokenize(
+            {.inputs = {text}, .to = to, .files = to, .part = "validation", .validation = 0.5});
+      },
+      {"--validation", "--part"});
+  const fs::path packed = scratch.write("g", std::string("\x1f\x8b\x08"));
+  expect_io_error([&] { tokenize({.inputs = {packed}, .to = to}); }, {"/g", "gzip", "unpack"});
+  // The byte is that of the file, also behind the first chunk and document.
+  const fs::path late = scratch.write("late", std::string(300'000, 'a') + " <s> b\xff");
+  const TokenizeSpec spec{.inputs = {late},
+                          .to = scratch.path() / "late.out",
+                          .kind = "characters",
+                          .separator = "<s>"};
+  expect_io_error([&] { tokenize(spec); }, {"byte 300006 (0xff)"});
+}
+
+TEST(Tokenize, TextWithoutWhiteSpaceIsCutAtLongPieces) {
+  const ScratchDirectory scratch;
+  Rng rng(4, Purpose::test, 2);
+  std::string text(600'000, 'a');
+  for (char& c : text) c = static_cast<char>('a' + rng.below(3));
+  TokenizeSpec spec{.inputs = {scratch.write("long", text)}, .to = scratch.path() / "long.out"};
+  spec.vocabulary = 300;
+  EXPECT_EQ(first_piece(text), kLongestPiece);
+  EXPECT_GT(tokenize(spec).parts[0].tokens, 100'000);
+  EXPECT_EQ(decoded(spec.to, "train"), text);
+  // As pieces that are found from the beginning on.
+  const auto source = token_shards({spec.to / "train-00000.tokens"});
+  std::vector<int32_t> tokens(static_cast<size_t>(source->size()));
+  source->read(0, tokens);
+  std::vector<int32_t> whole = {source->end_token()};
+  read_tokenizer(spec.to)->encode(text, "text", whole);
+  EXPECT_EQ(tokens, whole);
+  text.insert(500'000, "<s>");
+  spec.inputs = {scratch.write("two", text)};
+  spec.to = scratch.path() / "two.out";
+  spec.separator = "<s>";
+  EXPECT_EQ(tokenize(spec).parts[0].documents, 2);
 }
 
 }  // namespace

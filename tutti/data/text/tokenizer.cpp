@@ -31,22 +31,22 @@ class CharacterTokenizer final : public Tokenizer {
   int64_t size() const override { return std::ssize(characters_) + (end_ >= 0 ? 1 : 0); }
   int32_t end_token() const override { return end_; }
 
-  void encode(std::string_view text, const std::string& place,
+  void encode(std::string_view text, const TextPlace& place,
               std::vector<int32_t>& tokens) const override {
     for (size_t at = 0; at < text.size();) {
       const Utf8Character character = first_character(text.substr(at));
       if (character.bytes == 0)
         throw BadFile(fmt::format(
             "{}: byte {} (0x{:02x}) is no UTF-8: convert the text, or use the tokenizer \"bytes\"",
-            place, at, static_cast<uint8_t>(text[at])));
+            place.name, place.first + static_cast<int64_t>(at), static_cast<uint8_t>(text[at])));
       const int32_t token = token_of(character.code);
       if (token < 0)
         throw ConfigError(fmt::format(
             "{}: the character '{}' (U+{:04X}) at byte {} is not in the vocabulary of {} "
             "characters, which are those of the training text: leave it out, or use the "
             "tokenizer \"bytes\"",
-            place, text.substr(at, character.bytes), static_cast<uint32_t>(character.code), at,
-            characters_.size()));
+            place.name, text.substr(at, character.bytes), static_cast<uint32_t>(character.code),
+            place.first + static_cast<int64_t>(at), characters_.size()));
       tokens.push_back(token);
       at += character.bytes;
     }

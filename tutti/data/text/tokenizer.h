@@ -21,6 +21,14 @@ namespace tutti::data {
 /// What begins a document, where there are documents.
 inline constexpr std::string_view kEndOfText = "<|endoftext|>";
 
+/// Where a text comes from, for messages.
+struct TextPlace {
+  TextPlace(std::string called, int64_t begins = 0) : name(std::move(called)), first(begins) {}
+  TextPlace(const char* called) : name(called) {}
+  std::string name;
+  int64_t first = 0;  ///< the number of its first byte there
+};
+
 /// Immutable: all calls may run on any number of threads.
 class Tokenizer {
  public:
@@ -33,8 +41,8 @@ class Tokenizer {
   virtual int32_t end_token() const = 0;
   /// Appends the tokens of `text`; what looks like the end token is text as any other. Of
   /// characters: ConfigError for one that the vocabulary lacks, BadFile for bytes that are no
-  /// UTF-8; `place` is where the text comes from, for messages.
-  virtual void encode(std::string_view text, const std::string& place,
+  /// UTF-8.
+  virtual void encode(std::string_view text, const TextPlace& place,
                       std::vector<int32_t>& tokens) const = 0;
   /// What the token stands for: of the end token nothing. CHECKs that it lies in the vocabulary.
   virtual std::string_view text_of(int32_t token) const = 0;

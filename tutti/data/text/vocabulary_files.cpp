@@ -216,7 +216,12 @@ std::unique_ptr<Tokenizer> read_tokenizer(const fs::path& folder) {
 void write_tokenizer(const Tokenizer& tokenizer, const fs::path& folder) {
   const Tokenizer::Files files = tokenizer.files();
   write_small(folder / kVocabularyFile, files.vocabulary);
-  if (!files.merges.empty()) write_small(folder / kMergesFile, files.merges);
+  if (!files.merges.empty()) return write_small(folder / kMergesFile, files.merges);
+  std::error_code failed;
+  fs::remove(folder / kMergesFile, failed);  // of an earlier one
+  if (failed)
+    throw IoError(fmt::format("{}: cannot be removed: {}", (folder / kMergesFile).string(),
+                              failed.message()));
 }
 
 }  // namespace tutti::data

@@ -46,6 +46,13 @@ case_slow() {
   grep -q '"slowed":\["rank 0 by 2","rank 1 by 1.5","all by chance, sigma 0.1"\]' chance/record.jsonl || fail "$(grep slowed chance/record.jsonl)"
   expect 2 wrong --slow 1:0.5
   says wrong "run.slow: '1:0.5' is not RANK:FACTOR"
+  # A replay has no ranks to slow.
+  printf '[device]\nstep_seconds = 1\n[between]\nlatency_us = 1\ngbit_per_s = 10\n' >machine.toml
+  for more in "" --dry-run; do
+    # shellcheck disable=SC2086
+    expect 2 wrong --slow 0:2 --machine machine.toml --max-steps 1 $more
+    says wrong "name what is slow in the machine's \\[\\[slow\\]\\] or \\[stragglers\\]"
+  done
   # A report says so, too; sizes without that rank have nobody to slow.
   "$tutti" study "$config" --ranks 1,2 --set run.replicas=0 --set 'run.slow=["1:2"]' --epochs 1 --output-dir study >study.log 2>&1 || fail "the study: $(tail -n 5 study.log)"
   says study 'Ranks were made slow on purpose [(]run.slow[)]: rank 1 by 2'
@@ -57,13 +64,22 @@ case_advise() {
   says advise 'the fastest whose memory is below'
   says advise 'for an efficiency of 0.80: [0-9]+ worker'
   "$tutti" advise "$config" --machine "$machine" --batches 2,8 --steps 2 --efficiency 0.5 --json >advise.json 2>advise.log || fail "advise --json: $(tail -n 5 advise.log)"
-  number() { grep -Eo "\"$1\": [0-9.e+-]+" advise.json | head -n 1 | cut -d' ' -f2; }
+  number() { grep -Eo "\"$1\": [0-9.e+-]+" "${2:-advise.json}" | head -n 1 | cut -d' ' -f2; }
   # W = ((1 + R) / a - 1) / R, T = FLOP / rate, O = 2 (latency + bytes / rate).
   echo "$(number workers_by_rule) $(number overhead_ratio) $(number compute_seconds) $(number flop) $(number overhead_seconds) $(number gradient_bytes)" |
     awk '{ w = int((($2 + 1) / 0.5 - 1) / $2); if (w < 1) w = 1; t = $3 * 5e10 / $4 - 1; o = 2 * (5e-5 + $6 * 8e-9) / $5 - 1
            exit !($1 == w && t * t < 1e-8 && o * o < 1e-8) }' || fail "the rules: $(cat advise.json)"
+  # A step of batches that add up computes all of them.
+  "$tutti" advise "$config" --machine "$machine" --batches 2 --steps 2 --set batch.accumulate=3 --json >three.json 2>advise.log ||
+    fail "advise of three batches a step: $(tail -n 5 advise.log)"
+  for key in flop compute_seconds; do
+    echo "$(number $key) $(number $key three.json)" | awk '{ d = $2 / $1 - 3; exit d * d > 1e-8 }' || fail "$key of three batches: $(number $key three.json), of one $(number $key)"
+  done
   # What does not fit is not timed, and not advised.
   "$tutti" advise "$config" --batches 2 --memory 0.00001 --steps 1 >small.log 2>&1 || fail "advise --memory: $(tail -n 5 small.log)"
   says small 'too large'
   says small 'none of them fits'
+  printf '[device]\nstep_seconds = "measured"\n[between]\nlatency_us = 1\ngbit_per_s = 10\n' >measured.toml
+  "$tutti" advise "$config" --batches 2 --memory 0.00001 --steps 1 --machine measured.toml >small.log 2>&1 || fail "advise --memory --machine: $(tail -n 5 small.log)"
+  says small 'Nothing is said of workers on measured: batch [0-9]+ does not fit the memory'
 }

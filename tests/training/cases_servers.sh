@@ -68,6 +68,7 @@ case_servers() {
     fail "a quorum of three is not three replicas"
   [ "$(servers_line quorum dropped)" -ge 1 ] || fail "nobody came late: $(servers_line quorum dropped)"
   replay 0 quorum-parts "${quorum[@]}" --max-steps 2
+  replay 0 quorum-parts "${quorum[@]}" --resume --dry-run
   replay 0 quorum-parts "${quorum[@]}" --resume
   same quorum quorum-parts 5
   # A loss that is not finite is that of the weights that its worker took.
@@ -82,6 +83,14 @@ case_servers() {
   replay 0 changed --max-steps 4
   replay 0 changed --sync ps:async --max-steps 8 --resume --resume-anyway sync.scheme
   says changed 'all workers begin at step 4 with the servers. weights'
+  # And to replicas apart: the servers' checkpoint has no weights of each.
+  replay 0 changed --sync local:2 --max-steps 10 --resume --resume-anyway sync.scheme
+  # A study over replicas begins with one, which is alone whatever the quorum.
+  replay 0 quorum-alone --sync ps:sync --set sync.quorum=3 --replicas 1 --max-steps 4
+  same alone quorum-alone 4
+  # Without a machine the step is run alone, and that is said.
+  expect 0 no-machine --replicas 4 --sync ps:sync --set sync.servers=2 --max-steps 2
+  says no-machine 'is run as step: .*sync.servers says nothing'
 }
 
 case_servers_wrong() {
@@ -94,6 +103,11 @@ case_servers_wrong() {
   replay 2 wrong --sync ps:async --ranks 2
   says wrong 'a replay of sync.scheme = "ps:async" runs on one rank, not on 2'
   replay 2 wrong --sync ps:async --dry-run --ranks 2
+  replay 2 wrong --sync ps:async --set replay.spill=.
+  says wrong 'they have nothing that it could keep: leave it out'
+  printf '[device]\nstep_seconds = "measured"\n[between]\nlatency_us = 1\ngbit_per_s = 10\n' >measured.toml
+  expect 2 wrong --replicas 4 --sync ps:async --machine measured.toml --dry-run
+  says wrong 'cannot be "measured": measured needs device.tflops'
   replay 2 wrong --sync ps:async --set comm.compression=bf16
   says wrong 'goes without comm.compression'
   replay 2 wrong --sync local:2 --set sync.servers=2
@@ -110,5 +124,9 @@ case_servers_wrong() {
   replay 0 other --sync ps:async --max-steps 2
   sed 's/factor = 3/factor = 2/' uneven.toml >even.toml && mv even.toml uneven.toml
   replay 2 other --sync ps:async --max-steps 4 --resume
-  says other 'replay.machine.content was uneven'
+  says other 'replay.machine.content was uneven .*--resume-anyway replay.machine.content'
+  replay 0 other --sync ps:async --max-steps 4 --resume --resume-anyway replay.machine.content
+  # And so are the buckets in which they are sent.
+  replay 2 other --sync ps:async --max-steps 6 --resume --set comm.bucket_bytes=4096
+  says other 'buckets of 1048576 bytes and is now .*buckets of 4096 bytes'
 }

@@ -70,6 +70,8 @@ case_sync_wrong() {
   says wrong "'1.5' is no probability above 0 and up to 1"
   expect 2 wrong --sync easgd:2 --set sync.tree=2 --set sync.tree_up=3
   says wrong 'sync.tree_up = 3 is no multiple of the steps between two meetings'
+  expect 2 wrong --sync easgd:epoch --set sync.tree=2 --set sync.tree_up=4
+  says wrong 'sync.tree_up = 4 counts steps, and is not for'
   expect 2 wrong --sync gossip:0.5 --set sync.tree=2
   says wrong 'sync.tree is of sync.scheme = "easgd"'
   expect 2 wrong --sync local
@@ -168,6 +170,11 @@ case_replay_study() {
   cp "$machine" beside/own.toml
   rm own.toml
   "$tutti" replay beside/run.toml --output-dir beside/out --max-steps 1 >beside.log 2>&1 || fail "a machine beside its configuration: $(tail -n 3 beside.log)"
+  # What a size of a scheme cannot be is said before any run.
+  "$tutti" study "$config" --machine "$machine" --replicas 1,4 --sync step,groups:3 --epochs 1 --output-dir refused >refused.log 2>&1 &&
+    fail "four replicas in groups of three"
+  says refused 'groups:3" does not divide 4 replicas'
+  [ -e refused ] && fail "runs began before the study was refused"
   "$tutti" study "$config" --replicas 1,4 >none.log 2>&1 && fail "replicas without a machine"
   says none 'name it with --machine FILE'
 }

@@ -1,5 +1,7 @@
 #include "tutti/cli/advice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -36,6 +38,7 @@ double planned_bytes(const Plan& plan, const Executor& executor, int64_t turns) 
 struct NetworkFacts {
   double parameters = 0, weight_bytes = 0, flop_per_sample = 0;
   std::vector<Bucket> buckets;
+  bool has_tables = false;
 };
 
 /// One batch: its plan, and where that fits the memory, its steps.
@@ -57,6 +60,7 @@ BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset
   facts.weight_bytes = static_cast<double>(plan.variables.trained_bytes);
   facts.flop_per_sample = bench.flop_per_image();
   facts.buckets = bench.network().buckets.buckets;
+  facts.has_tables = bench.network().has_tables;
   if (advice.planned_bytes > static_cast<double>(question.memory_bytes)) return advice;
   std::vector<double> steps, updates;
   bench.step();
@@ -110,6 +114,17 @@ void plan_workers(const AdviceQuestion& question, const NetworkFacts& facts, Adv
   }
 }
 
+/// Seconds of a replica's step on the machine, or without one here: as a replay's clock has it.
+double step_seconds(const AdviceQuestion& question, const Advice& advice) {
+  if (question.machine && !question.machine->measured)
+    return question.machine->step_seconds > 0 ? question.machine->step_seconds
+                                              : advice.flop / question.machine->device_flops;
+  const BatchAdvice& own = *std::ranges::find(advice.batches, advice.batch, &BatchAdvice::batch);
+  // Turns are computed one after another, and updated once.
+  return static_cast<double>(advice.turns) * (own.step_seconds - own.update_seconds) +
+         own.update_seconds;
+}
+
 }  // namespace
 
 Advice advise(const AdviceQuestion& question) {
@@ -118,6 +133,7 @@ Advice advise(const AdviceQuestion& question) {
   const auto dataset = open_configured(config, "train");
   Advice advice{.model = config.model.name,
                 .batch = batch_sizes(config.batch, replica_count(config.run, 1)).local,
+                .turns = config.batch.accumulate,
                 .efficiency = question.efficiency,
                 .memory_bytes = static_cast<double>(question.memory_bytes)};
   NetworkFacts facts;
@@ -133,17 +149,21 @@ Advice advise(const AdviceQuestion& question) {
   if (fastest->step_seconds > 0) advice.best_batch = fastest->batch;
   advice.parameters = facts.parameters;
   advice.weight_bytes = facts.weight_bytes;
-  advice.flop = facts.flop_per_sample * static_cast<double>(advice.batch);
-  const BatchAdvice& own = *std::ranges::find(advice.batches, advice.batch, &BatchAdvice::batch);
-  advice.compute = own.step_seconds;
+  advice.flop = facts.flop_per_sample * static_cast<double>(advice.batch * advice.turns);
+  advice.compute = step_seconds(question, advice);
   advice.compute_measured = !question.machine || question.machine->measured;
   if (!question.machine) return advice;
   advice.machine = question.machine->name;
-  if (!advice.compute_measured)
-    advice.compute = question.machine->step_seconds > 0
-                         ? question.machine->step_seconds
-                         : advice.flop / question.machine->device_flops;
-  if (advice.compute > 0) plan_workers(question, facts, advice);
+  if (facts.has_tables)
+    advice.workers_left_out =
+        "the model looks rows up in tables, whose exchange these rules leave out";
+  else if (advice.compute > 0)
+    plan_workers(question, facts, advice);
+  else
+    advice.workers_left_out = fmt::format(
+        "batch {} does not fit the memory, so how long a step takes is not known; a smaller "
+        "batch.local, or more --memory",
+        advice.batch);
   return advice;
 }
 

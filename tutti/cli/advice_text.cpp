@@ -60,21 +60,26 @@ Json count_json(const std::optional<T>& value) {
 }  // namespace
 
 std::string advice_text(const Advice& advice) {
-  std::string text =
-      fmt::format("{}: {:.0f} parameters, {:.2f} MiB of gradients, batch {}, {:.4g} GFLOP a step\n",
-                  advice.model, advice.parameters, advice.weight_bytes / kMiB, advice.batch,
-                  advice.flop * 1e-9);
+  std::string text = fmt::format(
+      "{}: {:.0f} parameters, {:.2f} MiB of gradients, batch {}{}, {:.4g} GFLOP a step\n",
+      advice.model, advice.parameters, advice.weight_bytes / kMiB,
+      advice.turns > 1 ? fmt::format("{} x ", advice.turns) : "", advice.batch, advice.flop * 1e-9);
   text += batch_lines(advice);
   if (advice.best_batch == 0) text += "none of them fits\n";
-  text += advice.workers.empty()
-              ? "\nWith --machine FILE: how many workers, and how many servers for them\n"
-              : worker_lines(advice);
+  if (!advice.workers.empty())
+    text += worker_lines(advice);
+  else if (!advice.workers_left_out.empty())
+    text += fmt::format("\nNothing is said of workers on {}: {}\n", advice.machine,
+                        advice.workers_left_out);
+  else
+    text += "\nWith --machine FILE: how many workers, and how many servers for them\n";
   return text + "docs/advise.md derives these rules; tutti study measures what they leave out\n";
 }
 
 Json advice_json(const Advice& advice) {
   Json out = {{"model", advice.model},
               {"batch", advice.batch},
+              {"accumulate", advice.turns},
               {"parameters", advice.parameters},
               {"gradient_bytes", advice.weight_bytes},
               {"flop", advice.flop},
@@ -88,6 +93,7 @@ Json advice_json(const Advice& advice) {
                               {"step_seconds", line.step_seconds},
                               {"update_seconds", line.update_seconds},
                               {"samples_per_s", line.samples_per_s()}});
+  if (!advice.workers_left_out.empty()) out["workers_left_out"] = advice.workers_left_out;
   if (advice.workers.empty()) return out;
   out["machine"] = advice.machine;
   out["compute_seconds"] = advice.compute;

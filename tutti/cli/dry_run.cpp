@@ -14,6 +14,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/config_text.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/machine_file.h"
 #include "tutti/cli/run_data_path.h"
 #include "tutti/cli/selection_file.h"
 #include "tutti/train/checkpoint.h"
@@ -125,15 +126,18 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   check_resume_anyway(flags.resume_anyway, config.checkpoint.resume);
   std::optional<CheckpointInfo> before;
   if (!place.resume.empty()) before = verify_checkpoint(place.resume);
-  if (before && config.run.replicas == 0) config.run.replicas = before->replicas;
+  if (before && config.run.replicas == 0) config.run.replicas = replicas_of(*before);
   check_data_path(config);
   const ConfiguredData data = open_configured(config);
   const CpuBackend backend;
+  std::optional<comm::Machine> machine;
+  if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
   const Rehearsal run = rehearse({.config = config,
                                   .ranks = planned.count,
                                   .ranks_per_node = planned.per_node,
                                   .data = data.view(),
                                   .backend = backend,
+                                  .machine = machine ? &*machine : nullptr,
                                   .resumes = before.has_value(),
                                   .first = launcher.rank <= 0});
   std::string resume;

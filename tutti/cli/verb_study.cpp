@@ -21,7 +21,9 @@
 #include "tutti/study/study.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/run_settings.h"
+#include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/slow_rank.h"
 
 namespace tutti {
 namespace {
@@ -175,6 +177,25 @@ void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlag
                                     size.ranks, flags.replay_ranks));
 }
 
+/// What servers would refuse of any run, now and not hours later at its turn.
+void check_served_sizes(const StudyVerb& verb, const RunConfig& config,
+                        const study::StudyFlags& flags) {
+  std::optional<comm::Machine> machine;
+  if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
+  std::vector<std::string> schemes = split_at_commas(verb.schemes);
+  if (schemes.empty()) schemes.push_back(config.sync.scheme);
+  for (const std::string& scheme : schemes)
+    for (const study::Size& size : flags.ranks) {
+      const bool replay = flags.replay_ranks > 0;
+      RunConfig run = config;
+      run.sync.scheme = scheme;
+      if (replay) run.run.replicas = size.ranks;
+      if (flags.replicas > 0) run.run.replicas = flags.replicas;
+      check_served_job(run, run.run.replicas > 0 ? run.run.replicas : size.groups(),
+                       replay ? flags.replay_ranks : size.ranks, machine ? &*machine : nullptr);
+    }
+}
+
 /// "local:8" as the name of a folder.
 std::string folder_of_scheme(std::string scheme) {
   std::ranges::replace(scheme, ':', '-');
@@ -269,6 +290,10 @@ int run_study_verb(const StudyVerb& verb) {
   flags.threads_per_rank = static_cast<int>(config.run.threads);
   flags.cores = topology.usable_cores();
   flags.target = goal_of_study(config).in_record();
+  if (!flags.collect_only) {
+    check_slow_replay(config);
+    check_served_sizes(verb, config, flags);
+  }
   return verb.schemes.empty() ? study::run_study(flags) : run_schemes(verb, flags);
 }
 

@@ -224,6 +224,7 @@ int run_train(const TrainVerb& verb) {
         "tutti replay needs a machine whose time it tells: --machine FILE, or replay.machine; "
         "examples/machines has some");
   if (!config.replay.machine.empty()) (void)read_machine(config.replay.machine);  // before anything
+  check_slow_replay(config);
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
   const RankThreads requested{.threads = static_cast<int>(config.run.threads),

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/communicator.h"
 #include "tutti/parallel/average.h"
 #include "tutti/parallel/meeting_gossip.h"
 #include "tutti/parallel/meeting_neighbours.h"
@@ -213,6 +214,17 @@ class NoMeeting final : public Meeting {
   comm::Communicator& communicator_;
 };
 
+/// Sums are cut into pieces, and messages are not.
+void check_message_size(comm::Communicator& communicator, size_t floats) {
+  const size_t bytes = floats * sizeof(float);
+  if (communicator.size() > 1 && bytes > comm::Wire::kLongestMessage)
+    throw ConfigError(fmt::format(
+        "sync.scheme = \"gossip\", \"dpsgd\" and a tree send a replica's weights in one message, "
+        "which takes {} bytes at most: these are {}; use \"step\", \"local\" or \"easgd\" without "
+        "a tree, or one rank",
+        comm::Wire::kLongestMessage, bytes));
+}
+
 }  // namespace
 
 void Meeting::move(std::span<const float> to, float* weights) {
@@ -230,6 +242,9 @@ void Meeting::move(std::span<const float> to, float* weights) {
 std::unique_ptr<Meeting> make_meeting(const MeetingSettings& settings,
                                       comm::Communicator& communicator, const ReplicaMap& map,
                                       size_t floats) {
+  if (settings.kind == MeetingKind::tree || settings.kind == MeetingKind::gossip ||
+      settings.kind == MeetingKind::neighbours)
+    check_message_size(communicator, floats);
   switch (settings.kind) {
     case MeetingKind::average:
       return std::make_unique<AverageMeeting>(settings, communicator, map, floats);

@@ -104,6 +104,7 @@ class Meeting {
 
   /// Bytes that this rank has sent at meetings, of weights and states.
   int64_t bytes_sent() const { return bytes_sent_; }
+  /// The same on every rank. Of gossip, those of two: how many messages have arrived.
   int64_t meetings() const { return meetings_; }
   /// How far the last meeting has moved the local replicas' weights: the squares of that and of the
   /// weights themselves, summed.

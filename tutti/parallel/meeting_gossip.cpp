@@ -54,10 +54,12 @@ class GossipMeeting final : public Meeting {
   void before(int64_t, std::span<const ReplicaValues>) override {}
 
   bool after(int64_t step, double, std::span<const ReplicaValues> local) override {
-    moved_ = {};
+    const auto arrivals =
+        std::ranges::count_if(flights_, [](const Flight& f) { return f.to >= 0; });
+    if (arrivals > 0) moved_ = {};  // on all ranks, as the counts are
+    meetings_ += arrivals;
     bool changed = false;
     for (int from = 0; from < map_.replicas(); ++from) changed |= arrive(from, local);
-    meetings_ += changed;
     for (int from = 0; from < map_.replicas(); ++from) {
       const auto to = gossip_to(settings_, map_.replicas(), from, step);
       if (!to) continue;

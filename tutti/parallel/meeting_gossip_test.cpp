@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "tutti/base/error.h"
+#include "tutti/comm/communicator.h"
 #include "tutti/parallel/meeting_job.h"
 
 namespace tutti {
@@ -67,6 +69,36 @@ TEST(Gossip, KeepsTheSumOfWeightsBySharesWhereNobodySteps) {
   expect_close(mean_of(early.weights), early.model);
   expect_close(mean_of(early.weights), late.model);
   for (const auto& weights : late.weights) expect_close(mean_of(early.weights), weights);
+}
+
+TEST(Gossip, EveryRankCountsTheArrivalsOfAll) {
+  constexpr int kReplicas = 4;
+  const MeetingSettings settings = gossip_of(0.2);
+  const auto sent_after = [&](int64_t step) {
+    int64_t sent = 0;
+    for (int r = 0; r < kReplicas; ++r) sent += gossip_to(settings, kReplicas, r, step).has_value();
+    return sent;
+  };
+  // What was sent after a step arrives after the next one; after the last one nothing does.
+  int64_t steps = 10, arrived = 0;
+  while (sent_after(steps - 2) > 0) ++steps;
+  for (int64_t step = 0; step < steps - 1; ++step) arrived += sent_after(step);
+  ASSERT_GT(arrived, 0);
+  for (const int ranks : {1, 3}) {
+    const Met met = run_replicas(settings, kReplicas, ranks, steps);
+    EXPECT_EQ(met.meetings, std::vector<int64_t>(static_cast<size_t>(ranks), arrived));
+    EXPECT_GT(met.moved_of, 0) << "of the last that has arrived";
+  }
+}
+
+TEST(Gossip, WeightsThatAreTooLongForAMessageAreAnErrorAtTheStart) {
+  comm::run_ranks(2, [](comm::Communicator& communicator) {
+    const ReplicaMap map(2, 2, communicator.rank());
+    const size_t floats = comm::Wire::kLongestMessage / sizeof(float) + 1;
+    for (const MeetingKind kind : {MeetingKind::gossip, MeetingKind::tree, MeetingKind::neighbours})
+      EXPECT_THROW(make_meeting({.kind = kind, .children = 2}, communicator, map, floats),
+                   ConfigError);
+  });
 }
 
 TEST(Gossip, GoesOnWithMessagesUnderWayOnOtherRanks) {

@@ -39,6 +39,8 @@ struct Met {
   std::map<std::string, Values> own;    // by replica
   std::map<std::string, double> saved;  // numbers of a checkpoint
   int64_t bytes = 0;                    // of all ranks
+  std::vector<int64_t> meetings = {};   // by rank, in any order
+  double moved_of = 0;                  // of all ranks
 };
 
 using Step = std::function<void(int64_t step, int replica, std::span<float> weights)>;
@@ -88,6 +90,8 @@ inline Met run_replicas(const MeetingSettings& settings, int replicas, int ranks
     meeting->model(local, model);
     const std::scoped_lock held(lock);
     met.bytes += meeting->bytes_sent();
+    met.meetings.push_back(meeting->meetings());
+    met.moved_of += meeting->moved().of;
     models.push_back(model);
     for (const OwnValues& own : meeting->own()) {
       met.own[own.name].resize(static_cast<size_t>(replicas));

@@ -65,7 +65,7 @@ void write_run_rows(ConfigTableWriter& t) {
       .may_change();
   t.key(s, &S::slow_sigma, "slow_sigma",
         "Makes all ranks slow by chance: a step takes exp(x) times as long where x, normal with "
-        "this standard deviation, is above 0. A function of the seed. 0: not")
+        "this standard deviation, is above 0. A function of the seed. 0: off")
       .between(0, 2)
       .may_change();
   t.key(s, &S::precision, "precision",

@@ -61,9 +61,8 @@ void write_sync_rows(ConfigTableWriter& t) {
       .between(1, 65536)
       .only_with("sync.scheme");
   t.key(s, &S::quorum, "quorum",
-        "ps:sync: so many gradients are a step, the first ones; those of other replicas are "
-        "dropped, "
-        "and their samples are given to who asks next. 0: all")
+        "ps:sync: a step takes the first N gradients; later ones are dropped, and their samples go "
+        "to the next worker that is free. 0: all")
       .at_least(0)
       .only_with("sync.scheme");
   t.key(s, &S::delay_compensation, "delay_compensation",
@@ -74,7 +73,7 @@ void write_sync_rows(ConfigTableWriter& t) {
       .only_with("sync.scheme");
   t.key(s, &S::stale_rate, "stale_rate",
         "ps, groups, where gradients are applied one by one: the learning rate is divided by this "
-        "power of the number of updates since its weights were taken. 0: it is not")
+        "power of the number of updates since the gradient's weights were taken. 0: it is not")
       .between(0, 2)
       .only_with("sync.scheme");
 }
@@ -92,7 +91,8 @@ void write_replay_rows(ConfigTableWriter& t) {
   t.key(
        s, &S::spill, "spill",
        "Folder on a disk of this node for the weights and the optimizer's state that replicas have "
-       "each of their own, where memory is short for them. Empty: memory")
+       "each of their own (not with ps and groups), where memory is short for them. Empty: "
+       "memory")
       .path()
       .only_with("sync.scheme")
       .may_change();

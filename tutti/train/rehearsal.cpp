@@ -38,7 +38,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   Rehearsal run;
   const PartGrid grid = part_grid(config.parallel, spec.ranks, 0);
   run.replicas = static_cast<int>(replica_count(config.run, grid.groups()));
-  check_served_job(config, run.replicas, spec.ranks, !config.replay.machine.empty());
+  check_served_job(config, run.replicas, spec.ranks, spec.machine);
   const int gradients = static_cast<int>(gradients_of_step(config, run.replicas));
   run.batch = batch_sizes(config.batch, gradients);
   const ReplicaMap replicas(gradients, grid.groups(), 0);
@@ -65,7 +65,8 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   network.training.split.grid = grid;
   const auto alone = comm::make_single_communicator();
   const std::unique_ptr<Network> compiled = compile_network(network, spec.backend, *alone);
-  if (meeting_settings(config, run.steps_per_epoch)) refuse_tables_apart(*compiled);
+  if (meeting_settings(config, run.steps_per_epoch) || applied_one_by_one(config, run.replicas))
+    refuse_tables_apart(*compiled);
   if (!spec.resumes && !config.model.weights.empty()) {
     Weights weights(compiled->training.variables, 1);
     read_given({config.model.weights, config.model.weights_except}, weights);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "tutti/backend/backend.h"
+#include "tutti/comm/cost/machine.h"
 #include "tutti/train/config.h"
 #include "tutti/train/run_data.h"
 
@@ -16,7 +17,8 @@ struct RehearsalSpec {
   int ranks_per_node = 1;  ///< the first so many are on node 0, and so on
   RunData data;
   const Backend& backend;
-  bool resumes = false;  ///< from a checkpoint: model.weights is not read
+  const comm::Machine* machine = nullptr;  ///< of a replay
+  bool resumes = false;                    ///< from a checkpoint: model.weights is not read
   /// Of processes that rehearse side by side, the first one warns and reads samples.
   bool first = true;
   double read_timeout_s = 600;  ///< for a batch, as while training

@@ -67,15 +67,23 @@ void restore_rows(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weig
 
 namespace {
 
+/// Whether the checkpoint's replicas had weights of their own: each a row in the ranks' files.
+bool holds_apart(const Checkpoint& checkpoint, const Variables& variables) {
+  if (checkpoint.rank_files.count == 0) return false;
+  RankFileReader files(checkpoint);
+  const SafetensorsFile& rows = files.file(0);
+  return std::ranges::any_of(variables.parameters, [&](const Variable& parameter) {
+    return rows.find("replicas/" + parameter.name) != nullptr;
+  });
+}
+
 /// Of replicas that are apart. Another number of them than the checkpoint's begin alike, with what
 /// the model file has and new states.
 void restore_apart(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights) {
   const bool same = checkpoint.info.replicas == replicas.replicas() &&
                     checkpoint.info.state_kinds == weights.variables().state_kinds;
-  const auto scheme = checkpoint.info.settings.find("sync.scheme");
-  const bool apart =
-      scheme != checkpoint.info.settings.end() && scheme->second != to_toml(std::string("step"));
-  if (same && apart) return restore_rows(checkpoint, replicas, weights);
+  if (same && holds_apart(checkpoint, weights.variables()))
+    return restore_rows(checkpoint, replicas, weights);
   if (same) {  // they were alike until now
     const ArenaRange all{0, weights.variables().trained_bytes};
     warn_of_new(weights.import_state(checkpoint.state, {&all, 1}));

@@ -7,9 +7,11 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/number.h"
 #include "tutti/data/permutation.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/data_identity.h"
+#include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -80,10 +82,18 @@ std::string advice(const std::vector<Difference>& refused) {
 
 }  // namespace
 
+int64_t replicas_of(const CheckpointInfo& checkpoint) {
+  const auto said = checkpoint.settings.find("run.replicas");
+  int64_t replicas = 0;
+  return said != checkpoint.settings.end() && read_number(said->second, replicas) && replicas > 0
+             ? replicas
+             : checkpoint.replicas;
+}
+
 RunSettings effective_settings(const RunConfig& config, int64_t replicas, const RunData& data) {
   const data::Dataset& train = *data.train;
   RunConfig effective = config;
-  const BatchSizes batch = batch_sizes(config.batch, replicas);
+  const BatchSizes batch = batch_sizes(config.batch, gradients_of_step(config, replicas));
   effective.run.replicas = replicas;
   effective.batch.local = batch.local;
   effective.batch.global = batch.global;
@@ -161,7 +171,8 @@ void check_resume_anyway(const std::vector<std::string>& keys, const std::string
         "out",
         keys.front()));
   for (const std::string& key : keys) {
-    if (key != kDataContent && key != kDataOrder && key != kLibraryContent && !find_config_key(key))
+    if (key != kDataContent && key != kDataOrder && key != kLibraryContent &&
+        key != kOrderMachine && !find_config_key(key))
       throw ConfigError(fmt::format("--resume-anyway: there is no key '{}'", key));
     const ConfigKey* row = find_config_key(key);
     if (row && row->on_resume != OnResume::fixed && !matters_to_plateau(key))

@@ -22,8 +22,13 @@ inline constexpr const char* kDataOrder = "data.order";
 /// Likewise of model.library: the SHA-256 of the shared object. Absent without one.
 inline constexpr const char* kLibraryContent = "model.library.content";
 
-/// Likewise of the machine whose clock orders gradients that are applied one by one.
+/// Likewise of the machine whose clock orders gradients that are applied one by one, and of the
+/// buckets that it sends them in.
 inline constexpr const char* kOrderMachine = "replay.machine.content";
+
+/// run.replicas of the run that wrote a checkpoint, as they were chosen: of a quorum all of them,
+/// where CheckpointInfo::replicas are those whose gradients are a step.
+int64_t replicas_of(const CheckpointInfo& checkpoint);
 
 /// run_settings() with replicas, batch sizes, classes and the task as they were chosen, so that two
 /// ways of asking for the same are the same, and with the data as kDataContent and the library as

@@ -157,8 +157,17 @@ TEST(ResumeCheck, ACheckpointWithoutSettingsIsOfAnEarlierVersion) {
   EXPECT_THROW(check_resume("there", {}, settings_on(""), {}), ConfigError);
 }
 
+TEST(ResumeCheck, AQuorumIsOfAllReplicasOfTheRunBefore) {
+  CheckpointInfo before;
+  before.replicas = 3;
+  EXPECT_EQ(replicas_of(before), 3);
+  before.settings["run.replicas"] = "4";
+  EXPECT_EQ(replicas_of(before), 4);
+}
+
 TEST(ResumeCheck, AnywayNamesFixedKeys) {
   EXPECT_NO_THROW(check_resume_anyway({"optimizer.lr", "data.content"}, "latest"));
+  EXPECT_NO_THROW(check_resume_anyway({kOrderMachine}, "latest"));
   EXPECT_THROW(check_resume_anyway({"optimizer.learning"}, "latest"), ConfigError);
   EXPECT_THROW(check_resume_anyway({"run.epochs"}, "latest"), ConfigError);
   EXPECT_THROW(check_resume_anyway({"optimizer.lr"}, ""), ConfigError) << "nothing is resumed";

@@ -89,6 +89,11 @@ std::optional<ServerSettings> server_settings(const RunConfig& config) {
   only(sync.delay_compensation > 0, "delay_compensation", kOneByOne, one_by_one || step);
   only(sync.stale_rate > 0, "stale_rate", kOneByOne, one_by_one || step);
   if (!settings) return settings;
+  if (!config.replay.spill.empty())
+    throw ConfigError(fmt::format(
+        "replay.spill keeps what replicas that train apart have each of their own; with "
+        "sync.scheme = \"{}\" they have nothing that it could keep: leave it out",
+        sync.scheme));
   settings->servers = static_cast<int>(sync.servers);
   settings->delay_compensation = sync.delay_compensation;
   settings->stale_rate = sync.stale_rate;
@@ -98,7 +103,8 @@ std::optional<ServerSettings> server_settings(const RunConfig& config) {
 
 int64_t gradients_of_step(const RunConfig& config, int64_t replicas) {
   const int64_t quorum = config.sync.quorum;
-  if (quorum == 0 || !parse_servers(config.sync.scheme)) return replicas;
+  // One replica has the weights itself.
+  if (quorum == 0 || replicas == 1 || !parse_servers(config.sync.scheme)) return replicas;
   if (config.run.replicas == 0)
     throw ConfigError("sync.quorum is how many of run.replicas are enough: give run.replicas, too");
   if (quorum > replicas)
@@ -107,14 +113,22 @@ int64_t gradients_of_step(const RunConfig& config, int64_t replicas) {
   return quorum;
 }
 
-void check_served_job(const RunConfig& config, int64_t replicas, int ranks, bool has_machine) {
+void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
+                      const comm::Machine* machine) {
   const std::optional<ServerSettings> settings = server_settings(config);
-  if (settings && config.sync.quorum > 0 && !has_machine)
+  if (!settings || replicas == 1) return;
+  (void)gradients_of_step(config, replicas);
+  if (machine && machine->measured)
+    throw ConfigError(fmt::format(
+        "the order in which gradients reach servers is part of the result, so the machine's steps "
+        "cannot be \"measured\": {} needs device.tflops, or a number as device.step_seconds",
+        machine->name));
+  if (config.sync.quorum > 0 && !machine)
     throw ConfigError(
         "sync.quorum is there as a replay, in which a machine's clock says who is late: tutti "
         "replay CONFIG --machine FILE");
-  if (!settings || settings->workers(replicas) == 1) return;
-  if (!has_machine)
+  if (settings->workers(replicas) == 1) return;
+  if (!machine)
     throw ConfigError(fmt::format(
         "sync.scheme = \"{}\" with {} workers is there as a replay, in which a machine's clock "
         "says whose gradient comes next: tutti replay CONFIG --machine FILE --replicas {}",
@@ -124,6 +138,11 @@ void check_served_job(const RunConfig& config, int64_t replicas, int ranks, bool
         "a replay of sync.scheme = \"{}\" runs on one rank, not on {}: each gradient is of "
         "weights that those before it have changed",
         config.sync.scheme, ranks));
+}
+
+bool applied_one_by_one(const RunConfig& config, int64_t replicas) {
+  const std::optional<ServerSettings> settings = parse_servers(config.sync.scheme);
+  return settings && settings->one_by_one() && settings->workers(replicas) > 1;
 }
 
 }  // namespace tutti

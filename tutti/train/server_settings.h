@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "tutti/comm/cost/machine.h"
 #include "tutti/train/config.h"
 
 namespace tutti {
@@ -36,11 +37,15 @@ std::optional<ServerSettings> parse_servers(const std::string& scheme);
 std::optional<ServerSettings> server_settings(const RunConfig& config);
 
 /// How many replicas' gradients are one step: all, or with sync.quorum so many of `replicas`.
-/// ConfigError where there are not as many.
+/// One replica has no servers, whatever the key says. ConfigError where there are not as many.
 int64_t gradients_of_step(const RunConfig& config, int64_t replicas);
 
 /// ConfigError where this job cannot do it: gradients of several workers come in the order of a
-/// machine's clock, which one rank follows.
-void check_served_job(const RunConfig& config, int64_t replicas, int ranks, bool has_machine);
+/// machine's clock, which one rank follows. `machine`: null without a replay.
+void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
+                      const comm::Machine* machine);
+
+/// Whether `replicas` replicas' gradients are applied one by one; otherwise a step is as ever.
+bool applied_one_by_one(const RunConfig& config, int64_t replicas);
 
 }  // namespace tutti

@@ -48,15 +48,24 @@ TEST(ServerSettings, AQuorumIsOfAllReplicas) {
   EXPECT_THROW(gradients_of_step(config, 2), ConfigError);
   config.sync.scheme = "step";
   EXPECT_EQ(gradients_of_step(config, 4), 4) << "and the key is idle there";
+  config.sync.scheme = "ps:sync";
+  EXPECT_EQ(gradients_of_step(config, 1), 1) << "a study begins there";
+  EXPECT_NO_THROW(check_served_job(config, 1, 1, nullptr));
 }
 
 TEST(ServerSettings, WhatAJobCannotDoIsAnError) {
-  const RunConfig async = served_config("ps:async");
-  EXPECT_THROW(check_served_job(async, 4, 1, false), ConfigError) << "no machine says who is next";
-  EXPECT_THROW(check_served_job(async, 4, 2, true), ConfigError);
-  EXPECT_NO_THROW(check_served_job(async, 4, 1, true));
-  EXPECT_NO_THROW(check_served_job(async, 1, 1, false)) << "one worker is one replica";
-  EXPECT_NO_THROW(check_served_job(served_config("ps:sync"), 4, 2, false));
+  RunConfig async = served_config("ps:async");
+  comm::Machine machine;
+  EXPECT_THROW(check_served_job(async, 4, 1, nullptr), ConfigError) << "nobody says who is next";
+  EXPECT_THROW(check_served_job(async, 4, 2, &machine), ConfigError);
+  EXPECT_NO_THROW(check_served_job(async, 4, 1, &machine));
+  EXPECT_NO_THROW(check_served_job(async, 1, 1, nullptr)) << "one worker is one replica";
+  EXPECT_NO_THROW(check_served_job(served_config("ps:sync"), 4, 2, nullptr));
+  machine.measured = true;
+  EXPECT_THROW(check_served_job(async, 4, 1, &machine), ConfigError);
+  EXPECT_NO_THROW(check_served_job(async, 1, 1, &machine));
+  async.replay.spill = "folder";
+  EXPECT_THROW(server_settings(async), ConfigError) << "nothing of it spills";
 }
 
 TEST(DelayCompensation, IsTheGuessOfAGradientAtTheNewWeights) {

@@ -41,7 +41,12 @@ double probability_of(const std::string& text) {
 void check_tree(const SyncSection& sync, const SyncScheme& scheme) {
   if (sync.tree == 1)
     throw ConfigError("sync.tree = 1: a centre of one replica is no centre; 2 or more, or 0");
-  if (sync.tree_up > 0 && (scheme.epochs || sync.tree_up % scheme.every != 0))
+  if (sync.tree_up > 0 && scheme.epochs)
+    throw ConfigError(fmt::format(
+        "sync.tree_up = {} counts steps, and is not for sync.scheme = \"easgd:epoch\": leave it "
+        "out, and centres meet every four epochs; or say the steps with easgd:K",
+        sync.tree_up));
+  if (sync.tree_up > 0 && sync.tree_up % scheme.every != 0)
     throw ConfigError(fmt::format(
         "sync.tree_up = {} is no multiple of the steps between two meetings of sync.scheme = "
         "\"{}\"",

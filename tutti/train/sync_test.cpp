@@ -45,6 +45,19 @@ TEST(Sync, WhatIsNoSchemeIsAnErrorThatNamesThem) {
     EXPECT_THROW(parse_sync(text), ConfigError) << text;
 }
 
+TEST(Sync, CentresMeetEveryFourEpochsWhereTheirReplicasMeetEveryEpoch) {
+  RunConfig config = config_of("easgd:epoch");
+  config.sync.tree = 2;
+  EXPECT_EQ(meeting_settings(config, 50)->up, 200);
+  config.sync.tree_up = 100;
+  try {
+    check_sync(config);
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("is not for"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Sync, KeysOfOtherSchemesAreErrors) {
   RunConfig config = config_of("easgd:2");
   EXPECT_NO_THROW(check_sync(config));

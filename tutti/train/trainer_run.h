@@ -116,10 +116,9 @@ class TrainerRun {
 
   // --- trainer_servers.cpp: where servers hold the weights ---
   /// Whether gradients of several workers are applied one by one; otherwise a step is as ever.
-  bool one_by_one() const {
-    return served_ && served_->one_by_one() && served_->workers(replicas_.replicas()) > 1;
-  }
-  /// The gradient's buckets as a replay's clock has them.
+  bool one_by_one() const { return served_ && applied_one_by_one(config_, replicas_.replicas()); }
+  /// The gradient's buckets as a replay's clock has them, and their size.
+  size_t clock_bucket_bytes() const;
   std::vector<Bucket> clock_buckets() const;
   ServerClockSpec server_clock_spec() const;
   void build_servers();

@@ -3,16 +3,18 @@
 
 namespace tutti {
 
-/// The gradient's buckets on a machine that is not at hand. Not the plan's own: those are as large
-/// as a measurement of the network at hand says.
+/// On a machine that is not at hand. Not the plan's own: those are as large as a measurement of the
+/// network at hand says.
+size_t TrainerRun::clock_bucket_bytes() const {
+  return config_.comm.bucket_bytes > 0 ? static_cast<size_t>(config_.comm.bucket_bytes) : 1 << 20;
+}
+
 std::vector<Bucket> TrainerRun::clock_buckets() const {
   const Variables& variables = network().training.variables;
   std::vector<GradientEntry> gradients;
   for (const Variable& variable : variables.parameters)
     if (variables.is_trained(variable)) gradients.push_back({variable.name, variable.desc.bytes()});
-  const size_t bytes =
-      config_.comm.bucket_bytes > 0 ? static_cast<size_t>(config_.comm.bucket_bytes) : 1 << 20;
-  return partition_buckets(gradients, bytes).buckets;
+  return partition_buckets(gradients, clock_bucket_bytes()).buckets;
 }
 
 ServerClockSpec TrainerRun::server_clock_spec() const {
@@ -20,7 +22,7 @@ ServerClockSpec TrainerRun::server_clock_spec() const {
                        .workers = served_->workers(replicas_.replicas()),
                        .group = served_->group_of(replicas_.replicas()),
                        .seed = static_cast<uint64_t>(config_.run.seed),
-                       .flop = network().training.graph.flop() * accumulate_,
+                       .flop = network().training.graph.flop() * grid_.parts() * accumulate_,
                        .buckets = clock_buckets(),
                        .servers = served_->servers,
                        .bound = served_->bound};
@@ -33,11 +35,6 @@ ServerClockSpec TrainerRun::server_clock_spec() const {
 }
 
 void TrainerRun::build_servers() {
-  if (spec_.machine->measured)
-    throw ConfigError(fmt::format(
-        "the order in which gradients reach servers is part of the result, so the machine's steps "
-        "cannot be \"measured\": {} needs device.tflops, or a number as device.step_seconds",
-        spec_.machine->name));
   const double seconds = resumed_ && resumed_->info.metrics.contains(kVirtual)
                              ? resumed_->info.metrics.at(kVirtual)
                              : 0;

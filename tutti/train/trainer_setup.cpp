@@ -19,7 +19,7 @@ namespace {
 
 /// run.replicas = 0 means one per rank, but a resumed run has as many as it began with.
 RunConfig with_replicas(RunConfig config, const std::optional<Checkpoint>& resumed) {
-  if (config.run.replicas == 0 && resumed) config.run.replicas = resumed->info.replicas;
+  if (config.run.replicas == 0 && resumed) config.run.replicas = replicas_of(resumed->info);
   return config;
 }
 
@@ -54,11 +54,11 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
 
 void TrainerRun::compare_with_before() {
-  settings_ = effective_settings(config_, replicas_.replicas(), spec_.data);
+  settings_ = effective_settings(config_, devices_, spec_.data);
   add_shards(sampler_.spec().node_of, sampler_.by_files(), settings_);
   if (one_by_one() && has_clock())
-    settings_[kOrderMachine] =
-        fmt::format("{} ({:016x})", spec_.machine->name, spec_.machine->content);
+    settings_[kOrderMachine] = fmt::format("{} ({:016x}), buckets of {} bytes", spec_.machine->name,
+                                           spec_.machine->content, clock_bucket_bytes());
   comm::agree(comm_, "the configuration", shared_lines(settings_));
   if (!resumed_) return;
   changes_ = check_resume(resumed_->path, resumed_->info, settings_, spec_.resume_anyway);
@@ -78,7 +78,10 @@ Choices TrainerRun::choices_before() const {
 }
 
 void TrainerRun::build() {
-  check_served_job(config_, devices_, comm_.size(), has_clock());
+  check_served_job(config_, devices_, comm_.size(), has_clock() ? &*spec_.machine : nullptr);
+  if (served_ && !has_clock() && first())
+    log::info("sync.scheme = \"{}\" is run as step: without --machine no servers are replayed{}",
+              config_.sync.scheme, served_->servers > 1 ? ", and sync.servers says nothing" : "");
   if (first()) warn_of_idle_keys(config_, model_spec(config_, *spec_.data.train, batch_.local));
   build_step();
   build_meetings();

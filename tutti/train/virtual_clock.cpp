@@ -7,6 +7,33 @@
 #include "tutti/base/error.h"
 
 namespace tutti {
+namespace {
+
+/// Messages that share a sender's link: those of a node for others its node's, those of a device
+/// for others of its node the device's.
+class LinkFlows {
+ public:
+  LinkFlows(const comm::Machine& machine, size_t devices)
+      : machine_(machine), of_node_(devices), of_device_(devices) {}
+  void add(int from, int to) {
+    if (from != to) ++count(from, to);
+  }
+  /// Seconds of one of them.
+  double seconds(double bytes, int from, int to) {
+    return machine_.message_seconds(bytes, from, to, count(from, to));
+  }
+
+ private:
+  int& count(int from, int to) {
+    return machine_.node(from) == machine_.node(to)
+               ? of_device_[static_cast<size_t>(from)]
+               : of_node_[static_cast<size_t>(machine_.node(from))];
+  }
+  const comm::Machine& machine_;
+  std::vector<int> of_node_, of_device_;
+};
+
+}  // namespace
 
 VirtualClock::VirtualClock(VirtualClockSpec spec)
     : spec_(std::move(spec)), ready_(static_cast<size_t>(spec_.replicas)) {
@@ -72,67 +99,65 @@ void VirtualClock::meet_all(double seconds) {
   std::ranges::fill(ready_, std::ranges::max(ready_) + seconds);
 }
 
-/// Weights leave when the step begins and are averaged when it ends. Those of a node for others
-/// share its link, those of a device for others of its node the device's.
+/// Weights leave when the step begins and are averaged when it ends.
 void VirtualClock::meet_neighbours(int64_t meeting, const std::vector<double>& began) {
-  const comm::Machine& machine = spec_.machine;
   std::vector<std::vector<MixingWeight>> rows;
-  std::vector<int> from_node(ready_.size()), from_device(ready_.size());
-  const auto flows = [&](int from, int to) -> int& {
-    return machine.node(from) == machine.node(to)
-               ? from_device[static_cast<size_t>(from)]
-               : from_node[static_cast<size_t>(machine.node(from))];
-  };
+  LinkFlows flows(spec_.machine, ready_.size());
   for (int r = 0; r < spec_.replicas; ++r) {
     rows.push_back(mixing_row(spec_.sync->graph, spec_.replicas, r, meeting));
-    for (const MixingWeight& heard : rows.back())
-      if (heard.replica != r) ++flows(heard.replica, r);
+    for (const MixingWeight& heard : rows.back()) flows.add(heard.replica, r);
   }
   std::vector<double> arrived = ready_;
   for (int r = 0; r < spec_.replicas; ++r)
     for (const MixingWeight& heard : rows[static_cast<size_t>(r)]) {
       const double sent = began[static_cast<size_t>(heard.replica)];
       double& mine = arrived[static_cast<size_t>(r)];
-      mine = std::max(mine, sent + machine.message_seconds(weight_bytes_, heard.replica, r,
-                                                           flows(heard.replica, r)));
+      mine = std::max(mine, sent + flows.seconds(weight_bytes_, heard.replica, r));
     }
   ready_ = arrived;
 }
 
 /// A node lies with the first replica below it, which waits for the weights of its children, and
-/// they for what it makes of them. All of them share its link, or what stands before it.
+/// they for what it makes of them. All of them share the node's link, there as well as back.
 void VirtualClock::meet_in_tree(int64_t step) {
-  const comm::Machine& machine = spec_.machine;
-  for (int level = 1; level <= tree_->met(*spec_.sync, step); ++level)
+  for (int level = 1; level <= tree_->met(*spec_.sync, step); ++level) {
+    LinkFlows flows(spec_.machine, ready_.size());
+    const auto replica_of = [&](int child) { return tree_->first(level - 1, child); };
+    for (int node = 0; node < tree_->nodes(level); ++node)
+      for (int child = tree_->first_child(node); child < tree_->end_child(level, node); ++child)
+        flows.add(tree_->first(level, node), replica_of(child));
     for (int node = 0; node < tree_->nodes(level); ++node) {
       const int place = tree_->first(level, node), end = tree_->end_child(level, node);
-      const int flows = end - tree_->first_child(node) - 1;
       const auto each_child = [&](auto visit) {
-        for (int child = tree_->first_child(node); child < end; ++child) {
-          const int replica = tree_->first(level - 1, child);
-          visit(ready_[static_cast<size_t>(replica)],
-                machine.message_seconds(weight_bytes_, replica, place, flows));
-        }
+        for (int child = tree_->first_child(node); child < end; ++child)
+          visit(ready_[static_cast<size_t>(replica_of(child))],
+                flows.seconds(weight_bytes_, place, replica_of(child)));
       };
       double all_there = 0;
       each_child(
           [&](double& ready, double message) { all_there = std::max(all_there, ready + message); });
       each_child([&](double& ready, double message) { ready = all_there + message; });
     }
+  }
 }
 
 /// What was sent after the step before has to be there; what is sent now leaves at once.
 void VirtualClock::gossip(int64_t step) {
-  const comm::Machine& machine = spec_.machine;
   for (const Sent& sent : sent_) {
     double& ready = ready_[static_cast<size_t>(sent.to)];
     ready = std::max(ready, sent.arrives);
   }
   sent_.clear();
+  LinkFlows flows(spec_.machine, ready_.size());
+  std::vector<std::pair<int, int>> messages;
   for (int from = 0; from < spec_.replicas; ++from)
-    if (const auto to = gossip_to(*spec_.sync, spec_.replicas, from, step))
-      sent_.push_back({*to, ready_[static_cast<size_t>(from)] +
-                                machine.message_seconds(weight_bytes_, from, *to)});
+    if (const auto to = gossip_to(*spec_.sync, spec_.replicas, from, step)) {
+      messages.emplace_back(from, *to);
+      flows.add(from, *to);
+    }
+  for (const auto& [from, to] : messages)
+    sent_.push_back(
+        {to, ready_[static_cast<size_t>(from)] + flows.seconds(weight_bytes_, from, to)});
 }
 
 }  // namespace tutti

@@ -111,6 +111,26 @@ TEST(VirtualClock, WhoGossipsWaitsForNobodyAndWhoHearsForWhatIsLate) {
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 4), 3 + 3 * 5);
 }
 
+TEST(VirtualClock, WhatANodeSendsSharesItsLink) {
+  // Both devices of one node send to that of the other.
+  VirtualClockSpec spec = some_replay(3);  // device 2 alone on its node
+  spec.machine.devices_per_node = 2;
+  spec.machine.between.seconds_per_byte = 4e-3;
+  spec.sync = MeetingSettings{.kind = MeetingKind::gossip, .probability = 1};
+  int64_t step = 0;
+  while (gossip_to(*spec.sync, 3, 0, step) != 2 || gossip_to(*spec.sync, 3, 1, step) != 2) ++step;
+  VirtualClock clock(spec);
+  clock.step(step);
+  clock.step(step + 1);
+  EXPECT_DOUBLE_EQ(clock.seconds(), 3 + 2 * 4) << "two messages of 4 s, at the same time";
+  // In a tree the messages inside the node are not on it.
+  VirtualClockSpec tree = some_replay(3);
+  tree.machine.devices_per_node = 2;
+  tree.machine.inside.seconds_per_byte = 0;
+  tree.sync = MeetingSettings{.kind = MeetingKind::tree, .every = 1, .children = 3, .up = 1};
+  EXPECT_DOUBLE_EQ(after(VirtualClock(tree), 1), 3 + 2 * 1) << "one of two children is elsewhere";
+}
+
 TEST(VirtualClock, GoesOnFromATime) {
   VirtualClock clock(some_replay(2));
   clock.resume(100);

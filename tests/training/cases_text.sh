@@ -56,7 +56,7 @@ token_files() {
   "$tutti" generate pairs --prompt 'THE end' --tokens 20 >pairs.txt || fail "cannot generate byte pairs"
   [ "$(head -c 7 pairs.txt)" = 'THE end' ] || fail "a prompt of any bytes"
   "$tutti" infer pairs/config.toml --weights pairs --split validation --labels --output labels.npy >labels.log 2>&1 && fail "labels of a text"
-  says labels '--labels: of a text'
+  says labels 'labels: of a text'
   documents
   set -- --set data.dataset=tokens --set data.dir=tokens
   truncate -s -2 tokens/train-00001.tokens

@@ -120,7 +120,8 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeigh
   const int64_t window = verb.window > 0 ? verb.window : config.data.window;
   if (window != config.data.window && config.model.context == 0)
     config.model.context = config.data.window;  // places that were learned
-  config.data.input.clear();  // tokens alone: what is written is one document
+  // Tokens alone, without numbers of documents: what is written is one.
+  config.data.input.clear();
   const TextFields fields(window, tokenizer->size());
   const CpuBackend backend;
   PlanOptions options = plan_options_for(config, found);

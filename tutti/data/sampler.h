@@ -39,11 +39,11 @@ struct Position {
 
 /// Global batch `step` is the run [step * B, (step + 1) * B) of the epoch's permutation, B =
 /// replicas * local_batch; replica r takes the r-th slice of local_batch samples. Samples that
-/// overlap are taken side by side, or anywhere. With nodes each
-/// has its part of the batch from a permutation of its own samples, as many of each; an epoch ends
-/// with the node that has fewest. The incomplete last batch of an epoch is left out. Thread-safe;
-/// the permutation is computed, so memory does not grow with the set, only with files of several
-/// samples where nodes have some of them.
+/// overlap are taken side by side, or anywhere. With nodes each has its part of the batch from a
+/// permutation of its own samples, as many of each; an epoch ends with the node that has fewest.
+/// The incomplete last batch of an epoch is left out. Thread-safe; the permutation is computed, so
+/// memory does not grow with the set, only with files of several samples where nodes have some of
+/// them.
 class Sampler {
  public:
   /// ConfigError if the set, or a node's part of it, is smaller than one batch; if `strict` and it
@@ -88,7 +88,7 @@ class Sampler {
   struct Run {
     int64_t own = 0, first = 0;
   };
-  std::vector<std::vector<Run>> runs_;  // of each node; empty: every so manyth sample
+  std::vector<std::vector<Run>> runs_;  // of each node; empty: every nodes_-th sample
   std::vector<int64_t> samples_of_;     // of each node
   mutable std::mutex mutex_;
   mutable std::array<EpochOrder, 2>

@@ -66,11 +66,11 @@ struct Init {
   // glorot_uniform: U(-l, l), l = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010, eq. 16),
   // what Keras's layers start with; glorot_normal: N(0, 2 / (fan_in + fan_out)), PyTorch's
   // xavier_normal_.
+  int64_t fan = 0;  ///< overrides the fan computed from the shape when > 0; not for glorot_*
+  double value = 0;
   /// What files hold of a weight [K, C, 1] of a layer that works position by position, so that
   /// published weights load by name: its own shape, a matrix [K, C], or that transposed, [C, K].
   enum class Stored : uint8_t { as_it_is, matrix, transposed };
-  int64_t fan = 0;  ///< overrides the fan computed from the shape when > 0; not for glorot_*
-  double value = 0;
   Stored stored = Stored::as_it_is;
 };
 

@@ -33,6 +33,8 @@ class CountTokens : public Op {
 ///   surprise = -log p[y] with p = softmax(x) over dimension 1, 0 where y is outside of [0, V)
 ///   loss = scale / count * sum over these positions of
 ///            ((1 - s) * -log p[y] + s / V * sum over k of -log p[k]) with label smoothing s
+/// The mean is over the batch's own tokens: where batches hold different numbers of them, replicas
+/// and accumulation make a mean of their means, in which tokens of shorter batches weigh more.
 /// Since the count is known before, the gradient of a position follows from its own logits, and a
 /// plan computes logits, loss and gradients tile by tile: the logits of a batch are never stored.
 class TokenLoss : public Op {

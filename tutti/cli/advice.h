@@ -43,19 +43,19 @@ struct WorkerAdvice {
 };
 
 struct Advice {
-  std::string model, machine;
+  std::string model{}, machine{};
   int64_t batch = 0;                                  ///< the configuration's
   int64_t turns = 1;                                  ///< of a replica in a step: batches added up
   double parameters = 0, weight_bytes = 0, flop = 0;  ///< flop: of a replica's step
   double efficiency = 0, memory_bytes = 0;
   double compute = 0, overhead = 0;  ///< of a step at that batch, on the machine
   bool compute_measured = false;     ///< here, and not the machine's own
-  std::vector<BatchAdvice> batches;
-  int64_t best_batch = 0;             ///< the fastest that fits; 0: none does
-  std::vector<WorkerAdvice> workers;  ///< with a machine
-  std::optional<int64_t> workers_by_rule, workers_by_clock;
-  std::string workers_left_out;  ///< why there are none although there is a machine; else empty
-  bool clock_ends = false;       ///< more workers than were looked at might do as well
+  std::vector<BatchAdvice> batches{};
+  int64_t best_batch = 0;               ///< the fastest that fits; 0: none does
+  std::vector<WorkerAdvice> workers{};  ///< with a machine
+  std::optional<int64_t> workers_by_rule{}, workers_by_clock{};
+  std::string workers_left_out{};  ///< why there are none although there is a machine; else empty
+  bool clock_ends = false;         ///< more workers than were looked at might do as well
 };
 
 /// Compiles the network and times steps of it on random data, alone. Throws as compile_network

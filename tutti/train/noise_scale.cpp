@@ -169,7 +169,7 @@ NoiseMeter::Reading NoiseMeter::reading(std::span<const double> small) {
     return estimate_noise(of_turns / (turns * steps), of_sum / (turns * turns * steps), batch,
                           turns * batch);
   };
-  Reading result{.steps = measured_, .layers = {}};
+  Reading result{.steps = measured_, .all = {}, .layers = {}};
   double small_all = 0, large_all = 0;
   for (size_t m = 0; m < members_.size(); ++m) {
     const double large = of_member(members_[m], all_large_.data());

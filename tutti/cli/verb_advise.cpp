@@ -46,6 +46,9 @@ int run_advise(const AdviseVerb& verb) {
   RunConfig& config = question.config;
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  if (config.parallel.pipeline > 1)
+    throw ConfigError(
+        "tutti advise looks at replicas of one rank each: leave parallel.pipeline out");
   if (std::ranges::any_of(config.parallel.spatial, [](int64_t parts) { return parts > 1; }))
     throw ConfigError(
         "tutti advise looks at replicas of one rank each: leave parallel.spatial out");

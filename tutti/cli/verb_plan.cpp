@@ -14,6 +14,7 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/network.h"
+#include "tutti/train/pipeline_settings.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -93,7 +94,7 @@ int run_plan(const PlanVerb& verb) {
   const int64_t replicas = replica_count(config.run, grid.groups());
   const auto communicator = comm::make_single_communicator();
   NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, replicas).local);
-  spec.training.split.grid = grid;  // of parts, the first is shown
+  spec.training.split.grid = grid;  // of parts and of stages, the first is shown
   // The kernels that train would take, and leave for others.
   spec.tuning_file = tuning_file(config.plan.tuning);
   if (!config.plan.choices_from.empty())
@@ -106,8 +107,13 @@ int run_plan(const PlanVerb& verb) {
         "the ranks of a run measure how large their buckets are to be; shown are buckets of 1 MiB: "
         "give --set comm.bucket_bytes=SIZE as the run's log says it, for the run's own hash");
   const auto network = compile_network(spec, CpuBackend(), *communicator);
+  const int batches = static_cast<int>(config.batch.accumulate);
   if (verb.json) {
     Json out = plan_json(network->training, verb.refusals);
+    if (grid.stages() > 1)
+      out["pipeline"] = {{"stages", grid.stages()},
+                         {"micro_batches", batches},
+                         {"bubble", pipeline_bubble(grid.stages(), batches)}};
     out["replicas"] = replicas;
     out["ranks"] = verb.ranks;
     fmt::print("{}\n", print_json(out, 2));
@@ -116,6 +122,8 @@ int run_plan(const PlanVerb& verb) {
   fmt::print("{}{} replica(s) on {} rank(s)\nhash {:016x}\n",
              network->training.to_string(verb.refusals), replicas, verb.ranks,
              network->training.hash());
+  if (grid.stages() > 1)
+    fmt::print("{}\n{}The plan is stage 0's.\n", pipeline_line(config), stages_text(spec.training));
   return 0;
 }
 

@@ -152,6 +152,10 @@ void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlag
       throw ConfigError(
           "a study of a replay takes --replicas, as in --replicas 1,4,16: without it leave "
           "--machine out");
+    if (config.parallel.pipeline > 1)
+      throw ConfigError(
+          "a study counts replicas by ranks, which stages of parallel.pipeline are not: leave it "
+          "out");
     flags.ranks =
         study::parse_sizes(verb.sizes.empty() ? "1,2" : verb.sizes, config.parallel.spatial);
     return;

@@ -48,7 +48,8 @@ std::vector<size_t> backward_order(const Graph& graph) {
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
                                  std::span<const Value> trained, const SumOfGradients& sum,
-                                 std::vector<RowGradient>* tables) {
+                                 std::vector<RowGradient>* tables,
+                                 std::vector<Value>* gradients) {
   const std::vector<bool> wanted = depends_on(graph, trained);
   std::vector<Value> gradient(graph.values().size());  // of forward values
   std::vector<Value> produced;
@@ -92,6 +93,7 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
     produced.push_back(parameter);
   }
   std::ranges::sort(produced, {}, [&](Value p) { return gradient[static_cast<size_t>(p.id)].id; });
+  if (gradients) *gradients = std::move(gradient);
   return produced;
 }
 

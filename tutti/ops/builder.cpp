@@ -250,11 +250,12 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses) {
 }
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
-                                 std::span<const Value> trained, std::vector<RowGradient>* tables) {
+                                 std::span<const Value> trained, std::vector<RowGradient>* tables,
+                                 std::vector<Value>* gradients) {
   const auto sum = [](Graph& g, Value a, Value b) {
     return add(g, g[a].name + "+" + g[b].name, a, b);
   };
-  return differentiate(graph, losses, trained, sum, tables);
+  return differentiate(graph, losses, trained, sum, tables, gradients);
 }
 
 }  // namespace tutti

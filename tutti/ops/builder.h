@@ -107,6 +107,7 @@ Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logva
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses);
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
                                  std::span<const Value> trained,
-                                 std::vector<RowGradient>* tables = nullptr);
+                                 std::vector<RowGradient>* tables = nullptr,
+                                 std::vector<Value>* gradients = nullptr);
 
 }  // namespace tutti

@@ -66,6 +66,22 @@ class ExchangeBags final : public ExchangeParts {
   }
 };
 
+/// What a stage of a pipeline gives to later ones, or gets from earlier ones; peers are stages. What
+/// receives has no inputs and begins with the pass. Ends a band, so that what needs other stages
+/// begins one.
+class ExchangeStages final : public ExchangeParts {
+ public:
+  using ExchangeParts::ExchangeParts;
+  std::string_view name() const override { return "exchange_stages"; }
+  bool begins_at_once() const override { return true; }
+  bool brings_trained() const override { return !constant(); }
+
+ private:
+  OpPtr like(int tag, std::vector<Give> gives, std::vector<Get> gets) const override {
+    return std::make_shared<ExchangeStages>(tag, std::move(gives), std::move(gets));
+  }
+};
+
 /// y = scale * (x[0] + x[1] + ...), unbatched f32 tensors of one shape, added in this order.
 class SumParts : public Op {
  public:

@@ -226,7 +226,8 @@ void place_exchanges(const Graph& graph, const std::vector<int>& exchanges,
       for (const int reader : readers[static_cast<size_t>(v.id)])
         if (const int b = schedule.band_of[static_cast<size_t>(reader)]; b >= 0)
           first = std::min(first, b);
-    schedule.bands[static_cast<size_t>(last)].starts.push_back(e);
+    if (node.in.empty()) last = -1;
+    (last < 0 ? schedule.begins : schedule.bands[static_cast<size_t>(last)].starts).push_back(e);
     if (exchange_kind(graph, node) == ExchangeKind::gradients) continue;
     CHECK(first > last, "{}: read before it is there", node.name);
     (first == count ? schedule.waits_at_end : schedule.bands[static_cast<size_t>(first)].waits)

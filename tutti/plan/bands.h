@@ -21,6 +21,7 @@ struct Band {
 
 struct Schedule {
   std::vector<Band> bands;        ///< forward and backward: once per local replica
+  std::vector<int> begins;        ///< exchanges without inputs: under way before the first band
   std::vector<int> waits_at_end;  ///< exchanges with outputs that no band reads: they are complete
                                   ///< at the end
   std::vector<int> updates;  ///< nodes of the update (Op::in_update), its exchanges included, in

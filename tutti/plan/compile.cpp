@@ -61,7 +61,9 @@ Plan compile_with_layout(const Graph& graph, const Backend& backend, const PlanO
   ExchangeList exchanges = list_exchanges(plan, schedule);
   plan.exchanges = std::move(exchanges.all);
   plan.buckets = std::move(exchanges.buckets);
+  plan.begins = std::move(exchanges.begins);
   plan.waits_at_end = std::move(exchanges.waits_at_end);
+  plan.turning = exchanges.turning;
 
   // What is run: every step with its kernel, and the update in stages.
   StepList steps = make_steps(plan, schedule, chooser);

@@ -8,13 +8,14 @@
 
 namespace tutti {
 
-Executor::Executor(const Plan& plan, const Backend& backend)
-    : plan_(plan), arena_(plan.arena_bytes), packed_(plan.packed_bytes),
+Executor::Executor(const Plan& plan, const Backend& backend, int arenas)
+    : plan_(plan), packed_(plan.packed_bytes),
       scalars_(kAlignment * (plan.graph.with_role(Role::scalar).size() + 1)),
       bases_(static_cast<size_t>(plan.base_of_sum(plan.buckets.size()))),
       barrier_(plan.options.threads), pending_(plan.stages.size(), 0),
       ranges_(plan.buckets.size()) {
-  bases_[kArena] = arena_.data();
+  for (int a = 0; a < arenas; ++a) arenas_.emplace_back(plan.arena_bytes);
+  use_arena(0);
   bases_[kPacked] = packed_.data();
   bases_[kScalars] = scalars_.data();
   build_steps(backend);
@@ -139,6 +140,12 @@ void Executor::bind(const ReplicaState& replica) {
   bind_base(kGradients, replica.gradients);
 }
 
+void Executor::use_arena(int arena) {
+  CHECK(arena >= 0 && arena < arenas(), "arena {} of {}", arena, arenas());
+  arena_in_use_ = arena;
+  bases_[kArena] = arenas_[static_cast<size_t>(arena)].data();
+}
+
 void Executor::bind_input(Value input, const void* data) {
   const auto at = std::ranges::find(plan_.inputs, input);
   CHECK(at != plan_.inputs.end(), "value {} is not an input", input.id);
@@ -156,11 +163,12 @@ void Executor::set_scalar(Value scalar, float value) {
 const void* Executor::result(Value v) const {
   const Place place = plan_.place(v);
   CHECK(place.base == kArena, "'{}' is not stored", plan_.graph[v].name);
-  return arena_.data() + place.offset;
+  return address(place);
 }
 
 size_t Executor::memory_bytes() const {
-  size_t bytes = arena_.bytes() + packed_.bytes();
+  size_t bytes = packed_.bytes();
+  for (const Buffer& arena : arenas_) bytes += arena.bytes();
   for (const auto& thread : threads_)
     bytes += thread->tile.bytes() + thread->workspace.bytes() + thread->states_of_band.bytes();
   return bytes;

@@ -7,7 +7,8 @@
 // inputs, statistics and gradients) and update(). An update waits for nobody: what has not arrived
 // yet is applied by the next run(), stage by stage (PlanStage), each just before the first band
 // that reads its weights. settle() applies all of it; whoever reads weights or state between steps
-// calls it first. Not thread-safe: one caller drives it; inside, an OpenMP team of
+// calls it first. A pass may be run in pieces, and several of them be under way, each with an arena
+// of results of its own: begin(), run_bands() as often as it takes, end(). Not thread-safe: one caller drives it; inside, an OpenMP team of
 // plan.options.threads does the work.
 
 #include <memory>
@@ -34,8 +35,9 @@ struct ReplicaState {
 
 class Executor {
  public:
-  /// Throws DeviceError if a kernel cannot be made. The plan must outlive the executor.
-  Executor(const Plan& plan, const Backend& backend);
+  /// Throws DeviceError if a kernel cannot be made. The plan must outlive the executor. `arenas`:
+  /// passes that may be under way at a time.
+  Executor(const Plan& plan, const Backend& backend, int arenas = 1);
   ~Executor();
 
   void bind(const ReplicaState& replica);
@@ -48,6 +50,16 @@ class Executor {
 
   void pack();
   void run(const StepInfo& step);
+  /// Of a pass in pieces: whose results are read and written from now on.
+  void use_arena(int arena);
+  int arena() const { return arena_in_use_; }
+  int arenas() const { return static_cast<int>(arenas_.size()); }
+  /// Begins what is received without anything of this rank's: nothing of the arena may be in use.
+  void begin();
+  /// Bands [first, last).
+  void run_bands(const StepInfo& step, size_t first, size_t last);
+  /// Waits for exchanges that no band has waited for.
+  void end();
   /// Runs those stages of the update whose exchanges are over, and leaves the others to the next
   /// run() or settle(); the scalars must stay as they are until then.
   void update(const StepInfo& step);
@@ -59,6 +71,10 @@ class Executor {
   /// Where an exchange of the plan sends from and receives to; not of sums of gradients.
   std::byte* address(const Place& place) const {
     return bases_[static_cast<size_t>(place.base)] + place.offset;
+  }
+  /// The same of a place in the arena, for another pass than the one in use.
+  std::byte* address(const Place& place, int arena) const {
+    return arenas_[static_cast<size_t>(arena)].data() + place.offset;
   }
   /// Bytes owned: results, packed weights, and each thread's scratch, workspace and accumulators.
   size_t memory_bytes() const;
@@ -85,7 +101,7 @@ class Executor {
   /// The kernels of one thread for tiles of these sizes; raises `needs` to what they need.
   static ReadyStep make_ready(Chosen& chosen, bool first_thread, const std::vector<int64_t>& sizes,
                               Needs& needs);
-  void run_thread(int thread, const StepInfo& step);
+  void run_thread(int thread, const StepInfo& step, size_t first, size_t last);
   void run_band(int thread, size_t band, const StepInfo& step);
   void wait_before(int thread, const PlanBand& band);
   struct Tile;
@@ -103,7 +119,9 @@ class Executor {
   void parallel(Fn fn);
 
   const Plan& plan_;
-  Buffer arena_, packed_, scalars_;
+  std::vector<Buffer> arenas_;
+  int arena_in_use_ = 0;
+  Buffer packed_, scalars_;
   std::vector<std::byte*> bases_;
   std::vector<std::unique_ptr<Thread>> threads_;
   void meet();  // of the whole team

@@ -139,8 +139,8 @@ void Executor::meet() {
     barrier_.wait();
 }
 
-void Executor::run_thread(int t, const StepInfo& step) {
-  for (size_t b = 0; b < plan_.bands.size(); ++b) {
+void Executor::run_thread(int t, const StepInfo& step, size_t first, size_t last) {
+  for (size_t b = first; b < last; ++b) {
     const PlanBand& band = plan_.bands[b];
     for (const int stage : band.stages)
       if (is_pending(stage)) run_stage(t, stage);
@@ -154,8 +154,6 @@ void Executor::run_thread(int t, const StepInfo& step) {
     for (const int e : band.starts) exchanges_->start(e);
     exchanges_->poll();
   }
-  if (t == 0)
-    for (const int e : plan_.waits_at_end) receive(e);
 }
 
 void Executor::pack() {
@@ -164,14 +162,28 @@ void Executor::pack() {
   });
 }
 
-void Executor::run(const StepInfo& info) {
+void Executor::begin() {
   const bool waits =
       !plan_.waits_at_end.empty() ||
       std::ranges::any_of(plan_.bands, [](const PlanBand& band) { return !band.waits.empty(); });
   CHECK(exchanges_ || !waits, "the plan has exchanges between parts, and nobody makes them");
+  for (const int e : plan_.begins) exchanges_->start(e);
+}
+
+void Executor::run_bands(const StepInfo& info, size_t first, size_t last) {
   StepInfo step = info;
   step.batch = plan_.batch;
-  parallel([&](int t) { run_thread(t, step); });
+  parallel([&](int t) { run_thread(t, step, first, last); });
+}
+
+void Executor::end() {
+  for (const int e : plan_.waits_at_end) receive(e);
+}
+
+void Executor::run(const StepInfo& info) {
+  begin();
+  run_bands(info, 0, plan_.bands.size());
+  end();
 }
 
 }  // namespace tutti

@@ -96,11 +96,26 @@ std::vector<bool> early_samples(const Graph& graph, const Band& band) {
   return std::ranges::find(early, true) == early.end() ? std::vector<bool>{} : early;
 }
 
+/// The first band that waits for what has no inputs here and comes after something given to others:
+/// they have made it of that.
+int turning_band(const Graph& graph, const Schedule& schedule) {
+  const auto node = [&](int n) -> const Node& { return graph.nodes()[static_cast<size_t>(n)]; };
+  const auto count = static_cast<int>(graph.nodes().size());
+  int given = 0;
+  while (given < count && !node(given).op->gives_to_others()) ++given;
+  for (size_t b = 0; b < schedule.bands.size(); ++b)
+    for (const int e : schedule.bands[b].waits)
+      if (node(e).in.empty() && e > given) return static_cast<int>(b);
+  return static_cast<int>(schedule.bands.size());
+}
+
 }  // namespace
 
 ExchangeList list_exchanges(const Plan& plan, const Schedule& schedule) {
   ExchangeList list;
   std::map<int, int> numbers;  // node -> exchange
+  for (const int e : schedule.begins)
+    list.begins.push_back(numbers[e] = add_exchange(plan, e, list));
   for (const Band& band : schedule.bands) {
     std::vector<int>& waits = list.waits.emplace_back();
     for (const int e : band.waits) waits.push_back(numbers.at(e));
@@ -108,6 +123,7 @@ ExchangeList list_exchanges(const Plan& plan, const Schedule& schedule) {
     for (const int e : band.starts) starts.push_back(numbers[e] = add_exchange(plan, e, list));
     list.early.push_back(early_samples(plan.graph, band));
   }
+  list.turning = turning_band(plan.graph, schedule);
   for (const int e : schedule.waits_at_end) list.waits_at_end.push_back(numbers.at(e));
   for (const int n : schedule.updates)
     if (exchange_kind(plan.graph, plan.graph.nodes()[static_cast<size_t>(n)]) != ExchangeKind::none)

@@ -9,14 +9,15 @@
 
 namespace tutti {
 
-/// Exchanges are named by their index in `all`: first those that bands begin, then those of the
+/// Exchanges are named by their index in `all`: first those that the pass and its bands begin, then those of the
 /// update, in the order of the graph.
 struct ExchangeList {
   std::vector<PlanExchange> all;
   std::vector<PlanBucket> buckets;
   std::vector<std::vector<int>> waits, starts;  ///< by band
   std::vector<std::vector<bool>> early;         ///< by band: PlanBand::early
-  std::vector<int> waits_at_end;
+  std::vector<int> begins, waits_at_end;
+  int turning = 0;  ///< Plan::turning
 };
 
 /// Reads graph, descs, places and inputs.

@@ -82,6 +82,7 @@ std::string Plan::to_string(bool with_refusals) const {
       variables.parameter_bytes, variables.trained_bytes * variables.state_kinds.size(),
       variables.statistic_bytes);
   if (variables.table_bytes > 0) text += fmt::format("tables {} B\n", variables.table_bytes);
+  for (const int e : begins) print_start(text, *this, e);
   if (!packs.empty()) text += "pack weights\n";
   for (const Step& step : packs) print_step(text, *this, step, with_refusals);
   for (size_t b = 0; b < bands.size(); ++b) {

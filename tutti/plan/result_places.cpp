@@ -102,6 +102,16 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses,
   const auto is_stored = [&](Value v) {
     return !graph.type(v).batched || uses.is_output[v] || uses.leaves_band[v];
   };
+  // What is received may arrive from the moment when the exchange begins, until it is waited for.
+  const auto receive = [&](int e, int begin) {
+    for (const Value v : node(e).out) {
+      const bool kept = uses.is_output[v] || uses.last_reader[v] < 0;
+      blocks.add(v, {.first = begin,
+                     .last = kept ? kForever : std::max(uses.last_reader[v], begin),
+                     .stored = true});
+    }
+  };
+  for (const int e : schedule.begins) receive(e, 0);
   for (const Band& band : schedule.bands) {
     for (const int n : band.nodes)
       for (const Value v : node(n).out)
@@ -110,15 +120,7 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses,
               v, {.first = order(n),
                   .last = uses.is_output[v] ? kForever : std::max(uses.last_reader[v], order(n)),
                   .stored = is_stored(v)});
-    // What is received may arrive from the moment when the exchange begins, until it is waited for.
-    const int end = order(band.nodes.back());
-    for (const int e : band.starts)
-      for (const Value v : node(e).out) {
-        const bool kept = uses.is_output[v] || uses.last_reader[v] < 0;
-        blocks.add(v, {.first = end,
-                       .last = kept ? kForever : std::max(uses.last_reader[v], end),
-                       .stored = true});
-      }
+    for (const int e : band.starts) receive(e, order(band.nodes.back()));
   }
   // An update may run while the next forward has begun: what it leaves shares no memory with
   // results of bands.

@@ -43,6 +43,11 @@ int64_t batch_of(const Graph& graph) {
   int64_t batch = 0;
   for (const ValueInfo& info : graph.values())
     if (info.role == Role::input && info.type.batched) batch = info.type.desc.shape[0];
+  const bool nothing_bound = batch == 0;
+  // A stage of a pipeline may read nothing but what it receives; slabs are more than samples.
+  for (const ValueInfo& info : graph.values())
+    if (nothing_bound && info.type.batched)
+      batch = batch == 0 ? info.type.desc.shape[0] : std::min(batch, info.type.desc.shape[0]);
   if (batch <= 0) throw ConfigError("the graph has no batched input");
   for (const ValueInfo& info : graph.values()) {
     if (!info.type.batched) continue;

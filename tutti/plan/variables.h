@@ -38,6 +38,8 @@ struct Variables {
   size_t statistic_bytes = 0;            ///< of one replica's statistics
   std::vector<TableVariable> tables;     ///< by offset, in an arena of their own
   size_t table_bytes = 0;                ///< of that
+  std::vector<std::string> elsewhere;    ///< parameters and statistics of the model that other
+                                         ///< stages of a pipeline have
 
   bool is_trained(const Variable& parameter) const { return parameter.offset < trained_bytes; }
   const Variable* find_parameter(std::string_view name) const;

@@ -28,6 +28,7 @@ const char* event_name(const ArrivalsRecord&) { return "arrivals"; }
 const char* event_name(const StagingRecord&) { return "staging"; }
 const char* event_name(const DataRecord&) { return "data"; }
 const char* event_name(const SyncRecord&) { return "sync"; }
+const char* event_name(const StagesRecord&) { return "stages"; }
 const char* event_name(const ServersRecord&) { return "servers"; }
 const char* event_name(const NoiseRecord&) { return "noise"; }
 const char* event_name(const EpochRecord&) { return "epoch"; }
@@ -203,6 +204,7 @@ void RunRecord::append(ArrivalsRecord event) { write_event(event); }
 void RunRecord::append(StagingRecord event) { write_event(event); }
 void RunRecord::append(DataRecord event) { write_event(event); }
 void RunRecord::append(SyncRecord event) { write_event(event); }
+void RunRecord::append(StagesRecord event) { write_event(event); }
 void RunRecord::append(ServersRecord event) { write_event(event); }
 void RunRecord::append(NoiseRecord event) { write_event(event); }
 void RunRecord::append(EpochRecord event) { write_event(event); }

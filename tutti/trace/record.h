@@ -134,6 +134,17 @@ struct SyncRecord {
   double moved = kNotMeasured;  ///< how far the last meeting moved weights, of their length
 };
 
+/// Event "stages": how the stages of a pipeline have spent the steps since the last such line, in
+/// the mean over replicas.
+struct StagesRecord {
+  double time = 0;
+  int64_t epoch = 0, step = 0;
+  int64_t micro_batches = 0;     ///< of a step
+  double bubble = kNotMeasured;  ///< (S - 1) / (M + S - 1): of a step, where stages are equally fast
+  std::vector<double> compute_ms{}, waited_ms{};  ///< by stage, of a step
+  std::vector<double> memory_bytes{};  ///< by stage: the largest resident size of its process so far
+};
+
 /// Event "servers": what servers have done since the last such
 /// line.
 struct ServersRecord {
@@ -252,6 +263,7 @@ class RunRecord {
   void append(StagingRecord event);
   void append(DataRecord event);
   void append(SyncRecord event);
+  void append(StagesRecord event);
   void append(ServersRecord event);
   void append(NoiseRecord event);
   void append(EpochRecord event);
@@ -284,6 +296,7 @@ struct RunLog {
   std::optional<StagingRecord> staging;  ///< of the last start
   std::vector<DataRecord> data;
   std::vector<SyncRecord> sync;
+  std::vector<StagesRecord> stages;
   std::vector<ServersRecord> servers;
   std::vector<NoiseRecord> noise;
   std::vector<EpochRecord> epochs;

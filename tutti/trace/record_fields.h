@@ -124,6 +124,17 @@ void fields(Event& e, Visit&& visit) {
   visit("moved", e.moved);
 }
 
+template <Is<StagesRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("micro_batches", e.micro_batches);
+  visit("bubble", e.bubble);
+  visit("compute_ms", e.compute_ms);
+  visit("waited_ms", e.waited_ms);
+  visit("memory_bytes", e.memory_bytes);
+}
+
 template <Is<ServersRecord> Event, class Visit>
 void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);

@@ -63,6 +63,7 @@ void drop_after(RunLog& log, int64_t step) {
   std::erase_if(log.arrivals, later);
   std::erase_if(log.data, later);
   std::erase_if(log.sync, later);
+  std::erase_if(log.stages, later);
   std::erase_if(log.servers, later);
   std::erase_if(log.noise, later);
   std::erase_if(log.epochs, later);
@@ -99,6 +100,7 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   if (event == "staging") log.staging = parse<StagingRecord>(json);
   if (event == "data") log.data.push_back(parse<DataRecord>(json));
   if (event == "sync") log.sync.push_back(parse<SyncRecord>(json));
+  if (event == "stages") log.stages.push_back(parse<StagesRecord>(json));
   if (event == "servers") log.servers.push_back(parse<ServersRecord>(json));
   if (event == "noise") log.noise.push_back(parse<NoiseRecord>(json));
   if (event == "epoch") log.epochs.push_back(parse<EpochRecord>(json));

@@ -31,6 +31,16 @@ class BatchSource {
   virtual std::vector<NamedTensor> state() const { return {}; }
 };
 
+/// Of a rank that reads nothing of a sample, as the inner stages of a pipeline.
+class NoBatches final : public BatchSource {
+ public:
+  const data::Batch& next() override { return nothing_; }
+  double last_wait_seconds() const override { return 0; }
+
+ private:
+  data::Batch nothing_;
+};
+
 /// Batches that depend on the step alone.
 class ReadBatches final : public BatchSource {
  public:

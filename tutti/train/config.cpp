@@ -11,6 +11,7 @@
 #include "tutti/data/arrays/field_line.h"
 #include "tutti/data/transform/steps.h"
 #include "tutti/parallel/compression_policy.h"
+#include "tutti/train/pipeline_settings.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/slow_rank.h"
 #include "tutti/train/sync.h"
@@ -231,6 +232,7 @@ void validate(const RunConfig& config) {
   require_tracing(config);
   require_compression(config.comm);
   check_sync(config);
+  check_pipeline(config);
   (void)parse_slow(config.run);
 }
 

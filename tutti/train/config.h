@@ -202,6 +202,8 @@ struct PlanSection {
 struct ParallelSection {
   std::vector<int64_t> spatial;      ///< parts of a sample along each dimension; empty: whole ones
   int64_t batchnorm_group_size = 1;  ///< replicas
+  int64_t pipeline = 1;              ///< stages
+  PipelineOrder order = PipelineOrder::one_f_one_b;
 };
 
 struct SyncSection {

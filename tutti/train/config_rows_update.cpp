@@ -199,6 +199,17 @@ void write_parallel_rows(ConfigTableWriter& t) {
   t.key(s, &S::batchnorm_group_size, "batchnorm_group_size",
         "Replicas, each on a rank of its own, whose batch norms see their batches as one")
       .between(1, 65536);
+  t.key(s, &S::pipeline, "pipeline",
+        "Stages: ranks that have the layers of one replica, some each, and the memory of these "
+        "alone. They compute the batches of batch.accumulate one after another, and are idle for "
+        "(S - 1) / (M + S - 1) of a step of M batches in S stages. 1: a rank has all layers")
+      .between(1, 1024)
+      .may_change();
+  t.key(s, &S::order, "order",
+        "1f1b: a stage goes back as soon as it can, and keeps the activations of as many batches "
+        "as there are stages from it on; gpipe: all batches of a step go forward first")
+      .may_change()
+      .only_with("parallel.pipeline");
 }
 
 }  // namespace tutti

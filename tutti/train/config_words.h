@@ -8,6 +8,7 @@
 #include "tutti/comm/on_timeout.h"
 #include "tutti/ops/losses.h"
 #include "tutti/parallel/meeting.h"
+#include "tutti/parallel/split/stages.h"
 
 namespace tutti {
 
@@ -63,6 +64,7 @@ constexpr std::array<std::string_view, 3> words(OuterStep) {
 constexpr std::array<std::string_view, 3> words(MixingGraph) {
   return {"ring", "torus", "exponential"};
 }
+constexpr std::array<std::string_view, 2> words(PipelineOrder) { return {"1f1b", "gpipe"}; }
 constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", "linear", "sqrt"}; }
 namespace log {
 constexpr std::array<std::string_view, 5> words(Level) {

@@ -14,13 +14,13 @@ std::vector<int> nodes_of_turns(const RunConfig& config, const NodeOfRank& node_
   if (config.data.shuffle == Shuffle::global) return {};
   std::vector<int> numbers, node_of;
   for (int replica = 0; replica < replicas.replicas(); ++replica) {
-    const int first = replicas.owner(replica) * grid.parts(), node = node_of_rank(first);
-    for (int part = 1; part < grid.parts(); ++part)
-      if (node_of_rank(first + part) != node)
+    const int first = replicas.owner(replica) * grid.group_size(), node = node_of_rank(first);
+    for (int other = 1; other < grid.group_size(); ++other)
+      if (node_of_rank(first + other) != node)
         throw ConfigError(fmt::format(
             "data.shuffle = \"shard\" gives each node samples of its own, but replica {} is on "
             "ranks {} to {}, which are on several nodes",
-            replica, first, first + grid.parts() - 1));
+            replica, first, first + grid.group_size() - 1));
     const auto known = std::ranges::find(numbers, node);
     node_of.insert(node_of.end(), static_cast<size_t>(config.batch.accumulate),
                    static_cast<int>(known - numbers.begin()));

@@ -71,6 +71,7 @@ void Evaluator::pass(int64_t samples, int readers, const Look& look) {
   const EvaluationNetwork& network = what_.network;
   const data::Range mine =
       data::evaluation_range(samples, network.grid.group(), network.grid.groups());
+  if (network.batch().empty()) return pass_on(mine.size());
   data::PipelineSpec spec;
   spec.threads = readers;
   data::Pipeline pipeline(what_.dataset, what_.writer,
@@ -86,6 +87,12 @@ void Evaluator::pass(int64_t samples, int readers, const Look& look) {
     ++passes;
   }
   for (const int64_t most = passes_of_all(samples); passes < most; ++passes) run_for_others();
+}
+
+/// Of a stage that reads nothing of a sample.
+void Evaluator::pass_on(int64_t samples) {
+  executor_.pack();
+  for (int64_t done = 0; done < samples; done += what_.network.plan.batch) executor_.run({});
 }
 
 /// Of ranks that look rows up for each other each runs as often as the one with most samples.
@@ -121,7 +128,7 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<flo
       outputs[o].target.data = batch.tensors[network.inputs.size() + network.target_of[o]];
     }
     // All parts have whole predictions, and judge them in turn.
-    for (int64_t i = 0; i < batch.id.count; ++i, ++seen)
+    for (int64_t i = 0; i < batch.id.count && !outputs.empty(); ++i, ++seen)
       if (seen % network.grid.parts() == network.grid.part()) quality.add(outputs, i);
     for (size_t o = 0; keep && o < network.predictions.size(); ++o) {
       const float* y = prediction(o);

@@ -50,6 +50,7 @@ class Evaluator {
   using Look = std::function<void(const data::Batch& batch)>;
   /// Calls look after each forward pass of this group's share.
   void pass(int64_t samples, int readers, const Look& look);
+  void pass_on(int64_t samples);
   int64_t passes_of_all(int64_t samples) const;
   void run_for_others();
   std::vector<Judged> judged() const;

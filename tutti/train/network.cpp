@@ -5,10 +5,9 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/models/registry.h"
-#include "tutti/ops/fuse.h"
 #include "tutti/parallel/bucket_size.h"
-#include "tutti/parallel/split/rows_read.h"
 #include "tutti/plan/slow_steps.h"
+#include "tutti/train/evaluation_network.h"
 #include "tutti/train/tuning_file.h"
 
 namespace tutti {
@@ -92,76 +91,6 @@ ExchangeCompression compression_of(const CompressionPolicy& policy, const Variab
   return compression;
 }
 
-SplitSettings with_advice(SplitSettings slabs, const Backend& backend) {
-  if (slabs.tile_bytes == 0) slabs.tile_bytes = backend.tile_bytes();
-  return slabs;
-}
-
-std::vector<data::BatchField> batch_of(const Plan& plan, const std::vector<GraphInput>& inputs) {
-  std::vector<data::BatchField> fields;
-  for (const GraphInput& input : inputs)
-    fields.push_back({input.field, plan.desc(input.value), {}, input.classes});
-  return fields;
-}
-
-/// As they are in training, which alone has them in the graph.
-void add_targets(EvaluationNetwork& network, ModelSpec model) {
-  model.mode = Mode::train;
-  const ModelGraph built = build_model(model);
-  for (const GraphInput& target : built.targets)
-    network.targets.push_back(
-        {target.field, built.graph.type(target.value).desc, {}, target.classes});
-  for (const ModelOutput& output : built.outputs) network.target_of.push_back(output.target);
-}
-
-std::vector<std::optional<data::BatchRows>> rows_of(const Graph& graph,
-                                                    const std::vector<GraphInput>& inputs) {
-  std::vector<std::optional<data::BatchRows>> rows;
-  for (const GraphInput& input : inputs) {
-    const auto read = rows_read(graph, input.value);
-    rows.push_back(
-        read ? std::optional(data::BatchRows{read->dim, read->rows.first, read->rows.last})
-             : std::nullopt);
-  }
-  return rows;
-}
-
-std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const SplitSettings& split,
-                                                 const Backend& backend,
-                                                 const PlanOptions& options) {
-  ModelSpec spec = model;
-  spec.mode = Mode::eval;
-  const ModelGraph built = build_model(spec);
-  auto network = std::make_unique<EvaluationNetwork>();
-  SplitSettings parts = with_advice(split, backend);
-  parts.grid = network->grid = split.grid.without_sharing();  // statistics are the running ones
-  const Rewritten cut = split_samples(built.graph, parts);
-  const Rewritten shared = share_tables(cut.graph, split.tables, false).rewritten;
-  network->shares_tables = split.tables.ranks > 1 && !built.graph.with_role(Role::table).empty();
-  const Rewritten fused = fuse_forward(shared.graph);
-  PlanOptions own = options;
-  own.threads = split.threads;
-  own.tile_bytes = split.tile_bytes;
-  network->plan = compile(fused.graph, backend, own);
-  const auto final_value = [&](Value v) {
-    for (const Rewritten* pass : {&cut, &shared, &fused}) v = pass->of[static_cast<size_t>(v.id)];
-    return v;
-  };
-  for (const GraphInput& input : built.inputs)
-    network->inputs.push_back({input.field, final_value(input.value)});
-  for (const ModelOutput& output : built.outputs) {
-    network->predictions.push_back(final_value(output.prediction));
-    network->names.push_back(output.objective.name);
-  }
-  for (const ModelReading& reading : built.readings) {
-    network->predictions.push_back(final_value(reading.value));
-    network->names.push_back(reading.name);
-  }
-  network->rows = rows_of(fused.graph, network->inputs);
-  add_targets(*network, model);
-  return network;
-}
-
 /// Compiles both sides of a network, for any part of the grid.
 class NetworkCompiler {
  public:
@@ -204,7 +133,7 @@ class NetworkCompiler {
   /// Another rank's, with what rank 0 has chosen.
   void compile_alike(Network& network, const std::string& layout, const Choices& choices) {
     options_.layout = layout;
-    Variables first;  // all parts keep their variables as the first one does
+    Variables first;  // all parts keep their variables as the first one does; stages have their own
     if (grid().part() != 0) {
       first = compile_part(0, choices).variables;
       options_.variables = &first;
@@ -227,6 +156,8 @@ class NetworkCompiler {
     network.parameters = graph_.parameters;
     network.trained_parameters = graph_.trained;
     network.gradient_norm = graph_.gradient_norm;
+    network.training.variables.elsewhere = graph_.elsewhere;
+    network.shared = graph_.shared;
     network.buckets = bucket_layout(network.training);
     network.compression =
         compression_of(training_.compression, network.training.variables, network.buckets);
@@ -239,37 +170,49 @@ class NetworkCompiler {
   }
   void compile_both(Network& network, const Choices& choices) {
     network.training = compile_graph(graph_.graph, choices);
-    network.evaluation = std::move(*compile_evaluation_of(network, grid().part()));
+    network.evaluation = std::move(*compile_evaluation_of(network.training, grid()));
   }
-  Plan compile_part(int part, const Choices& choices) {
+  Plan compile_place(const PartGrid& place, const Choices& choices) {
     TrainingGraphSpec other = training_;
-    other.split.grid = grid().with_part(part);
+    other.split.grid = place;
     return compile_graph(make_training_graph(other).graph, choices);
   }
-  /// The other parts' kernels, too: parts of other heights have other problems.
+  Plan compile_part(int part, const Choices& choices) {
+    return compile_place(grid().with_part(part), choices);
+  }
+  /// The other parts' kernels, too: parts of other heights have other problems. And those of other
+  /// stages.
   void compile_others(Network& network, Choices& choices) {
     options_.layout = network.training.layout;
     options_.variables = &network.training.variables;
     for (int part = 1; part < grid().parts(); ++part) {
       choices = compile_part(part, choices).options.choices;
-      (void)compile_evaluation_of(network, part);
+      (void)compile_evaluation_of(network.training, grid().with_part(part));
+    }
+    options_.variables = nullptr;
+    for (int stage = 1; stage < grid().stages(); ++stage) {
+      const PartGrid place = grid().with_stage(stage);
+      Plan other = compile_place(place, choices);
+      (void)compile_evaluation_of(other, place);
+      choices = other.options.choices;
     }
   }
-  /// The evaluation side as `part` has it, of a network whose training side is compiled; its
+  /// The evaluation side as another place of the grid has it, whose training side is compiled; its
   /// choices join the training plan's.
-  std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Network& network, int part) const {
+  std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Plan& training,
+                                                           const PartGrid& place) const {
     ModelSpec model = spec_.training.model;
     if (spec_.evaluation_batch > 0) model.batch = spec_.evaluation_batch;
     SplitSettings split = spec_.training.split;
     split.tables = training_.split.tables;
-    split.grid = split.grid.with_part(part);
+    split.grid = place;
     PlanOptions options;
-    options.layout = network.training.layout;
+    options.layout = training.layout;
     options.measure = spec_.measure;
-    options.choices = network.training.options.choices;
-    options.variables = &network.training.variables;
-    auto evaluation = evaluation_of(model, split, backend_, options);
-    network.training.options.choices = evaluation->plan.options.choices;
+    options.choices = training.options.choices;
+    options.variables = &training.variables;
+    auto evaluation = evaluation_of(model, split, backend_, options, &graph_.stages);
+    training.options.choices = evaluation->plan.options.choices;
     return evaluation;
   }
 
@@ -304,13 +247,6 @@ void take_choices(const std::string& text, PlanOptions& options) {
 std::vector<data::BatchField> Network::batch() const {
   std::vector<data::BatchField> fields = batch_of(training, inputs);
   for (size_t i = 0; i < fields.size(); ++i) fields[i].rows = rows[i];
-  return fields;
-}
-
-std::vector<data::BatchField> EvaluationNetwork::batch() const {
-  std::vector<data::BatchField> fields = batch_of(plan, inputs);
-  for (size_t i = 0; i < fields.size(); ++i) fields[i].rows = rows[i];
-  fields.insert(fields.end(), targets.begin(), targets.end());
   return fields;
 }
 

@@ -30,11 +30,12 @@ struct EvaluationNetwork {
   Plan plan;
   std::vector<GraphInput> inputs;
   std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
-  std::vector<Value> predictions;  ///< of whole samples; behind them what the model reads out
+  std::vector<Value> predictions;  ///< of whole samples; behind them what the model reads out; of
+                                   ///< stages the last one alone has any
   std::vector<std::string> names;  ///< of each prediction; of the only one with a target empty
   std::vector<data::BatchField> targets;  ///< what predictions are compared with, on the host
   std::vector<size_t> target_of;          ///< of each prediction that has one, in `targets`
-  PartGrid grid;                          ///< who share samples
+  PartGrid grid;                          ///< who share samples, or have stages
   bool shares_tables = false;  ///< all ranks run it together, each as often as the others
 
   /// The tensors of a batch: inputs, then targets.
@@ -55,6 +56,7 @@ struct Network {
   Value gradient_norm;  ///< of `training`, where it clips; invalid otherwise
   EvaluationNetwork evaluation;
   BucketLayout buckets;             ///< the plan's buckets as the exchange wants them
+  std::vector<SharedParameter> shared;  ///< with other stages, each alone in a bucket
   ExchangeCompression compression;  ///< and how they are compressed
 
   /// The tensors of a training batch, in the order of `inputs`.

@@ -90,6 +90,7 @@ class Groups {
 
   /// Once of() has been asked for all parameters.
   void require_all_used() const {
+    if (settings_.partial) return;
     require_used("optimizer.decay", settings_.decay, decay_used_);
     require_used("optimizer.rates", settings_.rates, rate_used_);
   }

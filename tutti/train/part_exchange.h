@@ -1,6 +1,6 @@
 #pragma once
 // PartExchange: those of a plan's exchanges that are messages between the ranks that share samples
-// or statistics (ExchangeParts).
+// or statistics, or the layers of a replica (ExchangeParts).
 
 #include <memory>
 #include <vector>
@@ -45,7 +45,11 @@ class PartExchange final : public Exchanges {
   };
   comm::Communicator& communicator_;
   const Executor& executor_;
-  std::vector<Exchange> exchanges_;  // by number in the plan
+  void plan_exchanges(const PartGrid& grid, const Plan& plan, int arena);
+  Exchange& exchange_of(int exchange) {
+    return exchanges_[static_cast<size_t>(executor_.arena())][static_cast<size_t>(exchange)];
+  }
+  std::vector<std::vector<Exchange>> exchanges_;  // by arena of the executor, by number in the plan
   double exposed_ = 0;
   size_t bytes_ = 0;
 };

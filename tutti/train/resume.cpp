@@ -4,6 +4,7 @@
 
 #include "tutti/base/log.h"
 #include "tutti/base/name_pattern.h"
+#include "tutti/base/number.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/train/optimizer.h"
 #include "tutti/train/rank_file.h"
@@ -49,10 +50,23 @@ std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const Ru
   return checkpoint;
 }
 
+namespace {
+
+/// Ranks that had the layers of a replica.
+int stages_of(const CheckpointInfo& checkpoint) {
+  const auto said = checkpoint.settings.find("parallel.pipeline");
+  int64_t stages = 1;
+  if (said != checkpoint.settings.end()) read_number(said->second, stages);
+  return static_cast<int>(stages);
+}
+
+}  // namespace
+
 void restore_rows(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights) {
   if (!weights.has_rows()) return;
   RankFileReader files(checkpoint);
-  const ReplicaMap before(replicas.replicas(), files.ranks(), 0);
+  const int stages = stages_of(checkpoint.info);
+  const ReplicaMap before(replicas.replicas(), files.ranks() / stages, 0);
   for (int local = 0; local < replicas.local_count(); ++local) {
     const int replica = replicas.replica(local);
     if (checkpoint.rank_files.count == 0) {
@@ -60,8 +74,19 @@ void restore_rows(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weig
       continue;
     }
     const int owner = before.owner(replica);
-    weights.import_rows(files.file(owner), local,
-                        replica - before.first()[static_cast<size_t>(owner)]);
+    const int row = replica - before.first()[static_cast<size_t>(owner)];
+    if (stages == 1) {
+      const SafetensorsFile* const file = &files.file(owner);
+      weights.import_rows({&file, 1}, local, row);
+      continue;
+    }
+    std::vector<SafetensorsFile> opened;
+    std::vector<const SafetensorsFile*> of_stages;
+    for (int stage = 0; stage < stages; ++stage)
+      opened.push_back(
+          open_rank_file(checkpoint.path, checkpoint.rank_files, owner * stages + stage));
+    for (const SafetensorsFile& file : opened) of_stages.push_back(&file);
+    weights.import_rows(of_stages, local, row);
   }
 }
 

@@ -17,13 +17,14 @@ namespace tutti {
 /// Throws IoError on a rank that does not see the checkpoint that rank 0 has verified.
 std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const RunPlace& place);
 
-/// What each local replica has of its own, from the file of the rank that ran it.
+/// What each local replica has of its own, from the file of the rank that ran it, or from those of
+/// its stages.
 void restore_rows(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights);
 
 /// Weights, the optimizer state that this rank keeps, and what the local replicas have each of
 /// their own. Where the checkpoint is of another optimizer, its state begins at zero; of another
 /// number of replicas, each begins with their average: both only where --resume-anyway allowed it.
-/// `workers`: the replicas, or their parts, `parts` of each.
+/// `workers`: the replicas, or their parts, `parts` of each. A checkpoint may be of other stages.
 void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
              std::span<const ArenaRange> kept, Weights& weights);
 

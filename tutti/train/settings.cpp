@@ -164,7 +164,7 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
 
 PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank) {
   return {parallel.spatial, parallel.batchnorm_group_size, static_cast<int>(ranks),
-          static_cast<int>(rank)};
+          static_cast<int>(rank), parallel.pipeline};
 }
 
 SplitSettings split_settings(const RunConfig& config) {

@@ -52,6 +52,15 @@ void StepExchange::find_kinds() {
   }
 }
 
+void StepExchange::add_stages(comm::Communicator& communicator, const PartGrid& grid) {
+  const std::vector<Variable>& parameters = network_.training.variables.parameters;
+  for (const SharedParameter& shared : network_.shared) {
+    const auto at = std::ranges::find(parameters, shared.name, &Variable::name);
+    const int bucket = network_.buckets.bucket_of[static_cast<size_t>(at - parameters.begin())];
+    stage_sums_[bucket] = std::make_unique<StageSum>(communicator, grid, shared, *at);
+  }
+}
+
 void StepExchange::attach(Executor& executor, PartExchange& parts) {
   executor_ = &executor;
   parts_ = &parts;
@@ -81,7 +90,10 @@ bool StepExchange::done(int exchange) {
     case ExchangeKind::none: break;
     case ExchangeKind::parts: return parts_->done(exchange);
     case ExchangeKind::gradients:
-      return gradients_.arrived(made.index) && (!shards_ || shards_->all_have_read());
+      if (!gradients_.arrived(made.index) || (shards_ && !shards_->all_have_read())) return false;
+      if (StageSum* const sum = stage_sum(made.index))
+        return sum->arrived(gradients_.result(made.index));
+      return true;
     case ExchangeKind::norms: return shards_->norms_done(made.index);
     case ExchangeKind::weights: return shards_->gathered(made.index);
   }
@@ -128,6 +140,7 @@ ExchangeOutput StepExchange::finish_sum(int bucket) {
   ExchangeOutput output;
   output.at = reinterpret_cast<const std::byte*>(gradients_.result(bucket));
   if (compensation_.lambda > 0) output.at = compensated(bucket);
+  if (StageSum* const sum = stage_sum(bucket)) output.at = sum->wait(gradients_.result(bucket));
   if (shards_) {
     const Shard mine = shards_->mine(bucket);
     output.range = ExchangeOutput::Range{mine.begin, mine.end};

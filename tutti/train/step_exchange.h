@@ -7,6 +7,7 @@
 //     the executor's update()
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,7 @@
 #include "tutti/train/network.h"
 #include "tutti/train/noise_scale.h"
 #include "tutti/train/part_exchange.h"
+#include "tutti/train/stage_sum.h"
 #include "tutti/train/weights.h"
 
 namespace tutti {
@@ -48,7 +50,10 @@ class StepExchange final : public Exchanges {
   void start(int exchange) override;
   bool done(int exchange) override;
   ExchangeOutput finish(int exchange) override;
-  void poll() override { gradients_.poll(); }
+  void poll() override {
+    gradients_.poll();
+    parts_->poll();  // which may go over more ranks
+  }
   void help() override { gradients_.help(); }
   /// The first gradient that was not finite, of any step: each bucket is looked at as a replica
   /// completes it, before it leaves. Empty: none.
@@ -66,6 +71,9 @@ class StepExchange final : public Exchanges {
   void begin_step(int64_t step);
   float* begin(int local_replica);
   void end_of_backward();
+  /// Collective of the ranks of a replica, before the first step: parameters that this and other
+  /// stages have get the sum of all of them.
+  void add_stages(comm::Communicator& communicator, const PartGrid& grid);
   /// What is done with the gradient before the next update gets it; lambda 0: nothing.
   void set_compensation(const DelayCompensation& compensation) { compensation_ = compensation; }
   /// After the update. While compression is on trial the executor is settled, so that each step
@@ -104,7 +112,10 @@ class StepExchange final : public Exchanges {
   comm::ArrivalRecord& arrivals() { return arrivals_; }
   /// Seconds in which this rank waited for others, since the construction.
   double exposed_seconds() const {
-    return gradients_.counters().exposed_seconds + (shards_ ? shards_->exposed_seconds() : 0);
+    double seconds = gradients_.counters().exposed_seconds;
+    if (shards_) seconds += shards_->exposed_seconds();
+    for (const auto& [bucket, sum] : stage_sums_) seconds += sum->exposed_seconds();
+    return seconds;
   }
 
  private:
@@ -118,6 +129,10 @@ class StepExchange final : public Exchanges {
   void start_sum(int bucket);
   ExchangeOutput finish_sum(int bucket);
   const std::byte* compensated(int bucket);
+  StageSum* stage_sum(int bucket) {
+    const auto at = stage_sums_.find(bucket);
+    return at == stage_sums_.end() ? nullptr : at->second.get();
+  }
   double blocked_seconds() const {
     return exposed_seconds() + gradients_.counters().starting_seconds;
   }
@@ -133,6 +148,7 @@ class StepExchange final : public Exchanges {
   std::optional<SharedWeights> weights_;  // where updates are sharded
   std::optional<ShardedUpdate> shards_;
   std::optional<NoiseMeter> noise_;
+  std::map<int, std::unique_ptr<StageSum>> stage_sums_;  // by bucket
   std::vector<std::unique_ptr<comm::CollectiveOperation>> state_,
       shared_;  // planned for the first checkpoint or evaluation
   const ExchangeSettings settings_;

@@ -106,6 +106,7 @@ bool TrainerRun::train_step() {
     if (servers_ && (turn + 1) % together == 0) servers_->apply();
   }
   if (!servers_) training_->update();
+  require_finite_gradients();  // of turns that went back last, where replicas have stages
   StepTimes times = training_->times();
   computed_ = times.compute;
   times.compute += delayed;
@@ -133,16 +134,21 @@ double TrainerRun::run_turn(int turn) {
   const double waited = batches_->last_wait_seconds();
   const float loss = training_->run(turn, batch.tensors);
   note_norms();
+  last_loss_ = loss;
   if (!std::isfinite(loss)) report_nonfinite(batch, loss);
   batches_->learn([this] { return training_->prediction(); });
-  if (!training_->bad_gradient().empty())
-    throw NumericError(fmt::format(
-        "{} at step {}, replica {}, although the loss is {}; {}; lower optimizer.lr or look at the "
-        "data",
-        training_->bad_gradient(), step_, replicas_.replica(training_->local_replica()), loss,
-        what_is_left()));
+  require_finite_gradients();
   interval_.loss[static_cast<size_t>(turn)] += loss;
   return waited;
+}
+
+void TrainerRun::require_finite_gradients() const {
+  if (training_->bad_gradient().empty()) return;
+  throw NumericError(fmt::format(
+      "{} at step {}, replica {}{}; {}; lower optimizer.lr or look at the data",
+      training_->bad_gradient(), step_, replicas_.replica(training_->local_replica()),
+      network().losses.empty() ? "" : fmt::format(", although the loss is {}", last_loss_),
+      what_is_left()));
 }
 
 const data::Batch& TrainerRun::next_batch() {
@@ -197,7 +203,9 @@ void TrainerRun::note_norms() {
 
 void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
   const std::string where =
-      first_nonfinite({.model = model_spec(config_, *spec_.data.train, batch_.local),
+      grid_.stages() > 1
+          ? fmt::format("found by stage {} of {}", grid_.stage(), grid_.stages())
+          : first_nonfinite({.model = model_spec(config_, *spec_.data.train, batch_.local),
                        .weights = &training_->weights(),
                        .local_replica = training_->local_replica(),
                        .parameters = training_->lent_weights(),

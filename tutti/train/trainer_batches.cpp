@@ -19,6 +19,7 @@ MovingFieldsSpec moving_fields_spec(const RunConfig& config, const data::Sampler
 }  // namespace
 
 std::unique_ptr<BatchSource> TrainerRun::make_batches() {
+  if (network().batch().empty()) return std::make_unique<NoBatches>();
   if (!spec_.data.canvases) {
     const int64_t per_epoch = sampler_.steps_per_epoch();
     data::PipelineSpec pipeline;

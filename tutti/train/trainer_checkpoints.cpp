@@ -10,6 +10,7 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/train/rank_file.h"
+#include "tutti/train/stage_tensors.h"
 #include "tutti/train/table_files.h"
 
 namespace tutti {
@@ -42,14 +43,15 @@ CheckpointInfo TrainerRun::info_now() const {
   return info;
 }
 
-bool TrainerRun::needs_rank_files() const {
-  return training_->weights().has_rows() || exchange().compresses() || network().has_tables ||
-         spec_.data.canvases != nullptr;
+bool TrainerRun::needs_rank_files() {
+  const bool needs = training_->weights().has_rows() || exchange().compresses() ||
+                     network().has_tables || spec_.data.canvases != nullptr;
+  return grid_.stages() > 1 ? comm_.most(int{needs}) > 0 : needs;  // of stages some may
 }
 
-void TrainerRun::write_alike(CheckpointWriter& writer) {
+TrainerRun::Alike TrainerRun::gather_alike() {
+  if (!first() && grid_.stages() == 1) return {};
   const Weights& weights = training_->weights();
-  const std::vector<NamedTensor> model = weights.export_model(shown_weights(), averaged_.data());
   std::vector<NamedTensor> state;
   if (!meeting_)
     state = weights.export_state();
@@ -62,9 +64,14 @@ void TrainerRun::write_alike(CheckpointWriter& writer) {
     std::ranges::move(servers_->state(), std::back_inserter(state));
   else if (server_clock_)
     state.push_back(export_clock(*server_clock_));
+  return {gather_stages(comm_, grid_, weights.export_model(shown_weights(), averaged_.data())),
+          gather_stages(comm_, grid_, std::move(state))};
+}
+
+void TrainerRun::write_alike(CheckpointWriter& writer, const Alike& alike) {
   CheckpointContent content{.info = info_now(), .weights = {}, .state = {}};
-  for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
-  for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());
+  for (const NamedTensor& tensor : alike.model) content.weights.push_back(tensor.ref());
+  for (const NamedTensor& tensor : alike.state) content.state.push_back(tensor.ref());
   writer.write(content);
 }
 
@@ -89,10 +96,11 @@ TrainerRun::Written TrainerRun::write_together(bool best) {
   const size_t end = place.find('\0');
   const RankFiles files{ranks, place.substr(0, end)};
   uint64_t bytes = 0;
+  const Alike alike = gather_alike();
   comm::on_each(comm_, "writing a checkpoint", [&] {
     if (ranks > 0) bytes = write_own(place.substr(end + 1), files);
     if (!writer) return;
-    write_alike(*writer);
+    write_alike(*writer, alike);
     bytes += writer->bytes();
   });
   double all[] = {static_cast<double>(bytes)};

@@ -14,6 +14,7 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/device/cpu/process_memory.h"
+#include "tutti/train/pipeline_settings.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -45,6 +46,7 @@ void TrainerRun::open_record() {
             about.replicas, accumulate_ > 1 ? fmt::format("{} x ", accumulate_) : "",
             about.local_batch, about.ranks, about.threads_per_rank,
             network().training.buckets.size(), comm_.transport());
+  if (grid_.stages() > 1) log::info("{}", pipeline_line(config_));
   if (about.data_nodes)
     log::info(
         "data.shuffle = shard: {} node(s) with {} or more training samples each for itself{}: "
@@ -56,7 +58,17 @@ void TrainerRun::open_record() {
               comm_.local_size(), about.threads_per_rank, about.cores_per_host);
 }
 
-RunStart TrainerRun::start_event() const {
+/// Of all ranks that share a replica.
+double TrainerRun::flop_per_sample() {
+  std::array<double, 1> flop{network().training.graph.flop() * grid_.parts()};
+  if (grid_.stages() > 1) {
+    comm_.sum(flop);
+    flop[0] /= grid_.groups();
+  }
+  return flop[0] / static_cast<double>(batch_.local);
+}
+
+RunStart TrainerRun::start_event() {
   RunStart about = spec_.about;
   about.time = unix_now();
   about.model = config_.model.name;
@@ -80,8 +92,7 @@ RunStart TrainerRun::start_event() const {
                          about.cores_per_host > 0;
   about.seed = static_cast<uint64_t>(config_.run.seed);
   about.parameters = network().parameters;
-  about.flop_per_sample =
-      network().training.graph.flop() * grid_.parts() / static_cast<double>(batch_.local);
+  about.flop_per_sample = flop_per_sample();
   about.synchronisation = config_.sync.scheme;
   about.slowed = slowed_words(config_.run);
   if (spec_.machine) about.replayed_on = spec_.machine->label();
@@ -161,6 +172,7 @@ void TrainerRun::report_waiting() {
 }
 
 void TrainerRun::end_epoch() {
+  report_stages(epoch_steps_);
   report_compression();
   report_waiting();
   if (first()) {
@@ -221,6 +233,34 @@ void TrainerRun::report_meetings() {
   reporter_->record().append(line);
 }
 
+void TrainerRun::report_stages(int64_t steps) {
+  if (grid_.stages() == 1 || steps == 0) return;
+  const auto stages = static_cast<size_t>(grid_.stages());
+  std::vector<double> sums(3 * stages);  // of stages: computed, waited, memory
+  const auto own = static_cast<size_t>(grid_.stage());
+  sums[own] = epoch_times_.compute;
+  sums[stages + own] = epoch_times_.comm_exposed;
+  sums[2 * stages + own] = static_cast<double>(peak_resident_bytes());
+  comm_.sum(sums);
+  if (!first()) return;
+  StagesRecord line{.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1,
+                    .step = step_,
+                    .micro_batches = accumulate_,
+                    .bubble = pipeline_bubble(grid_.stages(), accumulate_)};
+  std::string words;
+  for (size_t stage = 0; stage < stages; ++stage) {
+    const double of_step = 1e3 / static_cast<double>(grid_.groups() * steps);
+    line.compute_ms.push_back(sums[stage] * of_step);
+    line.waited_ms.push_back(sums[stages + stage] * of_step);
+    line.memory_bytes.push_back(sums[2 * stages + stage] / grid_.groups());
+    words += fmt::format("{}stage {} {:.1f} ms and {:.1f} ms, {:.0f} MiB", stage == 0 ? "" : "; ",
+                         stage, line.compute_ms.back(), line.waited_ms.back(),
+                         line.memory_bytes.back() / (1 << 20));
+  }
+  log::info("a step's computing, its waiting, and memory so far: {}", words);
+  reporter_->record().append(std::move(line));
+}
+
 void TrainerRun::report_data() {
   if (!spec_.read_counts) return;
   const auto levels = spec_.read_counts->levels();
@@ -277,6 +317,7 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
   result_.status = status;
   result_.steps = step_;
   display_.clear();
+  report_stages(epoch_steps_);
   report_compression();
   if (spec_.data.tested_at_end() && status != RunStatus::requeue &&
       !(earlier_.tested && step_ == first_step_))

@@ -106,6 +106,8 @@ class TrainerRun {
     note_norms();
   }
   [[noreturn]] void report_nonfinite(const data::Batch& batch, float loss);
+  /// NumericError for a gradient that is not finite.
+  void require_finite_gradients() const;
   /// Two halves of a vote: each rank says whether it was asked to stop, by which signal, and later
   /// learns whether any was. In between the step computes.
   void ask_to_stop();
@@ -167,8 +169,8 @@ class TrainerRun {
 
   // --- trainer_checkpoints.cpp ---
   CheckpointInfo info_now() const;
-  /// Whether a rank keeps what no other rank has.
-  bool needs_rank_files() const;
+  /// Whether a rank keeps what no other rank has. Collective.
+  bool needs_rank_files();
   /// Each rank its own file, rank 0 those that all have alike; it is there when all are. Throws
   /// IoError on all ranks. Collective.
   struct Written {
@@ -176,7 +178,12 @@ class TrainerRun {
     int64_t bytes = 0;  // of all files
   };
   Written write_together(bool best);
-  void write_alike(CheckpointWriter& writer);
+  /// What all replicas have alike; rank 0 of all stages. Collective.
+  struct Alike {
+    std::vector<NamedTensor> model, state;
+  };
+  Alike gather_alike();
+  void write_alike(CheckpointWriter& writer, const Alike& alike);
   uint64_t write_own(const std::filesystem::path& checkpoint, const RankFiles& files);
   /// `best`: of the best evaluation so far. Where the run does not end here, one that cannot be
   /// written costs a warning: the earlier ones are valid, and the next may find space.
@@ -185,7 +192,8 @@ class TrainerRun {
 
   // --- trainer_record.cpp: what the record and the log say ---
   void open_record();
-  RunStart start_event() const;
+  RunStart start_event();
+  double flop_per_sample();
   /// Mean over all turns of all replicas, one value of each local one.
   double mean_over_turns(std::span<const double> local);
   ProgressState progress(double loss) const;
@@ -196,6 +204,8 @@ class TrainerRun {
   void report_data();
   /// How replicas that train apart have met in the epoch. Collective.
   void report_meetings();
+  /// How the stages have spent the epoch. Collective.
+  void report_stages(int64_t steps);
   /// Why this and other ranks left samples out since the last time. Collective.
   std::vector<std::string> new_reasons();
   void report_waiting();
@@ -211,6 +221,9 @@ class TrainerRun {
   /// No step: of a resume that finds its end behind it.
   bool nothing_to_do() const { return target_reached_ || step_ >= total_steps_ || stopped_early(); }
   bool first() const { return comm_.rank() == 0; }
+  /// The ranks that have the same statistics each of their own, and who of them has which.
+  comm::Communicator& alike() { return grid_.stages() > 1 ? training_->peers() : comm_; }
+  const ReplicaMap& with_statistics() const { return grid_.stages() > 1 ? replicas_ : workers_; }
   const Network& network() const { return training_->network(); }
   StepExchange& exchange() { return training_->exchange(); }
   const StepExchange& exchange() const { return training_->exchange(); }
@@ -266,6 +279,7 @@ class TrainerRun {
   std::optional<Stragglers> stragglers_;
   std::optional<SlowRank> slow_;
   double computed_ = 0;  // seconds of the last step
+  float last_loss_ = 0;  // of a turn; of a stage that has none 0
   std::optional<data::SampleWriter> training_batch_, evaluation_batch_;
   std::optional<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;

@@ -112,6 +112,7 @@ void TrainerRun::build_step() {
                        .map = replicas_,
                        .grid = grid_,
                        .accumulate = accumulate_,
+                       .order = config_.parallel.order,
                        .apart = sync_.has_value(),
                        .spill = config_.replay.spill,
                        .served = one_by_one() ? served_->group_of(replicas_.replicas()) : 0,
@@ -133,7 +134,8 @@ void TrainerRun::build_step() {
                  training_->weights());
   if (sync_) make_meeting_of_replicas();
   if (resumed_) {
-    restore(*resumed_, workers_, grid_.parts(), exchange().kept_state(), training_->weights());
+    restore(*resumed_, with_statistics(), grid_.parts(), exchange().kept_state(),
+            training_->weights());
     SavedCompression saved(*resumed_);
     exchange().restore_compression(saved);
     if (resumed_->info.metrics.contains(kCompressionPays))
@@ -221,8 +223,8 @@ void TrainerRun::begin_meetings() {
 void TrainerRun::build_meetings() {
   const size_t statistics = network().training.variables.statistic_bytes;
   averaged_ = Buffer(statistics);
-  average_.emplace(comm_, workers_, std::max<size_t>(statistics / sizeof(float), 1));
-  stragglers_.emplace(comm_, exchange().arrivals());
+  average_.emplace(alike(), with_statistics(), std::max<size_t>(statistics / sizeof(float), 1));
+  stragglers_.emplace(alike(), exchange().arrivals());
   if (!config_.run.slow.empty() || config_.run.slow_sigma > 0)
     slow_.emplace(config_.run, comm_.rank());
   for (const SlowEntry& entry : parse_slow(config_.run))

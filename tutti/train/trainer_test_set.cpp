@@ -20,7 +20,7 @@ int64_t TrainerRun::take_tested_weights(std::optional<ModelWeights>& best) {
     const auto path = find_best(place_.checkpoints);
     if (!path) return "";
     const Checkpoint checkpoint = open_checkpoint(*path);
-    weights.import_model(checkpoint.weights);
+    if (grid_.stages() == 1) weights.import_model(checkpoint.weights);
     return std::to_string(checkpoint.info.step) + '\0' + path->string();
   });
   if (step.empty()) {
@@ -28,9 +28,15 @@ int64_t TrainerRun::take_tested_weights(std::optional<ModelWeights>& best) {
     best.reset();
     return step_;
   }
+  const size_t end = step.find('\0');
+  if (grid_.stages() > 1) {  // each has its own
+    comm::on_each(comm_, "reading the best weights", [&] {
+      weights.import_model(open_checkpoint(step.substr(end + 1)).weights);
+    });
+    return std::stoll(step.substr(0, end));
+  }
   comm_.broadcast({weights.parameters(), variables.parameter_bytes}, 0);
   comm_.broadcast({weights.statistics(0), variables.statistic_bytes}, 0);
-  const size_t end = step.find('\0');
   if (!variables.tables.empty())
     comm::on_each(comm_, "reading the best tables", [&] {
       const Checkpoint checkpoint = open_checkpoint(step.substr(end + 1));

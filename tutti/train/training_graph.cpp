@@ -1,6 +1,7 @@
 #include "tutti/train/training_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -15,11 +16,16 @@
 namespace tutti {
 namespace {
 
-/// The parameters of each bucket, in the order in which backward produces their gradients.
-std::vector<std::vector<Value>> bucket_parameters(const Graph& graph,
-                                                  const std::vector<Value>& produced,
-                                                  const CompressionPolicy& compression,
-                                                  size_t bucket_bytes) {
+/// The parameters of each bucket, in the order in which backward produces their gradients; behind
+/// them those that are alone.
+std::vector<std::vector<Value>> bucket_parameters(
+    const Graph& graph, std::vector<Value> produced, const CompressionPolicy& compression,
+    size_t bucket_bytes, std::span<const SharedParameter> alone) {
+  const auto shared = std::ranges::stable_partition(produced, [&](Value p) {
+    return std::ranges::find(alone, graph[p].name, &SharedParameter::name) == alone.end();
+  });
+  const std::vector<Value> apart(shared.begin(), shared.end());
+  produced.erase(shared.begin(), shared.end());
   std::vector<CompressibleEntry> entries;
   for (const Value p : produced)
     entries.push_back({{graph[p].name, graph.type(p).desc.bytes()}, graph.shape(p)});
@@ -29,6 +35,7 @@ std::vector<std::vector<Value>> bucket_parameters(const Graph& graph,
     std::vector<Value>& members = buckets.emplace_back();
     for (const int i : bucket.members) members.push_back(produced[static_cast<size_t>(i)]);
   }
+  for (const Value p : apart) buckets.push_back({p});
   return buckets;
 }
 
@@ -68,6 +75,7 @@ void require_table_rules(const TrainingGraphSpec& spec) {
   };
   refuse(spec.optimizer.sharded, "comm.sharded_update");
   refuse(spec.split.grid.parts() > 1, "parallel.spatial");
+  refuse(spec.split.grid.stages() > 1, "parallel.pipeline");
   refuse(spec.split.grid.peers() > 1, "parallel.batchnorm_group_size");
 }
 
@@ -151,6 +159,50 @@ std::vector<Value> not_frozen(const Graph& graph, std::span<const std::string> f
   return trained;
 }
 
+/// Results of a forward graph that have a gradient. `training` is a copy: the whole model's lines of
+/// decay and rates are looked at in it, because a stage has some of the parameters alone.
+std::vector<bool> trained_results(Graph training, const std::vector<Value>& losses,
+                                  const TrainingGraphSpec& spec) {
+  const std::vector<Value> trained = not_frozen(training, spec.freeze);
+  std::vector<Value> gradients;
+  const std::vector<Value> produced =
+      differentiate(training, losses, trained, nullptr, &gradients);
+  add_update(training, std::array{produced}, spec.optimizer);
+  std::vector<bool> has;
+  for (const Value g : gradients) has.push_back(g.valid());
+  return has;
+}
+
+std::vector<Value> all_values(const Graph& graph) {
+  std::vector<Value> all(graph.values().size());
+  for (size_t i = 0; i < all.size(); ++i) all[i].id = static_cast<int32_t>(i);
+  return all;
+}
+
+/// This rank's stage of a forward graph; a graph of one stage comes back as it is.
+Rewritten stage_of(const Graph& forward, const std::vector<Value>& losses,
+                   const TrainingGraphSpec& spec, TrainingGraph& training) {
+  const PartGrid& grid = spec.split.grid;
+  if (grid.stages() == 1) return {forward, all_values(forward)};
+  training.stages = cut_into_stages(forward, grid.stages());
+  Rewritten taken = take_stage(forward, training.stages, grid.stage(),
+                               trained_results(forward, losses, spec));
+  int number = 0;
+  for (const auto& [name, stages] : training.stages.of_variable) {
+    const bool here = std::ranges::find(stages, grid.stage()) != stages.end();
+    if (!here) training.elsewhere.push_back(name);
+    if (stages.size() == 1 || fits_any(spec.freeze, name)) continue;
+    if (here) training.shared.push_back({name, stages, number});
+    ++number;
+  }
+  if (not_frozen(taken.graph, spec.freeze).empty())
+    throw ConfigError(fmt::format(
+        "model.freeze leaves no parameter that stage {} of parallel.pipeline = {} could train: "
+        "take fewer stages",
+        grid.stage(), grid.stages()));
+  return taken;
+}
+
 }  // namespace
 
 std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::string> freeze) {
@@ -185,23 +237,30 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
     return rewritten.of[static_cast<size_t>(v.id)];
   };
   const auto forward = [&](Value v) { return at(fused, at(shared.rewritten, at(cut, v))); };
-  std::vector<Value> losses;
+  std::vector<Value> losses, own_losses;
   for (const Value loss : built.losses) losses.push_back(forward(loss));
-  const size_t first_backward = fused.graph.nodes().size();
+  Rewritten staged = stage_of(fused.graph, losses, spec, training);
+  for (const Value loss : losses)
+    if (const Value own = at(staged, loss); own.valid()) own_losses.push_back(own);
+  const size_t first_backward = staged.graph.nodes().size();
   std::vector<RowGradient> tables;
-  differentiate(fused.graph, losses, not_frozen(fused.graph, spec.freeze), &tables);
-  const Rewritten lean = recompute_activations(fused.graph, first_backward);
+  differentiate(staged.graph, own_losses, not_frozen(staged.graph, spec.freeze), &tables);
+  const Rewritten lean = recompute_activations(staged.graph, first_backward);
   const Rewritten summed = fold_row_sums(lean.graph);
   const Rewritten tied = fold_lookup_sums(summed.graph);
   Rewritten folded = fold_residual_sums(tied.graph);
   const auto differentiated = [&](Value v) {
     return at(folded, at(tied, at(summed, at(lean, v))));
   };
-  const auto final_value = [&](Value v) { return differentiated(forward(v)); };
+  const auto final_value = [&](Value v) {
+    const Value own = at(staged, forward(v));
+    return own.valid() ? differentiated(own) : Value{};  // else another stage has it
+  };
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)
-      training.inputs.push_back({input.field, final_value(input.value), input.classes});
-  for (const Value loss : built.losses) training.losses.push_back(final_value(loss));
+      if (const Value own = final_value(input.value); own.valid())
+        training.inputs.push_back({input.field, own, input.classes});
+  for (const Value loss : own_losses) training.losses.push_back(differentiated(loss));
   for (const ModelOutput& output : built.outputs)
     training.predictions.push_back(split.grid.parts() > 1 ? Value{}
                                                           : final_value(output.prediction));
@@ -211,7 +270,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   std::vector<Value> produced;
   for (const Value g : graph.with_role(Role::gradient)) produced.push_back(graph[g].of);
   const std::vector<std::vector<Value>> buckets =
-      bucket_parameters(graph, produced, spec.compression, spec.bucket_bytes);
+      bucket_parameters(graph, produced, spec.compression, spec.bucket_bytes, training.shared);
   for (size_t b = 0; b < buckets.size(); ++b) {
     std::vector<Value> gradients;
     for (const Value p : buckets[b]) gradients.push_back(gradient_of(graph, p));
@@ -219,7 +278,9 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
                  std::make_shared<AllReduceGradients>(static_cast<int>(b), spec.optimizer.sharded),
                  gradients);
   }
-  const UpdateScalars scalars = add_update(graph, buckets, spec.optimizer);
+  OptimizerSettings optimizer = spec.optimizer;
+  optimizer.partial = split.grid.stages() > 1;
+  const UpdateScalars scalars = add_update(graph, buckets, optimizer);
   for (RowGradient& one : tables)
     for (Value* const v : {&one.table, &one.rows, &one.weights, &one.dy})
       if (v->valid()) *v = differentiated(*v);

@@ -8,6 +8,7 @@
 #include "tutti/models/model.h"
 #include "tutti/parallel/compression_policy.h"
 #include "tutti/parallel/split/split.h"
+#include "tutti/parallel/split/stages.h"
 #include "tutti/train/optimizer.h"
 
 namespace tutti {
@@ -32,8 +33,9 @@ struct KeptTurns {
 
 struct TrainingGraph {
   Graph graph;
-  std::vector<GraphInput> inputs;       ///< the network's, then the targets
-  std::vector<Value> losses;            ///< training minimises their sum
+  std::vector<GraphInput> inputs;       ///< the network's, then the targets; of a stage those that
+                                        ///< it reads
+  std::vector<Value> losses;            ///< training minimises their sum; of a stage its own
   std::vector<Value> predictions;       ///< outputs, but where parts share samples: invalid
   Value lr, gradient_scale;             ///< scalars: the rate of the step; 1 / replicas
   std::vector<KeptTurns> kept;          ///< where a step has several turns
@@ -41,6 +43,9 @@ struct TrainingGraph {
   bool shares_tables = false;           ///< with other ranks: all go through a step together
   int64_t parameters = 0, trained = 0;  ///< of the whole model, and of them those that are trained
   Value gradient_norm;                  ///< a result of the update, where the gradient is clipped
+  Stages stages;                        ///< of a pipeline
+  std::vector<std::string> elsewhere;   ///< variables that other stages alone have
+  std::vector<SharedParameter> shared;  ///< with other stages, each in a bucket of its own
 };
 
 /// Those that no pattern of `freeze` fits. ConfigError for a pattern that fits no parameter, or

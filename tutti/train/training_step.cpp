@@ -18,12 +18,12 @@ NetworkSpec network_of(const TrainingStepSpec& spec, const ReplicaMap& turns) {
 ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
                       const comm::Communicator& communicator) {
   if (grid.peers() == 1) return replicas;
-  if (replicas.replicas() * grid.parts() != communicator.size())
+  if (replicas.replicas() * grid.group_size() != communicator.size())
     throw ConfigError(fmt::format(
-        "{} replicas of {} part(s) take {} ranks, this job has {}: where ranks share samples or "
-        "statistics, each replica needs ranks of its own",
-        replicas.replicas(), grid.parts(), replicas.replicas() * grid.parts(),
-        communicator.size()));
+        "{} replicas of {} {} take {} ranks, this job has {}: where ranks share samples, "
+        "statistics or layers, each replica needs ranks of its own",
+        replicas.replicas(), grid.group_size(), grid.stages() > 1 ? "stages" : "part(s)",
+        replicas.replicas() * grid.group_size(), communicator.size()));
   return {communicator.size(), communicator.size(), communicator.rank()};
 }
 
@@ -37,20 +37,27 @@ void refuse_tables_apart(const Network& network) {
 TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), served_(spec.served),
+      apart_(spec.apart),
       map_(spec.map), workers_(workers_of(spec.map, spec.grid, communicator)),
-      turns_((spec.apart        ? ReplicaMap(1, 1, 0)
-              : spec.served > 0 ? ReplicaMap(spec.served, 1, 0)
-                                : workers_)
+      turns_((spec.apart                 ? ReplicaMap(1, 1, 0)
+              : spec.served > 0          ? ReplicaMap(spec.served, 1, 0)
+              : spec.grid.stages() > 1   ? spec.map
+                                         : workers_)
                  .times(accumulate_)),
-      alone_(spec.apart ? communicator.split(communicator.rank(), 0, "alone") : nullptr),
+      peers_(spec.apart ? communicator.split(communicator.rank(), 0, "alone")
+             : spec.grid.stages() > 1
+                 ? communicator.split(spec.grid.stage(), communicator.rank(),
+                                      fmt::format("stage {}", spec.grid.stage()))
+                 : nullptr),
       network_(compile_network(network_of(spec, turns_), backend, communicator)),
-      exchange_(alone_ ? *alone_ : communicator, turns_, *network_, spec.exchange,
-                spec.steps_compared),
+      exchange_(peers(), turns_, *network_, spec.exchange, spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
                                     Weights::Replicas::apart, spec.spill)
                           : Weights(network_->training.variables, spec.map.local_count(),
                                     exchange_.parameters(), exchange_.fills_parameters())),
-      executor_(network_->training, backend), info_{.seed = spec.seed} {
+      executor_(network_->training, backend,
+                batches_under_way(spec.order, spec.grid.stages(), spec.grid.stage(), accumulate_)),
+      info_{.seed = spec.seed} {
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
   CHECK(spec.served == 0 || (communicator.size() == 1 && !spec.apart), "check_served_job()");
   if (spec.apart || spec.served > 0) refuse_tables_apart(*network_);
@@ -61,12 +68,14 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
   table_turns_.emplace(*network_, turns_, executor_);
+  exchange_.add_stages(communicator, spec.grid);
+  if (spec.grid.stages() > 1) stage_.emplace(*network_, executor_, exchange_, accumulate_);
 }
 
 void TrainingStep::start() {
   executor_.bind(weights_.replica(0));
   // Parts add up to their replica's gradient.
-  const int summed = alone_ ? 1 : served_ > 0 ? served_ : map_.replicas();
+  const int summed = apart_ ? 1 : served_ > 0 ? served_ : map_.replicas();
   executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(summed * accumulate_));
   exchange_.attach(executor_, *parts_);
   communicator_.barrier();  // parameters that another rank has filled are there
@@ -91,13 +100,14 @@ void TrainingStep::begin(int64_t step, float learning_rate) {
   computing_ = 0;
   replica_seconds_.assign(static_cast<size_t>(map_.local_count()), 0.0);
   exposed_before_ = exposed_seconds();
-  if (!alone_) exchange_.begin_step(step);
+  if (!apart_) exchange_.begin_step(step);
+  if (stage_) stage_->begin_step();
 }
 
 /// Of replicas that are apart, the turns of another one begin: there are gradients of one at a
 /// time, so the one before is updated.
 void TrainingStep::enter(int local_replica) {
-  if (!alone_ || local_replica == entered_) return;
+  if (!apart_ || local_replica == entered_) return;
   if (entered_ >= 0) update();
   entered_ = local_replica;
   exchange_.begin_step(info_.step);
@@ -118,26 +128,35 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   enter(by_order);
   info_.replica = map_.replica(by_order) * accumulate_ + local_turn % accumulate_;
   local_replica_ = served_ > 0 ? gradient_.worker * served_ + turn / accumulate_ : by_order;
-  for (size_t i = 0; i < batch.size(); ++i)
-    executor_.bind_input(network_->inputs[i].value, batch[i]);
   ReplicaState replica = weights_.replica(local_replica_);
   // The turns read them alone.
   if (served_ > 0) replica.parameters = const_cast<std::byte*>(gradient_.weights);
-  replica.gradients = exchange_.begin(turn);
-  executor_.bind(replica);
-  const int packed = alone_ ? local_replica_ : 0;
+  const int packed = apart_ ? local_replica_ : 0;
   replica_seconds_[static_cast<size_t>(by_order)] += compute([&] {
     if (bound_ != packed) executor_.pack();
+    if (stage_) return stage_->run(turn, info_, replica, batch);
+    for (size_t i = 0; i < batch.size(); ++i)
+      executor_.bind_input(network_->inputs[i].value, batch[i]);
+    replica.gradients = exchange_.begin(turn);
+    executor_.bind(replica);
     executor_.run(info_);
     table_turns_->take(local_turn);
   });
   bound_ = packed;
   note_norm();
-  const auto loss = [&](size_t i) {
-    return *static_cast<const float*>(executor_.result(network_->losses[i]));
-  };
-  float sum = loss(0);
-  for (size_t i = 1; i < network_->losses.size(); ++i) sum += loss(i);
+  const float sum = loss();
+  if (stage_)
+    replica_seconds_[static_cast<size_t>(by_order)] += compute([&] { stage_->go_on(); });
+  return sum;
+}
+
+/// Of a stage that has none 0.
+float TrainingStep::loss() const {
+  float sum = 0;
+  for (size_t i = 0; i < network_->losses.size(); ++i) {
+    const float one = *static_cast<const float*>(executor_.result(network_->losses[i]));
+    sum = i == 0 ? one : sum + one;
+  }
   return sum;
 }
 
@@ -152,6 +171,7 @@ const float* TrainingStep::prediction() {
 }
 
 void TrainingStep::update() {
+  if (stage_) compute([&] { stage_->end_step(); });
   exchange_.end_of_backward();
   StepInfo info = info_;
   if (served_ > 0) {
@@ -173,7 +193,7 @@ void TrainingStep::update() {
   if (settles_at_once()) seconds += compute([&] { settle(); });  // there is nobody to wait for
   if (served_ > 0) bound_ = 0;  // the update has packed what it has changed: all of it
   for (size_t r = 0; r < replica_seconds_.size(); ++r)
-    if (!alone_ || static_cast<int>(r) == entered_) replica_seconds_[r] += seconds;
+    if (!apart_ || static_cast<int>(r) == entered_) replica_seconds_[r] += seconds;
   entered_ = -1;
 }
 

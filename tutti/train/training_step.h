@@ -11,7 +11,8 @@
 // gradients alone: whoever wants them to meet changes weights() between two steps
 // (parallel/meeting.h). Replicas that are served (train/servers.h) update the one set of weights
 // several times in a step, `served` of them at a time: serve() before their turns, update() after
-// them.
+// them. Of a replica whose layers several ranks have (parallel.pipeline) a rank's turns are those of
+// its stage (train/stage_turns.h).
 
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "tutti/train/delay_compensation.h"
 #include "tutti/train/network.h"
 #include "tutti/train/run_clock.h"
+#include "tutti/train/stage_turns.h"
 #include "tutti/train/step_exchange.h"
 #include "tutti/train/table_turns.h"
 #include "tutti/train/weights.h"
@@ -36,6 +38,7 @@ struct TrainingStepSpec {
   ReplicaMap map;       ///< of replicas to groups of ranks; a rank is a group where none share one
   PartGrid grid = {};   ///< the groups; network.training.split.grid is set to it
   int accumulate = 1;   ///< turns of a replica in each step
+  PipelineOrder order = PipelineOrder::one_f_one_b;  ///< of them, where the grid has stages
   bool apart = false;   ///< replicas are; then exchange.sharded is false and no two share ranks
   std::string spill{};  ///< folder for what they have of their own; empty: memory
   int served = 0;       ///< replicas that make a gradient; 0: all of them. Needs one rank
@@ -67,8 +70,8 @@ struct ServedGradient {
   float compensation = 0;              ///< lambda of DC-ASGD; 0: none
 };
 
-/// Those who each have a gradient to sum. ConfigError where replicas that share ranks have none of
-/// their own.
+/// Those who each have a loss: replicas, or the ranks that share one. ConfigError where replicas
+/// that share ranks have none of their own.
 ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
                       const comm::Communicator& communicator);
 
@@ -128,6 +131,9 @@ class TrainingStep {
   const StepExchange& exchange() const { return exchange_; }
   Executor& executor() { return executor_; }
   const ReplicaMap& map() const { return map_; }
+  /// Those who have the same parameters and each a gradient to sum: all ranks, but where replicas
+  /// are apart or have stages.
+  comm::Communicator& peers() const { return peers_ ? *peers_ : communicator_; }
   /// Those who each have a gradient to sum: the replicas, or their parts.
   const ReplicaMap& workers() const { return workers_; }
   /// Of the workers.
@@ -140,17 +146,21 @@ class TrainingStep {
   double exposed_seconds() const { return exchange_.exposed_seconds() + parts_->exposed_seconds(); }
   void note_norm();
   void enter(int local_replica);
-  bool settles_at_once() const { return alone_ || served_ > 0; }
+  bool settles_at_once() const { return apart_ || served_ > 0; }
+  float loss() const;
 
   comm::Communicator& communicator_;
   const int accumulate_, served_;
+  const bool apart_;
   const ReplicaMap map_, workers_, turns_;     // turns_: of those whose gradients are summed
-  std::unique_ptr<comm::Communicator> alone_;  // where replicas are apart: this rank
+  std::unique_ptr<comm::Communicator> peers_;  // where they are not all ranks: of replicas that are
+                                               // apart this one alone, of a stage its like
   std::unique_ptr<Network> network_;
   StepExchange exchange_;
   Weights weights_;
   Executor executor_;
   std::optional<PartExchange> parts_;
+  std::optional<StageTurns> stage_;  // where replicas have stages
   std::optional<TableTurns> table_turns_;
   StepInfo info_;
   std::vector<float> plain_;  // of the prediction, where the plan has another layout

@@ -263,6 +263,7 @@ void Weights::import_model(const SafetensorsFile& file, std::span<const std::str
   for (const SafetensorsFile::Entry& entry : file.entries())
     if (!variables_.find_parameter(entry.name) && !variables_.find_statistic(entry.name) &&
         !variables_.find_table(entry.name) && !is_foreign_buffer(entry.name) &&
+        std::ranges::find(variables_.elsewhere, entry.name) == variables_.elsewhere.end() &&
         !fits_any(except, entry.name))
       throw ConfigError(
           fmt::format("tensor '{}' in the weights belongs to no layer of the model", entry.name));
@@ -327,9 +328,13 @@ void Weights::import_kept(const SafetensorsFile& file, const std::string& name,
   }
 }
 
-void Weights::import_rows(const SafetensorsFile& file, int local_replica, int row) {
+void Weights::import_rows(std::span<const SafetensorsFile* const> files, int local_replica,
+                          int row) {
   for (const OwnVariable& own : own_variables()) {
-    const SafetensorsFile::Entry* entry = file.find(own.name);
+    const SafetensorsFile* file = files.front();
+    for (const SafetensorsFile* one : files)
+      if (one->find(own.name)) file = one;
+    const SafetensorsFile::Entry* entry = file->find(own.name);
     const bool added = own.kind >= static_cast<int>(variables_.state_kinds.size());
     if (!entry && added) continue;  // of a checkpoint of another scheme
     added_found_ |= added;
@@ -342,7 +347,7 @@ void Weights::import_rows(const SafetensorsFile& file, int local_replica, int ro
           fmt::format("tensor '{}' has no row {} of shape {}: the checkpoint is of "
                       "another model, or of replicas that met otherwise",
                       own.name, row, own.variable->desc.shape.to_string()));
-    file.read_part(*entry, static_cast<uint64_t>(row) * bytes.size(), bytes);
+    file->read_part(*entry, static_cast<uint64_t>(row) * bytes.size(), bytes);
     import_plain(*own.variable, plain.data(), arena_of(own, local_replica));
   }
 }

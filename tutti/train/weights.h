@@ -101,8 +101,9 @@ class Weights {
   /// `all`: the file must have every trained parameter. Otherwise one of which it has no state at
   /// all was frozen, and its value is the model's.
   void import_raw(const SafetensorsFile& state, bool all);
-  /// One row of what export_rows() gave, for one local replica.
-  void import_rows(const SafetensorsFile& file, int local_replica, int row);
+  /// One row of what export_rows() gave, for one local replica. `files`: of the ranks that had it,
+  /// one variable each in one of them.
+  void import_rows(std::span<const SafetensorsFile* const> files, int local_replica, int row);
   /// Of replicas that are apart: what each has besides, laid out as the trained parameters, in rows
   /// of its own "replicas/PARAMETER.NAME" from now on. Pointers are borrowed.
   void add_rows(const std::string& name, std::vector<float*> of_local);

@@ -6,8 +6,10 @@
 
 namespace tutti {
 
-PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ranks, int rank)
-    : sharing_(static_cast<int>(sharing)), ranks_(ranks), rank_(rank) {
+PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ranks, int rank,
+                   int64_t stages)
+    : sharing_(static_cast<int>(sharing)), stages_(static_cast<int>(stages)), ranks_(ranks),
+      rank_(rank) {
   if (spatial.size() > kAxes)
     throw ConfigError(
         fmt::format("parallel.spatial has {} numbers: samples are shared along {} "
@@ -21,6 +23,14 @@ PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ran
                     ranks == 1 ? std::string("1 rank is no replica")
                                : fmt::format("{} ranks are no replicas", ranks),
                     parts(), parts()));
+  if (stages > 1 && (parts() > 1 || sharing > 1))
+    throw ConfigError(fmt::format(
+        "parallel.pipeline = {} is not built together with {}: give one of the two", stages,
+        parts() > 1 ? "parallel.spatial" : "parallel.batchnorm_group_size"));
+  if (ranks % group_size() != 0)
+    throw ConfigError(fmt::format(
+        "parallel.pipeline: {} {} not divide into replicas of {} stages: take a multiple of {} ranks",
+        ranks, ranks == 1 ? "rank does" : "ranks do", stages, stages));
   if (groups() % sharing_ != 0)
     throw ConfigError(fmt::format(
         "parallel.batchnorm_group_size: {} replicas on ranks of their own are no groups of {}",

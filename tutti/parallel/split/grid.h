@@ -2,7 +2,7 @@
 // PartGrid: how ranks share samples. `spatial` ranks along each of the outermost spatial dimensions
 // hold the parts of one replica; neighbouring ranks are parts of one replica, those of the
 // innermost dimension first. Replicas that follow each other may share the statistics of batch
-// norms.
+// norms. Or they are the stages of one replica, which have some of its layers each.
 
 #include <array>
 #include <vector>
@@ -18,8 +18,10 @@ class PartGrid {
 
   PartGrid() = default;
   /// `spatial`: parts along each dimension, none or empty: whole samples. `sharing`: replicas whose
-  /// batch norms see one batch. ConfigError where the ranks do not divide.
-  PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ranks, int rank);
+  /// batch norms see one batch. `stages`: ranks that have a replica's layers, some each; not
+  /// together with the other two. ConfigError where the ranks do not divide.
+  PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ranks, int rank,
+           int64_t stages = 1);
 
   int parts() const { return along_[0] * along_[1]; }
   int part() const { return rank_ % parts(); }
@@ -33,6 +35,14 @@ class PartGrid {
     other.rank_ = rank_ - this->part() + part;
     return other;
   }
+  int stages() const { return stages_; }
+  int stage() const { return rank_ % stages_; }
+  /// The grid as another stage of the same replica has it.
+  PartGrid with_stage(int stage) const {
+    PartGrid other = *this;
+    other.rank_ = rank_ - this->stage() + stage;
+    return other;
+  }
   /// The parts alone: of what needs no statistics of a batch.
   PartGrid without_sharing() const {
     PartGrid other = *this;
@@ -40,11 +50,13 @@ class PartGrid {
     return other;
   }
   /// Groups of ranks with a replica each, and this rank's.
-  int groups() const { return ranks_ / parts(); }
-  int group() const { return rank_ / parts(); }
+  int groups() const { return ranks_ / group_size(); }
+  int group() const { return rank_ / group_size(); }
+  int group_size() const { return parts() * stages_; }
 
-  /// The ranks that exchange within a step: of the replicas that share statistics, in order.
-  int peers() const { return parts() * sharing_; }
+  /// The ranks that exchange within a step: of the replicas that share statistics, in order; of
+  /// stages, those of one replica.
+  int peers() const { return group_size() * sharing_; }
   int me() const { return rank_ % peers(); }
   int first_peer() const { return rank_ - me(); }
   /// The peer that has this part of the same replica.
@@ -57,7 +69,7 @@ class PartGrid {
 
  private:
   std::array<int, kAxes> along_{1, 1};
-  int sharing_ = 1, ranks_ = 1, rank_ = 0;
+  int sharing_ = 1, stages_ = 1, ranks_ = 1, rank_ = 0;
 };
 
 }  // namespace tutti

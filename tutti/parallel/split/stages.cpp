@@ -34,6 +34,16 @@ std::vector<std::vector<size_t>> readers_by_value(const Graph& graph) {
   return readers;
 }
 
+/// By value: whether it depends on a variable, and not on what the caller binds alone.
+std::vector<bool> computed(const Graph& graph) {
+  std::vector<bool> depends(graph.values().size());
+  for (size_t v = 0; v < depends.size(); ++v) depends[v] = is_variable(graph.values()[v].role);
+  for (const Node& node : graph.nodes())
+    if (std::ranges::any_of(node.in, [&](Value v) { return depends[static_cast<size_t>(v.id)]; }))
+      for (const Value v : node.out) depends[static_cast<size_t>(v.id)] = true;
+  return depends;
+}
+
 /// Finds where to cut. Position c is before node c.
 class StageCutter {
  public:
@@ -44,6 +54,7 @@ class StageCutter {
     const auto over = [](size_t first, size_t last, auto&& apply) {
       for (size_t c = first + 1; c <= last; ++c) apply(c);
     };
+    const std::vector<bool> is_computed = computed(graph);
     for (size_t v = 0; v < readers_.size(); ++v) {
       if (readers_[v].empty()) continue;
       const ValueInfo& info = graph.values()[v];
@@ -53,7 +64,7 @@ class StageCutter {
           bytes_[c] += static_cast<double>(info.type.desc.bytes());
         });
       // Gradient rules of batch norms look at what makes their statistics.
-      if (info.producer >= 0 && !info.type.batched)
+      if (info.producer >= 0 && !info.type.batched && is_computed[v])
         over(static_cast<size_t>(info.producer), last, [&](size_t c) { divides[c] = true; });
       else if (is_variable(info.role))
         over(readers_[v].front(), last, [&](size_t c) {

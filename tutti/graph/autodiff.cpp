@@ -48,8 +48,7 @@ std::vector<size_t> backward_order(const Graph& graph) {
 
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
                                  std::span<const Value> trained, const SumOfGradients& sum,
-                                 std::vector<RowGradient>* tables,
-                                 std::vector<Value>* gradients) {
+                                 std::vector<RowGradient>* tables, std::vector<Value>* gradients) {
   const std::vector<bool> wanted = depends_on(graph, trained);
   std::vector<Value> gradient(graph.values().size());  // of forward values
   std::vector<Value> produced;

@@ -23,10 +23,10 @@ struct RowGradient {
 /// Differentiates the sum of `losses` (unbatched scalars) with respect to the parameters and tables
 /// `trained`, marks each result with Role::gradient, and returns these parameters in the order in
 /// which their gradients are produced. `gradients`, where given, gets the gradient of each value of
-/// the graph as it was, or an invalid Value. `trained` may hold tables: they have no gradient and are not
-/// among those that are returned; `tables`, where given, gets theirs. What other parameters alone
-/// depend on is not gone through. Throws ConfigError if one of them does not influence a loss, or
-/// an op on the way has no gradient.
+/// the graph as it was, or an invalid Value. `trained` may hold tables: they have no gradient and
+/// are not among those that are returned; `tables`, where given, gets theirs. What other parameters
+/// alone depend on is not gone through. Throws ConfigError if one of them does not influence a
+/// loss, or an op on the way has no gradient.
 std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
                                  std::span<const Value> trained, const SumOfGradients& sum,
                                  std::vector<RowGradient>* tables = nullptr,

@@ -66,9 +66,9 @@ class ExchangeBags final : public ExchangeParts {
   }
 };
 
-/// What a stage of a pipeline gives to later ones, or gets from earlier ones; peers are stages. What
-/// receives has no inputs and begins with the pass. Ends a band, so that what needs other stages
-/// begins one.
+/// What a stage of a pipeline gives to later ones, or gets from earlier ones; peers are stages.
+/// What receives has no inputs and begins with the pass. Ends a band, so that what needs other
+/// stages begins one.
 class ExchangeStages final : public ExchangeParts {
  public:
   using ExchangeParts::ExchangeParts;

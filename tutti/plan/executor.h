@@ -8,8 +8,8 @@
 // yet is applied by the next run(), stage by stage (PlanStage), each just before the first band
 // that reads its weights. settle() applies all of it; whoever reads weights or state between steps
 // calls it first. A pass may be run in pieces, and several of them be under way, each with an arena
-// of results of its own: begin(), run_bands() as often as it takes, end(). Not thread-safe: one caller drives it; inside, an OpenMP team of
-// plan.options.threads does the work.
+// of results of its own: begin(), run_bands() as often as it takes, end(). Not thread-safe: one
+// caller drives it; inside, an OpenMP team of plan.options.threads does the work.
 
 #include <memory>
 #include <optional>

@@ -111,7 +111,7 @@ struct Plan {
   std::vector<OpPtr> pack_ops;  ///< owns the ops of `packs`
   std::vector<Step> packs;      ///< weights into their kernels' layouts and types; once per update
   std::vector<PlanBand> bands;  ///< forward and backward; once per local replica
-  std::vector<int> begins;  ///< indices into `exchanges`: begun before the first band
+  std::vector<int> begins;      ///< indices into `exchanges`: begun before the first band
   std::vector<int> waits_at_end;  ///< indices into `exchanges`: complete before the run ends
   int turning = 0;  ///< the first band that waits for what others make of this rank's results: of a
                     ///< stage of a pipeline its backward pass; the number of bands: none

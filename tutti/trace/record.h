@@ -139,10 +139,12 @@ struct SyncRecord {
 struct StagesRecord {
   double time = 0;
   int64_t epoch = 0, step = 0;
-  int64_t micro_batches = 0;     ///< of a step
-  double bubble = kNotMeasured;  ///< (S - 1) / (M + S - 1): of a step, where stages are equally fast
+  int64_t micro_batches = 0;  ///< of a step
+  double bubble =
+      kNotMeasured;  ///< (S - 1) / (M + S - 1): of a step, where stages are equally fast
   std::vector<double> compute_ms{}, waited_ms{};  ///< by stage, of a step
-  std::vector<double> memory_bytes{};  ///< by stage: the largest resident size of its process so far
+  std::vector<double>
+      memory_bytes{};  ///< by stage: the largest resident size of its process so far
 };
 
 /// Event "servers": what servers have done since the last such

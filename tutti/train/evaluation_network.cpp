@@ -26,8 +26,7 @@ void add_targets(EvaluationNetwork& network, ModelSpec model) {
 /// This rank's stage, with the variables that it has in training. All predictions are the last
 /// one's.
 Rewritten evaluation_stage(const Rewritten& whole, const ModelGraph& built, const PartGrid& grid,
-                           const Stages& training,
-                           const std::function<Value(Value)>& final_value) {
+                           const Stages& training, const std::function<Value(Value)>& final_value) {
   const Stages stages = stages_like(whole.graph, training);
   const auto require_end = [&](Value v) {
     const int producer = whole.graph[final_value(v)].producer;

@@ -55,9 +55,9 @@ struct Network {
   int64_t parameters = 0, trained_parameters = 0;  ///< of the whole model; and those trained
   Value gradient_norm;  ///< of `training`, where it clips; invalid otherwise
   EvaluationNetwork evaluation;
-  BucketLayout buckets;             ///< the plan's buckets as the exchange wants them
+  BucketLayout buckets;                 ///< the plan's buckets as the exchange wants them
   std::vector<SharedParameter> shared;  ///< with other stages, each alone in a bucket
-  ExchangeCompression compression;  ///< and how they are compressed
+  ExchangeCompression compression;      ///< and how they are compressed
 
   /// The tensors of a training batch, in the order of `inputs`.
   std::vector<data::BatchField> batch() const;

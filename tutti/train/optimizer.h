@@ -41,10 +41,10 @@ struct OptimizerSettings {
                           ///< not so clipped; sgd, adam, adamw, rmsprop
   double average = 0;     ///< decay of the weights' moving average; 0: none is kept
   int64_t average_from = 0;  ///< first updates in which the average is the weights
-  bool partial = false;   ///< the graph has some of the model's parameters: lines of decay and rates
-                          ///< may decide for others alone
-  TableRule tables{};  ///< of tables, whose rows change when samples have read them, and of which
-                       ///< nothing above holds
+  bool partial = false;  ///< the graph has some of the model's parameters: lines of decay and rates
+                         ///< may decide for others alone
+  TableRule tables{};    ///< of tables, whose rows change when samples have read them, and of which
+                         ///< nothing above holds
 };
 
 /// The kind of state that holds the weights' moving average.

@@ -25,11 +25,12 @@ void PartExchange::plan_exchanges(const PartGrid& grid, const Plan& plan, int ar
     // Tables are shared by all ranks of the job, samples by those of a group.
     const int first = dynamic_cast<const ExchangeBags*>(parts) ? 0 : grid.first_peer();
     const auto message = [&](int peer, const Place& place, const TensorDesc& desc) {
-      return comm::MessageSpec{.name = node.name,
-                               .peer = first + peer,
-                               .tag = op.tag(),
-                               .data = {place.base == kArena ? executor_.address(place, arena) : nullptr,
-                                        place.base == kArena ? desc.bytes() : 0}};
+      return comm::MessageSpec{
+          .name = node.name,
+          .peer = first + peer,
+          .tag = op.tag(),
+          .data = {place.base == kArena ? executor_.address(place, arena) : nullptr,
+                   place.base == kArena ? desc.bytes() : 0}};
     };
     std::vector<Place> own;  // where this rank's own go
     for (size_t i = 0; i < op.gets().size(); ++i)

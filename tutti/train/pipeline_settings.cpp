@@ -47,8 +47,8 @@ double bytes_sent(const Graph& graph) {
   for (const Node& node : graph.nodes())
     if (const auto* exchange = dynamic_cast<const ExchangeStages*>(node.op.get()))
       for (const ExchangeParts::Give& give : exchange->gives())
-        bytes += static_cast<double>(
-            graph.type(node.in[static_cast<size_t>(give.input)]).desc.bytes());
+        bytes +=
+            static_cast<double>(graph.type(node.in[static_cast<size_t>(give.input)]).desc.bytes());
   return bytes;
 }
 

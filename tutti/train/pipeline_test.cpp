@@ -1,7 +1,7 @@
 // A replica whose layers are on several ranks takes the steps of one that has all of them on one
 // rank and accumulates the same micro-batches. Sums within a micro-batch may be taken over other
-// tiles, since stages have other bands: so weights agree to rounding, and to the bit where tiles are
-// alike.
+// tiles, since stages have other bands: so weights agree to rounding, and to the bit where tiles
+// are alike.
 
 #include <gtest/gtest.h>
 
@@ -180,7 +180,8 @@ TEST(Pipeline, StagesTakeTheStepsOfOneRank) {
     const TrainedStages serial = train_stages({.model = model});
     for (const int stages : {2, 3})
       for (const PipelineOrder order : {PipelineOrder::one_f_one_b, PipelineOrder::gpipe}) {
-        const TrainedStages piped = train_stages({.model = model, .stages = stages, .order = order});
+        const TrainedStages piped =
+            train_stages({.model = model, .stages = stages, .order = order});
         EXPECT_LT(stages_apart(piped, serial), 1e-5)
             << model.name << " in " << stages << " stages, order " << static_cast<int>(order);
       }

@@ -1,7 +1,8 @@
 #pragma once
-// StageSum: the gradient of a parameter that several stages of a pipeline have, such as an embedding
-// that is the output layer, too. Each has summed its part over its turns; all add these parts in the
-// order of stages, and so update alike. Parts travel plain: kernels of stages may want other layouts.
+// StageSum: the gradient of a parameter that several stages of a pipeline have, such as an
+// embedding that is the output layer, too. Each has summed its part over its turns; all add these
+// parts in the order of stages, and so update alike. Parts travel plain: kernels of stages may want
+// other layouts.
 
 #include <memory>
 #include <vector>
@@ -34,8 +35,8 @@ class StageSum {
   void begin(const float* own);
 
   const Variable& variable_;
-  size_t me_ = 0;                               // among those who have it
-  std::vector<std::vector<float>> parts_;       // of each, plain
+  size_t me_ = 0;                          // among those who have it
+  std::vector<std::vector<float>> parts_;  // of each, plain
   std::vector<std::unique_ptr<comm::MessageOperation>> messages_;
   Buffer sum_;
   bool under_way_ = false;

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kTensorTag = 14'900;            // behind those of a stage's exchanges
+constexpr int kTensorTag = 14'900;               // behind those of a stage's exchanges
 constexpr size_t kPieceBytes = size_t{1} << 26;  // of a message
 
 /// All of `data` to `peer`, or from it, in pieces.

@@ -9,8 +9,7 @@ StageTurns::StageTurns(const Network& network, Executor& executor, StepExchange&
                        int turns)
     : network_(network), executor_(executor), exchange_(exchange), turns_(turns),
       turning_(static_cast<size_t>(network.training.turning)),
-      bands_(network.training.bands.size()),
-      under_way_(static_cast<size_t>(executor.arenas())) {
+      bands_(network.training.bands.size()), under_way_(static_cast<size_t>(executor.arenas())) {
   if (is_last()) return;
   for (UnderWay& turn : under_way_)
     for (const GraphInput& input : network.inputs)

@@ -30,7 +30,8 @@ void Stragglers::report(int64_t step, RunRecord* record) {
     line.last.push_back(late.last);
     line.late_ms.push_back(late.median * 1e3);
   }
-  if (const comm::Lateness* straggler = summary.straggler()) line.straggler = communicator_.job_rank(straggler->rank);
+  if (const comm::Lateness* straggler = summary.straggler())
+    line.straggler = communicator_.job_rank(straggler->rank);
   if (watch_.look(summary) >= 0)
     log::warn("{}: the others wait for it",
               to_string(*summary.straggler(), summary, communicator_));

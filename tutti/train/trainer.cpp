@@ -206,13 +206,13 @@ void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
       grid_.stages() > 1
           ? fmt::format("found by stage {} of {}", grid_.stage(), grid_.stages())
           : first_nonfinite({.model = model_spec(config_, *spec_.data.train, batch_.local),
-                       .weights = &training_->weights(),
-                       .local_replica = training_->local_replica(),
-                       .parameters = training_->lent_weights(),
-                       .batch = network().batch(),
-                       .tensors = batch.tensors,
-                       .layout = network().training.layout},
-                      *spec_.backend);
+                             .weights = &training_->weights(),
+                             .local_replica = training_->local_replica(),
+                             .parameters = training_->lent_weights(),
+                             .batch = network().batch(),
+                             .tensors = batch.tensors,
+                             .layout = network().training.layout},
+                            *spec_.backend);
   throw NumericError(
       fmt::format("the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
                   "the data",

@@ -30,9 +30,8 @@ int64_t TrainerRun::take_tested_weights(std::optional<ModelWeights>& best) {
   }
   const size_t end = step.find('\0');
   if (grid_.stages() > 1) {  // each has its own
-    comm::on_each(comm_, "reading the best weights", [&] {
-      weights.import_model(open_checkpoint(step.substr(end + 1)).weights);
-    });
+    comm::on_each(comm_, "reading the best weights",
+                  [&] { weights.import_model(open_checkpoint(step.substr(end + 1)).weights); });
     return std::stoll(step.substr(0, end));
   }
   comm_.broadcast({weights.parameters(), variables.parameter_bytes}, 0);

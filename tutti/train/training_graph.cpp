@@ -18,9 +18,10 @@ namespace {
 
 /// The parameters of each bucket, in the order in which backward produces their gradients; behind
 /// them those that are alone.
-std::vector<std::vector<Value>> bucket_parameters(
-    const Graph& graph, std::vector<Value> produced, const CompressionPolicy& compression,
-    size_t bucket_bytes, std::span<const SharedParameter> alone) {
+std::vector<std::vector<Value>> bucket_parameters(const Graph& graph, std::vector<Value> produced,
+                                                  const CompressionPolicy& compression,
+                                                  size_t bucket_bytes,
+                                                  std::span<const SharedParameter> alone) {
   const auto shared = std::ranges::stable_partition(produced, [&](Value p) {
     return std::ranges::find(alone, graph[p].name, &SharedParameter::name) == alone.end();
   });
@@ -159,14 +160,13 @@ std::vector<Value> not_frozen(const Graph& graph, std::span<const std::string> f
   return trained;
 }
 
-/// Results of a forward graph that have a gradient. `training` is a copy: the whole model's lines of
-/// decay and rates are looked at in it, because a stage has some of the parameters alone.
+/// Results of a forward graph that have a gradient. `training` is a copy: the whole model's lines
+/// of decay and rates are looked at in it, because a stage has some of the parameters alone.
 std::vector<bool> trained_results(Graph training, const std::vector<Value>& losses,
                                   const TrainingGraphSpec& spec) {
   const std::vector<Value> trained = not_frozen(training, spec.freeze);
   std::vector<Value> gradients;
-  const std::vector<Value> produced =
-      differentiate(training, losses, trained, nullptr, &gradients);
+  const std::vector<Value> produced = differentiate(training, losses, trained, nullptr, &gradients);
   add_update(training, std::array{produced}, spec.optimizer);
   std::vector<bool> has;
   for (const Value g : gradients) has.push_back(g.valid());
@@ -185,8 +185,8 @@ Rewritten stage_of(const Graph& forward, const std::vector<Value>& losses,
   const PartGrid& grid = spec.split.grid;
   if (grid.stages() == 1) return {forward, all_values(forward)};
   training.stages = cut_into_stages(forward, grid.stages());
-  Rewritten taken = take_stage(forward, training.stages, grid.stage(),
-                               trained_results(forward, losses, spec));
+  Rewritten taken =
+      take_stage(forward, training.stages, grid.stage(), trained_results(forward, losses, spec));
   int number = 0;
   for (const auto& [name, stages] : training.stages.of_variable) {
     const bool here = std::ranges::find(stages, grid.stage()) != stages.end();

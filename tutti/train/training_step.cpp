@@ -37,12 +37,11 @@ void refuse_tables_apart(const Network& network) {
 TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), served_(spec.served),
-      apart_(spec.apart),
-      map_(spec.map), workers_(workers_of(spec.map, spec.grid, communicator)),
-      turns_((spec.apart                 ? ReplicaMap(1, 1, 0)
-              : spec.served > 0          ? ReplicaMap(spec.served, 1, 0)
-              : spec.grid.stages() > 1   ? spec.map
-                                         : workers_)
+      apart_(spec.apart), map_(spec.map), workers_(workers_of(spec.map, spec.grid, communicator)),
+      turns_((spec.apart               ? ReplicaMap(1, 1, 0)
+              : spec.served > 0        ? ReplicaMap(spec.served, 1, 0)
+              : spec.grid.stages() > 1 ? spec.map
+                                       : workers_)
                  .times(accumulate_)),
       peers_(spec.apart ? communicator.split(communicator.rank(), 0, "alone")
              : spec.grid.stages() > 1
@@ -145,8 +144,7 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   bound_ = packed;
   note_norm();
   const float sum = loss();
-  if (stage_)
-    replica_seconds_[static_cast<size_t>(by_order)] += compute([&] { stage_->go_on(); });
+  if (stage_) replica_seconds_[static_cast<size_t>(by_order)] += compute([&] { stage_->go_on(); });
   return sum;
 }
 

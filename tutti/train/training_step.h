@@ -11,8 +11,8 @@
 // gradients alone: whoever wants them to meet changes weights() between two steps
 // (parallel/meeting.h). Replicas that are served (train/servers.h) update the one set of weights
 // several times in a step, `served` of them at a time: serve() before their turns, update() after
-// them. Of a replica whose layers several ranks have (parallel.pipeline) a rank's turns are those of
-// its stage (train/stage_turns.h).
+// them. Of a replica whose layers several ranks have (parallel.pipeline) a rank's turns are those
+// of its stage (train/stage_turns.h).
 
 #include <memory>
 #include <optional>
@@ -35,9 +35,9 @@ namespace tutti {
 struct TrainingStepSpec {
   NetworkSpec network;
   ExchangeSettings exchange;  ///< network.training.optimizer.sharded is set to what it says
-  ReplicaMap map;       ///< of replicas to groups of ranks; a rank is a group where none share one
-  PartGrid grid = {};   ///< the groups; network.training.split.grid is set to it
-  int accumulate = 1;   ///< turns of a replica in each step
+  ReplicaMap map;      ///< of replicas to groups of ranks; a rank is a group where none share one
+  PartGrid grid = {};  ///< the groups; network.training.split.grid is set to it
+  int accumulate = 1;  ///< turns of a replica in each step
   PipelineOrder order = PipelineOrder::one_f_one_b;  ///< of them, where the grid has stages
   bool apart = false;   ///< replicas are; then exchange.sharded is false and no two share ranks
   std::string spill{};  ///< folder for what they have of their own; empty: memory

@@ -24,13 +24,14 @@ PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ran
                                : fmt::format("{} ranks are no replicas", ranks),
                     parts(), parts()));
   if (stages > 1 && (parts() > 1 || sharing > 1))
-    throw ConfigError(fmt::format(
-        "parallel.pipeline = {} is not built together with {}: give one of the two", stages,
-        parts() > 1 ? "parallel.spatial" : "parallel.batchnorm_group_size"));
+    throw ConfigError(
+        fmt::format("parallel.pipeline = {} is not built together with {}: give one of the two",
+                    stages, parts() > 1 ? "parallel.spatial" : "parallel.batchnorm_group_size"));
   if (ranks % group_size() != 0)
-    throw ConfigError(fmt::format(
-        "parallel.pipeline: {} {} not divide into replicas of {} stages: take a multiple of {} ranks",
-        ranks, ranks == 1 ? "rank does" : "ranks do", stages, stages));
+    throw ConfigError(
+        fmt::format("parallel.pipeline: {} {} not divide into replicas of {} stages: take a "
+                    "multiple of {} ranks",
+                    ranks, ranks == 1 ? "rank does" : "ranks do", stages, stages));
   if (groups() % sharing_ != 0)
     throw ConfigError(fmt::format(
         "parallel.batchnorm_group_size: {} replicas on ranks of their own are no groups of {}",

@@ -60,9 +60,8 @@ class StageCutter {
       const ValueInfo& info = graph.values()[v];
       const size_t last = readers_[v].back();
       if (info.producer >= 0)
-        over(static_cast<size_t>(info.producer), last, [&](size_t c) {
-          bytes_[c] += static_cast<double>(info.type.desc.bytes());
-        });
+        over(static_cast<size_t>(info.producer), last,
+             [&](size_t c) { bytes_[c] += static_cast<double>(info.type.desc.bytes()); });
       // Gradient rules of batch norms look at what makes their statistics.
       if (info.producer >= 0 && !info.type.batched && is_computed[v])
         over(static_cast<size_t>(info.producer), last, [&](size_t c) { divides[c] = true; });
@@ -203,9 +202,7 @@ class StageTaker {
       if (!reads(stage_, v)) continue;
       const ValueInfo& info = old_[v];
       switch (info.role) {
-        case Role::input:
-          of(v) = graph.input(info.name, info.type.desc, info.type.batched);
-          break;
+        case Role::input: of(v) = graph.input(info.name, info.type.desc, info.type.batched); break;
         case Role::parameter:
           of(v) = graph.parameter(info.name, info.type.desc.shape, info.init);
           break;
@@ -234,11 +231,11 @@ class StageTaker {
       got.push_back(v);
     });
     if (gets.empty()) return;
-    const std::vector<Value> out = made_.graph.append(
-        fmt::format("stage{}.receive{}", stage_, trained ? "" : "_constants"),
-        std::make_shared<ExchangeStages>(tag(trained), std::vector<ExchangeParts::Give>(), gets,
-                                         !trained),
-        {});
+    const std::vector<Value> out =
+        made_.graph.append(fmt::format("stage{}.receive{}", stage_, trained ? "" : "_constants"),
+                           std::make_shared<ExchangeStages>(
+                               tag(trained), std::vector<ExchangeParts::Give>(), gets, !trained),
+                           {});
     for (size_t i = 0; i < out.size(); ++i) of(got[i]) = out[i];
   }
 

@@ -30,7 +30,8 @@ struct SharedParameter {
 /// Runs of nodes, so that the slowest stage is as fast as can be by the operations of its nodes
 /// (Op::flop) and the bytes that come in, and among such cuts fewest bytes cross. All nodes that
 /// read a statistic are in one stage, as are those that read a sum over samples with the one that
-/// makes it. A parameter that several stages read, each has. ConfigError where there are fewer places to cut at.
+/// makes it. A parameter that several stages read, each has. ConfigError where there are fewer
+/// places to cut at.
 Stages cut_into_stages(const Graph& forward, int stages);
 
 /// The same stages of another graph of the same model, as evaluation has it: a node is where its
@@ -38,8 +39,8 @@ Stages cut_into_stages(const Graph& forward, int stages);
 /// the first one that this allows.
 Stages stages_like(const Graph& forward, const Stages& cut);
 
-/// The graph of one stage, before differentiate. Inputs and variables are those that its nodes read.
-/// `trained`: by value, whether it has a gradient that goes back; empty: nothing has.
+/// The graph of one stage, before differentiate. Inputs and variables are those that its nodes
+/// read. `trained`: by value, whether it has a gradient that goes back; empty: nothing has.
 Rewritten take_stage(const Graph& forward, const Stages& cut, int stage,
                      const std::vector<bool>& trained);
 

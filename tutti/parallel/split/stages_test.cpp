@@ -81,12 +81,12 @@ TEST(Stages, WithoutGradientsNothingComesBack) {
 
 TEST(Stages, OfAnotherGraphAreThoseOfItsVariables) {
   const Tower trained(4), evaluated(4, true);
-  const Stages cut = cut_into_stages(trained.graph, 2),
-               like = stages_like(evaluated.graph, cut);
+  const Stages cut = cut_into_stages(trained.graph, 2), like = stages_like(evaluated.graph, cut);
   EXPECT_EQ(like.of_node.front(), 0);
   EXPECT_EQ(like.of_node.back(), 1);
   for (size_t n = 0; n < trained.graph.nodes().size(); ++n)
-    EXPECT_EQ(like.of_node[n], cut.of_node[n]) << n;
+    if (trained.graph.nodes()[n].in.size() > 1)  // a layer: it has a weight
+      EXPECT_EQ(like.of_node[n], cut.of_node[n]) << n;
 }
 
 TEST(Stages, KeepAsManyMicroBatchesAsThereAreStagesFromThemOn) {

@@ -192,6 +192,8 @@ constexpr const char* kOthers[] = {
     "label_weights i32 n3c6h7",
     "label_weights i32 n9",
     "count_tokens i32 n3t17",
+    "token_hits f32 n2c3t40",
+    "token_hits bf16 n3c37t5",
     "count_tokens i32 n2t3 rows1",
     "label_weights i32 n2c4h5w6",
     "conv f32 n5c16h16w16 k16r3s3 pad1 sigmoid",

@@ -76,7 +76,12 @@ void token_loss_case(CaseLine& line, OpCase& made) {
     return;
   }
   const int64_t n = line.x[0], t = line.x[2];
-  in.batched(line.x, line.dtype).batched({n, t}, DType::i32).fixed({}, Fill::positive);
+  in.batched(line.x, line.dtype).batched({n, t}, DType::i32);
+  if (line.op == "token_hits") {
+    made.problem.op = std::make_shared<TokenHits>();
+    return;
+  }
+  in.fixed({}, Fill::positive);
   if (line.op == "token_loss_grad") {
     in.batched({n, 1, t}, DType::f32, Fill::positive);
     made.problem.op = std::make_shared<TokenLossGrad>(a);
@@ -117,7 +122,7 @@ void swiglu_case(CaseLine& line, OpCase& made) {
 void sequence_case(CaseLine& line, OpCase& made) {
   if (line.op.starts_with("attention")) return attention_case(line, made);
   if (line.op.starts_with("layer_norm")) return norm_case(line, made);
-  if (line.op.starts_with("token_loss") || line.op == "count_tokens")
+  if (line.op.starts_with("token_") || line.op == "count_tokens")
     return token_loss_case(line, made);
   if (line.op == "add_sinusoids" || line.op == "rotate") return wave_case(line, made);
   if (line.op.starts_with("swiglu")) return swiglu_case(line, made);

@@ -1,9 +1,10 @@
-// network_values cosmoflow2|cosmoflow3|deepcam|fc-densenet|vgg|gpt2|transformer FILE: writes what a small
-// network of batch 2 computes in one pass on the CPU backend, as safetensors: in, target, out,
-// loss, weight.NAME, gradient.NAME. With -full behind its name: the network of MLPerf HPC on one
-// sample, cut for two threads, as training computes it; DeepCAM's kernels are chosen by estimate,
-// because measuring them takes longer than many passes. What benchmarks/peers/cosmoflow.py,
-// deepcam.py, microscopy.py, gpt2.py and transformer.py are compared with.
+// network_values cosmoflow2|cosmoflow3|deepcam|fc-densenet|vgg|gpt2|transformer FILE: writes what a
+// small network of batch 2 computes in one pass on the CPU backend, as safetensors: in, target,
+// out, loss, weight.NAME, gradient.NAME. With -full behind its name: the network of MLPerf HPC on
+// one sample, cut for two threads, as training computes it; DeepCAM's kernels are chosen by
+// estimate, because measuring them takes longer than many passes. What
+// benchmarks/peers/cosmoflow.py, deepcam.py, microscopy.py, gpt2.py and transformer.py are compared
+// with.
 
 #include <cstdio>
 #include <string_view>

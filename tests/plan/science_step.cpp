@@ -107,8 +107,8 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
 ScienceNetwork rectified_of(const ScienceNetwork& n, Rectifiers rectifiers) {
   Rectified made = rectify(n.graph, rectifiers);
   const auto at = [&](Value v) { return made.graph.of[static_cast<size_t>(v.id)]; };
-  ScienceNetwork rectified{made.graph.graph, at(n.in), at(n.target), at(n.out), at(n.loss),
-                           made.masks};
+  ScienceNetwork rectified{made.graph.graph, at(n.in),   at(n.target),
+                           at(n.out),        at(n.loss), made.masks};
   if (n.source.valid()) rectified.source = at(n.source);
   return rectified;
 }

@@ -102,7 +102,7 @@ def main():
     surprise = Surprise()
 
     def loss_of(_, __):
-        return F.cross_entropy(surprise.logits, target, ignore_index=-1, label_smoothing=0.1)
+        return F.cross_entropy(surprise.logits, torch.where(known, target, -1), ignore_index=-1, label_smoothing=0.1)
 
     return values.run(surprise, tensors, None, None, loss_of, args, floor=1e-6)
 

@@ -65,8 +65,8 @@ void read_lines(const SourcesGiven& given, const std::filesystem::path& weights,
         "a part of its data set",
         weights.string()));
   pairs.end_token = pairs.tokenizer->end_token();
-  pairs.fields = std::make_unique<PairFields>(config.data.window, of_source->size(),
-                                              pairs.tokenizer->size());
+  pairs.fields =
+      std::make_unique<PairFields>(config.data.window, of_source->size(), pairs.tokenizer->size());
   const std::vector<std::string> lines = given_lines(given);
   for (size_t i = 0; i < lines.size(); ++i) {
     if (given.samples > 0 && std::ssize(pairs.sources) == given.samples) break;
@@ -83,8 +83,7 @@ void read_samples(const SourcesGiven& given, const RunConfig& config, SequencePa
   auto set = open_configured(config, given.split);
   const size_t source = data::field_index(*set, "source"), next = data::field_index(*set, "next");
   const data::PairSet* const text = data::pairs_in(*set);
-  if (text && pairs.tokenizer &&
-      text->target().tokenizer_identity() != pairs.tokenizer->identity())
+  if (text && pairs.tokenizer && text->target().tokenizer_identity() != pairs.tokenizer->identity())
     throw ConfigError(fmt::format(
         "the token files in {} were written with another tokenizer than those of the run",
         config.data.dir));

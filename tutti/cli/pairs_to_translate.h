@@ -19,11 +19,11 @@ struct SourcesGiven {
 };
 
 struct SequencePairs {
-  std::vector<std::vector<int32_t>> sources;  ///< empty ones where a line is
-  std::vector<std::vector<int32_t>> targets;  ///< without the end token; empty: not known
-  int32_t end_token = 0;                      ///< of targets
-  std::unique_ptr<data::Tokenizer> tokenizer; ///< of targets; null: tokens are numbers
-  std::unique_ptr<data::Dataset> fields;      ///< what samples are, for a network
+  std::vector<std::vector<int32_t>> sources;   ///< empty ones where a line is
+  std::vector<std::vector<int32_t>> targets;   ///< without the end token; empty: not known
+  int32_t end_token = 0;                       ///< of targets
+  std::unique_ptr<data::Tokenizer> tokenizer;  ///< of targets; null: tokens are numbers
+  std::unique_ptr<data::Dataset> fields;       ///< what samples are, for a network
 
   /// On one line; numbers where no tokenizer is known.
   std::string text_of_target(std::span<const int32_t> tokens) const;

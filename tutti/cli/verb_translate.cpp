@@ -139,14 +139,12 @@ int run_translate(const TranslateVerb& verb) {
   if (!verb.data_dir.empty()) config.data.dir = verb.data_dir;
   const FoundWeights found = find_weights(verb.weights, "translate");
   const GivenNames given{.verb = "translate", .weights = verb.weights, .config = file};
-  return naming_networks(given, found, config, [&] { return translate(verb, given, found, config); });
+  return naming_networks(given, found, config,
+                         [&] { return translate(verb, given, found, config); });
 }
 
 std::vector<Flag> translate_flags(TranslateVerb& state) {
-  return {{.names = "--text",
-           .value = "TEXT",
-           .help = "A source",
-           .bind = &state.sources.text},
+  return {{.names = "--text", .value = "TEXT", .help = "A source", .bind = &state.sources.text},
           {.names = "--input",
            .value = "FILE",
            .help = "Sources, one a line",
@@ -210,24 +208,26 @@ std::vector<Flag> translate_flags(TranslateVerb& state) {
 
 Verb translate_verb() {
   auto state = std::make_shared<TranslateVerb>();  // shared: std::function must be copyable
-  return {.name = "translate",
-          .summary = "Write what a trained model of pairs makes of sources",
-          .text = "Reads each source once and writes its target token by token, by beam search. "
-                  "Beside the targets of a data set it says BLEU, the share of the tokens that "
-                  "stand where they should, and of the sequences that are right as a whole.",
-          .arguments = {{.names = "WEIGHTS",
-                         .help = "The folder of a run or of its checkpoints: then the best one, "
-                                 "else the newest valid one; a checkpoint or a .safetensors file",
-                         .bind = &state->weights,
-                         .kind = Names::file,
-                         .required = "translate needs weights, for example: tutti translate "
-                                     "runs/mine --split test"}},
-          .flags = translate_flags(*state),
-          .examples = {{"tutti translate runs/mine --text \"a small house\"", "Translate a sentence"},
-                       {"tutti translate runs/mine --split test --beam 4 --output test.txt",
-                        "Translate the test set and compare with its targets"}},
-          .see_also = {"tutti help train", "tutti help eval", "docs/workloads/translation.md"},
-          .run = [state] { return run_translate(*state); }};
+  return {
+      .name = "translate",
+      .summary = "Write what a trained model of pairs makes of sources",
+      .text =
+          "Reads each source once and writes its target token by token, by beam search. "
+          "Beside the targets of a data set it says BLEU, the share of the tokens that "
+          "stand where they should, and of the sequences that are right as a whole.",
+      .arguments = {{.names = "WEIGHTS",
+                     .help = "The folder of a run or of its checkpoints: then the best one, "
+                             "else the newest valid one; a checkpoint or a .safetensors file",
+                     .bind = &state->weights,
+                     .kind = Names::file,
+                     .required = "translate needs weights, for example: tutti translate "
+                                 "runs/mine --split test"}},
+      .flags = translate_flags(*state),
+      .examples = {{"tutti translate runs/mine --text \"a small house\"", "Translate a sentence"},
+                   {"tutti translate runs/mine --split test --beam 4 --output test.txt",
+                    "Translate the test set and compare with its targets"}},
+      .see_also = {"tutti help train", "tutti help eval", "docs/workloads/translation.md"},
+      .run = [state] { return run_translate(*state); }};
 }
 
 }  // namespace tutti

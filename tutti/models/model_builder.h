@@ -27,8 +27,8 @@ class ModelBuilder {
 
   /// A field of rows of tables as i32 [N, sample...].
   Value rows(const std::string& field);
-  /// A field of tokens as i32 [N, positions], of a vocabulary other than the specification's classes
-  /// where it is given. Without a name: the first.
+  /// A field of tokens as i32 [N, positions], of a vocabulary other than the specification's
+  /// classes where it is given. Without a name: the first.
   Value tokens(const std::string& field, int64_t vocabulary = 0);
   Value tokens() { return tokens(spec_.input_field); }
   /// A field of the numbers of documents (ops/attention.h) as i32 [N, positions].

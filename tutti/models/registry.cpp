@@ -109,21 +109,22 @@ ModelInfo gpt2(const Gpt2Size& size) {
 }
 
 ModelInfo transformer(const char* name, const TransformerSpec& size) {
-  return {.name = name,
-          .description = fmt::format("Transformer (Vaswani et al. 2017), for translation: an encoder "
-                                     "and a decoder of {} layers, {} channels, {} heads",
-                                     size.depth, size.width, size.heads),
-          .task = TaskKind::language,
-          .input = {256},
-          .classes = 37000,
-          .takes_width = true,
-          .takes_hidden = true,
-          .takes_dropout = true,
-          .takes_depth = true,
-          .takes_heads = true,
-          .takes_embeddings = true,
-          .more_inputs = {"tokens"},
-          .build = [size](ModelBuilder& model) { build_transformer(model, size); }};
+  return {
+      .name = name,
+      .description = fmt::format("Transformer (Vaswani et al. 2017), for translation: an encoder "
+                                 "and a decoder of {} layers, {} channels, {} heads",
+                                 size.depth, size.width, size.heads),
+      .task = TaskKind::language,
+      .input = {256},
+      .classes = 37000,
+      .takes_width = true,
+      .takes_hidden = true,
+      .takes_dropout = true,
+      .takes_depth = true,
+      .takes_heads = true,
+      .takes_embeddings = true,
+      .more_inputs = {"tokens"},
+      .build = [size](ModelBuilder& model) { build_transformer(model, size); }};
 }
 
 Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {

@@ -96,9 +96,9 @@ void BeamSearch::advance(std::span<const float> logits) {
   }
   // No longer sequence has a greater probability, nor a score above that of the longest.
   done_ = followed_.empty() ||
-          (has_best_ && (settings_.size == 1 ||
-                         best_.score >= score_of(followed_.front().log_probability,
-                                                 settings_.longest)));
+          (has_best_ &&
+           (settings_.size == 1 ||
+            best_.score >= score_of(followed_.front().log_probability, settings_.longest)));
 }
 
 }  // namespace tutti

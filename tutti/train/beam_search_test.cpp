@@ -19,7 +19,8 @@ constexpr int32_t kSearchEnd = 3;
 using TokenTable = std::map<SearchTokens, std::array<double, 4>>;
 
 /// Follows the search with a model that looks at all that was written.
-WrittenSequence searched(const TokenTable& model, const BeamSettings& settings, int* steps = nullptr) {
+WrittenSequence searched(const TokenTable& model, const BeamSettings& settings,
+                         int* steps = nullptr) {
   BeamSearch search(settings);
   std::vector<SearchTokens> written(static_cast<size_t>(settings.size));
   while (!search.done()) {
@@ -44,12 +45,13 @@ WrittenSequence searched(const TokenTable& model, const BeamSettings& settings, 
 
 /// The likeliest first token leads to what is less likely as a whole.
 const TokenTable kGarden{{{}, {0.5, 0.4, 0.05, 0.05}},
-                    {{0}, {0.3, 0.25, 0.25, 0.2}},
-                    {{1}, {0.01, 0.01, 0.03, 0.95}},
-                    {{0, 0}, {0.1, 0.1, 0.1, 0.7}}};
+                         {{0}, {0.3, 0.25, 0.25, 0.2}},
+                         {{1}, {0.01, 0.01, 0.03, 0.95}},
+                         {{0, 0}, {0.1, 0.1, 0.1, 0.7}}};
 
 TEST(BeamSearch, OneSequenceTakesTheLikeliestToken) {
-  const WrittenSequence found = searched(kGarden, {.size = 1, .longest = 8, .end_token = kSearchEnd});
+  const WrittenSequence found =
+      searched(kGarden, {.size = 1, .longest = 8, .end_token = kSearchEnd});
   EXPECT_EQ(found.tokens, (SearchTokens{0, 0}));
   EXPECT_NEAR(found.log_probability, std::log(0.5 * 0.3 * 0.7), 1e-5);
 }
@@ -66,9 +68,10 @@ TEST(BeamSearch, SeveralFindALikelierSequence) {
 
 TEST(BeamSearch, TheLengthPenaltyFavoursLongSequences) {
   const TokenTable model{{{}, {0.5, 0.01, 0.01, 0.48}},
-                    {{0}, {0.01, 0.97, 0.01, 0.01}},
-                    {{0, 1}, {0.01, 0.01, 0.03, 0.95}}};
-  const BeamSettings settings{.size = 3, .length_penalty = 0, .longest = 8, .end_token = kSearchEnd};
+                         {{0}, {0.01, 0.97, 0.01, 0.01}},
+                         {{0, 1}, {0.01, 0.01, 0.03, 0.95}}};
+  const BeamSettings settings{
+      .size = 3, .length_penalty = 0, .longest = 8, .end_token = kSearchEnd};
   EXPECT_EQ(searched(model, settings).tokens, SearchTokens{});
   BeamSettings long_ones = settings;
   long_ones.length_penalty = 1;

@@ -91,8 +91,8 @@ double Bleu::precision(size_t n) const {
 
 double Bleu::brevity() const {
   if (written_ == 0) return 0;
-  return std::min(1.0, std::exp(1 - static_cast<double>(references_) /
-                                        static_cast<double>(written_)));
+  return std::min(1.0,
+                  std::exp(1 - static_cast<double>(references_) / static_cast<double>(written_)));
 }
 
 double Bleu::value() const {

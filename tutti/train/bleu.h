@@ -27,8 +27,8 @@ class Bleu {
 
   double value() const;  ///< 0 to 1
   double precision(size_t n) const;
-  double brevity() const;  ///< min(1, exp(1 - r / c))
-  int64_t written() const { return written_; }      ///< words, c
+  double brevity() const;                             ///< min(1, exp(1 - r / c))
+  int64_t written() const { return written_; }        ///< words, c
   int64_t references() const { return references_; }  ///< words, r
 
  private:

@@ -51,8 +51,8 @@ TEST(Bleu, WordsAreThoseOfTheOriginalScript) {
   EXPECT_EQ(bleu_words("Hello, world! It's 3.5 or 1,000."),
             (BleuWords{"Hello", ",", "world", "!", "It's", "3.5", "or", "1,000", "."}));
   EXPECT_EQ(bleu_words("a well-known 5-4 (\"x\") &amp; y/z..."),
-            (BleuWords{"a", "well-known", "5", "-", "4", "(", "\"", "x", "\"", ")", "&", "y", "/", "z",
-                   ".", ".", "."}));
+            (BleuWords{"a", "well-known", "5", "-", "4", "(", "\"", "x", "\"", ")", "&", "y", "/",
+                       "z", ".", ".", "."}));
   EXPECT_EQ(bleu_words("  gr\xc3\xbc\xc3\x9f dich\t"), (BleuWords{"gr\xc3\xbc\xc3\x9f", "dich"}));
 }
 

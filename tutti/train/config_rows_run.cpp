@@ -305,9 +305,11 @@ void write_model_rows(ConfigTableWriter& t) {
         "Outputs of the network, at least one for each class. 0: as many as the data set has "
         "classes")
       .between(0, 1 << 24);
-  t.key(s, &S::depth, "depth", "Modules of a stack (ffn: 12, gpt2: 12, transformer-base: 6 and 6). 0: the model's own")
+  t.key(s, &S::depth, "depth",
+        "Modules of a stack (ffn: 12, gpt2: 12, transformer-base: 6 and 6). 0: the model's own")
       .between(0, 1024);
-  t.key(s, &S::heads, "heads", "Heads of attention (gpt2: 12, transformer-base: 8). 0: the model's own")
+  t.key(s, &S::heads, "heads",
+        "Heads of attention (gpt2: 12, transformer-base: 8). 0: the model's own")
       .between(0, 1024);
   t.key(s, &S::context, "context",
         "Positions that are learned (gpt2), at least those of a sample. 0: those of a sample")
@@ -321,7 +323,8 @@ void write_model_rows(ConfigTableWriter& t) {
         "Below 0: the model's own")
       .between(-1, 0.999);
   t.key(s, &S::hidden, "hidden",
-        "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm, gpt2, transformer-base). Empty: the model's own")
+        "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm, gpt2, transformer-base). Empty: "
+        "the model's own")
       .between(1, 1 << 24);
   t.key(s, &S::pooling, "pooling",
         "What becomes of the rows that a bag of categories names (dlrm): their sum or their mean");

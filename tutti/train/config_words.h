@@ -44,8 +44,7 @@ constexpr std::array<std::string_view, 6> words(OptimizerKind) {
   return {"sgd", "lars", "adam", "adamw", "lamb", "rmsprop"};
 }
 constexpr std::array<std::string_view, 7> words(ScheduleKind) {
-  return {"constant",   "steps",   "cosine",      "one_cycle",
-          "polynomial", "plateau", "inverse_sqrt"};
+  return {"constant", "steps", "cosine", "one_cycle", "polynomial", "plateau", "inverse_sqrt"};
 }
 constexpr std::array<std::string_view, 2> words(Annealing) { return {"cosine", "linear"}; }
 constexpr std::array<std::string_view, 4> words(ActivationLayout) {

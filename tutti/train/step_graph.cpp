@@ -112,8 +112,8 @@ class StepRewriter {
       return true;
     }
     if (const auto* attention = dynamic_cast<const Attention*>(node.op.get());
-        attention && (attention->attention().inputs == AttentionInputs::packed ||
-                      stepped_[index(node.in[1])]))
+        attention &&
+        (attention->attention().inputs == AttentionInputs::packed || stepped_[index(node.in[1])]))
       return attend(node, attention->attention());
     std::vector<Value> in;
     for (const Value v : node.in) in.push_back(of(v));
@@ -147,8 +147,8 @@ class StepRewriter {
   const Graph& old_;
   const Value tokens_;
   const int64_t window_, rows_, sources_;
-  std::vector<bool> stepped_;           // what follows from the tokens
-  std::vector<Value> of_, before_;      // in both graphs
+  std::vector<bool> stepped_;       // what follows from the tokens
+  std::vector<Value> of_, before_;  // in both graphs
   bool several_sources_ = false;
   StepGraph result_;
 };

@@ -22,8 +22,8 @@ struct StepGraph {
   Graph graph;
   Value token, position, seen, logits;  ///< i32 [N, 1], i32 [N, 1], i32 [N, window]; f32 [N, V, 1]
   std::vector<Layer> layers;
-  Graph before;      ///< what does not follow from the tokens
-  Value source;      ///< its input; invalid: there is none
+  Graph before;  ///< what does not follow from the tokens
+  Value source;  ///< its input; invalid: there is none
   std::vector<Crossing> crossings;
 };
 

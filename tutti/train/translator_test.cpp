@@ -51,7 +51,8 @@ class WholePass {
     executor_->pack();
   }
   double surprise(const std::vector<int32_t>& source, const std::vector<int32_t>& written) {
-    std::vector<int32_t> read(kPairPositions, -1), tokens(kPairPositions, -1), next(kPairPositions, -1);
+    std::vector<int32_t> read(kPairPositions, -1), tokens(kPairPositions, -1),
+        next(kPairPositions, -1);
     std::ranges::copy(source, read.begin());
     tokens[0] = kEndOfPairs;
     for (size_t i = 0; i < written.size(); ++i) {
@@ -107,7 +108,8 @@ TEST(Translator, WhatIsKeptGivesTheProbabilitiesOfAWholePass) {
     const std::vector<WrittenSequence> all = model.written(kPairSources, beam, 2);
     ASSERT_EQ(all.size(), kPairSources.size());
     for (size_t s = 0; s < all.size(); ++s)
-      EXPECT_NEAR(all[s].log_probability, -model.whole.surprise(kPairSources[s], all[s].tokens), 1e-4)
+      EXPECT_NEAR(all[s].log_probability, -model.whole.surprise(kPairSources[s], all[s].tokens),
+                  1e-4)
           << "source " << s << " with a beam of " << beam;
   }
 }
@@ -116,7 +118,8 @@ TEST(Translator, SourcesDoNotDependOnWhatIsBesideThem) {
   WithWeights model;
   const std::vector<WrittenSequence> together = model.written(kPairSources, 3, 5),
                                      apart = model.written(kPairSources, 3, 1);
-  for (size_t s = 0; s < kPairSources.size(); ++s) EXPECT_EQ(together[s].tokens, apart[s].tokens) << s;
+  for (size_t s = 0; s < kPairSources.size(); ++s)
+    EXPECT_EQ(together[s].tokens, apart[s].tokens) << s;
 }
 
 /// All sequences of up to two tokens are tried.

@@ -31,18 +31,18 @@ SchemeOfStudy parse_scheme(const std::string& part, bool (*set_by_study)(std::st
   return choice;
 }
 
-}  // namespace
-
-std::string SchemeOfStudy::folder() const {
-  std::string name = scheme;
-  for (size_t i = 1; i < sets.size(); ++i) {
-    const size_t dot = sets[i].substr(0, sets[i].find('=')).rfind('.');
-    name += "_" + sets[i].substr(dot == std::string::npos ? 0 : dot + 1);
+std::string folder_of(const SchemeOfStudy& choice, bool with_settings) {
+  std::string name = choice.scheme;
+  for (size_t i = 1; with_settings && i < choice.sets.size(); ++i) {
+    const std::string& set = choice.sets[i];
+    name += "_" + set.substr(set.substr(0, set.find('=')).rfind('.') + 1);
   }
   for (char& c : name)
     if (c == ':' || c == '/' || c == '"') c = '-';
   return name;
 }
+
+}  // namespace
 
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> parts;
@@ -57,12 +57,13 @@ std::vector<std::string> split_list(std::string_view text) {
 std::vector<SchemeOfStudy> parse_schemes(std::string_view list,
                                          bool (*set_by_study)(std::string_view)) {
   std::vector<SchemeOfStudy> choices;
-  std::vector<std::string> folders;
-  for (const std::string& part : split_list(list)) {
+  for (const std::string& part : split_list(list))
     choices.push_back(parse_scheme(part, set_by_study));
-    folders.push_back(choices.back().folder());
-    if (std::ranges::count(folders, folders.back()) > 1)
-      throw ConfigError(fmt::format("--sync names {} twice", part));
+  for (SchemeOfStudy& choice : choices) {
+    const bool again = std::ranges::count(choices, choice.scheme, &SchemeOfStudy::scheme) > 1;
+    choice.folder = folder_of(choice, again);
+    if (std::ranges::count(choices, choice.folder, &SchemeOfStudy::folder) > 1)
+      throw ConfigError(fmt::format("--sync names {} twice", choice.folder));
   }
   return choices;
 }

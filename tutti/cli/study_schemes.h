@@ -10,9 +10,8 @@ namespace tutti {
 struct SchemeOfStudy {
   std::string scheme;             ///< as sync.scheme has it, "local:8"
   std::vector<std::string> sets;  ///< KEY=VALUE, sync.scheme's own first
-
-  /// The name of its study's folder: "local-8", "ps-async_momentum=0".
-  std::string folder() const;
+  /// Of its study: "local-8", and where the list has the scheme again "local-8_outer=nesterov".
+  std::string folder;
 };
 
 /// The parts between the commas of a list, without empty ones.

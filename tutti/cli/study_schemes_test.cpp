@@ -17,12 +17,15 @@ TEST(StudySchemes, KeysFollowTheirScheme) {
   EXPECT_EQ(schemes[1].sets,
             (std::vector<std::string>{"sync.scheme=ps:async", "optimizer.momentum=0",
                                       "sync.stale_rate=1"}));
-  EXPECT_EQ(schemes[1].folder(), "ps-async_momentum=0_stale_rate=1");
-  EXPECT_EQ(schemes[2].folder(), "local-8");
+  EXPECT_EQ(schemes[1].folder, "ps-async");
+  EXPECT_EQ(schemes[2].folder, "local-8");
 }
 
 TEST(StudySchemes, OneSchemeWithOtherKeysIsAnotherStudy) {
-  EXPECT_EQ(parse_schemes("local:8,local:8 sync.outer=nesterov", only_the_seed).size(), 2u);
+  const auto schemes = parse_schemes("local:8,local:8 sync.outer=nesterov", only_the_seed);
+  ASSERT_EQ(schemes.size(), 2u);
+  EXPECT_EQ(schemes[0].folder, "local-8");
+  EXPECT_EQ(schemes[1].folder, "local-8_outer=nesterov");
   EXPECT_THROW(parse_schemes("local:8,local:8", only_the_seed), ConfigError);
 }
 

@@ -213,7 +213,7 @@ int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
     const RunConfig config = read_with(verb, own.sets).config;
     if (!flags.collect_only) check_served_sizes(config, own);
     take_configuration(config, own);
-    own.output_dir += "/" + choice.folder();
+    own.output_dir += "/" + choice.folder;
     studies.push_back(std::move(own));
   }
   study::ComparisonFlags all{.directories = {}};

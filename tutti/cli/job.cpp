@@ -224,6 +224,10 @@ ConfiguredData open_configured(const RunConfig& config, const VolumeReading& vol
   if (const auto* text = dynamic_cast<const data::TextSet*>(data.train.get());
       text && text->tokenizer())
     data.tokenizer = text->tokenizer()->files();
+  if (const data::PairSet* pairs = data::pairs_in(*data.train)) {
+    if (pairs->tokenizer()) data.tokenizer = pairs->tokenizer()->files();
+    if (pairs->source_tokenizer()) data.source_tokenizer = pairs->source_tokenizer()->files();
+  }
   const auto say_left_out = [](const data::Dataset* set, const char* part) {
     const auto* pairs = dynamic_cast<const data::PairSet*>(set);
     if (pairs && pairs->left_out() > 0)

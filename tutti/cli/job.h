@@ -70,7 +70,8 @@ std::vector<std::filesystem::path> configured_files(const RunConfig& config);
 struct ConfiguredData {
   std::unique_ptr<data::Dataset> train, validation, test;
   std::unique_ptr<data::Dataset> canvases;            ///< where fields of view move
-  std::optional<data::Tokenizer::Files> tokenizer{};  ///< of the training text, where it is known
+  /// Of the training text, where it is known; of pairs the target's, and the source's.
+  std::optional<data::Tokenizer::Files> tokenizer{}, source_tokenizer{};
   RunData view() const { return {train.get(), validation.get(), test.get(), canvases.get()}; }
 };
 

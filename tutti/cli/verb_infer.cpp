@@ -315,7 +315,8 @@ Verb infer_verb() {
             .help = "Write the most likely class instead of the outputs",
             .bind = &state->labels},
            ranks_flag(state->ranks)},
-          state->flags.flags({"data-dir", "batch-size", "precision", "threads", "spatial"})),
+          state->flags.flags(
+              {"data-dir", "batch-size", "precision", "threads", "spatial", "tensor"})),
       .examples = {{"tutti infer run.toml --weights runs/mine --input maps --output out.nc",
                     "Predict for all files of a folder"},
                    {"tutti infer run.toml --weights runs/mine --split test --labels --output "

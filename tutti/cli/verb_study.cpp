@@ -132,6 +132,10 @@ int run_comparison(const StudyVerb& verb) {
 /// The sizes of the study: ranks, or with --replicas how many of them are replayed.
 void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlags& flags) {
   // Without a machine one number is run.replicas, on all these ranks.
+  if (config.parallel.tensor > 1)
+    throw ConfigError(
+        "a study varies the number of replicas, of which each has ranks of its own: "
+        "parallel.tensor is not built for studies, leave it out");
   int64_t number = 0;
   const bool fixed = config.replay.machine.empty() && read_number(verb.replicas, number);
   if (fixed) {

@@ -52,9 +52,11 @@ void StepExchange::find_kinds() {
   }
 }
 
-void StepExchange::attach(Executor& executor, PartExchange& parts) {
+void StepExchange::attach(Executor& executor, PartExchange& parts, SliceRanks* slices) {
   executor_ = &executor;
   parts_ = &parts;
+  slices_ = slices;
+  if (slices_) slices_->plan_norms(network_.training);
   executor.set_exchanges(*this);
 }
 
@@ -70,7 +72,9 @@ void StepExchange::start(int exchange) {
     case ExchangeKind::none: break;
     case ExchangeKind::parts: return parts_->start(exchange);
     case ExchangeKind::gradients: return start_sum(made.index);
-    case ExchangeKind::norms: return shards_->start_norms(made.index, norms_at(exchange));
+    case ExchangeKind::norms:
+      return slices_ ? slices_->start_norms(exchange, norms_at(exchange))
+                     : shards_->start_norms(made.index, norms_at(exchange));
     case ExchangeKind::weights: return shards_->updated(made.index);
   }
 }
@@ -82,7 +86,8 @@ bool StepExchange::done(int exchange) {
     case ExchangeKind::parts: return parts_->done(exchange);
     case ExchangeKind::gradients:
       return gradients_.arrived(made.index) && (!shards_ || shards_->all_have_read());
-    case ExchangeKind::norms: return shards_->norms_done(made.index);
+    case ExchangeKind::norms:
+      return slices_ ? slices_->norms_done(exchange) : shards_->norms_done(made.index);
     case ExchangeKind::weights: return shards_->gathered(made.index);
   }
   return true;
@@ -94,7 +99,10 @@ ExchangeOutput StepExchange::finish(int exchange) {
     case ExchangeKind::none: break;
     case ExchangeKind::parts: return parts_->finish(exchange);
     case ExchangeKind::gradients: return finish_sum(made.index);
-    case ExchangeKind::norms: shards_->finish_norms(made.index, norms_at(exchange)); break;
+    case ExchangeKind::norms:
+      slices_ ? slices_->finish_norms(exchange, norms_at(exchange))
+              : shards_->finish_norms(made.index, norms_at(exchange));
+      break;
     case ExchangeKind::weights: shards_->gather(made.index); break;
   }
   return {};

@@ -176,7 +176,8 @@ class TrainerRun {
     int64_t bytes = 0;  // of all files
   };
   Written write_together(bool best);
-  void write_alike(CheckpointWriter& writer);
+  /// `writer`: of rank 0; those who share its layers take part without one.
+  void write_alike(CheckpointWriter* writer);
   uint64_t write_own(const std::filesystem::path& checkpoint, const RankFiles& files);
   /// `best`: of the best evaluation so far. Where the run does not end here, one that cannot be
   /// written costs a warning: the earlier ones are valid, and the next may find space.

@@ -222,7 +222,7 @@ void TrainerRun::build_meetings() {
   const size_t statistics = network().training.variables.statistic_bytes;
   averaged_ = Buffer(statistics);
   average_.emplace(comm_, workers_, std::max<size_t>(statistics / sizeof(float), 1));
-  stragglers_.emplace(comm_, exchange().arrivals());
+  stragglers_.emplace(exchange().communicator(), exchange().arrivals());
   if (!config_.run.slow.empty() || config_.run.slow_sigma > 0)
     slow_.emplace(config_.run, comm_.rank());
   for (const SlowEntry& entry : parse_slow(config_.run))

@@ -38,19 +38,27 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), served_(spec.served),
       map_(spec.map), workers_(workers_of(spec.map, spec.grid, communicator)),
-      turns_((spec.apart        ? ReplicaMap(1, 1, 0)
-              : spec.served > 0 ? ReplicaMap(spec.served, 1, 0)
-                                : workers_)
+      turns_((spec.apart               ? ReplicaMap(1, 1, 0)
+              : spec.served > 0        ? ReplicaMap(spec.served, 1, 0)
+              : spec.grid.tensor() > 1 ? spec.map
+                                       : workers_)
                  .times(accumulate_)),
       alone_(spec.apart ? communicator.split(communicator.rank(), 0, "alone") : nullptr),
+      alike_(spec.grid.tensor() > 1
+                 ? communicator.split(spec.grid.tensor_place(), spec.grid.group(),
+                                      fmt::format("slices {}", spec.grid.tensor_place()))
+                 : nullptr),
       network_(compile_network(network_of(spec, turns_), backend, communicator)),
-      exchange_(alone_ ? *alone_ : communicator, turns_, *network_, spec.exchange,
-                spec.steps_compared),
+      exchange_(alone_   ? *alone_
+                : alike_ ? *alike_
+                         : communicator,
+                turns_, *network_, spec.exchange, spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
                                     Weights::Replicas::apart, spec.spill)
                           : Weights(network_->training.variables, spec.map.local_count(),
                                     exchange_.parameters(), exchange_.fills_parameters())),
-      executor_(network_->training, backend), info_{.seed = spec.seed} {
+      executor_(network_->training, backend),
+      share_(1.0f / static_cast<float>(spec.grid.tensor())), info_{.seed = spec.seed} {
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
   CHECK(spec.served == 0 || (communicator.size() == 1 && !spec.apart), "check_served_job()");
   if (spec.apart || spec.served > 0) refuse_tables_apart(*network_);
@@ -60,6 +68,7 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
   }
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
+  if (alike_) weights_.share(slices_.emplace(communicator, spec.grid));
   table_turns_.emplace(*network_, turns_, executor_);
 }
 
@@ -68,7 +77,7 @@ void TrainingStep::start() {
   // Parts add up to their replica's gradient.
   const int summed = alone_ ? 1 : served_ > 0 ? served_ : map_.replicas();
   executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(summed * accumulate_));
-  exchange_.attach(executor_, *parts_);
+  exchange_.attach(executor_, *parts_, slices_ ? &*slices_ : nullptr);
   communicator_.barrier();  // parameters that another rank has filled are there
   weights_.begin_average(exchange_.kept_state());
   executor_.pack();
@@ -138,7 +147,7 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   };
   float sum = loss(0);
   for (size_t i = 1; i < network_->losses.size(); ++i) sum += loss(i);
-  return sum;
+  return sum * share_;
 }
 
 const float* TrainingStep::prediction() {

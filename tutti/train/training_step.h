@@ -24,6 +24,7 @@
 #include "tutti/train/delay_compensation.h"
 #include "tutti/train/network.h"
 #include "tutti/train/run_clock.h"
+#include "tutti/train/slice_ranks.h"
 #include "tutti/train/step_exchange.h"
 #include "tutti/train/table_turns.h"
 #include "tutti/train/weights.h"
@@ -146,11 +147,14 @@ class TrainingStep {
   const int accumulate_, served_;
   const ReplicaMap map_, workers_, turns_;     // turns_: of those whose gradients are summed
   std::unique_ptr<comm::Communicator> alone_;  // where replicas are apart: this rank
+  std::unique_ptr<comm::Communicator> alike_;  // where ranks share layers: who has the same slices
   std::unique_ptr<Network> network_;
   StepExchange exchange_;
   Weights weights_;
   Executor executor_;
   std::optional<PartExchange> parts_;
+  std::optional<SliceRanks> slices_;  // where ranks share layers
+  const float share_;                 // of the loss that this rank has computed
   std::optional<TableTurns> table_turns_;
   StepInfo info_;
   std::vector<float> plain_;  // of the prediction, where the plan has another layout

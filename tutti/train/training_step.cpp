@@ -13,6 +13,27 @@ NetworkSpec network_of(const TrainingStepSpec& spec, const ReplicaMap& turns) {
   return network;
 }
 
+/// The turns whose gradients are summed, and which of them are this rank's.
+ReplicaMap turns_of(const TrainingStepSpec& spec, const ReplicaMap& workers,
+                    const comm::Communicator& communicator) {
+  if (spec.apart) return ReplicaMap(1, 1, 0);
+  if (spec.group > 0) return ReplicaMap(spec.group, spec.group, communicator.rank() % spec.group);
+  if (spec.served > 0) return ReplicaMap(spec.served, 1, 0);
+  return spec.grid.tensor() > 1 ? spec.map : workers;
+}
+
+/// The ranks among which that is done: this one, a group that sends to servers, those that have the
+/// same slices of layers. Null: all of them.
+std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
+                                                 comm::Communicator& communicator) {
+  const PartGrid& grid = spec.grid;
+  if (spec.apart) return communicator.split(communicator.rank(), 0, "alone");
+  if (spec.group > 0) return communicator.split(communicator.rank() / spec.group, 0, "group");
+  if (grid.tensor() == 1) return nullptr;
+  return communicator.split(grid.tensor_place(), grid.group(),
+                            fmt::format("slices {}", grid.tensor_place()));
+}
+
 }  // namespace
 
 ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,

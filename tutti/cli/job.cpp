@@ -119,10 +119,7 @@ data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part)
           .threads = static_cast<int>(config.run.threads),
           .arrays = arrays_spec(config.data),
           .neurons = neuron_spec(config),
-          .clicks = {.rows = config.data.table_rows,
-                     .bags = config.data.bag_length,
-                     .weighted = config.data.bag_weights,
-                     .vocabulary = config.data.vocabulary},
+          .clicks = click_spec(config),
           .text = text_spec(config)};
 }
 
@@ -181,6 +178,13 @@ std::vector<std::filesystem::path> configured_files(const RunConfig& config) {
     files.insert(files.end(), more.begin(), more.end());
   }
   return files;
+}
+
+data::ClickSetSpec click_spec(const RunConfig& config) {
+  return {.rows = config.data.table_rows,
+          .bags = config.data.bag_length,
+          .weighted = config.data.bag_weights,
+          .vocabulary = config.data.vocabulary};
 }
 
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part) {

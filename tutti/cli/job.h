@@ -11,6 +11,7 @@
 #include "tutti/cli/config.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/mpi/session.h"
+#include "tutti/data/clicks/click_set.h"
 #include "tutti/data/dataset.h"
 #include "tutti/data/neurons/neuron_content.h"
 #include "tutti/data/text/tokenizer.h"
@@ -56,6 +57,9 @@ std::vector<std::string> configured_parts(const RunConfig& config);
 /// One of them. ConfigError where there is none of that name, or where labels exceed data.classes
 /// or model.classes, naming file, record, label and key.
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part);
+
+/// How click logs are read; without their files.
+data::ClickSetSpec click_spec(const RunConfig& config);
 
 /// The files that one of them consists of.
 std::vector<std::filesystem::path> files_of_part(const RunConfig& config, const std::string& part);

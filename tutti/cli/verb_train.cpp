@@ -268,11 +268,27 @@ std::vector<Flag> flags_of(TrainVerb& state) {
        {.names = "--oversubscribe",
         .help = "Start more than 8 ranks or threads for each core, if that is asked for",
         .bind = &state.oversubscribe}},
-      state.flags.flags({"data-dir",   "output-dir", "batch-size", "global-batch-size",
-                         "epochs",     "max-steps",  "lr",         "seed",
-                         "precision",  "target",     "threads",    "replicas",
-                         "spatial",    "sync",       "machine",    "slow",
-                         "slow-sigma", "resume",     "profile",    "check-collectives"}));
+      state.flags.flags({"data-dir",
+                         "output-dir",
+                         "batch-size",
+                         "global-batch-size",
+                         "epochs",
+                         "max-steps",
+                         "lr",
+                         "seed",
+                         "precision",
+                         "target",
+                         "threads",
+                         "replicas",
+                         "spatial",
+                         "tensor",
+                         "sync",
+                         "machine",
+                         "slow",
+                         "slow-sigma",
+                         "resume",
+                         "profile",
+                         "check-collectives"}));
 }
 
 }  // namespace

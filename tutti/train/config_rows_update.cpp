@@ -200,6 +200,12 @@ void write_parallel_rows(ConfigTableWriter& t) {
   t.key(s, &S::batchnorm_group_size, "batchnorm_group_size",
         "Replicas, each on a rank of its own, whose batch norms see their batches as one")
       .between(1, 65536);
+  t.key(s, &S::tensor, "tensor",
+        "Ranks that share the layers of a replica (tensor parallelism): each holds some channels "
+        "of dense layers, some heads of attention and some tokens of the vocabulary, with their "
+        "gradients and optimizer state. Sums are then taken in another order than on one rank. 1: "
+        "a rank has whole layers")
+      .between(1, 4096);
 }
 
 }  // namespace tutti

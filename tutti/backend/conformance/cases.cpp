@@ -101,6 +101,9 @@ constexpr const char* kSequences[] = {
     "token_loss{} {} n1c131t40",
     "lookup{} {} n3c16t9",
     "lookup{} {} n2c21t70 rows37",
+    "lookup{} {} n2c21t70 rows37 first5",
+    "token_loss_of_ranks{} {} n2c50t9 all80 first20",
+    "token_loss_of_ranks{} {} n3c16t5 all48 first32 smoothing0.1 scale0.5 ranks3",
     "add_positions{} {} n3c16t9",
     "add_positions{} {} n2c21t20 rows20",
     "swiglu{} {} n3c48t7",
@@ -291,6 +294,10 @@ std::vector<std::string> conformance_lines() {
       for (const char* op : {"attention", "attention_grad"})
         add(fmt::format("{} {} {}", op, type, line));
     add(fmt::format("lookup_grad {} n2c21t70 rows37 adds", type));
+    add(fmt::format("token_statistics {} n2c50t9 all80 first20", type));
+    add(fmt::format("token_statistics {} n1c131t40 all131", type));
+    for (const char* shape : {"n2c19t5 ranks2 bias", "n3c48t7 ranks4", "n7c33 ranks3 bias"})
+      add(fmt::format("sum_of_ranks {} {}", type, shape));
     for (const char* shape : {"n3c48t68", "n2c19t8"})
       add(fmt::format("dropout {} {}", type, shape));
     for (const char* line : kSequences)

@@ -3,6 +3,7 @@
 #include "tutti/ops/conv.h"
 #include "tutti/ops/lookup.h"
 #include "tutti/ops/shape_check.h"
+#include "tutti/ops/swiglu.h"
 
 namespace tutti {
 namespace {
@@ -41,6 +42,18 @@ Value add_positions(Graph& graph, const std::string& name, Value x, int64_t posi
   require_sequence_of(graph, name, x);
   const Value p = graph.parameter(name + ".weight", {positions, graph.shape(x)[1]}, init);
   return graph.append1(name, std::make_shared<AddPositions>(), {x, p});
+}
+
+Value add_sinusoids(Graph& graph, const std::string& name, Value x, double base) {
+  return graph.append1(name, std::make_shared<AddSinusoids>(base), {x});
+}
+
+Value rotate(Graph& graph, const std::string& name, Value x, const RotationAttributes& attributes) {
+  return graph.append1(name, std::make_shared<Rotate>(attributes), {x});
+}
+
+Value swiglu(Graph& graph, const std::string& name, Value gate, Value x) {
+  return graph.append1(name, std::make_shared<SwiGlu>(), {gate, x});
 }
 
 Value layer_norm(Graph& graph, const std::string& name, Value x,

@@ -103,6 +103,20 @@ constexpr const char* kSequences[] = {
     "lookup{} {} n2c21t70 rows37",
     "add_positions{} {} n3c16t9",
     "add_positions{} {} n2c21t20 rows20",
+    "swiglu{} {} n3c48t7",
+    "swiglu{} {} n2c19t5",
+    "swiglu{} {} n7c33",
+    "swiglu{} {} n2c16h3w4",
+};
+/// Positions as waves, after "OP DTYPE ".
+constexpr const char* kWaves[] = {
+    "add_sinusoids {} n3c16t9",
+    "add_sinusoids {} n2c21t20 base100",
+    "add_sinusoids {} n2c33t5 given",
+    "rotate {} n3c64t9 heads2 width32",
+    "rotate {} n2c48t7 heads2 width16 back",
+    "rotate {} n2c45t6 heads3 width10 base100",
+    "rotate {} n2c96t5 heads2 width40 given",
 };
 constexpr const char* kUpdates[] = {
     "sgd_update f32 n1000",
@@ -279,6 +293,7 @@ std::vector<std::string> conformance_lines() {
       add(fmt::format("dropout {} {}", type, shape));
     for (const char* line : kSequences)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
+    for (const char* line : kWaves) add(fmt::format(fmt::runtime(line), type));
     for (const char* line : kLosses)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
   }

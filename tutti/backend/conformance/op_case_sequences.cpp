@@ -4,7 +4,9 @@
 #include "tutti/ops/attention.h"
 #include "tutti/ops/layer_norm.h"
 #include "tutti/ops/lookup.h"
+#include "tutti/ops/swiglu.h"
 #include "tutti/ops/token_loss.h"
+#include "tutti/ops/waves.h"
 
 namespace tutti {
 namespace {
@@ -83,6 +85,33 @@ void token_loss_case(CaseLine& line, OpCase& made) {
   }
 }
 
+/// Positions are 0, 1, ..., or "given": numbers of both signs.
+void wave_case(CaseLine& line, OpCase& made) {
+  CaseInputs in(made);
+  in.batched(line.x, line.dtype);
+  if (line.has("given")) in.batched({line.x[0], line.x[2]}, DType::i32);
+  if (line.op == "add_sinusoids") {
+    made.problem.op = std::make_shared<AddSinusoids>(line.number("base", 10000));
+    return;
+  }
+  made.problem.op =
+      std::make_shared<Rotate>(RotationAttributes{.heads = count_of(line, "heads", 1),
+                                                  .width = count_of(line, "width", line.x[1]),
+                                                  .base = line.number("base", 10000),
+                                                  .back = line.has("back")});
+}
+
+void swiglu_case(CaseLine& line, OpCase& made) {
+  CaseInputs in(made);
+  in.batched(line.x, line.dtype).batched(line.x, line.dtype);
+  if (line.op == "swiglu") {
+    made.problem.op = std::make_shared<SwiGlu>();
+    return;
+  }
+  in.batched(line.x, line.dtype);
+  made.problem.op = std::make_shared<SwiGluGrad>();
+}
+
 }  // namespace
 
 void sequence_case(CaseLine& line, OpCase& made) {
@@ -90,6 +119,8 @@ void sequence_case(CaseLine& line, OpCase& made) {
   if (line.op.starts_with("layer_norm")) return norm_case(line, made);
   if (line.op.starts_with("token_loss") || line.op == "count_tokens")
     return token_loss_case(line, made);
+  if (line.op == "add_sinusoids" || line.op == "rotate") return wave_case(line, made);
+  if (line.op.starts_with("swiglu")) return swiglu_case(line, made);
   const int64_t n = line.x[0], c = line.x[1], t = line.x[2], rows = count_of(line, "rows", 20);
   CaseInputs in(made);
   if (line.op == "lookup") {

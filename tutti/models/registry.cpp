@@ -11,9 +11,12 @@
 #include "tutti/models/ffn.h"
 #include "tutti/models/gpt2.h"
 #include "tutti/models/layers.h"
+#include "tutti/models/llama.h"
+#include "tutti/models/lora.h"
 #include "tutti/models/protein_vae.h"
 #include "tutti/models/resnet.h"
 #include "tutti/models/vgg.h"
+#include "tutti/models/vit.h"
 
 namespace tutti {
 namespace {
@@ -105,6 +108,63 @@ ModelInfo gpt2(const Gpt2Size& size) {
           .build = [size](ModelBuilder& model) {
             build_gpt2(model, {.depth = size.depth, .width = size.width, .heads = size.heads});
           }};
+}
+
+struct LlamaSize {
+  const char *name, *of;
+  LlamaSpec own;
+  int64_t context;
+};
+
+ModelInfo llama(const LlamaSize& size) {
+  return {.name = size.name,
+          .description = fmt::format("{}: a language model with RMS norms, rotated queries and "
+                                     "keys and gated hidden layers",
+                                     size.of),
+          .task = TaskKind::language,
+          .input = {size.context},
+          .classes = size.own.vocabulary,
+          .takes_width = true,
+          .takes_hidden = true,
+          .takes_depth = true,
+          .takes_heads = true,
+          .takes_key_heads = true,
+          .takes_rotary_base = true,
+          .takes_tied = true,
+          .inputs_if_there = {"segments"},
+          .build = [own = size.own](ModelBuilder& model) { build_llama(model, own); }};
+}
+
+struct VitSize {
+  const char* name;
+  int64_t width, heads;
+};
+
+ModelInfo vit(const VitSize& size) {
+  return {
+      .name = size.name,
+      .description = fmt::format("vision transformer (Dosovitskiy et al. 2021) of 12 layers, "
+                                 "{} channels, {} heads, patches of 16 x 16 (model.kernel)",
+                                 size.width, size.heads),
+      .input = {3, 224, 224},
+      .classes = 1000,
+      .takes_width = true,
+      .takes_hidden = true,
+      .takes_kernel = true,
+      .takes_dropout = true,
+      .takes_depth = true,
+      .takes_heads = true,
+      .prediction = [size](Graph& graph, Value x, const ModelSpec& spec) {
+        VitSpec own{
+            .classes = spec.classes, .width = size.width, .heads = size.heads, .mode = spec.mode};
+        if (spec.kernel > 0) own.patch = spec.kernel;
+        if (spec.depth > 0) own.depth = spec.depth;
+        if (spec.width > 0) own.width = spec.width;
+        if (spec.heads > 0) own.heads = spec.heads;
+        if (!spec.hidden.empty()) own.hidden = spec.hidden.front();
+        if (spec.dropout) own.dropout = *spec.dropout;
+        return vit_logits(graph, x, own);
+      }};
 }
 
 Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
@@ -247,6 +307,18 @@ std::vector<ModelInfo> all_models() {
       gpt2({"gpt2-medium", 24, 1024, 16}),
       gpt2({"gpt2-large", 36, 1280, 20}),
       gpt2({"gpt2-xl", 48, 1600, 25}),
+      llama({"llama", "Llama of any size, and without sizes Llama 2's 7B", {}, 4096}),
+      llama({"tinyllama",
+             "TinyLlama, 1.1B",
+             {.depth = 22, .width = 2048, .heads = 32, .key_heads = 4},
+             2048}),
+      llama({"llama3",
+             "Llama 3, 8B",
+             {.vocabulary = 128256, .key_heads = 8, .hidden = 14336, .base = 500000},
+             8192}),
+      vit({"vit-ti", 192, 3}),
+      vit({"vit-s", 384, 6}),
+      vit({"vit-b", 768, 12}),
       {.name = "layers",
        .description = "the layers that a configuration lists as [[model.layer]]",
        .takes_layers = true,
@@ -294,6 +366,9 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(spec.depth != 0, model.takes_depth, "depth");
   refuse(spec.heads != 0, model.takes_heads, "heads");
   refuse(spec.context != 0, model.takes_context, "context");
+  refuse(spec.key_heads != 0, model.takes_key_heads, "heads of keys");
+  refuse(spec.rotary_base != 0, model.takes_rotary_base, "rotated positions");
+  refuse(spec.tied, model.takes_tied, "choice of tied weights");
   refuse(spec.kernel != 0, model.takes_kernel, "choice of a kernel");
   refuse(spec.dropout.has_value(), model.takes_dropout, "dropout");
   refuse(!spec.layers.empty(), model.takes_layers, "[[model.layer]]");
@@ -358,7 +433,8 @@ ModelGraph build_model(const ModelSpec& given) {
     model.build(builder);
   else
     builder.predict(model.prediction(builder.graph(), builder.input(), spec));
-  return std::move(builder).finish();
+  ModelGraph built = std::move(builder).finish();
+  return spec.lora.rank > 0 ? with_lora(built, spec.lora) : built;
 }
 
 }  // namespace tutti

@@ -77,6 +77,12 @@ class StepRewriter {
       of_[static_cast<size_t>(node.out[0].id)] = add(graph(), node.name, x, place);
       return true;
     }
+    if (node.op->name() == "rotate" || node.op->name() == "add_sinusoids") {
+      CHECK(node.in.size() == 1, "{} has positions of its own", node.name);
+      of_[static_cast<size_t>(node.out[0].id)] =
+          graph().append1(node.name, node.op, {of(node.in[0]), result_.position});
+      return true;
+    }
     if (const auto* attention = dynamic_cast<const Attention*>(node.op.get()))
       return attend(node, attention->attention());
     std::vector<Value> in;
@@ -86,26 +92,37 @@ class StepRewriter {
     return true;
   }
 
-  /// Keys and values of this token come behind those that are kept.
-  bool attend(const Node& node, AttentionAttributes a) {
-    if (!a.causal || a.mask != AttentionMask::none || a.inputs != AttentionInputs::packed)
-      return false;
-    const Value qkv = of(node.in[0]);
-    const Shape shape = graph().shape(qkv);
-    const int64_t width = shape[1] / (a.heads + 2 * a.key_heads), queries = a.heads * width;
-    const Value q = slice(graph(), node.name + ".q", qkv, {{0, queries}, {0, 1}});
-    const Value made = slice(graph(), node.name + ".kv", qkv, {{queries, shape[1]}, {0, 1}});
+  /// What is kept of the tokens before, and behind it this token's.
+  Value with_kept(const std::string& name, Value made) {
+    const TensorDesc& desc = graph().type(made).desc;
     const Value kept =
-        graph().input(node.name + ".kept",
-                      {graph().type(qkv).desc.dtype, {1, shape[1] - queries, window_ - 1}, {}});
-    const Value kv = concat(graph(), node.name + ".all", {kept, made}, 2);
+        graph().input(name + ".kept", {desc.dtype, {1, desc.shape[1], window_ - 1}, {}});
     graph().mark_output(made);
     result_.layers.push_back({kept, made});
+    return concat(graph(), name + ".all", {kept, made}, 2);
+  }
+
+  /// Keys and values of this token come behind those that are kept.
+  bool attend(const Node& node, AttentionAttributes a) {
+    if (!a.causal || a.mask != AttentionMask::none || a.inputs == AttentionInputs::q_and_kv)
+      return false;
+    std::vector<Value> in;
+    if (a.inputs == AttentionInputs::separate) {
+      in = {of(node.in[0]), with_kept(node.name + ".k", of(node.in[1])),
+            with_kept(node.name + ".v", of(node.in[2]))};
+    } else {
+      const Value qkv = of(node.in[0]);
+      const int64_t channels = graph().shape(qkv)[1],
+                    queries = a.heads * (channels / (a.heads + 2 * a.key_heads));
+      const Value kv = slice(graph(), node.name + ".kv", qkv, {{queries, channels}, {0, 1}});
+      in = {slice(graph(), node.name + ".q", qkv, {{0, queries}, {0, 1}}),
+            with_kept(node.name, kv)};
+      a.inputs = AttentionInputs::q_and_kv;
+    }
+    in.push_back(result_.seen);
     a.causal = false;
     a.mask = AttentionMask::keys;
-    a.inputs = AttentionInputs::q_and_kv;
-    of_[static_cast<size_t>(node.out[0].id)] =
-        attention(graph(), node.name, {q, kv, result_.seen}, a);
+    of_[static_cast<size_t>(node.out[0].id)] = attention(graph(), node.name, in, a);
     return true;
   }
 
@@ -125,7 +142,7 @@ std::unique_ptr<TokenSteps> TokenSteps::of(const ModelSpec& model, const Backend
   if (window < 2) return nullptr;
   spec.mode = Mode::eval;
   spec.batch = 1;
-  if (spec.context == 0) spec.context = window;
+  if (spec.context == 0 && find_model(spec.name).takes_context) spec.context = window;
   spec.input = {1};
   for (std::vector<ModelField>* fields : {&spec.inputs, &spec.targets})
     for (ModelField& field : *fields) field.sample = {1};

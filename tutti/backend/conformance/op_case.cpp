@@ -41,7 +41,7 @@ Family family_of(std::string_view op) {
   if (is({"embedding_bag", "table_update"})) return table_case;
   if (is({"lookup", "lookup_grad", "add_positions", "add_positions_grad", "layer_norm",
           "layer_norm_grad", "attention", "attention_grad", "count_tokens", "token_loss",
-          "token_loss_grad", "add_sinusoids", "rotate", "swiglu", "swiglu_grad"}))
+          "token_loss_grad", "prepend_token", "add_sinusoids", "rotate", "swiglu", "swiglu_grad"}))
     return sequence_case;
   if (op == "clip_scale") return clip_case;
   return nullptr;

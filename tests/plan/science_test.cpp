@@ -128,7 +128,7 @@ TEST(Science, DepthwiseResultsAreNotKept) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, Science,
                          testing::Values("cosmoflow2", "deepcam", "fc-densenet", "vgg", "gpt2",
-                                         "llama", "vit"),
+                                         "llama", "transformer", "vit"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');

@@ -22,20 +22,22 @@ ModelSpec tiny_llama() {
           .key_heads = 2};
 }
 
-int64_t parameters_of(const ModelSpec& spec) { return build_model(spec).graph.parameter_count(); }
+int64_t llama_parameters(const ModelSpec& spec) {
+  return build_model(spec).graph.parameter_count();
+}
 
 TEST(Llama, HasTheParametersOfThePublishedOnes) {
-  EXPECT_EQ(parameters_of({.name = "llama"}), 6'738'415'616);
-  EXPECT_EQ(parameters_of({.name = "tinyllama"}), 1'100'048'384);
-  EXPECT_EQ(parameters_of({.name = "llama3"}), 8'030'261'248);
+  EXPECT_EQ(llama_parameters({.name = "llama"}), 6'738'415'616);
+  EXPECT_EQ(llama_parameters({.name = "tinyllama"}), 1'100'048'384);
+  EXPECT_EQ(llama_parameters({.name = "llama3"}), 8'030'261'248);
   // Llama 3.2's 1B, tied.
-  EXPECT_EQ(parameters_of({.name = "llama3",
-                           .width = 2048,
-                           .hidden = {8192},
-                           .depth = 16,
-                           .heads = 32,
-                           .key_heads = 8,
-                           .tied = true}),
+  EXPECT_EQ(llama_parameters({.name = "llama3",
+                              .width = 2048,
+                              .hidden = {8192},
+                              .depth = 16,
+                              .heads = 32,
+                              .key_heads = 8,
+                              .tied = true}),
             1'235'814'400);
 }
 
@@ -67,7 +69,7 @@ TEST(Llama, TiedOnesHaveNoOutputLayer) {
   ModelSpec spec = tiny_llama();
   spec.tied = true;
   EXPECT_FALSE(build_model(spec).graph.find("lm_head.weight").valid());
-  EXPECT_EQ(parameters_of(tiny_llama()) - parameters_of(spec), 11 * 24);
+  EXPECT_EQ(llama_parameters(tiny_llama()) - llama_parameters(spec), 11 * 24);
 }
 
 TEST(Llama, SizesFollowFromEachOther) {

@@ -1,6 +1,7 @@
 #include "tutti/models/registry.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tutti/models/cosmoflow.h"
 #include "tutti/models/cosmoflow_small.h"
@@ -9,14 +10,12 @@
 #include "tutti/models/fc_densenet.h"
 #include "tutti/models/feed_forward.h"
 #include "tutti/models/ffn.h"
-#include "tutti/models/gpt2.h"
 #include "tutti/models/layers.h"
-#include "tutti/models/llama.h"
 #include "tutti/models/lora.h"
 #include "tutti/models/protein_vae.h"
 #include "tutti/models/resnet.h"
+#include "tutti/models/sequence_models.h"
 #include "tutti/models/vgg.h"
-#include "tutti/models/vit.h"
 
 namespace tutti {
 namespace {
@@ -85,88 +84,6 @@ ModelInfo tiramisu(int depth) {
           }};
 }
 
-struct Gpt2Size {
-  const char* name;
-  int64_t depth, width, heads;
-};
-
-ModelInfo gpt2(const Gpt2Size& size) {
-  return {.name = size.name,
-          .description = fmt::format("GPT-2 (Radford et al. 2019): a language model of {} layers, "
-                                     "{} channels, {} heads",
-                                     size.depth, size.width, size.heads),
-          .task = TaskKind::language,
-          .input = {1024},
-          .classes = 50257,
-          .takes_width = true,
-          .takes_hidden = true,
-          .takes_dropout = true,
-          .takes_depth = true,
-          .takes_heads = true,
-          .takes_context = true,
-          .inputs_if_there = {"segments"},
-          .build = [size](ModelBuilder& model) {
-            build_gpt2(model, {.depth = size.depth, .width = size.width, .heads = size.heads});
-          }};
-}
-
-struct LlamaSize {
-  const char *name, *of;
-  LlamaSpec own;
-  int64_t context;
-};
-
-ModelInfo llama(const LlamaSize& size) {
-  return {.name = size.name,
-          .description = fmt::format("{}: a language model with RMS norms, rotated queries and "
-                                     "keys and gated hidden layers",
-                                     size.of),
-          .task = TaskKind::language,
-          .input = {size.context},
-          .classes = size.own.vocabulary,
-          .takes_width = true,
-          .takes_hidden = true,
-          .takes_depth = true,
-          .takes_heads = true,
-          .takes_key_heads = true,
-          .takes_rotary_base = true,
-          .takes_tied = true,
-          .inputs_if_there = {"segments"},
-          .build = [own = size.own](ModelBuilder& model) { build_llama(model, own); }};
-}
-
-struct VitSize {
-  const char* name;
-  int64_t width, heads;
-};
-
-ModelInfo vit(const VitSize& size) {
-  return {
-      .name = size.name,
-      .description = fmt::format("vision transformer (Dosovitskiy et al. 2021) of 12 layers, "
-                                 "{} channels, {} heads, patches of 16 x 16 (model.kernel)",
-                                 size.width, size.heads),
-      .input = {3, 224, 224},
-      .classes = 1000,
-      .takes_width = true,
-      .takes_hidden = true,
-      .takes_kernel = true,
-      .takes_dropout = true,
-      .takes_depth = true,
-      .takes_heads = true,
-      .prediction = [size](Graph& graph, Value x, const ModelSpec& spec) {
-        VitSpec own{
-            .classes = spec.classes, .width = size.width, .heads = size.heads, .mode = spec.mode};
-        if (spec.kernel > 0) own.patch = spec.kernel;
-        if (spec.depth > 0) own.depth = spec.depth;
-        if (spec.width > 0) own.width = spec.width;
-        if (spec.heads > 0) own.heads = spec.heads;
-        if (!spec.hidden.empty()) own.hidden = spec.hidden.front();
-        if (spec.dropout) own.dropout = *spec.dropout;
-        return vit_logits(graph, x, own);
-      }};
-}
-
 Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
   CosmoFlowSpec own{.outputs = spec.classes, .mode = spec.mode};
   if (spec.kernel > 0) own.kernel = spec.kernel;
@@ -183,7 +100,7 @@ Value cosmoflow_small(Graph& graph, Value x, const ModelSpec& spec) {
   return cosmoflow_small_prediction(graph, x, own);
 }
 
-std::vector<ModelInfo> all_models() {
+std::vector<ModelInfo> models_of_fields() {
   return {
       {.name = "mlp",
        .description = "fully connected layers with ReLU, hidden layers of 256 and 128",
@@ -298,36 +215,27 @@ std::vector<ModelInfo> all_models() {
        .takes_depth = true,
        .more_inputs = {"seed"},
        .build = build_ffn,
-       .objectives =
-           [](const ModelSpec&) {
-             return std::vector{
-                 Objective{.task = TaskKind::regress, .loss = PointwiseLossKind::bce_with_logits}};
-           }},
-      gpt2({"gpt2", 12, 768, 12}),
-      gpt2({"gpt2-medium", 24, 1024, 16}),
-      gpt2({"gpt2-large", 36, 1280, 20}),
-      gpt2({"gpt2-xl", 48, 1600, 25}),
-      llama({"llama", "Llama of any size, and without sizes Llama 2's 7B", {}, 4096}),
-      llama({"tinyllama",
-             "TinyLlama, 1.1B",
-             {.depth = 22, .width = 2048, .heads = 32, .key_heads = 4},
-             2048}),
-      llama({"llama3",
-             "Llama 3, 8B",
-             {.vocabulary = 128256, .key_heads = 8, .hidden = 14336, .base = 500000},
-             8192}),
-      vit({"vit-ti", 192, 3}),
-      vit({"vit-s", 384, 6}),
-      vit({"vit-b", 768, 12}),
-      {.name = "layers",
-       .description = "the layers that a configuration lists as [[model.layer]]",
-       .takes_layers = true,
-       .build = build_layers,
-       .objectives = layers_objectives}};
+       .objectives = [](const ModelSpec&) {
+         return std::vector{
+             Objective{.task = TaskKind::regress, .loss = PointwiseLossKind::bce_with_logits}};
+       }}};
+}
+
+ModelInfo layer_lists() {
+  return {.name = "layers",
+          .description = "the layers that a configuration lists as [[model.layer]]",
+          .takes_layers = true,
+          .build = build_layers,
+          .objectives = layers_objectives};
 }
 
 std::vector<ModelInfo>& registered() {
-  static std::vector<ModelInfo> list = all_models();
+  static std::vector<ModelInfo> list = [] {
+    std::vector<ModelInfo> all = models_of_fields();
+    std::ranges::move(models_of_sequences(), std::back_inserter(all));
+    all.push_back(layer_lists());
+    return all;
+  }();
   return list;
 }
 
@@ -369,6 +277,7 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(spec.key_heads != 0, model.takes_key_heads, "heads of keys");
   refuse(spec.rotary_base != 0, model.takes_rotary_base, "rotated positions");
   refuse(spec.tied, model.takes_tied, "choice of tied weights");
+  refuse(spec.embeddings != Embeddings::shared, model.takes_embeddings, "choice of embeddings");
   refuse(spec.kernel != 0, model.takes_kernel, "choice of a kernel");
   refuse(spec.dropout.has_value(), model.takes_dropout, "dropout");
   refuse(!spec.layers.empty(), model.takes_layers, "[[model.layer]]");

@@ -9,6 +9,7 @@
 #include "tutti/ops/elementwise.h"
 #include "tutti/ops/lookup.h"
 #include "tutti/ops/pool.h"
+#include "tutti/ops/rank_sums.h"
 #include "tutti/ops/rows.h"
 
 namespace tutti {
@@ -46,6 +47,11 @@ class Rewriter {
   }
 
   void drop(const Node& node) { drop_[index_of(node)] = true; }
+  /// Its only input is read in the place of its only result.
+  void skip(const Node& node) {
+    drop(node);
+    same_as_[node.out[0].id] = node.in[0];
+  }
   /// Nodes from index `from` on read a second copy of the node's result, made just before the first
   /// of them.
   void repeat(const Node& node, size_t from) { repeat_from_[index_of(node)] = from; }
@@ -77,6 +83,7 @@ class Rewriter {
  private:
   /// What node n reads for the old value v.
   Value read(Value v, size_t n) {
+    if (const auto same = same_as_.find(v.id); same != same_as_.end()) return read(same->second, n);
     const int producer = old_[v].producer;
     if (producer < 0 || repeat_from_[static_cast<size_t>(producer)] == 0 ||
         n < repeat_from_[static_cast<size_t>(producer)])
@@ -132,7 +139,7 @@ class Rewriter {
   std::vector<bool> drop_;
   std::vector<Replacement> replace_;
   std::vector<size_t> repeat_from_;  // 0 = never
-  std::map<int32_t, Value> again_;
+  std::map<int32_t, Value> again_, same_as_;
   Rewritten result_;
   int32_t next_bound_ = 0;
 };
@@ -324,12 +331,20 @@ Rewritten fold_lookup_sums(const Graph& graph) {
       if (op.adds()) continue;
       std::vector<Value> in = lookup->in;
       in.push_back(node.in[1 - i]);
-      rewriter.replace(
-          node, {lookup->name, std::make_shared<LookupGrad>(op.w_shape(), true), std::move(in)});
+      rewriter.replace(node,
+                       {lookup->name, std::make_shared<LookupGrad>(op.w_shape(), true, op.first()),
+                        std::move(in)});
       rewriter.drop(*lookup);
       break;
     }
   }
+  return rewriter.build();
+}
+
+Rewritten drop_copies(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes())
+    if (dynamic_cast<const ForAllRanks*>(node.op.get())) rewriter.skip(node);
   return rewriter.build();
 }
 

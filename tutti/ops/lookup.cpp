@@ -35,13 +35,19 @@ std::vector<ValueType> Lookup::infer(std::span<const ValueType> in) const {
   return {batched_as({tokens[0], w[1], tokens[1]}, output_)};
 }
 
+std::string Lookup::attributes() const {
+  return first_ == 0 ? std::string(name_of(output_))
+                     : fmt::format("{} first {}", name_of(output_), first_);
+}
+
 std::vector<Value> Lookup::grad(const GradArgs& args) const {
   if (!args.needed[0]) return {{}, {}};
   const Node& node = args.node;
-  return {args.graph.append1(node.name + ".dw",
-                             std::make_shared<LookupGrad>(args.graph.shape(node.in[0]), false),
-                             {args.dout[0], node.in[1]}),
-          {}};
+  return {
+      args.graph.append1(node.name + ".dw",
+                         std::make_shared<LookupGrad>(args.graph.shape(node.in[0]), false, first_),
+                         {args.dout[0], node.in[1]}),
+      {}};
 }
 
 std::optional<Reach> Lookup::reach(std::span<const ValueType>, int axis, Rows out) const {
@@ -50,7 +56,8 @@ std::optional<Reach> Lookup::reach(std::span<const ValueType>, int axis, Rows ou
 }
 
 std::string LookupGrad::attributes() const {
-  return fmt::format("w {}{}", w_shape_.to_string(), adds_ ? " adds" : "");
+  return fmt::format("w {}{}{}", w_shape_.to_string(), adds_ ? " adds" : "",
+                     first_ == 0 ? "" : fmt::format(" first {}", first_));
 }
 
 std::vector<ValueType> LookupGrad::infer(std::span<const ValueType> in) const {

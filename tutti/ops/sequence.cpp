@@ -90,4 +90,8 @@ TokenLosses token_loss(Graph& graph, const std::string& name, Value logits,
   return {out[0], out[1]};
 }
 
+Value token_hits(Graph& graph, const std::string& name, Value logits, Value labels) {
+  return graph.append1(name, std::make_shared<TokenHits>(), {logits, labels});
+}
+
 }  // namespace tutti

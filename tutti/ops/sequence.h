@@ -57,6 +57,8 @@ struct TokenLosses {
   Value loss;      ///< f32 scalar
   Value surprise;  ///< -log p of each label, f32 [N, 1, T]
 };
+/// 1 where the label is the likeliest token, f32 [N, 1, T].
+Value token_hits(Graph& graph, const std::string& name, Value logits, Value labels);
 TokenLosses token_loss(Graph& graph, const std::string& name, Value logits,
                        const TokenLabels& labels, const TokenLossAttributes& attributes = {});
 

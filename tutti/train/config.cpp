@@ -216,6 +216,23 @@ void require_tracing(const RunConfig& c) {
                    "\"neurons\"; let each rank have replicas of its own");
 }
 
+/// What ranks that share layers cannot do yet.
+void require_tensor(const RunConfig& c) {
+  if (c.parallel.tensor == 1) return;
+  const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
+    if (said)
+      throw ConfigError(
+          fmt::format("parallel.tensor = {} goes without {}: {}", c.parallel.tensor, what, why));
+  };
+  (void)part_grid(c.parallel, c.parallel.tensor, 0);
+  refuse(c.comm.sharded_update, "comm.sharded_update",
+         "weights in slices are not built to be sharded once more");
+  refuse(c.comm.compression != "none", "comm.compression",
+         "it is not built for gradients of slices");
+  refuse(c.data.dataset == "neurons", "data.dataset = \"neurons\"",
+         "ranks cannot share its fields of view");
+}
+
 void require_compression(const CommSection& comm) {
   const CompressionPolicy compression = compression_policy(comm);
   require_relation(comm.compression_ramp_steps == 0 || !compression.compression.compresses() ||
@@ -234,6 +251,7 @@ void validate(const RunConfig& config) {
   require_optimizer(config.optimizer);
   require_tracing(config);
   require_compression(config.comm);
+  require_tensor(config);
   check_sync(config);
   (void)parse_slow(config.run);
 }

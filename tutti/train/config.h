@@ -111,6 +111,7 @@ struct ModelSection {
   std::vector<int64_t> hidden;  ///< empty: the model's own
   Pooling pooling = Pooling::sum;
   FeatureInteraction interaction = FeatureInteraction::dot;
+  Embeddings embeddings = Embeddings::shared;
   int64_t depth = 0;       ///< 0: the model's own
   int64_t kernel = 0;      ///< 0: the model's own
   int64_t heads = 0;       ///< 0: the model's own
@@ -208,6 +209,7 @@ struct PlanSection {
 struct ParallelSection {
   std::vector<int64_t> spatial;      ///< parts of a sample along each dimension; empty: whole ones
   int64_t batchnorm_group_size = 1;  ///< replicas
+  int64_t tensor = 1;                ///< ranks that share a replica's layers
 };
 
 struct SyncSection {

@@ -129,6 +129,9 @@ void read_given(const GivenWeights& given, Weights& weights) {
 }
 
 void give_weights(comm::Communicator& communicator, const GivenWeights& given, Weights& weights) {
+  if (weights.variables().has_slices())  // of which each rank takes its own
+    return comm::on_each(communicator, "reading model.weights",
+                         [&] { read_given(given, weights); });
   comm::decide(communicator, "reading model.weights", [&] {
     read_given(given, weights);
     return std::string();

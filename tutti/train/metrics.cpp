@@ -304,6 +304,7 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
           target != model.targets.end() ? !target->class_bytes.empty() : model.targets.empty())
         metrics.push_back(std::make_shared<BitsPerByte>(
             target != model.targets.end() ? target->class_bytes : std::vector<int32_t>{}));
+      metrics.push_back(std::make_shared<TokenAccuracy>());
       break;
     case TaskKind::segment:
       metrics.push_back(std::make_shared<IntersectionOverUnion>());

@@ -134,8 +134,11 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
   const ModelGraph built = build_model(spec);
   auto network = std::make_unique<EvaluationNetwork>();
   SplitSettings parts = with_advice(split, backend);
-  parts.grid = network->grid = split.grid.without_sharing();  // statistics are the running ones
-  const Rewritten cut = split_samples(built.graph, parts);
+  network->grid = split.grid.without_sharing();  // statistics are the running ones
+  const SplitTensors tensors = split_tensors(built.graph, network->grid);
+  const Rewritten whole = drop_copies(tensors.rewritten.graph);
+  parts.grid = network->grid.of_samples();
+  const Rewritten cut = split_samples(whole.graph, parts);
   const Rewritten shared = share_tables(cut.graph, split.tables, false).rewritten;
   network->shares_tables = split.tables.ranks > 1 && !built.graph.with_role(Role::table).empty();
   const Rewritten fused = fuse_forward(shared.graph);
@@ -143,8 +146,10 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
   own.threads = split.threads;
   own.tile_bytes = split.tile_bytes;
   network->plan = compile(fused.graph, backend, own);
+  network->plan.variables.set_slices(tensors.slices);
   const auto final_value = [&](Value v) {
-    for (const Rewritten* pass : {&cut, &shared, &fused}) v = pass->of[static_cast<size_t>(v.id)];
+    for (const Rewritten* pass : {&tensors.rewritten, &whole, &cut, &shared, &fused})
+      v = pass->of[static_cast<size_t>(v.id)];
     return v;
   };
   for (const GraphInput& input : built.inputs)
@@ -182,6 +187,7 @@ class NetworkCompiler {
     options_.measure = spec.measure;
   }
   const PartGrid& grid() const { return training_.split.grid; }
+  const std::string& tensors() const { return graph_.tensors; }
   /// Ranks whose plans differ: what they have of the tables does.
   int peers() const { return graph_.shares_tables ? training_.split.tables.ranks : grid().peers(); }
 
@@ -204,8 +210,8 @@ class NetworkCompiler {
   /// Another rank's, with what rank 0 has chosen.
   void compile_alike(Network& network, const std::string& layout, const Choices& choices) {
     options_.layout = layout;
-    Variables first;  // all parts keep their variables as the first one does
-    if (grid().part() != 0) {
+    Variables first;  // all parts of samples keep their variables as the first one does
+    if (grid().of_samples().part() != 0) {
       first = compile_part(0, choices).variables;
       options_.variables = &first;
     }
@@ -239,7 +245,9 @@ class NetworkCompiler {
   }
   void compile_both(Network& network, const Choices& choices) {
     network.training = compile_graph(graph_.graph, choices);
-    network.evaluation = std::move(*compile_evaluation_of(network, grid().part()));
+    network.training.variables.set_slices(graph_.slices);
+    network.evaluation =
+        std::move(*compile_evaluation_of(network, grid().part(), network.training.variables));
   }
   Plan compile_part(int part, const Choices& choices) {
     TrainingGraphSpec other = training_;
@@ -249,15 +257,18 @@ class NetworkCompiler {
   /// The other parts' kernels, too: parts of other heights have other problems.
   void compile_others(Network& network, Choices& choices) {
     options_.layout = network.training.layout;
-    options_.variables = &network.training.variables;
+    // Who shares layers has variables of its own.
+    if (grid().tensor() == 1) options_.variables = &network.training.variables;
     for (int part = 1; part < grid().parts(); ++part) {
-      choices = compile_part(part, choices).options.choices;
-      (void)compile_evaluation_of(network, part);
+      const Plan plan = compile_part(part, choices);
+      choices = plan.options.choices;
+      (void)compile_evaluation_of(network, part, plan.variables);
     }
   }
   /// The evaluation side as `part` has it, of a network whose training side is compiled; its
   /// choices join the training plan's.
-  std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Network& network, int part) const {
+  std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Network& network, int part,
+                                                           const Variables& variables) const {
     ModelSpec model = spec_.training.model;
     if (spec_.evaluation_batch > 0) model.batch = spec_.evaluation_batch;
     SplitSettings split = spec_.training.split;
@@ -267,7 +278,7 @@ class NetworkCompiler {
     options.layout = network.training.layout;
     options.measure = spec_.measure;
     options.choices = network.training.options.choices;
-    options.variables = &network.training.variables;
+    options.variables = &variables;
     auto evaluation = evaluation_of(model, split, backend_, options);
     network.training.options.choices = evaluation->plan.options.choices;
     return evaluation;
@@ -348,6 +359,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   const std::string made =
       comm::decide(communicator, spec.measure ? "measuring kernels" : "compiling the plan", [&] {
         compiler.compile_first(*network);
+        if (spec.warns && !compiler.tensors().empty()) log::info("{}", compiler.tensors());
         if (spec.warns) warn_of_slow_steps(network->training, spec.layout);
         return choices_text(network->training.layout, network->training.options.choices);
       });

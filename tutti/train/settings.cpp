@@ -165,6 +165,7 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.hidden = config.model.hidden;
   spec.pooling = config.model.pooling;
   spec.interaction = config.model.interaction;
+  spec.embeddings = config.model.embeddings;
   spec.depth = config.model.depth;
   spec.kernel = config.model.kernel;
   spec.heads = config.model.heads;
@@ -179,6 +180,15 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
 }
 
 PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank) {
+  const bool whole =
+      parallel.batchnorm_group_size == 1 &&
+      std::ranges::all_of(parallel.spatial, [](int64_t parts) { return parts == 1; });
+  if (parallel.tensor > 1 && !whole)
+    throw ConfigError(
+        "parallel.tensor goes without parallel.spatial and parallel.batchnorm_group_size: ranks "
+        "that share layers have whole samples, and share no statistics");
+  if (parallel.tensor > 1)
+    return PartGrid::of_tensors(parallel.tensor, static_cast<int>(ranks), static_cast<int>(rank));
   return {parallel.spatial, parallel.batchnorm_group_size, static_cast<int>(ranks),
           static_cast<int>(rank)};
 }

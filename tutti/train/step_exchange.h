@@ -16,6 +16,7 @@
 #include "tutti/comm/check/arrival.h"
 #include "tutti/parallel/compression_trial.h"
 #include "tutti/parallel/exchange.h"
+#include "tutti/parallel/server_link.h"
 #include "tutti/parallel/sharded_update.h"
 #include "tutti/plan/executor.h"
 #include "tutti/trace/span.h"
@@ -24,6 +25,7 @@
 #include "tutti/train/network.h"
 #include "tutti/train/noise_scale.h"
 #include "tutti/train/part_exchange.h"
+#include "tutti/train/slice_ranks.h"
 #include "tutti/train/weights.h"
 
 namespace tutti {
@@ -43,8 +45,8 @@ class StepExchange final : public Exchanges {
   /// next barrier.
   bool fills_parameters() const { return !weights_ || weights_->mine(); }
   /// Makes `executor` exchange through this, gradients for the local replica last given to begin().
-  /// Both must outlive the executor's use.
-  void attach(Executor& executor, PartExchange& parts);
+  /// `slices`: of ranks that share layers; else null. All must outlive the executor's use.
+  void attach(Executor& executor, PartExchange& parts, SliceRanks* slices = nullptr);
   void start(int exchange) override;
   bool done(int exchange) override;
   ExchangeOutput finish(int exchange) override;
@@ -62,6 +64,8 @@ class StepExchange final : public Exchanges {
   /// Null where it is not measured.
   NoiseMeter* noise() { return noise_ ? &*noise_ : nullptr; }
   const NoiseMeter* noise() const { return noise_ ? &*noise_ : nullptr; }
+  /// Complete gradients go to servers from now on, and what comes back are weights.
+  void serve(WorkerGroup* servers) { servers_ = servers; }
   /// Around each step and its runs; begin() returns the gradient arena of the replica.
   void begin_step(int64_t step);
   float* begin(int local_replica);
@@ -102,9 +106,13 @@ class StepExchange final : public Exchanges {
   const GradientExchange& gradients() const { return gradients_; }
   /// When each rank started each bucket's sum, and waited for it.
   comm::ArrivalRecord& arrivals() { return arrivals_; }
+  /// Of those whose gradients are summed.
+  comm::Communicator& communicator() { return communicator_; }
   /// Seconds in which this rank waited for others, since the construction.
   double exposed_seconds() const {
-    return gradients_.counters().exposed_seconds + (shards_ ? shards_->exposed_seconds() : 0);
+    return gradients_.counters().exposed_seconds + (shards_ ? shards_->exposed_seconds() : 0) +
+           (slices_ ? slices_->exposed_seconds() : 0) +
+           (servers_ ? servers_->exposed_seconds() : 0);
   }
 
  private:
@@ -128,10 +136,12 @@ class StepExchange final : public Exchanges {
   std::vector<size_t> norm_counts_;  // block sums of each set of norms
   Executor* executor_ = nullptr;
   PartExchange* parts_ = nullptr;
+  SliceRanks* slices_ = nullptr;
   GradientExchange gradients_;
   comm::ArrivalRecord arrivals_;
   std::optional<SharedWeights> weights_;  // where updates are sharded
   std::optional<ShardedUpdate> shards_;
+  WorkerGroup* servers_ = nullptr;  // where servers update
   std::optional<NoiseMeter> noise_;
   std::vector<std::unique_ptr<comm::CollectiveOperation>> state_,
       shared_;  // planned for the first checkpoint or evaluation

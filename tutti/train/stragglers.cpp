@@ -26,11 +26,12 @@ void Stragglers::report(int64_t step, RunRecord* record) {
                       .waited_ms = summary.waited * 1e3,
                       .waited_for_late_ms = summary.waited_for_late * 1e3};
   for (const comm::Lateness& late : summary.ranks) {
-    line.ranks.push_back(late.rank);
+    line.ranks.push_back(communicator_.job_rank(late.rank));
     line.last.push_back(late.last);
     line.late_ms.push_back(late.median * 1e3);
   }
-  if (const comm::Lateness* straggler = summary.straggler()) line.straggler = straggler->rank;
+  if (const comm::Lateness* straggler = summary.straggler())
+    line.straggler = communicator_.job_rank(straggler->rank);
   if (watch_.look(summary) >= 0)
     log::warn("{}: the others wait for it",
               to_string(*summary.straggler(), summary, communicator_));

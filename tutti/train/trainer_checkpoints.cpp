@@ -47,7 +47,7 @@ bool TrainerRun::needs_rank_files() const {
          spec_.data.canvases != nullptr;
 }
 
-void TrainerRun::write_alike(CheckpointWriter& writer) {
+void TrainerRun::write_alike(CheckpointWriter* writer) {
   const Weights& weights = training_->weights();
   const std::vector<NamedTensor> model = weights.export_model(shown_weights(), averaged_.data());
   std::vector<NamedTensor> state;
@@ -62,10 +62,11 @@ void TrainerRun::write_alike(CheckpointWriter& writer) {
     std::ranges::move(servers_->state(), std::back_inserter(state));
   else if (server_clock_)
     state.push_back(export_clock(*server_clock_));
+  if (!writer) return;
   CheckpointContent content{.info = info_now(), .weights = {}, .state = {}};
   for (const NamedTensor& tensor : model) content.weights.push_back(tensor.ref());
   for (const NamedTensor& tensor : state) content.state.push_back(tensor.ref());
-  writer.write(content);
+  writer->write(content);
 }
 
 uint64_t TrainerRun::write_own(const std::filesystem::path& checkpoint, const RankFiles& files) {
@@ -91,9 +92,9 @@ TrainerRun::Written TrainerRun::write_together(bool best) {
   uint64_t bytes = 0;
   comm::on_each(comm_, "writing a checkpoint", [&] {
     if (ranks > 0) bytes = write_own(place.substr(end + 1), files);
-    if (!writer) return;
-    write_alike(*writer);
-    bytes += writer->bytes();
+    if (writer || (grid_.tensor() > 1 && grid_.group() == 0))
+      write_alike(writer ? &*writer : nullptr);
+    if (writer) bytes += writer->bytes();
   });
   double all[] = {static_cast<double>(bytes)};
   comm_.sum(all);

@@ -182,27 +182,32 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   training.has_tables = !built.graph.with_role(Role::table).empty();
   training.shares_tables = training.has_tables && spec.split.tables.ranks > 1;
   if (training.has_tables) require_table_rules(spec);
+  SplitTensors tensors = split_tensors(built.graph, spec.split.grid);
   SplitSettings split = spec.split;
   split.whole_outputs = false;
-  const Rewritten cut = split_samples(built.graph, split);
+  split.grid = spec.split.grid.of_samples();
+  const Rewritten cut = split_samples(tensors.rewritten.graph, split);
   require_statistics(cut.graph);
   const SharedTables shared = share_tables(cut.graph, spec.split.tables, true);
   Rewritten fused = fuse_forward(shared.rewritten.graph);
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
   };
-  const auto forward = [&](Value v) { return at(fused, at(shared.rewritten, at(cut, v))); };
+  const auto forward = [&](Value v) {
+    return at(fused, at(shared.rewritten, at(cut, at(tensors.rewritten, v))));
+  };
   std::vector<Value> losses;
   for (const Value loss : built.losses) losses.push_back(forward(loss));
   const size_t first_backward = fused.graph.nodes().size();
   std::vector<RowGradient> tables;
   differentiate(fused.graph, losses, not_frozen(fused.graph, spec.freeze), &tables);
   const Rewritten lean = recompute_activations(fused.graph, first_backward);
-  const Rewritten summed = fold_row_sums(lean.graph);
+  const Rewritten direct = drop_copies(lean.graph);
+  const Rewritten summed = fold_row_sums(direct.graph);
   const Rewritten tied = fold_lookup_sums(summed.graph);
   Rewritten folded = fold_residual_sums(tied.graph);
   const auto differentiated = [&](Value v) {
-    return at(folded, at(tied, at(summed, at(lean, v))));
+    return at(folded, at(tied, at(summed, at(direct, at(lean, v)))));
   };
   const auto final_value = [&](Value v) { return differentiated(forward(v)); };
   for (const auto& some : {built.inputs, built.targets})
@@ -226,7 +231,9 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
                  std::make_shared<AllReduceGradients>(static_cast<int>(b), spec.optimizer.sharded),
                  gradients);
   }
-  const UpdateScalars scalars = add_update(graph, buckets, spec.optimizer);
+  training.slices = std::move(tensors.slices);
+  training.tensors = std::move(tensors.text);
+  const UpdateScalars scalars = add_update(graph, buckets, spec.optimizer, training.slices);
   for (RowGradient& one : tables)
     for (Value* const v : {&one.table, &one.rows, &one.weights, &one.dy})
       if (v->valid()) *v = differentiated(*v);

@@ -8,6 +8,7 @@
 #include "tutti/models/model.h"
 #include "tutti/parallel/compression_policy.h"
 #include "tutti/parallel/split/split.h"
+#include "tutti/parallel/split/tensors.h"
 #include "tutti/train/optimizer.h"
 
 namespace tutti {
@@ -40,6 +41,8 @@ struct TrainingGraph {
   bool has_tables = false;              ///< in the whole model; this rank may have none of them
   bool shares_tables = false;           ///< with other ranks: all go through a step together
   int64_t parameters = 0, trained = 0;  ///< of the whole model, and of them those that are trained
+  TensorSlices slices;                  ///< parameters that ranks share
+  std::string tensors;                  ///< what ranks share of layers, for the log; empty: nothing
   Value gradient_norm;                  ///< a result of the update, where the gradient is clipped
 };
 

@@ -101,6 +101,9 @@ constexpr const char* kSequences[] = {
     "token_loss{} {} n1c131t40",
     "lookup{} {} n3c16t9",
     "lookup{} {} n2c21t70 rows37",
+    "lookup{} {} n2c21t70 rows37 first5",
+    "token_loss_of_ranks{} {} n2c50t9 all80 first20",
+    "token_loss_of_ranks{} {} n3c16t5 all48 first32 smoothing0.1 scale0.5 ranks3",
     "add_positions{} {} n3c16t9",
     "add_positions{} {} n2c21t20 rows20",
     "swiglu{} {} n3c48t7",
@@ -194,6 +197,8 @@ constexpr const char* kOthers[] = {
     "label_weights i32 n3c6h7",
     "label_weights i32 n9",
     "count_tokens i32 n3t17",
+    "token_hits f32 n2c3t40",
+    "token_hits bf16 n3c37t5",
     "count_tokens i32 n2t3 rows1",
     "label_weights i32 n2c4h5w6",
     "conv f32 n5c16h16w16 k16r3s3 pad1 sigmoid",
@@ -291,6 +296,10 @@ std::vector<std::string> conformance_lines() {
       for (const char* op : {"attention", "attention_grad"})
         add(fmt::format("{} {} {}", op, type, line));
     add(fmt::format("lookup_grad {} n2c21t70 rows37 adds", type));
+    add(fmt::format("token_statistics {} n2c50t9 all80 first20", type));
+    add(fmt::format("token_statistics {} n1c131t40 all131", type));
+    for (const char* shape : {"n2c19t5 ranks2 bias", "n3c48t7 ranks4", "n7c33 ranks3 bias"})
+      add(fmt::format("sum_of_ranks {} {}", type, shape));
     for (const char* shape : {"n3c48t68", "n2c19t8"})
       add(fmt::format("dropout {} {}", type, shape));
     for (const char* line : kSequences)

@@ -18,14 +18,15 @@ using attention::for_each_lanes;
 /// Where the rows of a matrix [V, C] or [V, C, 1] of any layout lie.
 struct MatrixPlaces {
   std::vector<int64_t> row, channel;
-  explicit MatrixPlaces(const TensorDesc& d)
-      : row(d.layout.terms(d.shape, 0)), channel(d.layout.terms(d.shape, 1)) {}
+  int64_t first;  ///< the token of the first row
+  MatrixPlaces(const TensorDesc& d, int64_t first_token)
+      : row(d.layout.terms(d.shape, 0)), channel(d.layout.terms(d.shape, 1)), first(first_token) {}
   int64_t rows() const { return std::ssize(row); }
-  bool has(int32_t token) const { return token >= 0 && token < rows(); }
+  bool has(int32_t token) const { return token >= first && token - first < rows(); }
   /// f(channel, its place) for a row.
   template <class F>
   void for_row(int32_t token, F f) const {
-    const int64_t at = row[static_cast<size_t>(token)];
+    const int64_t at = row[static_cast<size_t>(token - first)];
     for (size_t c = 0; c < channel.size(); ++c) f(c, at + channel[c]);
   }
 };
@@ -33,8 +34,8 @@ struct MatrixPlaces {
 template <class T>
 class LookupKernel final : public Kernel {
  public:
-  explicit LookupKernel(const KernelRequest& r)
-      : w_(r.in[0]), channels_(r.in[0].shape[1]), tokens_(r.in[1].elements()) {}
+  LookupKernel(const KernelRequest& r, const Lookup& op)
+      : w_(r.in[0], op.first()), channels_(r.in[0].shape[1]), tokens_(r.in[1].elements()) {}
 
   void run(const KernelArgs& args) override {
     const auto* const w = static_cast<const float*>(args.in[0]);
@@ -67,8 +68,9 @@ template <class T>
 class LookupGradKernel final : public Kernel {
  public:
   LookupGradKernel(const KernelRequest& r, const LookupGrad& op)
-      : dw_(r.out[0]), adds_(op.adds()), channels_(op.w_shape()[1]), tokens_(r.in[1].elements()),
-        block_(rows_together(r.out[0])), storage_(r.out[0].layout.storage_elements(r.out[0].shape)),
+      : dw_(r.out[0], op.first()), adds_(op.adds()), channels_(op.w_shape()[1]),
+        tokens_(r.in[1].elements()), block_(rows_together(r.out[0])),
+        storage_(r.out[0].layout.storage_elements(r.out[0].shape)),
         blocks_((dw_.rows() + block_ - 1) / block_) {}
 
   void run(const KernelArgs& args) override {
@@ -83,7 +85,8 @@ class LookupGradKernel final : public Kernel {
       std::copy(static_cast<const float*>(args.in[2]) + first * of_block,
                 static_cast<const float*>(args.in[2]) + last * of_block, dw + first * of_block);
     for (int64_t i = 0; i < tokens_; ++i, dy += channels_)
-      if (dw_.has(tokens[i]) && tokens[i] / block_ >= first && tokens[i] / block_ < last)
+      if (const int64_t block = dw_.has(tokens[i]) ? (tokens[i] - dw_.first) / block_ : -1;
+          block >= first && block < last)
         dw_.for_row(tokens[i], [&](size_t c, int64_t at) { dw[at] += static_cast<float>(dy[c]); });
   }
 
@@ -172,10 +175,11 @@ void add_token_kernel(const KernelRequest& r, std::vector<KernelCandidate>& cand
 }  // namespace
 
 bool append_token_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (dynamic_cast<const Lookup*>(r.op)) {
-    add_token_kernel(r, candidates, "cpu:lookup", r.out[0], [](const KernelRequest& q, auto type) {
-      return std::make_unique<LookupKernel<decltype(type)>>(q);
-    });
+  if (const auto* const lookup = dynamic_cast<const Lookup*>(r.op)) {
+    add_token_kernel(r, candidates, "cpu:lookup", r.out[0],
+                     [op = *lookup](const KernelRequest& q, auto type) {
+                       return std::make_unique<LookupKernel<decltype(type)>>(q, op);
+                     });
     if (r.in[0].dtype == DType::f32) candidates.back().in[0] = r.in[0];  // a few rows, as they lie
   } else if (const auto* const grad = dynamic_cast<const LookupGrad*>(r.op)) {
     add_token_kernel(r, candidates, "cpu:lookup", r.in[0],

@@ -1,0 +1,213 @@
+#include "tutti/parallel/split/tensors.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tutti/base/error.h"
+#include "tutti/ops/attention.h"
+#include "tutti/ops/conv.h"
+#include "tutti/ops/dense.h"
+#include "tutti/ops/lookup.h"
+#include "tutti/ops/rank_sums.h"
+#include "tutti/ops/token_slice.h"
+#include "tutti/parallel/split/tensor_rule.h"
+
+namespace tutti {
+namespace {
+
+/// The layer without its bias.
+OpPtr without_bias(const Op& op) {
+  if (const auto* dense = dynamic_cast<const Dense*>(&op))
+    return std::make_shared<Dense>(false, dense->output());
+  return std::make_shared<Conv>(dynamic_cast<const Conv&>(op).conv(), false);
+}
+
+class TensorSplitter {
+ public:
+  TensorSplitter(const Graph& old, const PartGrid& grid)
+      : old_(old), group_{.ranks = grid.tensor(), .me = grid.tensor_place()},
+        rule_(find_tensor_rule(old, grid.tensor())) {}
+
+  SplitTensors build() {
+    of_.resize(old_.values().size());
+    find_slices();
+    if (made_.slices.empty())
+      throw ConfigError(fmt::format(
+          "parallel.tensor: {} ranks find no layers to share: there are no two layers, the second "
+          "of which alone reads what the first one makes, with {} channels or heads of attention "
+          "or more, and no vocabulary",
+          group_.ranks, group_.ranks));
+    copy_bound();
+    for (size_t n = 0; n < old_.nodes().size(); ++n) add_node(n);
+    for (const Value v : old_.outputs()) graph().mark_output(of(v));
+    made_.rewritten.of = std::move(of_);
+    made_.text = text();
+    return std::move(made_);
+  }
+
+ private:
+  Graph& graph() { return made_.rewritten.graph; }
+  Value& of(Value v) { return of_[static_cast<size_t>(v.id)]; }
+  int next_tag() { return std::exchange(tag_, tag_ + 2); }
+
+  void slice(Value parameter, int dim, const std::vector<ChannelBlock>& blocks) {
+    made_.slices[old_[parameter].name] = {.whole = old_.shape(parameter),
+                                          .dim = dim,
+                                          .blocks = blocks,
+                                          .ranks = group_.ranks,
+                                          .me = group_.me};
+  }
+
+  void find_slices() {
+    for (size_t n = 0; n < old_.nodes().size(); ++n) {
+      const Node& node = old_.nodes()[n];
+      switch (rule_.nodes[n]) {
+        case TensorCut::columns:
+          for (size_t i = 1; i < node.in.size(); ++i)
+            slice(node.in[i], 0, rule_.blocks.at(node.out[0].id));
+          break;
+        case TensorCut::rows: slice(node.in[1], 1, rule_.blocks.at(node.in[0].id)); break;
+        case TensorCut::lookup: slice(node.in[0], 0, {{old_.shape(node.in[0])[0], 1}}); break;
+        case TensorCut::none:
+        case TensorCut::inside:
+        case TensorCut::loss: break;
+      }
+    }
+  }
+
+  /// Values that the caller binds, in their order; of shared parameters this rank's slices.
+  void copy_bound() {
+    for (size_t i = 0; i < old_.values().size(); ++i) {
+      const ValueInfo& info = old_.values()[i];
+      Value& made = of_[i];
+      const auto part = made_.slices.find(info.name);
+      switch (info.role) {
+        case Role::input: made = graph().input(info.name, info.type.desc, info.type.batched); break;
+        case Role::parameter:
+          made = graph().parameter(
+              info.name, part == made_.slices.end() ? info.type.desc.shape : part->second.shape(),
+              info.init);
+          break;
+        case Role::statistic:
+          made = graph().statistic(info.name, info.type.desc.shape, info.init);
+          break;
+        case Role::scalar: made = graph().scalar(info.name); break;
+        case Role::table:
+          throw ConfigError(
+              fmt::format("the model looks rows up in the table '{}': tables are not built for "
+                          "parallel.tensor, leave one of them out",
+                          info.name));
+        case Role::state:
+        case Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
+        case Role::result: break;
+      }
+    }
+  }
+
+  /// What layers read of which each rank makes other channels: once for all of them, so that their
+  /// gradients are added first, and then over ranks.
+  Value for_all(Value v) {
+    Value& made = for_all_[v.id];
+    if (!made.valid())
+      made = graph().append1(old_[v].name + ".for_all",
+                             std::make_shared<ForAllRanks>(group_, next_tag()), {of(v)});
+    return made;
+  }
+
+  void add_node(size_t n) {
+    const Node& node = old_.nodes()[n];
+    switch (rule_.nodes[n]) {
+      case TensorCut::rows: of(node.out[0]) = add_rows(node); return;
+      case TensorCut::lookup: of(node.out[0]) = add_lookup(node); return;
+      case TensorCut::loss: add_loss(node); return;
+      case TensorCut::none:
+      case TensorCut::inside:
+      case TensorCut::columns: break;
+    }
+    std::vector<Value> in;
+    for (const Value v : node.in) in.push_back(of(v));
+    if (rule_.nodes[n] == TensorCut::columns) in[0] = for_all(node.in[0]);
+    const std::vector<Value> out = graph().append(node.name, op_of(node), in);
+    for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
+  }
+
+  /// Attention of this rank's heads.
+  OpPtr op_of(const Node& node) const {
+    const auto* attention = dynamic_cast<const Attention*>(node.op.get());
+    if (!attention || !rule_.blocks.contains(node.out[0].id)) return node.op;
+    AttentionAttributes a = attention->attention();
+    a.heads /= group_.ranks;
+    a.key_heads /= group_.ranks;
+    return std::make_shared<Attention>(a);
+  }
+
+  Value add_rows(const Node& node) {
+    const Value part =
+        graph().append1(node.name, without_bias(*node.op), {of(node.in[0]), of(node.in[1])});
+    const Value bias = node.in.size() > 2 ? of(node.in[2]) : Value{};
+    return sum_over_ranks(graph(), node.name + ".sum", group_, next_tag(), part, bias);
+  }
+
+  Value add_lookup(const Node& node) {
+    const auto& op = dynamic_cast<const Lookup&>(*node.op);
+    const int64_t first = tokens_of(old_.shape(node.in[0])[0]).first;
+    const Value part = graph().append1(node.name, std::make_shared<Lookup>(op.output(), first),
+                                       {of(node.in[0]), of(node.in[1])});
+    return sum_over_ranks(graph(), node.name + ".sum", group_, next_tag(), part);
+  }
+
+  VocabularySlice tokens_of(int64_t vocabulary) const {
+    const Rows rows = rows_of_rank({{vocabulary, 1}}, group_.ranks, group_.me).front();
+    return {.first = rows.first, .count = rows.count(), .all = vocabulary};
+  }
+
+  void add_loss(const Node& node) {
+    const VocabularySlice slice = tokens_of(old_.shape(node.in[0])[1]);
+    std::vector<Value> in;
+    for (const Value v : node.in) in.push_back(of(v));
+    const Value mine = graph().append1(node.name + ".statistics",
+                                       std::make_shared<TokenStatistics>(slice), {in[0], in[1]});
+    for (const Value of_rank :
+         values_of_ranks(graph(), node.name + ".ranks", group_, next_tag(), mine))
+      in.push_back(of_rank);
+    const auto& loss = dynamic_cast<const TokenLoss&>(*node.op).loss();
+    const std::vector<Value> out = graph().append(
+        node.name, std::make_shared<TokenLossOfRanks>(loss, slice, group_.ranks), in);
+    for (size_t i = 0; i < node.out.size(); ++i) of(node.out[i]) = out[i];
+  }
+
+  std::string text() const {
+    int64_t shared = 0, all = 0;
+    for (const Value p : old_.with_role(Role::parameter)) {
+      all += old_.shape(p).elements();
+      if (made_.slices.contains(old_[p].name)) shared += old_.shape(p).elements();
+    }
+    return fmt::format(
+        "{} ranks share each replica's tensors: {} layers by columns, {} by rows, {} attentions by "
+        "heads, {}; {:.1f} % of the parameters are in slices, of the others each rank has all",
+        group_.ranks, rule_.columns, rule_.rows, rule_.heads,
+        rule_.vocabulary ? "embedding and loss by vocabulary" : "no vocabulary",
+        100.0 * static_cast<double>(shared) / static_cast<double>(all));
+  }
+
+  const Graph& old_;
+  const RankGroup group_;
+  const TensorRule rule_;
+  std::vector<Value> of_;
+  std::map<int32_t, Value> for_all_;
+  SplitTensors made_;
+  int tag_ = 0;
+};
+
+}  // namespace
+
+SplitTensors split_tensors(const Graph& graph, const PartGrid& grid) {
+  if (grid.tensor() > 1) return TensorSplitter(graph, grid).build();
+  SplitTensors same{{graph, {}}, {}, {}};
+  for (size_t i = 0; i < graph.values().size(); ++i)
+    same.rewritten.of.push_back(Value{static_cast<int32_t>(i)});
+  return same;
+}
+
+}  // namespace tutti

@@ -197,6 +197,11 @@ std::vector<GradientCase> cases() {
   add_map("linear", {5, 4}, [](Graph& g, Value x) { return linear(g, "y", x, {.outputs = 3}); });
   add_map("add_positions", {5, 4},
           [](Graph& g, Value x) { return add_positions(g, "y", x, 6, {Init::Kind::zeros}); });
+  add_map("prepend_token", {5, 4}, [](Graph& g, Value x) {
+    const Value token = g.parameter("token", {1, 1, 5}, {Init::Kind::zeros}),
+                rows = g.parameter("rows", {1, 5, 5}, {Init::Kind::zeros});
+    return add_positions_by(g, "y", prepend_token(g, "cls", x, token), rows);
+  });
   add_map("add_sinusoids", {5, 4}, [](Graph& g, Value x) { return add_sinusoids(g, "y", x); });
   add_map("rotate", {10, 5}, [](Graph& g, Value x) {
     return rotate(g, "y", x, {.heads = 2, .width = 4, .base = 50});

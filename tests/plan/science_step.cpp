@@ -9,8 +9,10 @@
 #include "tutti/models/deepcam.h"
 #include "tutti/models/fc_densenet.h"
 #include "tutti/models/gpt2.h"
+#include "tutti/models/llama.h"
 #include "tutti/models/transformer.h"
 #include "tutti/models/vgg.h"
+#include "tutti/models/vit.h"
 #include "tutti/ops/fuse.h"
 #include "tutti/ops/sequence.h"
 #include "tutti/train/weights.h"
@@ -58,6 +60,29 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
         token_loss(g, "loss", gpt2_logits(g, n.in, {}, activations, spec), next);
     n.out = losses.surprise;
     n.loss = losses.loss;
+  } else if (name == "llama") {
+    const LlamaSpec spec{.vocabulary = 61,
+                         .depth = 2,
+                         .width = 48,
+                         .heads = 6,
+                         .key_heads = 2,
+                         .hidden = 80,
+                         .base = 500};
+    n.in = g.input("tokens", {DType::i32, {batch, 24}, {}});
+    n.target = g.input("next", {DType::i32, {batch, 24}, {}});
+    const TokenLabels next = count_tokens(g, "count", n.target, spec.vocabulary);
+    const TokenLosses losses =
+        token_loss(g, "loss", llama_logits(g, n.in, {}, activations, spec), next);
+    n.out = losses.surprise;
+    n.loss = losses.loss;
+  } else if (name == "vit") {
+    n.in = g.input("image", {activations, {batch, 3, full ? 224 : 24, full ? 224 : 32}, {}});
+    const VitSpec spec =
+        full ? VitSpec{.width = 192, .heads = 3}
+             : VitSpec{.classes = 10, .patch = 8, .depth = 2, .width = 48, .heads = 3};
+    n.out = convert(g, "prediction", vit_logits(g, n.in, spec), DType::f32);
+    n.target = g.input("target", {DType::f32, {batch, spec.classes}, {}});
+    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
   } else if (name == "transformer") {
     const int64_t positions = full ? 64 : 17;
     TransformerSpec spec{.dropout = 0};

@@ -23,9 +23,9 @@ struct ScienceNetwork {
 };
 
 /// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam": small ones; with
-/// "-full" behind the name those of MLPerf HPC. "gpt2" and "transformer" predict tokens: their
-/// `out` is -log p of them. "deepcam-wide" has few channels at a height of which four parts are
-/// multiples of all strides. `split`: how samples are cut and shared.
+/// "-full" behind the name those of MLPerf HPC. "gpt2", "llama" and "transformer" predict tokens:
+/// their `out` is -log p of them. "deepcam-wide" has few channels at a height of which four parts
+/// are multiples of all strides. `split`: how samples are cut and shared.
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
                                const SplitSettings& split = {.slabs = 1},
                                Rectifiers rectifiers = Rectifiers::relu);

@@ -146,7 +146,7 @@ TEST(Science, DepthwiseResultsAreNotKept) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, Science,
                          testing::Values("cosmoflow2", "deepcam", "fc-densenet", "vgg", "gpt2",
-                                         "transformer"),
+                                         "llama", "transformer", "vit"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');

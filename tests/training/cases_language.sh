@@ -27,3 +27,28 @@ case_language() {
   expect 2 wrong --set model.heads=5
   says wrong 'a width of 48 is not a multiple of 5 heads'
 }
+
+case_llama() {
+  for i in $(seq 1 120); do echo "the quick brown fox number $((i % 3)) jumps over the lazy dog"; done >text.txt
+  config=$here/language.toml
+  local llama=(--set model.name=llama --set model.context=0 --set model.dropout=-1 --set model.heads=4 --set model.key_heads=2)
+  expect 0 one "${llama[@]}"
+  expect 0 part "${llama[@]}" --max-steps 13
+  expect 0 part "${llama[@]}" --resume
+  local last
+  last=$(find one/checkpoints -name 'step_*' | sort | tail -n 1 | grep -Eo '[0-9]+$' | sed 's/^0*//')
+  same_weights one part "$last"
+  says one 'bits_per_byte [0-9.]*'
+  head -c 20000 one/checkpoints/best/weights.safetensors | grep -aEq '"model.layers.1.self_attn.k_proj.weight":\{"dtype":"F32","shape":\[24,48\]' || fail "k_proj.weight has another shape"
+  "$tutti" generate one --prompt "the quick" --tokens 12 --temperature 0 >text.out 2>generate.log || fail "generate"
+  grep -q "the quick brown fox" text.out || fail "it has not learned the text: $(cat text.out)"
+  # LoRA begins where the given weights ended, trains its own alone, and goes on.
+  cp one/checkpoints/best/weights.safetensors given.safetensors
+  local lora=("${llama[@]}" --set model.weights=given.safetensors --set model.lora_rank=2 --set 'model.lora_layers=["*.q_proj", "*.v_proj"]')
+  expect 0 lora "${lora[@]}" --max-steps 13
+  says lora '672 of the parameters are trained'
+  expect 0 lora "${lora[@]}" --resume
+  "$tutti" eval lora/config.toml --weights lora --json >lora.json 2>eval.log || fail "eval of LoRA"
+  expect 2 none "${llama[@]}" --set model.lora_rank=2 --set 'model.lora_layers=["*.c_attn"]'
+  says none "nothing is called '\*.c_attn'"
+}

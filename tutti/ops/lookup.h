@@ -50,7 +50,7 @@ class LookupGrad : public Op {
   int64_t first_;
 };
 
-/// (x [N, C, T], p f32 [M, C], T <= M) -> x[n, c, t] + p[t, c]: learned positions.
+/// (x [N, C, T], p f32 [M, C] or [1, M, C], T <= M) -> x[n, c, t] + p[t, c]: learned positions.
 class AddPositions : public Op {
  public:
   std::string_view name() const override { return "add_positions"; }
@@ -60,17 +60,27 @@ class AddPositions : public Op {
   int in_place(int) const override { return 0; }
 };
 
-/// dy [N, C, T] -> dp f32 [M, C], a sum over the batch; 0 from row T on.
+/// dy [N, C, T] -> dp f32 of the shape of p, a sum over the batch; 0 from row T on.
 class AddPositionsGrad : public Op {
  public:
-  explicit AddPositionsGrad(int64_t rows) : rows_(rows) {}
+  explicit AddPositionsGrad(Shape p_shape) : p_shape_(p_shape) {}
   std::string_view name() const override { return "add_positions_grad"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:
-  int64_t rows_;
+  Shape p_shape_;
+};
+
+/// (x [N, C, T], token f32 [1, C] or [1, 1, C]) -> y [N, C, T + 1]: every sample's sequence begins
+/// with the token, as a classifier's (Devlin et al. 2018).
+class PrependToken : public Op {
+ public:
+  std::string_view name() const override { return "prepend_token"; }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 }  // namespace tutti

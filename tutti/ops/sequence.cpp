@@ -40,8 +40,16 @@ Value lookup(Graph& graph, const std::string& name, Value weight, Value tokens, 
 
 Value add_positions(Graph& graph, const std::string& name, Value x, int64_t positions, Init init) {
   require_sequence_of(graph, name, x);
-  const Value p = graph.parameter(name + ".weight", {positions, graph.shape(x)[1]}, init);
-  return graph.append1(name, std::make_shared<AddPositions>(), {x, p});
+  return add_positions_by(graph, name, x,
+                          graph.parameter(name + ".weight", {positions, graph.shape(x)[1]}, init));
+}
+
+Value add_positions_by(Graph& graph, const std::string& name, Value x, Value positions) {
+  return graph.append1(name, std::make_shared<AddPositions>(), {x, positions});
+}
+
+Value prepend_token(Graph& graph, const std::string& name, Value x, Value token) {
+  return graph.append1(name, std::make_shared<PrependToken>(), {x, token});
 }
 
 Value add_sinusoids(Graph& graph, const std::string& name, Value x, double base) {

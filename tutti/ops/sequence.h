@@ -30,6 +30,10 @@ Value linear_by(Graph& graph, const std::string& name, Value x, Value weight);
 Value lookup(Graph& graph, const std::string& name, Value weight, Value tokens, DType dtype);
 /// Adds the parameter NAME.weight [positions, C].
 Value add_positions(Graph& graph, const std::string& name, Value x, int64_t positions, Init init);
+/// The same with rows [M, C] or [1, M, C] that have a name of their own.
+Value add_positions_by(Graph& graph, const std::string& name, Value x, Value positions);
+/// Before each sequence a learned vector [1, C] or [1, 1, C].
+Value prepend_token(Graph& graph, const std::string& name, Value x, Value token);
 /// Adds the sines and cosines of Vaswani et al. (ops/waves.h).
 Value add_sinusoids(Graph& graph, const std::string& name, Value x, double base = 10000);
 /// Turns the first heads of x by their positions (ops/waves.h).

@@ -166,6 +166,10 @@ void require_model(const ModelSection& model) {
                    "two");
   require_patterns("model.freeze", model.freeze);
   require_patterns("model.weights_except", model.weights_except);
+  require_patterns("model.lora_layers", model.lora_layers);
+  require_relation(model.lora_rank == 0 || !model.lora_layers.empty(),
+                   "model.lora_rank needs model.lora_layers: the linear layers that get it, as in "
+                   "[\"*.q_proj\", \"*.v_proj\"]");
   require_relation(model.weights_except.empty() || !model.weights.empty(),
                    "model.weights_except needs model.weights: without it all weights are new");
 }

@@ -112,10 +112,16 @@ struct ModelSection {
   Pooling pooling = Pooling::sum;
   FeatureInteraction interaction = FeatureInteraction::dot;
   Embeddings embeddings = Embeddings::shared;
-  int64_t depth = 0;                                ///< 0: the model's own
-  int64_t kernel = 0;                               ///< 0: the model's own
-  int64_t heads = 0;                                ///< 0: the model's own
+  int64_t depth = 0;       ///< 0: the model's own
+  int64_t kernel = 0;      ///< 0: the model's own
+  int64_t heads = 0;       ///< 0: the model's own
+  int64_t key_heads = 0;   ///< 0: the model's own
+  double rotary_base = 0;  ///< 0: the model's own
+  bool tied = false;
   int64_t context = 0;                              ///< 0: a sample's positions
+  int64_t lora_rank = 0;                            ///< 0: no LoRA
+  double lora_alpha = 0;                            ///< 0: the rank
+  std::vector<std::string> lora_layers;             ///< patterns over linear layers
   double dropout = -1;                              ///< below 0: the model's own
   std::string weights;                              ///< path; empty: new ones
   std::vector<std::string> weights_except, freeze;  ///< patterns over parameters

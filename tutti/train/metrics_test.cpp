@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "tutti/base/error.h"
@@ -50,6 +51,19 @@ TEST(Metrics, OfClassesByHand) {
   const double first = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0)) - 3;
   const double second = std::log(2 * std::exp(1.0) + 1) - 1;
   EXPECT_NEAR(q.value("loss") * 3, first + second + 1000, 1e-6);
+}
+
+TEST(Metrics, BitsAByteAreOfWhatTokensStandFor) {
+  ModelSpec model = task(TaskKind::language, 3);
+  model.targets = {{.name = model.target_field, .sample = {4}, .classes = 3}};
+  for (const auto& metric : metrics_of(model)) EXPECT_NE(metric->name(), "bits_per_byte");
+  model.targets[0].class_bytes = {1, 5, 0};  // the last one ends a document
+  // Two samples: -log p, then whether the token is the likeliest.
+  const std::array<float, 16> y = {1, 2, 3, 9, 1, 1, 1, 1, 0.5f, 0.25f, 9, 9, 1, 1, 1, 1};
+  const std::array<int32_t, 8> tokens = {0, 1, 2, -1, 1, 1, -1, -1};
+  const Quality q = quality_of(model, {2, 4}, {4}, y, tokens.data(), 2);
+  EXPECT_NEAR(q.value("bits_per_byte"), 6.75 / 16 / std::numbers::ln2, 1e-6);
+  EXPECT_NEAR(q.value("bits"), 6.75 / 5 / std::numbers::ln2, 1e-6);
 }
 
 TEST(Metrics, OfTokensByHand) {

@@ -18,14 +18,15 @@ RankServers::RankServers(const Spec& spec, TrainingStep& step, const Backend& ba
   parts_ = deal_to_servers(layout, spec.settings.servers, spec.norms);
   Weights& weights = step.weights();
   if (rank < spec.settings.servers) {
-    update_.emplace(step.network(), backend,
-                    ServerUpdate::Spec{.settings = spec.settings,
-                                       .server = rank,
-                                       .parts = parts_,
-                                       .turns = spec.group * spec.accumulate,
-                                       .rate = [rate = spec.rate, together = together_](
-                                                   int64_t update) { return rate(update / together); }},
-                    weights);
+    update_.emplace(
+        step.network(), backend,
+        ServerUpdate::Spec{.settings = spec.settings,
+                           .server = rank,
+                           .parts = parts_,
+                           .turns = spec.group * spec.accumulate,
+                           .rate = [rate = spec.rate, together = together_](
+                                       int64_t update) { return rate(update / together); }},
+        weights);
     loop_ = std::make_unique<ServerLoop>(communicator,
                                          ServerLoop::Spec{.ranks = ranks_,
                                                           .server = rank,

@@ -23,9 +23,9 @@ class RankServers {
  public:
   struct Spec {
     ServerSettings settings;
-    int group = 1;         ///< ranks that sum their gradients
-    int accumulate = 1;    ///< batches of each of them
-    bool norms = false;    ///< an update needs norms of whole parameters
+    int group = 1;                        ///< ranks that sum their gradients
+    int accumulate = 1;                   ///< batches of each of them
+    bool norms = false;                   ///< an update needs norms of whole parameters
     std::function<double(int64_t)> rate;  ///< of a step of the run
   };
   /// Collective, before step.start(), with the weights and states that training begins with. `step`

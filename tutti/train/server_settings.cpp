@@ -50,7 +50,8 @@ void check_rank_servers(const RunConfig& config, const ServerSettings& settings,
                         int ranks) {
   if (replicas != ranks)
     throw ConfigError(fmt::format(
-        "sync.scheme = \"{}\" with {} workers takes a rank for each of {} replicas, this job has {}: "
+        "sync.scheme = \"{}\" with {} workers takes a rank for each of {} replicas, this job has "
+        "{}: "
         "--ranks {}; or a replay, in which a machine's clock says whose gradient comes next: tutti "
         "replay CONFIG --machine FILE --replicas {}",
         config.sync.scheme, settings.workers(replicas), replicas, ranks, replicas, replicas));

@@ -122,25 +122,37 @@ class StepRewriter {
     return true;
   }
 
-  /// Keys and values of this token come behind those that are kept.
-  bool attend(const Node& node, AttentionAttributes a) {
-    if (!a.causal || a.mask != AttentionMask::none || a.inputs != AttentionInputs::packed)
-      return false;
-    const Value qkv = of(node.in[0]);
-    const Shape shape = graph().shape(qkv);
-    const int64_t width = shape[1] / (a.heads + 2 * a.key_heads), queries = a.heads * width;
-    const Value q = slice(graph(), node.name + ".q", qkv, {{0, queries}, {0, 1}});
-    const Value made = slice(graph(), node.name + ".kv", qkv, {{queries, shape[1]}, {0, 1}});
+  /// What is kept of the tokens before, and behind it what this one makes.
+  Value with_kept(const std::string& name, Value made) {
+    const TensorDesc& desc = graph().type(made).desc;
     const Value kept =
-        graph().input(node.name + ".kept",
-                      {graph().type(qkv).desc.dtype, {rows_, shape[1] - queries, window_ - 1}, {}});
-    const Value kv = concat(graph(), node.name + ".all", {kept, made}, 2);
+        graph().input(name + ".kept", {desc.dtype, {rows_, desc.shape[1], window_ - 1}, {}});
     graph().mark_output(made);
     result_.layers.push_back({kept, made});
+    return concat(graph(), name + ".all", {kept, made}, 2);
+  }
+
+  /// Keys and values of this token come behind those that are kept.
+  bool attend(const Node& node, AttentionAttributes a) {
+    if (!a.causal || a.mask != AttentionMask::none || a.inputs == AttentionInputs::q_and_kv)
+      return false;
+    std::vector<Value> in;
+    if (a.inputs == AttentionInputs::separate) {
+      in = {of(node.in[0]), with_kept(node.name + ".k", of(node.in[1])),
+            with_kept(node.name + ".v", of(node.in[2]))};
+    } else {
+      const Value qkv = of(node.in[0]);
+      const int64_t channels = graph().shape(qkv)[1],
+                    queries = a.heads * (channels / (a.heads + 2 * a.key_heads));
+      const Value kv = slice(graph(), node.name + ".kv", qkv, {{queries, channels}, {0, 1}});
+      in = {slice(graph(), node.name + ".q", qkv, {{0, queries}, {0, 1}}),
+            with_kept(node.name, kv)};
+      a.inputs = AttentionInputs::q_and_kv;
+    }
+    in.push_back(result_.seen);
     a.causal = false;
     a.mask = AttentionMask::keys;
-    a.inputs = AttentionInputs::q_and_kv;
-    of_[index(node.out[0])] = attention(graph(), node.name, {q, kv, result_.seen}, a);
+    of_[index(node.out[0])] = attention(graph(), node.name, in, a);
     return true;
   }
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <numbers>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/train/metrics.h"
@@ -78,6 +80,39 @@ class Surprise final : public TokenMean {
   std::string_view name_;
   Unit unit_;
   double scale_;
+};
+
+/// The same a byte of what the tokens stand for: sums over all of -log p and of bytes, so that
+/// tokenizers can be compared. What ends a document stands for no byte, and its bits count.
+class BitsPerByte final : public Metric {
+ public:
+  /// `bytes`: of each token; empty where only the name matters.
+  explicit BitsPerByte(std::vector<int32_t> bytes) : bytes_(std::move(bytes)) {}
+  std::string_view name() const override { return "bits_per_byte"; }
+  bool higher_is_better() const override { return false; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    double sum = 0;
+    for (int64_t p = 0; p < target.sample.elements(); ++p)
+      if (target.classes(i)[p] >= 0) sum += prediction.numbers(i)[p];
+    const double bytes = bytes_of(target, i);
+    return bytes > 0 ? sum / bytes : 0;
+  }
+  double weight_of_sample(const SampleTensor& target, int64_t i) const override {
+    return bytes_of(target, i) / static_cast<double>(target.sample.elements());
+  }
+  double of_mean(double mean) const override { return mean / std::numbers::ln2; }
+
+ private:
+  double bytes_of(const SampleTensor& target, int64_t i) const {
+    int64_t bytes = 0;
+    for (int64_t p = 0; p < target.sample.elements(); ++p)
+      if (const auto token = static_cast<size_t>(target.classes(i)[p]); token < bytes_.size())
+        bytes += bytes_[token];
+    return static_cast<double>(bytes);
+  }
+
+  std::vector<int32_t> bytes_;
 };
 
 }  // namespace tutti

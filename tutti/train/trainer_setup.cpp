@@ -107,20 +107,19 @@ void TrainerRun::build_step() {
   spec.tuning_file = spec_.tuning_file;
   constexpr int64_t kSteps = 256;
   training_.emplace(
-      TrainingStepSpec{.network = std::move(spec),
-                       .exchange = exchange_settings(config_.comm),
-                       .map = replicas_,
-                       .grid = grid_,
-                       .accumulate = accumulate_,
-                       .apart = sync_.has_value(),
-                       .spill = config_.replay.spill,
-                       .served = one_by_one() && has_clock()
-                                     ? served_->group_of(replicas_.replicas())
-                                     : 0,
-                       .group = served_by_ranks() ? served_->group_of(replicas_.replicas()) : 0,
-                       .seed = static_cast<uint64_t>(config_.run.seed),
-                       .noise = measured_noise(),
-                       .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
+      TrainingStepSpec{
+          .network = std::move(spec),
+          .exchange = exchange_settings(config_.comm),
+          .map = replicas_,
+          .grid = grid_,
+          .accumulate = accumulate_,
+          .apart = sync_.has_value(),
+          .spill = config_.replay.spill,
+          .served = one_by_one() && has_clock() ? served_->group_of(replicas_.replicas()) : 0,
+          .group = served_by_ranks() ? served_->group_of(replicas_.replicas()) : 0,
+          .seed = static_cast<uint64_t>(config_.run.seed),
+          .noise = measured_noise(),
+          .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
       *spec_.backend, comm_);
   if (needs_rank_files())
     comm::on_each(comm_, "looking for the run's folder", [&] {

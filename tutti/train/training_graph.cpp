@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tutti/base/name_pattern.h"
+#include "tutti/models/lora.h"
 #include "tutti/models/registry.h"
 #include "tutti/ops/embedding.h"
 #include "tutti/ops/exchange.h"
@@ -142,12 +143,18 @@ std::vector<std::vector<RowGradient>> by_table(std::vector<RowGradient> all,
   return tables;
 }
 
-/// Parameters and tables that no pattern fits.
+bool is_lora(const Graph& graph, Value parameter) {
+  return fits_pattern(kLoraNames, graph[parameter].name);
+}
+
+/// Parameters and tables that no pattern fits; where there is LoRA, of its own alone.
 std::vector<Value> not_frozen(const Graph& graph, std::span<const std::string> freeze) {
+  const bool lora = std::ranges::any_of(graph.with_role(Role::parameter),
+                                        [&](Value p) { return is_lora(graph, p); });
   std::vector<Value> trained;
   for (const Role role : {Role::parameter, Role::table})
     for (const Value p : graph.with_role(role))
-      if (!fits_any(freeze, graph[p].name)) trained.push_back(p);
+      if (!fits_any(freeze, graph[p].name) && (!lora || is_lora(graph, p))) trained.push_back(p);
   return trained;
 }
 

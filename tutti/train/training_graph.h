@@ -46,7 +46,8 @@ struct TrainingGraph {
   Value gradient_norm;                  ///< a result of the update, where the gradient is clipped
 };
 
-/// Those that no pattern of `freeze` fits. ConfigError for a pattern that fits no parameter, or
+/// Those that no pattern of `freeze` fits; where a network has LoRA (models/lora.h), of LoRA's
+/// alone. ConfigError for a pattern that fits no parameter, or
 /// where none is left.
 std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::string> freeze);
 

@@ -263,10 +263,11 @@ std::vector<NamedTensor> Weights::export_rows() const {
   return tensors;
 }
 
-/// What other systems' files hold besides: counts of batches, and GPT-2's masks.
+/// What other systems' files hold besides: counts of batches, GPT-2's masks, and the frequencies of
+/// rotations.
 static bool is_foreign_buffer(const std::string& name) {
   return name.ends_with("num_batches_tracked") || name.ends_with(".attn.bias") ||
-         name.ends_with(".attn.masked_bias");
+         name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq");
 }
 
 void Weights::import_model(const SafetensorsFile& file, std::span<const std::string> except) {

@@ -111,8 +111,10 @@ constexpr const char* kSequences[] = {
     "swiglu{} {} n7c33",
     "swiglu{} {} n2c16h3w4",
 };
-/// Positions as waves, after "OP DTYPE ".
+/// Without a gradient op of their own, after "OP DTYPE ".
 constexpr const char* kWaves[] = {
+    "prepend_token {} n3c16t9",
+    "prepend_token {} n2c21t1",
     "add_sinusoids {} n3c16t9",
     "add_sinusoids {} n2c21t20 base100",
     "add_sinusoids {} n2c33t5 given",

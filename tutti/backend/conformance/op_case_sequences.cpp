@@ -178,8 +178,11 @@ void sequence_case(CaseLine& line, OpCase& made) {
   } else if (line.op == "add_positions") {
     made.problem.op = std::make_shared<AddPositions>();
     in.batched(line.x, line.dtype).fixed({rows, c});
+  } else if (line.op == "prepend_token") {
+    made.problem.op = std::make_shared<PrependToken>();
+    in.batched(line.x, line.dtype).fixed({1, 1, c});
   } else {
-    made.problem.op = std::make_shared<AddPositionsGrad>(rows);
+    made.problem.op = std::make_shared<AddPositionsGrad>(Shape{rows, c});
     in.batched(line.x, line.dtype);
   }
 }

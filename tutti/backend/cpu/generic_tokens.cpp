@@ -141,6 +141,26 @@ class AddPositionsGradKernel final : public Kernel {
   int64_t samples_, size_, all_;
 };
 
+template <class T>
+class PrependTokenKernel final : public Kernel {
+ public:
+  explicit PrependTokenKernel(const KernelRequest& r)
+      : samples_(r.in[0].shape[0]), channels_(r.in[0].shape[1]), size_(sample_size(r.in[0])) {}
+
+  void run(const KernelArgs& args) override {
+    const auto* x = static_cast<const T*>(args.in[0]);
+    const auto* const token = static_cast<const float*>(args.in[1]);
+    auto* y = static_cast<T*>(args.out[0]);
+    for (int64_t n = 0; n < samples_; ++n, x += size_) {
+      y = std::transform(token, token + channels_, y, [](float v) { return static_cast<T>(v); });
+      y = std::copy(x, x + size_, y);
+    }
+  }
+
+ private:
+  int64_t samples_, channels_, size_;
+};
+
 /// The candidate for an op whose sequence lies so.
 void add_token_kernel(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
                       const char* name, const TensorDesc& sequence, auto make) {
@@ -180,6 +200,11 @@ bool append_token_candidates(const KernelRequest& r, std::vector<KernelCandidate
                        return std::make_unique<AddPositionsGradKernel<decltype(type)>>(q);
                      });
     if (!candidates.back().out[0].layout.is_plain()) candidates.back().refusal = "only plain sums";
+  } else if (dynamic_cast<const PrependToken*>(r.op)) {
+    add_token_kernel(r, candidates, "cpu:tokens", r.in[0], [](const KernelRequest& q, auto type) {
+      return std::make_unique<PrependTokenKernel<decltype(type)>>(q);
+    });
+    if (r.out[0].layout != r.in[0].layout) candidates.back().refusal = "only channels last";
   } else {
     return false;
   }

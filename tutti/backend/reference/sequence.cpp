@@ -73,6 +73,15 @@ Rule add_positions_grad(const KernelRequest& request) {
           .unbatched_out = {0}};
 }
 
+void prepend_token(const RuleCall& call) {
+  const int64_t channels = call.in[0].shape()[1], positions = call.out[0].shape()[2];
+  for (int64_t i = 0; i < call.out[0].size(); ++i) {
+    const int64_t row = i / positions, t = i % positions;
+    call.out[0][i] =
+        t == 0 ? call.in[1][row % channels] : call.in[0][row * (positions - 1) + t - 1];
+  }
+}
+
 /// One position's channels.
 struct Normalised {
   double mean = 0, inverse = 0;  ///< 1 / sqrt(...)
@@ -296,6 +305,7 @@ Rule sequence_rule(const KernelRequest& request) {
     return {.run = [g = *t](const RuleCall& c) { token_loss_of_ranks_grad(g, c); }};
   if (dynamic_cast<const AddPositions*>(op)) return {.run = add_positions};
   if (dynamic_cast<const AddPositionsGrad*>(op)) return add_positions_grad(request);
+  if (dynamic_cast<const PrependToken*>(op)) return {.run = prepend_token};
   if (const auto* n = dynamic_cast<const LayerNorm*>(op))
     return {.run = [a = n->norm()](const RuleCall& c) { normalise(a, c); }};
   if (const auto* n = dynamic_cast<const LayerNormGrad*>(op))

@@ -47,10 +47,11 @@ class Rewriter {
   }
 
   void drop(const Node& node) { drop_[index_of(node)] = true; }
-  /// Its only input is read in the place of its only result.
-  void skip(const Node& node) {
+  /// Inputs are read in the place of its results.
+  void skip(const Node& node, const RuleOnly& rule) {
     drop(node);
-    same_as_[node.out[0].id] = node.in[0];
+    for (size_t i = 0; i < node.out.size(); ++i)
+      same_as_[node.out[i].id] = node.in[static_cast<size_t>(rule.same_as(static_cast<int>(i)))];
   }
   /// Nodes from index `from` on read a second copy of the node's result, made just before the first
   /// of them.
@@ -344,7 +345,7 @@ Rewritten fold_lookup_sums(const Graph& graph) {
 Rewritten drop_copies(const Graph& graph) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes())
-    if (dynamic_cast<const ForAllRanks*>(node.op.get())) rewriter.skip(node);
+    if (const auto* rule = dynamic_cast<const RuleOnly*>(node.op.get())) rewriter.skip(node, *rule);
   return rewriter.build();
 }
 

@@ -70,14 +70,18 @@ std::vector<ValueType> LookupGrad::infer(std::span<const ValueType> in) const {
   return {unbatched_f32(w_shape_)};
 }
 
+std::string AddPositions::attributes() const {
+  return first_ == 0 ? std::string() : fmt::format("first {}", first_);
+}
+
 std::vector<ValueType> AddPositions::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 2);
   require_sequence(name(), in[0]);
   const Shape &x = in[0].desc.shape, &p = in[1].desc.shape;
   require(!in[1].batched && in[1].desc.dtype == DType::f32 && p.rank() == 2 && p[1] == x[1] &&
-              p[0] >= x[2],
+              p[0] >= first_ + x[2],
           "add_positions: {} for x {}: f32 [{} or more, {}] is needed", in[1].desc.to_string(),
-          x.to_string(), x[2], x[1]);
+          x.to_string(), first_ + x[2], x[1]);
   return {in[0]};
 }
 
@@ -86,17 +90,21 @@ std::vector<Value> AddPositions::grad(const GradArgs& args) const {
   if (args.needed[1])
     din[1] = args.graph.append1(
         args.node.name + ".dp",
-        std::make_shared<AddPositionsGrad>(args.graph.shape(args.node.in[1])[0]), {args.dout[0]});
+        std::make_shared<AddPositionsGrad>(args.graph.shape(args.node.in[1])[0], first_),
+        {args.dout[0]});
   return din;
 }
 
-std::string AddPositionsGrad::attributes() const { return fmt::format("rows {}", rows_); }
+std::string AddPositionsGrad::attributes() const {
+  return first_ == 0 ? fmt::format("rows {}", rows_)
+                     : fmt::format("rows {} first {}", rows_, first_);
+}
 
 std::vector<ValueType> AddPositionsGrad::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
   require_sequence(name(), in[0]);
   const Shape& dy = in[0].desc.shape;
-  require(rows_ >= dy[2], "add_positions_grad: {} rows for dy {}", rows_, dy.to_string());
+  require(rows_ >= first_ + dy[2], "add_positions_grad: {} rows for dy {}", rows_, dy.to_string());
   return {unbatched_f32({rows_, dy[1]})};
 }
 

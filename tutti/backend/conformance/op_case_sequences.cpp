@@ -140,10 +140,10 @@ void sequence_case(CaseLine& line, OpCase& made) {
     in.batched(line.x, line.dtype).batched({n, t}, DType::i32);
     if (adds) in.fixed({rows, c, 1});
   } else if (line.op == "add_positions") {
-    made.problem.op = std::make_shared<AddPositions>();
+    made.problem.op = std::make_shared<AddPositions>(count_of(line, "first", 0));
     in.batched(line.x, line.dtype).fixed({rows, c});
   } else {
-    made.problem.op = std::make_shared<AddPositionsGrad>(rows);
+    made.problem.op = std::make_shared<AddPositionsGrad>(rows, count_of(line, "first", 0));
     in.batched(line.x, line.dtype);
   }
 }

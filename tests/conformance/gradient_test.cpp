@@ -199,6 +199,19 @@ std::vector<GradientCase> cases() {
   add_map("linear", {5, 4}, [](Graph& g, Value x) { return linear(g, "y", x, {.outputs = 3}); });
   add_map("add_positions", {5, 4},
           [](Graph& g, Value x) { return add_positions(g, "y", x, 6, {Init::Kind::zeros}); });
+  add_map("add_sinusoids", {5, 4}, [](Graph& g, Value x) { return add_sinusoids(g, "y", x); });
+  add_map("rotate", {10, 5}, [](Graph& g, Value x) {
+    return rotate(g, "y", x, {.heads = 2, .width = 4, .base = 50});
+  });
+  add_case("rotate_given", [](Graph& g) {
+    return std::vector<Value>{squared_error(
+        g, g.append1("y", std::make_shared<Rotate>(RotationAttributes{.heads = 1, .width = 6}),
+                     {variable(g, "x", {6, 5}), labels(g, {kBatch, 5})}))};
+  });
+  add_case("swiglu", [](Graph& g) {
+    return std::vector<Value>{
+        squared_error(g, swiglu(g, "y", variable(g, "g", {5, 2}), variable(g, "u", {5, 2})))};
+  });
   add_case("lookup_tied", [](Graph& g) {
     const Value w = g.parameter("w", {4, 3, 1}, {Init::Kind::zeros});
     const Value x = lookup(g, "x", w, labels(g, {kBatch, 5}), DType::f32);

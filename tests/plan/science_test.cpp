@@ -127,7 +127,8 @@ TEST(Science, DepthwiseResultsAreNotKept) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Science,
-                         testing::Values("cosmoflow2", "deepcam", "fc-densenet", "vgg", "gpt2"),
+                         testing::Values("cosmoflow2", "deepcam", "fc-densenet", "vgg", "gpt2",
+                                         "transformer"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');

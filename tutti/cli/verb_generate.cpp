@@ -116,6 +116,10 @@ void write_sample(const GenerateVerb& verb, int64_t sample, const data::Tokenize
 int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeights& found,
              RunConfig& config) {
   take_task(found, config);
+  if (config.data.dataset == "token-pairs")
+    throw ConfigError(fmt::format(
+        "the network of {} writes one sequence from another: 'tutti translate' gives it sources",
+        verb.weights));
   const auto tokenizer = tokenizer_of(verb);
   const int64_t window = verb.window > 0 ? verb.window : config.data.window;
   if (window != config.data.window && config.model.context == 0)

@@ -162,7 +162,10 @@ void compare_tokenizers(comm::Communicator& communicator, const RunConfig& confi
 void begin_folder(const ConfiguredData& data, const RunPlace& place) {
   const std::filesystem::path kept = std::filesystem::path(place.directory) / kTokenizerFolder;
   const bool there = !place.resume.empty() && data::has_tokenizer(kept);
-  if (data.tokenizer && !there) keep_tokenizer(*data.tokenizer, place.directory);
+  if (there) return;
+  if (data.tokenizer) keep_tokenizer(*data.tokenizer, place.directory);
+  if (data.source_tokenizer)
+    keep_tokenizer(*data.source_tokenizer, place.directory, kSourceTokenizerFolder);
 }
 
 /// Trains with the ranks of the job, of which this process is one.

@@ -18,7 +18,8 @@ namespace tutti {
 ///   regress   y [N, ...], t as many numbers in the same shape; loss: a pointwise one
 ///   language  t the token that comes next at each position of a sequence, -1 where none does; y
 ///             [N, 1, positions] is -log of the probability that the network gave it, for logits of
-///             a vocabulary are many; loss: the mean of y
+///             a vocabulary are many; loss: the mean of y. In evaluations [N, 2, positions]: behind
+///             it 1 where no other token is likelier
 enum class TaskKind : uint8_t { classify, segment, regress, language };
 std::string_view name_of(TaskKind kind);
 
@@ -52,6 +53,10 @@ constexpr std::array<std::string_view, 2> words(Pooling) { return {"sum", "mean"
 enum class FeatureInteraction : uint8_t { dot, cat };
 constexpr std::array<std::string_view, 2> words(FeatureInteraction) { return {"dot", "cat"}; }
 
+/// Whether the tokens of a source have the same weights as those of the target.
+enum class Embeddings : uint8_t { shared, separate };
+constexpr std::array<std::string_view, 2> words(Embeddings) { return {"shared", "separate"}; }
+
 struct ModelSpec {
   /// Residual shortcut where the shape changes (He et al. 2015, section 4.2): A, every second
   /// position and zero channels before and after, without parameters; B, a 1x1 convolution and
@@ -77,6 +82,7 @@ struct ModelSpec {
   int64_t kernel = 0;                  ///< side of the convolutions' windows; 0: the model's own
   Pooling pooling = Pooling::sum;      ///< of bags of rows
   FeatureInteraction interaction = FeatureInteraction::dot;
+  Embeddings embeddings = Embeddings::shared;
   DType activations =
       DType::f32;  ///< f32 or bf16: inputs and everything up to the prediction, which is f32
   Mode mode = Mode::train;

@@ -13,6 +13,7 @@
 #include "tutti/models/layers.h"
 #include "tutti/models/protein_vae.h"
 #include "tutti/models/resnet.h"
+#include "tutti/models/transformer.h"
 #include "tutti/models/vgg.h"
 
 namespace tutti {
@@ -105,6 +106,24 @@ ModelInfo gpt2(const Gpt2Size& size) {
           .build = [size](ModelBuilder& model) {
             build_gpt2(model, {.depth = size.depth, .width = size.width, .heads = size.heads});
           }};
+}
+
+ModelInfo transformer(const char* name, const TransformerSpec& size) {
+  return {.name = name,
+          .description = fmt::format("Transformer (Vaswani et al. 2017), for translation: an encoder "
+                                     "and a decoder of {} layers, {} channels, {} heads",
+                                     size.depth, size.width, size.heads),
+          .task = TaskKind::language,
+          .input = {256},
+          .classes = 37000,
+          .takes_width = true,
+          .takes_hidden = true,
+          .takes_dropout = true,
+          .takes_depth = true,
+          .takes_heads = true,
+          .takes_embeddings = true,
+          .more_inputs = {"tokens"},
+          .build = [size](ModelBuilder& model) { build_transformer(model, size); }};
 }
 
 Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
@@ -247,6 +266,8 @@ std::vector<ModelInfo> all_models() {
       gpt2({"gpt2-medium", 24, 1024, 16}),
       gpt2({"gpt2-large", 36, 1280, 20}),
       gpt2({"gpt2-xl", 48, 1600, 25}),
+      transformer("transformer-base", {}),
+      transformer("transformer-big", {.width = 1024, .heads = 16, .hidden = 4096, .dropout = 0.3f}),
       {.name = "layers",
        .description = "the layers that a configuration lists as [[model.layer]]",
        .takes_layers = true,
@@ -294,6 +315,7 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(spec.depth != 0, model.takes_depth, "depth");
   refuse(spec.heads != 0, model.takes_heads, "heads");
   refuse(spec.context != 0, model.takes_context, "context");
+  refuse(spec.embeddings != Embeddings::shared, model.takes_embeddings, "choice of embeddings");
   refuse(spec.kernel != 0, model.takes_kernel, "choice of a kernel");
   refuse(spec.dropout.has_value(), model.takes_dropout, "dropout");
   refuse(!spec.layers.empty(), model.takes_layers, "[[model.layer]]");

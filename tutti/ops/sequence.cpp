@@ -3,6 +3,7 @@
 #include "tutti/ops/conv.h"
 #include "tutti/ops/lookup.h"
 #include "tutti/ops/shape_check.h"
+#include "tutti/ops/swiglu.h"
 
 namespace tutti {
 namespace {
@@ -43,6 +44,18 @@ Value add_positions(Graph& graph, const std::string& name, Value x, int64_t posi
   return graph.append1(name, std::make_shared<AddPositions>(), {x, p});
 }
 
+Value add_sinusoids(Graph& graph, const std::string& name, Value x, double base) {
+  return graph.append1(name, std::make_shared<AddSinusoids>(base), {x});
+}
+
+Value rotate(Graph& graph, const std::string& name, Value x, const RotationAttributes& attributes) {
+  return graph.append1(name, std::make_shared<Rotate>(attributes), {x});
+}
+
+Value swiglu(Graph& graph, const std::string& name, Value gate, Value x) {
+  return graph.append1(name, std::make_shared<SwiGlu>(), {gate, x});
+}
+
 Value layer_norm(Graph& graph, const std::string& name, Value x,
                  const LayerNormAttributes& attributes) {
   const Shape channels{graph.shape(x)[1]};
@@ -67,6 +80,10 @@ TokenLosses token_loss(Graph& graph, const std::string& name, Value logits,
       graph.append(name, std::make_shared<TokenLoss>(attributes),
                    std::vector<Value>{logits, labels.labels, labels.count});
   return {out[0], out[1]};
+}
+
+Value token_hits(Graph& graph, const std::string& name, Value logits, Value labels) {
+  return graph.append1(name, std::make_shared<TokenHits>(), {logits, labels});
 }
 
 }  // namespace tutti

@@ -111,6 +111,7 @@ struct ModelSection {
   std::vector<int64_t> hidden;  ///< empty: the model's own
   Pooling pooling = Pooling::sum;
   FeatureInteraction interaction = FeatureInteraction::dot;
+  Embeddings embeddings = Embeddings::shared;
   int64_t depth = 0;                                ///< 0: the model's own
   int64_t kernel = 0;                               ///< 0: the model's own
   int64_t heads = 0;                                ///< 0: the model's own

@@ -24,7 +24,8 @@ void write_run_rows(ConfigTableWriter& t) {
       .may_change();
   t.key(s, &S::metric, "metric",
         "What is to be reached, and decides which weights are the best: accuracy, top5 (classify); "
-        "iou, accuracy (segment); mae (regress); loss. Empty: the task's first")
+        "iou, accuracy (segment); mae (regress); perplexity, bits, accuracy (language); loss. "
+        "Empty: the task's first")
       .may_change();
   t.key(
        s, &S::target, "target",
@@ -304,9 +305,9 @@ void write_model_rows(ConfigTableWriter& t) {
         "Outputs of the network, at least one for each class. 0: as many as the data set has "
         "classes")
       .between(0, 1 << 24);
-  t.key(s, &S::depth, "depth", "Modules of a stack (ffn: 12, gpt2: 12). 0: the model's own")
+  t.key(s, &S::depth, "depth", "Modules of a stack (ffn: 12, gpt2: 12, transformer-base: 6 and 6). 0: the model's own")
       .between(0, 1024);
-  t.key(s, &S::heads, "heads", "Heads of attention (gpt2: 12). 0: the model's own")
+  t.key(s, &S::heads, "heads", "Heads of attention (gpt2: 12, transformer-base: 8). 0: the model's own")
       .between(0, 1024);
   t.key(s, &S::context, "context",
         "Positions that are learned (gpt2), at least those of a sample. 0: those of a sample")
@@ -315,17 +316,21 @@ void write_model_rows(ConfigTableWriter& t) {
         "Side of the convolutions' windows (cosmoflow: 3, or 2 as in v0.7). 0: the model's own")
       .between(0, 64);
   t.key(s, &S::dropout, "dropout",
-        "Probability with which dropout leaves an element out (cosmoflow, vgg, fc-densenet, gpt2). "
+        "Probability with which dropout leaves an element out (cosmoflow, vgg, fc-densenet, gpt2, "
+        "transformer-base). "
         "Below 0: the model's own")
       .between(-1, 0.999);
   t.key(s, &S::hidden, "hidden",
-        "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm, gpt2). Empty: the model's own")
+        "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm, gpt2, transformer-base). Empty: the model's own")
       .between(1, 1 << 24);
   t.key(s, &S::pooling, "pooling",
         "What becomes of the rows that a bag of categories names (dlrm): their sum or their mean");
   t.key(s, &S::interaction, "interaction",
         "How the features of a sample meet (dlrm): in the dot products of all pairs, or one after "
         "the other");
+  t.key(s, &S::embeddings, "embeddings",
+        "Whether the tokens of a source have the same weights as those of the target, which the "
+        "output layer has, too (transformer-base, transformer-big)");
   t.key(s, &S::weights, "weights",
         "First weights: a .safetensors file, a checkpoint, or the folder of a run or of its "
         "checkpoints, of which the best counts, else the newest. A resume does not read it: the "

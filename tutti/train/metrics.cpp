@@ -299,6 +299,7 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
                                                    model.loss.scale * objective.weight));
       metrics.push_back(std::make_shared<Surprise>("perplexity", Surprise::Unit::perplexity, 1.f));
       metrics.push_back(std::make_shared<Surprise>("bits", Surprise::Unit::bits, 1.f));
+      metrics.push_back(std::make_shared<TokenAccuracy>());
       break;
     case TaskKind::segment:
       metrics.push_back(std::make_shared<IntersectionOverUnion>());

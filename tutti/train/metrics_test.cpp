@@ -52,6 +52,18 @@ TEST(Metrics, OfClassesByHand) {
   EXPECT_NEAR(q.value("loss") * 3, first + second + 1000, 1e-6);
 }
 
+TEST(Metrics, OfTokensByHand) {
+  // Two samples of four positions: -log p, then whether the token is the likeliest. Three of five
+  // tokens are.
+  const std::array<float, 16> y = {0.5f, 1, 2, 9, 1, 0, 1, 1, 0.25f, 0.25f, 9, 9, 1, 0, 1, 1};
+  const std::array<int32_t, 8> tokens = {3, 0, 7, -1, 2, 5, -1, -1};
+  ModelSpec model = task(TaskKind::language, 8);
+  const Quality q = quality_of(model, {2, 4}, {4}, y, tokens.data(), 2);
+  EXPECT_DOUBLE_EQ(q.value("accuracy"), 3.0 / 5);
+  EXPECT_DOUBLE_EQ(q.value("loss"), 4.0 / 5);
+  EXPECT_DOUBLE_EQ(q.value("perplexity"), std::exp(4.0 / 5));
+}
+
 TEST(Metrics, ClassWeightsCountInTheLossAsInTraining) {
   const std::array<float, 6> logits = {1, 2, 0, 1, 3, 0};
   const std::array<int32_t, 3> labels = {0, 1, 0};

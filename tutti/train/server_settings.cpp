@@ -46,6 +46,24 @@ void refuse_with_servers(const RunConfig& config) {
          "a batch goes to the worker whose gradient comes next, wherever it is");
 }
 
+void check_rank_servers(const RunConfig& config, const ServerSettings& settings, int64_t replicas,
+                        int ranks) {
+  if (replicas != ranks)
+    throw ConfigError(fmt::format(
+        "sync.scheme = \"{}\" with {} workers takes a rank for each of {} replicas, this job has {}: "
+        "--ranks {}; or a replay, in which a machine's clock says whose gradient comes next: tutti "
+        "replay CONFIG --machine FILE --replicas {}",
+        config.sync.scheme, settings.workers(replicas), replicas, ranks, replicas, replicas));
+  if (settings.servers > ranks)
+    throw ConfigError(fmt::format(
+        "sync.servers = {}: each is beside a worker, on a rank of its own, and there are {} ranks",
+        settings.servers, ranks));
+  if (settings.servers > 1 && config.optimizer.clip_norm > 0)
+    throw ConfigError(
+        "optimizer.clip_norm needs the norm of a whole gradient, of which each of several servers "
+        "has a part: take sync.servers = 1");
+}
+
 }  // namespace
 
 int ServerSettings::workers(int64_t replicas) const {
@@ -130,11 +148,7 @@ void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
         "sync.quorum is there as a replay, in which a machine's clock says who is late: tutti "
         "replay CONFIG --machine FILE");
   if (settings->workers(replicas) == 1) return;
-  if (!machine)
-    throw ConfigError(fmt::format(
-        "sync.scheme = \"{}\" with {} workers is there as a replay, in which a machine's clock "
-        "says whose gradient comes next: tutti replay CONFIG --machine FILE --replicas {}",
-        config.sync.scheme, settings->workers(replicas), replicas));
+  if (!machine) return check_rank_servers(config, *settings, replicas, ranks);
   if (ranks > 1)
     throw ConfigError(fmt::format(
         "a replay of sync.scheme = \"{}\" runs on one rank, not on {}: each gradient is of "

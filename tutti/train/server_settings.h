@@ -40,8 +40,9 @@ std::optional<ServerSettings> server_settings(const RunConfig& config);
 /// One replica has no servers, whatever the key says. ConfigError where there are not as many.
 int64_t gradients_of_step(const RunConfig& config, int64_t replicas);
 
-/// ConfigError where this job cannot do it: gradients of several workers come in the order of a
-/// machine's clock, which one rank follows. `machine`: null without a replay.
+/// ConfigError where this job cannot do it: of several workers each replica has a rank, or their
+/// gradients come in the order of a machine's clock, which one rank follows. `machine`: null
+/// without a replay.
 void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
                       const comm::Machine* machine);
 

@@ -153,6 +153,7 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.hidden = config.model.hidden;
   spec.pooling = config.model.pooling;
   spec.interaction = config.model.interaction;
+  spec.embeddings = config.model.embeddings;
   spec.depth = config.model.depth;
   spec.kernel = config.model.kernel;
   spec.heads = config.model.heads;

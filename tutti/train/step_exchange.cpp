@@ -85,6 +85,7 @@ bool StepExchange::done(int exchange) {
     case ExchangeKind::none: break;
     case ExchangeKind::parts: return parts_->done(exchange);
     case ExchangeKind::gradients:
+      if (servers_) return servers_->arrived(made.index);
       return gradients_.arrived(made.index) && (!shards_ || shards_->all_have_read());
     case ExchangeKind::norms:
       return slices_ ? slices_->norms_done(exchange) : shards_->norms_done(made.index);
@@ -119,9 +120,18 @@ void StepExchange::start_sum(int bucket) {
   }
   if (noise_) noise_->add_turn(local_, bucket, gradients_.slot(local_));
   gradients_.ready(local_, bucket);
+  // A group's sum has to come first.
+  if (servers_ && servers_->alone() && local_ + 1 == gradients_.map().local_count() &&
+      bad_gradient_.empty())
+    servers_->push(bucket, gradients_.result(bucket));
 }
 
 ExchangeOutput StepExchange::finish_sum(int bucket) {
+  if (servers_) {
+    servers_->wait(bucket);
+    return {.at = reinterpret_cast<const std::byte*>(gradients_.result(bucket)),
+            .range = ExchangeOutput::Range{}};  // there is nothing left to update
+  }
   const auto begin = comm::ArrivalRecord::Clock::now();
   gradients_.wait(bucket);
   arrivals_.waited(bucket, begin);
@@ -249,6 +259,10 @@ float* StepExchange::begin(int local_replica) {
 
 void StepExchange::end_of_backward() {
   if (shards_) shards_->finish_reading();
+  for (int b = 0; servers_ && b < gradients_.buckets(); ++b) {
+    gradients_.wait(b);
+    if (!servers_->alone()) servers_->push(b, gradients_.result(b));
+  }
 }
 
 void StepExchange::plan_state(std::byte* state) {

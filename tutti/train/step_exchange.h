@@ -16,6 +16,7 @@
 #include "tutti/comm/check/arrival.h"
 #include "tutti/parallel/compression_trial.h"
 #include "tutti/parallel/exchange.h"
+#include "tutti/parallel/server_link.h"
 #include "tutti/parallel/sharded_update.h"
 #include "tutti/plan/executor.h"
 #include "tutti/trace/span.h"
@@ -63,6 +64,8 @@ class StepExchange final : public Exchanges {
   /// Null where it is not measured.
   NoiseMeter* noise() { return noise_ ? &*noise_ : nullptr; }
   const NoiseMeter* noise() const { return noise_ ? &*noise_ : nullptr; }
+  /// Complete gradients go to servers from now on, and what comes back are weights.
+  void serve(WorkerGroup* servers) { servers_ = servers; }
   /// Around each step and its runs; begin() returns the gradient arena of the replica.
   void begin_step(int64_t step);
   float* begin(int local_replica);
@@ -108,7 +111,8 @@ class StepExchange final : public Exchanges {
   /// Seconds in which this rank waited for others, since the construction.
   double exposed_seconds() const {
     return gradients_.counters().exposed_seconds + (shards_ ? shards_->exposed_seconds() : 0) +
-           (slices_ ? slices_->exposed_seconds() : 0);
+           (slices_ ? slices_->exposed_seconds() : 0) +
+           (servers_ ? servers_->exposed_seconds() : 0);
   }
 
  private:
@@ -137,6 +141,7 @@ class StepExchange final : public Exchanges {
   comm::ArrivalRecord arrivals_;
   std::optional<SharedWeights> weights_;  // where updates are sharded
   std::optional<ShardedUpdate> shards_;
+  WorkerGroup* servers_ = nullptr;  // where servers update
   std::optional<NoiseMeter> noise_;
   std::vector<std::unique_ptr<comm::CollectiveOperation>> state_,
       shared_;  // planned for the first checkpoint or evaluation

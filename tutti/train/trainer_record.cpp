@@ -146,7 +146,8 @@ void TrainerRun::log_steps() {
     display_.report(progress(loss));
   }
   report_noise();
-  stragglers_->report(step_, first() ? &reporter_->record() : nullptr);
+  if (!rank_servers_)  // nobody is waited for in every step
+    stragglers_->report(step_, first() ? &reporter_->record() : nullptr);
   interval_ = StepInterval(turns_.local_count());
 }
 
@@ -197,7 +198,7 @@ void TrainerRun::end_epoch() {
   virtual_waited_ = 0;
   report_data();
   if (meeting_) report_meetings();
-  if (servers_ || server_clock_) report_servers();
+  if (servers_ || server_clock_ || rank_servers_) report_servers();
 }
 
 void TrainerRun::report_meetings() {

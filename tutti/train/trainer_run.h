@@ -21,6 +21,7 @@
 #include "tutti/train/patience.h"
 #include "tutti/train/plateau.h"
 #include "tutti/train/progress.h"
+#include "tutti/train/rank_servers.h"
 #include "tutti/train/reporter.h"
 #include "tutti/train/run_clock.h"
 #include "tutti/train/run_settings.h"
@@ -110,9 +111,11 @@ class TrainerRun {
   /// learns whether any was. In between the step computes.
   void ask_to_stop();
   bool stop_asked();
-  bool every_epochs(double epochs) const;
-  bool evaluation_due() const;
-  bool checkpoint_due() const;
+  bool every_epochs(double epochs, int64_t step) const;
+  bool evaluation_due(int64_t step) const;
+  bool evaluation_due() const { return evaluation_due(step_); }
+  bool checkpoint_due(int64_t step) const;
+  bool log_due(int64_t step) const;
 
   // --- trainer_servers.cpp: where servers hold the weights ---
   /// Whether gradients of several workers are applied one by one; otherwise a step is as ever.
@@ -127,8 +130,21 @@ class TrainerRun {
   void follow_clock();
   bool has_clock() const { return spec_.machine.has_value(); }
   double virtual_seconds() const;
-  /// What came of gradients in the epoch.
+  /// What came of gradients in the epoch. Collective.
   void report_servers();
+  ServersRecord clocked_servers_line();
+
+  // --- trainer_rounds.cpp: where servers are ranks and apply gradients one by one ---
+  bool served_by_ranks() const { return one_by_one() && !has_clock(); }
+  void build_rank_servers();
+  /// The next step after which something is done together.
+  int64_t next_meeting() const;
+  /// The samples of a ticket are this rank's, among others.
+  void note_ticket(int64_t ticket);
+  /// The steps until then. Whether any rank was asked to stop.
+  bool train_round();
+  void make_gradient(int64_t ticket);
+  ServersRecord rank_servers_line();
 
   // --- trainer_evaluation.cpp ---
   void average_statistics();
@@ -256,6 +272,7 @@ class TrainerRun {
   double met_seconds_ = 0;                              // of it
   const std::optional<ServerSettings> served_;          // where servers hold the weights of several
   std::optional<Servers> servers_;                      // where they apply gradients one by one
+  std::optional<RankServers> rank_servers_;             // the same of real ones
   std::optional<ServerClock> server_clock_;             // of a replay where they do not
   std::optional<VirtualClock> virtual_;                 // of a replay without servers
   double virtual_before_ = 0, virtual_waited_ = 0;      // until this epoch began; in it

@@ -79,7 +79,7 @@ Choices TrainerRun::choices_before() const {
 
 void TrainerRun::build() {
   check_served_job(config_, devices_, comm_.size(), has_clock() ? &*spec_.machine : nullptr);
-  if (served_ && !has_clock() && first())
+  if (served_ && !has_clock() && !one_by_one() && first())
     log::info("sync.scheme = \"{}\" is run as step: without --machine no servers are replayed{}",
               config_.sync.scheme, served_->servers > 1 ? ", and sync.servers says nothing" : "");
   if (first()) warn_of_idle_keys(config_, model_spec(config_, *spec_.data.train, batch_.local));
@@ -114,7 +114,10 @@ void TrainerRun::build_step() {
                        .accumulate = accumulate_,
                        .apart = sync_.has_value(),
                        .spill = config_.replay.spill,
-                       .served = one_by_one() ? served_->group_of(replicas_.replicas()) : 0,
+                       .served = one_by_one() && has_clock()
+                                     ? served_->group_of(replicas_.replicas())
+                                     : 0,
+                       .group = served_by_ranks() ? served_->group_of(replicas_.replicas()) : 0,
                        .seed = static_cast<uint64_t>(config_.run.seed),
                        .noise = measured_noise(),
                        .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
@@ -147,6 +150,7 @@ void TrainerRun::build_step() {
   else if (resumed_ && resumed_->info.metrics.contains(kVirtual))
     log::warn_alike("the run until step {} was a replay, and goes on without a virtual time",
                     step_);
+  if (served_by_ranks()) build_rank_servers();
   training_->start();
 }
 

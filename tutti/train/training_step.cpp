@@ -13,6 +13,27 @@ NetworkSpec network_of(const TrainingStepSpec& spec, const ReplicaMap& turns) {
   return network;
 }
 
+/// The turns whose gradients are summed, and which of them are this rank's.
+ReplicaMap turns_of(const TrainingStepSpec& spec, const ReplicaMap& workers,
+                    const comm::Communicator& communicator) {
+  if (spec.apart) return ReplicaMap(1, 1, 0);
+  if (spec.group > 0) return ReplicaMap(spec.group, spec.group, communicator.rank() % spec.group);
+  if (spec.served > 0) return ReplicaMap(spec.served, 1, 0);
+  return spec.grid.tensor() > 1 ? spec.map : workers;
+}
+
+/// The ranks among which that is done: this one, a group that sends to servers, those that have the
+/// same slices of layers. Null: all of them.
+std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
+                                                 comm::Communicator& communicator) {
+  const PartGrid& grid = spec.grid;
+  if (spec.apart) return communicator.split(communicator.rank(), 0, "alone");
+  if (spec.group > 0) return communicator.split(communicator.rank() / spec.group, 0, "group");
+  if (grid.tensor() == 1) return nullptr;
+  return communicator.split(grid.tensor_place(), grid.group(),
+                            fmt::format("slices {}", grid.tensor_place()));
+}
+
 }  // namespace
 
 ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
@@ -38,21 +59,11 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), served_(spec.served),
       map_(spec.map), workers_(workers_of(spec.map, spec.grid, communicator)),
-      turns_((spec.apart               ? ReplicaMap(1, 1, 0)
-              : spec.served > 0        ? ReplicaMap(spec.served, 1, 0)
-              : spec.grid.tensor() > 1 ? spec.map
-                                       : workers_)
-                 .times(accumulate_)),
-      alone_(spec.apart ? communicator.split(communicator.rank(), 0, "alone") : nullptr),
-      alike_(spec.grid.tensor() > 1
-                 ? communicator.split(spec.grid.tensor_place(), spec.grid.group(),
-                                      fmt::format("slices {}", spec.grid.tensor_place()))
-                 : nullptr),
+      turns_(turns_of(spec, workers_, communicator).times(accumulate_)), apart_(spec.apart),
+      grouped_(spec.group > 0), summed_(ranks_summed(spec, communicator)),
       network_(compile_network(network_of(spec, turns_), backend, communicator)),
-      exchange_(alone_   ? *alone_
-                : alike_ ? *alike_
-                         : communicator,
-                turns_, *network_, spec.exchange, spec.steps_compared),
+      exchange_(summed_ ? *summed_ : communicator, turns_, *network_, spec.exchange,
+                spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
                                     Weights::Replicas::apart, spec.spill)
                           : Weights(network_->training.variables, spec.map.local_count(),
@@ -61,21 +72,24 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
       share_(1.0f / static_cast<float>(spec.grid.tensor())), info_{.seed = spec.seed} {
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
   CHECK(spec.served == 0 || (communicator.size() == 1 && !spec.apart), "check_served_job()");
-  if (spec.apart || spec.served > 0) refuse_tables_apart(*network_);
+  CHECK(spec.group == 0 || (spec.map.replicas() == communicator.size() && !spec.exchange.sharded),
+        "check_served_job()");
+  if (spec.apart || spec.served > 0 || grouped_) refuse_tables_apart(*network_);
   if (spec.noise.every > 0) {
-    CHECK(!spec.apart && spec.served == 0 && spec.grid.peers() == 1, "measured_noise()");
+    CHECK(!spec.apart && !grouped_ && spec.served == 0 && spec.grid.peers() == 1,
+          "measured_noise()");
     exchange_.measure_noise(spec.noise);
   }
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
-  if (alike_) weights_.share(slices_.emplace(communicator, spec.grid));
+  if (spec.grid.tensor() > 1) weights_.share(slices_.emplace(communicator, spec.grid));
   table_turns_.emplace(*network_, turns_, executor_);
 }
 
 void TrainingStep::start() {
   executor_.bind(weights_.replica(0));
   // Parts add up to their replica's gradient.
-  const int summed = alone_ ? 1 : served_ > 0 ? served_ : map_.replicas();
+  const int summed = apart_ ? 1 : served_ > 0 ? served_ : map_.replicas();
   executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(summed * accumulate_));
   exchange_.attach(executor_, *parts_, slices_ ? &*slices_ : nullptr);
   communicator_.barrier();  // parameters that another rank has filled are there
@@ -100,13 +114,13 @@ void TrainingStep::begin(int64_t step, float learning_rate) {
   computing_ = 0;
   replica_seconds_.assign(static_cast<size_t>(map_.local_count()), 0.0);
   exposed_before_ = exposed_seconds();
-  if (!alone_) exchange_.begin_step(step);
+  if (!apart_) exchange_.begin_step(step);
 }
 
 /// Of replicas that are apart, the turns of another one begin: there are gradients of one at a
 /// time, so the one before is updated.
 void TrainingStep::enter(int local_replica) {
-  if (!alone_ || local_replica == entered_) return;
+  if (!apart_ || local_replica == entered_) return;
   if (entered_ >= 0) update();
   entered_ = local_replica;
   exchange_.begin_step(info_.step);
@@ -125,7 +139,8 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   const int turn = settles_at_once() ? local_turn % turns_.replicas() : local_turn;
   const int by_order = local_turn / accumulate_;
   enter(by_order);
-  info_.replica = map_.replica(by_order) * accumulate_ + local_turn % accumulate_;
+  info_.replica =
+      (grouped_ ? stands_for_ : map_.replica(by_order)) * accumulate_ + local_turn % accumulate_;
   local_replica_ = served_ > 0 ? gradient_.worker * served_ + turn / accumulate_ : by_order;
   for (size_t i = 0; i < batch.size(); ++i)
     executor_.bind_input(network_->inputs[i].value, batch[i]);
@@ -134,7 +149,7 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   if (served_ > 0) replica.parameters = const_cast<std::byte*>(gradient_.weights);
   replica.gradients = exchange_.begin(turn);
   executor_.bind(replica);
-  const int packed = alone_ ? local_replica_ : 0;
+  const int packed = apart_ ? local_replica_ : 0;
   replica_seconds_[static_cast<size_t>(by_order)] += compute([&] {
     if (bound_ != packed) executor_.pack();
     executor_.run(info_);
@@ -161,7 +176,7 @@ const float* TrainingStep::prediction() {
 }
 
 void TrainingStep::update() {
-  exchange_.end_of_backward();
+  if (!grouped_) exchange_.end_of_backward();
   StepInfo info = info_;
   if (served_ > 0) {
     rate_ = gradient_.rate;
@@ -178,11 +193,11 @@ void TrainingStep::update() {
     executor_.update(info);
     exchange_.end_step(executor_);
   });
-  norm_due_ = network_->gradient_norm.valid();
+  norm_due_ = network_->gradient_norm.valid() && !grouped_;      // a server's is of what it applies
   if (settles_at_once()) seconds += compute([&] { settle(); });  // there is nobody to wait for
   if (served_ > 0) bound_ = 0;  // the update has packed what it has changed: all of it
   for (size_t r = 0; r < replica_seconds_.size(); ++r)
-    if (!alone_ || static_cast<int>(r) == entered_) replica_seconds_[r] += seconds;
+    if (!apart_ || static_cast<int>(r) == entered_) replica_seconds_[r] += seconds;
   entered_ = -1;
 }
 

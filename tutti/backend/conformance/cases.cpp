@@ -107,6 +107,20 @@ constexpr const char* kSequences[] = {
     "add_positions{} {} n3c16t9",
     "add_positions{} {} n2c21t20 rows20",
     "add_positions{} {} n2c21t7 rows20 first9",
+    "swiglu{} {} n3c48t7",
+    "swiglu{} {} n2c19t5",
+    "swiglu{} {} n7c33",
+    "swiglu{} {} n2c16h3w4",
+};
+/// Positions as waves, after "OP DTYPE ".
+constexpr const char* kWaves[] = {
+    "add_sinusoids {} n3c16t9",
+    "add_sinusoids {} n2c21t20 base100",
+    "add_sinusoids {} n2c33t5 given",
+    "rotate {} n3c64t9 heads2 width32",
+    "rotate {} n2c48t7 heads2 width16 back",
+    "rotate {} n2c45t6 heads3 width10 base100",
+    "rotate {} n2c96t5 heads2 width40 given",
 };
 constexpr const char* kUpdates[] = {
     "sgd_update f32 n1000",
@@ -182,6 +196,8 @@ constexpr const char* kOthers[] = {
     "label_weights i32 n3c6h7",
     "label_weights i32 n9",
     "count_tokens i32 n3t17",
+    "token_hits f32 n2c3t40",
+    "token_hits bf16 n3c37t5",
     "count_tokens i32 n2t3 rows1",
     "label_weights i32 n2c4h5w6",
     "conv f32 n5c16h16w16 k16r3s3 pad1 sigmoid",
@@ -288,6 +304,7 @@ std::vector<std::string> conformance_lines() {
         add(fmt::format("dropout {} {}{}", type, shape, rows));
     for (const char* line : kSequences)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
+    for (const char* line : kWaves) add(fmt::format(fmt::runtime(line), type));
     for (const char* line : kLosses)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
   }

@@ -42,7 +42,7 @@ Family family_of(std::string_view op) {
   if (is({"lookup", "lookup_grad", "add_positions", "add_positions_grad", "layer_norm",
           "layer_norm_grad", "attention", "attention_grad", "count_tokens", "token_loss",
           "token_loss_grad", "token_statistics", "token_loss_of_ranks", "token_loss_of_ranks_grad",
-          "sum_of_ranks"}))
+          "sum_of_ranks", "add_sinusoids", "rotate", "swiglu", "swiglu_grad"}))
     return sequence_case;
   if (op == "clip_scale") return clip_case;
   return nullptr;

@@ -5,8 +5,10 @@
 #include "tutti/ops/layer_norm.h"
 #include "tutti/ops/lookup.h"
 #include "tutti/ops/rank_sums.h"
+#include "tutti/ops/swiglu.h"
 #include "tutti/ops/token_loss.h"
 #include "tutti/ops/token_slice.h"
+#include "tutti/ops/waves.h"
 
 namespace tutti {
 namespace {
@@ -76,13 +78,45 @@ void token_loss_case(CaseLine& line, OpCase& made) {
     return;
   }
   const int64_t n = line.x[0], t = line.x[2];
-  in.batched(line.x, line.dtype).batched({n, t}, DType::i32).fixed({}, Fill::positive);
+  in.batched(line.x, line.dtype).batched({n, t}, DType::i32);
+  if (line.op == "token_hits") {
+    made.problem.op = std::make_shared<TokenHits>();
+    return;
+  }
+  in.fixed({}, Fill::positive);
   if (line.op == "token_loss_grad") {
     in.batched({n, 1, t}, DType::f32, Fill::positive);
     made.problem.op = std::make_shared<TokenLossGrad>(a);
   } else {
     made.problem.op = std::make_shared<TokenLoss>(a);
   }
+}
+
+/// Positions are 0, 1, ..., or "given": numbers of both signs.
+void wave_case(CaseLine& line, OpCase& made) {
+  CaseInputs in(made);
+  in.batched(line.x, line.dtype);
+  if (line.has("given")) in.batched({line.x[0], line.x[2]}, DType::i32);
+  if (line.op == "add_sinusoids") {
+    made.problem.op = std::make_shared<AddSinusoids>(line.number("base", 10000));
+    return;
+  }
+  made.problem.op =
+      std::make_shared<Rotate>(RotationAttributes{.heads = count_of(line, "heads", 1),
+                                                  .width = count_of(line, "width", line.x[1]),
+                                                  .base = line.number("base", 10000),
+                                                  .back = line.has("back")});
+}
+
+void swiglu_case(CaseLine& line, OpCase& made) {
+  CaseInputs in(made);
+  in.batched(line.x, line.dtype).batched(line.x, line.dtype);
+  if (line.op == "swiglu") {
+    made.problem.op = std::make_shared<SwiGlu>();
+    return;
+  }
+  in.batched(line.x, line.dtype);
+  made.problem.op = std::make_shared<SwiGluGrad>();
 }
 
 /// EXTENTS are those of a rank's logits, which are those of tokens FIRST and up of ALL.
@@ -126,8 +160,10 @@ void sequence_case(CaseLine& line, OpCase& made) {
     return token_slice_case(line, made);
   if (line.op.starts_with("attention")) return attention_case(line, made);
   if (line.op.starts_with("layer_norm")) return norm_case(line, made);
-  if (line.op.starts_with("token_loss") || line.op == "count_tokens")
+  if (line.op.starts_with("token_") || line.op == "count_tokens")
     return token_loss_case(line, made);
+  if (line.op == "add_sinusoids" || line.op == "rotate") return wave_case(line, made);
+  if (line.op.starts_with("swiglu")) return swiglu_case(line, made);
   const int64_t n = line.x[0], c = line.x[1], t = line.x[2], rows = count_of(line, "rows", 20);
   CaseInputs in(made);
   if (line.op == "lookup") {

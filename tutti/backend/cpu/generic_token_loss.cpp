@@ -1,4 +1,4 @@
-// The loss over a vocabulary and its gradient. Sequences are channels last: the logits of a
+// The loss over a vocabulary, its gradient, and which labels are the likeliest. Sequences are channels last: the logits of a
 // position are a run of memory, and a tile's logits are read where they were made, in cache or near
 // it.
 
@@ -109,6 +109,31 @@ class TokenLossGradKernel final : public Kernel {
   int64_t vocabulary_, positions_;
 };
 
+template <class T>
+class TokenHitsKernel final : public Kernel {
+ public:
+  TokenHitsKernel(const KernelRequest& r, const TokenHits&)
+      : vocabulary_(r.in[0].shape[1]), positions_(r.in[1].elements()) {}
+
+  void run(const KernelArgs& args) override {
+    const auto* x = static_cast<const T*>(args.in[0]);
+    const auto* const labels = static_cast<const int32_t*>(args.in[1]);
+    auto* const hits = static_cast<float*>(args.out[0]);
+    for (int64_t i = 0; i < positions_; ++i, x += vocabulary_)
+      hits[i] = labels[i] >= 0 && labels[i] < vocabulary_ && is_first_of_largest(x, labels[i]);
+  }
+
+ private:
+  bool is_first_of_largest(const T* x, int64_t y) const {
+    const auto of_label = static_cast<float>(x[y]);
+    const auto before = [&](T v) { return static_cast<float>(v) < of_label; };
+    const auto behind = [&](T v) { return static_cast<float>(v) <= of_label; };
+    return std::all_of(x, x + y, before) && std::all_of(x + y, x + vocabulary_, behind);
+  }
+
+  int64_t vocabulary_, positions_;
+};
+
 template <template <class> class K, class O>
 void add_token_loss(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:token_loss");
@@ -132,6 +157,8 @@ bool append_token_loss_candidates(const KernelRequest& r,
     add_token_loss<TokenLossKernel>(r, candidates, *op);
   } else if (const auto* const grad = dynamic_cast<const TokenLossGrad*>(r.op)) {
     add_token_loss<TokenLossGradKernel>(r, candidates, *grad);
+  } else if (const auto* const hits = dynamic_cast<const TokenHits*>(r.op)) {
+    add_token_loss<TokenHitsKernel>(r, candidates, *hits);
   } else if (const auto* const count = dynamic_cast<const CountTokens*>(r.op)) {
     KernelCandidate c = candidate_for(r, "cpu:count_tokens");
     c.make = [r, op = *count] { return std::make_unique<CountTokensKernel>(r, op); };

@@ -162,6 +162,18 @@ struct TokenLogits {
   }
 };
 
+void token_hits(const RuleCall& call) {
+  for (int64_t i = 0; i < call.in[1].size(); ++i) {
+    const TokenLogits logits(call.in[0], i);
+    call.out[0][i] = 0;
+    if (!is_token(call.in[1][i], logits.vocabulary)) continue;
+    int64_t best = 0;
+    for (int64_t k = 1; k < logits.vocabulary; ++k)
+      if (logits.x[logits.at(k)] > logits.x[logits.at(best)]) best = k;
+    call.out[0][i] = best == static_cast<int64_t>(call.in[1][i]);
+  }
+}
+
 Rule token_loss(const TokenLossAttributes& a) {
   const auto run = [a](const RuleCall& call) {
     const double s = a.label_smoothing;
@@ -294,6 +306,7 @@ Rule sequence_rule(const KernelRequest& request) {
     return normalise_grad(n->norm(), request);
   if (const auto* c = dynamic_cast<const CountTokens*>(op))
     return {.run = [v = c->vocabulary()](const RuleCall& call) { count_tokens(call, v); }};
+  if (dynamic_cast<const TokenHits*>(op)) return {.run = token_hits};
   if (const auto* t = dynamic_cast<const TokenLoss*>(op)) return token_loss(t->loss());
   if (const auto* t = dynamic_cast<const TokenLossGrad*>(op))
     return {.run = [a = t->loss()](const RuleCall& c) { token_loss_grad(a, c); }};

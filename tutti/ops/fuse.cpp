@@ -65,6 +65,9 @@ class Rewriter {
     for (size_t n = 0; n < old_.nodes().size(); ++n) {
       const Node& node = old_.nodes()[n];
       copy_bound(last_bound_before(node));
+      for (const Value v : node.out)
+        if (const auto same = same_as_.find(v.id); same != same_as_.end())
+          of(v) = read(same->second, n);
       if (drop_[n]) continue;
       const Replacement& other = replace_[n];
       std::vector<Value> in;
@@ -84,7 +87,6 @@ class Rewriter {
  private:
   /// What node n reads for the old value v.
   Value read(Value v, size_t n) {
-    if (const auto same = same_as_.find(v.id); same != same_as_.end()) return read(same->second, n);
     const int producer = old_[v].producer;
     if (producer < 0 || repeat_from_[static_cast<size_t>(producer)] == 0 ||
         n < repeat_from_[static_cast<size_t>(producer)])
@@ -139,8 +141,8 @@ class Rewriter {
   std::vector<int> readers_;
   std::vector<bool> drop_;
   std::vector<Replacement> replace_;
-  std::vector<size_t> repeat_from_;  // 0 = never
-  std::map<int32_t, Value> again_, same_as_;
+  std::vector<size_t> repeat_from_;           // 0 = never
+  std::map<int32_t, Value> again_, same_as_;  // by old value
   Rewritten result_;
   int32_t next_bound_ = 0;
 };

@@ -15,7 +15,9 @@
 #include "tutti/ops/lookup.h"
 #include "tutti/ops/rank_rows.h"
 #include "tutti/ops/rank_sums.h"
+#include "tutti/ops/swiglu.h"
 #include "tutti/ops/token_slice.h"
+#include "tutti/ops/waves.h"
 #include "tutti/parallel/split/tensor_rule.h"
 
 namespace tutti {
@@ -33,8 +35,9 @@ bool works_by_position(const Graph& graph, const Node& node) {
   const Op* op = node.op.get();
   return dynamic_cast<const Activation*>(op) || dynamic_cast<const Add*>(op) ||
          dynamic_cast<const Mul*>(op) || dynamic_cast<const Scale*>(op) ||
-         dynamic_cast<const LayerNorm*>(op) || dynamic_cast<const Dropout*>(op) ||
-         dynamic_cast<const AddPositions*>(op) || is_linear(graph, node);
+         dynamic_cast<const SwiGlu*>(op) || dynamic_cast<const LayerNorm*>(op) ||
+         dynamic_cast<const Dropout*>(op) || dynamic_cast<const AddPositions*>(op) ||
+         is_linear(graph, node);
 }
 
 /// The op for some positions of all.
@@ -188,7 +191,10 @@ class TensorSplitter {
   }
   /// Of own positions alone; false where the node needs others, or none of its inputs is shared so.
   bool add_own_positions(const Node& node) {
-    if (!works_by_position(old_, node) ||
+    const auto fits = [&](Value v) {
+      return old_.type(v).batched || old_[v].role == Role::parameter;
+    };
+    if (!works_by_position(old_, node) || !std::ranges::all_of(node.in, fits) ||
         std::ranges::none_of(node.in, [&](Value v) { return is_own(v); }))
       return false;
     std::vector<Value> in;
@@ -229,14 +235,21 @@ class TensorSplitter {
     for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
   }
 
-  /// Attention of this rank's heads.
+  /// Of this rank's heads.
   OpPtr op_of(const Node& node) const {
-    const auto* attention = dynamic_cast<const Attention*>(node.op.get());
-    if (!attention || !rule_.blocks.contains(node.out[0].id)) return node.op;
-    AttentionAttributes a = attention->attention();
-    a.heads /= group_.ranks;
-    a.key_heads /= group_.ranks;
-    return std::make_shared<Attention>(a);
+    if (!rule_.blocks.contains(node.out[0].id)) return node.op;
+    if (const auto* attention = dynamic_cast<const Attention*>(node.op.get())) {
+      AttentionAttributes a = attention->attention();
+      a.heads /= group_.ranks;
+      a.key_heads /= group_.ranks;
+      return std::make_shared<Attention>(a);
+    }
+    if (const auto* rotate = dynamic_cast<const Rotate*>(node.op.get())) {
+      RotationAttributes a = rotate->rotation();
+      a.heads /= group_.ranks;
+      return std::make_shared<Rotate>(a);
+    }
+    return node.op;
   }
 
   Value add_rows(const Node& node) {

@@ -7,8 +7,10 @@
 #include "tutti/ops/fuse.h"
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/lookup.h"
+#include "tutti/ops/rank_sums.h"
 #include "tutti/ops/resize.h"
 #include "tutti/ops/sequence.h"
+#include "tutti/ops/token_slice.h"
 
 namespace tutti {
 namespace {
@@ -249,6 +251,27 @@ std::vector<GradientCase> cases() {
                                            {.label_smoothing = smoothing, .scale = 2})
                                     .loss};
     });
+  // Of ranks that share a vocabulary there is one here, so nothing is exchanged.
+  for (const float smoothing : {0.f, 0.2f})
+    add_case(smoothing > 0 ? "token_loss_of_ranks_smooth" : "token_loss_of_ranks", [smoothing](
+                                                                                       Graph& g) {
+      const TokenLabels next = count_tokens(g, "count", labels(g, {kBatch, 5}), 3);
+      const VocabularySlice all{.first = 0, .count = 3, .all = 3};
+      const Value x = variable(g, "x", {3, 5}),
+                  known =
+                      g.append1("known", std::make_shared<TokenStatistics>(all), {x, next.labels});
+      const TokenLossAttributes loss{.label_smoothing = smoothing, .scale = 2};
+      return std::vector<Value>{g.append1("loss", std::make_shared<TokenLossOfRanks>(loss, all, 1),
+                                          {x, next.labels, next.count, known})};
+    });
+  add_map("sum_of_ranks", {3, 4}, [](Graph& g, Value x) {
+    const Value bias = g.parameter("bias", {3}, {Init::Kind::zeros});
+    return g.append1("y", std::make_shared<SumOfRanks>(RankGroup{}, true), {x, bias});
+  });
+  add_map("add_positions_from", {5, 4}, [](Graph& g, Value x) {
+    const Value p = g.parameter("p", {9, 5}, {Init::Kind::zeros});
+    return g.append1("y", std::make_shared<AddPositions>(3), {x, p});
+  });
   add_map("scale", {5}, [](Graph& g, Value x) { return scale(g, "y", x, 1.2f); });
   add_case("add", [](Graph& g) {
     return std::vector<Value>{

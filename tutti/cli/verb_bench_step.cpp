@@ -40,7 +40,7 @@ struct BenchStepVerb {
   int64_t slabs = 0, batchnorm_group = 1, tensor = 1;
   std::vector<int64_t> spatial;
   int threads = 0, ranks = 0, steps = 20, warmup = 3;
-  bool serve = false, profile = false, no_measure = false, json = false;
+  bool sequence = false, serve = false, profile = false, no_measure = false, json = false;
 };
 
 /// The next `run K` of standard input; 0 at `quit` or the end.
@@ -225,7 +225,7 @@ int run_step(BenchStepVerb verb) {
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   use_selection(communicator, comm.selection);
   const CpuBackend backend;
-  const PartGrid grid = part_grid({verb.spatial, verb.batchnorm_group, verb.tensor},
+  const PartGrid grid = part_grid({verb.spatial, verb.batchnorm_group, verb.tensor, verb.sequence},
                                   communicator.size(), communicator.rank());
   log::info("{}, batch {} a rank{}: {}", verb.network.model, verb.network.batch,
             own_batch ? "" : " (--batch takes another)",
@@ -311,6 +311,9 @@ Verb bench_step_verb() {
             .help = "Ranks that share the layers of a replica, without --spatial",
             .bind = &state->tensor,
             .least = 1},
+           {.names = "--sequence",
+            .help = "They share the positions of sequences between these layers, too",
+            .bind = &state->sequence},
            {.names = "--batchnorm-group",
             .value = "N",
             .help = "Replicas whose batch norms see one batch",

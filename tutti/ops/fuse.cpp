@@ -47,10 +47,11 @@ class Rewriter {
   }
 
   void drop(const Node& node) { drop_[index_of(node)] = true; }
-  /// Its only input is read in the place of its only result.
-  void skip(const Node& node) {
+  /// Inputs are read in the place of its results.
+  void skip(const Node& node, const RuleOnly& rule) {
     drop(node);
-    same_as_[node.out[0].id] = node.in[0];
+    for (size_t i = 0; i < node.out.size(); ++i)
+      same_as_[node.out[i].id] = node.in[static_cast<size_t>(rule.same_as(static_cast<int>(i)))];
   }
   /// Nodes from index `from` on read a second copy of the node's result, made just before the first
   /// of them.
@@ -64,6 +65,9 @@ class Rewriter {
     for (size_t n = 0; n < old_.nodes().size(); ++n) {
       const Node& node = old_.nodes()[n];
       copy_bound(last_bound_before(node));
+      for (const Value v : node.out)
+        if (const auto same = same_as_.find(v.id); same != same_as_.end())
+          of(v) = read(same->second, n);
       if (drop_[n]) continue;
       const Replacement& other = replace_[n];
       std::vector<Value> in;
@@ -83,7 +87,6 @@ class Rewriter {
  private:
   /// What node n reads for the old value v.
   Value read(Value v, size_t n) {
-    if (const auto same = same_as_.find(v.id); same != same_as_.end()) return read(same->second, n);
     const int producer = old_[v].producer;
     if (producer < 0 || repeat_from_[static_cast<size_t>(producer)] == 0 ||
         n < repeat_from_[static_cast<size_t>(producer)])
@@ -138,8 +141,8 @@ class Rewriter {
   std::vector<int> readers_;
   std::vector<bool> drop_;
   std::vector<Replacement> replace_;
-  std::vector<size_t> repeat_from_;  // 0 = never
-  std::map<int32_t, Value> again_, same_as_;
+  std::vector<size_t> repeat_from_;           // 0 = never
+  std::map<int32_t, Value> again_, same_as_;  // by old value
   Rewritten result_;
   int32_t next_bound_ = 0;
 };
@@ -344,7 +347,7 @@ Rewritten fold_lookup_sums(const Graph& graph) {
 Rewritten drop_copies(const Graph& graph) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes())
-    if (dynamic_cast<const ForAllRanks*>(node.op.get())) rewriter.skip(node);
+    if (const auto* rule = dynamic_cast<const RuleOnly*>(node.op.get())) rewriter.skip(node, *rule);
   return rewriter.build();
 }
 

@@ -74,14 +74,18 @@ std::vector<ValueType> LookupGrad::infer(std::span<const ValueType> in) const {
   return {unbatched_f32(w_shape_)};
 }
 
+std::string AddPositions::attributes() const {
+  return first_ == 0 ? std::string() : fmt::format("first {}", first_);
+}
+
 std::vector<ValueType> AddPositions::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 2);
   require_sequence(name(), in[0]);
   const Shape &x = in[0].desc.shape, &p = in[1].desc.shape;
   require(!in[1].batched && in[1].desc.dtype == DType::f32 && is_rows(p) &&
-              p[p.rank() - 1] == x[1] && p[p.rank() - 2] >= x[2],
+              p[p.rank() - 1] == x[1] && p[p.rank() - 2] >= first_ + x[2],
           "add_positions: {} for x {}: f32 [{} or more, {}] is needed", in[1].desc.to_string(),
-          x.to_string(), x[2], x[1]);
+          x.to_string(), first_ + x[2], x[1]);
   return {in[0]};
 }
 
@@ -90,12 +94,14 @@ std::vector<Value> AddPositions::grad(const GradArgs& args) const {
   if (args.needed[1])
     din[1] = args.graph.append1(
         args.node.name + ".dp",
-        std::make_shared<AddPositionsGrad>(args.graph.shape(args.node.in[1])), {args.dout[0]});
+        std::make_shared<AddPositionsGrad>(args.graph.shape(args.node.in[1]), first_),
+        {args.dout[0]});
   return din;
 }
 
 std::string AddPositionsGrad::attributes() const {
-  return fmt::format("p {}", p_shape_.to_string());
+  return first_ == 0 ? fmt::format("p {}", p_shape_.to_string())
+                     : fmt::format("p {} first {}", p_shape_.to_string(), first_);
 }
 
 std::vector<ValueType> AddPositionsGrad::infer(std::span<const ValueType> in) const {
@@ -103,7 +109,7 @@ std::vector<ValueType> AddPositionsGrad::infer(std::span<const ValueType> in) co
   require_sequence(name(), in[0]);
   const Shape& dy = in[0].desc.shape;
   require(is_rows(p_shape_) && p_shape_[p_shape_.rank() - 1] == dy[1] &&
-              p_shape_[p_shape_.rank() - 2] >= dy[2],
+              p_shape_[p_shape_.rank() - 2] >= first_ + dy[2],
           "add_positions_grad: dy {} for positions {}", dy.to_string(), p_shape_.to_string());
   return {unbatched_f32(p_shape_)};
 }

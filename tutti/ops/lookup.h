@@ -50,20 +50,29 @@ class LookupGrad : public Op {
   int64_t first_;
 };
 
-/// (x [N, C, T], p f32 [M, C] or [1, M, C], T <= M) -> x[n, c, t] + p[t, c]: learned positions.
+/// (x [N, C, T], p f32 [M, C] or [1, M, C], first + T <= M) -> x[n, c, t] + p[first + t, c]:
+/// learned positions.
 class AddPositions : public Op {
  public:
+  explicit AddPositions(int64_t first = 0) : first_(first) {}
+  int64_t first() const { return first_; }  ///< of x, in its sequence
   std::string_view name() const override { return "add_positions"; }
+  std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
+
+ private:
+  int64_t first_;
 };
 
-/// dy [N, C, T] -> dp f32 of the shape of p, a sum over the batch; 0 from row T on.
+/// dy [N, C, T] -> dp f32 of the shape of p, a sum over the batch; 0 outside of rows [first, first
+/// + T).
 class AddPositionsGrad : public Op {
  public:
-  explicit AddPositionsGrad(Shape p_shape) : p_shape_(p_shape) {}
+  explicit AddPositionsGrad(Shape p_shape, int64_t first = 0) : p_shape_(p_shape), first_(first) {}
+  int64_t first() const { return first_; }
   std::string_view name() const override { return "add_positions_grad"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
@@ -71,6 +80,7 @@ class AddPositionsGrad : public Op {
 
  private:
   Shape p_shape_;
+  int64_t first_;
 };
 
 /// (x [N, C, T], token f32 [1, C] or [1, 1, C]) -> y [N, C, T + 1]: every sample's sequence begins

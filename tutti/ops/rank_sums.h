@@ -38,15 +38,23 @@ class SumOfRanks final : public Op {
   bool bias_;
 };
 
+/// An op that says something to differentiate alone: a result is one of its inputs. drop_copies
+/// (ops/fuse.h) takes it out, and no backend has a kernel for it.
+class RuleOnly : public Op {
+ public:
+  /// The input that output `output` is.
+  virtual int same_as(int output) const = 0;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+};
+
 /// x -> x, which all ranks have alike and each uses otherwise: the gradient is the sum over ranks,
-/// exchanged with `tag`. It says no more than that: drop_copies (ops/fuse.h) takes it out, and no
-/// backend has a kernel for it.
-class ForAllRanks final : public Op {
+/// exchanged with `tag`. No kernel.
+class ForAllRanks final : public RuleOnly {
  public:
   ForAllRanks(RankGroup group, int tag) : group_(group), tag_(tag) {}
   std::string_view name() const override { return "for_all_ranks"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  int same_as(int) const override { return 0; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
     return pointwise_reach(in, axis, out);
   }

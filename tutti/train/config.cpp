@@ -218,13 +218,16 @@ void require_tracing(const RunConfig& c) {
 
 /// What ranks that share layers cannot do yet.
 void require_tensor(const RunConfig& c) {
+  require_relation(c.parallel.tensor > 1 || !c.parallel.sequence,
+                   "parallel.sequence is for ranks that share layers: set parallel.tensor, or "
+                   "leave it out");
   if (c.parallel.tensor == 1) return;
+  (void)part_grid(c.parallel, c.parallel.tensor, 0);
   const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
     if (said)
       throw ConfigError(
           fmt::format("parallel.tensor = {} goes without {}: {}", c.parallel.tensor, what, why));
   };
-  (void)part_grid(c.parallel, c.parallel.tensor, 0);
   refuse(c.comm.sharded_update, "comm.sharded_update",
          "weights in slices are not built to be sharded once more");
   refuse(c.comm.compression != "none", "comm.compression",

@@ -210,6 +210,7 @@ struct ParallelSection {
   std::vector<int64_t> spatial;      ///< parts of a sample along each dimension; empty: whole ones
   int64_t batchnorm_group_size = 1;  ///< replicas
   int64_t tensor = 1;                ///< ranks that share a replica's layers
+  bool sequence = false;             ///< they share the positions of sequences between these, too
 };
 
 struct SyncSection {

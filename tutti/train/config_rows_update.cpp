@@ -206,6 +206,10 @@ void write_parallel_rows(ConfigTableWriter& t) {
         "gradients and optimizer state. Sums are then taken in another order than on one rank. 1: "
         "a rank has whole layers")
       .between(1, 4096);
+  t.key(s, &S::sequence, "sequence",
+        "Of ranks that share layers (parallel.tensor), each computes norms, dropouts and residual "
+        "sums between these layers for its own positions of a sequence alone, and keeps no more "
+        "of them (sequence parallelism)");
 }
 
 }  // namespace tutti

@@ -187,8 +187,12 @@ PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank)
     throw ConfigError(
         "parallel.tensor goes without parallel.spatial and parallel.batchnorm_group_size: ranks "
         "that share layers have whole samples, and share no statistics");
+  if (parallel.sequence && parallel.tensor == 1)
+    throw ConfigError(
+        "parallel.sequence is for ranks that share layers: set parallel.tensor, or leave it out");
   if (parallel.tensor > 1)
-    return PartGrid::of_tensors(parallel.tensor, static_cast<int>(ranks), static_cast<int>(rank));
+    return PartGrid::of_tensors(parallel.tensor, static_cast<int>(ranks), static_cast<int>(rank),
+                                parallel.sequence);
   return {parallel.spatial, parallel.batchnorm_group_size, static_cast<int>(ranks),
           static_cast<int>(rank)};
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <tuple>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/rng.h"
@@ -15,9 +16,10 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kSharedWindow = 12, kSharedVocabulary = 61;
+constexpr int64_t kSharedWindow = 13, kSharedVocabulary = 61;
 
-/// 61 tokens, 4 heads and 50 hidden channels: slices of the vocabulary and of the MLPs are uneven.
+/// 61 tokens, 13 positions and 50 hidden channels: shares of the vocabulary, of a sequence and of
+/// the MLPs are uneven.
 ModelSpec shared_gpt2() {
   return {.name = "gpt2",
           .input = {kSharedWindow},
@@ -37,6 +39,7 @@ ModelSpec shared_gpt2() {
 
 struct TensorRun {
   int replicas = 1, tensor = 1, steps = 1, threads = 1;
+  bool positions = false;
   OptimizerSettings optimizer = {};
   float rate = 1;
   ModelSpec model = shared_gpt2();
@@ -75,7 +78,8 @@ SharedSteps train_shared(const TensorRun& run) {
   std::mutex mutex;
   const int ranks = run.replicas * run.tensor;
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
-    const PartGrid grid = PartGrid::of_tensors(run.tensor, ranks, communicator.rank());
+    const PartGrid grid =
+        PartGrid::of_tensors(run.tensor, ranks, communicator.rank(), run.positions);
     TrainingStepSpec spec{.network = {},
                           .exchange = {},
                           .map = ReplicaMap(run.replicas, grid.groups(), grid.group()),
@@ -137,9 +141,12 @@ Tensors gradients_of(const SharedSteps& run) {
 TEST(SharedTensors, HaveTheLossAndTheGradientsOfOneRank) {
   const SharedSteps alone = train_shared({.replicas = 1}), two = train_shared({.replicas = 2});
   const Tensors of_one = gradients_of(alone), of_two = gradients_of(two);
-  for (const auto& [replicas, tensor] : {std::pair{1, 2}, {1, 4}, {2, 2}}) {
-    SCOPED_TRACE(fmt::format("{} replica(s) on {} ranks each", replicas, tensor));
-    const SharedSteps shared = train_shared({.replicas = replicas, .tensor = tensor});
+  for (const auto& [replicas, tensor, positions] :
+       {std::tuple{1, 2, false}, {1, 4, false}, {2, 2, false}, {1, 2, true}, {2, 4, true}}) {
+    SCOPED_TRACE(fmt::format("{} replica(s) on {} ranks each{}", replicas, tensor,
+                             positions ? ", which share positions" : ""));
+    const SharedSteps shared =
+        train_shared({.replicas = replicas, .tensor = tensor, .positions = positions});
     const SharedSteps& serial = replicas == 1 ? alone : two;
     EXPECT_EQ(shared.first, serial.first) << "the same first weights";
     EXPECT_NEAR(shared.losses[0], serial.losses[0], 1e-5);
@@ -151,10 +158,13 @@ TEST(SharedTensors, HaveTheLossAndTheGradientsOfOneRank) {
 }
 
 TEST(SharedTensors, HaveTheSameBitsEachTime) {
-  const TensorRun run{.replicas = 2, .tensor = 2, .steps = 2, .threads = 2};
-  const SharedSteps once = train_shared(run), again = train_shared(run);
-  EXPECT_EQ(once.losses, again.losses);
-  EXPECT_EQ(once.last, again.last);
+  for (const bool positions : {false, true}) {
+    const TensorRun run{
+        .replicas = 2, .tensor = 2, .steps = 2, .threads = 2, .positions = positions};
+    const SharedSteps once = train_shared(run), again = train_shared(run);
+    EXPECT_EQ(once.losses, again.losses);
+    EXPECT_EQ(once.last, again.last);
+  }
 }
 
 /// Norms are of whole parameters, and of all of them.
@@ -169,6 +179,7 @@ TEST(SharedTensors, ClipAndScaleByWholeNorms) {
     TensorRun run{.steps = 3, .optimizer = optimizer, .rate = 0.01f};
     const SharedSteps serial = train_shared(run);
     run.tensor = 2;
+    run.positions = optimizer.kind == OptimizerSettings::Kind::adamw;
     const SharedSteps shared = train_shared(run);
     for (size_t s = 0; s < serial.losses.size(); ++s) {
       EXPECT_NEAR(shared.losses[s], serial.losses[s], 2e-5) << "step " << s;
@@ -204,6 +215,17 @@ TEST(SharedTensors, ANetworkWithNothingToShareIsRefused) {
   ModelSpec images{.name = "resnet8", .batch = 2};
   EXPECT_NE(refusal_of(images, 2).find("2 ranks find no layers to share"), std::string::npos);
   EXPECT_THROW(PartGrid::of_tensors(2, 3, 0), ConfigError);
+}
+
+TEST(SharedTensors, PositionsAreOfSequencesAlone) {
+  ModelSpec vectors{.name = "mlp", .input = {1, 4, 4}, .batch = 2, .classes = 3, .hidden = {8, 8}};
+  TrainingGraphSpec spec;
+  spec.model = vectors;
+  spec.split.grid = PartGrid::of_tensors(2, 2, 0);
+  EXPECT_NE(make_training_graph(spec).tensors.find("1 layers by columns, 1 by rows"),
+            std::string::npos);
+  spec.split.grid = PartGrid::of_tensors(2, 2, 0, true);
+  EXPECT_THROW((void)make_training_graph(spec), ConfigError);
 }
 
 /// Where heads do not divide, attention stays whole, and all else is shared.

@@ -41,8 +41,8 @@ ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
   if (grid.peers() == 1) return replicas;
   if (replicas.replicas() * grid.parts() != communicator.size())
     throw ConfigError(fmt::format(
-        "{} replicas of {} part(s) take {} ranks, this job has {}: where ranks share samples or "
-        "statistics, each replica needs ranks of its own",
+        "{} replicas of {} part(s) take {} ranks, this job has {}: where ranks share samples, "
+        "layers or statistics, each replica needs ranks of its own",
         replicas.replicas(), grid.parts(), replicas.replicas() * grid.parts(),
         communicator.size()));
   return {communicator.size(), communicator.size(), communicator.rank()};

@@ -106,6 +106,7 @@ constexpr const char* kSequences[] = {
     "token_loss_of_ranks{} {} n3c16t5 all48 first32 smoothing0.1 scale0.5 ranks3",
     "add_positions{} {} n3c16t9",
     "add_positions{} {} n2c21t20 rows20",
+    "add_positions{} {} n2c21t7 rows20 first9",
     "swiglu{} {} n3c48t7",
     "swiglu{} {} n2c19t5",
     "swiglu{} {} n7c33",
@@ -301,7 +302,8 @@ std::vector<std::string> conformance_lines() {
     for (const char* shape : {"n2c19t5 ranks2 bias", "n3c48t7 ranks4", "n7c33 ranks3 bias"})
       add(fmt::format("sum_of_ranks {} {}", type, shape));
     for (const char* shape : {"n3c48t68", "n2c19t8"})
-      add(fmt::format("dropout {} {}", type, shape));
+      for (const char* rows : {"", " first6 all90", " first64 all160"})
+        add(fmt::format("dropout {} {}{}", type, shape, rows));
     for (const char* line : kSequences)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
     for (const char* line : kWaves) add(fmt::format(fmt::runtime(line), type));

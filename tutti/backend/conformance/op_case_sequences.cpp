@@ -176,13 +176,14 @@ void sequence_case(CaseLine& line, OpCase& made) {
     in.batched(line.x, line.dtype).batched({n, t}, DType::i32);
     if (adds) in.fixed({rows, c, 1});
   } else if (line.op == "add_positions") {
-    made.problem.op = std::make_shared<AddPositions>();
+    made.problem.op = std::make_shared<AddPositions>(count_of(line, "first", 0));
     in.batched(line.x, line.dtype).fixed({rows, c});
   } else if (line.op == "prepend_token") {
     made.problem.op = std::make_shared<PrependToken>();
     in.batched(line.x, line.dtype).fixed({1, 1, c});
   } else {
-    made.problem.op = std::make_shared<AddPositionsGrad>(Shape{rows, c});
+    made.problem.op =
+        std::make_shared<AddPositionsGrad>(Shape{rows, c}, count_of(line, "first", 0));
     in.batched(line.x, line.dtype);
   }
 }

@@ -99,12 +99,13 @@ class LookupGradKernel final : public Kernel {
 template <class T>
 class AddPositionsKernel final : public Kernel {
  public:
-  explicit AddPositionsKernel(const KernelRequest& r)
-      : samples_(r.in[0].shape[0]), size_(sample_size(r.in[0])) {}
+  AddPositionsKernel(const KernelRequest& r, const AddPositions& op)
+      : samples_(r.in[0].shape[0]), size_(sample_size(r.in[0])),
+        first_(op.first() * r.in[0].shape[1]) {}
 
   void run(const KernelArgs& args) override {
     const auto* x = static_cast<const T*>(args.in[0]);
-    const auto* const p = static_cast<const float*>(args.in[1]);
+    const auto* const p = static_cast<const float*>(args.in[1]) + first_;
     auto* y = static_cast<T*>(args.out[0]);
     for (int64_t n = 0; n < samples_; ++n, x += size_, y += size_)
       for_each_lanes(size_, [&](int64_t i, auto lanes) {
@@ -113,14 +114,15 @@ class AddPositionsKernel final : public Kernel {
   }
 
  private:
-  int64_t samples_, size_;
+  int64_t samples_, size_, first_;
 };
 
 template <class T>
 class AddPositionsGradKernel final : public Kernel {
  public:
-  explicit AddPositionsGradKernel(const KernelRequest& r)
-      : samples_(r.in[0].shape[0]), size_(sample_size(r.in[0])), all_(r.out[0].elements()) {}
+  AddPositionsGradKernel(const KernelRequest& r, const AddPositionsGrad& op)
+      : samples_(r.in[0].shape[0]), size_(sample_size(r.in[0])), all_(r.out[0].elements()),
+        first_(op.first() * r.in[0].shape[1]) {}
   size_t state_bytes() const override { return static_cast<size_t>(all_) * sizeof(float); }
   int state_output() const override { return 0; }
 
@@ -130,7 +132,8 @@ class AddPositionsGradKernel final : public Kernel {
     if (args.first) std::fill_n(sums, all_, 0.f);
     for (int64_t n = 0; n < samples_; ++n, dy += size_)
       for_each_lanes(size_, [&](int64_t i, auto lanes) {
-        simd::store(sums + i, simd::load(sums + i, lanes) + simd::load(dy + i, lanes), lanes);
+        float* const to = sums + first_ + i;
+        simd::store(to, simd::load(to, lanes) + simd::load(dy + i, lanes), lanes);
       });
   }
   void finish(const FinishArgs& args) override {
@@ -138,7 +141,7 @@ class AddPositionsGradKernel final : public Kernel {
   }
 
  private:
-  int64_t samples_, size_, all_;
+  int64_t samples_, size_, all_, first_;
 };
 
 template <class T>
@@ -188,16 +191,16 @@ bool append_token_candidates(const KernelRequest& r, std::vector<KernelCandidate
                      });
     if (grad->adds() && r.in[2].layout != r.out[0].layout)
       candidates.back().refusal = "the layout of what it adds to is another";
-  } else if (dynamic_cast<const AddPositions*>(r.op)) {
+  } else if (const auto* const add = dynamic_cast<const AddPositions*>(r.op)) {
     add_token_kernel(r, candidates, "cpu:positions", r.in[0],
-                     [](const KernelRequest& q, auto type) {
-                       return std::make_unique<AddPositionsKernel<decltype(type)>>(q);
+                     [op = *add](const KernelRequest& q, auto type) {
+                       return std::make_unique<AddPositionsKernel<decltype(type)>>(q, op);
                      });
     if (r.out[0].layout != r.in[0].layout) candidates.back().refusal = "only channels last";
-  } else if (dynamic_cast<const AddPositionsGrad*>(r.op)) {
+  } else if (const auto* const sums = dynamic_cast<const AddPositionsGrad*>(r.op)) {
     add_token_kernel(r, candidates, "cpu:positions", r.in[0],
-                     [](const KernelRequest& q, auto type) {
-                       return std::make_unique<AddPositionsGradKernel<decltype(type)>>(q);
+                     [op = *sums](const KernelRequest& q, auto type) {
+                       return std::make_unique<AddPositionsGradKernel<decltype(type)>>(q, op);
                      });
     if (!candidates.back().out[0].layout.is_plain()) candidates.back().refusal = "only plain sums";
   } else if (dynamic_cast<const PrependToken*>(r.op)) {

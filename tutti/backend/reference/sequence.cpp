@@ -47,20 +47,22 @@ void add_to_tokens(const RuleCall& call, bool adds, int64_t first) {
       [&](int64_t row, int64_t at, int64_t c) { dw[row * channels + c] += call.in[0][at]; });
 }
 
-void add_positions(const RuleCall& call) {
+void add_positions(const RuleCall& call, int64_t first) {
   const PlainTensor& x = call.in[0];
   const int64_t channels = x.shape()[1], positions = x.shape()[2];
   for (int64_t i = 0; i < x.size(); ++i)
-    call.out[0][i] = x[i] + call.in[1][i % positions * channels + i / positions % channels];
+    call.out[0][i] =
+        x[i] + call.in[1][(first + i % positions) * channels + i / positions % channels];
 }
 
-Rule add_positions_grad(const KernelRequest& request) {
+Rule add_positions_grad(const KernelRequest& request, int64_t first) {
   const Shape dp = request.out[0].shape;
-  const auto run = [](const RuleCall& call) {
+  const auto run = [first](const RuleCall& call) {
     const PlainTensor& dy = call.in[0];
     const int64_t channels = dy.shape()[1], positions = dy.shape()[2];
     for (int64_t i = 0; i < dy.size(); ++i)
-      call.sums[static_cast<size_t>(i % positions * channels + i / positions % channels)] += dy[i];
+      call.sums[static_cast<size_t>((first + i % positions) * channels +
+                                    i / positions % channels)] += dy[i];
   };
   const auto finish = [](const RuleCall& call) {
     for (int64_t i = 0; i < call.out[0].size(); ++i)
@@ -303,8 +305,10 @@ Rule sequence_rule(const KernelRequest& request) {
   if (const auto* t = dynamic_cast<const TokenLossOfRanks*>(op)) return token_loss_of_ranks(*t);
   if (const auto* t = dynamic_cast<const TokenLossOfRanksGrad*>(op))
     return {.run = [g = *t](const RuleCall& c) { token_loss_of_ranks_grad(g, c); }};
-  if (dynamic_cast<const AddPositions*>(op)) return {.run = add_positions};
-  if (dynamic_cast<const AddPositionsGrad*>(op)) return add_positions_grad(request);
+  if (const auto* p = dynamic_cast<const AddPositions*>(op))
+    return {.run = [first = p->first()](const RuleCall& c) { add_positions(c, first); }};
+  if (const auto* p = dynamic_cast<const AddPositionsGrad*>(op))
+    return add_positions_grad(request, p->first());
   if (dynamic_cast<const PrependToken*>(op)) return {.run = prepend_token};
   if (const auto* n = dynamic_cast<const LayerNorm*>(op))
     return {.run = [a = n->norm()](const RuleCall& c) { normalise(a, c); }};

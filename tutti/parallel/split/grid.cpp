@@ -27,8 +27,9 @@ PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ran
         groups(), sharing_));
 }
 
-PartGrid PartGrid::of_tensors(int64_t tensor, int ranks, int rank) {
+PartGrid PartGrid::of_tensors(int64_t tensor, int ranks, int rank, bool positions) {
   PartGrid grid;
+  grid.positions_ = positions;
   grid.tensor_ = static_cast<int>(tensor);
   grid.ranks_ = ranks;
   grid.rank_ = rank;

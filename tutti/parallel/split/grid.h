@@ -22,8 +22,9 @@ class PartGrid {
   /// batch norms see one batch. ConfigError where the ranks do not divide.
   PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ranks, int rank);
 
-  /// `tensor` ranks share the layers of each replica. ConfigError where the ranks do not divide.
-  static PartGrid of_tensors(int64_t tensor, int ranks, int rank);
+  /// `tensor` ranks share the layers of each replica, and with `positions` what lies between them
+  /// by the positions of sequences. ConfigError where the ranks do not divide.
+  static PartGrid of_tensors(int64_t tensor, int ranks, int rank, bool positions = false);
 
   /// Ranks of a replica.
   int parts() const { return along_[0] * along_[1] * tensor_; }
@@ -35,6 +36,7 @@ class PartGrid {
   /// How many share a replica's layers, and this rank's place among them.
   int tensor() const { return tensor_; }
   int tensor_place() const { return rank_ % tensor_; }
+  bool positions() const { return positions_; }
   /// The sharing of samples alone: who shares layers has whole ones.
   PartGrid of_samples() const { return tensor_ > 1 ? PartGrid() : *this; }
   /// The grid as another part of the same replica has it.
@@ -68,6 +70,7 @@ class PartGrid {
  private:
   std::array<int, kAxes> along_{1, 1};
   int tensor_ = 1, sharing_ = 1, ranks_ = 1, rank_ = 0;
+  bool positions_ = false;
 };
 
 }  // namespace tutti

@@ -84,4 +84,35 @@ std::vector<ValueType> TokenLossOfRanksGrad::infer(std::span<const ValueType> in
   return {in[0]};
 }
 
+std::vector<ValueType> TokenRivals::infer(std::span<const ValueType> in) const {
+  require_inputs(name(), in, 2);
+  require_slice_logits(name(), slice_, in);
+  return {of_positions(in[0].desc.shape, 3)};
+}
+
+std::vector<Value> TokenRivals::grad(const GradArgs& args) const {
+  return std::vector<Value>(args.node.in.size());
+}
+
+std::string TokenHitsOfRanks::attributes() const {
+  return fmt::format("vocabulary {} ranks {}", vocabulary_, ranks_);
+}
+
+std::vector<ValueType> TokenHitsOfRanks::infer(std::span<const ValueType> in) const {
+  require_inputs(name(), in, 1 + static_cast<size_t>(ranks_));
+  const Shape& labels = in[0].desc.shape;
+  require(in[0].batched && in[0].desc.dtype == DType::i32 && labels.rank() == 2 && vocabulary_ >= 1,
+          "{}: labels are {}, i32 [N, positions] is needed", name(), in[0].desc.to_string());
+  const Shape x{labels[0], 1, labels[1]};
+  const ValueType rivals = of_positions(x, 3);
+  for (const ValueType& of_rank : in.subspan(1))
+    require(of_rank.batched && of_rank.desc == rivals.desc, "{}: rivals {}, {} are needed", name(),
+            of_rank.desc.to_string(), rivals.desc.to_string());
+  return {of_positions(x, 1)};
+}
+
+std::vector<Value> TokenHitsOfRanks::grad(const GradArgs& args) const {
+  return std::vector<Value>(args.node.in.size());
+}
+
 }  // namespace tutti

@@ -71,4 +71,38 @@ class TokenLossOfRanksGrad : public Op {
   VocabularySlice slice_;
 };
 
+/// (x, labels i32 [N, T]) -> f32 [N, 3, T], 0 where a label is no token: the greatest logit of the
+/// rank's tokens that stand before the label in the vocabulary; the label's, 0 where another rank
+/// has it; the greatest behind it. The lowest f32 where there are none.
+class TokenRivals : public Op {
+ public:
+  explicit TokenRivals(VocabularySlice slice) : slice_(slice) {}
+  const VocabularySlice& slice() const { return slice_; }
+  std::string_view name() const override { return "token_rivals"; }
+  std::string attributes() const override { return slice_.to_string(); }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;  // none: of evaluations
+
+ private:
+  VocabularySlice slice_;
+};
+
+/// (labels, rivals of each rank in order) -> f32 [N, 1, T], that of TokenHits.
+class TokenHitsOfRanks : public Op {
+ public:
+  TokenHitsOfRanks(int64_t vocabulary, int ranks) : vocabulary_(vocabulary), ranks_(ranks) {}
+  int64_t vocabulary() const { return vocabulary_; }
+  int ranks() const { return ranks_; }
+  std::string_view name() const override { return "token_hits_of_ranks"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;  // none: it is a step
+
+ private:
+  int64_t vocabulary_;
+  int ranks_;
+};
+
 }  // namespace tutti

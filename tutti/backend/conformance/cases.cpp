@@ -199,6 +199,8 @@ constexpr const char* kOthers[] = {
     "label_weights i32 n9",
     "count_tokens i32 n3t17",
     "token_hits f32 n2c3t40",
+    "token_hits_of_ranks f32 n2c3t40",
+    "token_hits_of_ranks f32 n3c3t7 ranks3",
     "token_hits bf16 n3c37t5",
     "count_tokens i32 n2t3 rows1",
     "label_weights i32 n2c4h5w6",
@@ -299,6 +301,8 @@ std::vector<std::string> conformance_lines() {
     add(fmt::format("lookup_grad {} n2c21t70 rows37 adds", type));
     add(fmt::format("token_statistics {} n2c50t9 all80 first20", type));
     add(fmt::format("token_statistics {} n1c131t40 all131", type));
+    add(fmt::format("token_rivals {} n2c50t9 all80 first20", type));
+    add(fmt::format("token_rivals {} n3c5t40 all5", type));
     for (const char* shape : {"n2c19t5 ranks2 bias", "n3c48t7 ranks4", "n7c33 ranks3 bias"})
       add(fmt::format("sum_of_ranks {} {}", type, shape));
     for (const char* shape : {"n3c48t68", "n2c19t8"})

@@ -132,6 +132,10 @@ void token_slice_case(CaseLine& line, OpCase& made) {
     made.problem.op = std::make_shared<TokenStatistics>(slice);
     return;
   }
+  if (line.op == "token_rivals") {
+    made.problem.op = std::make_shared<TokenRivals>(slice);
+    return;
+  }
   in.fixed({}, Fill::positive);
   const int64_t ranks = count_of(line, "ranks", 2);
   if (line.op == "token_loss_of_ranks_grad") {
@@ -141,6 +145,16 @@ void token_slice_case(CaseLine& line, OpCase& made) {
   }
   for (int64_t r = 0; r < ranks; ++r) in.batched({n, 3, t}, DType::f32);
   made.problem.op = std::make_shared<TokenLossOfRanks>(a, slice, static_cast<int>(ranks));
+}
+
+/// EXTENTS are those of the rivals, n, 3 and t.
+void rank_hits_case(CaseLine& line, OpCase& made) {
+  const int64_t ranks = count_of(line, "ranks", 2), vocabulary = count_of(line, "all", 3);
+  made.labels = vocabulary;
+  CaseInputs in(made);
+  in.batched({line.x[0], line.x[2]}, DType::i32, Fill::label);
+  for (int64_t r = 0; r < ranks; ++r) in.batched(line.x, DType::f32);
+  made.problem.op = std::make_shared<TokenHitsOfRanks>(vocabulary, static_cast<int>(ranks));
 }
 
 void rank_sum_case(CaseLine& line, OpCase& made) {
@@ -156,7 +170,9 @@ void rank_sum_case(CaseLine& line, OpCase& made) {
 
 void sequence_case(CaseLine& line, OpCase& made) {
   if (line.op == "sum_of_ranks") return rank_sum_case(line, made);
-  if (line.op == "token_statistics" || line.op.starts_with("token_loss_of_ranks"))
+  if (line.op == "token_hits_of_ranks") return rank_hits_case(line, made);
+  if (line.op == "token_statistics" || line.op == "token_rivals" ||
+      line.op.starts_with("token_loss_of_ranks"))
     return token_slice_case(line, made);
   if (line.op.starts_with("attention")) return attention_case(line, made);
   if (line.op.starts_with("layer_norm")) return norm_case(line, made);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "tutti/backend/cpu/generic.h"
@@ -141,6 +142,62 @@ class TokenLossOfRanksGradKernel final : public Kernel {
   int64_t positions_;
 };
 
+template <class T>
+class TokenRivalsKernel final : public Kernel {
+ public:
+  TokenRivalsKernel(const KernelRequest& r, const TokenRivals& op)
+      : slice_(op.slice()), positions_(r.in[1].elements()) {}
+
+  void run(const KernelArgs& args) override {
+    const auto* x = static_cast<const T*>(args.in[0]);
+    const auto* const labels = static_cast<const int32_t*>(args.in[1]);
+    auto* y = static_cast<float*>(args.out[0]);
+    for (int64_t i = 0; i < positions_; ++i, x += slice_.count, y += kNumbers) {
+      std::fill_n(y, kNumbers, 0.f);
+      if (!is_label(labels[i], slice_)) continue;
+      const int64_t own = labels[i] - slice_.first,
+                    before = std::clamp<int64_t>(own, 0, slice_.count),
+                    behind = std::clamp<int64_t>(own + 1, 0, slice_.count);
+      y[0] = greatest(x, before);
+      if (has_label(labels[i], slice_)) y[1] = static_cast<float>(x[own]);
+      y[2] = greatest(x + behind, slice_.count - behind);
+    }
+  }
+
+ private:
+  static float greatest(const T* x, int64_t count) {
+    return count > 0 ? LogitRow<T>{x, count}.greatest() : std::numeric_limits<float>::lowest();
+  }
+  VocabularySlice slice_;
+  int64_t positions_;
+};
+
+class TokenHitsOfRanksKernel final : public Kernel {
+ public:
+  TokenHitsOfRanksKernel(const KernelRequest& r, const TokenHitsOfRanks& op)
+      : op_(op), positions_(r.in[0].elements()) {}
+
+  void run(const KernelArgs& args) override {
+    const auto* const labels = static_cast<const int32_t*>(args.in[0]);
+    auto* const hits = static_cast<float*>(args.out[0]);
+    const auto of_rank = [&](int rank, int64_t i) {
+      return static_cast<const float*>(args.in[1 + rank]) + i * kNumbers;
+    };
+    for (int64_t i = 0; i < positions_; ++i) {
+      float own = 0;
+      for (int rank = 0; rank < op_.ranks(); ++rank) own += of_rank(rank, i)[1];
+      bool hit = labels[i] >= 0 && labels[i] < op_.vocabulary();
+      for (int rank = 0; rank < op_.ranks(); ++rank)
+        hit = hit && of_rank(rank, i)[0] < own && of_rank(rank, i)[2] <= own;
+      hits[i] = hit;
+    }
+  }
+
+ private:
+  TokenHitsOfRanks op_;
+  int64_t positions_;
+};
+
 /// Everything with channels last, and labels plain; `make` by the type of the logits.
 void add_slice_kernel(const KernelRequest& r, std::vector<KernelCandidate>& candidates, auto make) {
   KernelCandidate c = candidate_for(r, "cpu:token_slice");
@@ -164,6 +221,18 @@ bool append_token_slice_candidates(const KernelRequest& r,
     add_slice_kernel(r, candidates, [op = *op](const KernelRequest& q, auto type) -> Made {
       return std::make_unique<TokenStatisticsKernel<decltype(type)>>(q, op);
     });
+  } else if (const auto* const rivals = dynamic_cast<const TokenRivals*>(r.op)) {
+    add_slice_kernel(r, candidates, [op = *rivals](const KernelRequest& q, auto type) -> Made {
+      return std::make_unique<TokenRivalsKernel<decltype(type)>>(q, op);
+    });
+  } else if (const auto* const hits = dynamic_cast<const TokenHitsOfRanks*>(r.op)) {
+    KernelCandidate c = candidate_for(r, "cpu:token_slice");
+    for (const TensorDesc& d : r.in)
+      if (d.shape.rank() == 3 && d.layout != Layout::channels_last(3))
+        c.refusal = "only channels last";
+    if (!r.in[0].layout.is_plain()) c.refusal = "only plain labels";
+    c.make = [r, op = *hits] { return std::make_unique<TokenHitsOfRanksKernel>(r, op); };
+    candidates.push_back(std::move(c));
   } else if (const auto* const loss = dynamic_cast<const TokenLossOfRanks*>(r.op)) {
     add_slice_kernel(r, candidates, [op = *loss](const KernelRequest& q, auto) -> Made {
       return std::make_unique<TokenLossOfRanksKernel>(q, op);

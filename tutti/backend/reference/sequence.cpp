@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tutti/backend/reference/rules.h"
 #include "tutti/ops/layer_norm.h"
@@ -234,6 +235,39 @@ void token_statistics(const VocabularySlice& slice, const RuleCall& call) {
   }
 }
 
+void token_rivals(const VocabularySlice& slice, const RuleCall& call) {
+  for (int64_t i = 0; i < call.in[1].size(); ++i) {
+    const TokenLogits logits(call.in[0], i);
+    const int64_t positions = logits.positions,
+                  first = i / positions * 3 * positions + i % positions;
+    const bool counts = is_token(call.in[1][i], slice.all);
+    const auto y = static_cast<int64_t>(call.in[1][i]) - slice.first;
+    double before = std::numeric_limits<float>::lowest(), own = 0, behind = before;
+    for (int64_t k = 0; k < slice.count; ++k) {
+      const double x = logits.x[logits.at(k)];
+      if (k < y) before = std::max(before, x);
+      if (k == y) own = x;
+      if (k > y) behind = std::max(behind, x);
+    }
+    call.out[0][first] = counts ? before : 0;
+    call.out[0][first + positions] = counts ? own : 0;
+    call.out[0][first + 2 * positions] = counts ? behind : 0;
+  }
+}
+
+void token_hits_of_ranks(const TokenHitsOfRanks& op, const RuleCall& call) {
+  const int64_t positions = call.in[0].shape()[1];
+  for (int64_t i = 0; i < call.in[0].size(); ++i) {
+    const int64_t first = i / positions * 3 * positions + i % positions;
+    double own = 0;
+    for (size_t r = 1; r < call.in.size(); ++r) own += call.in[r][first + positions];
+    bool hit = is_token(call.in[0][i], op.vocabulary());
+    for (size_t r = 1; r < call.in.size(); ++r)
+      hit = hit && call.in[r][first] < own && call.in[r][first + 2 * positions] <= own;
+    call.out[0][i] = hit;
+  }
+}
+
 Rule token_loss_of_ranks(const TokenLossOfRanks& op) {
   const auto run = [op](const RuleCall& call) {
     const double s = op.loss().label_smoothing;
@@ -302,6 +336,10 @@ Rule sequence_rule(const KernelRequest& request) {
     return {.run = [sum = *s](const RuleCall& c) { add_ranks(sum, c); }};
   if (const auto* t = dynamic_cast<const TokenStatistics*>(op))
     return {.run = [s = t->slice()](const RuleCall& c) { token_statistics(s, c); }};
+  if (const auto* t = dynamic_cast<const TokenRivals*>(op))
+    return {.run = [s = t->slice()](const RuleCall& c) { token_rivals(s, c); }};
+  if (const auto* t = dynamic_cast<const TokenHitsOfRanks*>(op))
+    return {.run = [h = *t](const RuleCall& c) { token_hits_of_ranks(h, c); }};
   if (const auto* t = dynamic_cast<const TokenLossOfRanks*>(op)) return token_loss_of_ranks(*t);
   if (const auto* t = dynamic_cast<const TokenLossOfRanksGrad*>(op))
     return {.run = [g = *t](const RuleCall& c) { token_loss_of_ranks_grad(g, c); }};

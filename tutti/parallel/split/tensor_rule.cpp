@@ -203,7 +203,7 @@ class TensorRuleFinder {
     rule_.blocks.merge(*blocks);
   }
 
-  /// Logits that the loss over a vocabulary alone reads.
+  /// Logits that the loss over a vocabulary reads, and in evaluations what counts hits.
   bool makes_logits(size_t n, Value weight) const {
     const Node& layer = node(n);
     if (!is_linear(graph_, layer) || layer.in[1] != weight || is_output(layer.out[0]) ||
@@ -211,8 +211,11 @@ class TensorRuleFinder {
       return false;
     if (layer.in.size() > 2 && readers_[at(layer.in[2])].size() != 1) return false;
     const std::vector<size_t>& readers = readers_[at(layer.out[0])];
-    return readers.size() == 1 && dynamic_cast<const TokenLoss*>(node(readers[0]).op.get()) &&
-           node(readers[0]).in[0] == layer.out[0];
+    return !readers.empty() && std::ranges::all_of(readers, [&](size_t r) {
+      const Op* const op = node(r).op.get();
+      return (dynamic_cast<const TokenLoss*>(op) || dynamic_cast<const TokenHits*>(op)) &&
+             node(r).in[0] == layer.out[0];
+    });
   }
 
   /// A weight [V, C, ...] that tokens are looked up in, or that makes logits, or both.
@@ -231,7 +234,9 @@ class TensorRuleFinder {
       if (looks_up(n)) continue;
       const Value logits = node(n).out[0];
       rule_.blocks[logits.id] = rows;
-      rule_.nodes[readers_[at(logits)][0]] = TensorCut::loss;
+      for (const size_t r : readers_[at(logits)])
+        rule_.nodes[r] =
+            dynamic_cast<const TokenLoss*>(node(r).op.get()) ? TensorCut::loss : TensorCut::hits;
     }
     rule_.vocabulary = true;
   }

@@ -21,7 +21,8 @@ enum class TensorCut : uint8_t {
   inside,   ///< between columns and rows
   rows,     ///< each reads some channels; their results add up
   lookup,   ///< each has some rows of the vocabulary
-  loss      ///< of logits of which each has some
+  loss,     ///< of logits of which each has some
+  hits      ///< likewise
 };
 
 struct TensorRule {

@@ -222,6 +222,7 @@ class TensorSplitter {
       case TensorCut::rows: of(node.out[0]) = add_rows(node); return;
       case TensorCut::lookup: of(node.out[0]) = add_lookup(node); return;
       case TensorCut::loss: add_loss(node); return;
+      case TensorCut::hits: add_hits(node); return;
       case TensorCut::none:
         if (add_own_positions(node)) return;
         break;
@@ -284,6 +285,19 @@ class TensorSplitter {
     const std::vector<Value> out = graph().append(
         node.name, std::make_shared<TokenLossOfRanks>(loss, slice, group_.ranks), in);
     for (size_t i = 0; i < node.out.size(); ++i) of(node.out[i]) = out[i];
+  }
+
+  void add_hits(const Node& node) {
+    const VocabularySlice slice = tokens_of(old_.shape(node.in[0])[1]);
+    const Value labels = of(node.in[1]);
+    const Value mine = graph().append1(node.name + ".rivals", std::make_shared<TokenRivals>(slice),
+                                       {of(node.in[0]), labels});
+    std::vector<Value> in{labels};
+    for (const Value of_rank :
+         values_of_ranks(graph(), node.name + ".ranks", group_, next_tag(), mine))
+      in.push_back(of_rank);
+    const auto hits = std::make_shared<TokenHitsOfRanks>(slice.all, group_.ranks);
+    of(node.out[0]) = graph().append(node.name, hits, in).front();
   }
 
   std::string text() const {

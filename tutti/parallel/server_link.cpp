@@ -34,11 +34,11 @@ ServerLink::ServerLink(comm::Communicator& communicator, Spec spec, const Bucket
                                             .peer = rank,
                                             .tag = served_tags::gradient(p),
                                             .data = {}});
-    made.weights = communicator.plan_receive(
-        {.name = "weights of a server",
-         .peer = rank,
-         .tag = served_tags::weights(p),
-         .data = {spec_.parameters + begin + made.offset, made.bytes}});
+    made.weights =
+        communicator.plan_receive({.name = "weights of a server",
+                                   .peer = rank,
+                                   .tag = served_tags::weights(p),
+                                   .data = {spec_.parameters + begin + made.offset, made.bytes}});
   }
   for (size_t s = 0; s < asks_.size(); ++s)
     if (!is_here(static_cast<int>(s)))
@@ -87,11 +87,11 @@ std::optional<int64_t> ServerLink::take_ticket() {
     communicator_.wait_for(
         there,
         [this] {
-          return comm::Pending{.operation = "a ticket of the first server",
-                               .sequence = static_cast<uint64_t>(pushed_),
-                               .arrived = {communicator_.rank()},
-                               .missing = is_here(0) ? std::vector<int>{}
-                                                     : std::vector{spec_.ranks.servers[0]}};
+          return comm::Pending{
+              .operation = "a ticket of the first server",
+              .sequence = static_cast<uint64_t>(pushed_),
+              .arrived = {communicator_.rank()},
+              .missing = is_here(0) ? std::vector<int>{} : std::vector{spec_.ranks.servers[0]}};
         },
         std::numeric_limits<double>::infinity());
   if (tickets_.empty()) return std::nullopt;
@@ -138,14 +138,13 @@ bool ServerLink::arrived(int bucket) {
 
 void ServerLink::wait_here() {
   if (spec_.here->answered()) return;
-  communicator_.wait_for(
-      [this] { return spec_.here->answered(); },
-      [] {
-        return comm::Pending{.operation = "weights of this rank's server",
-                             .sequence = 0,
-                             .arrived = {},
-                             .missing = {}};
-      });
+  communicator_.wait_for([this] { return spec_.here->answered(); },
+                         [] {
+                           return comm::Pending{.operation = "weights of this rank's server",
+                                                .sequence = 0,
+                                                .arrived = {},
+                                                .missing = {}};
+                         });
 }
 
 void ServerLink::wait(int bucket) {

@@ -52,7 +52,7 @@ class ServerLink {
  private:
   struct Part {
     int server = 0, bucket = 0;
-    size_t offset = 0, bytes = 0;  // in the bucket
+    size_t offset = 0, bytes = 0;                               // in the bucket
     std::unique_ptr<comm::MessageOperation> gradient, weights;  // null: of this rank
   };
   bool is_here(int server) const {

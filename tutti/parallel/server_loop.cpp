@@ -190,7 +190,8 @@ void ServerLoop::answer(Worker& worker) {
     copy_to(here ? here_.parameters : worker.weights.data());
     for (const auto& message : worker.answers) message->start();
     if (!here)
-      for (const size_t p : own_) counts_.bytes += static_cast<double>(spec_.parts[p].range.bytes());
+      for (const size_t p : own_)
+        counts_.bytes += static_cast<double>(spec_.parts[p].range.bytes());
   }
   if (!here) return worker.asks->start();
   const std::lock_guard lock(mutex_);

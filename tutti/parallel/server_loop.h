@@ -42,8 +42,8 @@ struct TicketGrant {
 
 /// A gradient that has come.
 struct ServedUpdate {
-  int64_t number = 0;  ///< updates before it, over the whole run
-  int64_t stale = 0;   ///< of them, those since its weights
+  int64_t number = 0;                     ///< updates before it, over the whole run
+  int64_t stale = 0;                      ///< of them, those since its weights
   std::span<const float* const> buckets;  ///< where it begins in each bucket of which this server
                                           ///< has a part; otherwise null
   const std::byte* then = nullptr;        ///< its weights, laid out as the parameters
@@ -64,7 +64,8 @@ struct ServedCounts {
   int64_t updates = 0;
   double bytes = 0;                     ///< of gradients and weights, from and to other ranks
   std::vector<int64_t> staleness = {};  ///< [n]: gradients that came n updates after their weights
-  int64_t spread = 0;  ///< the most versions that a worker's weights were behind, as a gradient came
+  int64_t spread =
+      0;  ///< the most versions that a worker's weights were behind, as a gradient came
 };
 
 class ServerLoop final : public comm::Operation {
@@ -89,8 +90,8 @@ class ServerLoop final : public comm::Operation {
   double busy_seconds() const { return busy_; }
 
   // For a worker of this rank, instead of messages. Thread-safe.
-  /// Where each bucket lies until it is applied. `parameters`: the worker's weights, of which it is,
-  /// and where the answers go.
+  /// Where each bucket lies until it is applied. `parameters`: the worker's weights, of which it
+  /// is, and where the answers go.
   void take_gradient(std::span<const float* const> buckets, std::byte* parameters);
   void take_ask(const ServerAsk& ask);
   bool answered() const;  ///< the last one
@@ -100,10 +101,10 @@ class ServerLoop final : public comm::Operation {
   using Messages = std::vector<std::unique_ptr<comm::MessageOperation>>;
   struct Worker {
     int rank = 0;
-    Buffer gradient, weights;      // of another rank; laid out as the arenas
-    ServerAsk ask;                 // that is being received
-    TicketGrant grant;             // that is being sent
-    Messages gradients, answers;   // a part each
+    Buffer gradient, weights;     // of another rank; laid out as the arenas
+    ServerAsk ask;                // that is being received
+    TicketGrant grant;            // that is being sent
+    Messages gradients, answers;  // a part each
     std::unique_ptr<comm::MessageOperation> asks, grants;
     std::deque<TicketGrant> tickets;  // to be sent
     std::vector<const float*> buckets;
@@ -133,8 +134,8 @@ class ServerLoop final : public comm::Operation {
 
   const Spec spec_;
   ServedWeights& weights_;
-  std::vector<size_t> own_;      // indices into spec_.parts
-  std::vector<size_t> begins_;   // of each bucket in the arenas
+  std::vector<size_t> own_;     // indices into spec_.parts
+  std::vector<size_t> begins_;  // of each bucket in the arenas
   std::vector<Worker> workers_;
   std::optional<TicketDesk> desk_;  // of the first server
   int64_t first_ = 0, end_ = 0, version_ = 0;

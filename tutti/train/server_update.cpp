@@ -26,8 +26,9 @@ Plan update_alone(Plan plan) {
 ServerUpdate::ServerUpdate(const Network& network, const Backend& backend, Spec spec,
                            Weights& weights)
     : network_(network), spec_(std::move(spec)),
-      parameters_(network.training.variables.parameter_bytes), ranges_(network.buckets.buckets.size()),
-      plan_(update_alone(network.training)), executor_(plan_, backend) {
+      parameters_(network.training.variables.parameter_bytes),
+      ranges_(network.buckets.buckets.size()), plan_(update_alone(network.training)),
+      executor_(plan_, backend) {
   std::memcpy(parameters_.data(), weights.parameters(), parameters_.bytes());
   for (const ServedPart& part : spec_.parts)
     if (part.server == spec_.server) ranges_[static_cast<size_t>(part.bucket)] = part.range;
@@ -63,8 +64,7 @@ const float* ServerUpdate::compensated(int bucket, const float* gradient, const 
                         static_cast<float>(spec_.turns),  // of the sum
               .now = parameters_.data(),
               .then = update_->then},
-             begin + range.begin, gradient + first,
-             {out + first, range.bytes() / sizeof(float)});
+             begin + range.begin, gradient + first, {out + first, range.bytes() / sizeof(float)});
   return out;
 }
 

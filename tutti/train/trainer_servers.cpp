@@ -89,15 +89,15 @@ void TrainerRun::report_servers() {
 ServersRecord TrainerRun::clocked_servers_line() {
   const ServerCounts counts = servers_ ? servers_->take_counts() : server_clock_->take_counts();
   return {.epoch = step_ / sampler_.steps_per_epoch(),
-                     .step = step_,
-                     .updates = counts.updates,
-                     .version = server_clock().version(),
-                     .dropped = counts.dropped,
-                     .bytes = counts.bytes,
-                     .stale_mean = counts.stale_mean(),
-                     .stale_most = std::ssize(counts.staleness) - 1,
-                     .staleness = counts.staleness,
-                     .spread = counts.spread};
+          .step = step_,
+          .updates = counts.updates,
+          .version = server_clock().version(),
+          .dropped = counts.dropped,
+          .bytes = counts.bytes,
+          .stale_mean = counts.stale_mean(),
+          .stale_most = std::ssize(counts.staleness) - 1,
+          .staleness = counts.staleness,
+          .spread = counts.spread};
 }
 
 }  // namespace tutti

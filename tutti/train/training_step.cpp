@@ -38,8 +38,9 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), served_(spec.served),
       map_(spec.map), workers_(workers_of(spec.map, spec.grid, communicator)),
-      turns_((spec.apart        ? ReplicaMap(1, 1, 0)
-              : spec.group > 0  ? ReplicaMap(spec.group, spec.group, communicator.rank() % spec.group)
+      turns_((spec.apart ? ReplicaMap(1, 1, 0)
+              : spec.group > 0
+                  ? ReplicaMap(spec.group, spec.group, communicator.rank() % spec.group)
               : spec.served > 0 ? ReplicaMap(spec.served, 1, 0)
                                 : workers_)
                  .times(accumulate_)),
@@ -47,8 +48,10 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
       group_(spec.group > 0 ? communicator.split(communicator.rank() / spec.group, 0, "group")
                             : nullptr),
       network_(compile_network(network_of(spec, turns_), backend, communicator)),
-      exchange_(alone_ ? *alone_ : group_ ? *group_ : communicator, turns_, *network_, spec.exchange,
-                spec.steps_compared),
+      exchange_(alone_   ? *alone_
+                : group_ ? *group_
+                         : communicator,
+                turns_, *network_, spec.exchange, spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
                                     Weights::Replicas::apart, spec.spill)
                           : Weights(network_->training.variables, spec.map.local_count(),
@@ -121,8 +124,8 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   const int turn = settles_at_once() ? local_turn % turns_.replicas() : local_turn;
   const int by_order = local_turn / accumulate_;
   enter(by_order);
-  info_.replica = (group_ ? stands_for_ : map_.replica(by_order)) * accumulate_ +
-                  local_turn % accumulate_;
+  info_.replica =
+      (group_ ? stands_for_ : map_.replica(by_order)) * accumulate_ + local_turn % accumulate_;
   local_replica_ = served_ > 0 ? gradient_.worker * served_ + turn / accumulate_ : by_order;
   for (size_t i = 0; i < batch.size(); ++i)
     executor_.bind_input(network_->inputs[i].value, batch[i]);
@@ -175,7 +178,7 @@ void TrainingStep::update() {
     executor_.update(info);
     exchange_.end_step(executor_);
   });
-  norm_due_ = network_->gradient_norm.valid() && !group_;  // a server's is of what it applies
+  norm_due_ = network_->gradient_norm.valid() && !group_;        // a server's is of what it applies
   if (settles_at_once()) seconds += compute([&] { settle(); });  // there is nobody to wait for
   if (served_ > 0) bound_ = 0;  // the update has packed what it has changed: all of it
   for (size_t r = 0; r < replica_seconds_.size(); ++r)

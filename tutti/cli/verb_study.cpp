@@ -181,8 +181,10 @@ void check_served_sizes(const RunConfig& config, const study::StudyFlags& flags)
     RunConfig run = config;
     if (replay) run.run.replicas = size.ranks;
     if (flags.replicas > 0) run.run.replicas = flags.replicas;
-    check_served_job(run, run.run.replicas > 0 ? run.run.replicas : size.groups(),
-                     replay ? flags.replay_ranks : size.ranks, machine ? &*machine : nullptr);
+    const int servers = server_ranks(run),
+              ranks = worker_ranks(run, replay ? flags.replay_ranks : size.ranks);
+    check_served_job(run, run.run.replicas > 0 ? run.run.replicas : size.groups() - servers, ranks,
+                     machine ? &*machine : nullptr);
   }
 }
 

@@ -226,6 +226,7 @@ struct SyncSection {
   int64_t tree_up = 0;  ///< steps; 0: 4 times K
   MixingGraph graph = MixingGraph::ring;
   int64_t servers = 1;
+  int64_t server_ranks = 0;  ///< the last ranks of the job; 0: servers are beside workers
   int64_t quorum = 0;
   double delay_compensation = 0;
   double stale_rate = 0;

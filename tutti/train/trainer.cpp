@@ -9,6 +9,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/train/nonfinite.h"
+#include "tutti/train/serve_workers.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/trainer_run.h"
 
@@ -33,6 +34,7 @@ RunResult TrainerRun::run() {
     startup_seconds_ = unix_now() - spec_.process_started;
     log::info("{:.2f} s from start to the first step", startup_seconds_);
     loop();
+    if (rank_servers_) rank_servers_->dismiss(result_.status);
   } catch (const std::exception& error) {
     record_failure(error);
     throw;
@@ -243,6 +245,15 @@ bool TrainerRun::checkpoint_due(int64_t step) const {
          every_epochs(static_cast<double>(config_.checkpoint.every_epochs), step);
 }
 
-RunResult train(const TrainerSpec& spec) { return TrainerRun(spec).run(); }
+RunResult train(const TrainerSpec& spec) {
+  if (server_ranks(spec.config) == 0) return TrainerRun(spec).run();
+  comm::Communicator& job = *spec.communicator;
+  const bool serves = job.rank() >= worker_ranks(spec.config, job.size());
+  const auto part = job.split(serves ? 1 : 0, 0, serves ? "servers" : "workers");
+  TrainerSpec own = spec;
+  own.communicator = part.get();
+  own.job = &job;
+  return serves ? serve_workers(own) : TrainerRun(own).run();
+}
 
 }  // namespace tutti

@@ -279,6 +279,8 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
   result_.steps = step_;
   display_.clear();
   report_compression();
+  if (rank_servers_ && step_ > first_step_ && step_ % sampler_.steps_per_epoch() != 0)
+    report_servers();  // of the part of an epoch
   if (spec_.data.tested_at_end() && status != RunStatus::requeue &&
       !(earlier_.tested && step_ == first_step_))
     test();

@@ -10,19 +10,15 @@ void TrainerRun::build_rank_servers() {
         "sync.scheme = \"{}\" on several ranks goes without a data set whose batches depend on the "
         "step before: a batch goes to the worker that is free first",
         config_.sync.scheme));
-  const OptimizerKind kind = config_.optimizer.name;
-  rank_servers_.emplace(
-      RankServers::Spec{.settings = *served_,
-                        .group = served_->group_of(replicas_.replicas()),
-                        .accumulate = accumulate_,
-                        .norms = kind == OptimizerKind::lars || kind == OptimizerKind::lamb,
-                        .rate = [this](int64_t step) { return learning_rate(step); }},
-      *training_, *spec_.backend, comm_);
+  rank_servers_.emplace(rank_servers_spec(config_, *served_, replicas_.replicas(),
+                                          [this](int64_t step) { return learning_rate(step); }),
+                        *training_, *spec_.backend, spec_.job ? *spec_.job : comm_);
   if (first())
     log::info(
-        "{} server(s) beside {} worker(s) of {} rank(s), whose gradients are applied one by one: "
+        "{} server(s) {} {} worker(s) of {} rank(s), whose gradients are applied one by one: "
         "sync.scheme = \"{}\"",
-        served_->servers, rank_servers_->workers(), training_->group().size(), config_.sync.scheme);
+        served_->servers, served_->own_ranks ? "on ranks of their own, and" : "beside",
+        rank_servers_->workers(), training_->group().size(), config_.sync.scheme);
 }
 
 int64_t TrainerRun::next_meeting() const {

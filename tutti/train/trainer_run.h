@@ -130,7 +130,7 @@ class TrainerRun {
   void follow_clock();
   bool has_clock() const { return spec_.machine.has_value(); }
   double virtual_seconds() const;
-  /// What came of gradients in the epoch. Collective.
+  /// What came of gradients in the epoch.
   void report_servers();
   ServersRecord clocked_servers_line();
 

@@ -12,6 +12,7 @@
 #include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"
 #include "tutti/train/resume_check.h"
+#include "tutti/train/serve_workers.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -50,7 +51,7 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local))),
       patience_(*goal_.metric, config_.run.min_improvement),
       sync_(meeting_settings(config_, sampler_.steps_per_epoch())),
-      served_(devices_ > 1 ? server_settings(config_) : std::nullopt),
+      served_(devices_ > 1 || server_ranks(config_) > 0 ? server_settings(config_) : std::nullopt),
       display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
 
 void TrainerRun::compare_with_before() {
@@ -97,6 +98,7 @@ void TrainerRun::build() {
 void TrainerRun::build_step() {
   if (!config_.comm.shape.empty()) comm_.set_shape(comm::LinkShape::parse(config_.comm.shape));
   NetworkSpec spec = network_spec(config_, *spec_.data.train, batch_.local);
+  if (served_by_ranks()) spec = with_served_buckets(std::move(spec));
   if (resumed_)
     spec.choices = choices_before();
   else if (!config_.plan.choices_from.empty())
@@ -121,6 +123,8 @@ void TrainerRun::build_step() {
           .noise = measured_noise(),
           .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
       *spec_.backend, comm_);
+  if (spec_.job && first())
+    tell_choices(*spec_.job, comm_.size(), network().training.options.choices);
   if (needs_rank_files())
     comm::on_each(comm_, "looking for the run's folder", [&] {
       std::error_code none;
@@ -149,8 +153,8 @@ void TrainerRun::build_step() {
   else if (resumed_ && resumed_->info.metrics.contains(kVirtual))
     log::warn_alike("the run until step {} was a replay, and goes on without a virtual time",
                     step_);
-  if (served_by_ranks()) build_rank_servers();
   training_->start();
+  if (served_by_ranks()) build_rank_servers();
 }
 
 void TrainerRun::build_clock() {

@@ -11,7 +11,9 @@
 #include "tutti/ops/dense.h"
 #include "tutti/ops/elementwise.h"
 #include "tutti/ops/lookup.h"
+#include "tutti/ops/swiglu.h"
 #include "tutti/ops/token_loss.h"
+#include "tutti/ops/waves.h"
 
 namespace tutti {
 namespace {
@@ -21,8 +23,12 @@ using Blocks = std::vector<ChannelBlock>;
 /// The inputs of an op that works on some channels as on all; none of another op.
 size_t channel_inputs(const Op& op) {
   if (const auto* a = dynamic_cast<const Attention*>(&op)) return a->attention().sequences();
-  if (dynamic_cast<const Activation*>(&op) || dynamic_cast<const Scale*>(&op)) return 1;
-  if (dynamic_cast<const Add*>(&op) || dynamic_cast<const Mul*>(&op)) return 2;
+  if (dynamic_cast<const Activation*>(&op) || dynamic_cast<const Scale*>(&op) ||
+      dynamic_cast<const Rotate*>(&op))
+    return 1;
+  if (dynamic_cast<const Add*>(&op) || dynamic_cast<const Mul*>(&op) ||
+      dynamic_cast<const SwiGlu*>(&op))
+    return 2;
   return 0;
 }
 
@@ -160,6 +166,11 @@ class TensorRuleFinder {
       }
     for (const Value v : values)
       set(v, blocks.contains(v.id) ? blocks.at(v.id) : Blocks{{graph_.shape(v)[1], 1}});
+    for (const size_t n : nodes)
+      if (const auto* rotate = dynamic_cast<const Rotate*>(node(n).op.get()))
+        for (const ChannelBlock& block : blocks.at(node(n).in[0].id))
+          fits = fits && block.unit == rotate->rotation().width &&
+                 rotate->rotation().heads % ranks_ == 0;
     for (const auto& [v, of_value] : blocks)
       for (const ChannelBlock& block : of_value) fits = fits && block.extent / block.unit >= ranks_;
     return fits ? std::optional(std::move(blocks)) : std::nullopt;

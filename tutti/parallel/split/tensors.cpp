@@ -11,6 +11,7 @@
 #include "tutti/ops/lookup.h"
 #include "tutti/ops/rank_sums.h"
 #include "tutti/ops/token_slice.h"
+#include "tutti/ops/waves.h"
 #include "tutti/parallel/split/tensor_rule.h"
 
 namespace tutti {
@@ -132,8 +133,14 @@ class TensorSplitter {
     for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
   }
 
-  /// Attention of this rank's heads.
+  /// Attention and rotation of this rank's heads.
   OpPtr op_of(const Node& node) const {
+    if (const auto* rotate = dynamic_cast<const Rotate*>(node.op.get());
+        rotate && rule_.blocks.contains(node.out[0].id)) {
+      RotationAttributes a = rotate->rotation();
+      a.heads /= group_.ranks;
+      return std::make_shared<Rotate>(a);
+    }
     const auto* attention = dynamic_cast<const Attention*>(node.op.get());
     if (!attention || !rule_.blocks.contains(node.out[0].id)) return node.op;
     AttentionAttributes a = attention->attention();

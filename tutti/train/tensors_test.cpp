@@ -157,6 +157,28 @@ TEST(SharedTensors, HaveTheLossAndTheGradientsOfOneRank) {
   }
 }
 
+/// Queries and keys that are rotated, heads of keys that are shared, gated layers.
+TEST(SharedTensors, OfLlamaAreThoseOfOneRank) {
+  TensorRun run;
+  run.model.name = "llama";
+  run.model.context = 0;
+  run.model.dropout.reset();
+  run.model.key_heads = 2;
+  const SharedSteps alone = train_shared(run);
+  run.tensor = 2;
+  const SharedSteps shared = train_shared(run);
+  EXPECT_EQ(shared.first, alone.first) << "the same first weights";
+  EXPECT_NEAR(shared.losses[0], alone.losses[0], 1e-5);
+  const Tensors gradients = gradients_of(shared);
+  for (const auto& [name, gradient] : gradients_of(alone))
+    EXPECT_LT(distance_of(gradients.at(name), gradient), 1e-4) << name;
+  TrainingGraphSpec spec;
+  spec.model = run.model;
+  spec.split.grid = PartGrid::of_tensors(2, 2, 0);
+  EXPECT_NE(make_training_graph(spec).tensors.find("10 layers by columns, 4 by rows, 2 attentions"),
+            std::string::npos);
+}
+
 TEST(SharedTensors, HaveTheSameBitsEachTime) {
   for (const bool positions : {false, true}) {
     const TensorRun run{

@@ -7,8 +7,10 @@
 #include "tutti/ops/fuse.h"
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/lookup.h"
+#include "tutti/ops/rank_sums.h"
 #include "tutti/ops/resize.h"
 #include "tutti/ops/sequence.h"
+#include "tutti/ops/token_slice.h"
 
 namespace tutti {
 namespace {
@@ -197,6 +199,24 @@ std::vector<GradientCase> cases() {
   add_map("linear", {5, 4}, [](Graph& g, Value x) { return linear(g, "y", x, {.outputs = 3}); });
   add_map("add_positions", {5, 4},
           [](Graph& g, Value x) { return add_positions(g, "y", x, 6, {Init::Kind::zeros}); });
+  add_map("prepend_token", {5, 4}, [](Graph& g, Value x) {
+    const Value token = g.parameter("token", {1, 1, 5}, {Init::Kind::zeros}),
+                rows = g.parameter("rows", {1, 5, 5}, {Init::Kind::zeros});
+    return add_positions_by(g, "y", prepend_token(g, "cls", x, token), rows);
+  });
+  add_map("add_sinusoids", {5, 4}, [](Graph& g, Value x) { return add_sinusoids(g, "y", x); });
+  add_map("rotate", {10, 5}, [](Graph& g, Value x) {
+    return rotate(g, "y", x, {.heads = 2, .width = 4, .base = 50});
+  });
+  add_case("rotate_given", [](Graph& g) {
+    return std::vector<Value>{squared_error(
+        g, g.append1("y", std::make_shared<Rotate>(RotationAttributes{.heads = 1, .width = 6}),
+                     {variable(g, "x", {6, 5}), labels(g, {kBatch, 5})}))};
+  });
+  add_case("swiglu", [](Graph& g) {
+    return std::vector<Value>{
+        squared_error(g, swiglu(g, "y", variable(g, "g", {5, 2}), variable(g, "u", {5, 2})))};
+  });
   add_case("lookup_tied", [](Graph& g) {
     const Value w = g.parameter("w", {4, 3, 1}, {Init::Kind::zeros});
     const Value x = lookup(g, "x", w, labels(g, {kBatch, 5}), DType::f32);
@@ -231,6 +251,27 @@ std::vector<GradientCase> cases() {
                                            {.label_smoothing = smoothing, .scale = 2})
                                     .loss};
     });
+  // Of ranks that share a vocabulary there is one here, so nothing is exchanged.
+  for (const float smoothing : {0.f, 0.2f})
+    add_case(smoothing > 0 ? "token_loss_of_ranks_smooth" : "token_loss_of_ranks", [smoothing](
+                                                                                       Graph& g) {
+      const TokenLabels next = count_tokens(g, "count", labels(g, {kBatch, 5}), 3);
+      const VocabularySlice all{.first = 0, .count = 3, .all = 3};
+      const Value x = variable(g, "x", {3, 5}),
+                  known =
+                      g.append1("known", std::make_shared<TokenStatistics>(all), {x, next.labels});
+      const TokenLossAttributes loss{.label_smoothing = smoothing, .scale = 2};
+      return std::vector<Value>{g.append1("loss", std::make_shared<TokenLossOfRanks>(loss, all, 1),
+                                          {x, next.labels, next.count, known})};
+    });
+  add_map("sum_of_ranks", {3, 4}, [](Graph& g, Value x) {
+    const Value bias = g.parameter("bias", {3}, {Init::Kind::zeros});
+    return g.append1("y", std::make_shared<SumOfRanks>(RankGroup{}, true), {x, bias});
+  });
+  add_map("add_positions_from", {5, 4}, [](Graph& g, Value x) {
+    const Value p = g.parameter("p", {9, 5}, {Init::Kind::zeros});
+    return g.append1("y", std::make_shared<AddPositions>(3), {x, p});
+  });
   add_map("scale", {5}, [](Graph& g, Value x) { return scale(g, "y", x, 1.2f); });
   add_case("add", [](Graph& g) {
     return std::vector<Value>{

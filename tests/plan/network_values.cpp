@@ -1,9 +1,10 @@
-// network_values cosmoflow2|cosmoflow3|deepcam|fc-densenet|vgg|gpt2 FILE: writes what a small
-// network of batch 2 computes in one pass on the CPU backend, as safetensors: in, target, out,
-// loss, weight.NAME, gradient.NAME. With -full behind its name: the network of MLPerf HPC on one
-// sample, cut for two threads, as training computes it; DeepCAM's kernels are chosen by estimate,
-// because measuring them takes longer than many passes. What benchmarks/peers/cosmoflow.py,
-// deepcam.py and microscopy.py and gpt2.py are compared with.
+// network_values cosmoflow2|cosmoflow3|deepcam|fc-densenet|vgg|gpt2|llama|transformer|vit FILE:
+// writes what a small network of batch 2 computes in one pass on the CPU backend, as safetensors:
+// in, target, out, loss, weight.NAME, gradient.NAME. With -full behind its name: the network of
+// MLPerf HPC on one sample, cut for two threads, as training computes it; DeepCAM's kernels are
+// chosen by estimate, because measuring them takes longer than many passes. What
+// benchmarks/peers/cosmoflow.py, deepcam.py, microscopy.py, gpt2.py, llama.py, transformer.py and
+// vit.py are compared with.
 
 #include <cstdio>
 #include <string_view>
@@ -18,7 +19,8 @@ int main(int argc, char** argv) {
   if (argc != 3) {
     std::fprintf(
         stderr,
-        "usage: network_values (cosmoflow2|cosmoflow3|deepcam|gpt2)[-full]|fc-densenet|vgg FILE\n");
+        "usage: network_values (cosmoflow2|cosmoflow3|deepcam|gpt2|transformer|vit)[-full]|"
+        "fc-densenet|vgg|llama FILE\n");
     return 2;
   }
   try {
@@ -32,6 +34,7 @@ int main(int argc, char** argv) {
                               {.layout = "last", .measure = false});
     std::vector<TensorRef> tensors{step.in.ref(), step.target.ref(), step.out.ref(),
                                    step.loss.ref()};
+    if (!step.source.bytes.empty()) tensors.push_back(step.source.ref());
     for (NamedTensor& t : step.model) {
       t.name = "weight." + t.name;
       tensors.push_back(t.ref());

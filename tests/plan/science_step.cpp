@@ -9,7 +9,10 @@
 #include "tutti/models/deepcam.h"
 #include "tutti/models/fc_densenet.h"
 #include "tutti/models/gpt2.h"
+#include "tutti/models/llama.h"
+#include "tutti/models/transformer.h"
 #include "tutti/models/vgg.h"
+#include "tutti/models/vit.h"
 #include "tutti/ops/fuse.h"
 #include "tutti/ops/sequence.h"
 #include "tutti/train/weights.h"
@@ -57,6 +60,43 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
         token_loss(g, "loss", gpt2_logits(g, n.in, {}, activations, spec), next);
     n.out = losses.surprise;
     n.loss = losses.loss;
+  } else if (name == "llama") {
+    const LlamaSpec spec{.vocabulary = 61,
+                         .depth = 2,
+                         .width = 48,
+                         .heads = 6,
+                         .key_heads = 2,
+                         .hidden = 80,
+                         .base = 500};
+    n.in = g.input("tokens", {DType::i32, {batch, 24}, {}});
+    n.target = g.input("next", {DType::i32, {batch, 24}, {}});
+    const TokenLabels next = count_tokens(g, "count", n.target, spec.vocabulary);
+    const TokenLosses losses =
+        token_loss(g, "loss", llama_logits(g, n.in, {}, activations, spec), next);
+    n.out = losses.surprise;
+    n.loss = losses.loss;
+  } else if (name == "vit") {
+    n.in = g.input("image", {activations, {batch, 3, full ? 224 : 24, full ? 224 : 32}, {}});
+    const VitSpec spec =
+        full ? VitSpec{.width = 192, .heads = 3}
+             : VitSpec{.classes = 10, .patch = 8, .depth = 2, .width = 48, .heads = 3};
+    n.out = convert(g, "prediction", vit_logits(g, n.in, spec), DType::f32);
+    n.target = g.input("target", {DType::f32, {batch, spec.classes}, {}});
+    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
+  } else if (name == "transformer") {
+    const int64_t positions = full ? 64 : 17;
+    TransformerSpec spec{.dropout = 0};
+    if (!full)
+      spec = {.vocabulary = 61, .depth = 2, .width = 48, .heads = 3, .hidden = 80, .dropout = 0};
+    n.in = g.input("tokens", {DType::i32, {batch, positions}, {}});
+    n.source = g.input("source", {DType::i32, {batch, full ? 64 : 24}, {}});
+    n.target = g.input("next", {DType::i32, {batch, positions}, {}});
+    const TokenLabels next = count_tokens(g, "count", n.target, spec.vocabulary);
+    const TokenLosses losses =
+        token_loss(g, "loss", transformer_logits(g, n.source, n.in, activations, spec), next,
+                   {.label_smoothing = 0.1f});
+    n.out = losses.surprise;
+    n.loss = losses.loss;
   } else if (name == "fc-densenet") {
     // Three blocks down and up: a number at each position, as of potentials.
     n.in = g.input("pattern", {activations, {batch, 1, 32, 32}, {}});
@@ -92,13 +132,17 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
 ScienceNetwork rectified_of(const ScienceNetwork& n, Rectifiers rectifiers) {
   Rectified made = rectify(n.graph, rectifiers);
   const auto at = [&](Value v) { return made.graph.of[static_cast<size_t>(v.id)]; };
-  return {made.graph.graph, at(n.in), at(n.target), at(n.out), at(n.loss), made.masks};
+  ScienceNetwork rectified{made.graph.graph, at(n.in),   at(n.target),
+                           at(n.out),        at(n.loss), made.masks};
+  if (n.source.valid()) rectified.source = at(n.source);
+  return rectified;
 }
 
-/// Class numbers are few; tokens are below 61, and some of those that come next are unknown.
+/// Class numbers are few; tokens are below 61, and some of a source and of those that come next are
+/// none.
 int32_t random_number(const std::string& name, const TensorDesc& desc, Rng& rng) {
   if (desc.shape.rank() != 2) return static_cast<int32_t>(rng.below(3));
-  return static_cast<int32_t>(rng.below(61)) - (name == "target" && rng.below(8) == 0 ? 61 : 0);
+  return static_cast<int32_t>(rng.below(61)) - (name != "in" && rng.below(8) == 0 ? 61 : 0);
 }
 
 /// Random numbers of the type, in plain layout.
@@ -176,6 +220,7 @@ ScienceNetwork science_network(const std::string& name, DType activations, int64
   ScienceNetwork made{folded.graph, last(plain.in), last(plain.target), last(plain.out),
                       last(plain.loss)};
   for (const Value v : plain.masks) made.masks.push_back(last(v));
+  if (plain.source.valid()) made.source = last(plain.source);
   return made;
 }
 
@@ -201,6 +246,12 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
                                target = laid_out(step.target, plan.desc(network.target));
   executor.bind_input(network.in, in.data());
   executor.bind_input(network.target, target.data());
+  std::vector<std::byte> source;
+  if (network.source.valid()) {
+    step.source = random_tensor("source", plain(network.source), data.data + 1);
+    source = laid_out(step.source, plan.desc(network.source));
+    executor.bind_input(network.source, source.data());
+  }
   CHECK(data.held == nullptr || data.held->seen.size() == network.masks.size(),
         "{} masks are held of {} ReLUs", data.held->seen.size(), network.masks.size());
   std::vector<std::vector<std::byte>> masks;

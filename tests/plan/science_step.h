@@ -19,12 +19,13 @@ struct ScienceNetwork {
   Graph graph;
   Value in, target, out, loss;
   std::vector<Value> masks = {};  ///< see Rectified
+  Value source = {};              ///< a second input, tokens; invalid: there is none
 };
 
 /// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam": small ones; with
-/// "-full" behind the name those of MLPerf HPC. "gpt2" predicts tokens: its `out` is -log p of
-/// them. "deepcam-wide" has few channels at a height of which four parts are multiples of all
-/// strides. `split`: how samples are cut and shared.
+/// "-full" behind the name those of MLPerf HPC. "gpt2", "llama" and "transformer" predict tokens:
+/// their `out` is -log p of them. "deepcam-wide" has few channels at a height of which four parts
+/// are multiples of all strides. `split`: how samples are cut and shared.
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
                                const SplitSettings& split = {.slabs = 1},
                                Rectifiers rectifiers = Rectifiers::relu);
@@ -35,6 +36,7 @@ struct ScienceStep {
   std::vector<NamedTensor> gradients;  ///< by the parameter's name
   NamedTensor in, target, out, loss;
   std::vector<NamedTensor> seen = {};  ///< results of ReLUs, of Rectifiers::seen
+  NamedTensor source = {};             ///< where the network has one
 };
 
 /// What a step computes with.

@@ -114,6 +114,24 @@ TEST(Science, LogitsAndPartsOfATiedGradientAreNotStored) {
     }
 }
 
+/// Nor are parts of the gradient of a weight that stands for source, target and output.
+TEST(Science, PartsOfAGradientOfThreeLayersAreNotStored) {
+  const ScienceNetwork n = science_network("transformer", DType::f32, 4);
+  const Plan plan =
+      compile(n.graph, CpuBackend(), {.threads = 2, .layout = "last", .measure = false});
+  const Value part = n.graph.find("lm_head.dw");
+  ASSERT_TRUE(part.valid());
+  EXPECT_EQ(plan.place(part).base, kGradients);
+  int lookups = 0;
+  for (const Node& node : n.graph.nodes()) {
+    if (node.op->name() != "lookup_grad") continue;
+    ++lookups;
+    EXPECT_EQ(plan.place(part).offset, plan.place(node.out[0]).offset);
+    EXPECT_EQ(plan.desc(part).layout, plan.desc(node.out[0]).layout);
+  }
+  EXPECT_EQ(lookups, 2);
+}
+
 /// Nor is what a depthwise convolution makes for the pointwise one behind it.
 TEST(Science, DepthwiseResultsAreNotKept) {
   const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
@@ -127,7 +145,8 @@ TEST(Science, DepthwiseResultsAreNotKept) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Science,
-                         testing::Values("cosmoflow2", "deepcam", "fc-densenet", "vgg", "gpt2"),
+                         testing::Values("cosmoflow2", "deepcam", "fc-densenet", "vgg", "gpt2",
+                                         "llama", "transformer", "vit"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');

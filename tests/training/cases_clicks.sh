@@ -49,6 +49,22 @@ bags_and_vocabularies() {
 }
 
 # The same bits after an end in the middle of an epoch; what cannot be done with tables yet is refused, and a bad line is named.
+# Lines without labels have the logits that they have with them, whatever those say.
+predict_without_labels() {
+  local log=clicks/validation/clicks-00000.txt
+  [ -e "$log" ] || log=$(find clicks -path '*train*' -prune -o -name '*.txt' -print | head -n 1)
+  cut -f 2- "$log" >unlabelled.txt
+  "$tutti" infer "$config" --weights one --input "$log" --output labelled.npy >infer.log 2>&1 || fail "infer of a log: $(tail -n 3 infer.log)"
+  "$tutti" infer "$config" --weights one --input unlabelled.txt --output unlabelled.npy >infer.log 2>&1 || fail "infer without labels: $(tail -n 3 infer.log)"
+  cmp labelled.npy unlabelled.npy || fail "labels change predictions"
+  [ "$(sed -n 2p unlabelled.npy.files.txt)" = "$(printf 'unlabelled.txt\t2')" ] || fail "no line is named: $(sed -n 2p unlabelled.npy.files.txt)"
+  "$tutti" infer "$config" --weights one --input unlabelled.txt --field 'dense: from x axis 0' --output no.npy >infer.log 2>&1 && fail "a log takes --field"
+  says infer 'says itself what its columns are'
+  cut -f 3- "$log" >short.txt
+  "$tutti" infer "$config" --weights one --input short.txt --output no.npy >infer.log 2>&1 && fail "a log without a number is read"
+  says infer 'the first line has 38 columns.* the label may be missing'
+}
+
 case_clicks() {
   "$tutti" data generate clicks clicks --train 640 --test 200 --vocabulary 200 --seed 3 >generate.log || fail "cannot generate clicks"
   "$tutti" data inspect clicks >inspected.toml || fail "cannot inspect clicks"
@@ -66,6 +82,7 @@ case_clicks() {
     fail "tables that are frozen train as those that are not"
   share_tables
   bags_and_vocabularies
+  predict_without_labels
   expect 0 adam --set optimizer.name=adam --set optimizer.lr=0.01 --set optimizer.tables=rowwise_adagrad
   expect 2 sharded --ranks 2 --set run.replicas=2 --set comm.sharded_update=true
   says sharded 'comm.sharded_update is not built yet'

@@ -27,3 +27,57 @@ case_language() {
   expect 2 wrong --set model.heads=5
   says wrong 'a width of 48 is not a multiple of 5 heads'
 }
+
+case_llama() {
+  for i in $(seq 1 120); do echo "the quick brown fox number $((i % 3)) jumps over the lazy dog"; done >text.txt
+  config=$here/language.toml
+  local llama=(--set model.name=llama --set model.context=0 --set model.dropout=-1 --set model.heads=4 --set model.key_heads=2)
+  expect 0 one "${llama[@]}"
+  expect 0 part "${llama[@]}" --max-steps 13
+  expect 0 part "${llama[@]}" --resume
+  local last
+  last=$(find one/checkpoints -name 'step_*' | sort | tail -n 1 | grep -Eo '[0-9]+$' | sed 's/^0*//')
+  same_weights one part "$last"
+  says one 'bits_per_byte [0-9.]*'
+  head -c 20000 one/checkpoints/best/weights.safetensors | grep -aEq '"model.layers.1.self_attn.k_proj.weight":\{"dtype":"F32","shape":\[24,48\]' || fail "k_proj.weight has another shape"
+  "$tutti" generate one --prompt "the quick" --tokens 12 --temperature 0 >text.out 2>generate.log || fail "generate"
+  grep -q "the quick brown fox" text.out || fail "it has not learned the text: $(cat text.out)"
+  # LoRA begins where the given weights ended, trains its own alone, and goes on.
+  cp one/checkpoints/best/weights.safetensors given.safetensors
+  local lora=("${llama[@]}" --set model.weights=given.safetensors --set model.lora_rank=2 --set 'model.lora_layers=["*.q_proj", "*.v_proj"]')
+  expect 0 lora "${lora[@]}" --max-steps 13
+  says lora '672 of the parameters are trained'
+  expect 0 lora "${lora[@]}" --resume
+  "$tutti" eval lora/config.toml --weights lora --json >lora.json 2>eval.log || fail "eval of LoRA"
+  expect 2 none "${llama[@]}" --set model.lora_rank=2 --set 'model.lora_layers=["*.c_attn"]'
+  says none "nothing is called '\*.c_attn'"
+}
+
+case_tensor() {
+  # Ranks that share layers do as one rank, up to rounding; they evaluate alike, and a run goes on with the same bits, or on one rank.
+  for i in $(seq 1 120); do echo "the quick brown fox number $((i % 3)) jumps over the lazy dog"; done >text.txt
+  config=$here/language.toml
+  local shared="--set model.heads=4 --replicas 1"
+  expect 0 alone $shared --max-steps 10
+  expect 0 two $shared --max-steps 10 --ranks 2 --tensor 2
+  near alone two
+  says two '2 ranks share each replica.s tensors: 4 layers by columns, 4 by rows, 2 attentions by heads, embedding and loss by vocabulary'
+  expect 0 own $shared --max-steps 10 --ranks 2 --tensor 2 --set parallel.sequence=true
+  near alone own
+  expect 0 part $shared --max-steps 6 --ranks 2 --tensor 2
+  expect 0 part $shared --max-steps 10 --ranks 2 --tensor 2 --resume
+  same_weights two part 10
+  expect 0 part $shared --max-steps 12 --resume --resume-anyway parallel.tensor
+  expect 0 grid --set model.heads=4 --max-steps 2 --ranks 4 --tensor 2 --set optimizer.clip_norm=0.1
+  for how in "" "--ranks 2 --tensor 2"; do
+    "$tutti" eval "$config" --set model.heads=4 --weights two --json $how >judged.json 2>eval.log || fail "eval $how"
+    grep -Eo '"loss": [0-9.]{6}' judged.json >>judged
+  done
+  [ "$(sort -u judged | wc -l)" -eq 1 ] || fail "it is judged otherwise: $(cat judged)"
+  expect 2 odd $shared --ranks 3 --tensor 2
+  says odd '3 ranks are no replicas that share their layers by 2 each'
+  expect 2 sharded $shared --ranks 2 --tensor 2 --set comm.sharded_update=true
+  says sharded 'parallel.tensor = 2 goes without comm.sharded_update'
+  expect 2 apart --set model.heads=4 --ranks 2 --tensor 2 --sync local:2
+  says apart 'goes without parallel.tensor'
+}

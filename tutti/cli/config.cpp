@@ -353,6 +353,7 @@ const std::vector<ConfigAlias>& config_aliases() {
                                                    {"threads", "run.threads"},
                                                    {"replicas", "run.replicas"},
                                                    {"spatial", "parallel.spatial"},
+                                                   {"tensor", "parallel.tensor"},
                                                    {"sync", "sync.scheme"},
                                                    {"machine", "replay.machine"},
                                                    {"resume", "checkpoint.resume"},

@@ -2,6 +2,7 @@
 
 #include "tutti/base/log.h"
 #include "tutti/cli/launch.h"
+#include "tutti/train/settings.h"
 
 namespace tutti {
 namespace {
@@ -16,7 +17,9 @@ JobOptions job_options(const RunConfig& config) {
 
 PartGrid grid_of(const RunConfig& config, const comm::Communicator& ranks) {
   if (ranks.size() == 1) return {};
-  return {config.parallel.spatial, 1, ranks.size(), ranks.rank()};
+  ParallelSection shared = config.parallel;
+  shared.batchnorm_group_size = 1;
+  return part_grid(shared, ranks.size(), ranks.rank());
 }
 
 }  // namespace

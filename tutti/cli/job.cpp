@@ -119,10 +119,7 @@ data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part)
           .threads = static_cast<int>(config.run.threads),
           .arrays = arrays_spec(config.data),
           .neurons = neuron_spec(config),
-          .clicks = {.rows = config.data.table_rows,
-                     .bags = config.data.bag_length,
-                     .weighted = config.data.bag_weights,
-                     .vocabulary = config.data.vocabulary},
+          .clicks = click_spec(config),
           .text = text_spec(config)};
 }
 
@@ -183,6 +180,13 @@ std::vector<std::filesystem::path> configured_files(const RunConfig& config) {
   return files;
 }
 
+data::ClickSetSpec click_spec(const RunConfig& config) {
+  return {.rows = config.data.table_rows,
+          .bags = config.data.bag_length,
+          .weighted = config.data.bag_weights,
+          .vocabulary = config.data.vocabulary};
+}
+
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part) {
   if (config.data.validation > 0 && part != "test") {
     data::ValidationCut cut = open_cut(config, false);
@@ -220,6 +224,10 @@ ConfiguredData open_configured(const RunConfig& config, const VolumeReading& vol
   if (const auto* text = dynamic_cast<const data::TextSet*>(data.train.get());
       text && text->tokenizer())
     data.tokenizer = text->tokenizer()->files();
+  if (const data::PairSet* pairs = data::pairs_in(*data.train)) {
+    if (pairs->tokenizer()) data.tokenizer = pairs->tokenizer()->files();
+    if (pairs->source_tokenizer()) data.source_tokenizer = pairs->source_tokenizer()->files();
+  }
   const auto say_left_out = [](const data::Dataset* set, const char* part) {
     const auto* pairs = dynamic_cast<const data::PairSet*>(set);
     if (pairs && pairs->left_out() > 0)

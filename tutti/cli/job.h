@@ -11,6 +11,7 @@
 #include "tutti/cli/config.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/mpi/session.h"
+#include "tutti/data/clicks/click_set.h"
 #include "tutti/data/dataset.h"
 #include "tutti/data/neurons/neuron_content.h"
 #include "tutti/data/text/tokenizer.h"
@@ -57,6 +58,9 @@ std::vector<std::string> configured_parts(const RunConfig& config);
 /// or model.classes, naming file, record, label and key.
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part);
 
+/// How click logs are read; without their files.
+data::ClickSetSpec click_spec(const RunConfig& config);
+
 /// The files that one of them consists of.
 std::vector<std::filesystem::path> files_of_part(const RunConfig& config, const std::string& part);
 /// The files that all parts that there are consist of, below data.dir.
@@ -65,8 +69,9 @@ std::vector<std::filesystem::path> configured_files(const RunConfig& config);
 /// What a training run reads: all parts that there are.
 struct ConfiguredData {
   std::unique_ptr<data::Dataset> train, validation, test;
-  std::unique_ptr<data::Dataset> canvases;            ///< where fields of view move
-  std::optional<data::Tokenizer::Files> tokenizer{};  ///< of the training text, where it is known
+  std::unique_ptr<data::Dataset> canvases;  ///< where fields of view move
+  /// Of the training text, where it is known; of pairs the target's, and the source's.
+  std::optional<data::Tokenizer::Files> tokenizer{}, source_tokenizer{};
   RunData view() const { return {train.get(), validation.get(), test.get(), canvases.get()}; }
 };
 

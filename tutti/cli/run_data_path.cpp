@@ -40,9 +40,11 @@ void check_data_path(const RunConfig& config) {
     throw ConfigError(
         "data.cache.disk is not for data.dataset = \"neurons\", whose volumes lie in memory: leave "
         "it out, and with data.cache.memory the ranks of a node have them once");
-  if (config.data.quarantine > 0 && !config.parallel.spatial.empty())
+  if (config.data.quarantine > 0 &&
+      (!config.parallel.spatial.empty() || config.parallel.tensor > 1))
     throw ConfigError(
-        "data.quarantine: ranks that share samples (parallel.spatial) would have to agree on each "
+        "data.quarantine: ranks that share samples (parallel.spatial, parallel.tensor) would have "
+        "to agree on each "
         "one that is left out, which they cannot yet: set data.quarantine = 0");
   if (config.cache.disk > 0 && config.cache.dir.empty())
     throw ConfigError(

@@ -10,8 +10,8 @@ namespace tutti {
 
 namespace fs = std::filesystem;
 
-void keep_tokenizer(const data::Tokenizer::Files& files, const fs::path& run) {
-  const fs::path folder = run / kTokenizerFolder;
+void keep_tokenizer(const data::Tokenizer::Files& files, const fs::path& run, const char* name) {
+  const fs::path folder = run / name;
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
@@ -19,11 +19,11 @@ void keep_tokenizer(const data::Tokenizer::Files& files, const fs::path& run) {
   data::write_tokenizer(*data::parse_tokenizer(files, folder.string()), folder);
 }
 
-fs::path tokenizer_near(const fs::path& weights) {
+fs::path tokenizer_near(const fs::path& weights, const char* folder) {
   fs::path at = weights.has_filename() ? weights : weights.parent_path();
   // The run, its checkpoints, one of them, a file in that.
   for (int up = 0; up < 4; ++up, at = at.parent_path()) {
-    if (data::has_tokenizer(at / kTokenizerFolder)) return at / kTokenizerFolder;
+    if (data::has_tokenizer(at / folder)) return at / folder;
     if (at.empty() || at == at.parent_path()) break;
   }
   return {};

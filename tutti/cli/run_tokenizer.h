@@ -10,15 +10,18 @@
 
 namespace tutti {
 
-/// What keeps it in a run's folder.
+/// What keeps it in a run's folder; of pairs the target's, and that of sources.
 inline constexpr const char* kTokenizerFolder = "tokenizer";
+inline constexpr const char* kSourceTokenizerFolder = "source_tokenizer";
 
 /// Into a run's folder. IoError.
-void keep_tokenizer(const data::Tokenizer::Files& files, const std::filesystem::path& run);
+void keep_tokenizer(const data::Tokenizer::Files& files, const std::filesystem::path& run,
+                    const char* folder = kTokenizerFolder);
 
 /// The folder of the tokenizer of the run that weights lie in: beside the checkpoint, or above it;
 /// empty: none is near.
-std::filesystem::path tokenizer_near(const std::filesystem::path& weights);
+std::filesystem::path tokenizer_near(const std::filesystem::path& weights,
+                                     const char* folder = kTokenizerFolder);
 
 /// ConfigError where the tokenizer near such weights, which `key` names, is another one than that
 /// of the training text: its tokens would mean something else to the network.

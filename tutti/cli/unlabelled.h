@@ -47,6 +47,11 @@ std::vector<std::filesystem::path> listed_images(const std::vector<std::string>&
 std::unique_ptr<UnlabelledSet> open_unlabelled_images(
     RunConfig& config, const std::vector<std::filesystem::path>& files, const FoundWeights& found);
 
+/// Click logs whose lines need not say what was clicked, with the tables of the configuration. A
+/// sample's origin is its line.
+std::unique_ptr<UnlabelledSet> open_unlabelled_clicks(
+    const RunConfig& config, const std::vector<std::filesystem::path>& files);
+
 /// Fills the inputs alone: the steps of other fields do not matter.
 data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& dataset,
                                 const std::vector<data::BatchField>& inputs);

@@ -52,6 +52,8 @@ int run_advise(const AdviseVerb& verb) {
   if (std::ranges::any_of(config.parallel.spatial, [](int64_t parts) { return parts > 1; }))
     throw ConfigError(
         "tutti advise looks at replicas of one rank each: leave parallel.spatial out");
+  if (config.parallel.tensor > 1)
+    throw ConfigError("tutti advise looks at replicas of one rank each: leave parallel.tensor out");
   const Topology topology = read_topology();
   config.run.threads = choose_threads(static_cast<int>(config.run.threads),
                                       read_surroundings().omp_num_threads, topology, 1);

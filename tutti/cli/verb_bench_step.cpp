@@ -37,10 +37,10 @@ struct BenchStepVerb {
   std::vector<std::string> sets;
   std::vector<int64_t> hidden;
   size_t tile_bytes = 0;
-  int64_t slabs = 0, batchnorm_group = 1;
+  int64_t slabs = 0, batchnorm_group = 1, tensor = 1;
   std::vector<int64_t> spatial;
   int threads = 0, ranks = 0, steps = 20, warmup = 3;
-  bool serve = false, profile = false, no_measure = false, json = false;
+  bool sequence = false, serve = false, profile = false, no_measure = false, json = false;
 };
 
 /// The next `run K` of standard input; 0 at `quit` or the end.
@@ -225,7 +225,8 @@ int run_step(BenchStepVerb verb) {
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   use_selection(communicator, comm.selection);
   const CpuBackend backend;
-  const PartGrid grid(verb.spatial, verb.batchnorm_group, communicator.size(), communicator.rank());
+  const PartGrid grid = part_grid({verb.spatial, verb.batchnorm_group, verb.tensor, verb.sequence},
+                                  communicator.size(), communicator.rank());
   log::info("{}, batch {} a rank{}: {}", verb.network.model, verb.network.batch,
             own_batch ? "" : " (--batch takes another)",
             verb.no_measure ? "compiling" : "compiling and measuring kernels");
@@ -305,6 +306,14 @@ Verb bench_step_verb() {
             .help = "Ranks that share each sample, along its first dimensions",
             .bind = &state->spatial,
             .least = 1},
+           {.names = "--tensor",
+            .value = "N",
+            .help = "Ranks that share the layers of a replica, without --spatial",
+            .bind = &state->tensor,
+            .least = 1},
+           {.names = "--sequence",
+            .help = "They share the positions of sequences between these layers, too",
+            .bind = &state->sequence},
            {.names = "--batchnorm-group",
             .value = "N",
             .help = "Replicas whose batch norms see one batch",

@@ -192,7 +192,8 @@ Verb eval_verb() {
             .bind = &state->pictures,
             .kind = Names::folder},
            json_flag(state->json)},
-          state->flags.flags({"data-dir", "batch-size", "precision", "threads", "spatial"})),
+          state->flags.flags(
+              {"data-dir", "batch-size", "precision", "threads", "spatial", "tensor"})),
       .examples = {{"tutti eval run.toml --weights runs/mine",
                     "Evaluate the best checkpoint of a run, or its newest if none is marked"},
                    {"tutti eval run.toml --weights runs/mine --ranks 4 --spatial 2",

@@ -15,6 +15,7 @@
 #include "tutti/cli/run_tokenizer.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/models/registry.h"
 #include "tutti/train/given_weights.h"
 #include "tutti/train/language_network.h"
 #include "tutti/train/settings.h"
@@ -116,9 +117,14 @@ void write_sample(const GenerateVerb& verb, int64_t sample, const data::Tokenize
 int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeights& found,
              RunConfig& config) {
   take_task(found, config);
+  if (config.data.dataset == "token-pairs")
+    throw ConfigError(fmt::format(
+        "the network of {} writes one sequence from another: 'tutti translate' gives it sources",
+        verb.weights));
   const auto tokenizer = tokenizer_of(verb);
   const int64_t window = verb.window > 0 ? verb.window : config.data.window;
-  if (window != config.data.window && config.model.context == 0)
+  if (window != config.data.window && config.model.context == 0 &&
+      find_model(config.model.name).takes_context)
     config.model.context = config.data.window;  // places that were learned
   // Tokens alone, without numbers of documents: what is written is one.
   config.data.input.clear();

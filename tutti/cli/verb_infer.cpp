@@ -160,10 +160,14 @@ InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeig
         "--input: of a text 'tutti eval' says how well it is predicted, and 'tutti generate' goes "
         "on with one; infer takes a part of the configured text, --split");
   const bool images = config.data.dataset == "imagenet" && verb.fields.empty();
+  const bool clicks = config.data.dataset == "clicks";
+  if (clicks && !verb.fields.empty())
+    throw ConfigError("--field: a click log says itself what its columns are: leave the flag out");
   std::vector<std::filesystem::path> files =
       images ? listed_images(verb.inputs) : data::listed_files(verb.inputs, ".", "--input");
-  auto set = images ? open_unlabelled_images(config, files, found)
-                    : open_unlabelled(config, {.files = files, .fields = verb.fields}, found);
+  auto set = images   ? open_unlabelled_images(config, files, found)
+             : clicks ? open_unlabelled_clicks(config, files)
+                      : open_unlabelled(config, {.files = files, .fields = verb.fields}, found);
   std::string origins = set->origins();
   return {std::move(set), std::move(files), std::move(origins)};
 }
@@ -266,8 +270,9 @@ Verb infer_verb() {
       .summary = "Predict for files without labels",
       .text =
           "Reads what the network reads from array or TFRecord files, one sample a file or many, "
-          "or for data.dataset = \"imagenet\" from images and folders of them, and writes what the "
-          "network predicts, in their order, batch after batch: of classes the outputs before the "
+          "or for data.dataset = \"imagenet\" from images and folders of them, or for \"clicks\" "
+          "from logs whose lines may have no label, and writes what the network predicts, in their "
+          "order, batch after batch: of classes the outputs before the "
           "softmax, samples x classes x positions. The transforms of the input are those of the "
           "configuration. Beside out.nc, out.nc.files.txt names the file of each row, and its "
           "number in it where files hold several. Of data.dataset = \"neurons\" it reads one "
@@ -310,7 +315,8 @@ Verb infer_verb() {
             .help = "Write the most likely class instead of the outputs",
             .bind = &state->labels},
            ranks_flag(state->ranks)},
-          state->flags.flags({"data-dir", "batch-size", "precision", "threads", "spatial"})),
+          state->flags.flags(
+              {"data-dir", "batch-size", "precision", "threads", "spatial", "tensor"})),
       .examples = {{"tutti infer run.toml --weights runs/mine --input maps --output out.nc",
                     "Predict for all files of a folder"},
                    {"tutti infer run.toml --weights runs/mine --split test --labels --output "

@@ -15,6 +15,7 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/machine_file.h"
+#include "tutti/cli/study_schemes.h"
 #include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/study/comparison.h"
@@ -36,16 +37,6 @@ struct StudyVerb {
   std::string replicas, schemes;
   std::string compare;
 };
-
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    if (end > at) parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
 
 /// What lies in the file that replay.machine names: the file may change under its name.
 constexpr const char* kMachineContent = "the machine of replay.machine";
@@ -128,7 +119,7 @@ int run_comparison(const StudyVerb& verb) {
     throw ConfigError(
         "tutti study --compare reads studies that have run, and no configuration: leave CONFIG "
         "out");
-  study::ComparisonFlags flags{.directories = split_at_commas(verb.compare)};
+  study::ComparisonFlags flags{.directories = split_list(verb.compare)};
   flags.json = verb.study.json;
   flags.command = shell_line(own_command());
   flags.read_resolved = settings_in_file;
@@ -141,6 +132,10 @@ int run_comparison(const StudyVerb& verb) {
 /// The sizes of the study: ranks, or with --replicas how many of them are replayed.
 void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlags& flags) {
   // Without a machine one number is run.replicas, on all these ranks.
+  if (config.parallel.tensor > 1)
+    throw ConfigError(
+        "a study varies the number of replicas, of which each has ranks of its own: "
+        "parallel.tensor is not built for studies, leave it out");
   int64_t number = 0;
   const bool fixed = config.replay.machine.empty() && read_number(verb.replicas, number);
   if (fixed) {
@@ -182,53 +177,65 @@ void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlag
 }
 
 /// What servers would refuse of any run, now and not hours later at its turn.
-void check_served_sizes(const StudyVerb& verb, const RunConfig& config,
-                        const study::StudyFlags& flags) {
+void check_served_sizes(const RunConfig& config, const study::StudyFlags& flags) {
   std::optional<comm::Machine> machine;
   if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
-  std::vector<std::string> schemes = split_at_commas(verb.schemes);
-  if (schemes.empty()) schemes.push_back(config.sync.scheme);
-  for (const std::string& scheme : schemes)
-    for (const study::Size& size : flags.ranks) {
-      const bool replay = flags.replay_ranks > 0;
-      RunConfig run = config;
-      run.sync.scheme = scheme;
-      if (replay) run.run.replicas = size.ranks;
-      if (flags.replicas > 0) run.run.replicas = flags.replicas;
-      check_served_job(run, run.run.replicas > 0 ? run.run.replicas : size.groups(),
-                       replay ? flags.replay_ranks : size.ranks, machine ? &*machine : nullptr);
-    }
+  for (const study::Size& size : flags.ranks) {
+    const bool replay = flags.replay_ranks > 0;
+    RunConfig run = config;
+    if (replay) run.run.replicas = size.ranks;
+    if (flags.replicas > 0) run.run.replicas = flags.replicas;
+    const int servers = server_ranks(run),
+              ranks = worker_ranks(run, replay ? flags.replay_ranks : size.ranks);
+    check_served_job(run, run.run.replicas > 0 ? run.run.replicas : size.groups() - servers, ranks,
+                     machine ? &*machine : nullptr);
+  }
 }
 
-/// "local:8" as the name of a folder.
-std::string folder_of_scheme(std::string scheme) {
-  std::ranges::replace(scheme, ':', '-');
-  return scheme;
+/// The configuration of a study's runs, with these settings ("KEY=VALUE") besides.
+ResolvedConfig read_with(const StudyVerb& verb, const std::vector<std::string>& sets) {
+  std::vector<Setting> settings = verb.flags.settings();
+  for (const std::string& set : sets) {
+    const size_t equals = set.find('=');
+    settings.push_back({set.substr(0, equals), set.substr(equals + 1), "tutti study"});
+  }
+  return read_config({verb.flags.file(), tutti_environment(), settings});
+}
+
+/// What a study shows of the configuration of its runs.
+void take_configuration(const RunConfig& config, study::StudyFlags& flags) {
+  flags.epochs = config.run.epochs;
+  flags.seed = static_cast<uint64_t>(config.run.seed);
+  flags.local_batch = config.batch.local;
+  flags.global_batch = config.batch.global;
+  flags.accumulate = config.batch.accumulate;
+  flags.threads_per_rank = static_cast<int>(config.run.threads);
+  flags.target = goal_of_study(config).in_record();
 }
 
 /// A study for each scheme, and their curves beside each other.
 int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
-  const std::vector<std::string> schemes = split_at_commas(verb.schemes);
-  for (const std::string& scheme : schemes) {  // now, and not hours later at its turn
-    if (std::ranges::count(schemes, scheme) > 1)
-      throw ConfigError(fmt::format("--sync names {} twice", scheme));
-    std::vector<std::string> sets = flags.sets;
-    sets.push_back("sync.scheme=" + scheme);
-    (void)flags.resolve(sets);
+  std::vector<study::StudyFlags> studies;
+  for (const SchemeOfStudy& choice : parse_schemes(verb.schemes, set_by_study)) {
+    study::StudyFlags own = flags;
+    own.sets.insert(own.sets.end(), choice.sets.begin(), choice.sets.end());
+    // Now, and not hours later at its turn.
+    const RunConfig config = read_with(verb, own.sets).config;
+    if (!flags.collect_only) check_served_sizes(config, own);
+    take_configuration(config, own);
+    own.output_dir += "/" + choice.folder;
+    studies.push_back(std::move(own));
   }
   study::ComparisonFlags all{.directories = {}};
   int code = 0;
-  for (const std::string& scheme : schemes) {
-    study::StudyFlags own = flags;
-    own.sets.push_back("sync.scheme=" + scheme);
-    own.output_dir += "/" + folder_of_scheme(scheme);
+  for (const study::StudyFlags& own : studies) {
     all.directories.push_back(own.output_dir);
     const int one = study::run_study(own);
     constexpr int kSignalled = 128;  // and the signal's number
     if (one == static_cast<int>(ExitCode::requeue) || one > kSignalled) return one;
     if (one != 0) code = one;
   }
-  if (schemes.size() == 1 || flags.dry_run) return code;
+  if (studies.size() == 1 || flags.dry_run) return code;
   all.json = flags.json;
   all.output_dir = flags.output_dir;
   all.command = flags.command;
@@ -273,32 +280,20 @@ int run_study_verb(const StudyVerb& verb) {
   flags.quiet = config.run.log_level < log::Level::info;
   const Terminal terminal = terminal_of(STDERR_FILENO);
   flags.columns = terminal.erases ? terminal.columns : 0;
-  flags.epochs = config.run.epochs;
   flags.resolve = [&verb](const std::vector<std::string>& sets) {
-    std::vector<Setting> settings = verb.flags.settings();
-    for (const std::string& set : sets) {
-      const size_t equals = set.find('=');
-      settings.push_back({set.substr(0, equals), set.substr(equals + 1), "tutti study"});
-    }
-    return settings_now(read_config({verb.flags.file(), tutti_environment(), settings}).config);
+    return settings_now(read_with(verb, sets).config);
   };
   flags.read_resolved = settings_in_file;
   flags.change_rule = change_rule;
   flags.has_sound_checkpoint = [](const std::string& directory) {
     return find_latest_valid(checkpoints_in(directory)).has_value();
   };
-  flags.seed = static_cast<uint64_t>(config.run.seed);
-  flags.local_batch = config.batch.local;
-  flags.global_batch = config.batch.global;
-  flags.accumulate = config.batch.accumulate;
-  flags.threads_per_rank = static_cast<int>(config.run.threads);
   flags.cores = topology.usable_cores();
-  flags.target = goal_of_study(config).in_record();
-  if (!flags.collect_only) {
-    check_slow_replay(config);
-    check_served_sizes(verb, config, flags);
-  }
-  return verb.schemes.empty() ? study::run_study(flags) : run_schemes(verb, flags);
+  if (!flags.collect_only) check_slow_replay(config);
+  if (!verb.schemes.empty()) return run_schemes(verb, flags);
+  if (!flags.collect_only) check_served_sizes(config, flags);
+  take_configuration(config, flags);
+  return study::run_study(flags);
 }
 
 }  // namespace
@@ -327,7 +322,8 @@ Verb study_verb() {
                   {.names = "--sync",
                    .value = "SCHEME,...",
                    .help = "How replicas meet, see sync.scheme: a study for each, and a report of "
-                           "all beside each other",
+                           "all beside each other. Keys for the runs of one scheme may follow it "
+                           "('step,ps:async optimizer.momentum=0')",
                    .bind = &state->schemes},
                   {.names = "--repeats",
                    .value = "N",

@@ -162,7 +162,10 @@ void compare_tokenizers(comm::Communicator& communicator, const RunConfig& confi
 void begin_folder(const ConfiguredData& data, const RunPlace& place) {
   const std::filesystem::path kept = std::filesystem::path(place.directory) / kTokenizerFolder;
   const bool there = !place.resume.empty() && data::has_tokenizer(kept);
-  if (data.tokenizer && !there) keep_tokenizer(*data.tokenizer, place.directory);
+  if (there) return;
+  if (data.tokenizer) keep_tokenizer(*data.tokenizer, place.directory);
+  if (data.source_tokenizer)
+    keep_tokenizer(*data.source_tokenizer, place.directory, kSourceTokenizerFolder);
 }
 
 /// Trains with the ranks of the job, of which this process is one.
@@ -265,11 +268,27 @@ std::vector<Flag> flags_of(TrainVerb& state) {
        {.names = "--oversubscribe",
         .help = "Start more than 8 ranks or threads for each core, if that is asked for",
         .bind = &state.oversubscribe}},
-      state.flags.flags({"data-dir",   "output-dir", "batch-size", "global-batch-size",
-                         "epochs",     "max-steps",  "lr",         "seed",
-                         "precision",  "target",     "threads",    "replicas",
-                         "spatial",    "sync",       "machine",    "slow",
-                         "slow-sigma", "resume",     "profile",    "check-collectives"}));
+      state.flags.flags({"data-dir",
+                         "output-dir",
+                         "batch-size",
+                         "global-batch-size",
+                         "epochs",
+                         "max-steps",
+                         "lr",
+                         "seed",
+                         "precision",
+                         "target",
+                         "threads",
+                         "replicas",
+                         "spatial",
+                         "tensor",
+                         "sync",
+                         "machine",
+                         "slow",
+                         "slow-sigma",
+                         "resume",
+                         "profile",
+                         "check-collectives"}));
 }
 
 }  // namespace

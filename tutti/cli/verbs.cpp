@@ -8,7 +8,8 @@ std::vector<Verb> all_verbs() {
     std::vector<Verb (*)()> verbs;
   };
   const Task tasks[] = {
-      {"Train", {train_verb, replay_verb, study_verb, eval_verb, infer_verb, generate_verb}},
+      {"Train",
+       {train_verb, replay_verb, study_verb, eval_verb, infer_verb, generate_verb, translate_verb}},
       {"Look before you run", {config_verb, plan_verb, advise_verb, model_verb, data_verb}},
       {"Know the machine", {doctor_verb, bench_verb}},
       {"Help", {help_verb}},

@@ -21,6 +21,7 @@ Verb data_verb();
 Verb doctor_verb();
 Verb eval_verb();
 Verb generate_verb();
+Verb translate_verb();
 Verb help_verb();
 Verb infer_verb();
 Verb model_verb();

@@ -32,6 +32,32 @@ void TrainingOrder::indices(int64_t k, int64_t first, std::span<int64_t> out) co
   sampler_.indices(id(k).position, first, out);
 }
 
+void DealtOrder::add(const Position& position) {
+  const std::lock_guard lock(mutex_);
+  dealt_.push_back(position);
+  if (std::ssize(dealt_) <= kKept) return;
+  dealt_.pop_front();
+  ++forgotten_;
+}
+
+int64_t DealtOrder::batches() const {
+  const std::lock_guard lock(mutex_);
+  return forgotten_ + std::ssize(dealt_);
+}
+
+BatchId DealtOrder::id(int64_t k) const {
+  const std::lock_guard lock(mutex_);
+  CHECK(forgotten_ <= k && k < forgotten_ + std::ssize(dealt_), "batch {} is not among those dealt",
+        k);
+  return {.position = dealt_[static_cast<size_t>(k - forgotten_)],
+          .count = capacity(),
+          .augment = true};
+}
+
+void DealtOrder::indices(int64_t k, int64_t first, std::span<int64_t> out) const {
+  sampler_.indices(id(k).position, first, out);
+}
+
 EvaluationOrder::EvaluationOrder(const Range& range, int64_t batch) : range_(range), batch_(batch) {
   CHECK(batch > 0 && range.begin >= 0 && range.begin <= range.end,
         "range [{}, {}) in batches of {}", range.begin, range.end, batch);

@@ -1,8 +1,10 @@
 #pragma once
-// BatchOrder: the fixed sequence of minibatches that a Pipeline fills: batch number k -> which
-// samples, for whom.
+// BatchOrder: the sequence of minibatches that a Pipeline fills: batch number k -> which samples,
+// for whom. It is fixed, or grows while it is filled.
 
 #include <cstdint>
+#include <deque>
+#include <mutex>
 #include <span>
 
 #include "tutti/data/sampler.h"
@@ -16,11 +18,11 @@ struct BatchId {
   bool augment = false;
 };
 
-/// Pure functions of k; callable from any thread.
+/// Functions of k, which never change; callable from any thread.
 class BatchOrder {
  public:
   virtual ~BatchOrder() = default;
-  virtual int64_t batches() const = 0;   ///< k lies in [0, batches())
+  virtual int64_t batches() const = 0;   ///< k lies in [0, batches()), which may grow
   virtual int64_t capacity() const = 0;  ///< samples of a full batch
   virtual BatchId id(int64_t k) const = 0;
   /// Samples first, first + 1, ... of batch k.
@@ -51,6 +53,27 @@ class TrainingOrder final : public BatchOrder {
   const Sampler& sampler_;
   int64_t first_step_;  // counted from epoch 0
   int first_replica_, replicas_;
+};
+
+/// Training batches as they are dealt out, one after another.
+class DealtOrder final : public BatchOrder {
+ public:
+  /// `sampler` must outlive this.
+  explicit DealtOrder(const Sampler& sampler) : sampler_(sampler) {}
+  /// The next one is this. Its number is not asked for any more when so many have come after it as
+  /// kKept says.
+  void add(const Position& position);
+  static constexpr int64_t kKept = 4096;
+  int64_t batches() const override;
+  int64_t capacity() const override { return sampler_.spec().local_batch; }
+  BatchId id(int64_t k) const override;
+  void indices(int64_t k, int64_t first, std::span<int64_t> out) const override;
+
+ private:
+  const Sampler& sampler_;
+  mutable std::mutex mutex_;
+  std::deque<Position> dealt_;  // the last ones
+  int64_t forgotten_ = 0;
 };
 
 /// A range of samples in order, once, without augmentation; the last batch may be partial.

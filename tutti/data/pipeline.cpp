@@ -102,6 +102,11 @@ void Pipeline::own_memory(int slots) {
   }
 }
 
+void Pipeline::look_again() {
+  { const std::lock_guard lock(mutex_); }  // a reader that has looked before sleeps by now
+  space_.notify_all();
+}
+
 const Batch& Pipeline::next() {
   CHECK(remaining() > 0, "next() after the last of {} batches", given_);
   const auto start = std::chrono::steady_clock::now();

@@ -61,6 +61,8 @@ class Pipeline {
   /// The next batch of the order. Hands the previous one back: whatever reads it must have
   /// finished. Rethrows what a reader threw. Must not be called more than remaining() times.
   const Batch& next();
+  /// The order has more batches than before.
+  void look_again();
   int64_t remaining() const { return order_->batches() - given_; }
 
   /// Seconds that next() spent waiting (inline: reading): for the last batch, and since the start.

@@ -2,13 +2,12 @@
 
 #include <cmath>
 
-#include "tutti/ops/sequence.h"
+#include "tutti/models/language_inputs.h"
 
 namespace tutti {
 namespace {
 
 constexpr double kDeviation = 0.02;
-constexpr const char *kTokens = "tokens", *kSegments = "segments";
 
 Init normal(double deviation, Init::Stored stored = Init::Stored::as_it_is) {
   return {.kind = Init::Kind::normal, .value = deviation, .stored = stored};
@@ -24,23 +23,6 @@ void require_sizes(const Gpt2Spec& spec, int64_t positions) {
                     positions, spec.context));
 }
 
-/// Of a data set's fields tokens and, where documents are told apart, their numbers; which is which
-/// is said by their names.
-void require_fields(const ModelSpec& spec) {
-  const std::vector<ModelField>& read = spec.inputs;
-  const bool known =
-      read.empty() || (read[0].name == kTokens &&
-                       (read.size() == 1 || (read.size() == 2 && read[1].name == kSegments)));
-  if (known) return;
-  std::string names;
-  for (const ModelField& field : read) names += (names.empty() ? "" : ", ") + field.name;
-  throw ConfigError(
-      fmt::format("model '{}' reads the field {}, and behind it {} where data.segments makes it, "
-                  "and data.input names {}: leave data.input out with data.dataset = \"text\" or "
-                  "\"tokens\"",
-                  spec.name, kTokens, kSegments, names));
-}
-
 /// One layer of the decoder.
 class Gpt2Block {
  public:
@@ -51,13 +33,8 @@ class Gpt2Block {
   /// `segments`: invalid for none.
   Value attend(Value x, Value segments) {
     const Value qkv = layer("attn.c_attn", norm("ln_1", x), 3 * spec_.width, kDeviation);
-    AttentionAttributes a{.heads = spec_.heads, .key_heads = spec_.heads, .causal = true};
-    std::vector<Value> in{qkv};
-    if (segments.valid()) {
-      a.mask = AttentionMask::segments;
-      in.push_back(segments);
-    }
-    const Value y = attention(graph_, name_ + ".attn", in, a);
+    const Value y = causal_attention(graph_, name_ + ".attn", {qkv},
+                                     {.heads = spec_.heads, .key_heads = spec_.heads}, segments);
     return sum("attn", x, layer("attn.c_proj", y, spec_.width, to_sum_));
   }
   Value transform(Value x) {
@@ -115,11 +92,9 @@ void build_gpt2(ModelBuilder& model, const Gpt2Spec& own) {
   if (given.heads > 0) spec.heads = given.heads;
   if (!given.hidden.empty()) spec.hidden = given.hidden.front();
   if (given.dropout) spec.dropout = *given.dropout;
-  require_fields(given);
-  const Value tokens = model.tokens();
-  const TokenLabels next = model.next_tokens();
-  const Value segments = given.inputs.size() > 1 ? model.documents(kSegments) : Value{};
-  model.predict_tokens(gpt2_logits(model.graph(), tokens, segments, given.activations, spec), next);
+  const LanguageInputs in = language_inputs(model);
+  model.predict_tokens(gpt2_logits(model.graph(), in.tokens, in.segments, given.activations, spec),
+                       in.next);
 }
 
 }  // namespace tutti

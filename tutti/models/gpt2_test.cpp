@@ -64,7 +64,7 @@ TEST(Gpt2, JudgesWhatComesNext) {
   EXPECT_EQ(evaluation.inputs.size(), 2u);  // what comes next is read, too
   EXPECT_EQ(evaluation.targets.size(), 0u);
   EXPECT_EQ(evaluation.losses.size(), 0u);
-  EXPECT_EQ(evaluation.graph.shape(evaluation.outputs[0].prediction), (Shape{2, 1, 8}));
+  EXPECT_EQ(evaluation.graph.shape(evaluation.outputs[0].prediction), (Shape{2, 2, 8}));
 }
 
 TEST(Gpt2, ReadsTokensAndSegmentsByName) {

@@ -18,7 +18,8 @@ namespace tutti {
 ///   regress   y [N, ...], t as many numbers in the same shape; loss: a pointwise one
 ///   language  t the token that comes next at each position of a sequence, -1 where none does; y
 ///             [N, 1, positions] is -log of the probability that the network gave it, for logits of
-///             a vocabulary are many; loss: the mean of y
+///             a vocabulary are many; loss: the mean of y. In evaluations [N, 2, positions]: behind
+///             it 1 where no other token is likelier
 enum class TaskKind : uint8_t { classify, segment, regress, language };
 std::string_view name_of(TaskKind kind);
 
@@ -41,6 +42,8 @@ struct ModelField {
   std::vector<int64_t>
       rows{};  ///< it holds rows of tables, element i one below rows[i]; empty: none
   std::vector<int64_t> bags{};  ///< of these: elements that name rows of one table; empty: 1 each
+  /// The bytes of each class's name, which of a token is what it stands for; empty: not known.
+  std::vector<int32_t> class_bytes{};
 };
 
 /// What becomes of the rows that a bag names.
@@ -51,6 +54,17 @@ constexpr std::array<std::string_view, 2> words(Pooling) { return {"sum", "mean"
 /// the other.
 enum class FeatureInteraction : uint8_t { dot, cat };
 constexpr std::array<std::string_view, 2> words(FeatureInteraction) { return {"dot", "cat"}; }
+
+/// LoRA (models/lora.h).
+struct LoraSpec {
+  int64_t rank = 0;                   ///< 0: none
+  double alpha = 0;                   ///< 0: the rank
+  std::vector<std::string> layers{};  ///< patterns over names of linear layers
+};
+
+/// Whether the tokens of a source have the same weights as those of the target.
+enum class Embeddings : uint8_t { shared, separate };
+constexpr std::array<std::string_view, 2> words(Embeddings) { return {"shared", "separate"}; }
 
 struct ModelSpec {
   /// Residual shortcut where the shape changes (He et al. 2015, section 4.2): A, every second
@@ -73,13 +87,18 @@ struct ModelSpec {
   std::vector<LayerTable> layers{};    ///< of the model "layers"
   int64_t depth = 0;                   ///< modules of the stack; 0: the model's own
   int64_t heads = 0;                   ///< of attention; 0: the model's own
+  int64_t key_heads = 0;               ///< heads that share keys and values; 0: the model's own
+  double rotary_base = 0;              ///< of positions as rotations; 0: the model's own
+  bool tied = false;                   ///< logits by the weights of the tokens
   int64_t context = 0;                 ///< positions that are learned; 0: those of a sample
   int64_t kernel = 0;                  ///< side of the convolutions' windows; 0: the model's own
   Pooling pooling = Pooling::sum;      ///< of bags of rows
   FeatureInteraction interaction = FeatureInteraction::dot;
+  Embeddings embeddings = Embeddings::shared;
   DType activations =
       DType::f32;  ///< f32 or bf16: inputs and everything up to the prediction, which is f32
   Mode mode = Mode::train;
+  LoraSpec lora{};
   SoftmaxCrossEntropyAttributes loss{};      ///< of class numbers
   PointwiseLossAttributes pointwise_loss{};  ///< of numbers
 };

@@ -87,15 +87,15 @@ Value ModelBuilder::of_positions(const std::string& field, const char* what) {
   const ModelField known = input_named(spec_, field);
   if (known.sample.rank() != 1)
     throw ConfigError(fmt::format(
-        "model '{}' reads {}, and a sample of the field '{}' is {}: data.dataset = \"text\" and "
-        "\"tokens\" have sequences of them",
+        "model '{}' reads {}, and a sample of the field '{}' is {}: data.dataset = \"text\", "
+        "\"tokens\" and \"token-pairs\" have sequences of them",
         spec_.name, what, field, known.sample.to_string()));
   return bound(field, DType::i32);
 }
 
-Value ModelBuilder::tokens(const std::string& field) {
+Value ModelBuilder::tokens(const std::string& field, int64_t vocabulary) {
   const Value x = of_positions(field, "tokens");
-  built_.inputs.back().classes = spec_.classes;
+  built_.inputs.back().classes = vocabulary > 0 ? vocabulary : spec_.classes;
   return x;
 }
 
@@ -164,7 +164,11 @@ void ModelBuilder::predict_tokens(const std::string& name, Value logits, const T
       graph(), "loss" + suffix, logits, next,
       {.label_smoothing = spec_.loss.label_smoothing, .scale = spec_.loss.scale * o.weight});
   output.prediction = losses.surprise;
-  graph().mark_output(losses.surprise);
+  if (!training())
+    output.prediction =
+        concat(graph(), "prediction" + suffix,
+               {losses.surprise, token_hits(graph(), "hits" + suffix, logits, next.labels)});
+  graph().mark_output(output.prediction);
   if (training()) {
     output.target = target_index(o.target, graph().type(next.labels).desc);
     add_loss(losses.loss);

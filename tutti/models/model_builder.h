@@ -27,8 +27,9 @@ class ModelBuilder {
 
   /// A field of rows of tables as i32 [N, sample...].
   Value rows(const std::string& field);
-  /// A field of tokens as i32 [N, positions]. Without a name: the first.
-  Value tokens(const std::string& field);
+  /// A field of tokens as i32 [N, positions], of a vocabulary other than the specification's
+  /// classes where it is given. Without a name: the first.
+  Value tokens(const std::string& field, int64_t vocabulary = 0);
   Value tokens() { return tokens(spec_.input_field); }
   /// A field of the numbers of documents (ops/attention.h) as i32 [N, positions].
   Value documents(const std::string& field);
@@ -43,7 +44,8 @@ class ModelBuilder {
   /// before the network is written (ops/sequence.h).
   TokenLabels next_tokens(const std::string& objective = "");
   /// Its prediction: from logits [N, vocabulary, positions] the loss, with the specification's
-  /// label smoothing, and -log p of each token that is there.
+  /// label smoothing, and -log p of each token that is there; in evaluations also whether it is the
+  /// likeliest.
   void predict_tokens(const std::string& objective, Value logits, const TokenLabels& next);
   void predict_tokens(Value logits, const TokenLabels& next) { predict_tokens("", logits, next); }
   /// What evaluations write beside the predictions, such as the latent numbers of an autoencoder:

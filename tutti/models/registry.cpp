@@ -1,6 +1,7 @@
 #include "tutti/models/registry.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "tutti/models/cosmoflow.h"
 #include "tutti/models/cosmoflow_small.h"
@@ -9,10 +10,11 @@
 #include "tutti/models/fc_densenet.h"
 #include "tutti/models/feed_forward.h"
 #include "tutti/models/ffn.h"
-#include "tutti/models/gpt2.h"
 #include "tutti/models/layers.h"
+#include "tutti/models/lora.h"
 #include "tutti/models/protein_vae.h"
 #include "tutti/models/resnet.h"
+#include "tutti/models/sequence_models.h"
 #include "tutti/models/vgg.h"
 
 namespace tutti {
@@ -82,31 +84,6 @@ ModelInfo tiramisu(int depth) {
           }};
 }
 
-struct Gpt2Size {
-  const char* name;
-  int64_t depth, width, heads;
-};
-
-ModelInfo gpt2(const Gpt2Size& size) {
-  return {.name = size.name,
-          .description = fmt::format("GPT-2 (Radford et al. 2019): a language model of {} layers, "
-                                     "{} channels, {} heads",
-                                     size.depth, size.width, size.heads),
-          .task = TaskKind::language,
-          .input = {1024},
-          .classes = 50257,
-          .takes_width = true,
-          .takes_hidden = true,
-          .takes_dropout = true,
-          .takes_depth = true,
-          .takes_heads = true,
-          .takes_context = true,
-          .inputs_if_there = {"segments"},
-          .build = [size](ModelBuilder& model) {
-            build_gpt2(model, {.depth = size.depth, .width = size.width, .heads = size.heads});
-          }};
-}
-
 Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
   CosmoFlowSpec own{.outputs = spec.classes, .mode = spec.mode};
   if (spec.kernel > 0) own.kernel = spec.kernel;
@@ -123,7 +100,7 @@ Value cosmoflow_small(Graph& graph, Value x, const ModelSpec& spec) {
   return cosmoflow_small_prediction(graph, x, own);
 }
 
-std::vector<ModelInfo> all_models() {
+std::vector<ModelInfo> models_of_fields() {
   return {
       {.name = "mlp",
        .description = "fully connected layers with ReLU, hidden layers of 256 and 128",
@@ -238,24 +215,27 @@ std::vector<ModelInfo> all_models() {
        .takes_depth = true,
        .more_inputs = {"seed"},
        .build = build_ffn,
-       .objectives =
-           [](const ModelSpec&) {
-             return std::vector{
-                 Objective{.task = TaskKind::regress, .loss = PointwiseLossKind::bce_with_logits}};
-           }},
-      gpt2({"gpt2", 12, 768, 12}),
-      gpt2({"gpt2-medium", 24, 1024, 16}),
-      gpt2({"gpt2-large", 36, 1280, 20}),
-      gpt2({"gpt2-xl", 48, 1600, 25}),
-      {.name = "layers",
-       .description = "the layers that a configuration lists as [[model.layer]]",
-       .takes_layers = true,
-       .build = build_layers,
-       .objectives = layers_objectives}};
+       .objectives = [](const ModelSpec&) {
+         return std::vector{
+             Objective{.task = TaskKind::regress, .loss = PointwiseLossKind::bce_with_logits}};
+       }}};
+}
+
+ModelInfo layer_lists() {
+  return {.name = "layers",
+          .description = "the layers that a configuration lists as [[model.layer]]",
+          .takes_layers = true,
+          .build = build_layers,
+          .objectives = layers_objectives};
 }
 
 std::vector<ModelInfo>& registered() {
-  static std::vector<ModelInfo> list = all_models();
+  static std::vector<ModelInfo> list = [] {
+    std::vector<ModelInfo> all = models_of_fields();
+    std::ranges::move(models_of_sequences(), std::back_inserter(all));
+    all.push_back(layer_lists());
+    return all;
+  }();
   return list;
 }
 
@@ -294,6 +274,10 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(spec.depth != 0, model.takes_depth, "depth");
   refuse(spec.heads != 0, model.takes_heads, "heads");
   refuse(spec.context != 0, model.takes_context, "context");
+  refuse(spec.key_heads != 0, model.takes_key_heads, "heads of keys");
+  refuse(spec.rotary_base != 0, model.takes_rotary_base, "rotated positions");
+  refuse(spec.tied, model.takes_tied, "choice of tied weights");
+  refuse(spec.embeddings != Embeddings::shared, model.takes_embeddings, "choice of embeddings");
   refuse(spec.kernel != 0, model.takes_kernel, "choice of a kernel");
   refuse(spec.dropout.has_value(), model.takes_dropout, "dropout");
   refuse(!spec.layers.empty(), model.takes_layers, "[[model.layer]]");
@@ -358,7 +342,8 @@ ModelGraph build_model(const ModelSpec& given) {
     model.build(builder);
   else
     builder.predict(model.prediction(builder.graph(), builder.input(), spec));
-  return std::move(builder).finish();
+  ModelGraph built = std::move(builder).finish();
+  return spec.lora.rank > 0 ? with_lora(built, spec.lora) : built;
 }
 
 }  // namespace tutti

@@ -5,7 +5,8 @@
 namespace tutti {
 
 std::string Dropout::attributes() const {
-  return fmt::format("probability {} salt {}", probability_, salt_);
+  const std::string text = fmt::format("probability {} salt {}", probability_, salt_);
+  return all_ == 0 ? text : fmt::format("{} first {} all {}", text, first_, all_);
 }
 
 std::vector<ValueType> Dropout::infer(std::span<const ValueType> in) const {
@@ -13,6 +14,9 @@ std::vector<ValueType> Dropout::infer(std::span<const ValueType> in) const {
   require_batched(name(), in[0], 2);
   require(probability_ >= 0 && probability_ < 1, "dropout: probability {} is not in [0, 1)",
           probability_);
+  require(all_ == 0 ||
+              (in[0].desc.shape.rank() == 3 && first_ >= 0 && first_ + in[0].desc.shape[2] <= all_),
+          "dropout: positions from {} on of {} in {}", first_, all_, in[0].desc.to_string());
   return {in[0]};
 }
 

@@ -11,10 +11,15 @@
 namespace tutti {
 
 /// x -> y of the same type. `salt` names the layer: two layers with different salts drop
-/// independently.
+/// independently. Of a sequence x may have some positions alone: those from `first` on of `all`
+/// drop as they do where all are there.
 class Dropout : public Op {
  public:
   Dropout(float probability, uint32_t salt) : probability_(probability), salt_(salt) {}
+  Dropout(float probability, uint32_t salt, int64_t first, int64_t all)
+      : probability_(probability), salt_(salt), first_(first), all_(all) {}
+  int64_t first() const { return first_; }
+  int64_t all() const { return all_; }  ///< 0: x has all
   float probability() const { return probability_; }
   uint32_t salt() const { return salt_; }
   std::string_view name() const override { return "dropout"; }
@@ -27,6 +32,7 @@ class Dropout : public Op {
  private:
   float probability_;
   uint32_t salt_;
+  int64_t first_ = 0, all_ = 0;
 };
 
 /// Which sample of which step, and which layer, numbers are drawn for.

@@ -16,7 +16,12 @@ std::vector<ValueType> AllReduceGradients::infer(std::span<const ValueType> in) 
   return {};
 }
 
-std::string AllReduceNorms::attributes() const { return fmt::format("bucket {}", bucket_); }
+std::string AllReduceNorms::attributes() const {
+  std::string text = fmt::format("bucket {}", bucket_);
+  if (!slices_.empty()) text += " slices ";
+  for (const bool slice : slices_) text += slice ? '1' : '0';
+  return text;
+}
 
 std::vector<ValueType> AllReduceNorms::infer(std::span<const ValueType> in) const {
   require(in.size() == 1 && in[0].desc.dtype == DType::f32 && !in[0].batched,

@@ -28,12 +28,17 @@ class AllReduceGradients : public Op {
 };
 
 /// Input: the block sums (ops/norm_update.h) of one bucket's parameters, replaced by their sum over
-/// ranks: each has summed the blocks of its own shard. Not in a graph where every rank updates
-/// everything. No outputs. Run by parallel/, not by a kernel.
+/// ranks. Where updates are sharded each rank has summed the blocks of its own shard. Of `slices`,
+/// parameters of which ranks have slices: the first block's sum becomes that of all ranks' blocks,
+/// and the others 0. Not in a graph where every rank updates everything. No outputs. Run by
+/// parallel/, not by a kernel.
 class AllReduceNorms : public Op {
  public:
-  explicit AllReduceNorms(int bucket) : bucket_(bucket) {}
+  /// Of the bucket's parameters, whether ranks have slices of each; empty: of none.
+  explicit AllReduceNorms(int bucket, std::vector<bool> slices = {})
+      : bucket_(bucket), slices_(std::move(slices)) {}
   int bucket() const { return bucket_; }
+  const std::vector<bool>& slices() const { return slices_; }
   std::string_view name() const override { return "all_reduce_norms"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::exchange; }
@@ -43,6 +48,7 @@ class AllReduceNorms : public Op {
 
  private:
   int bucket_;
+  std::vector<bool> slices_;  // by parameter of the op that makes the sums
 };
 
 /// Inputs: the parameters of one bucket, of which every rank has updated its shard: gives each rank

@@ -9,6 +9,7 @@
 #include "tutti/ops/elementwise.h"
 #include "tutti/ops/lookup.h"
 #include "tutti/ops/pool.h"
+#include "tutti/ops/rank_sums.h"
 #include "tutti/ops/rows.h"
 
 namespace tutti {
@@ -46,6 +47,12 @@ class Rewriter {
   }
 
   void drop(const Node& node) { drop_[index_of(node)] = true; }
+  /// Inputs are read in the place of its results.
+  void skip(const Node& node, const RuleOnly& rule) {
+    drop(node);
+    for (size_t i = 0; i < node.out.size(); ++i)
+      same_as_[node.out[i].id] = node.in[static_cast<size_t>(rule.same_as(static_cast<int>(i)))];
+  }
   /// Nodes from index `from` on read a second copy of the node's result, made just before the first
   /// of them.
   void repeat(const Node& node, size_t from) { repeat_from_[index_of(node)] = from; }
@@ -58,6 +65,9 @@ class Rewriter {
     for (size_t n = 0; n < old_.nodes().size(); ++n) {
       const Node& node = old_.nodes()[n];
       copy_bound(last_bound_before(node));
+      for (const Value v : node.out)
+        if (const auto same = same_as_.find(v.id); same != same_as_.end())
+          of(v) = read(same->second, n);
       if (drop_[n]) continue;
       const Replacement& other = replace_[n];
       std::vector<Value> in;
@@ -131,8 +141,8 @@ class Rewriter {
   std::vector<int> readers_;
   std::vector<bool> drop_;
   std::vector<Replacement> replace_;
-  std::vector<size_t> repeat_from_;  // 0 = never
-  std::map<int32_t, Value> again_;
+  std::vector<size_t> repeat_from_;           // 0 = never
+  std::map<int32_t, Value> again_, same_as_;  // by old value
   Rewritten result_;
   int32_t next_bound_ = 0;
 };
@@ -324,12 +334,20 @@ Rewritten fold_lookup_sums(const Graph& graph) {
       if (op.adds()) continue;
       std::vector<Value> in = lookup->in;
       in.push_back(node.in[1 - i]);
-      rewriter.replace(
-          node, {lookup->name, std::make_shared<LookupGrad>(op.w_shape(), true), std::move(in)});
+      rewriter.replace(node,
+                       {lookup->name, std::make_shared<LookupGrad>(op.w_shape(), true, op.first()),
+                        std::move(in)});
       rewriter.drop(*lookup);
       break;
     }
   }
+  return rewriter.build();
+}
+
+Rewritten drop_copies(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes())
+    if (const auto* rule = dynamic_cast<const RuleOnly*>(node.op.get())) rewriter.skip(node, *rule);
   return rewriter.build();
 }
 

@@ -31,6 +31,10 @@ Rewritten fold_row_sums(const Graph& graph);
 /// too, takes in the rest of its sum, in the rest's own memory.
 Rewritten fold_lookup_sums(const Graph& graph);
 
+/// Without the nodes that say something to differentiate alone (RuleOnly, ops/rank_sums.h): what
+/// their results are is read in their place.
+Rewritten drop_copies(const Graph& graph);
+
 /// After differentiate, whose first node is number `first_backward`: a batch norm (without
 /// residual) that one op reads forward is computed again where backward needs it, from the
 /// convolution's output that is kept anyway. One pass over a tile in cache buys that its result

@@ -3,6 +3,7 @@
 #include "tutti/ops/conv.h"
 #include "tutti/ops/lookup.h"
 #include "tutti/ops/shape_check.h"
+#include "tutti/ops/swiglu.h"
 
 namespace tutti {
 namespace {
@@ -39,8 +40,28 @@ Value lookup(Graph& graph, const std::string& name, Value weight, Value tokens, 
 
 Value add_positions(Graph& graph, const std::string& name, Value x, int64_t positions, Init init) {
   require_sequence_of(graph, name, x);
-  const Value p = graph.parameter(name + ".weight", {positions, graph.shape(x)[1]}, init);
-  return graph.append1(name, std::make_shared<AddPositions>(), {x, p});
+  return add_positions_by(graph, name, x,
+                          graph.parameter(name + ".weight", {positions, graph.shape(x)[1]}, init));
+}
+
+Value add_positions_by(Graph& graph, const std::string& name, Value x, Value positions) {
+  return graph.append1(name, std::make_shared<AddPositions>(), {x, positions});
+}
+
+Value prepend_token(Graph& graph, const std::string& name, Value x, Value token) {
+  return graph.append1(name, std::make_shared<PrependToken>(), {x, token});
+}
+
+Value add_sinusoids(Graph& graph, const std::string& name, Value x, double base) {
+  return graph.append1(name, std::make_shared<AddSinusoids>(base), {x});
+}
+
+Value rotate(Graph& graph, const std::string& name, Value x, const RotationAttributes& attributes) {
+  return graph.append1(name, std::make_shared<Rotate>(attributes), {x});
+}
+
+Value swiglu(Graph& graph, const std::string& name, Value gate, Value x) {
+  return graph.append1(name, std::make_shared<SwiGlu>(), {gate, x});
 }
 
 Value layer_norm(Graph& graph, const std::string& name, Value x,
@@ -67,6 +88,10 @@ TokenLosses token_loss(Graph& graph, const std::string& name, Value logits,
       graph.append(name, std::make_shared<TokenLoss>(attributes),
                    std::vector<Value>{logits, labels.labels, labels.count});
   return {out[0], out[1]};
+}
+
+Value token_hits(Graph& graph, const std::string& name, Value logits, Value labels) {
+  return graph.append1(name, std::make_shared<TokenHits>(), {logits, labels});
 }
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 #include "tutti/ops/builder.h"
 #include "tutti/ops/layer_norm.h"
 #include "tutti/ops/token_loss.h"
+#include "tutti/ops/waves.h"
 
 namespace tutti {
 
@@ -29,6 +30,16 @@ Value linear_by(Graph& graph, const std::string& name, Value x, Value weight);
 Value lookup(Graph& graph, const std::string& name, Value weight, Value tokens, DType dtype);
 /// Adds the parameter NAME.weight [positions, C].
 Value add_positions(Graph& graph, const std::string& name, Value x, int64_t positions, Init init);
+/// The same with rows [M, C] or [1, M, C] that have a name of their own.
+Value add_positions_by(Graph& graph, const std::string& name, Value x, Value positions);
+/// Before each sequence a learned vector [1, C] or [1, 1, C].
+Value prepend_token(Graph& graph, const std::string& name, Value x, Value token);
+/// Adds the sines and cosines of Vaswani et al. (ops/waves.h).
+Value add_sinusoids(Graph& graph, const std::string& name, Value x, double base = 10000);
+/// Turns the first heads of x by their positions (ops/waves.h).
+Value rotate(Graph& graph, const std::string& name, Value x, const RotationAttributes& attributes);
+/// silu(gate) times x.
+Value swiglu(Graph& graph, const std::string& name, Value gate, Value x);
 /// Parameters NAME.weight and, of a layer norm, NAME.bias.
 Value layer_norm(Graph& graph, const std::string& name, Value x,
                  const LayerNormAttributes& attributes = {});
@@ -46,6 +57,8 @@ struct TokenLosses {
   Value loss;      ///< f32 scalar
   Value surprise;  ///< -log p of each label, f32 [N, 1, T]
 };
+/// 1 where the label is the likeliest token, f32 [N, 1, T].
+Value token_hits(Graph& graph, const std::string& name, Value logits, Value labels);
 TokenLosses token_loss(Graph& graph, const std::string& name, Value logits,
                        const TokenLabels& labels, const TokenLossAttributes& attributes = {});
 

@@ -5,20 +5,25 @@
 namespace tutti {
 namespace {
 
-void require_token_logits(std::string_view op, const TokenLossAttributes& a,
-                          std::span<const ValueType> in) {
+void require_labelled(std::string_view op, std::span<const ValueType> in) {
   require_batched(op, in[0], 3);
   const Shape& x = in[0].desc.shape;
   require(x.rank() == 3 && in[1].batched && in[1].desc.dtype == DType::i32 &&
               in[1].desc.shape == Shape{x[0], x[2]},
           "{}: logits [N, vocabulary, positions] need i32 labels [N, positions], met {} and {}", op,
           in[0].desc.to_string(), in[1].desc.to_string());
+}
+
+void require_token_logits(std::string_view op, const TokenLossAttributes& a,
+                          std::span<const ValueType> in) {
+  require_labelled(op, in);
   require(!in[2].batched && in[2].desc.shape.rank() == 0,
           "{}: the count of tokens is {}, a scalar is needed", op, in[2].desc.to_string());
   require(a.label_smoothing >= 0 && a.label_smoothing < 1,
           "{}: label smoothing {} is not in [0, 1)", op, a.label_smoothing);
 }
 
+/// One number for each label.
 ValueType surprise_of(const Shape& x) { return batched_as({x[0], 1, x[2]}, DType::f32); }
 
 }  // namespace
@@ -73,6 +78,21 @@ std::vector<ValueType> TokenLossGrad::infer(std::span<const ValueType> in) const
           "{}: the surprise is {}, {} is needed", name(), in[3].desc.to_string(),
           want.desc.to_string());
   return {in[0]};
+}
+
+std::vector<ValueType> TokenHits::infer(std::span<const ValueType> in) const {
+  require_inputs(name(), in, 2);
+  require_labelled(name(), in);
+  return {surprise_of(in[0].desc.shape)};
+}
+
+std::vector<Value> TokenHits::grad(const GradArgs& args) const {
+  return std::vector<Value>(args.node.in.size());
+}
+
+std::optional<Reach> TokenHits::reach(std::span<const ValueType>, int axis, Rows out) const {
+  if (axis != 0) return std::nullopt;
+  return Reach{.in = {{2, out}, {1, out}}, .op = nullptr};
 }
 
 }  // namespace tutti

@@ -67,4 +67,15 @@ class TokenLossGrad : public Op {
   TokenLossAttributes a_;
 };
 
+/// (logits x [N, V, T], labels i32 [N, T]) -> f32 [N, 1, T]: 1 where the label is the likeliest
+/// token, of equal ones the first; 0 elsewhere, and where the label is no token. Of evaluations.
+class TokenHits : public Op {
+ public:
+  std::string_view name() const override { return "token_hits"; }
+  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;  // none: it is a step
+};
+
 }  // namespace tutti

@@ -8,11 +8,27 @@
 namespace tutti {
 namespace {
 
+/// The result that one node grows from in its own memory; invalid where there is none.
+Value grown_from(const Graph& graph, Value grown) {
+  const Node& node = graph.nodes()[static_cast<size_t>(graph[grown].producer)];
+  const auto output = std::ranges::find(node.out, grown) - node.out.begin();
+  const int input = node.op->in_place(static_cast<int>(output));
+  if (input < 0) return {};
+  const Value v = node.in[static_cast<size_t>(input)];
+  const auto reads = [&](const Node& other) { return std::ranges::count(other.in, v); };
+  int64_t readers = 0;
+  for (const Node& other : graph.nodes()) readers += reads(other);
+  const bool is_output = std::ranges::find(graph.outputs(), v) != graph.outputs().end();
+  return graph[v].role == Role::result && !graph.type(v).batched && readers == 1 && !is_output
+             ? v
+             : Value{};
+}
+
 /// A gradient, what it takes over, and its parameter lie alike.
 void lay_out_gradient(const Graph& graph, Value g, const Layout& layout,
                       PerValue<TensorDesc>& descs) {
   descs[g].layout = descs[graph[g].of].layout = layout;
-  if (const Value made = taken_over_by(graph, g); made.valid()) descs[made].layout = layout;
+  for (const Value made : taken_over_by(graph, g)) descs[made].layout = layout;
 }
 
 /// Parameters as another plan laid them out.
@@ -28,7 +44,7 @@ void take_layouts(const Graph& graph, const Variables& variables, PerValue<Tenso
 }
 
 /// Each gradient, and its parameter, as the kernel that makes it likes best. Where it grows in the
-/// memory of another result, the kernel that makes that.
+/// memory of other results, the kernel that makes the first of them.
 void choose_layouts(const Plan& plan, const Schedule& schedule, KernelChooser& chooser,
                     PerValue<TensorDesc>& descs) {
   const Graph& graph = plan.graph;
@@ -38,13 +54,12 @@ void choose_layouts(const Plan& plan, const Schedule& schedule, KernelChooser& c
       for (size_t o = 0; o < node.out.size(); ++o) {
         const Value g = node.out[o];
         if (graph[g].role != Role::gradient || graph[g].producer != n) continue;
-        const Value made = taken_over_by(graph, g);
-        const int maker = made.valid() ? graph[made].producer : n;
-        const auto at = static_cast<size_t>(
-            made.valid() ? schedule.band_of[static_cast<size_t>(maker)] : static_cast<int>(b));
+        const std::vector<Value> taken = taken_over_by(graph, g);
+        const Value made = taken.empty() ? g : taken.back();
+        const int maker = graph[made].producer;
+        const auto at = static_cast<size_t>(schedule.band_of[static_cast<size_t>(maker)]);
         const std::vector<Value>& outs = graph.nodes()[static_cast<size_t>(maker)].out;
-        const auto place =
-            static_cast<size_t>(std::ranges::find(outs, made.valid() ? made : g) - outs.begin());
+        const auto place = static_cast<size_t>(std::ranges::find(outs, made) - outs.begin());
         Step step = step_of(graph, descs, maker, &plan.bands[at]);
         step.request.out_free[place] = true;
         const KernelCandidate chosen = chooser.pick(step);
@@ -66,19 +81,11 @@ void size_update_results(const Graph& graph, const Schedule& schedule,
 
 }  // namespace
 
-Value taken_over_by(const Graph& graph, Value gradient) {
-  const Node& node = graph.nodes()[static_cast<size_t>(graph[gradient].producer)];
-  const auto output = std::ranges::find(node.out, gradient) - node.out.begin();
-  const int input = node.op->in_place(static_cast<int>(output));
-  if (input < 0) return {};
-  const Value v = node.in[static_cast<size_t>(input)];
-  const auto reads = [&](const Node& other) { return std::ranges::count(other.in, v); };
-  int64_t readers = 0;
-  for (const Node& other : graph.nodes()) readers += reads(other);
-  const bool is_output = std::ranges::find(graph.outputs(), v) != graph.outputs().end();
-  return graph[v].role == Role::result && !graph.type(v).batched && readers == 1 && !is_output
-             ? v
-             : Value{};
+std::vector<Value> taken_over_by(const Graph& graph, Value gradient) {
+  std::vector<Value> taken;
+  for (Value v = grown_from(graph, gradient); v.valid(); v = grown_from(graph, v))
+    taken.push_back(v);
+  return taken;
 }
 
 PerValue<TensorDesc> lay_out_activations(const Graph& graph, const Backend& backend,

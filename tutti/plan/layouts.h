@@ -10,9 +10,10 @@
 
 namespace tutti {
 
-/// The result that a gradient grows from in its own memory (Op::in_place), and that nobody else
-/// reads; invalid where there is none.
-Value taken_over_by(const Graph& graph, Value gradient);
+/// The results that a gradient grows from in its own memory (Op::in_place), each of which nobody
+/// else reads, the last one made first at the front: lookups add one after the other to what an
+/// output layer has made.
+std::vector<Value> taken_over_by(const Graph& graph, Value gradient);
 
 /// Activations in the layout of this name where the backend offers it for their shape. All other
 /// values are plain, outputs too: the caller reads them.

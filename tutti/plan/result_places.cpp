@@ -90,7 +90,7 @@ Uses uses_of(const Graph& graph, const Schedule& schedule) {
 PerValue<Value> taken_over(const Graph& graph) {
   PerValue<Value> by(graph);
   for (const Value g : graph.with_role(Role::gradient))
-    if (const Value v = taken_over_by(graph, g); v.valid()) by[v] = g;
+    for (const Value v : taken_over_by(graph, g)) by[v] = g;
   return by;
 }
 
@@ -225,8 +225,7 @@ ResultPlaces place_results(const Plan& plan, const Schedule& schedule) {
     for (const int n : band.nodes) share_in_place(plan, schedule, n, uses, taken, blocks);
   ResultPlaces made = assign_offsets(plan, schedule, blocks);
   for (const Value g : plan.graph.with_role(Role::gradient))
-    if (const Value v = taken_over_by(plan.graph, g); v.valid())
-      made.places.emplace_back(v, plan.place(g));
+    for (const Value v : taken_over_by(plan.graph, g)) made.places.emplace_back(v, plan.place(g));
   return made;
 }
 

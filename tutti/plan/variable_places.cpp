@@ -51,7 +51,7 @@ Variables size_arenas(const Plan& plan, const Schedule& schedule) {
   Variables variables;
   const auto add_parameter = [&](Value p) {
     variables.parameters.push_back(
-        {graph[p].name, plan.desc(p), variables.parameter_bytes, graph[p].init});
+        {graph[p].name, plan.desc(p), variables.parameter_bytes, graph[p].init, {}});
     variables.parameter_bytes += aligned(plan.desc(p).bytes());
   };
   const std::vector<Value> trained = trained_parameters(graph, schedule);
@@ -60,14 +60,15 @@ Variables size_arenas(const Plan& plan, const Schedule& schedule) {
   for (const Value p : graph.with_role(Role::parameter))
     if (std::ranges::find(trained, p) == trained.end()) add_parameter(p);
   for (const Value t : graph.with_role(Role::table)) {
-    variables.tables.push_back({{graph[t].name, plan.desc(t), variables.table_bytes, graph[t].init},
-                                graph[t].rows,
-                                graph[t].of.valid()});
+    variables.tables.push_back(
+        {{graph[t].name, plan.desc(t), variables.table_bytes, graph[t].init, {}},
+         graph[t].rows,
+         graph[t].of.valid()});
     variables.table_bytes += aligned(plan.desc(t).bytes());
   }
   for (const Value s : graph.with_role(Role::statistic)) {
     variables.statistics.push_back(
-        {graph[s].name, plan.desc(s), variables.statistic_bytes, graph[s].init});
+        {graph[s].name, plan.desc(s), variables.statistic_bytes, graph[s].init, {}});
     variables.statistic_bytes += aligned(plan.desc(s).bytes());
   }
   for (const Value s : graph.with_role(Role::state))

@@ -31,6 +31,15 @@ const Variable* find_in(const std::vector<Variable>& list, std::string_view name
 
 }  // namespace
 
+void Variables::set_slices(const TensorSlices& slices) {
+  for (Variable& variable : parameters)
+    if (const auto at = slices.find(variable.name); at != slices.end()) variable.slice = at->second;
+}
+
+bool Variables::has_slices() const {
+  return std::ranges::any_of(parameters, [](const Variable& v) { return v.slice.has_value(); });
+}
+
 const Variable* Variables::find_parameter(std::string_view name) const {
   return find_in(parameters, name);
 }

@@ -6,10 +6,12 @@
 // layout their kernels want; export and import go through plain tensors.
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tutti/graph/graph.h"
+#include "tutti/graph/tensor_slice.h"
 
 namespace tutti {
 
@@ -18,6 +20,9 @@ struct Variable {
   TensorDesc desc;    ///< storage layout; the plain one is {desc.dtype, desc.shape, {}}
   size_t offset = 0;  ///< bytes into its arena, 64-byte aligned
   Init init;
+  std::optional<TensorSlice> slice = {};  ///< where ranks share it; `desc` is this rank's
+
+  const Shape& whole_shape() const { return slice ? slice->whole : desc.shape; }
 };
 
 /// A table, or what its update keeps for its rows ("NAME.sum"): the rows of it that this rank has,
@@ -41,6 +46,9 @@ struct Variables {
   std::vector<std::string> elsewhere;    ///< parameters and statistics of the model that other
                                          ///< stages of a pipeline have
 
+  /// Says which parameters are slices.
+  void set_slices(const TensorSlices& slices);
+  bool has_slices() const;
   bool is_trained(const Variable& parameter) const { return parameter.offset < trained_bytes; }
   const Variable* find_parameter(std::string_view name) const;
   const Variable* find_statistic(std::string_view name) const;

@@ -24,6 +24,8 @@ class BatchSource {
   /// Threads that read ahead, and the seconds of processor time that they have taken so far.
   virtual int readers() const { return 0; }
   virtual double reading_seconds() const { return 0; }
+  /// Where batches are dealt out (DealtBatches): the next one is this.
+  virtual void add(const data::Position& /*position*/) {}
   /// After the network has run on that batch. `prediction`: what it predicts, in the plain layout;
   /// for the time of the call.
   virtual void learn(const std::function<const float*()>& /*prediction*/) {}
@@ -54,6 +56,30 @@ class ReadBatches final : public BatchSource {
   double reading_seconds() const override { return pipeline_.reading_seconds(); }
 
  private:
+  data::Pipeline pipeline_;
+};
+
+/// Batches of which it becomes known, while the run goes on, that they are this rank's.
+class DealtBatches final : public BatchSource {
+ public:
+  /// As Pipeline's; all of them must outlive this.
+  DealtBatches(const data::Dataset& dataset, const data::SampleWriter& writer,
+               const data::Sampler& sampler, const data::PipelineSpec& spec)
+      : DealtBatches(dataset, writer, std::make_unique<data::DealtOrder>(sampler), spec) {}
+  void add(const data::Position& position) override {
+    order_.add(position);
+    pipeline_.look_again();
+  }
+  const data::Batch& next() override { return pipeline_.next(); }
+  double last_wait_seconds() const override { return pipeline_.last_wait_seconds(); }
+  int readers() const override { return pipeline_.readers(); }
+  double reading_seconds() const override { return pipeline_.reading_seconds(); }
+
+ private:
+  DealtBatches(const data::Dataset& dataset, const data::SampleWriter& writer,
+               std::unique_ptr<data::DealtOrder> order, const data::PipelineSpec& spec)
+      : order_(*order), pipeline_(dataset, writer, std::move(order), spec) {}
+  data::DealtOrder& order_;  // of the pipeline
   data::Pipeline pipeline_;
 };
 

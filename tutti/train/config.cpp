@@ -167,6 +167,10 @@ void require_model(const ModelSection& model) {
                    "two");
   require_patterns("model.freeze", model.freeze);
   require_patterns("model.weights_except", model.weights_except);
+  require_patterns("model.lora_layers", model.lora_layers);
+  require_relation(model.lora_rank == 0 || !model.lora_layers.empty(),
+                   "model.lora_rank needs model.lora_layers: the linear layers that get it, as in "
+                   "[\"*.q_proj\", \"*.v_proj\"]");
   require_relation(model.weights_except.empty() || !model.weights.empty(),
                    "model.weights_except needs model.weights: without it all weights are new");
 }
@@ -213,6 +217,26 @@ void require_tracing(const RunConfig& c) {
                    "\"neurons\"; let each rank have replicas of its own");
 }
 
+/// What ranks that share layers cannot do yet.
+void require_tensor(const RunConfig& c) {
+  require_relation(c.parallel.tensor > 1 || !c.parallel.sequence,
+                   "parallel.sequence is for ranks that share layers: set parallel.tensor, or "
+                   "leave it out");
+  if (c.parallel.tensor == 1) return;
+  (void)part_grid(c.parallel, c.parallel.tensor, 0);
+  const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
+    if (said)
+      throw ConfigError(
+          fmt::format("parallel.tensor = {} goes without {}: {}", c.parallel.tensor, what, why));
+  };
+  refuse(c.comm.sharded_update, "comm.sharded_update",
+         "weights in slices are not built to be sharded once more");
+  refuse(c.comm.compression != "none", "comm.compression",
+         "it is not built for gradients of slices");
+  refuse(c.data.dataset == "neurons", "data.dataset = \"neurons\"",
+         "ranks cannot share its fields of view");
+}
+
 void require_compression(const CommSection& comm) {
   const CompressionPolicy compression = compression_policy(comm);
   require_relation(comm.compression_ramp_steps == 0 || !compression.compression.compresses() ||
@@ -231,6 +255,7 @@ void validate(const RunConfig& config) {
   require_optimizer(config.optimizer);
   require_tracing(config);
   require_compression(config.comm);
+  require_tensor(config);
   check_sync(config);
   check_pipeline(config);
   (void)parse_slow(config.run);

@@ -111,10 +111,17 @@ struct ModelSection {
   std::vector<int64_t> hidden;  ///< empty: the model's own
   Pooling pooling = Pooling::sum;
   FeatureInteraction interaction = FeatureInteraction::dot;
-  int64_t depth = 0;                                ///< 0: the model's own
-  int64_t kernel = 0;                               ///< 0: the model's own
-  int64_t heads = 0;                                ///< 0: the model's own
+  Embeddings embeddings = Embeddings::shared;
+  int64_t depth = 0;       ///< 0: the model's own
+  int64_t kernel = 0;      ///< 0: the model's own
+  int64_t heads = 0;       ///< 0: the model's own
+  int64_t key_heads = 0;   ///< 0: the model's own
+  double rotary_base = 0;  ///< 0: the model's own
+  bool tied = false;
   int64_t context = 0;                              ///< 0: a sample's positions
+  int64_t lora_rank = 0;                            ///< 0: no LoRA
+  double lora_alpha = 0;                            ///< 0: the rank
+  std::vector<std::string> lora_layers;             ///< patterns over linear layers
   double dropout = -1;                              ///< below 0: the model's own
   std::string weights;                              ///< path; empty: new ones
   std::vector<std::string> weights_except, freeze;  ///< patterns over parameters
@@ -204,6 +211,8 @@ struct ParallelSection {
   int64_t batchnorm_group_size = 1;  ///< replicas
   int64_t pipeline = 1;              ///< stages
   PipelineOrder order = PipelineOrder::one_f_one_b;
+  int64_t tensor = 1;                ///< ranks that share a replica's layers
+  bool sequence = false;             ///< they share the positions of sequences between these, too
 };
 
 struct SyncSection {
@@ -219,6 +228,7 @@ struct SyncSection {
   int64_t tree_up = 0;  ///< steps; 0: 4 times K
   MixingGraph graph = MixingGraph::ring;
   int64_t servers = 1;
+  int64_t server_ranks = 0;  ///< the last ranks of the job; 0: servers are beside workers
   int64_t quorum = 0;
   double delay_compensation = 0;
   double stale_rate = 0;

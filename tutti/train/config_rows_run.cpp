@@ -24,7 +24,8 @@ void write_run_rows(ConfigTableWriter& t) {
       .may_change();
   t.key(s, &S::metric, "metric",
         "What is to be reached, and decides which weights are the best: accuracy, top5 (classify); "
-        "iou, accuracy (segment); mae (regress); loss. Empty: the task's first")
+        "iou, accuracy (segment); mae (regress); perplexity, bits, accuracy (language); loss. "
+        "Empty: the task's first")
       .may_change();
   t.key(
        s, &S::target, "target",
@@ -304,28 +305,46 @@ void write_model_rows(ConfigTableWriter& t) {
         "Outputs of the network, at least one for each class. 0: as many as the data set has "
         "classes")
       .between(0, 1 << 24);
-  t.key(s, &S::depth, "depth", "Modules of a stack (ffn: 12, gpt2: 12). 0: the model's own")
+  t.key(s, &S::depth, "depth",
+        "Modules of a stack (ffn: 12, gpt2: 12, llama: 32, transformer-base: 6 and 6, vit: 12). 0: "
+        "the model's own")
       .between(0, 1024);
-  t.key(s, &S::heads, "heads", "Heads of attention (gpt2: 12). 0: the model's own")
+  t.key(s, &S::heads, "heads",
+        "Heads of attention (gpt2: 12, llama: 32, transformer-base: 8). 0: the model's own")
       .between(0, 1024);
+  t.key(s, &S::key_heads, "key_heads",
+        "Heads of keys and values, which groups of heads share (llama). 0: the model's own, or as "
+        "many as model.heads where that is given")
+      .between(0, 1024);
+  t.key(s, &S::rotary_base, "rotary_base",
+        "Base of the angles by which positions turn queries and keys (llama: 10000, Llama 3: "
+        "500000). 0: the model's own")
+      .at_least(0);
+  t.key(s, &S::tied, "tied",
+        "Whether the output layer has the weights of the tokens (llama); gpt2 always does so");
   t.key(s, &S::context, "context",
         "Positions that are learned (gpt2), at least those of a sample. 0: those of a sample")
       .between(0, 1 << 20);
   t.key(s, &S::kernel, "kernel",
-        "Side of the convolutions' windows (cosmoflow: 3, or 2 as in v0.7). 0: the model's own")
+        "Side of the convolutions' windows (cosmoflow: 3, or 2 as in v0.7), and of the patches "
+        "(vit: 16). 0: the model's own")
       .between(0, 64);
   t.key(s, &S::dropout, "dropout",
-        "Probability with which dropout leaves an element out (cosmoflow, vgg, fc-densenet, gpt2). "
-        "Below 0: the model's own")
+        "Probability with which dropout leaves an element out (cosmoflow, vgg, fc-densenet, gpt2, "
+        "transformer-base, vit). Below 0: the model's own")
       .between(-1, 0.999);
   t.key(s, &S::hidden, "hidden",
-        "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm, gpt2). Empty: the model's own")
+        "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm, gpt2, llama, transformer-base, "
+        "vit). Empty: the model's own")
       .between(1, 1 << 24);
   t.key(s, &S::pooling, "pooling",
         "What becomes of the rows that a bag of categories names (dlrm): their sum or their mean");
   t.key(s, &S::interaction, "interaction",
         "How the features of a sample meet (dlrm): in the dot products of all pairs, or one after "
         "the other");
+  t.key(s, &S::embeddings, "embeddings",
+        "Whether the tokens of a source have the same weights as those of the target, which the "
+        "output layer has, too (transformer-base, transformer-big)");
   t.key(s, &S::weights, "weights",
         "First weights: a .safetensors file, a checkpoint, or the folder of a run or of its "
         "checkpoints, of which the best counts, else the newest. A resume does not read it: the "
@@ -341,6 +360,17 @@ void write_model_rows(ConfigTableWriter& t) {
       s, &S::freeze, "freeze",
       "Shell patterns over names of parameters that are not trained: they have no gradient and no "
       "optimizer state, and nothing is computed for them alone");
+  t.key(s, &S::lora_rank, "lora_rank",
+        "LoRA beside the linear layers of model.lora_layers: products of two matrices of this "
+        "rank, which alone are trained. 0: none")
+      .between(0, 1024);
+  t.key(s, &S::lora_alpha, "lora_alpha",
+        "Their factor, divided by model.lora_rank. 0: as the rank, a factor of 1")
+      .at_least(0)
+      .only_with("model.lora_rank");
+  t.key(s, &S::lora_layers, "lora_layers",
+        "Shell patterns over the names of these layers, as in [\"*.q_proj\", \"*.v_proj\"]")
+      .only_with("model.lora_rank");
 }
 
 void write_batch_rows(ConfigTableWriter& t) {

@@ -57,9 +57,16 @@ void write_sync_rows(ConfigTableWriter& t) {
         "4, ... in turn)")
       .only_with("sync.scheme");
   t.key(s, &S::servers, "servers",
-        "ps, groups: so many servers share the weights, each with buckets of its own")
+        "ps, groups: so many servers share the weights, each with buckets of its own. On real "
+        "ranks they are beside the first workers")
       .between(1, 65536)
       .only_with("sync.scheme");
+  t.key(s, &S::server_ranks, "server_ranks",
+        "ps, groups, where gradients are applied one by one: the last N ranks of the job are "
+        "servers and nothing else. 0: none is")
+      .between(0, 65536)
+      .only_with("sync.scheme")
+      .may_change();
   t.key(s, &S::quorum, "quorum",
         "ps:sync: a step takes the first N gradients; later ones are dropped, and their samples go "
         "to the next worker that is free. 0: all")

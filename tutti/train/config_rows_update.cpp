@@ -79,7 +79,8 @@ void write_schedule_rows(ConfigTableWriter& t) {
       s, &S::name, "name",
       "Shape: constant; steps, times gamma at each milestone, or as schedule.factors say; cosine; "
       "one_cycle, up to optimizer.lr and down again; polynomial, down as (1 - progress) ^ power; "
-      "plateau, times gamma after each schedule.patience evaluations without a better metric");
+      "plateau, times gamma after each schedule.patience evaluations without a better metric; "
+      "inverse_sqrt, as 1 / sqrt(step) from the end of the warm-up on");
   t.key(s, &S::warmup_epochs, "warmup_epochs",
         "Linear warm-up, in epochs; give this or schedule.warmup_steps")
       .at_least(0);
@@ -210,6 +211,16 @@ void write_parallel_rows(ConfigTableWriter& t) {
         "as there are stages from it on; gpipe: all batches of a step go forward first")
       .may_change()
       .only_with("parallel.pipeline");
+  t.key(s, &S::tensor, "tensor",
+        "Ranks that share the layers of a replica (tensor parallelism): each holds some channels "
+        "of dense layers, some heads of attention and some tokens of the vocabulary, with their "
+        "gradients and optimizer state. Sums are then taken in another order than on one rank. 1: "
+        "a rank has whole layers")
+      .between(1, 4096);
+  t.key(s, &S::sequence, "sequence",
+        "Of ranks that share layers (parallel.tensor), each computes norms, dropouts and residual "
+        "sums between these layers for its own positions of a sequence alone, and keeps no more "
+        "of them (sequence parallelism)");
 }
 
 }  // namespace tutti

@@ -20,7 +20,7 @@ enum class Shortcut {
 };  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
 enum class ModelTask { automatic, classify, segment, regress, language };
 enum class OptimizerKind { sgd, lars, adam, adamw, lamb, rmsprop };
-enum class ScheduleKind { constant, steps, cosine, one_cycle, polynomial, plateau };
+enum class ScheduleKind { constant, steps, cosine, one_cycle, polynomial, plateau, inverse_sqrt };
 enum class Annealing { cosine, linear };
 enum class ActivationLayout { automatic, b16c, last, plain };
 enum class MilestoneUnit { steps, epochs };
@@ -44,8 +44,8 @@ constexpr std::array<std::string_view, 4> words(PointwiseLossKind) {
 constexpr std::array<std::string_view, 6> words(OptimizerKind) {
   return {"sgd", "lars", "adam", "adamw", "lamb", "rmsprop"};
 }
-constexpr std::array<std::string_view, 6> words(ScheduleKind) {
-  return {"constant", "steps", "cosine", "one_cycle", "polynomial", "plateau"};
+constexpr std::array<std::string_view, 7> words(ScheduleKind) {
+  return {"constant", "steps", "cosine", "one_cycle", "polynomial", "plateau", "inverse_sqrt"};
 }
 constexpr std::array<std::string_view, 2> words(Annealing) { return {"cosine", "linear"}; }
 constexpr std::array<std::string_view, 4> words(ActivationLayout) {

@@ -9,6 +9,7 @@
 #include "tutti/models/registry.h"
 #include "tutti/ops/fuse.h"
 #include "tutti/parallel/split/rows_read.h"
+#include "tutti/parallel/split/tensors.h"
 
 namespace tutti {
 namespace {
@@ -75,12 +76,15 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
   const ModelGraph built = build_model(spec);
   auto network = std::make_unique<EvaluationNetwork>();
   SplitSettings parts = with_advice(split, backend);
-  parts.grid = network->grid = split.grid.without_sharing();  // statistics are the running ones
-  const Rewritten cut = split_samples(built.graph, parts);
+  network->grid = split.grid.without_sharing();  // statistics are the running ones
+  const SplitTensors tensors = split_tensors(built.graph, network->grid);
+  const Rewritten whole = drop_copies(tensors.rewritten.graph);
+  parts.grid = network->grid.of_samples();
+  const Rewritten cut = split_samples(whole.graph, parts);
   const Rewritten shared = share_tables(cut.graph, split.tables, false).rewritten;
   network->shares_tables = split.tables.ranks > 1 && !built.graph.with_role(Role::table).empty();
   Rewritten last = fuse_forward(shared.graph);
-  std::vector<const Rewritten*> passes = {&cut, &shared, &last};
+  std::vector<const Rewritten*> passes = {&tensors.rewritten, &whole, &cut, &shared, &last};
   const auto final_value = [&](Value v) {
     for (const Rewritten* pass : passes)
       if (v.valid()) v = pass->of[static_cast<size_t>(v.id)];
@@ -96,6 +100,7 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
   own.threads = split.threads;
   own.tile_bytes = split.tile_bytes;
   network->plan = compile(graph, backend, own);
+  network->plan.variables.set_slices(tensors.slices);
   for (const GraphInput& input : built.inputs)
     if (const Value value = final_value(input.value); value.valid())
       network->inputs.push_back({input.field, value});

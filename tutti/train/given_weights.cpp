@@ -1,5 +1,6 @@
 #include "tutti/train/given_weights.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tutti/base/error.h"
@@ -7,6 +8,7 @@
 #include "tutti/base/name_pattern.h"
 #include "tutti/base/shell.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/models/lora.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/table_files.h"
 
@@ -27,12 +29,24 @@ std::vector<std::string> names_of(const Variables& variables, const SafetensorsF
 }
 
 /// Parameters that keep their own first values, for the log.
-std::string kept_of(const GivenWeights& given, const Variables& variables) {
+std::string kept_of(std::span<const std::string> except, const Variables& variables) {
   std::vector<std::string> kept;
   for (const Variable& variable : variables.parameters)
-    if (fits_any(given.except, variable.name)) kept.push_back(variable.name);
+    if (fits_any(except, variable.name)) kept.push_back(variable.name);
   return kept.empty() ? "all parameters are theirs"
                       : fmt::format("their own first values keep {}", list_of_names(kept));
+}
+
+/// Patterns of what does not come from the file: those that are given, and LoRA's where the file is
+/// of the network without.
+std::vector<std::string> left_out(const GivenWeights& given, const SafetensorsFile& file,
+                                  const Variables& variables) {
+  const auto is_lora = [](const auto& named) { return fits_pattern(kLoraNames, named.name); };
+  std::vector<std::string> except(given.except.begin(), given.except.end());
+  if (std::ranges::any_of(variables.parameters, is_lora) &&
+      std::ranges::none_of(file.entries(), is_lora))
+    except.emplace_back(kLoraNames);
+  return except;
 }
 
 /// Rank 0's values of a variable into the arena of those who fill theirs.
@@ -98,11 +112,12 @@ std::string configuration_near(const std::filesystem::path& weights) {
 
 void read_given(const GivenWeights& given, Weights& weights) {
   const FoundWeights found = find_weights(given.path, "model.weights");
+  const std::vector<std::string> except = left_out(given, found.file, weights.variables());
   for (const std::string& pattern : given.except)
     require_fit("model.weights_except", pattern, names_of(weights.variables(), found.file));
   try {
-    weights.import_model(found.file, given.except);
-    read_tables(found.file, found.checkpoint, weights, given.except);
+    weights.import_model(found.file, except);
+    read_tables(found.file, found.checkpoint, weights, except);
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format(
         "model.weights = '{}': {}; model.weights_except names what is to be left out, as in "
@@ -110,11 +125,12 @@ void read_given(const GivenWeights& given, Weights& weights) {
         given.path, error.what()));
   }
   log::info("the first weights are those of '{}'; {}", given.path,
-            kept_of(given, weights.variables()));
+            kept_of(except, weights.variables()));
 }
 
 void give_weights(comm::Communicator& communicator, const GivenWeights& given, Weights& weights) {
-  if (!weights.variables().elsewhere.empty())  // each stage has its own
+  // Of slices and stages each rank takes its own.
+  if (weights.variables().has_slices() || !weights.variables().elsewhere.empty())
     return comm::on_each(communicator, "reading model.weights",
                          [&] { read_given(given, weights); });
   comm::decide(communicator, "reading model.weights", [&] {

@@ -55,7 +55,7 @@ LanguageNetwork::LanguageNetwork(const ModelSpec& model, const Backend& backend,
   vocabulary_ = built.graph.shape(logits)[1];
   executor_ = std::make_unique<Executor>(plan_, backend);
   if (tokens_.size == model.input[0])
-    steps_ = TokenSteps::of(model, backend, options, plan_.variables);
+    steps_ = TokenSteps::of(model, model.input_field, {}, backend, options, plan_.variables);
 }
 
 void LanguageNetwork::bind(const ReplicaState& model) {
@@ -81,7 +81,7 @@ std::span<const float> LanguageNetwork::logits(std::span<const int32_t> tokens) 
   }
   std::span<const float> next;
   for (const int32_t token : tokens.subspan(stepped_.size())) {
-    next = steps_->step(token);
+    next = steps_->step({&token, 1});
     stepped_.push_back(token);
   }
   return next;

@@ -30,6 +30,16 @@ ModelSpec small_gpt2() {
   return model;
 }
 
+ModelSpec small_llama() {
+  ModelSpec model = small_gpt2();
+  model.name = "llama";
+  model.width = 24;
+  model.heads = 4;
+  model.key_heads = 2;
+  model.hidden = {20};
+  return model;
+}
+
 struct Written {
   CpuBackend backend;
   LanguageNetwork network;
@@ -68,8 +78,10 @@ TEST(LanguageNetwork, WhatStandsBehindTheTokensDoesNotMatter) {
   EXPECT_GT(distance(copied(model.network.whole_pass(std::span(others).first(3))), three), 1e-3);
 }
 
-TEST(LanguageNetwork, KeptKeysAndValuesGiveTheLogitsOfAWholePass) {
-  Written model(small_gpt2());
+class KeptKeys : public testing::TestWithParam<ModelSpec> {};
+
+TEST_P(KeptKeys, GiveTheLogitsOfAWholePass) {
+  Written model(GetParam());
   ASSERT_TRUE(model.network.keeps());
   const auto expect_alike = [&](const std::vector<int32_t>& tokens) {
     const std::vector<float> kept = copied(model.network.logits(tokens));
@@ -91,6 +103,9 @@ TEST(LanguageNetwork, KeptKeysAndValuesGiveTheLogitsOfAWholePass) {
   model.network.bind(model.weights.replica(0));
   expect_alike({2, 7, 1, 8, 2, 8, 1, 8});  // a full window at once
 }
+
+INSTANTIATE_TEST_SUITE_P(LanguageNetwork, KeptKeys, testing::Values(small_gpt2(), small_llama()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(LanguageNetwork, ScoresThatAreNoNumbersAreSeen) {
   Written model(small_gpt2());

@@ -299,6 +299,12 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
                                                    model.loss.scale * objective.weight));
       metrics.push_back(std::make_shared<Surprise>("perplexity", Surprise::Unit::perplexity, 1.f));
       metrics.push_back(std::make_shared<Surprise>("bits", Surprise::Unit::bits, 1.f));
+      // Without fields, as where a configuration is read, bytes may yet be known.
+      if (const auto target = std::ranges::find(model.targets, objective.target, &ModelField::name);
+          target != model.targets.end() ? !target->class_bytes.empty() : model.targets.empty())
+        metrics.push_back(std::make_shared<BitsPerByte>(
+            target != model.targets.end() ? target->class_bytes : std::vector<int32_t>{}));
+      metrics.push_back(std::make_shared<TokenAccuracy>());
       break;
     case TaskKind::segment:
       metrics.push_back(std::make_shared<IntersectionOverUnion>());

@@ -81,7 +81,9 @@ size_t registered_metrics();
 ///             sample on every rank; of more in bins (ScoreBins). NaN without ones, without zeros,
 ///             and for a NaN
 ///   language  loss: the mean of -log p of the tokens, with natural logarithms; perplexity: exp of
-///             it; bits: in bits a token, which is a byte's where tokens are bytes
+///             it; bits: in bits a token; bits_per_byte: in bits a byte of the text that the
+///             tokens stand for, where that is known (ModelField::class_bytes); accuracy: the part
+///             of the tokens that are the likeliest where they stand
 ///   others    loss: the task's, times the objective's weight, so that they add up to what is
 ///             trained; with class weights as in training, without label smoothing, with natural
 ///             logarithms; not where the model has

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "tutti/base/error.h"
@@ -50,6 +51,31 @@ TEST(Metrics, OfClassesByHand) {
   const double first = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0)) - 3;
   const double second = std::log(2 * std::exp(1.0) + 1) - 1;
   EXPECT_NEAR(q.value("loss") * 3, first + second + 1000, 1e-6);
+}
+
+TEST(Metrics, BitsAByteAreOfWhatTokensStandFor) {
+  ModelSpec model = task(TaskKind::language, 3);
+  model.targets = {{.name = model.target_field, .sample = {4}, .classes = 3}};
+  for (const auto& metric : metrics_of(model)) EXPECT_NE(metric->name(), "bits_per_byte");
+  model.targets[0].class_bytes = {1, 5, 0};  // the last one ends a document
+  // Two samples: -log p, then whether the token is the likeliest.
+  const std::array<float, 16> y = {1, 2, 3, 9, 1, 1, 1, 1, 0.5f, 0.25f, 9, 9, 1, 1, 1, 1};
+  const std::array<int32_t, 8> tokens = {0, 1, 2, -1, 1, 1, -1, -1};
+  const Quality q = quality_of(model, {2, 4}, {4}, y, tokens.data(), 2);
+  EXPECT_NEAR(q.value("bits_per_byte"), 6.75 / 16 / std::numbers::ln2, 1e-6);
+  EXPECT_NEAR(q.value("bits"), 6.75 / 5 / std::numbers::ln2, 1e-6);
+}
+
+TEST(Metrics, OfTokensByHand) {
+  // Two samples of four positions: -log p, then whether the token is the likeliest. Three of five
+  // tokens are.
+  const std::array<float, 16> y = {0.5f, 1, 2, 9, 1, 0, 1, 1, 0.25f, 0.25f, 9, 9, 1, 0, 1, 1};
+  const std::array<int32_t, 8> tokens = {3, 0, 7, -1, 2, 5, -1, -1};
+  ModelSpec model = task(TaskKind::language, 8);
+  const Quality q = quality_of(model, {2, 4}, {4}, y, tokens.data(), 2);
+  EXPECT_DOUBLE_EQ(q.value("accuracy"), 3.0 / 5);
+  EXPECT_DOUBLE_EQ(q.value("loss"), 4.0 / 5);
+  EXPECT_DOUBLE_EQ(q.value("perplexity"), std::exp(4.0 / 5));
 }
 
 TEST(Metrics, ClassWeightsCountInTheLossAsInTraining) {

@@ -111,6 +111,7 @@ class NetworkCompiler {
     options_.measure = spec.measure;
   }
   const PartGrid& grid() const { return training_.split.grid; }
+  const std::string& tensors() const { return graph_.tensors; }
   /// Ranks whose plans differ: what they have of the tables does.
   int peers() const { return graph_.shares_tables ? training_.split.tables.ranks : grid().peers(); }
 
@@ -133,8 +134,8 @@ class NetworkCompiler {
   /// Another rank's, with what rank 0 has chosen.
   void compile_alike(Network& network, const std::string& layout, const Choices& choices) {
     options_.layout = layout;
-    Variables first;  // all parts keep their variables as the first one does; stages have their own
-    if (grid().part() != 0) {
+    Variables first;  // all parts of samples keep their variables as the first one does
+    if (grid().of_samples().part() != 0) {
       first = compile_part(0, choices).variables;
       options_.variables = &first;
     }
@@ -170,7 +171,9 @@ class NetworkCompiler {
   }
   void compile_both(Network& network, const Choices& choices) {
     network.training = compile_graph(graph_.graph, choices);
-    network.evaluation = std::move(*compile_evaluation_of(network.training, grid()));
+    network.training.variables.set_slices(graph_.slices);
+    network.evaluation = std::move(
+        *compile_evaluation_of(network.training, grid(), network.training.variables));
   }
   Plan compile_place(const PartGrid& place, const Choices& choices) {
     TrainingGraphSpec other = training_;
@@ -184,23 +187,25 @@ class NetworkCompiler {
   /// stages.
   void compile_others(Network& network, Choices& choices) {
     options_.layout = network.training.layout;
-    options_.variables = &network.training.variables;
+    // Who shares layers has variables of its own.
+    if (grid().tensor() == 1) options_.variables = &network.training.variables;
     for (int part = 1; part < grid().parts(); ++part) {
-      choices = compile_part(part, choices).options.choices;
-      (void)compile_evaluation_of(network.training, grid().with_part(part));
+      const Plan plan = compile_part(part, choices);
+      choices = plan.options.choices;
+      (void)compile_evaluation_of(network.training, grid().with_part(part), plan.variables);
     }
     options_.variables = nullptr;
     for (int stage = 1; stage < grid().stages(); ++stage) {
       const PartGrid place = grid().with_stage(stage);
       Plan other = compile_place(place, choices);
-      (void)compile_evaluation_of(other, place);
+      (void)compile_evaluation_of(other, place, other.variables);
       choices = other.options.choices;
     }
   }
   /// The evaluation side as another place of the grid has it, whose training side is compiled; its
   /// choices join the training plan's.
-  std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Plan& training,
-                                                           const PartGrid& place) const {
+  std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Plan& training, const PartGrid& place,
+                                                           const Variables& variables) const {
     ModelSpec model = spec_.training.model;
     if (spec_.evaluation_batch > 0) model.batch = spec_.evaluation_batch;
     SplitSettings split = spec_.training.split;
@@ -210,7 +215,7 @@ class NetworkCompiler {
     options.layout = training.layout;
     options.measure = spec_.measure;
     options.choices = training.options.choices;
-    options.variables = &training.variables;
+    options.variables = &variables;
     auto evaluation = evaluation_of(model, split, backend_, options, &graph_.stages);
     training.options.choices = evaluation->plan.options.choices;
     return evaluation;
@@ -284,6 +289,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   const std::string made =
       comm::decide(communicator, spec.measure ? "measuring kernels" : "compiling the plan", [&] {
         compiler.compile_first(*network);
+        if (spec.warns && !compiler.tensors().empty()) log::info("{}", compiler.tensors());
         if (spec.warns) warn_of_slow_steps(network->training, spec.layout);
         return choices_text(network->training.layout, network->training.options.choices);
       });

@@ -166,15 +166,21 @@ struct UpdatePlace {
   int bucket;
   std::string number;
   bool sharded;  ///< among ranks
+  const TensorSlices& slices;
 };
 
 /// Appends block sums of squares in which every rank has a share.
 Value append_sums(Graph& graph, const UpdatePlace& place, const std::string& name,
-                  const std::shared_ptr<const Update>& op, const std::vector<Value>& in) {
-  const Value sums = graph.append(name + "." + place.number, op, in).front();
-  if (place.sharded)
-    graph.append("sum_" + name + "." + place.number, std::make_shared<AllReduceNorms>(place.bucket),
-                 std::array{sums});
+                  const std::shared_ptr<const Update>& op, const std::vector<Value>& leading,
+                  std::span<const Updated> parameters) {
+  const Value sums =
+      graph.append(name + "." + place.number, op, inputs_of(*op, leading, parameters)).front();
+  std::vector<bool> slices;
+  for (const Updated& p : parameters) slices.push_back(place.slices.contains(graph[p.w].name));
+  if (std::ranges::find(slices, true) == slices.end()) slices.clear();
+  if (place.sharded || !slices.empty())
+    graph.append("sum_" + name + "." + place.number,
+                 std::make_shared<AllReduceNorms>(place.bucket, slices), std::array{sums});
   return sums;
 }
 
@@ -183,8 +189,7 @@ void append_update(Graph& graph, const UpdatePlace& place, const UpdateOps& ops,
                    const UpdateScalars& scalars, std::span<const Updated> parameters) {
   std::vector<Value> leading{scalars.learning_rate, scalars.gradient_scale};
   if (ops.norms)
-    leading.push_back(
-        append_sums(graph, place, "norms", ops.norms, inputs_of(*ops.norms, leading, parameters)));
+    leading.push_back(append_sums(graph, place, "norms", ops.norms, leading, parameters));
   graph.append("update." + place.number, ops.update, inputs_of(*ops.update, leading, parameters));
 }
 
@@ -199,8 +204,9 @@ std::vector<Value> gradients_of(const Graph& graph) {
 /// Appends the clipping of the gradient; the scalars that its updates take. Parameters are added in
 /// the order of their names, whatever buckets they are in.
 UpdateScalars append_clip(Graph& graph, std::span<const std::vector<Value>> buckets,
-                          const OptimizerSettings& settings, const UpdateScalars& scalars,
-                          const std::vector<Value>& gradients) {
+                          const OptimizerSettings& settings, const TensorSlices& slices,
+                          const UpdateScalars& scalars) {
+  const std::vector<Value> gradients = gradients_of(graph);
   const auto squares = std::make_shared<GradientSquares>();
   ClipScale::Attributes a{.limit = settings.clip_norm, .parameters = {}, .order = {}};
   std::vector<Value> in{scalars.gradient_scale}, parameters;
@@ -208,9 +214,9 @@ UpdateScalars append_clip(Graph& graph, std::span<const std::vector<Value>> buck
     std::vector<Updated> members;
     for (const Value p : buckets[b])
       members.push_back({p, gradients[static_cast<size_t>(p.id)], {}});
-    in.push_back(append_sums(
-        graph, {static_cast<int>(b), fmt::format("{}", b), settings.sharded}, "squares", squares,
-        inputs_of(*squares, {scalars.learning_rate, scalars.gradient_scale}, members)));
+    in.push_back(
+        append_sums(graph, {static_cast<int>(b), fmt::format("{}", b), settings.sharded, slices},
+                    "squares", squares, {scalars.learning_rate, scalars.gradient_scale}, members));
     a.parameters.push_back(static_cast<int>(buckets[b].size()));
     parameters.insert(parameters.end(), buckets[b].begin(), buckets[b].end());
   }
@@ -262,12 +268,12 @@ bool is_norm_parameter(const Graph& graph, Value parameter) {
 }
 
 UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
-                         const OptimizerSettings& settings) {
+                         const OptimizerSettings& settings, const TensorSlices& slices) {
   check_buckets(graph, buckets);
   const std::vector<Value> gradients = gradients_of(graph);
   const UpdateScalars given{graph.scalar("lr"), graph.scalar("gradient_scale"), {}};
   const UpdateScalars scalars =
-      settings.clip_norm > 0 ? append_clip(graph, buckets, settings, given, gradients) : given;
+      settings.clip_norm > 0 ? append_clip(graph, buckets, settings, slices, given) : given;
   Groups groups(graph, settings);
   const auto average = std::make_shared<WeightAverage>(
       WeightAverageAttributes{settings.average, settings.average_from});
@@ -286,7 +292,7 @@ UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> bucke
               {p, g, {graph.state(fmt::format("{}.{}", graph[p].name, kAverageState), p)}});
       }
       const std::string number = fmt::format("{}{}", b, groups.suffix(group));
-      append_update(graph, {static_cast<int>(b), number, settings.sharded}, ops, scalars,
+      append_update(graph, {static_cast<int>(b), number, settings.sharded, slices}, ops, scalars,
                     parameters);
       if (settings.average > 0)
         graph.append(

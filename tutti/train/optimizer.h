@@ -9,6 +9,7 @@
 
 #include "tutti/base/name_pattern.h"
 #include "tutti/graph/graph.h"
+#include "tutti/graph/tensor_slice.h"
 #include "tutti/ops/embedding.h"
 
 namespace tutti {
@@ -61,12 +62,13 @@ struct UpdateScalars {
 /// one op, or with lars and lamb two, where updates are sharded with the exchange of norms between
 /// them (ops/norm_update.h), and one more where weights are averaged. Where the gradient is
 /// clipped, one op a bucket and one for all of them stand before the updates, which take its scale.
-/// Where updates are sharded the exchange of the bucket's weights is the last. `buckets` lists
+/// Where updates are sharded the exchange of the bucket's weights is the last. Norms of parameters
+/// of which ranks have `slices` are summed over these, too. `buckets` lists
 /// every parameter that has a gradient once, by the bucket that it travels in. Creates the states
 /// PARAMETER.momentum, or PARAMETER.m and PARAMETER.v, and PARAMETER.ema. ConfigError for a line of
 /// decay or rates that decides for no parameter.
 UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
-                         const OptimizerSettings& settings);
+                         const OptimizerSettings& settings, const TensorSlices& slices = {});
 
 /// Is it the weight or the bias of a normalisation? Those are the layers whose weight has one
 /// dimension.

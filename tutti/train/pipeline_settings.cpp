@@ -20,6 +20,8 @@ void check_pipeline(const RunConfig& config) {
   };
   refuse(std::ranges::any_of(config.parallel.spatial, [](int64_t parts) { return parts > 1; }),
          "parallel.spatial", "ranks share either samples or layers");
+  refuse(config.parallel.tensor > 1, "parallel.tensor",
+         "stages of replicas whose layers ranks share are not built");
   refuse(config.parallel.batchnorm_group_size > 1, "parallel.batchnorm_group_size",
          "its sums would make micro-batches of several replicas wait for each other");
   refuse(config.comm.sharded_update, "comm.sharded_update",

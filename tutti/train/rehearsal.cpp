@@ -36,9 +36,10 @@ int64_t read_some(const RehearsalSpec& spec, const data::Dataset& set,
 Rehearsal rehearse(const RehearsalSpec& spec) {
   const RunConfig& config = spec.config;
   Rehearsal run;
-  const PartGrid grid = part_grid(config.parallel, spec.ranks, 0);
+  const int ranks = worker_ranks(config, spec.ranks);
+  const PartGrid grid = part_grid(config.parallel, ranks, 0);
   run.replicas = static_cast<int>(replica_count(config.run, grid.groups()));
-  check_served_job(config, run.replicas, spec.ranks, spec.machine);
+  check_served_job(config, run.replicas, ranks, spec.machine);
   const int gradients = static_cast<int>(gradients_of_step(config, run.replicas));
   run.batch = batch_sizes(config.batch, gradients);
   const ReplicaMap replicas(gradients, grid.groups(), 0);

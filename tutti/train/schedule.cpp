@@ -78,6 +78,9 @@ double LearningRateSchedule::factor(int64_t step) const {
       return anneal(LearningRateSettings::Annealing::cosine, 1, s_.final_factor,
                     own_steps > 1 ? own_step / (own_steps - 1) : 0);
     case Kind::one_cycle: return one_cycle_factor(s_, own_step, own_steps);
+    case Kind::inverse_sqrt:
+      return std::sqrt(static_cast<double>(s_.warmup_steps + 1) /
+                       static_cast<double>(std::max(step, s_.warmup_steps) + 1));
   }
   return 1;
 }

@@ -9,7 +9,7 @@
 namespace tutti {
 
 struct LearningRateSettings {
-  enum class Kind { constant, steps, cosine, one_cycle, polynomial, plateau };
+  enum class Kind { constant, steps, cosine, one_cycle, polynomial, plateau, inverse_sqrt };
   enum class Annealing { linear, cosine };    ///< form of one_cycle's two halves
   enum class Scaling { none, linear, sqrt };  ///< how the rate follows the global batch
 
@@ -37,6 +37,8 @@ struct LearningRateSettings {
   double gamma = 0.1;
   std::vector<double> factors{};  ///< the factor from each milestone on, instead of powers of gamma
 
+  // inverse_sqrt (Vaswani et al. 2017, section 5.3): sqrt((warmup_steps + 1) / (step + 1)) from the
+  // end of the warm-up on; total_steps plays no part.
   double power = 1;  ///< polynomial: final_factor + (1 - final_factor) * (1 - progress)^power
 
   // one_cycle, as PyTorch's OneCycleLR with pct_start = peak_at, div_factor = 1 / initial_factor

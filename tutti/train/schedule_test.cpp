@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "tutti/base/error.h"
 
@@ -44,6 +46,19 @@ TEST(LearningRateSchedule, OneCycleMatchesPyTorch) {
     EXPECT_NEAR(cosine.rate(static_cast<int64_t>(i)), kCosine[i], 1e-9) << i;
   }
   EXPECT_DOUBLE_EQ(linear.rate(1000), linear.rate(19));  // beyond the end
+}
+
+TEST(LearningRateSchedule, InverseSquareRootIsThatOfTransformers) {
+  // d^-0.5 min(step^-0.5, step warmup^-1.5) with d = 512 and a warm-up of 4000, steps from 1 on.
+  const LearningRateSchedule schedule({.kind = S::Kind::inverse_sqrt,
+                                       .rate = 1 / std::sqrt(512.0 * 4000),
+                                       .total_steps = 5000,
+                                       .warmup_steps = 3999});
+  for (const int64_t step : {1, 2, 3999, 4000, 4001, 100'000}) {
+    const auto s = static_cast<double>(step);
+    const double rate = std::min(std::pow(s, -0.5), s * std::pow(4000, -1.5)) / std::sqrt(512.0);
+    EXPECT_NEAR(schedule.rate(step - 1), rate, 1e-12) << step;
+  }
 }
 
 TEST(LearningRateSchedule, Steps) {

@@ -35,6 +35,8 @@ void refuse_with_servers(const RunConfig& config) {
   };
   refuse(std::ranges::any_of(config.parallel.spatial, [](int64_t parts) { return parts > 1; }),
          "parallel.spatial", "replicas that share samples are not built to train apart");
+  refuse(config.parallel.tensor > 1, "parallel.tensor",
+         "replicas whose layers ranks share are not built to train apart");
   refuse(config.parallel.batchnorm_group_size > 1, "parallel.batchnorm_group_size",
          "its sums would make workers wait for each other in every step");
   refuse(config.comm.sharded_update, "comm.sharded_update", "the servers have the optimizer");
@@ -42,6 +44,25 @@ void refuse_with_servers(const RunConfig& config) {
          "it is not built for gradients that go to servers");
   refuse(config.data.shuffle != Shuffle::global, "data.shuffle = \"shard\"",
          "a batch goes to the worker whose gradient comes next, wherever it is");
+}
+
+void check_rank_servers(const RunConfig& config, const ServerSettings& settings, int64_t replicas,
+                        int ranks) {
+  if (replicas != ranks)
+    throw ConfigError(fmt::format(
+        "sync.scheme = \"{}\" with {} workers takes a rank for each of {} replicas, this job has "
+        "{}: "
+        "--ranks {}; or a replay, in which a machine's clock says whose gradient comes next: tutti "
+        "replay CONFIG --machine FILE --replicas {}",
+        config.sync.scheme, settings.workers(replicas), replicas, ranks, replicas, replicas));
+  if (!settings.own_ranks && settings.servers > ranks)
+    throw ConfigError(fmt::format(
+        "sync.servers = {}: each is beside a worker, on a rank of its own, and there are {} ranks",
+        settings.servers, ranks));
+  if (settings.servers > 1 && config.optimizer.clip_norm > 0)
+    throw ConfigError(
+        "optimizer.clip_norm needs the norm of a whole gradient, of which each of several servers "
+        "has a part: take sync.servers = 1");
 }
 
 }  // namespace
@@ -85,6 +106,7 @@ std::optional<ServerSettings> server_settings(const RunConfig& config) {
   constexpr std::string_view kOneByOne = "\"ps:async\", \"ps:ssp:S\" and \"groups:G\"";
   const bool one_by_one = settings && settings->one_by_one(), step = sync.scheme == "step";
   only(sync.servers > 1, "servers", "\"ps:...\" and \"groups:G\"", settings || step);
+  only(sync.server_ranks > 0, "server_ranks", kOneByOne, one_by_one || step);
   only(sync.quorum > 0, "quorum", "\"ps:sync\"", (settings && settings->together) || step);
   only(sync.delay_compensation > 0, "delay_compensation", kOneByOne, one_by_one || step);
   only(sync.stale_rate > 0, "stale_rate", kOneByOne, one_by_one || step);
@@ -95,6 +117,15 @@ std::optional<ServerSettings> server_settings(const RunConfig& config) {
         "sync.scheme = \"{}\" they have nothing that it could keep: leave it out",
         sync.scheme));
   settings->servers = static_cast<int>(sync.servers);
+  if (one_by_one && sync.server_ranks > 0) {
+    if (sync.servers > 1 && sync.servers != sync.server_ranks)
+      throw ConfigError(fmt::format(
+          "sync.servers = {} beside workers, or sync.server_ranks = {} on ranks of their own: "
+          "leave one of them out",
+          sync.servers, sync.server_ranks));
+    settings->servers = static_cast<int>(sync.server_ranks);
+    settings->own_ranks = true;
+  }
   settings->delay_compensation = sync.delay_compensation;
   settings->stale_rate = sync.stale_rate;
   if (one_by_one) refuse_with_servers(config);
@@ -116,7 +147,11 @@ int64_t gradients_of_step(const RunConfig& config, int64_t replicas) {
 void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
                       const comm::Machine* machine) {
   const std::optional<ServerSettings> settings = server_settings(config);
-  if (!settings || replicas == 1) return;
+  if (!settings || (replicas == 1 && !settings->own_ranks)) return;
+  if (settings->own_ranks && machine)
+    throw ConfigError(
+        "sync.server_ranks are ranks that are really there; a replay's servers are on its machine: "
+        "say with sync.servers how many");
   (void)gradients_of_step(config, replicas);
   if (machine && machine->measured)
     throw ConfigError(fmt::format(
@@ -127,12 +162,8 @@ void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
     throw ConfigError(
         "sync.quorum is there as a replay, in which a machine's clock says who is late: tutti "
         "replay CONFIG --machine FILE");
-  if (settings->workers(replicas) == 1) return;
-  if (!machine)
-    throw ConfigError(fmt::format(
-        "sync.scheme = \"{}\" with {} workers is there as a replay, in which a machine's clock "
-        "says whose gradient comes next: tutti replay CONFIG --machine FILE --replicas {}",
-        config.sync.scheme, settings->workers(replicas), replicas));
+  if (settings->workers(replicas) == 1 && !settings->own_ranks) return;
+  if (!machine) return check_rank_servers(config, *settings, replicas, ranks);
   if (ranks > 1)
     throw ConfigError(fmt::format(
         "a replay of sync.scheme = \"{}\" runs on one rank, not on {}: each gradient is of "
@@ -142,7 +173,22 @@ void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
 
 bool applied_one_by_one(const RunConfig& config, int64_t replicas) {
   const std::optional<ServerSettings> settings = parse_servers(config.sync.scheme);
-  return settings && settings->one_by_one() && settings->workers(replicas) > 1;
+  return settings && settings->one_by_one() &&
+         (settings->workers(replicas) > 1 || config.sync.server_ranks > 0);
+}
+
+int server_ranks(const RunConfig& config) {
+  const std::optional<ServerSettings> settings = parse_servers(config.sync.scheme);
+  return settings && settings->one_by_one() ? static_cast<int>(config.sync.server_ranks) : 0;
+}
+
+int worker_ranks(const RunConfig& config, int ranks) {
+  const int servers = server_ranks(config);
+  if (servers >= ranks)
+    throw ConfigError(fmt::format(
+        "sync.server_ranks = {} leaves no rank of {} for workers: give more ranks (--ranks)",
+        servers, ranks));
+  return ranks - servers;
 }
 
 }  // namespace tutti

@@ -17,6 +17,7 @@ struct ServerSettings {
   bool together = false;  ///< all workers' gradients are averaged: the arithmetic of "step"
   std::optional<int64_t> bound = {};  ///< steps that a worker may be ahead of the slowest
   int servers = 1;
+  bool own_ranks = false;         ///< they are ranks that do nothing else
   double delay_compensation = 0;  ///< lambda of g + lambda g g (w_now - w_then); 0: none
   double stale_rate = 0;  ///< the rate is divided by this power of how old the gradient is; 0: not
 
@@ -40,8 +41,14 @@ std::optional<ServerSettings> server_settings(const RunConfig& config);
 /// One replica has no servers, whatever the key says. ConfigError where there are not as many.
 int64_t gradients_of_step(const RunConfig& config, int64_t replicas);
 
-/// ConfigError where this job cannot do it: gradients of several workers come in the order of a
-/// machine's clock, which one rank follows. `machine`: null without a replay.
+/// The last ranks of the job that are servers and nothing else, and how many are left of `ranks`.
+/// ConfigError where none is.
+int server_ranks(const RunConfig& config);
+int worker_ranks(const RunConfig& config, int ranks);
+
+/// ConfigError where this job cannot do it: of several workers each replica has a rank, or their
+/// gradients come in the order of a machine's clock, which one rank follows. `machine`: null
+/// without a replay; `ranks` without those that only serve.
 void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
                       const comm::Machine* machine);
 

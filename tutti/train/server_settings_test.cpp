@@ -53,6 +53,30 @@ TEST(ServerSettings, AQuorumIsOfAllReplicas) {
   EXPECT_NO_THROW(check_served_job(config, 1, 1, nullptr));
 }
 
+TEST(ServerSettings, RealServersNeedARankForEachReplica) {
+  RunConfig config = served_config("ps:async");
+  EXPECT_NO_THROW(check_served_job(config, 4, 4, nullptr));
+  EXPECT_THROW(check_served_job(config, 4, 2, nullptr), ConfigError);
+  config.sync.servers = 5;
+  EXPECT_THROW(check_served_job(config, 4, 4, nullptr), ConfigError) << "one is beside nobody";
+  config.sync.servers = 2;
+  EXPECT_NO_THROW(check_served_job(config, 4, 4, nullptr));
+  config.optimizer.clip_norm = 1;
+  EXPECT_THROW(check_served_job(config, 4, 4, nullptr), ConfigError) << "nobody has the norm";
+  config.optimizer.clip_norm = 0;
+  config.sync.server_ranks = 1;
+  EXPECT_THROW(check_served_job(config, 4, 4, nullptr), ConfigError) << "two or one?";
+  config.sync.servers = 1;
+  EXPECT_EQ(worker_ranks(config, 5), 4);
+  EXPECT_THROW((void)worker_ranks(config, 1), ConfigError);
+  EXPECT_NO_THROW(check_served_job(config, 1, 1, nullptr)) << "one worker, whom somebody serves";
+  EXPECT_TRUE(applied_one_by_one(config, 1));
+  config.sync.scheme = "ps:sync";
+  EXPECT_THROW(server_settings(config), ConfigError) << "it is run as step";
+  config.sync.scheme = "step";
+  EXPECT_EQ(worker_ranks(config, 4), 4) << "the key is idle there";
+}
+
 TEST(ServerSettings, WhatAJobCannotDoIsAnError) {
   RunConfig async = served_config("ps:async");
   comm::Machine machine;

@@ -83,11 +83,23 @@ void require_classes(const RunConfig& config, const data::Field& target) {
                   config.model.name, target.name));
 }
 
+/// Of names that are what tokens stand for; empty where none has one.
+std::vector<int32_t> bytes_of(const std::vector<std::string>& names) {
+  if (std::ranges::all_of(names, &std::string::empty)) return {};
+  std::vector<int32_t> bytes;
+  for (const std::string& name : names) bytes.push_back(static_cast<int32_t>(name.size()));
+  return bytes;
+}
+
 /// As transforms leave it.
 ModelField placed_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
   const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
-  return {field.name, own == steps.end() ? field.shape : data::shape_after(field, *own),
-          std::ssize(field.class_names), field.rows, field.bags};
+  return {field.name,
+          own == steps.end() ? field.shape : data::shape_after(field, *own),
+          std::ssize(field.class_names),
+          field.rows,
+          field.bags,
+          bytes_of(field.class_names)};
 }
 
 /// What a configuration says of the model, whatever the data set is.
@@ -153,16 +165,34 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.hidden = config.model.hidden;
   spec.pooling = config.model.pooling;
   spec.interaction = config.model.interaction;
+  spec.embeddings = config.model.embeddings;
   spec.depth = config.model.depth;
   spec.kernel = config.model.kernel;
   spec.heads = config.model.heads;
   spec.context = config.model.context;
+  spec.key_heads = config.model.key_heads;
+  spec.rotary_base = config.model.rotary_base;
+  spec.tied = config.model.tied;
+  spec.lora = {config.model.lora_rank, config.model.lora_alpha, config.model.lora_layers};
   if (config.model.dropout >= 0) spec.dropout = static_cast<float>(config.model.dropout);
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
   return spec;
 }
 
 PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank) {
+  const bool whole =
+      parallel.batchnorm_group_size == 1 &&
+      std::ranges::all_of(parallel.spatial, [](int64_t parts) { return parts == 1; });
+  if (parallel.tensor > 1 && !whole)
+    throw ConfigError(
+        "parallel.tensor goes without parallel.spatial and parallel.batchnorm_group_size: ranks "
+        "that share layers have whole samples, and share no statistics");
+  if (parallel.sequence && parallel.tensor == 1)
+    throw ConfigError(
+        "parallel.sequence is for ranks that share layers: set parallel.tensor, or leave it out");
+  if (parallel.tensor > 1)
+    return PartGrid::of_tensors(parallel.tensor, static_cast<int>(ranks), static_cast<int>(rank),
+                                parallel.sequence);
   return {parallel.spatial, parallel.batchnorm_group_size, static_cast<int>(ranks),
           static_cast<int>(rank), parallel.pipeline};
 }

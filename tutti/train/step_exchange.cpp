@@ -61,9 +61,11 @@ void StepExchange::add_stages(comm::Communicator& communicator, const PartGrid& 
   }
 }
 
-void StepExchange::attach(Executor& executor, PartExchange& parts) {
+void StepExchange::attach(Executor& executor, PartExchange& parts, SliceRanks* slices) {
   executor_ = &executor;
   parts_ = &parts;
+  slices_ = slices;
+  if (slices_) slices_->plan_norms(network_.training);
   executor.set_exchanges(*this);
 }
 
@@ -79,7 +81,9 @@ void StepExchange::start(int exchange) {
     case ExchangeKind::none: break;
     case ExchangeKind::parts: return parts_->start(exchange);
     case ExchangeKind::gradients: return start_sum(made.index);
-    case ExchangeKind::norms: return shards_->start_norms(made.index, norms_at(exchange));
+    case ExchangeKind::norms:
+      return slices_ ? slices_->start_norms(exchange, norms_at(exchange))
+                     : shards_->start_norms(made.index, norms_at(exchange));
     case ExchangeKind::weights: return shards_->updated(made.index);
   }
 }
@@ -90,11 +94,13 @@ bool StepExchange::done(int exchange) {
     case ExchangeKind::none: break;
     case ExchangeKind::parts: return parts_->done(exchange);
     case ExchangeKind::gradients:
+      if (servers_) return servers_->arrived(made.index);
       if (!gradients_.arrived(made.index) || (shards_ && !shards_->all_have_read())) return false;
       if (StageSum* const sum = stage_sum(made.index))
         return sum->arrived(gradients_.result(made.index));
       return true;
-    case ExchangeKind::norms: return shards_->norms_done(made.index);
+    case ExchangeKind::norms:
+      return slices_ ? slices_->norms_done(exchange) : shards_->norms_done(made.index);
     case ExchangeKind::weights: return shards_->gathered(made.index);
   }
   return true;
@@ -106,7 +112,10 @@ ExchangeOutput StepExchange::finish(int exchange) {
     case ExchangeKind::none: break;
     case ExchangeKind::parts: return parts_->finish(exchange);
     case ExchangeKind::gradients: return finish_sum(made.index);
-    case ExchangeKind::norms: shards_->finish_norms(made.index, norms_at(exchange)); break;
+    case ExchangeKind::norms:
+      slices_ ? slices_->finish_norms(exchange, norms_at(exchange))
+              : shards_->finish_norms(made.index, norms_at(exchange));
+      break;
     case ExchangeKind::weights: shards_->gather(made.index); break;
   }
   return {};
@@ -123,9 +132,18 @@ void StepExchange::start_sum(int bucket) {
   }
   if (noise_) noise_->add_turn(local_, bucket, gradients_.slot(local_));
   gradients_.ready(local_, bucket);
+  // A group's sum has to come first.
+  if (servers_ && servers_->alone() && local_ + 1 == gradients_.map().local_count() &&
+      bad_gradient_.empty())
+    servers_->push(bucket, gradients_.result(bucket));
 }
 
 ExchangeOutput StepExchange::finish_sum(int bucket) {
+  if (servers_) {
+    servers_->wait(bucket);
+    return {.at = reinterpret_cast<const std::byte*>(gradients_.result(bucket)),
+            .range = ExchangeOutput::Range{}};  // there is nothing left to update
+  }
   const auto begin = comm::ArrivalRecord::Clock::now();
   gradients_.wait(bucket);
   arrivals_.waited(bucket, begin);
@@ -254,6 +272,10 @@ float* StepExchange::begin(int local_replica) {
 
 void StepExchange::end_of_backward() {
   if (shards_) shards_->finish_reading();
+  for (int b = 0; servers_ && b < gradients_.buckets(); ++b) {
+    gradients_.wait(b);
+    if (!servers_->alone()) servers_->push(b, gradients_.result(b));
+  }
 }
 
 void StepExchange::plan_state(std::byte* state) {

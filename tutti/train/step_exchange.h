@@ -17,6 +17,7 @@
 #include "tutti/comm/check/arrival.h"
 #include "tutti/parallel/compression_trial.h"
 #include "tutti/parallel/exchange.h"
+#include "tutti/parallel/server_link.h"
 #include "tutti/parallel/sharded_update.h"
 #include "tutti/plan/executor.h"
 #include "tutti/trace/span.h"
@@ -25,6 +26,7 @@
 #include "tutti/train/network.h"
 #include "tutti/train/noise_scale.h"
 #include "tutti/train/part_exchange.h"
+#include "tutti/train/slice_ranks.h"
 #include "tutti/train/stage_sum.h"
 #include "tutti/train/weights.h"
 
@@ -45,8 +47,8 @@ class StepExchange final : public Exchanges {
   /// next barrier.
   bool fills_parameters() const { return !weights_ || weights_->mine(); }
   /// Makes `executor` exchange through this, gradients for the local replica last given to begin().
-  /// Both must outlive the executor's use.
-  void attach(Executor& executor, PartExchange& parts);
+  /// `slices`: of ranks that share layers; else null. All must outlive the executor's use.
+  void attach(Executor& executor, PartExchange& parts, SliceRanks* slices = nullptr);
   void start(int exchange) override;
   bool done(int exchange) override;
   ExchangeOutput finish(int exchange) override;
@@ -67,6 +69,8 @@ class StepExchange final : public Exchanges {
   /// Null where it is not measured.
   NoiseMeter* noise() { return noise_ ? &*noise_ : nullptr; }
   const NoiseMeter* noise() const { return noise_ ? &*noise_ : nullptr; }
+  /// Complete gradients go to servers from now on, and what comes back are weights.
+  void serve(WorkerGroup* servers) { servers_ = servers; }
   /// Around each step and its runs; begin() returns the gradient arena of the replica.
   void begin_step(int64_t step);
   float* begin(int local_replica);
@@ -110,10 +114,14 @@ class StepExchange final : public Exchanges {
   const GradientExchange& gradients() const { return gradients_; }
   /// When each rank started each bucket's sum, and waited for it.
   comm::ArrivalRecord& arrivals() { return arrivals_; }
+  /// Of those whose gradients are summed.
+  comm::Communicator& communicator() { return communicator_; }
   /// Seconds in which this rank waited for others, since the construction.
   double exposed_seconds() const {
     double seconds = gradients_.counters().exposed_seconds;
     if (shards_) seconds += shards_->exposed_seconds();
+    if (slices_) seconds += slices_->exposed_seconds();
+    if (servers_) seconds += servers_->exposed_seconds();
     for (const auto& [bucket, sum] : stage_sums_) seconds += sum->exposed_seconds();
     return seconds;
   }
@@ -143,10 +151,12 @@ class StepExchange final : public Exchanges {
   std::vector<size_t> norm_counts_;  // block sums of each set of norms
   Executor* executor_ = nullptr;
   PartExchange* parts_ = nullptr;
+  SliceRanks* slices_ = nullptr;
   GradientExchange gradients_;
   comm::ArrivalRecord arrivals_;
   std::optional<SharedWeights> weights_;  // where updates are sharded
   std::optional<ShardedUpdate> shards_;
+  WorkerGroup* servers_ = nullptr;  // where servers update
   std::optional<NoiseMeter> noise_;
   std::map<int, std::unique_ptr<StageSum>> stage_sums_;  // by bucket
   std::vector<std::unique_ptr<comm::CollectiveOperation>> state_,

@@ -135,6 +135,8 @@ void check_sync(const RunConfig& config) {
   };
   refuse(std::ranges::any_of(config.parallel.spatial, [](int64_t parts) { return parts > 1; }),
          "parallel.spatial", "replicas that share samples are not built to train apart");
+  refuse(config.parallel.tensor > 1, "parallel.tensor",
+         "replicas whose layers ranks share are not built to train apart");
   refuse(config.parallel.batchnorm_group_size > 1, "parallel.batchnorm_group_size",
          "its sums would make the replicas wait for each other in every step");
   refuse(config.comm.sharded_update, "comm.sharded_update",

@@ -9,6 +9,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/train/nonfinite.h"
+#include "tutti/train/serve_workers.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/trainer_run.h"
 
@@ -33,6 +34,7 @@ RunResult TrainerRun::run() {
     startup_seconds_ = unix_now() - spec_.process_started;
     log::info("{:.2f} s from start to the first step", startup_seconds_);
     loop();
+    if (rank_servers_) rank_servers_->dismiss(result_.status);
   } catch (const std::exception& error) {
     record_failure(error);
     throw;
@@ -58,9 +60,9 @@ void TrainerRun::loop() {
   else if (stopped_early())
     log::warn_alike("nothing to do: {}, at step {}", stopped_early_words(), step_);
   while (!nothing_to_do()) {
-    bool asked = train_step();
+    bool asked = rank_servers_ ? train_round() : train_step();
     bool last = step_ == total_steps_;
-    if (step_ % config_.run.log_every == 0 || last || step_ % per_epoch == 0) log_steps();
+    if (log_due(step_) || last) log_steps();
     if (step_ % per_epoch == 0) end_epoch();
     bool best = false;
     if (evaluation_due() || last) {
@@ -70,7 +72,7 @@ void TrainerRun::loop() {
       last = last || stopped_early();
     }
     const bool ends = last || target_reached_ || asked;
-    if (checkpoint_due() || best || ends) {
+    if (checkpoint_due(step_) || best || ends) {
       clock_.stand_still();
       write_checkpoint_now(best, ends);
     }
@@ -231,20 +233,35 @@ bool TrainerRun::stop_asked() {
   return asked_by_ != 0;
 }
 
-bool TrainerRun::every_epochs(double epochs) const {
+bool TrainerRun::every_epochs(double epochs, int64_t step) const {
   if (epochs <= 0) return false;
   const auto steps =
       std::max<int64_t>(1, std::llround(epochs * static_cast<double>(sampler_.steps_per_epoch())));
-  return step_ % steps == 0;
+  return step % steps == 0;
 }
 
-bool TrainerRun::evaluation_due() const { return every_epochs(config_.run.eval_every); }
-
-bool TrainerRun::checkpoint_due() const {
-  return (config_.checkpoint.every_steps > 0 && step_ % config_.checkpoint.every_steps == 0) ||
-         every_epochs(static_cast<double>(config_.checkpoint.every_epochs));
+bool TrainerRun::evaluation_due(int64_t step) const {
+  return every_epochs(config_.run.eval_every, step);
 }
 
-RunResult train(const TrainerSpec& spec) { return TrainerRun(spec).run(); }
+bool TrainerRun::log_due(int64_t step) const {
+  return step % config_.run.log_every == 0 || step % sampler_.steps_per_epoch() == 0;
+}
+
+bool TrainerRun::checkpoint_due(int64_t step) const {
+  return (config_.checkpoint.every_steps > 0 && step % config_.checkpoint.every_steps == 0) ||
+         every_epochs(static_cast<double>(config_.checkpoint.every_epochs), step);
+}
+
+RunResult train(const TrainerSpec& spec) {
+  if (server_ranks(spec.config) == 0) return TrainerRun(spec).run();
+  comm::Communicator& job = *spec.communicator;
+  const bool serves = job.rank() >= worker_ranks(spec.config, job.size());
+  const auto part = job.split(serves ? 1 : 0, 0, serves ? "servers" : "workers");
+  TrainerSpec own = spec;
+  own.communicator = part.get();
+  own.job = &job;
+  return serves ? serve_workers(own) : TrainerRun(own).run();
+}
 
 }  // namespace tutti

@@ -42,6 +42,7 @@ struct TrainerSpec {
   const data::ReadCounts* read_counts = nullptr;  ///< of the data below; null: are not reported
   const Backend* backend = nullptr;
   comm::Communicator* communicator = nullptr;
+  comm::Communicator* job = nullptr;  ///< its ranks and those of servers; null: there are none
   RunData data;
 };
 

@@ -49,8 +49,7 @@ bool TrainerRun::needs_rank_files() {
   return grid_.stages() > 1 ? comm_.most(int{needs}) > 0 : needs;  // of stages some may
 }
 
-TrainerRun::Alike TrainerRun::gather_alike() {
-  if (!first() && grid_.stages() == 1) return {};
+TrainerRun::Alike TrainerRun::export_alike() {
   const Weights& weights = training_->weights();
   std::vector<NamedTensor> state;
   if (!meeting_)
@@ -64,8 +63,7 @@ TrainerRun::Alike TrainerRun::gather_alike() {
     std::ranges::move(servers_->state(), std::back_inserter(state));
   else if (server_clock_)
     state.push_back(export_clock(*server_clock_));
-  return {gather_stages(comm_, grid_, weights.export_model(shown_weights(), averaged_.data())),
-          gather_stages(comm_, grid_, std::move(state))};
+  return {weights.export_model(shown_weights(), averaged_.data()), std::move(state)};
 }
 
 void TrainerRun::write_alike(CheckpointWriter& writer, const Alike& alike) {
@@ -96,9 +94,16 @@ TrainerRun::Written TrainerRun::write_together(bool best) {
   const size_t end = place.find('\0');
   const RankFiles files{ranks, place.substr(0, end)};
   uint64_t bytes = 0;
-  const Alike alike = gather_alike();
+  Alike alike;
+  if (grid_.stages() > 1) {
+    alike = export_alike();
+    alike = {gather_stages(comm_, grid_, std::move(alike.model)),
+             gather_stages(comm_, grid_, std::move(alike.state))};
+  }
   comm::on_each(comm_, "writing a checkpoint", [&] {
     if (ranks > 0) bytes = write_own(place.substr(end + 1), files);
+    if (grid_.stages() == 1 && (writer || (grid_.tensor() > 1 && grid_.group() == 0)))
+      alike = export_alike();
     if (!writer) return;
     write_alike(*writer, alike);
     bytes += writer->bytes();

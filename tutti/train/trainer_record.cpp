@@ -157,7 +157,8 @@ void TrainerRun::log_steps() {
     display_.report(progress(loss));
   }
   report_noise();
-  stragglers_->report(step_, first() ? &reporter_->record() : nullptr);
+  if (!rank_servers_)  // nobody is waited for in every step
+    stragglers_->report(step_, first() ? &reporter_->record() : nullptr);
   interval_ = StepInterval(turns_.local_count());
 }
 
@@ -209,7 +210,7 @@ void TrainerRun::end_epoch() {
   virtual_waited_ = 0;
   report_data();
   if (meeting_) report_meetings();
-  if (servers_ || server_clock_) report_servers();
+  if (servers_ || server_clock_ || rank_servers_) report_servers();
 }
 
 void TrainerRun::report_meetings() {
@@ -319,6 +320,8 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
   display_.clear();
   report_stages(epoch_steps_);
   report_compression();
+  if (rank_servers_ && step_ > first_step_ && step_ % sampler_.steps_per_epoch() != 0)
+    report_servers();  // of the part of an epoch
   if (spec_.data.tested_at_end() && status != RunStatus::requeue &&
       !(earlier_.tested && step_ == first_step_))
     test();

@@ -21,6 +21,7 @@
 #include "tutti/train/patience.h"
 #include "tutti/train/plateau.h"
 #include "tutti/train/progress.h"
+#include "tutti/train/rank_servers.h"
 #include "tutti/train/reporter.h"
 #include "tutti/train/run_clock.h"
 #include "tutti/train/run_settings.h"
@@ -112,9 +113,11 @@ class TrainerRun {
   /// learns whether any was. In between the step computes.
   void ask_to_stop();
   bool stop_asked();
-  bool every_epochs(double epochs) const;
-  bool evaluation_due() const;
-  bool checkpoint_due() const;
+  bool every_epochs(double epochs, int64_t step) const;
+  bool evaluation_due(int64_t step) const;
+  bool evaluation_due() const { return evaluation_due(step_); }
+  bool checkpoint_due(int64_t step) const;
+  bool log_due(int64_t step) const;
 
   // --- trainer_servers.cpp: where servers hold the weights ---
   /// Whether gradients of several workers are applied one by one; otherwise a step is as ever.
@@ -131,6 +134,19 @@ class TrainerRun {
   double virtual_seconds() const;
   /// What came of gradients in the epoch.
   void report_servers();
+  ServersRecord clocked_servers_line();
+
+  // --- trainer_rounds.cpp: where servers are ranks and apply gradients one by one ---
+  bool served_by_ranks() const { return one_by_one() && !has_clock(); }
+  void build_rank_servers();
+  /// The next step after which something is done together.
+  int64_t next_meeting() const;
+  /// The samples of a ticket are this rank's, among others.
+  void note_ticket(int64_t ticket);
+  /// The steps until then. Whether any rank was asked to stop.
+  bool train_round();
+  void make_gradient(int64_t ticket);
+  ServersRecord rank_servers_line();
 
   // --- trainer_evaluation.cpp ---
   void average_statistics();
@@ -178,11 +194,11 @@ class TrainerRun {
     int64_t bytes = 0;  // of all files
   };
   Written write_together(bool best);
-  /// What all replicas have alike; rank 0 of all stages. Collective.
+  /// What all replicas have alike, as far as this rank has it; those who share layers take part.
   struct Alike {
     std::vector<NamedTensor> model, state;
   };
-  Alike gather_alike();
+  Alike export_alike();
   void write_alike(CheckpointWriter& writer, const Alike& alike);
   uint64_t write_own(const std::filesystem::path& checkpoint, const RankFiles& files);
   /// `best`: of the best evaluation so far. Where the run does not end here, one that cannot be
@@ -222,7 +238,7 @@ class TrainerRun {
   bool nothing_to_do() const { return target_reached_ || step_ >= total_steps_ || stopped_early(); }
   bool first() const { return comm_.rank() == 0; }
   /// The ranks that have the same statistics each of their own, and who of them has which.
-  comm::Communicator& alike() { return grid_.stages() > 1 ? training_->peers() : comm_; }
+  comm::Communicator& alike() { return grid_.stages() > 1 ? exchange().communicator() : comm_; }
   const ReplicaMap& with_statistics() const { return grid_.stages() > 1 ? replicas_ : workers_; }
   const Network& network() const { return training_->network(); }
   StepExchange& exchange() { return training_->exchange(); }
@@ -268,6 +284,7 @@ class TrainerRun {
   double met_seconds_ = 0;                              // of it
   const std::optional<ServerSettings> served_;          // where servers hold the weights of several
   std::optional<Servers> servers_;                      // where they apply gradients one by one
+  std::optional<RankServers> rank_servers_;             // the same of real ones
   std::optional<ServerClock> server_clock_;             // of a replay where they do not
   std::optional<VirtualClock> virtual_;                 // of a replay without servers
   double virtual_before_ = 0, virtual_waited_ = 0;      // until this epoch began; in it

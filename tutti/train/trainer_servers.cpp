@@ -74,26 +74,30 @@ double TrainerRun::virtual_seconds() const {
 }
 
 void TrainerRun::report_servers() {
-  const ServerCounts counts = servers_ ? servers_->take_counts() : server_clock_->take_counts();
+  ServersRecord line = rank_servers_ ? rank_servers_line() : clocked_servers_line();
   if (!first()) return;
-  ServersRecord line{.epoch = step_ / sampler_.steps_per_epoch(),
-                     .step = step_,
-                     .updates = counts.updates,
-                     .version = server_clock().version(),
-                     .dropped = counts.dropped,
-                     .bytes = counts.bytes,
-                     .stale_mean = counts.stale_mean(),
-                     .stale_most = std::ssize(counts.staleness) - 1,
-                     .staleness = counts.staleness,
-                     .spread = counts.spread};
-  if (servers_)
+  if (one_by_one())
     log::info(
         "{} gradients applied, {:.2f} updates after their weights in the mean and {} at most; "
         "{:.1f} MiB sent; workers have weights of the last {} versions",
         line.updates, line.stale_mean, line.stale_most, line.bytes / (1 << 20), line.spread + 1);
   else if (line.dropped > 0)
     log::info("{} gradients came too late for their step, and were dropped", line.dropped);
-  reporter_->record().append(line);
+  reporter_->record().append(std::move(line));
+}
+
+ServersRecord TrainerRun::clocked_servers_line() {
+  const ServerCounts counts = servers_ ? servers_->take_counts() : server_clock_->take_counts();
+  return {.epoch = step_ / sampler_.steps_per_epoch(),
+          .step = step_,
+          .updates = counts.updates,
+          .version = server_clock().version(),
+          .dropped = counts.dropped,
+          .bytes = counts.bytes,
+          .stale_mean = counts.stale_mean(),
+          .stale_most = std::ssize(counts.staleness) - 1,
+          .staleness = counts.staleness,
+          .spread = counts.spread};
 }
 
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"
 #include "tutti/train/resume_check.h"
+#include "tutti/train/serve_workers.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -50,7 +51,7 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local))),
       patience_(*goal_.metric, config_.run.min_improvement),
       sync_(meeting_settings(config_, sampler_.steps_per_epoch())),
-      served_(devices_ > 1 ? server_settings(config_) : std::nullopt),
+      served_(devices_ > 1 || server_ranks(config_) > 0 ? server_settings(config_) : std::nullopt),
       display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
 
 void TrainerRun::compare_with_before() {
@@ -79,7 +80,7 @@ Choices TrainerRun::choices_before() const {
 
 void TrainerRun::build() {
   check_served_job(config_, devices_, comm_.size(), has_clock() ? &*spec_.machine : nullptr);
-  if (served_ && !has_clock() && first())
+  if (served_ && !has_clock() && !one_by_one() && first())
     log::info("sync.scheme = \"{}\" is run as step: without --machine no servers are replayed{}",
               config_.sync.scheme, served_->servers > 1 ? ", and sync.servers says nothing" : "");
   if (first()) warn_of_idle_keys(config_, model_spec(config_, *spec_.data.train, batch_.local));
@@ -97,6 +98,7 @@ void TrainerRun::build() {
 void TrainerRun::build_step() {
   if (!config_.comm.shape.empty()) comm_.set_shape(comm::LinkShape::parse(config_.comm.shape));
   NetworkSpec spec = network_spec(config_, *spec_.data.train, batch_.local);
+  if (served_by_ranks()) spec = with_served_buckets(std::move(spec));
   if (resumed_)
     spec.choices = choices_before();
   else if (!config_.plan.choices_from.empty())
@@ -107,19 +109,23 @@ void TrainerRun::build_step() {
   spec.tuning_file = spec_.tuning_file;
   constexpr int64_t kSteps = 256;
   training_.emplace(
-      TrainingStepSpec{.network = std::move(spec),
-                       .exchange = exchange_settings(config_.comm),
-                       .map = replicas_,
-                       .grid = grid_,
-                       .accumulate = accumulate_,
-                       .order = config_.parallel.order,
-                       .apart = sync_.has_value(),
-                       .spill = config_.replay.spill,
-                       .served = one_by_one() ? served_->group_of(replicas_.replicas()) : 0,
-                       .seed = static_cast<uint64_t>(config_.run.seed),
-                       .noise = measured_noise(),
-                       .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
+      TrainingStepSpec{
+          .network = std::move(spec),
+          .exchange = exchange_settings(config_.comm),
+          .map = replicas_,
+          .grid = grid_,
+          .accumulate = accumulate_,
+          .order = config_.parallel.order,
+          .apart = sync_.has_value(),
+          .spill = config_.replay.spill,
+          .served = one_by_one() && has_clock() ? served_->group_of(replicas_.replicas()) : 0,
+          .group = served_by_ranks() ? served_->group_of(replicas_.replicas()) : 0,
+          .seed = static_cast<uint64_t>(config_.run.seed),
+          .noise = measured_noise(),
+          .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
       *spec_.backend, comm_);
+  if (spec_.job && first())
+    tell_choices(*spec_.job, comm_.size(), network().training.options.choices);
   if (needs_rank_files())
     comm::on_each(comm_, "looking for the run's folder", [&] {
       std::error_code none;
@@ -150,6 +156,7 @@ void TrainerRun::build_step() {
     log::warn_alike("the run until step {} was a replay, and goes on without a virtual time",
                     step_);
   training_->start();
+  if (served_by_ranks()) build_rank_servers();
 }
 
 void TrainerRun::build_clock() {
@@ -224,7 +231,7 @@ void TrainerRun::build_meetings() {
   const size_t statistics = network().training.variables.statistic_bytes;
   averaged_ = Buffer(statistics);
   average_.emplace(alike(), with_statistics(), std::max<size_t>(statistics / sizeof(float), 1));
-  stragglers_.emplace(alike(), exchange().arrivals());
+  stragglers_.emplace(exchange().communicator(), exchange().arrivals());
   if (!config_.run.slow.empty() || config_.run.slow_sigma > 0)
     slow_.emplace(config_.run, comm_.rank());
   for (const SlowEntry& entry : parse_slow(config_.run))

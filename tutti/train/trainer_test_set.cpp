@@ -15,7 +15,7 @@ int64_t TrainerRun::take_tested_weights(std::optional<ModelWeights>& best) {
   best.emplace(variables);
   Weights& weights = best->weights();
   // One rank reads: the others need not see the folder.
-  // But for tables, of which each has its rows to read.
+  // But for tables and slices, of which each has its rows to read.
   const std::string step = comm::decide(comm_, "reading the best weights", [&]() -> std::string {
     const auto path = find_best(place_.checkpoints);
     if (!path) return "";
@@ -29,13 +29,15 @@ int64_t TrainerRun::take_tested_weights(std::optional<ModelWeights>& best) {
     return step_;
   }
   const size_t end = step.find('\0');
-  if (grid_.stages() > 1) {  // each has its own
-    comm::on_each(comm_, "reading the best weights",
-                  [&] { weights.import_model(open_checkpoint(step.substr(end + 1)).weights); });
-    return std::stoll(step.substr(0, end));
-  }
-  comm_.broadcast({weights.parameters(), variables.parameter_bytes}, 0);
-  comm_.broadcast({weights.statistics(0), variables.statistic_bytes}, 0);
+  if (variables.has_slices() || grid_.stages() > 1)  // each reads its own
+    comm::on_each(comm_, "reading the best weights", [&] {
+      if (!first() || grid_.stages() > 1)
+        weights.import_model(open_checkpoint(step.substr(end + 1)).weights);
+    });
+  else
+    comm_.broadcast({weights.parameters(), variables.parameter_bytes}, 0);
+  if (grid_.stages() == 1)
+    comm_.broadcast({weights.statistics(0), variables.statistic_bytes}, 0);
   if (!variables.tables.empty())
     comm::on_each(comm_, "reading the best tables", [&] {
       const Checkpoint checkpoint = open_checkpoint(step.substr(end + 1));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tutti/base/name_pattern.h"
+#include "tutti/models/lora.h"
 #include "tutti/models/registry.h"
 #include "tutti/ops/embedding.h"
 #include "tutti/ops/exchange.h"
@@ -151,12 +152,18 @@ std::vector<std::vector<RowGradient>> by_table(std::vector<RowGradient> all,
   return tables;
 }
 
-/// Parameters and tables that no pattern fits.
+bool is_lora(const Graph& graph, Value parameter) {
+  return fits_pattern(kLoraNames, graph[parameter].name);
+}
+
+/// Parameters and tables that no pattern fits; where there is LoRA, of its own alone.
 std::vector<Value> not_frozen(const Graph& graph, std::span<const std::string> freeze) {
+  const bool lora = std::ranges::any_of(graph.with_role(Role::parameter),
+                                        [&](Value p) { return is_lora(graph, p); });
   std::vector<Value> trained;
   for (const Role role : {Role::parameter, Role::table})
     for (const Value p : graph.with_role(role))
-      if (!fits_any(freeze, graph[p].name)) trained.push_back(p);
+      if (!fits_any(freeze, graph[p].name) && (!lora || is_lora(graph, p))) trained.push_back(p);
   return trained;
 }
 
@@ -227,16 +234,20 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   training.has_tables = !built.graph.with_role(Role::table).empty();
   training.shares_tables = training.has_tables && spec.split.tables.ranks > 1;
   if (training.has_tables) require_table_rules(spec);
+  SplitTensors tensors = split_tensors(built.graph, spec.split.grid);
   SplitSettings split = spec.split;
   split.whole_outputs = false;
-  const Rewritten cut = split_samples(built.graph, split);
+  split.grid = spec.split.grid.of_samples();
+  const Rewritten cut = split_samples(tensors.rewritten.graph, split);
   require_statistics(cut.graph);
   const SharedTables shared = share_tables(cut.graph, spec.split.tables, true);
   Rewritten fused = fuse_forward(shared.rewritten.graph);
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
   };
-  const auto forward = [&](Value v) { return at(fused, at(shared.rewritten, at(cut, v))); };
+  const auto forward = [&](Value v) {
+    return at(fused, at(shared.rewritten, at(cut, at(tensors.rewritten, v))));
+  };
   std::vector<Value> losses, own_losses;
   for (const Value loss : built.losses) losses.push_back(forward(loss));
   Rewritten staged = stage_of(fused.graph, losses, spec, training);
@@ -246,11 +257,12 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   std::vector<RowGradient> tables;
   differentiate(staged.graph, own_losses, not_frozen(staged.graph, spec.freeze), &tables);
   const Rewritten lean = recompute_activations(staged.graph, first_backward);
-  const Rewritten summed = fold_row_sums(lean.graph);
+  const Rewritten direct = drop_copies(lean.graph);
+  const Rewritten summed = fold_row_sums(direct.graph);
   const Rewritten tied = fold_lookup_sums(summed.graph);
   Rewritten folded = fold_residual_sums(tied.graph);
   const auto differentiated = [&](Value v) {
-    return at(folded, at(tied, at(summed, at(lean, v))));
+    return at(folded, at(tied, at(summed, at(direct, at(lean, v)))));
   };
   const auto final_value = [&](Value v) {
     const Value own = at(staged, forward(v));
@@ -279,8 +291,10 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
                  gradients);
   }
   OptimizerSettings optimizer = spec.optimizer;
-  optimizer.partial = split.grid.stages() > 1;
-  const UpdateScalars scalars = add_update(graph, buckets, optimizer);
+  optimizer.partial = spec.split.grid.stages() > 1;
+  training.slices = std::move(tensors.slices);
+  training.tensors = std::move(tensors.text);
+  const UpdateScalars scalars = add_update(graph, buckets, optimizer, training.slices);
   for (RowGradient& one : tables)
     for (Value* const v : {&one.table, &one.rows, &one.weights, &one.dy})
       if (v->valid()) *v = differentiated(*v);

@@ -9,6 +9,7 @@
 #include "tutti/parallel/compression_policy.h"
 #include "tutti/parallel/split/split.h"
 #include "tutti/parallel/split/stages.h"
+#include "tutti/parallel/split/tensors.h"
 #include "tutti/train/optimizer.h"
 
 namespace tutti {
@@ -42,13 +43,16 @@ struct TrainingGraph {
   bool has_tables = false;              ///< in the whole model; this rank may have none of them
   bool shares_tables = false;           ///< with other ranks: all go through a step together
   int64_t parameters = 0, trained = 0;  ///< of the whole model, and of them those that are trained
+  TensorSlices slices;                  ///< parameters that ranks share
+  std::string tensors;                  ///< what ranks share of layers, for the log; empty: nothing
   Value gradient_norm;                  ///< a result of the update, where the gradient is clipped
   Stages stages;                        ///< of a pipeline
   std::vector<std::string> elsewhere;   ///< variables that other stages alone have
   std::vector<SharedParameter> shared;  ///< with other stages, each in a bucket of its own
 };
 
-/// Those that no pattern of `freeze` fits. ConfigError for a pattern that fits no parameter, or
+/// Those that no pattern of `freeze` fits; where a network has LoRA (models/lora.h), of LoRA's
+/// alone. ConfigError for a pattern that fits no parameter, or
 /// where none is left.
 std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::string> freeze);
 

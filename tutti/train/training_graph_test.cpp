@@ -34,6 +34,23 @@ TEST(TrainingGraph, FrozenLayersHaveNoBackwardPass) {
   EXPECT_EQ(head.with_role(Role::parameter).size(), whole.with_role(Role::parameter).size());
 }
 
+TEST(TrainingGraph, BesideLoraNothingIsTrained) {
+  TrainingGraphSpec spec;
+  spec.model = {.name = "gpt2",
+                .input = {8},
+                .input_field = "tokens",
+                .target_field = "next",
+                .classes = 11,
+                .width = 12,
+                .depth = 2,
+                .heads = 3,
+                .lora = {.rank = 2, .layers = {"*.attn.c_attn"}}};
+  const TrainingGraph training = make_training_graph(spec);
+  EXPECT_EQ(training.trained, 2 * 2 * (12 + 36));
+  for (const Value g : training.graph.with_role(Role::gradient))
+    EXPECT_NE(training.graph[training.graph[g].of].name.find(".c_attn.lora_"), std::string::npos);
+}
+
 TEST(TrainingGraph, WhatLiesBelowIsStillReached) {
   const Graph whole = frozen({}).graph, middle = frozen({"layer2.*"}).graph;
   EXPECT_EQ(nodes_of(middle, "conv_backward_weights"),

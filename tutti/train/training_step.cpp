@@ -13,6 +13,29 @@ NetworkSpec network_of(const TrainingStepSpec& spec, const ReplicaMap& turns) {
   return network;
 }
 
+/// The turns whose gradients are summed, and which of them are this rank's.
+ReplicaMap turns_of(const TrainingStepSpec& spec, const ReplicaMap& workers,
+                    const comm::Communicator& communicator) {
+  if (spec.apart) return ReplicaMap(1, 1, 0);
+  if (spec.group > 0) return ReplicaMap(spec.group, spec.group, communicator.rank() % spec.group);
+  if (spec.served > 0) return ReplicaMap(spec.served, 1, 0);
+  return spec.grid.tensor() > 1 || spec.grid.stages() > 1 ? spec.map : workers;
+}
+
+/// The ranks among which that is done: this one, a group that sends to servers, those that have the
+/// same slices of layers, or the same stage. Null: all of them.
+std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
+                                                 comm::Communicator& communicator) {
+  const PartGrid& grid = spec.grid;
+  if (spec.apart) return communicator.split(communicator.rank(), 0, "alone");
+  if (spec.group > 0) return communicator.split(communicator.rank() / spec.group, 0, "group");
+  if (grid.stages() > 1)
+    return communicator.split(grid.stage(), grid.group(), fmt::format("stage {}", grid.stage()));
+  if (grid.tensor() == 1) return nullptr;
+  return communicator.split(grid.tensor_place(), grid.group(),
+                            fmt::format("slices {}", grid.tensor_place()));
+}
+
 }  // namespace
 
 ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
@@ -37,35 +60,32 @@ void refuse_tables_apart(const Network& network) {
 TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), served_(spec.served),
-      apart_(spec.apart), map_(spec.map), workers_(workers_of(spec.map, spec.grid, communicator)),
-      turns_((spec.apart               ? ReplicaMap(1, 1, 0)
-              : spec.served > 0        ? ReplicaMap(spec.served, 1, 0)
-              : spec.grid.stages() > 1 ? spec.map
-                                       : workers_)
-                 .times(accumulate_)),
-      peers_(spec.apart ? communicator.split(communicator.rank(), 0, "alone")
-             : spec.grid.stages() > 1
-                 ? communicator.split(spec.grid.stage(), communicator.rank(),
-                                      fmt::format("stage {}", spec.grid.stage()))
-                 : nullptr),
+      map_(spec.map), workers_(workers_of(spec.map, spec.grid, communicator)),
+      turns_(turns_of(spec, workers_, communicator).times(accumulate_)), apart_(spec.apart),
+      grouped_(spec.group > 0), summed_(ranks_summed(spec, communicator)),
       network_(compile_network(network_of(spec, turns_), backend, communicator)),
-      exchange_(peers(), turns_, *network_, spec.exchange, spec.steps_compared),
+      exchange_(summed_ ? *summed_ : communicator, turns_, *network_, spec.exchange,
+                spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
                                     Weights::Replicas::apart, spec.spill)
                           : Weights(network_->training.variables, spec.map.local_count(),
                                     exchange_.parameters(), exchange_.fills_parameters())),
       executor_(network_->training, backend,
                 batches_under_way(spec.order, spec.grid.stages(), spec.grid.stage(), accumulate_)),
-      info_{.seed = spec.seed} {
+      share_(1.0f / static_cast<float>(spec.grid.tensor())), info_{.seed = spec.seed} {
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
   CHECK(spec.served == 0 || (communicator.size() == 1 && !spec.apart), "check_served_job()");
-  if (spec.apart || spec.served > 0) refuse_tables_apart(*network_);
+  CHECK(spec.group == 0 || (spec.map.replicas() == communicator.size() && !spec.exchange.sharded),
+        "check_served_job()");
+  if (spec.apart || spec.served > 0 || grouped_) refuse_tables_apart(*network_);
   if (spec.noise.every > 0) {
-    CHECK(!spec.apart && spec.served == 0 && spec.grid.peers() == 1, "measured_noise()");
+    CHECK(!spec.apart && !grouped_ && spec.served == 0 && spec.grid.peers() == 1,
+          "measured_noise()");
     exchange_.measure_noise(spec.noise);
   }
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
+  if (spec.grid.tensor() > 1) weights_.share(slices_.emplace(communicator, spec.grid));
   table_turns_.emplace(*network_, turns_, executor_);
   exchange_.add_stages(communicator, spec.grid);
   if (spec.grid.stages() > 1) stage_.emplace(*network_, executor_, exchange_, accumulate_);
@@ -76,7 +96,7 @@ void TrainingStep::start() {
   // Parts add up to their replica's gradient.
   const int summed = apart_ ? 1 : served_ > 0 ? served_ : map_.replicas();
   executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(summed * accumulate_));
-  exchange_.attach(executor_, *parts_);
+  exchange_.attach(executor_, *parts_, slices_ ? &*slices_ : nullptr);
   communicator_.barrier();  // parameters that another rank has filled are there
   weights_.begin_average(exchange_.kept_state());
   executor_.pack();
@@ -125,7 +145,8 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   const int turn = settles_at_once() ? local_turn % turns_.replicas() : local_turn;
   const int by_order = local_turn / accumulate_;
   enter(by_order);
-  info_.replica = map_.replica(by_order) * accumulate_ + local_turn % accumulate_;
+  info_.replica =
+      (grouped_ ? stands_for_ : map_.replica(by_order)) * accumulate_ + local_turn % accumulate_;
   local_replica_ = served_ > 0 ? gradient_.worker * served_ + turn / accumulate_ : by_order;
   ReplicaState replica = weights_.replica(local_replica_);
   // The turns read them alone.
@@ -145,7 +166,7 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   note_norm();
   const float sum = loss();
   if (stage_) replica_seconds_[static_cast<size_t>(by_order)] += compute([&] { stage_->go_on(); });
-  return sum;
+  return sum * share_;
 }
 
 /// Of a stage that has none 0.
@@ -170,7 +191,7 @@ const float* TrainingStep::prediction() {
 
 void TrainingStep::update() {
   if (stage_) compute([&] { stage_->end_step(); });
-  exchange_.end_of_backward();
+  if (!grouped_) exchange_.end_of_backward();
   StepInfo info = info_;
   if (served_ > 0) {
     rate_ = gradient_.rate;
@@ -187,7 +208,7 @@ void TrainingStep::update() {
     executor_.update(info);
     exchange_.end_step(executor_);
   });
-  norm_due_ = network_->gradient_norm.valid();
+  norm_due_ = network_->gradient_norm.valid() && !grouped_;      // a server's is of what it applies
   if (settles_at_once()) seconds += compute([&] { settle(); });  // there is nobody to wait for
   if (served_ > 0) bound_ = 0;  // the update has packed what it has changed: all of it
   for (size_t r = 0; r < replica_seconds_.size(); ++r)

@@ -25,6 +25,7 @@
 #include "tutti/train/delay_compensation.h"
 #include "tutti/train/network.h"
 #include "tutti/train/run_clock.h"
+#include "tutti/train/slice_ranks.h"
 #include "tutti/train/stage_turns.h"
 #include "tutti/train/step_exchange.h"
 #include "tutti/train/table_turns.h"
@@ -42,6 +43,8 @@ struct TrainingStepSpec {
   bool apart = false;   ///< replicas are; then exchange.sharded is false and no two share ranks
   std::string spill{};  ///< folder for what they have of their own; empty: memory
   int served = 0;       ///< replicas that make a gradient; 0: all of them. Needs one rank
+  int group = 0;        ///< ranks that make a gradient for servers of ranks, one replica each
+                        ///< (train/rank_servers.h); 0: there are none
   uint64_t seed = 0;    ///< of dropout and of initial weights
   NoiseSettings noise = {};  ///< of the gradient; not of replicas apart, nor where ranks share
                              ///< samples or gradients are compressed
@@ -94,6 +97,11 @@ class TrainingStep {
   /// Of replicas that are served: before the turns of a gradient. It borrows its weights until
   /// update().
   void serve(const ServedGradient& gradient);
+  /// Of ranks that make gradients for servers: as which replica, after begin().
+  void stand_for(int replica) { stands_for_ = replica; }
+  /// Of the same, after the turns of a gradient and before update(), which takes what the servers
+  /// send, or weights_changed(): it leaves for them.
+  void end_of_backward() { exchange_.end_of_backward(); }
   /// Forward and backward of a local turn, in their order; `batch` fills network().inputs. Its
   /// loss, over its batch; of a part, what it adds to that. Sums of complete buckets leave while it
   /// runs.
@@ -131,14 +139,13 @@ class TrainingStep {
   const StepExchange& exchange() const { return exchange_; }
   Executor& executor() { return executor_; }
   const ReplicaMap& map() const { return map_; }
-  /// Those who have the same parameters and each a gradient to sum: all ranks, but where replicas
-  /// are apart or have stages.
-  comm::Communicator& peers() const { return peers_ ? *peers_ : communicator_; }
   /// Those who each have a gradient to sum: the replicas, or their parts.
   const ReplicaMap& workers() const { return workers_; }
   /// Of the workers.
   const ReplicaMap& turns() const { return turns_; }
   const PartExchange& parts() const { return *parts_; }
+  /// The ranks that make gradients together.
+  comm::Communicator& group() { return *summed_; }
 
  private:
   template <class Work>
@@ -151,15 +158,16 @@ class TrainingStep {
 
   comm::Communicator& communicator_;
   const int accumulate_, served_;
-  const bool apart_;
-  const ReplicaMap map_, workers_, turns_;     // turns_: of those whose gradients are summed
-  std::unique_ptr<comm::Communicator> peers_;  // where they are not all ranks: of replicas that are
-                                               // apart this one alone, of a stage its like
+  const ReplicaMap map_, workers_, turns_;  // turns_: of those whose gradients are summed
+  const bool apart_, grouped_;  // replicas are; ranks make gradients for servers of ranks
+  std::unique_ptr<comm::Communicator> summed_;  // the ranks whose gradients are; null: all
   std::unique_ptr<Network> network_;
   StepExchange exchange_;
   Weights weights_;
   Executor executor_;
   std::optional<PartExchange> parts_;
+  std::optional<SliceRanks> slices_;  // where ranks share layers
+  const float share_;                 // of the loss that this rank has computed
   std::optional<StageTurns> stage_;  // where replicas have stages
   std::optional<TableTurns> table_turns_;
   StepInfo info_;
@@ -170,7 +178,7 @@ class TrainingStep {
   bool norm_due_ = false;    // of the last update
   float rate_ = 0;           // of this step
   ServedGradient gradient_;  // where replicas are served
-  int local_replica_ = 0;
+  int local_replica_ = 0, stands_for_ = 0;
   int entered_ = -1;  // where replicas are apart: whose turns are under way
   int bound_ = 0;     // whose weights are packed; -1: nobody's
 };

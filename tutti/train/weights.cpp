@@ -14,8 +14,7 @@ namespace tutti {
 namespace {
 
 /// The shape in files (Init::Stored).
-Shape stored_shape(const Variable& variable) {
-  const Shape& shape = variable.desc.shape;
+Shape stored_shape(const Variable& variable, const Shape& shape) {
   switch (variable.init.stored) {
     case Init::Stored::as_it_is: break;
     case Init::Stored::matrix: return {shape[0], shape[1]};
@@ -34,17 +33,6 @@ void transpose(const float* from, float* to, int64_t rows, int64_t columns) {
           to[j * rows + i] = from[i * columns + j];
 }
 
-NamedTensor exported(std::string name, const Variable& variable, const std::byte* arena) {
-  NamedTensor tensor{std::move(name), {DType::f32, stored_shape(variable), {}}, {}};
-  tensor.bytes.resize(tensor.desc.bytes());
-  auto* const values = reinterpret_cast<float*>(tensor.bytes.data());
-  export_plain(variable, arena, values);
-  if (variable.init.stored != Init::Stored::transposed) return tensor;
-  const std::vector<float> own(values, values + tensor.desc.elements());
-  transpose(own.data(), values, variable.desc.shape[0], variable.desc.shape[1]);
-  return tensor;
-}
-
 /// The tensor of that name as f32, plain.
 std::vector<float> read(const SafetensorsFile& file, const std::string& name, const Shape& shape) {
   const SafetensorsFile::Entry* entry = file.find(name);
@@ -58,14 +46,24 @@ std::vector<float> read(const SafetensorsFile& file, const std::string& name, co
   return file.read_f32(*entry);
 }
 
+/// Of a whole plain tensor what this rank has.
+std::vector<float> slice_of(const Variable& variable, std::vector<float> whole) {
+  if (!variable.slice) return whole;
+  std::vector<float> own(static_cast<size_t>(variable.desc.elements()));
+  variable.slice->take(whole, variable.slice->me, own);
+  return own;
+}
+
 /// The variable's values, plain, from the tensor that holds them.
 std::vector<float> read_own(const SafetensorsFile& file, const std::string& name,
                             const Variable& variable) {
-  std::vector<float> values = read(file, name, stored_shape(variable));
-  if (variable.init.stored != Init::Stored::transposed) return values;
-  std::vector<float> own(values.size());
-  transpose(values.data(), own.data(), variable.desc.shape[1], variable.desc.shape[0]);
-  return own;
+  std::vector<float> values = read(file, name, stored_shape(variable, variable.whole_shape()));
+  if (variable.init.stored == Init::Stored::transposed) {
+    std::vector<float> own(values.size());
+    transpose(values.data(), own.data(), variable.whole_shape()[1], variable.whole_shape()[0]);
+    values.swap(own);
+  }
+  return slice_of(variable, std::move(values));
 }
 
 void import_from(const SafetensorsFile& file, const std::string& name, const Variable& variable,
@@ -122,8 +120,9 @@ void Weights::make_alike() {
 void Weights::initialise(uint64_t seed) {
   std::vector<float> plain;
   const auto fill = [&](const Variable& variable, std::byte* arena) {
-    plain.resize(static_cast<size_t>(variable.desc.elements()));
-    tutti::initialise({variable.name, variable.desc.shape, variable.init}, seed, plain);
+    plain.resize(static_cast<size_t>(variable.whole_shape().elements()));
+    tutti::initialise({variable.name, variable.whole_shape(), variable.init}, seed, plain);
+    plain = slice_of(variable, std::move(plain));
     import_plain(variable, plain.data(), arena);
   };
   for (const Variable& variable : variables_.parameters)
@@ -158,6 +157,25 @@ void Weights::begin_average(std::span<const ArenaRange> kept) {
   if (!arena || average_given_) return;
   for (const ArenaRange& range : kept)
     std::memcpy(arena + range.begin, parameters() + range.begin, range.end - range.begin);
+}
+
+NamedTensor Weights::exported(std::string name, const Variable& variable,
+                              const std::byte* arena) const {
+  std::vector<float> values(static_cast<size_t>(variable.desc.elements()));
+  export_plain(variable, arena, values.data());
+  Shape shape = variable.desc.shape;
+  if (variable.slice && slice_ranks_) {
+    values = slice_ranks_->whole(*variable.slice, std::move(values));
+    if (std::ssize(values) == variable.whole_shape().elements()) shape = variable.whole_shape();
+  }
+  NamedTensor tensor{std::move(name), {DType::f32, stored_shape(variable, shape), {}}, {}};
+  tensor.bytes.resize(tensor.desc.bytes());
+  auto* const to = reinterpret_cast<float*>(tensor.bytes.data());
+  if (variable.init.stored == Init::Stored::transposed)
+    transpose(values.data(), to, shape[0], shape[1]);
+  else
+    std::ranges::copy(values, to);
+  return tensor;
 }
 
 std::vector<NamedTensor> Weights::export_model(const std::byte* parameters,
@@ -245,10 +263,11 @@ std::vector<NamedTensor> Weights::export_rows() const {
   return tensors;
 }
 
-/// What other systems' files hold besides: counts of batches, and GPT-2's masks.
+/// What other systems' files hold besides: counts of batches, GPT-2's masks, and the frequencies of
+/// rotations.
 static bool is_foreign_buffer(const std::string& name) {
   return name.ends_with("num_batches_tracked") || name.ends_with(".attn.bias") ||
-         name.ends_with(".attn.masked_bias");
+         name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq");
 }
 
 void Weights::import_model(const SafetensorsFile& file, std::span<const std::string> except) {

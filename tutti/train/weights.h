@@ -11,6 +11,7 @@
 #include "tutti/plan/variables.h"
 #include "tutti/train/named_tensor.h"
 #include "tutti/train/safetensors.h"
+#include "tutti/train/slice_ranks.h"
 
 namespace tutti {
 
@@ -34,6 +35,10 @@ class Weights {
   /// apart keep theirs (Buffer): memory may be short for all of them.
   Weights(const Variables& variables, int local_replicas, Replicas replicas,
           const std::filesystem::path& folder = {});
+
+  /// Of parameters in slices: tensors of files are whole, and exporting them is collective among
+  /// those who share a replica, whose first rank gets them. Must outlive this.
+  void share(SliceRanks& ranks) { slice_ranks_ = &ranks; }
 
   /// Fills parameters, tables and statistics as their Init says; a value depends on the seed and
   /// its name alone.
@@ -116,6 +121,7 @@ class Weights {
   void import_named_statistics(const SafetensorsFile& file, int local_replica, int replica);
 
  private:
+  NamedTensor exported(std::string name, const Variable& variable, const std::byte* arena) const;
   /// A variable's place in the arena of a kind of state, where `kept` says, from a tensor.
   static void import_kept(const SafetensorsFile& file, const std::string& name,
                           const Variable& variable, std::byte* arena,
@@ -135,6 +141,7 @@ class Weights {
   std::byte* arena_of(const OwnVariable& own, int local_replica) const;
 
   const Variables& variables_;
+  SliceRanks* slice_ranks_ = nullptr;
   const bool apart_;
   std::vector<Buffer> own_parameters_, state_;  // one, or one of each local replica
   Buffer tables_;

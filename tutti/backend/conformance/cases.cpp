@@ -101,8 +101,28 @@ constexpr const char* kSequences[] = {
     "token_loss{} {} n1c131t40",
     "lookup{} {} n3c16t9",
     "lookup{} {} n2c21t70 rows37",
+    "lookup{} {} n2c21t70 rows37 first5",
+    "token_loss_of_ranks{} {} n2c50t9 all80 first20",
+    "token_loss_of_ranks{} {} n3c16t5 all48 first32 smoothing0.1 scale0.5 ranks3",
     "add_positions{} {} n3c16t9",
     "add_positions{} {} n2c21t20 rows20",
+    "add_positions{} {} n2c21t7 rows20 first9",
+    "swiglu{} {} n3c48t7",
+    "swiglu{} {} n2c19t5",
+    "swiglu{} {} n7c33",
+    "swiglu{} {} n2c16h3w4",
+};
+/// Without a gradient op of their own, after "OP DTYPE ".
+constexpr const char* kWaves[] = {
+    "prepend_token {} n3c16t9",
+    "prepend_token {} n2c21t1",
+    "add_sinusoids {} n3c16t9",
+    "add_sinusoids {} n2c21t20 base100",
+    "add_sinusoids {} n2c33t5 given",
+    "rotate {} n3c64t9 heads2 width32",
+    "rotate {} n2c48t7 heads2 width16 back",
+    "rotate {} n2c45t6 heads3 width10 base100",
+    "rotate {} n2c96t5 heads2 width40 given",
 };
 constexpr const char* kUpdates[] = {
     "sgd_update f32 n1000",
@@ -178,6 +198,10 @@ constexpr const char* kOthers[] = {
     "label_weights i32 n3c6h7",
     "label_weights i32 n9",
     "count_tokens i32 n3t17",
+    "token_hits f32 n2c3t40",
+    "token_hits_of_ranks f32 n2c3t40",
+    "token_hits_of_ranks f32 n3c3t7 ranks3",
+    "token_hits bf16 n3c37t5",
     "count_tokens i32 n2t3 rows1",
     "label_weights i32 n2c4h5w6",
     "conv f32 n5c16h16w16 k16r3s3 pad1 sigmoid",
@@ -275,10 +299,18 @@ std::vector<std::string> conformance_lines() {
       for (const char* op : {"attention", "attention_grad"})
         add(fmt::format("{} {} {}", op, type, line));
     add(fmt::format("lookup_grad {} n2c21t70 rows37 adds", type));
+    add(fmt::format("token_statistics {} n2c50t9 all80 first20", type));
+    add(fmt::format("token_statistics {} n1c131t40 all131", type));
+    add(fmt::format("token_rivals {} n2c50t9 all80 first20", type));
+    add(fmt::format("token_rivals {} n3c5t40 all5", type));
+    for (const char* shape : {"n2c19t5 ranks2 bias", "n3c48t7 ranks4", "n7c33 ranks3 bias"})
+      add(fmt::format("sum_of_ranks {} {}", type, shape));
     for (const char* shape : {"n3c48t68", "n2c19t8"})
-      add(fmt::format("dropout {} {}", type, shape));
+      for (const char* rows : {"", " first6 all90", " first64 all160"})
+        add(fmt::format("dropout {} {}{}", type, shape, rows));
     for (const char* line : kSequences)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
+    for (const char* line : kWaves) add(fmt::format(fmt::runtime(line), type));
     for (const char* line : kLosses)
       for (const char* grad : {"", "_grad"}) add(fmt::format(fmt::runtime(line), grad, type));
   }

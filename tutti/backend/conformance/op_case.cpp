@@ -39,9 +39,29 @@ Family family_of(std::string_view op) {
           "lamb_moments", "lamb_update", "weight_average", "gradient_squares"}))
     return update_case;
   if (is({"embedding_bag", "table_update"})) return table_case;
-  if (is({"lookup", "lookup_grad", "add_positions", "add_positions_grad", "layer_norm",
-          "layer_norm_grad", "attention", "attention_grad", "count_tokens", "token_loss",
-          "token_loss_grad"}))
+  if (is({"lookup",
+          "lookup_grad",
+          "add_positions",
+          "add_positions_grad",
+          "layer_norm",
+          "layer_norm_grad",
+          "attention",
+          "attention_grad",
+          "count_tokens",
+          "token_hits",
+          "token_hits_of_ranks",
+          "token_loss",
+          "token_loss_grad",
+          "token_rivals",
+          "token_statistics",
+          "token_loss_of_ranks",
+          "token_loss_of_ranks_grad",
+          "sum_of_ranks",
+          "prepend_token",
+          "add_sinusoids",
+          "rotate",
+          "swiglu",
+          "swiglu_grad"}))
     return sequence_case;
   if (op == "clip_scale") return clip_case;
   return nullptr;

@@ -4,7 +4,11 @@
 #include "tutti/ops/attention.h"
 #include "tutti/ops/layer_norm.h"
 #include "tutti/ops/lookup.h"
+#include "tutti/ops/rank_sums.h"
+#include "tutti/ops/swiglu.h"
 #include "tutti/ops/token_loss.h"
+#include "tutti/ops/token_slice.h"
+#include "tutti/ops/waves.h"
 
 namespace tutti {
 namespace {
@@ -74,7 +78,12 @@ void token_loss_case(CaseLine& line, OpCase& made) {
     return;
   }
   const int64_t n = line.x[0], t = line.x[2];
-  in.batched(line.x, line.dtype).batched({n, t}, DType::i32).fixed({}, Fill::positive);
+  in.batched(line.x, line.dtype).batched({n, t}, DType::i32);
+  if (line.op == "token_hits") {
+    made.problem.op = std::make_shared<TokenHits>();
+    return;
+  }
+  in.fixed({}, Fill::positive);
   if (line.op == "token_loss_grad") {
     in.batched({n, 1, t}, DType::f32, Fill::positive);
     made.problem.op = std::make_shared<TokenLossGrad>(a);
@@ -83,28 +92,114 @@ void token_loss_case(CaseLine& line, OpCase& made) {
   }
 }
 
+/// Positions are 0, 1, ..., or "given": numbers of both signs.
+void wave_case(CaseLine& line, OpCase& made) {
+  CaseInputs in(made);
+  in.batched(line.x, line.dtype);
+  if (line.has("given")) in.batched({line.x[0], line.x[2]}, DType::i32);
+  if (line.op == "add_sinusoids") {
+    made.problem.op = std::make_shared<AddSinusoids>(line.number("base", 10000));
+    return;
+  }
+  made.problem.op =
+      std::make_shared<Rotate>(RotationAttributes{.heads = count_of(line, "heads", 1),
+                                                  .width = count_of(line, "width", line.x[1]),
+                                                  .base = line.number("base", 10000),
+                                                  .back = line.has("back")});
+}
+
+void swiglu_case(CaseLine& line, OpCase& made) {
+  CaseInputs in(made);
+  in.batched(line.x, line.dtype).batched(line.x, line.dtype);
+  if (line.op == "swiglu") {
+    made.problem.op = std::make_shared<SwiGlu>();
+    return;
+  }
+  in.batched(line.x, line.dtype);
+  made.problem.op = std::make_shared<SwiGluGrad>();
+}
+
+/// EXTENTS are those of a rank's logits, which are those of tokens FIRST and up of ALL.
+void token_slice_case(CaseLine& line, OpCase& made) {
+  const TokenLossAttributes a{.label_smoothing = static_cast<float>(line.number("smoothing", 0)),
+                              .scale = static_cast<float>(line.number("scale", 1))};
+  const int64_t n = line.x[0], count = line.x[1], t = line.x[2];
+  const VocabularySlice slice{count_of(line, "first", 0), count, count_of(line, "all", count)};
+  made.labels = slice.all;
+  CaseInputs in(made);
+  in.batched(line.x, line.dtype).batched({n, t}, DType::i32, Fill::label);
+  if (line.op == "token_statistics") {
+    made.problem.op = std::make_shared<TokenStatistics>(slice);
+    return;
+  }
+  if (line.op == "token_rivals") {
+    made.problem.op = std::make_shared<TokenRivals>(slice);
+    return;
+  }
+  in.fixed({}, Fill::positive);
+  const int64_t ranks = count_of(line, "ranks", 2);
+  if (line.op == "token_loss_of_ranks_grad") {
+    in.batched({n, 1, t}, DType::f32, Fill::positive);
+    made.problem.op = std::make_shared<TokenLossOfRanksGrad>(a, slice);
+    return;
+  }
+  for (int64_t r = 0; r < ranks; ++r) in.batched({n, 3, t}, DType::f32);
+  made.problem.op = std::make_shared<TokenLossOfRanks>(a, slice, static_cast<int>(ranks));
+}
+
+/// EXTENTS are those of the rivals, n, 3 and t.
+void rank_hits_case(CaseLine& line, OpCase& made) {
+  const int64_t ranks = count_of(line, "ranks", 2), vocabulary = count_of(line, "all", 3);
+  made.labels = vocabulary;
+  CaseInputs in(made);
+  in.batched({line.x[0], line.x[2]}, DType::i32, Fill::label);
+  for (int64_t r = 0; r < ranks; ++r) in.batched(line.x, DType::f32);
+  made.problem.op = std::make_shared<TokenHitsOfRanks>(vocabulary, static_cast<int>(ranks));
+}
+
+void rank_sum_case(CaseLine& line, OpCase& made) {
+  const RankGroup group{.ranks = static_cast<int>(count_of(line, "ranks", 2)), .me = 0};
+  CaseInputs in(made);
+  for (int r = 0; r < group.ranks; ++r) in.batched(line.x, line.dtype);
+  const bool bias = line.has("bias");
+  if (bias) in.fixed({line.x[1]});
+  made.problem.op = std::make_shared<SumOfRanks>(group, bias);
+}
+
 }  // namespace
 
 void sequence_case(CaseLine& line, OpCase& made) {
+  if (line.op == "sum_of_ranks") return rank_sum_case(line, made);
+  if (line.op == "token_hits_of_ranks") return rank_hits_case(line, made);
+  if (line.op == "token_statistics" || line.op == "token_rivals" ||
+      line.op.starts_with("token_loss_of_ranks"))
+    return token_slice_case(line, made);
   if (line.op.starts_with("attention")) return attention_case(line, made);
   if (line.op.starts_with("layer_norm")) return norm_case(line, made);
-  if (line.op.starts_with("token_loss") || line.op == "count_tokens")
+  if (line.op.starts_with("token_") || line.op == "count_tokens")
     return token_loss_case(line, made);
+  if (line.op == "add_sinusoids" || line.op == "rotate") return wave_case(line, made);
+  if (line.op.starts_with("swiglu")) return swiglu_case(line, made);
   const int64_t n = line.x[0], c = line.x[1], t = line.x[2], rows = count_of(line, "rows", 20);
   CaseInputs in(made);
   if (line.op == "lookup") {
-    made.problem.op = std::make_shared<Lookup>(line.dtype);
+    made.problem.op = std::make_shared<Lookup>(line.dtype, count_of(line, "first", 0));
     in.free({rows, c}).batched({n, t}, DType::i32);
   } else if (line.op == "lookup_grad") {
     const bool adds = line.has("adds");
-    made.problem.op = std::make_shared<LookupGrad>(Shape{rows, c, 1}, adds);
+    made.problem.op =
+        std::make_shared<LookupGrad>(Shape{rows, c, 1}, adds, count_of(line, "first", 0));
     in.batched(line.x, line.dtype).batched({n, t}, DType::i32);
     if (adds) in.fixed({rows, c, 1});
   } else if (line.op == "add_positions") {
-    made.problem.op = std::make_shared<AddPositions>();
+    made.problem.op = std::make_shared<AddPositions>(count_of(line, "first", 0));
     in.batched(line.x, line.dtype).fixed({rows, c});
+  } else if (line.op == "prepend_token") {
+    made.problem.op = std::make_shared<PrependToken>();
+    in.batched(line.x, line.dtype).fixed({1, 1, c});
   } else {
-    made.problem.op = std::make_shared<AddPositionsGrad>(rows);
+    made.problem.op =
+        std::make_shared<AddPositionsGrad>(Shape{rows, c}, count_of(line, "first", 0));
     in.batched(line.x, line.dtype);
   }
 }

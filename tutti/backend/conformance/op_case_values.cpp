@@ -48,8 +48,9 @@ void pointwise_case(CaseLine& line, OpCase& made) {
     made.problem.op =
         std::make_shared<GaussianSample>(static_cast<float>(line.number("factor", 0.5)), 78);
   if (line.op == "dropout")
-    made.problem.op =
-        std::make_shared<Dropout>(static_cast<float>(line.number("probability", 0.5)), 77);
+    made.problem.op = std::make_shared<Dropout>(static_cast<float>(line.number("probability", 0.5)),
+                                                77, static_cast<int64_t>(line.number("first", 0)),
+                                                static_cast<int64_t>(line.number("all", 0)));
   for (const DType target : {DType::f32, DType::bf16, DType::i32})
     if (line.op == "reorder" && line.has(fmt::format("to_{}", target == DType::f32    ? "f"
                                                               : target == DType::bf16 ? "bf"

@@ -42,6 +42,12 @@ bool append_token_candidates(const KernelRequest& request,
 /// Those of ops/token_loss.h.
 bool append_token_loss_candidates(const KernelRequest& request,
                                   std::vector<KernelCandidate>& candidates);
+/// Those of ops/token_slice.h.
+bool append_token_slice_candidates(const KernelRequest& request,
+                                   std::vector<KernelCandidate>& candidates);
+/// Those of ops/rank_sums.h.
+bool append_rank_sum_candidates(const KernelRequest& request,
+                                std::vector<KernelCandidate>& candidates);
 bool append_sample_candidates(const KernelRequest& request,
                               std::vector<KernelCandidate>& candidates);
 bool append_shape_candidates(const KernelRequest& request,

@@ -181,7 +181,8 @@ class DropoutKernel final : public Kernel {
       : samples_(r.out[0].shape[0]), size_(sample_size(r.out[0])),
         threshold_(dropout_threshold(op.probability())), keep_(1 / (1 - op.probability())),
         salt_(op.salt()), plain_(r.in[0].layout.is_plain() && r.out[0].layout.is_plain()),
-        channels_(in_last_channels(r)), x_(r.in[0]), y_(r.out[0]) {}
+        channels_(in_last_channels(r, op.all() > 0)), first_(op.first()), all_(op.all()),
+        x_(r.in[0]), y_(r.out[0]) {}
 
   void run(const KernelArgs& args) override {
     const auto* x = static_cast<const T*>(args.in[0]);
@@ -213,28 +214,36 @@ class DropoutKernel final : public Kernel {
 
  private:
   /// How many there are, of operands whose channels are innermost and whose quads have one channel
-  /// each; 0 for others.
-  static int64_t in_last_channels(const KernelRequest& r) {
+  /// each, or that have `some` positions; 0 for others.
+  static int64_t in_last_channels(const KernelRequest& r, bool some) {
     const Shape& shape = r.in[0].shape;
     const Layout last = Layout::channels_last(shape.rank());
-    const bool fits = shape.rank() > 2 && shape.elements_from(2) % 4 == 0 &&
+    const bool fits = shape.rank() > 2 && (some || shape.elements_from(2) % 4 == 0) &&
                       r.in[0].layout == last && r.out[0].layout == last;
     return fits ? shape[1] : 0;
   }
 
-  /// 64 positions of 16 channels at a time: numbers are drawn by channel, and used by position.
+  /// 64 positions of 16 channels at a time: numbers are drawn by channel, and used by position. Of
+  /// some positions 60: a channel's first element may be within a quad.
   void drop_by_channels(const SampleKey& key, const T* x, T* y) const {
-    const int64_t positions = size_ / channels_;
+    const int64_t positions = size_ / channels_, all = all_ > 0 ? all_ : positions,
+                  step = all_ > 0 ? 4 * kLanes - 4 : 4 * kLanes;
     for (int64_t c = 0; c < channels_; c += kLanes)
-      for (int64_t p = 0; p < positions; p += 4 * kLanes) {
+      for (int64_t p = 0; p < positions; p += step) {
         const int64_t some = std::min<int64_t>(kLanes, channels_ - c),
-                      count = std::min<int64_t>(4 * kLanes, positions - p);
+                      count = std::min<int64_t>(step, positions - p);
         float factor[4 * kLanes][kLanes] = {};
         for (int64_t i = 0; i < some; ++i) {
-          const WideBits bits(key, static_cast<uint32_t>(((c + i) * positions + p) / 4));
-          for (int q = 0; q < kLanes; ++q)
-            for (int w = 0; w < 4; ++w)
-              factor[4 * q + w][i] = bits.word[w][q] < threshold_ ? 0.f : keep_;
+          const int64_t element = (c + i) * all + first_ + p;
+          const WideBits bits(key, static_cast<uint32_t>(element / 4));
+          const auto within = static_cast<int>(element % 4);
+          if (within > 0)
+            for (int e = within; e < 4 * kLanes; ++e)
+              factor[e - within][i] = bits.word[e % 4][e / 4] < threshold_ ? 0.f : keep_;
+          else
+            for (int q = 0; q < kLanes; ++q)
+              for (int w = 0; w < 4; ++w)
+                factor[4 * q + w][i] = bits.word[w][q] < threshold_ ? 0.f : keep_;
         }
         for (int64_t k = 0; k < count; ++k) {
           const int64_t at = (p + k) * channels_ + c;
@@ -260,7 +269,7 @@ class DropoutKernel final : public Kernel {
   float keep_;
   uint32_t salt_;
   bool plain_;
-  int64_t channels_;
+  int64_t channels_, first_, all_;
   SampleOffsets x_, y_;
 };
 
@@ -268,6 +277,9 @@ bool add_dropout(const KernelRequest& r, std::vector<KernelCandidate>& candidate
                  const Dropout& op) {
   KernelCandidate c = candidate_for(r, "cpu:dropout");
   c.refusal = refusal_of_layouts(r);
+  if (op.all() > 0 &&
+      (r.in[0].layout != Layout::channels_last(3) || r.out[0].layout != r.in[0].layout))
+    c.refusal = "some positions only with channels last";
   if (!with_float_type(r.in[0].dtype, [&](auto type) {
         c.make = [r, op] { return std::make_unique<DropoutKernel<decltype(type)>>(r, op); };
       }))

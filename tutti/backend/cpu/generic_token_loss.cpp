@@ -1,6 +1,6 @@
-// The loss over a vocabulary and its gradient. Sequences are channels last: the logits of a
-// position are a run of memory, and a tile's logits are read where they were made, in cache or near
-// it.
+// The loss over a vocabulary, its gradient, and which labels are the likeliest. Sequences are
+// channels last: the logits of a position are a run of memory, and a tile's logits are read where
+// they were made, in cache or near it.
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
-#include "tutti/backend/cpu/simd_math.h"
+#include "tutti/backend/cpu/token_logits.h"
 #include "tutti/ops/token_loss.h"
 
 namespace tutti {
@@ -30,50 +30,6 @@ class CountTokensKernel final : public Kernel {
 
  private:
   int64_t count_, vocabulary_;
-};
-
-/// The logits of one position.
-template <class T>
-struct LogitRow {
-  const T* x;
-  int64_t count;
-
-  float greatest() const {
-    const int64_t whole = count / kLanes * kLanes;
-    float top = static_cast<float>(x[0]);
-    if (whole > 0) {
-      Floats tops = simd::load(x, AllLanes{});
-      for (int64_t k = kLanes; k < whole; k += kLanes) {
-        const Floats v = simd::load(x + k, AllLanes{});
-        tops = simd::where_less(tops, v, v, tops);
-      }
-      float lanes[kLanes];
-      simd::store(lanes, tops, AllLanes{});
-      top = *std::max_element(lanes, lanes + kLanes);
-    }
-    for (int64_t k = whole; k < count; ++k) top = std::max(top, static_cast<float>(x[k]));
-    return top;
-  }
-  /// Sum of f(x): of the last vector's missing lanes nothing.
-  template <class F>
-  float sum(F f) const {
-    Floats a{}, b{};
-    int64_t k = 0;
-    for (; k + 2 * kLanes <= count; k += 2 * kLanes) {
-      a += f(simd::load(x + k, AllLanes{}));
-      b += f(simd::load(x + k + kLanes, AllLanes{}));
-    }
-    for (; k < count; k += kLanes) {
-      const int some = static_cast<int>(std::min<int64_t>(kLanes, count - k));
-      a += some == kLanes ? f(simd::load(x + k, AllLanes{}))
-                          : simd::first_lanes(f(simd::load(x + k, SomeLanes{some})), some);
-    }
-    return simd::sum(a + b);
-  }
-  float log_sum() const {
-    const float top = greatest();
-    return top + std::log(sum([top](Floats v) { return simd::exp(v - top); }));
-  }
 };
 
 template <class T>
@@ -153,6 +109,31 @@ class TokenLossGradKernel final : public Kernel {
   int64_t vocabulary_, positions_;
 };
 
+template <class T>
+class TokenHitsKernel final : public Kernel {
+ public:
+  TokenHitsKernel(const KernelRequest& r, const TokenHits&)
+      : vocabulary_(r.in[0].shape[1]), positions_(r.in[1].elements()) {}
+
+  void run(const KernelArgs& args) override {
+    const auto* x = static_cast<const T*>(args.in[0]);
+    const auto* const labels = static_cast<const int32_t*>(args.in[1]);
+    auto* const hits = static_cast<float*>(args.out[0]);
+    for (int64_t i = 0; i < positions_; ++i, x += vocabulary_)
+      hits[i] = labels[i] >= 0 && labels[i] < vocabulary_ && is_first_of_largest(x, labels[i]);
+  }
+
+ private:
+  bool is_first_of_largest(const T* x, int64_t y) const {
+    const auto of_label = static_cast<float>(x[y]);
+    const auto before = [&](T v) { return static_cast<float>(v) < of_label; };
+    const auto behind = [&](T v) { return static_cast<float>(v) <= of_label; };
+    return std::all_of(x, x + y, before) && std::all_of(x + y, x + vocabulary_, behind);
+  }
+
+  int64_t vocabulary_, positions_;
+};
+
 template <template <class> class K, class O>
 void add_token_loss(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:token_loss");
@@ -176,6 +157,8 @@ bool append_token_loss_candidates(const KernelRequest& r,
     add_token_loss<TokenLossKernel>(r, candidates, *op);
   } else if (const auto* const grad = dynamic_cast<const TokenLossGrad*>(r.op)) {
     add_token_loss<TokenLossGradKernel>(r, candidates, *grad);
+  } else if (const auto* const hits = dynamic_cast<const TokenHits*>(r.op)) {
+    add_token_loss<TokenHitsKernel>(r, candidates, *hits);
   } else if (const auto* const count = dynamic_cast<const CountTokens*>(r.op)) {
     KernelCandidate c = candidate_for(r, "cpu:count_tokens");
     c.make = [r, op = *count] { return std::make_unique<CountTokensKernel>(r, op); };

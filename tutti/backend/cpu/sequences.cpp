@@ -89,8 +89,10 @@ class TurnedSequenceKernel final : public Kernel {
 };
 
 bool append_channels_last(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  for (const auto append : {append_attention_candidates, append_layer_norm_candidates,
-                            append_token_candidates, append_token_loss_candidates})
+  for (const auto append :
+       {append_attention_candidates, append_layer_norm_candidates, append_token_candidates,
+        append_token_loss_candidates, append_token_slice_candidates, append_rank_sum_candidates,
+        append_wave_candidates, append_swiglu_candidates})
     if (append(r, candidates)) return true;
   return false;
 }

@@ -12,4 +12,10 @@ namespace tutti {
 bool append_sequence_candidates(const KernelRequest& request,
                                 std::vector<KernelCandidate>& candidates);
 
+/// Those of ops/waves.h.
+bool append_wave_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
+/// Those of ops/swiglu.h, of any layout that all operands share.
+bool append_swiglu_candidates(const KernelRequest& request,
+                              std::vector<KernelCandidate>& candidates);
+
 }  // namespace tutti

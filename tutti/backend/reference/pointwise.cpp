@@ -71,15 +71,21 @@ Rule each(F f) {
 Rule dropout(const Dropout& op) {
   const uint32_t threshold = dropout_threshold(op.probability());
   const double keep = 1 / (1 - static_cast<double>(op.probability()));
-  return each([=, salt = op.salt()](const RuleCall& call, int64_t i) {
-    const int64_t size = call.in[0].shape().elements_from(1), element = i % size;
-    const SampleKey key{call.step.seed, call.step.step, call.step.replica,
-                        call.first_sample + i / size, salt};
-    const uint32_t bits =
-        sample_bits(Purpose::dropout, key,
-                    static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
-    return bits < threshold ? 0.0 : call.in[0][i] * keep;
-  });
+  return each(
+      [=, salt = op.salt(), first = op.first(), all = op.all()](const RuleCall& call, int64_t i) {
+        const int64_t size = call.in[0].shape().elements_from(1);
+        int64_t element = i % size;
+        if (all > 0) {
+          const int64_t positions = call.in[0].shape()[2];
+          element = element / positions * all + first + element % positions;
+        }
+        const SampleKey key{call.step.seed, call.step.step, call.step.replica,
+                            call.first_sample + i / size, salt};
+        const uint32_t bits =
+            sample_bits(Purpose::dropout, key,
+                        static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
+        return bits < threshold ? 0.0 : call.in[0][i] * keep;
+      });
 }
 
 Rule gaussian_sample(const GaussianSample& op) {

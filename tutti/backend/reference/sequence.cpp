@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tutti/backend/reference/rules.h"
 #include "tutti/ops/layer_norm.h"
 #include "tutti/ops/lookup.h"
+#include "tutti/ops/rank_sums.h"
 #include "tutti/ops/token_loss.h"
+#include "tutti/ops/token_slice.h"
 
 namespace tutti {
 namespace {
@@ -15,50 +18,52 @@ bool is_token(double number, int64_t vocabulary) {
   return number >= 0 && number < static_cast<double>(vocabulary);
 }
 
-/// f(token, element of the vectors [N, C, T], channel) for each token of the vocabulary.
+/// f(row, element of the vectors [N, C, T], channel) for each token that has one of these rows.
 template <class F>
-void for_each_token(const PlainTensor& tokens, int64_t vocabulary, int64_t channels, F f) {
+void for_each_token(const PlainTensor& tokens, Rows rows, int64_t channels, F f) {
   const int64_t positions = tokens.shape()[1];
   for (int64_t i = 0; i < tokens.size(); ++i) {
-    if (!is_token(tokens[i], vocabulary)) continue;
+    const auto row = tokens[i] - static_cast<double>(rows.first);
+    if (!is_token(row, rows.count())) continue;
     for (int64_t c = 0; c < channels; ++c)
-      f(static_cast<int64_t>(tokens[i]), (i / positions * channels + c) * positions + i % positions,
-        c);
+      f(static_cast<int64_t>(row), (i / positions * channels + c) * positions + i % positions, c);
   }
 }
 
-void look_tokens_up(const RuleCall& call) {
+void look_tokens_up(const RuleCall& call, int64_t first) {
   const PlainTensor& w = call.in[0];
   const int64_t channels = w.shape()[1];
   call.out[0].fill(0);
-  for_each_token(call.in[1], w.shape()[0], channels, [&](int64_t token, int64_t at, int64_t c) {
-    call.out[0][at] = w[token * channels + c];
-  });
+  for_each_token(
+      call.in[1], {first, first + w.shape()[0]}, channels,
+      [&](int64_t row, int64_t at, int64_t c) { call.out[0][at] = w[row * channels + c]; });
 }
 
-void add_to_tokens(const RuleCall& call, bool adds) {
+void add_to_tokens(const RuleCall& call, bool adds, int64_t first) {
   PlainTensor& dw = call.out[0];
   const int64_t channels = dw.shape()[1];
   for (int64_t i = 0; i < dw.size(); ++i) dw[i] = adds ? call.in[2][i] : 0;
-  for_each_token(call.in[1], dw.shape()[0], channels, [&](int64_t token, int64_t at, int64_t c) {
-    dw[token * channels + c] += call.in[0][at];
-  });
+  for_each_token(
+      call.in[1], {first, first + dw.shape()[0]}, channels,
+      [&](int64_t row, int64_t at, int64_t c) { dw[row * channels + c] += call.in[0][at]; });
 }
 
-void add_positions(const RuleCall& call) {
+void add_positions(const RuleCall& call, int64_t first) {
   const PlainTensor& x = call.in[0];
   const int64_t channels = x.shape()[1], positions = x.shape()[2];
   for (int64_t i = 0; i < x.size(); ++i)
-    call.out[0][i] = x[i] + call.in[1][i % positions * channels + i / positions % channels];
+    call.out[0][i] =
+        x[i] + call.in[1][(first + i % positions) * channels + i / positions % channels];
 }
 
-Rule add_positions_grad(const KernelRequest& request) {
+Rule add_positions_grad(const KernelRequest& request, int64_t first) {
   const Shape dp = request.out[0].shape;
-  const auto run = [](const RuleCall& call) {
+  const auto run = [first](const RuleCall& call) {
     const PlainTensor& dy = call.in[0];
     const int64_t channels = dy.shape()[1], positions = dy.shape()[2];
     for (int64_t i = 0; i < dy.size(); ++i)
-      call.sums[static_cast<size_t>(i % positions * channels + i / positions % channels)] += dy[i];
+      call.sums[static_cast<size_t>((first + i % positions) * channels +
+                                    i / positions % channels)] += dy[i];
   };
   const auto finish = [](const RuleCall& call) {
     for (int64_t i = 0; i < call.out[0].size(); ++i)
@@ -69,6 +74,15 @@ Rule add_positions_grad(const KernelRequest& request) {
           .finish = finish,
           .unbatched_in = {},
           .unbatched_out = {0}};
+}
+
+void prepend_token(const RuleCall& call) {
+  const int64_t channels = call.in[0].shape()[1], positions = call.out[0].shape()[2];
+  for (int64_t i = 0; i < call.out[0].size(); ++i) {
+    const int64_t row = i / positions, t = i % positions;
+    call.out[0][i] =
+        t == 0 ? call.in[1][row % channels] : call.in[0][row * (positions - 1) + t - 1];
+  }
 }
 
 /// One position's channels.
@@ -158,6 +172,18 @@ struct TokenLogits {
   }
 };
 
+void token_hits(const RuleCall& call) {
+  for (int64_t i = 0; i < call.in[1].size(); ++i) {
+    const TokenLogits logits(call.in[0], i);
+    call.out[0][i] = 0;
+    if (!is_token(call.in[1][i], logits.vocabulary)) continue;
+    int64_t best = 0;
+    for (int64_t k = 1; k < logits.vocabulary; ++k)
+      if (logits.x[logits.at(k)] > logits.x[logits.at(best)]) best = k;
+    call.out[0][i] = best == static_cast<int64_t>(call.in[1][i]);
+  }
+}
+
 Rule token_loss(const TokenLossAttributes& a) {
   const auto run = [a](const RuleCall& call) {
     const double s = a.label_smoothing;
@@ -193,21 +219,142 @@ void token_loss_grad(const TokenLossAttributes& a, const RuleCall& call) {
   }
 }
 
+void token_statistics(const VocabularySlice& slice, const RuleCall& call) {
+  for (int64_t i = 0; i < call.in[1].size(); ++i) {
+    const TokenLogits logits(call.in[0], i);
+    const int64_t positions = logits.positions,
+                  first = i / positions * 3 * positions + i % positions;
+    const bool counts = is_token(call.in[1][i], slice.all);
+    const auto y = static_cast<int64_t>(call.in[1][i]) - slice.first;
+    double sum = 0;
+    for (int64_t k = 0; k < slice.count; ++k) sum += logits.x[logits.at(k)];
+    call.out[0][first] = counts ? logits.log_sum() : 0;
+    call.out[0][first + positions] =
+        counts && y >= 0 && y < slice.count ? logits.x[logits.at(y)] : 0;
+    call.out[0][first + 2 * positions] = counts ? sum : 0;
+  }
+}
+
+void token_rivals(const VocabularySlice& slice, const RuleCall& call) {
+  for (int64_t i = 0; i < call.in[1].size(); ++i) {
+    const TokenLogits logits(call.in[0], i);
+    const int64_t positions = logits.positions,
+                  first = i / positions * 3 * positions + i % positions;
+    const bool counts = is_token(call.in[1][i], slice.all);
+    const auto y = static_cast<int64_t>(call.in[1][i]) - slice.first;
+    double before = std::numeric_limits<float>::lowest(), own = 0, behind = before;
+    for (int64_t k = 0; k < slice.count; ++k) {
+      const double x = logits.x[logits.at(k)];
+      if (k < y) before = std::max(before, x);
+      if (k == y) own = x;
+      if (k > y) behind = std::max(behind, x);
+    }
+    call.out[0][first] = counts ? before : 0;
+    call.out[0][first + positions] = counts ? own : 0;
+    call.out[0][first + 2 * positions] = counts ? behind : 0;
+  }
+}
+
+void token_hits_of_ranks(const TokenHitsOfRanks& op, const RuleCall& call) {
+  const int64_t positions = call.in[0].shape()[1];
+  for (int64_t i = 0; i < call.in[0].size(); ++i) {
+    const int64_t first = i / positions * 3 * positions + i % positions;
+    double own = 0;
+    for (size_t r = 1; r < call.in.size(); ++r) own += call.in[r][first + positions];
+    bool hit = is_token(call.in[0][i], op.vocabulary());
+    for (size_t r = 1; r < call.in.size(); ++r)
+      hit = hit && call.in[r][first] < own && call.in[r][first + 2 * positions] <= own;
+    call.out[0][i] = hit;
+  }
+}
+
+Rule token_loss_of_ranks(const TokenLossOfRanks& op) {
+  const auto run = [op](const RuleCall& call) {
+    const double s = op.loss().label_smoothing;
+    const int64_t positions = call.in[1].shape()[1];
+    for (int64_t i = 0; i < call.in[1].size(); ++i) {
+      call.out[1][i] = call.out[2][i] = 0;
+      if (!is_token(call.in[1][i], op.slice().all)) continue;
+      const int64_t first = i / positions * 3 * positions + i % positions;
+      double powers = 0, of_label = 0, sum = 0;
+      const double top = call.in[3][first];
+      for (size_t r = 3; r < call.in.size(); ++r) {
+        powers += std::exp(call.in[r][first] - top);
+        of_label += call.in[r][first + positions];
+        sum += call.in[r][first + 2 * positions];
+      }
+      const double log_sum = top + std::log(powers);
+      call.out[1][i] = log_sum - of_label;
+      call.out[2][i] = log_sum;
+      call.sums[0] += (1 - s) * (log_sum - of_label) +
+                      s * (log_sum - sum / static_cast<double>(op.slice().all));
+    }
+  };
+  const auto finish = [scale = op.loss().scale](const RuleCall& call) {
+    call.out[0][0] = scale * call.sums[0] / call.in[2][0];
+  };
+  return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {2}, .unbatched_out = {0}};
+}
+
+void token_loss_of_ranks_grad(const TokenLossOfRanksGrad& op, const RuleCall& call) {
+  const double s = op.loss().label_smoothing,
+               factor = static_cast<double>(op.loss().scale) / call.in[2][0];
+  for (int64_t i = 0; i < call.in[1].size(); ++i) {
+    const TokenLogits logits(call.in[0], i);
+    const bool counts = is_token(call.in[1][i], op.slice().all);
+    const auto y = static_cast<int64_t>(call.in[1][i]) - op.slice().first;
+    for (int64_t k = 0; k < op.slice().count; ++k)
+      call.out[0][logits.at(k)] =
+          counts ? factor * (std::exp(logits.x[logits.at(k)] - call.in[3][i]) -
+                             s / static_cast<double>(op.slice().all) - (k == y ? 1 - s : 0))
+                 : 0;
+  }
+}
+
+void add_ranks(const SumOfRanks& op, const RuleCall& call) {
+  const PlainTensor& x = call.in[0];
+  const auto ranks = static_cast<size_t>(op.group().ranks);
+  const int64_t channels = x.shape()[1], positions = x.shape().elements_from(2);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    double sum = op.bias() ? call.in[ranks][i / positions % channels] : 0.0;
+    for (size_t r = 0; r < ranks; ++r) sum += call.in[r][i];
+    call.out[0][i] = sum;
+  }
+}
+
 }  // namespace
 
 Rule sequence_rule(const KernelRequest& request) {
   const Op* op = request.op;
-  if (dynamic_cast<const Lookup*>(op)) return {.run = look_tokens_up};
+  if (const auto* l = dynamic_cast<const Lookup*>(op))
+    return {.run = [first = l->first()](const RuleCall& c) { look_tokens_up(c, first); }};
   if (const auto* l = dynamic_cast<const LookupGrad*>(op))
-    return {.run = [adds = l->adds()](const RuleCall& c) { add_to_tokens(c, adds); }};
-  if (dynamic_cast<const AddPositions*>(op)) return {.run = add_positions};
-  if (dynamic_cast<const AddPositionsGrad*>(op)) return add_positions_grad(request);
+    return {.run = [adds = l->adds(), first = l->first()](const RuleCall& c) {
+      add_to_tokens(c, adds, first);
+    }};
+  if (const auto* s = dynamic_cast<const SumOfRanks*>(op))
+    return {.run = [sum = *s](const RuleCall& c) { add_ranks(sum, c); }};
+  if (const auto* t = dynamic_cast<const TokenStatistics*>(op))
+    return {.run = [s = t->slice()](const RuleCall& c) { token_statistics(s, c); }};
+  if (const auto* t = dynamic_cast<const TokenRivals*>(op))
+    return {.run = [s = t->slice()](const RuleCall& c) { token_rivals(s, c); }};
+  if (const auto* t = dynamic_cast<const TokenHitsOfRanks*>(op))
+    return {.run = [h = *t](const RuleCall& c) { token_hits_of_ranks(h, c); }};
+  if (const auto* t = dynamic_cast<const TokenLossOfRanks*>(op)) return token_loss_of_ranks(*t);
+  if (const auto* t = dynamic_cast<const TokenLossOfRanksGrad*>(op))
+    return {.run = [g = *t](const RuleCall& c) { token_loss_of_ranks_grad(g, c); }};
+  if (const auto* p = dynamic_cast<const AddPositions*>(op))
+    return {.run = [first = p->first()](const RuleCall& c) { add_positions(c, first); }};
+  if (const auto* p = dynamic_cast<const AddPositionsGrad*>(op))
+    return add_positions_grad(request, p->first());
+  if (dynamic_cast<const PrependToken*>(op)) return {.run = prepend_token};
   if (const auto* n = dynamic_cast<const LayerNorm*>(op))
     return {.run = [a = n->norm()](const RuleCall& c) { normalise(a, c); }};
   if (const auto* n = dynamic_cast<const LayerNormGrad*>(op))
     return normalise_grad(n->norm(), request);
   if (const auto* c = dynamic_cast<const CountTokens*>(op))
     return {.run = [v = c->vocabulary()](const RuleCall& call) { count_tokens(call, v); }};
+  if (dynamic_cast<const TokenHits*>(op)) return {.run = token_hits};
   if (const auto* t = dynamic_cast<const TokenLoss*>(op)) return token_loss(t->loss());
   if (const auto* t = dynamic_cast<const TokenLossGrad*>(op))
     return {.run = [a = t->loss()](const RuleCall& c) { token_loss_grad(a, c); }};

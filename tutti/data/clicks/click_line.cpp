@@ -117,33 +117,42 @@ void read_bag(const ClickTables& tables, const ClickBag& bag, std::string_view t
 
 }  // namespace
 
-ClickColumns click_columns(std::string_view first_line, const std::string& file) {
+ClickColumns click_columns(std::string_view first_line, const std::string& file,
+                           ClickLabels labels) {
   ClickColumns columns;
   columns.separator = first_line.find('\t') != first_line.npos ? '\t' : ',';
+  const bool required = labels == ClickLabels::required;
   std::vector<std::string> names;
   for (const std::string_view text : columns_of(first_line, columns.separator))
     names.push_back(lower(text));
   const auto has = [&](std::string_view name) {
     return std::ranges::find(names, name) != names.end();
   };
-  columns.header = has("id") || has("label") || has("click") || has("hour");
+  columns.header = has("id") || has("label") || has("click") || has("hour") ||
+                   (!required && has("i1") && has("c1"));
+  const bool criteo = columns.separator == '\t' && std::ssize(names) == kCriteoColumns;
+  const bool unlabelled =
+      !required && columns.separator == '\t' && std::ssize(names) == kCriteoColumns - 1;
   if (columns.header) {
     for (const std::string& name : names) columns.kinds.push_back(kind_of(name, has("hour")));
-    if (std::ranges::count(columns.kinds, ColumnKind::label) != 1)
+    const int64_t found = std::ranges::count(columns.kinds, ColumnKind::label);
+    if (found > 1 || (required && found == 0))
       throw BadFile(fmt::format(
           "{}: expected one column 'label' or 'click' in the first line, found {}: a file without "
           "labels, as those for a competition's answers are, cannot be learned from",
-          file, std::ranges::count(columns.kinds, ColumnKind::label)));
-  } else if (columns.separator == '\t' && std::ssize(names) == kCriteoColumns) {
-    columns.kinds.assign(kCriteoColumns, ColumnKind::category);
-    columns.kinds[0] = ColumnKind::label;
-    std::fill_n(columns.kinds.begin() + 1, kCriteoNumbers, ColumnKind::number);
+          file, found));
+  } else if (criteo || unlabelled) {
+    columns.kinds.assign(names.size(), ColumnKind::category);
+    const auto numbers = columns.kinds.begin() + (criteo ? 1 : 0);
+    if (criteo) columns.kinds[0] = ColumnKind::label;
+    std::fill_n(numbers, kCriteoNumbers, ColumnKind::number);
   } else {
     throw BadFile(fmt::format(
         "{}: the first line has {} column{} between {}: expected Criteo's {} between tabs (label, "
-        "13 numbers, 26 categories), or the names of the columns, with 'label' or 'click'",
+        "13 numbers, 26 categories{}), or the names of the columns, with 'label' or 'click'",
         file, names.size(), names.size() == 1 ? "" : "s",
-        columns.separator == '\t' ? "tabs" : "commas", kCriteoColumns));
+        columns.separator == '\t' ? "tabs" : "commas", kCriteoColumns,
+        required ? "" : "; the label may be missing"));
   }
   columns.categories = std::ranges::count(columns.kinds, ColumnKind::category);
   columns.numbers = std::ranges::count(columns.kinds, ColumnKind::number) +
@@ -167,6 +176,7 @@ void read_click_line(const ClickColumns& columns, std::string_view line, const C
   size_t column = 0, number = 0, category = 0;
   int64_t next = 0;  // place of a category
   std::ranges::fill(out.weights, 0.0f);
+  *out.label = 0;
   for (std::string_view rest = line, text; next_column(rest, columns.separator, text); ++column) {
     if (column == columns.kinds.size()) break;
     const auto at = static_cast<int64_t>(column);

@@ -29,9 +29,13 @@ struct ClickColumns {
   int64_t numbers = 0, categories = 0;
 };
 
+/// Whether lines say what was clicked. Files for answers of a competition do not.
+enum class ClickLabels : uint8_t { required, may_be_missing };
+
 /// What the columns of a file are, from its first line. BadFile naming `file` where they are
-/// neither Criteo's nor Avazu's, or where the label is missing.
-ClickColumns click_columns(std::string_view first_line, const std::string& file);
+/// neither Criteo's nor Avazu's, or where a label that is required is missing.
+ClickColumns click_columns(std::string_view first_line, const std::string& file,
+                           ClickLabels labels = ClickLabels::required);
 
 /// How categories become rows of tables. Members `rows` and `bags` have one number for each column
 /// of categories.

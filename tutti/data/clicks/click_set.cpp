@@ -58,8 +58,8 @@ struct ClickSet::Log {
   int64_t lines = 0;           ///< without the header
   std::vector<int64_t> marks;  ///< where each kStride-th line starts, then where the last one ends
 
-  explicit Log(const std::filesystem::path& path)
-      : file(FileBytes::open(path)), columns(click_columns(first_line(file), file.name())) {
+  Log(const std::filesystem::path& path, ClickLabels labels)
+      : file(FileBytes::open(path)), columns(click_columns(first_line(file), file.name(), labels)) {
     int64_t start = 0, line = columns.header ? -1 : 0;
     const auto end_line = [&](int64_t end) {
       if (end - start > kLongestLine)
@@ -103,7 +103,7 @@ struct ClickSet::Log {
 
 ClickSet::ClickSet(const ClickSetSpec& spec) {
   for (const std::filesystem::path& path : spec.files) {
-    auto log = std::make_shared<Log>(path);
+    auto log = std::make_shared<Log>(path, spec.labels);
     log->first = size_;
     size_ += log->lines;
     if (!logs_.empty() && (log->columns.numbers != logs_.front()->columns.numbers ||
@@ -155,10 +155,19 @@ std::vector<SamplesOfFile> ClickSet::files() const {
   return all;
 }
 
-void ClickSet::read(int64_t index, Sample& sample) const {
+const ClickSet::Log& ClickSet::log_of(int64_t index) const {
   const auto after =
       std::ranges::upper_bound(logs_, index, {}, [](const auto& log) { return log->first; });
-  const Log& log = **std::prev(after);
+  return **std::prev(after);
+}
+
+std::pair<std::string, int64_t> ClickSet::place(int64_t index) const {
+  const Log& log = log_of(index);
+  return {log.file.name(), log.number_of(index - log.first)};
+}
+
+void ClickSet::read(int64_t index, Sample& sample) const {
+  const Log& log = log_of(index);
   const auto numbers = [&](size_t f) {
     return std::span(static_cast<int32_t*>(sample.own(f)),
                      static_cast<size_t>(fields_[f].elements()));

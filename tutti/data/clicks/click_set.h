@@ -2,12 +2,14 @@
 // ClickSet: the lines of click logs as samples.
 //
 //   dense       i32, the line's numbers; empty ones are 0
-//   label       u8, 1 where it was clicked
+//   label       u8, 1 where it was clicked; 0 where the line does not say
 //   categories  i32, the row of each category in its table; -1 where a bag has fewer
 //   weights     f32, of each of them, where bags are weighted
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tutti/data/clicks/click_line.h"
@@ -23,6 +25,7 @@ struct ClickSetSpec {
   std::vector<int64_t> bags{1};
   bool weighted = false;
   std::filesystem::path vocabulary{};  ///< a ClickVocabulary's file; empty: categories are hashed
+  ClickLabels labels = ClickLabels::required;
 };
 
 class ClickSet final : public Dataset {
@@ -36,9 +39,12 @@ class ClickSet final : public Dataset {
   const std::vector<Field>& fields() const override { return fields_; }
   void read(int64_t index, Sample& sample) const override;
   std::vector<SamplesOfFile> files() const override;
+  /// The file of a sample, and the number of its line as an editor has it.
+  std::pair<std::string, int64_t> place(int64_t index) const;
 
  private:
   struct Log;
+  const Log& log_of(int64_t index) const;
   std::vector<std::shared_ptr<const Log>> logs_;       // shared for want of the type here
   std::shared_ptr<const ClickVocabulary> vocabulary_;  // shared with nobody: null where hashed
   ClickTables tables_;

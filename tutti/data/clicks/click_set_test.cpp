@@ -125,6 +125,22 @@ TEST(ClickSet, WhatIsNoClickLogIsRefusedWhenItIsOpened) {
   EXPECT_TELLS(failure_of([&] { ClickSet({.files = {a, scratch.path() / "none"}}); }), "none");
 }
 
+TEST(ClickSet, LinesToPredictNeedNoLabel) {
+  const ScratchDirectory scratch;
+  const std::string with = criteo_line(1), without = with.substr(with.find('\t') + 1);
+  const auto file = scratch.write("bare", without);
+  EXPECT_TELLS(failure_of([&] { ClickSet({.files = {file}}); }), "39 columns");
+  const ClickSet bare({.files = {file}, .labels = ClickLabels::may_be_missing});
+  const ClickSet whole({.files = {scratch.write("whole", with)}});
+  EXPECT_EQ(line_of(bare, 0).dense, line_of(whole, 0).dense);
+  EXPECT_EQ(line_of(bare, 0).categories, line_of(whole, 0).categories);
+  EXPECT_EQ(line_of(bare, 0).label, 0);
+  const ClickSet named({.files = {scratch.write("named", "id,hour,site\n7,14102100,a\n")},
+                        .labels = ClickLabels::may_be_missing});
+  EXPECT_EQ(named.size(), 1);
+  EXPECT_EQ(named.place(0).second, 2);
+}
+
 TEST(ClickSet, AFileThatShrinksIsAnError) {
   const ScratchDirectory scratch;
   const fs::path file = scratch.write("log.txt", criteo_line(0) + criteo_line(1));

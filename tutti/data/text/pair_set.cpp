@@ -4,6 +4,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/subset.h"
 
 namespace tutti::data {
 namespace {
@@ -83,6 +84,11 @@ void PairSet::read(int64_t index, Sample& sample) const {
   next[count] = target_->end_token();
   tokens[0] = target_->end_token();
   std::copy_n(next.begin(), count, tokens.begin() + 1);
+}
+
+const PairSet* pairs_in(const Dataset& set) {
+  const auto* const part = dynamic_cast<const Subset*>(&set);
+  return dynamic_cast<const PairSet*>(part ? &part->whole() : &set);
 }
 
 }  // namespace tutti::data

@@ -38,8 +38,11 @@ class PairSet final : public Dataset {
   void read(int64_t index, Sample& sample) const override;
 
   int64_t left_out() const { return left_out_; }
-  /// Of the second text; null: not known.
+  /// Of the second text, and of the first; null: not known.
   const Tokenizer* tokenizer() const { return target_->tokenizer(); }
+  const Tokenizer* source_tokenizer() const { return source_->tokenizer(); }
+  const TextSource& source() const { return *source_; }
+  const TextSource& target() const { return *target_; }
 
  private:
   struct Places {
@@ -55,5 +58,8 @@ class PairSet final : public Dataset {
   std::vector<Pair> pairs_;
   std::vector<Field> fields_;
 };
+
+/// The pairs that a data set is, or that it is a part of; null: none.
+const PairSet* pairs_in(const Dataset& set);
 
 }  // namespace tutti::data

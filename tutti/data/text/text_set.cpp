@@ -8,6 +8,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/text/pair_set.h"
 #include "tutti/data/text/utf8.h"
 
 namespace tutti::data {
@@ -78,14 +79,21 @@ std::vector<std::string> token_names(const TextSource& source) {
 }  // namespace
 
 void check_same_tokens(const Dataset& train, const Dataset& other, std::string_view part) {
-  const auto* a = dynamic_cast<const TextSet*>(&train);
-  const auto* b = dynamic_cast<const TextSet*>(&other);
-  if (!a || !b) return;
-  if (a->vocabulary() != b->vocabulary() || a->tokenizer_identity() != b->tokenizer_identity())
+  const auto check = [&](const auto& a, const auto& b) {
+    if (a.vocabulary() == b.vocabulary() && a.tokenizer_identity() == b.tokenizer_identity())
+      return;
     throw ConfigError(fmt::format(
         "the training text has a vocabulary of {} tokens, and the {} text another one, of {}: "
         "tokenize both with the same tokenizer ('tutti data tokenize --part {} --files DIR')",
-        a->vocabulary(), part, b->vocabulary(), part));
+        a.vocabulary(), part, b.vocabulary(), part));
+  };
+  const auto* const text = dynamic_cast<const TextSet*>(&train);
+  const auto* const other_text = dynamic_cast<const TextSet*>(&other);
+  if (text && other_text) check(*text, *other_text);
+  const PairSet *const pairs = pairs_in(train), *const other_pairs = pairs_in(other);
+  if (!pairs || !other_pairs) return;
+  check(pairs->source(), other_pairs->source());
+  check(pairs->target(), other_pairs->target());
 }
 
 int64_t tokens_before(double cut, int64_t count) {

@@ -38,4 +38,19 @@ PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ran
         groups(), sharing_));
 }
 
+PartGrid PartGrid::of_tensors(int64_t tensor, int ranks, int rank, bool positions) {
+  PartGrid grid;
+  grid.positions_ = positions;
+  grid.tensor_ = static_cast<int>(tensor);
+  grid.ranks_ = ranks;
+  grid.rank_ = rank;
+  if (ranks % grid.tensor_ != 0)
+    throw ConfigError(fmt::format(
+        "parallel.tensor: {} that share their layers by {} each: take a multiple of {} ranks",
+        ranks == 1 ? std::string("1 rank is no replica")
+                   : fmt::format("{} ranks are no replicas", ranks),
+        tensor, tensor));
+  return grid;
+}
+
 }  // namespace tutti

@@ -1,8 +1,10 @@
 #pragma once
-// PartGrid: how ranks share samples. `spatial` ranks along each of the outermost spatial dimensions
-// hold the parts of one replica; neighbouring ranks are parts of one replica, those of the
-// innermost dimension first. Replicas that follow each other may share the statistics of batch
-// norms. Or they are the stages of one replica, which have some of its layers each.
+// PartGrid: how ranks share samples, or the tensors of layers. `spatial` ranks along each of the
+// outermost spatial dimensions hold the parts of one replica; neighbouring ranks are parts of one
+// replica, those of the innermost dimension first. Replicas that follow each other may share the
+// statistics of batch norms. Or `tensor` neighbouring ranks hold one replica together, each with
+// slices of its layers, and all with whole samples: they are its parts, too. Or they are the stages
+// of one replica, which have some of its layers each.
 
 #include <array>
 #include <vector>
@@ -23,12 +25,23 @@ class PartGrid {
   PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ranks, int rank,
            int64_t stages = 1);
 
-  int parts() const { return along_[0] * along_[1]; }
+  /// `tensor` ranks share the layers of each replica, and with `positions` what lies between them
+  /// by the positions of sequences. ConfigError where the ranks do not divide.
+  static PartGrid of_tensors(int64_t tensor, int ranks, int rank, bool positions = false);
+
+  /// Ranks of a replica.
+  int parts() const { return along_[0] * along_[1] * tensor_; }
   int part() const { return rank_ % parts(); }
   int along(int axis) const { return along_[static_cast<size_t>(axis)]; }
   /// Where a part lies along an axis.
   int at(int part, int axis) const { return axis == 0 ? part / along_[1] : part % along_[1]; }
   int at(int axis) const { return at(part(), axis); }
+  /// How many share a replica's layers, and this rank's place among them.
+  int tensor() const { return tensor_; }
+  int tensor_place() const { return rank_ % tensor_; }
+  bool positions() const { return positions_; }
+  /// The sharing of samples alone: who shares layers, or has some of them, has whole ones.
+  PartGrid of_samples() const { return tensor_ > 1 || stages_ > 1 ? PartGrid() : *this; }
   /// The grid as another part of the same replica has it.
   PartGrid with_part(int part) const {
     PartGrid other = *this;
@@ -69,7 +82,8 @@ class PartGrid {
 
  private:
   std::array<int, kAxes> along_{1, 1};
-  int sharing_ = 1, stages_ = 1, ranks_ = 1, rank_ = 0;
+  int tensor_ = 1, sharing_ = 1, stages_ = 1, ranks_ = 1, rank_ = 0;
+  bool positions_ = false;
 };
 
 }  // namespace tutti

@@ -253,8 +253,7 @@ Rewritten Splitter::build() {
 
 Rewritten split_samples(const Graph& graph, const SplitSettings& settings) {
   const SlabChoice slabs(graph, settings);
-  const bool shares = settings.grid.stages() == 1 && settings.grid.peers() > 1;
-  if (shares || !slabs.none()) return Splitter(graph, settings, slabs).build();
+  if (settings.grid.peers() > 1 || !slabs.none()) return Splitter(graph, settings, slabs).build();
   Rewritten same{graph, {}};
   for (size_t i = 0; i < graph.values().size(); ++i)
     same.of.push_back(Value{static_cast<int32_t>(i)});

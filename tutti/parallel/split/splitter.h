@@ -38,9 +38,7 @@ struct PartNode {
 class Splitter {
  public:
   Splitter(const Graph& old, const SplitSettings& settings, const SlabChoice& slabs)
-      : old_(old),
-        grid_(settings.grid.stages() > 1 ? PartGrid() : settings.grid),  // stages share no samples
-        whole_outputs_(settings.whole_outputs), slabs_(slabs) {}
+      : old_(old), grid_(settings.grid), whole_outputs_(settings.whole_outputs), slabs_(slabs) {}
   Rewritten build();
 
  private:

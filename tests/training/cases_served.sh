@@ -1,0 +1,80 @@
+# Cases of training_test.sh. Servers of weights on real ranks.
+# shellcheck shell=bash disable=SC2154
+
+# counted NAME STEPS GRADIENTS: every step of the run has had so many updates, over all its parts
+counted() {
+  [ "$(servers_line "$1" version)" = $(($2 * $3)) ] || fail "$2 steps of $1 have $(servers_line "$1" version) updates"
+  local sum
+  sum=$(grep '"event":"servers"' "$1/record.jsonl" | grep -Eo '"updates":[0-9]*' | cut -d: -f2 | paste -sd+ | bc)
+  [ "$sum" = $(($2 * $3)) ] || fail "the record of $1 has $sum updates of $2 steps"
+}
+
+# last_rank JOB: the process of the last rank of a run in the background: below this script's subshell are the program, mpirun, the ranks
+last_rank() { pgrep -P "$(pgrep -P "$(pgrep -P "$1")")" | tail -n 1; }
+
+case_served() {
+  local scheme name plain
+  # One worker and a server of its own is plain training; one group and servers is the step.
+  plain=(--set optimizer.momentum=0.9 --max-steps 8)
+  expect 0 plain --replicas 1 "${plain[@]}"
+  expect 0 alone --replicas 1 "${plain[@]}" --sync ps:async --set sync.server_ranks=1 --ranks 2
+  same plain alone 8
+  expect 0 step --replicas 2 "${plain[@]}" --ranks 2
+  expect 0 group --replicas 2 "${plain[@]}" --sync groups:2 --set sync.server_ranks=2 --set comm.bucket_bytes=4096 --ranks 4
+  expect 0 step-buckets --replicas 2 "${plain[@]}" --set comm.bucket_bytes=4096 --ranks 2
+  same step-buckets group 8
+  # Everything that an update may have, on a server of its own as without one.
+  more=(--set optimizer.name=adam --set optimizer.lr=0.001 --set optimizer.clip_norm=1 --set batch.accumulate=2 --set optimizer.ema=0.9
+    --set 'model.freeze=["conv1.*"]' --replicas 1 --max-steps 4)
+  expect 0 more "${more[@]}"
+  expect 0 more-served "${more[@]}" --sync ps:async --set sync.server_ranks=1 --ranks 2
+  same more more-served 4
+  # No gradient is lost or applied twice, however rounds are cut, over a resume amid an epoch too, beside a slow worker.
+  for scheme in ps:async ps:ssp:0 ps:ssp:2 groups:2; do
+    name=${scheme//:/-}
+    expect 0 "$name" --replicas 4 --ranks 4 --sync "$scheme" --max-steps 5 --slow 3:3 --set run.log_every=3 --set sync.servers=2 --set comm.bucket_bytes=4096
+    expect 0 "$name" --replicas 4 --ranks 4 --sync "$scheme" --max-steps 8 --set run.log_every=2 --set sync.servers=2 --set comm.bucket_bytes=4096 --resume
+    counted "$name" 8 $([ "$scheme" = groups:2 ] && echo 2 || echo 4)
+  done
+  grep -q '"staleness":\[4,4,4,4\]' ps-ssp-0/record.jsonl || fail "workers in step with each other are of several versions"
+  # What corrects old gradients, on ranks of their own, which a resume may have or not.
+  expect 0 corrected --replicas 3 --ranks 4 --sync ps:async --max-steps 4 --set sync.server_ranks=1 --set sync.stale_rate=1 --set sync.delay_compensation=0.5
+  expect 0 corrected --replicas 3 --ranks 3 --sync ps:async --max-steps 8 --set sync.stale_rate=1 --set sync.delay_compensation=0.5 --resume
+  counted corrected 8 3
+}
+
+case_served_deaths() {
+  local many=(--set data.generate_train=180 --set run.log_every=20 --set model.width=8 --epochs 100000 --sync ps:async --ranks 3)
+  # A killed worker ends the job, which goes on from its checkpoint.
+  train killed "${many[@]}" --replicas 3 --set checkpoint.every_steps=20 --max-steps 100000 &
+  local job=$!
+  wait_for killed/checkpoints/step_0000020 $job
+  kill -KILL "$(last_rank $job)"
+  wait $job && fail "the job has outlived a worker"
+  local steps
+  steps=$(($(sed 's/.*_0*//' killed/checkpoints/latest) + 40))
+  expect 0 killed "${many[@]}" --replicas 3 --max-steps $steps --resume
+  counted killed $steps 3
+  # One that stands still for a while is waited for, and loses nothing; here a worker beside a server, and a server of its own.
+  local own
+  for own in 0 1; do
+    train "stopped-$own" "${many[@]}" --replicas $((3 - own)) --set sync.server_ranks=$own --max-steps 600 &
+    job=$!
+    wait_for "stopped-$own/record.jsonl" $job
+    local victim
+    victim=$(last_rank $job)
+    kill -STOP "$victim"
+    sleep 2
+    kill -CONT "$victim"
+    wait $job || fail "the job has not outlived a rank that stood still"
+    counted "stopped-$own" 600 $((3 - own))
+  done
+  # A wish to stop ends the round with the step that has begun.
+  train asked "${many[@]}" --replicas 3 --set run.log_every=100000 --set data.generate_train=48000 --max-steps 100000 &
+  job=$!
+  wait_for asked/record.jsonl $job
+  sleep 1
+  kill -TERM "$(last_rank $job)"
+  wait $job
+  [ $? -eq 75 ] || fail "a job that was asked to stop does not end with 75"
+}

@@ -1,0 +1,13 @@
+#pragma once
+// The rows of the registry for sequences: gpt2, llama, the encoder-decoder and vision transformers.
+
+#include <vector>
+
+#include "tutti/models/registry.h"
+
+namespace tutti {
+
+/// By family and size.
+std::vector<ModelInfo> models_of_sequences();
+
+}  // namespace tutti

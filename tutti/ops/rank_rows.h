@@ -1,0 +1,96 @@
+#pragma once
+// Positions that ranks share between layers whose channels they share (Korthikanti et al. 2022):
+// where all would compute alike, each computes its own positions, dimension 2 of a sequence. A sum
+// over ranks (ops/rank_sums.h) then goes to each for its positions alone, and comes together before
+// the next shared layer: twice half of the way.
+
+#include <string>
+#include <vector>
+
+#include "tutti/ops/rank_sums.h"
+#include "tutti/ops/rows.h"
+
+namespace tutti {
+
+/// Of `all` positions those of each rank.
+struct RankRows {
+  RankGroup group;
+  int64_t all = 0;
+  Rows of(int rank) const { return {all * rank / group.ranks, all * (rank + 1) / group.ranks}; }
+  Rows mine() const { return of(group.me); }
+  std::string to_string() const;
+};
+
+/// GatherRows without a gradient: another op's rule covers it.
+class TakeRows final : public GatherRows {
+ public:
+  using GatherRows::GatherRows;
+  std::vector<Value> grad(const GradArgs& args) const override {
+    return std::vector<Value>(args.node.in.size());
+  }
+};
+
+/// (x of own positions, x of all, which ranks have given each other) -> the second. Gradient of the
+/// first: where ranks use it otherwise (`sums`) own positions of the sum of dy over ranks; where
+/// all compute alike with it, own positions of dy. No kernel, as ForAllRanks.
+class AllRows final : public RuleOnly {
+ public:
+  AllRows(RankRows rows, bool sums, int tag) : rows_(rows), sums_(sums), tag_(tag) {}
+  std::string_view name() const override { return "all_rows"; }
+  std::string attributes() const override;
+  int same_as(int) const override { return 1; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  RankRows rows_;
+  bool sums_;
+  int tag_;
+};
+
+/// (x of all positions, y of own ones, made from it) -> the second. Gradients: of the first dy of
+/// all ranks' positions, of the second dy. No kernel.
+class OwnRows final : public RuleOnly {
+ public:
+  OwnRows(RankRows rows, int tag) : rows_(rows), tag_(tag) {}
+  std::string_view name() const override { return "own_rows"; }
+  std::string attributes() const override;
+  int same_as(int) const override { return 1; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  RankRows rows_;
+  int tag_;
+};
+
+/// Parameters -> themselves, of which each rank uses all for its own positions: their gradients are
+/// sums over ranks, in one exchange. No kernel.
+class ParametersForAllRanks final : public RuleOnly {
+ public:
+  ParametersForAllRanks(RankGroup group, int tag) : group_(group), tag_(tag) {}
+  std::string_view name() const override { return "parameters_for_all_ranks"; }
+  std::string attributes() const override;
+  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
+  int same_as(int output) const override { return output; }
+  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+    return {in.begin(), in.end()};
+  }
+  std::vector<Value> grad(const GradArgs& args) const override;
+
+ private:
+  RankGroup group_;
+  int tag_;
+};
+
+/// What the builders below add has tags `tag` and, for the gradient, `tag` + 1.
+/// x of all positions, of which every rank has its own; `sums` as in AllRows.
+Value all_rows(Graph& graph, const std::string& name, const RankRows& rows, bool sums, int tag,
+               Value mine);
+/// Own positions of the sum over ranks; `bias` is invalid for none.
+Value own_rows_of_sum(Graph& graph, const std::string& name, const RankRows& rows, int tag,
+                      Value mine, Value bias = {});
+/// Own positions of what all ranks have alike.
+Value own_rows(Graph& graph, const std::string& name, const RankRows& rows, int tag, Value all);
+
+}  // namespace tutti

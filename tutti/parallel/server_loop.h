@@ -1,0 +1,148 @@
+#pragma once
+// ServerLoop: a server of weights, on a rank of its own or beside a worker. It takes the gradients
+// of workers as they come, has each applied by itself, and gives the weights as they are then to
+// whoever asks. The first server also gives out the tickets (parallel/ticket_desk.h).
+//
+// A worker sends the parts of its gradient, then asks; the server answers when all of its gradients
+// have been applied: none is lost or applied twice, whoever is late. A round ends when every worker
+// has said that it has no more; then nothing is under way.
+//
+// It is an operation: progress threads move it on, or else whatever this rank tests and waits for.
+// Memory: the gradient and the last weights of each worker of another rank.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tutti/comm/communicator.h"
+#include "tutti/device/cpu/buffer.h"
+#include "tutti/parallel/served_parts.h"
+#include "tutti/parallel/ticket_desk.h"
+
+namespace tutti {
+
+/// What a worker says to a server between two gradients.
+struct ServerAsk {
+  int64_t gradients = 0;  ///< that it has sent in this round, all of which come first
+  int32_t ends = 0;       ///< 1: it sends no more; 0: it wants the weights
+  int32_t signal = 0;     ///< not 0: it was asked to stop
+};
+
+/// What the first server says to a worker.
+struct TicketGrant {
+  int64_t ticket = -1;  ///< below 0: there are no more in this round,
+  int64_t end = 0;      ///< which ends before this one
+};
+
+/// A gradient that has come.
+struct ServedUpdate {
+  int64_t number = 0;                     ///< updates before it, over the whole run
+  int64_t stale = 0;                      ///< of them, those since its weights
+  std::span<const float* const> buckets;  ///< where it begins in each bucket of which this server
+                                          ///< has a part; otherwise null
+  const std::byte* then = nullptr;        ///< its weights, laid out as the parameters
+};
+
+/// The weights that a server has.
+class ServedWeights {
+ public:
+  virtual ~ServedWeights() = default;
+  /// The arena; valid where the server has a part.
+  virtual std::byte* parameters() = 0;
+  /// By any thread, one at a time.
+  virtual void apply(const ServedUpdate& update) = 0;
+};
+
+/// Since the last look.
+struct ServedCounts {
+  int64_t updates = 0;
+  double bytes = 0;                     ///< of gradients and weights, from and to other ranks
+  std::vector<int64_t> staleness = {};  ///< [n]: gradients that came n updates after their weights
+  int64_t spread =
+      0;  ///< the most versions that a worker's weights were behind, as a gradient came
+};
+
+class ServerLoop final : public comm::Operation {
+ public:
+  struct Spec {
+    ServedRanks ranks;
+    int server = 0;  ///< this rank, among the servers
+    std::vector<ServedPart> parts;
+    int64_t together = 1;  ///< as TicketDesk has them
+    std::optional<int64_t> bound = {};
+  };
+  /// Of this rank alone. All of them outlive this.
+  ServerLoop(comm::Communicator& communicator, Spec spec, const BucketLayout& layout,
+             ServedWeights& weights);
+  ~ServerLoop() override;
+
+  /// Before start(): the round's tickets. As many updates as `first` says have been made.
+  void open(int64_t first, int64_t end);
+  /// After wait().
+  ServedCounts take_counts();
+  /// Seconds in which this rank has applied gradients and copied weights.
+  double busy_seconds() const { return busy_; }
+
+  // For a worker of this rank, instead of messages. Thread-safe.
+  /// Where each bucket lies until it is applied. `parameters`: the worker's weights, of which it
+  /// is, and where the answers go.
+  void take_gradient(std::span<const float* const> buckets, std::byte* parameters);
+  void take_ask(const ServerAsk& ask);
+  bool answered() const;  ///< the last one
+  std::optional<TicketGrant> take_grant();
+
+ private:
+  using Messages = std::vector<std::unique_ptr<comm::MessageOperation>>;
+  struct Worker {
+    int rank = 0;
+    Buffer gradient, weights;     // of another rank; laid out as the arenas
+    ServerAsk ask;                // that is being received
+    TicketGrant grant;            // that is being sent
+    Messages gradients, answers;  // a part each
+    std::unique_ptr<comm::MessageOperation> asks, grants;
+    std::deque<TicketGrant> tickets;  // to be sent
+    std::vector<const float*> buckets;
+    size_t come = 0;  // parts of the next gradient
+    int64_t applied = 0, version = 0;
+    bool told = false, ended = false;
+  };
+  /// What the worker of this rank has said.
+  struct Here {
+    bool gradient = false, asked = false;
+    ServerAsk ask;
+    std::byte* parameters = nullptr;
+  };
+  void begin() override;
+  bool advance() override;
+  comm::Pending describe() const override;
+  bool serves() const override { return true; }
+
+  bool is_here(const Worker& worker) const { return worker.rank == communicator().rank(); }
+  void plan(Worker& worker, const BucketLayout& layout);
+  bool gradient_there(Worker& worker);
+  void apply(Worker& worker);
+  void give_tickets();
+  void send_grants(Worker& worker);
+  void answer(Worker& worker);
+  void copy_to(std::byte* parameters) const;
+
+  const Spec spec_;
+  ServedWeights& weights_;
+  std::vector<size_t> own_;     // indices into spec_.parts
+  std::vector<size_t> begins_;  // of each bucket in the arenas
+  std::vector<Worker> workers_;
+  std::optional<TicketDesk> desk_;  // of the first server
+  int64_t first_ = 0, end_ = 0, version_ = 0;
+  ServedCounts counts_;
+  std::atomic<double> busy_ = 0;
+  mutable std::mutex mutex_;  // of here_ and its worker's tickets
+  Here here_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,212 @@
+#include "tutti/parallel/server_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "tutti/comm/communicator.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/parallel/server_link.h"
+
+namespace tutti {
+namespace {
+
+TEST(TicketDesk, GivesEachTicketOnceAndNobodyMoreThanTwo) {
+  TicketDesk desk(3, 3, std::nullopt);
+  desk.open(6, 12);
+  EXPECT_EQ(desk.next_for(1), 6);
+  EXPECT_EQ(desk.next_for(1), 7);
+  EXPECT_EQ(desk.next_for(1), std::nullopt);
+  desk.applied(1);
+  EXPECT_EQ(desk.next_for(1), 8);
+  EXPECT_EQ(desk.next_for(0), 9);
+  desk.close();
+  EXPECT_EQ(desk.end(), 12) << "a step has begun";
+  EXPECT_EQ(desk.next_for(2), 10);
+  EXPECT_EQ(desk.next_for(2), 11);
+  EXPECT_TRUE(desk.empty());
+  EXPECT_EQ(desk.next_for(0), std::nullopt);
+}
+
+TEST(TicketDesk, ClosesWithTheStepThatHasBegun) {
+  TicketDesk desk(2, 2, std::nullopt);
+  desk.open(0, 100);
+  EXPECT_EQ(desk.next_for(0), 0);
+  desk.close();
+  EXPECT_EQ(desk.end(), 2);
+  EXPECT_EQ(desk.next_for(1), 1);
+  EXPECT_EQ(desk.next_for(1), std::nullopt);
+}
+
+TEST(TicketDesk, LetsNobodyBeginMoreThanTheBoundAheadOfTheSlowest) {
+  for (const int64_t bound : {0, 1, 3}) {
+    TicketDesk desk(2, 2, bound);
+    desk.open(0, 1000);
+    while (desk.next_for(0)) desk.applied(0);
+    EXPECT_EQ(desk.given(0), bound + 1) << "the slowest has made none";
+    EXPECT_TRUE(desk.next_for(1));
+    EXPECT_FALSE(desk.next_for(0));
+    desk.applied(1);
+    EXPECT_TRUE(desk.next_for(0));
+  }
+}
+
+TEST(DealToServers, TilesEveryBucket) {
+  const std::vector<GradientEntry> entries{{"a", 4096}, {"b", 65536}, {"c", 640}, {"d", 1 << 20}};
+  const BucketLayout layout = partition_buckets(entries, 4096);
+  for (const bool whole : {false, true})
+    for (const int servers : {1, 2, 3, 9}) {
+      std::vector<size_t> covered(layout.buckets.size());
+      for (const ServedPart& part : deal_to_servers(layout, servers, whole)) {
+        const auto b = static_cast<size_t>(part.bucket);
+        EXPECT_EQ(part.range.begin, covered[b]);
+        covered[b] = part.range.end;
+        if (whole) {
+          EXPECT_EQ(part.range.bytes(), layout.buckets[b].bytes);
+        }
+        EXPECT_LT(part.server, servers);
+      }
+      for (size_t b = 0; b < covered.size(); ++b) EXPECT_EQ(covered[b], layout.buckets[b].bytes);
+    }
+}
+
+/// Adds gradients up, and keeps an account of them.
+struct Adding final : ServedWeights {
+  explicit Adding(const BucketLayout& of, std::vector<ServedPart> own)
+      : layout(of), parts(std::move(own)), arena(of.bytes / sizeof(float)) {}
+  std::byte* parameters() override { return reinterpret_cast<std::byte*>(arena.data()); }
+  void apply(const ServedUpdate& update) override {
+    EXPECT_EQ(update.number, next++);
+    for (const ServedPart& part : parts) {
+      const size_t begin = layout.buckets[static_cast<size_t>(part.bucket)].begin / sizeof(float);
+      for (size_t i = part.range.begin / sizeof(float); i < part.range.end / sizeof(float); ++i) {
+        const float value = update.buckets[static_cast<size_t>(part.bucket)][i];
+        arena[begin + i] += value;
+      }
+    }
+  }
+  const BucketLayout& layout;
+  std::vector<ServedPart> parts;
+  std::vector<float> arena;
+  int64_t next = 0;
+};
+
+struct ServedCase {
+  int ranks, servers, group;
+  std::optional<int64_t> bound = {};
+  bool slow = true;
+};
+
+/// Workers whose gradient of ticket t is t + 1 everywhere, over two rounds of which the second is
+/// cut short. Returns the sums that all ranks find at the end.
+void run_served(const ServedCase& job) {
+  const std::vector<GradientEntry> entries{{"a", 4096}, {"b", 256}, {"c", 8192}};
+  const BucketLayout layout = partition_buckets(entries, 256);
+  std::mutex mutex;
+  std::multiset<int64_t> made;
+  comm::run_ranks(job.ranks, [&](comm::Communicator& c) {
+    ServedRanks ranks;
+    for (int s = 0; s < job.servers; ++s) ranks.servers.push_back(s);
+    for (int r = 0; r < job.ranks; r += job.group) ranks.workers.push_back(r);
+    const auto workers = static_cast<int64_t>(ranks.workers.size());
+    const auto parts = deal_to_servers(layout, job.servers, false);
+    std::vector<ServedPart> own;
+    for (const ServedPart& part : parts)
+      if (part.server == c.rank()) own.push_back(part);
+    Adding weights(layout, own);
+    std::unique_ptr<ServerLoop> loop;
+    if (c.rank() < job.servers)
+      loop = std::make_unique<ServerLoop>(c,
+                                          ServerLoop::Spec{.ranks = ranks,
+                                                           .server = c.rank(),
+                                                           .parts = parts,
+                                                           .together = workers,
+                                                           .bound = job.bound},
+                                          layout, weights);
+    std::vector<float> mine(layout.bytes / sizeof(float)), gradient(mine.size());
+    auto* const arena = reinterpret_cast<std::byte*>(mine.data());
+    const auto team = c.split(c.rank() / job.group, 0, "team");
+    std::unique_ptr<ServerLink> link;
+    if (team->rank() == 0)
+      link = std::make_unique<ServerLink>(
+          c,
+          ServerLink::Spec{.ranks = ranks, .parts = parts, .parameters = arena, .here = loop.get()},
+          layout);
+    WorkerGroup group(*team, link.get(), layout, arena);
+    const auto take = [&] {
+      int64_t ticket = link ? link->take_ticket().value_or(-1) : -1;
+      team->broadcast_value(ticket, 0);
+      return ticket;
+    };
+    const int64_t ends[] = {4 * workers, 40 * workers};
+    int64_t first = 0;
+    for (const int64_t end : ends) {
+      c.barrier();
+      if (loop) {
+        loop->open(first, end);
+        loop->start();
+      }
+      if (link) link->begin_round();
+      int64_t steps = 0;
+      for (int64_t ticket = take(); ticket >= 0;) {
+        {
+          const std::lock_guard lock(mutex);
+          if (link) made.insert(ticket);
+        }
+        if (job.slow && c.rank() == job.ranks - 1)
+          std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        std::ranges::fill(gradient, static_cast<float>(ticket + 1));
+        for (int b = 0; b < static_cast<int>(layout.buckets.size()); ++b)
+          group.push(b, gradient.data() + layout.buckets[static_cast<size_t>(b)].begin / 4);
+        ++steps;
+        // The second round is stopped by the worker that has done three.
+        const int signal = end == ends[1] && steps == 3 ? 15 : 0;
+        ticket = take();
+        if (ticket < 0) {
+          if (link) link->end(signal);
+          break;
+        }
+        if (link) link->ask(signal);
+        for (int b = 0; b < static_cast<int>(layout.buckets.size()); ++b) group.wait(b);
+      }
+      if (loop) loop->wait();
+      first = end;
+    }
+    c.barrier();
+    double sum = 0;
+    for (const int64_t ticket : made) sum += static_cast<double>(ticket + 1);
+    for (const ServedPart& part : own) {
+      const size_t at =
+          (layout.buckets[static_cast<size_t>(part.bucket)].begin + part.range.begin) / 4;
+      EXPECT_EQ(weights.arena[at], sum);
+    }
+    if (loop) {
+      EXPECT_EQ(weights.next, std::ssize(made));
+    }
+  });
+  EXPECT_EQ(std::ssize(std::set<int64_t>(made.begin(), made.end())), std::ssize(made))
+      << "a ticket was given twice";
+  EXPECT_EQ(*made.rbegin() + 1, std::ssize(made)) << "a ticket was left out";
+  EXPECT_LT(std::ssize(made), 40 * job.ranks / job.group) << "the signal has ended the round";
+}
+
+TEST(ServerLoop, AppliesEveryGradientOnce) {
+  run_served({.ranks = 1, .servers = 1, .group = 1, .slow = false});
+  run_served({.ranks = 2, .servers = 1, .group = 1});
+  run_served({.ranks = 2, .servers = 2, .group = 1});
+  run_served({.ranks = 4, .servers = 3, .group = 1});
+  run_served({.ranks = 4, .servers = 1, .group = 2});
+  run_served({.ranks = 4, .servers = 2, .group = 2});
+}
+
+TEST(ServerLoop, AppliesEveryGradientOnceWithinABound) {
+  run_served({.ranks = 3, .servers = 1, .group = 1, .bound = 0});
+  run_served({.ranks = 3, .servers = 2, .group = 1, .bound = 1});
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,222 @@
+#include "tutti/train/rank_servers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/train/serve_workers.h"
+
+namespace tutti {
+namespace {
+
+/// What rank 0 tells a server of its own before a round; behind it the rate of each step.
+struct Order {
+  int64_t first = 0, end = 0;  // equal: there is none any more
+  RunStatus status = RunStatus::done;
+};
+
+}  // namespace
+
+RankServersSpec rank_servers_spec(const RunConfig& config, const ServerSettings& settings,
+                                  int replicas, std::function<double(int64_t)> rate) {
+  const OptimizerKind kind = config.optimizer.name;
+  return {.settings = settings,
+          .workers = replicas,
+          .group = settings.group_of(replicas),
+          .accumulate = static_cast<int>(config.batch.accumulate),
+          .norms = kind == OptimizerKind::lars || kind == OptimizerKind::lamb,
+          .rate = std::move(rate)};
+}
+
+RankServers::RankServers(const RankServersSpec& spec, TrainingStep& step, const Backend& backend,
+                         comm::Communicator& job)
+    : spec_(spec), step_(step), job_(job), together_(spec.workers / spec.group) {
+  const int rank = job.rank(), first = spec.settings.own_ranks ? spec.workers : 0;
+  for (int s = 0; s < spec.settings.servers; ++s) ranks_.servers.push_back(first + s);
+  for (int r = 0; r < spec.workers; r += spec.group) ranks_.workers.push_back(r);
+  const BucketLayout& layout = step.network().buckets;
+  parts_ = deal_to_servers(layout, spec.settings.servers, spec.norms);
+  Weights& weights = step.weights();
+  const Variables& variables = weights.variables();
+  if (spec.settings.own_ranks) {
+    job.broadcast({weights.parameters(), variables.parameter_bytes}, 0);
+    job.broadcast({weights.state(), variables.state_kinds.size() * variables.trained_bytes}, 0);
+  }
+  if (std::ranges::find(ranks_.servers, rank) != ranks_.servers.end()) build_server(backend);
+  if (rank < spec.workers) {
+    if (rank % spec.group == 0)
+      link_ = std::make_unique<ServerLink>(job,
+                                           ServerLink::Spec{.ranks = ranks_,
+                                                            .parts = parts_,
+                                                            .parameters = weights.parameters(),
+                                                            .here = loop_.get()},
+                                           layout);
+    group_ = std::make_unique<WorkerGroup>(step.group(), link_.get(), layout, weights.parameters());
+    step.exchange().serve(group_.get());
+  }
+  plan_collection();
+}
+
+void RankServers::build_server(const Backend& backend) {
+  const auto number =
+      static_cast<int>(std::ranges::find(ranks_.servers, job_.rank()) - ranks_.servers.begin());
+  update_.emplace(step_.network(), backend,
+                  ServerUpdate::Spec{
+                      .settings = spec_.settings,
+                      .server = number,
+                      .parts = parts_,
+                      .turns = spec_.group * spec_.accumulate,
+                      .rate =
+                          [this](int64_t update) {
+                            const int64_t step = update / together_;
+                            return spec_.rate ? spec_.rate(step)
+                                              : rates_.at(static_cast<size_t>(step - rates_from_));
+                          }},
+                  step_.weights());
+  loop_ = std::make_unique<ServerLoop>(job_,
+                                       ServerLoop::Spec{.ranks = ranks_,
+                                                        .server = number,
+                                                        .parts = parts_,
+                                                        .together = together_,
+                                                        .bound = spec_.settings.bound},
+                                       step_.network().buckets, *update_);
+}
+
+/// Of each part its weights and states, from its server to all.
+void RankServers::plan_collection() {
+  Weights& weights = step_.weights();
+  const Variables& variables = weights.variables();
+  for (const ServedPart& part : parts_) {
+    const Bucket& bucket = step_.network().buckets.buckets[static_cast<size_t>(part.bucket)];
+    const auto plan = [&](std::byte* arena) {
+      collection_.push_back(job_.plan({.name = "served " + bucket.name,
+                                       .kind = comm::Collective::broadcast,
+                                       .count = part.range.bytes() / sizeof(float),
+                                       .root = ranks_.servers[static_cast<size_t>(part.server)],
+                                       .output = arena + bucket.begin + part.range.begin}));
+    };
+    plan(weights.parameters());
+    for (size_t k = 0; k < variables.state_kinds.size(); ++k)
+      plan(weights.state() + k * variables.trained_bytes);
+  }
+}
+
+void RankServers::tell_servers(int64_t first, int64_t end, RunStatus status) {
+  if (!spec_.settings.own_ranks || job_.rank() != 0) return;
+  const Order order{first, end, status};
+  std::vector<double> rates;
+  for (int64_t step = first; step < end; ++step) rates.push_back(spec_.rate(step));
+  const auto head = std::as_bytes(std::span(&order, 1)), body = std::as_bytes(std::span(rates));
+  std::vector<std::byte> bytes(head.begin(), head.end());
+  bytes.insert(bytes.end(), body.begin(), body.end());
+  for (const int server : ranks_.servers) tell_server(job_, server, bytes);
+}
+
+void RankServers::dismiss(RunStatus status) { tell_servers(0, 0, status); }
+
+std::optional<RunStatus> RankServers::serve() {
+  const std::vector<std::byte> bytes = hear_first_worker(job_);
+  Order order;
+  CHECK(bytes.size() >= sizeof order, "an order of {} bytes", bytes.size());
+  std::memcpy(&order, bytes.data(), sizeof order);
+  if (order.first == order.end) return order.status;
+  rates_.resize((bytes.size() - sizeof order) / sizeof(double));
+  std::memcpy(rates_.data(), bytes.data() + sizeof order, rates_.size() * sizeof(double));
+  rates_from_ = order.first;
+  open(order.first, order.end, {});
+  close();
+  return std::nullopt;
+}
+
+void RankServers::open(int64_t first, int64_t end, std::function<void(int64_t)> comes) {
+  comes_ = std::move(comes);
+  making_ = false;
+  tell_servers(first, end, RunStatus::done);
+  if (loop_) {
+    loop_->open(first * together_, end * together_);
+    loop_->start();
+  }
+  if (link_) link_->begin_round();
+}
+
+void RankServers::note(int64_t ticket) {
+  if (ticket <= noted_) return;
+  noted_ = ticket;
+  comes_(ticket);
+}
+
+std::optional<int64_t> RankServers::take_ticket() {
+  struct Told {
+    int64_t ticket = -1, coming = -1, end = 0;
+  } told;
+  if (link_) {
+    if (const auto ticket = link_->take_ticket())
+      told = {.ticket = *ticket, .coming = link_->coming_ticket().value_or(-1)};
+    else
+      told.end = link_->end_of_round();
+  }
+  if (!group_->alone()) step_.group().broadcast_value(told, 0);
+  if (told.ticket < 0) {
+    end_ = told.end / together_;
+    return std::nullopt;
+  }
+  note(told.ticket);
+  if (told.coming >= 0) note(told.coming);
+  return told.ticket;
+}
+
+std::optional<int64_t> RankServers::next(int signal) {
+  if (making_) step_.end_of_backward();
+  const auto began = RunClock::Clock::now();
+  const std::optional<int64_t> ticket = take_ticket();
+  if (ticket && making_) {
+    if (link_) link_->ask(signal);
+  } else if (!ticket && link_) {
+    link_->end(signal);
+  }
+  waited_ = RunClock::since(began);
+  if (ticket && making_) step_.update();
+  making_ = ticket.has_value();
+  return ticket;
+}
+
+int64_t RankServers::close() {
+  if (loop_) {
+    loop_->wait();
+    Weights& weights = step_.weights();
+    for (const ServedPart& part : parts_) {
+      if (ranks_.servers[static_cast<size_t>(part.server)] != job_.rank()) continue;
+      const size_t at = step_.network().buckets.buckets[static_cast<size_t>(part.bucket)].begin +
+                        part.range.begin;
+      std::memcpy(weights.parameters() + at, update_->parameters() + at, part.range.bytes());
+    }
+  }
+  job_.barrier();  // nobody's wait below is for those who still compute
+  for (const auto& each : collection_) each->start();
+  for (const auto& each : collection_) each->wait();
+  collect_counts();
+  step_.weights_changed();
+  return end_;
+}
+
+void RankServers::collect_counts() {
+  ServedCounts now = loop_ ? loop_->take_counts() : ServedCounts{};
+  double bytes[] = {now.bytes};
+  job_.sum(bytes);
+  const int first = ranks_.servers.front();
+  struct Counts {
+    int64_t updates, spread;
+    size_t ages;
+  } counts{now.updates, now.spread, now.staleness.size()};
+  job_.broadcast_value(counts, first);
+  now.staleness.resize(counts.ages);
+  job_.broadcast(std::as_writable_bytes(std::span(now.staleness)), first);
+  counts_.bytes += bytes[0];
+  counts_.updates += counts.updates;
+  counts_.spread = std::max(counts_.spread, counts.spread);
+  counts_.staleness.resize(std::max(counts_.staleness.size(), counts.ages));
+  for (size_t age = 0; age < counts.ages; ++age) counts_.staleness[age] += now.staleness[age];
+}
+
+}  // namespace tutti

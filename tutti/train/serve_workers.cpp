@@ -1,0 +1,88 @@
+#include "tutti/train/serve_workers.h"
+
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "tutti/train/rank_servers.h"
+#include "tutti/train/run_settings.h"
+#include "tutti/train/settings.h"
+
+namespace tutti {
+namespace {
+
+// Beside those of gradients and weights (parallel/served_parts.h).
+constexpr int kSizeTag = served_tags::kGrant + 1, kBytesTag = kSizeTag + 1;
+
+}  // namespace
+
+NetworkSpec with_served_buckets(NetworkSpec network) {
+  if (network.training.bucket_bytes == 0)
+    network.training.bucket_bytes = TrainingGraphSpec{}.bucket_bytes;
+  return network;
+}
+
+void tell_server(comm::Communicator& job, int server, std::vector<std::byte> bytes) {
+  uint64_t size = bytes.size();
+  const auto head = job.plan_send({.name = "order to a server",
+                                   .peer = server,
+                                   .tag = kSizeTag,
+                                   .data = std::as_writable_bytes(std::span(&size, 1))});
+  head->start();
+  head->wait();
+  const auto body =
+      job.plan_send({.name = "order to a server", .peer = server, .tag = kBytesTag, .data = bytes});
+  body->start();
+  body->wait();
+}
+
+std::vector<std::byte> hear_first_worker(comm::Communicator& job) {
+  uint64_t size = 0;
+  const auto head = job.plan_receive({.name = "order of the first worker",
+                                      .peer = 0,
+                                      .tag = kSizeTag,
+                                      .data = std::as_writable_bytes(std::span(&size, 1)),
+                                      .patient = true});
+  head->start();
+  head->wait();
+  std::vector<std::byte> bytes(size);
+  const auto body = job.plan_receive(
+      {.name = "order of the first worker", .peer = 0, .tag = kBytesTag, .data = bytes});
+  body->start();
+  body->wait();
+  return bytes;
+}
+
+void tell_choices(comm::Communicator& job, int workers, const Choices& choices) {
+  const std::string text = choices.to_string();
+  const auto bytes = std::as_bytes(std::span(text));
+  for (int server = workers; server < job.size(); ++server)
+    tell_server(job, server, {bytes.begin(), bytes.end()});
+}
+
+RunResult serve_workers(const TrainerSpec& spec) {
+  const RunConfig& config = spec.config;
+  comm::Communicator& own = *spec.communicator;
+  const int workers = spec.job->size() - own.size();
+  check_served_job(config, workers, workers, nullptr);
+  if (spec.stop_requested) (void)spec.stop_requested();  // from now on a signal is for the workers
+  const std::vector<std::byte> choices = hear_first_worker(*spec.job);
+  NetworkSpec network = with_served_buckets(
+      network_spec(config, *spec.data.train, batch_sizes(config.batch, workers).local));
+  network.choices = Choices::parse({reinterpret_cast<const char*>(choices.data()), choices.size()});
+  network.warns = false;
+  TrainingStep step({.network = std::move(network),
+                     .exchange = {},
+                     .map = ReplicaMap(own.size(), own.size(), own.rank()),
+                     .accumulate = static_cast<int>(config.batch.accumulate),
+                     .group = 1,
+                     .seed = static_cast<uint64_t>(config.run.seed)},
+                    *spec.backend, own);
+  RankServers servers(rank_servers_spec(config, *server_settings(config), workers, {}), step,
+                      *spec.backend, *spec.job);
+  std::optional<RunStatus> status;
+  while (!(status = servers.serve())) {}
+  return {.status = *status, .steps = 0};
+}
+
+}  // namespace tutti

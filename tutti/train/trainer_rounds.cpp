@@ -1,0 +1,98 @@
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/train/trainer_run.h"
+
+namespace tutti {
+
+void TrainerRun::build_rank_servers() {
+  if (spec_.data.canvases)
+    throw ConfigError(fmt::format(
+        "sync.scheme = \"{}\" on several ranks goes without a data set whose batches depend on the "
+        "step before: a batch goes to the worker that is free first",
+        config_.sync.scheme));
+  rank_servers_.emplace(rank_servers_spec(config_, *served_, replicas_.replicas(),
+                                          [this](int64_t step) { return learning_rate(step); }),
+                        *training_, *spec_.backend, spec_.job ? *spec_.job : comm_);
+  if (first())
+    log::info(
+        "{} server(s) {} {} worker(s) of {} rank(s), whose gradients are applied one by one: "
+        "sync.scheme = \"{}\"",
+        served_->servers, served_->own_ranks ? "on ranks of their own, and" : "beside",
+        rank_servers_->workers(), training_->group().size(), config_.sync.scheme);
+}
+
+int64_t TrainerRun::next_meeting() const {
+  int64_t step = step_ + 1;
+  while (step < total_steps_ && !log_due(step) && !evaluation_due(step) && !checkpoint_due(step))
+    ++step;
+  return step;
+}
+
+void TrainerRun::note_ticket(int64_t ticket) {
+  const int64_t step = ticket / rank_servers_->workers(), per_epoch = sampler_.steps_per_epoch();
+  const int group = training_->group().size();
+  const auto worker = static_cast<int>(ticket % rank_servers_->workers());
+  const int replica = worker * group + training_->group().rank();
+  for (int turn = 0; turn < accumulate_; ++turn)
+    batches_->add({.epoch = step / per_epoch,
+                   .step = step % per_epoch,
+                   .replica = replica * accumulate_ + turn});
+}
+
+void TrainerRun::make_gradient(int64_t ticket) {
+  const ScopedSpan span(spans(), span_name("gradient"), span_lane());
+  const int64_t step = ticket / rank_servers_->workers();
+  const auto worker = static_cast<int>(ticket % rank_servers_->workers());
+  training_->begin(step, static_cast<float>(learning_rate(step)));
+  training_->stand_for(worker * training_->group().size() + training_->group().rank());
+  const double busy = rank_servers_->busy_seconds(), delayed = slow_down();
+  double data_wait = 0;
+  for (int turn = 0; turn < accumulate_; ++turn) data_wait += run_turn(turn);
+  StepTimes times = training_->times();
+  computed_ = times.compute - (rank_servers_->busy_seconds() - busy);
+  times.compute = computed_ + delayed;
+  times.data_wait = data_wait;
+  interval_.times += times;
+  epoch_times_ += times;
+}
+
+bool TrainerRun::train_round() {
+  const int64_t begun = step_;
+  rank_servers_->open(step_, next_meeting(), [this](int64_t ticket) { note_ticket(ticket); });
+  const auto signal = [this] { return spec_.stop_requested ? spec_.stop_requested() : 0; };
+  StepTimes between;
+  while (const std::optional<int64_t> ticket = rank_servers_->next(signal())) {
+    between.comm_exposed += rank_servers_->waited();
+    make_gradient(*ticket);
+  }
+  const auto ended = RunClock::Clock::now();
+  step_ = rank_servers_->close();
+  ask_to_stop();
+  const bool asked = stop_asked();
+  between.comm_exposed += RunClock::since(ended);
+  const double now = clock_.train();
+  between.total = now - std::exchange(step_ended_, now);
+  interval_.times += between;
+  epoch_times_ += between;
+  interval_.steps += step_ - begun;
+  epoch_steps_ += step_ - begun;
+  return asked;
+}
+
+ServersRecord TrainerRun::rank_servers_line() {
+  const ServedCounts counts = rank_servers_->take_counts();
+  double sum = 0;
+  for (size_t n = 0; n < counts.staleness.size(); ++n)
+    sum += static_cast<double>(n) * static_cast<double>(counts.staleness[n]);
+  return {.epoch = step_ / sampler_.steps_per_epoch(),
+          .step = step_,
+          .updates = counts.updates,
+          .version = step_ * rank_servers_->workers(),
+          .bytes = counts.bytes,
+          .stale_mean = sum / static_cast<double>(counts.updates),
+          .stale_most = std::ssize(counts.staleness) - 1,
+          .staleness = counts.staleness,
+          .spread = counts.spread};
+}
+
+}  // namespace tutti

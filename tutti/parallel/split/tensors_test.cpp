@@ -54,7 +54,7 @@ Graph gated_block(int64_t heads, int64_t key_heads) {
               v = project("v", x, 4 * key_heads);
   const AttentionAttributes a{
       .heads = heads, .key_heads = key_heads, .causal = true, .inputs = AttentionInputs::separate};
-  const Value y = project("o", attention(g, "attn", {q, k, v}, a), 16);
+  const Value y = layer_norm(g, "ln", project("o", attention(g, "attn", {q, k, v}, a), 16));
   const Value gated =
       g.append1("mlp", std::make_shared<SwiGlu>(), {project("gate", y, 10), project("up", y, 10)});
   g.mark_output(project("down", gated, 16));

@@ -36,6 +36,8 @@ ModelSpec model_spec(const NetworkChoice& choice) {
   spec.batch = choice.batch;
   spec.classes = choice.classes;
   spec.width = choice.width;
+  spec.depth = choice.depth;
+  spec.heads = choice.heads;
   if (!choice.input.empty()) spec.input = Shape(std::span<const int64_t>(choice.input));
   if (choice.table_rows > 0) {
     const ModelInfo& model = find_model(choice.model);
@@ -88,6 +90,16 @@ std::vector<Flag> network_flags(NetworkChoice& choice) {
            .value = "N",
            .help = "Channels of the first stage. 0: the model's own",
            .bind = &choice.width,
+           .least = 0},
+          {.names = "--depth",
+           .value = "N",
+           .help = "Layers of a network that is a stack of them. 0: the model's own",
+           .bind = &choice.depth,
+           .least = 0},
+          {.names = "--heads",
+           .value = "N",
+           .help = "Heads of attention. 0: the model's own",
+           .bind = &choice.heads,
            .least = 0},
           {.names = "--table-rows",
            .value = "N",

@@ -12,6 +12,7 @@ namespace tutti {
 struct NetworkChoice {
   std::string model, precision = "fp32", layout = "auto";
   int64_t batch = 0, classes = 0, width = 0;  ///< batch 0: usual_batch()
+  int64_t depth = 0, heads = 0;               ///< 0: the model's own
   int64_t table_rows = 0;                     ///< of each table; 0: the model's own
   std::vector<int64_t> input{};               ///< of a sample; empty: the model's own
   std::string task = "auto", loss = "mse";    ///< the loss is of numbers
@@ -23,7 +24,8 @@ ModelSpec model_spec(const NetworkChoice& choice);
 /// whose layers' outputs fill about 2 GiB. `spec.batch` does not matter.
 int64_t usual_batch(ModelSpec spec);
 
-/// All but --model: --batch, --precision, --classes, --width, --table-rows, --input, --task,
+/// All but --model: --batch, --precision, --classes, --width, --depth, --heads, --table-rows,
+/// --input, --task,
 /// --loss, --layout.
 std::vector<Flag> network_flags(NetworkChoice& choice);
 

@@ -33,7 +33,7 @@ namespace {
 
 struct BenchStepVerb {
   NetworkChoice network;
-  std::string output;
+  std::string output, optimizer = "sgd";
   std::vector<std::string> sets;
   std::vector<int64_t> hidden;
   size_t tile_bytes = 0;
@@ -96,12 +96,12 @@ Json timed_run(StepBench& bench, int64_t steps, StepNews& news) {
 }
 
 /// What the steps themselves have taken since `before`: results, scratch and workspaces, without
-/// the gradients and the momentum, which are as large as the parameters.
+/// the gradients and the optimizer's state.
 double activation_bytes(const StepBench& bench, size_t before) {
-  const double parameters =
-      2.0 * static_cast<double>(bench.network().training.variables.parameter_bytes);
-  return std::max(
-      0.0, static_cast<double>(proportional_bytes()) - static_cast<double>(before) - parameters);
+  const Variables& variables = bench.network().training.variables;
+  const size_t kept = variables.trained_bytes * (1 + variables.state_kinds.size());
+  return std::max(0.0, static_cast<double>(proportional_bytes()) - static_cast<double>(before) -
+                           static_cast<double>(kept));
 }
 
 /// The [comm] of a configuration that is otherwise the default.
@@ -122,8 +122,10 @@ NetworkSpec timed_network(const BenchStepVerb& verb, const CommSection& comm, in
   NetworkSpec spec;
   spec.training.model = model_spec(verb.network);
   spec.training.model.hidden = verb.hidden;
-  spec.training.optimizer.momentum = 0.9f;
-  spec.training.optimizer.weight_decay = 1e-4f;
+  spec.training.optimizer =
+      verb.optimizer == "adamw"
+          ? OptimizerSettings{.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.1}
+          : OptimizerSettings{.momentum = 0.9, .weight_decay = 1e-4};
   spec.training.bucket_bytes = static_cast<size_t>(comm.bucket_bytes);
   spec.training.compression = compression_policy(comm);
   spec.training.split = {.threads = threads, .tile_bytes = verb.tile_bytes, .slabs = verb.slabs};
@@ -287,6 +289,10 @@ Verb bench_step_verb() {
             .help = "Widths of the hidden layers of mlp",
             .bind = &state->hidden,
             .least = 1},
+           {.names = "--optimizer",
+            .help = "sgd has a momentum",
+            .bind = &state->optimizer,
+            .choices = {"sgd", "adamw"}},
            {.names = "--steps",
             .value = "N",
             .help = "Timed steps",

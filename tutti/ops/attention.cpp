@@ -74,6 +74,7 @@ std::string AttentionAttributes::to_string() const {
   if (causal) text += " causal";
   if (scale != 0) text += fmt::format(" scale {}", scale);
   if (mask != AttentionMask::none) text += fmt::format(" mask {}", name_of(mask));
+  if (whole) text += " whole";
   return text;
 }
 

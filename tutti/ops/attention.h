@@ -28,11 +28,13 @@ struct AttentionAttributes {
   float scale = 0;      ///< 0: 1 / sqrt(D)
   AttentionMask mask = AttentionMask::none;
   AttentionInputs inputs = AttentionInputs::packed;
+  bool whole = false;  ///< the team shares the heads of all samples (ops/fuse.h, share_in_team)
 
   size_t sequences() const {
     return inputs == AttentionInputs::packed ? 1 : inputs == AttentionInputs::q_and_kv ? 2 : 3;
   }
   std::string to_string() const;
+  Walk walk() const { return whole ? Walk::whole : Walk::per_sample; }
 };
 
 /// Where q, k and v lie among the inputs, and what follows from their shapes.
@@ -59,7 +61,7 @@ class Attention : public Op {
   const AttentionAttributes& attention() const { return a_; }
   std::string_view name() const override { return "attention"; }
   std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  Walk walk(std::span<const ValueType>) const override { return a_.walk(); }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
@@ -75,7 +77,7 @@ class AttentionGrad : public Op {
   const AttentionAttributes& attention() const { return a_; }
   std::string_view name() const override { return "attention_grad"; }
   std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
+  Walk walk(std::span<const ValueType>) const override { return a_.walk(); }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
 

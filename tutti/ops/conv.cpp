@@ -109,7 +109,7 @@ double ConvBackwardData::flop(std::span<const ValueType> in, std::span<const Val
 }
 
 std::string ConvBackwardWeights::attributes() const {
-  return fmt::format("{} w {}", a_.to_string(), w_shape_.to_string());
+  return fmt::format("{} w {}{}", a_.to_string(), w_shape_.to_string(), whole_ ? " whole" : "");
 }
 
 std::vector<ValueType> ConvBackwardWeights::infer(std::span<const ValueType> in) const {

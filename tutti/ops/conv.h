@@ -66,22 +66,27 @@ class ConvBackwardData : public Op {
   Shape x_shape_;
 };
 
-/// dw (f32) from (x, dy): a sum over the batch.
+/// dw (f32) from (x, dy): a sum over the batch. `whole`: the team shares its outputs, not the
+/// samples (ops/fuse.h, share_in_team).
 class ConvBackwardWeights : public Op {
  public:
-  ConvBackwardWeights(ConvAttributes attributes, Shape w_shape)
-      : a_(attributes), w_shape_(w_shape) {}
+  ConvBackwardWeights(ConvAttributes attributes, Shape w_shape, bool whole = false)
+      : a_(attributes), w_shape_(w_shape), whole_(whole) {}
+  bool whole() const { return whole_; }
   const ConvAttributes& conv() const { return a_; }
   const Shape& w_shape() const { return w_shape_; }
   std::string_view name() const override { return "conv_backward_weights"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
+  Walk walk(std::span<const ValueType>) const override {
+    return whole_ ? Walk::whole : Walk::reduce;
+  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
 
  private:
   ConvAttributes a_;
   Shape w_shape_;
+  bool whole_;
 };
 
 /// Sum over samples and positions per channel: the gradient of a bias. dy [N, K, ...] -> db [K],

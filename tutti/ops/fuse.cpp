@@ -1,151 +1,20 @@
 #include "tutti/ops/fuse.h"
 
 #include <algorithm>
-#include <map>
 
 #include "tutti/ops/activation.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/layer_norm.h"
 #include "tutti/ops/lookup.h"
 #include "tutti/ops/pool.h"
 #include "tutti/ops/rank_sums.h"
+#include "tutti/ops/rewriter.h"
 #include "tutti/ops/rows.h"
 
 namespace tutti {
 namespace {
-
-/// What to append in place of one node, in terms of the old graph's values.
-struct Replacement {
-  std::string name;
-  OpPtr op;
-  std::vector<Value> in;
-};
-
-/// Copies a graph node by node, leaving out some nodes and replacing others.
-class Rewriter {
- public:
-  explicit Rewriter(const Graph& old)
-      : old_(old), drop_(old.nodes().size()), replace_(old.nodes().size()),
-        repeat_from_(old.nodes().size()) {
-    readers_.resize(old.values().size());
-    for (const Node& node : old.nodes())
-      for (const Value v : node.in) ++readers_[static_cast<size_t>(v.id)];
-    for (const Value v : old.outputs()) ++readers_[static_cast<size_t>(v.id)];
-  }
-
-  /// The node that makes v, if v is read in one place only and the node has an op of type T; else
-  /// null.
-  template <class T>
-  const Node* only_read_here(Value v) const {
-    const ValueInfo& info = old_[v];
-    if (info.producer < 0 || readers_[static_cast<size_t>(v.id)] != 1 ||
-        info.role != Role::result || drop_[static_cast<size_t>(info.producer)])
-      return nullptr;
-    const Node& node = old_.nodes()[static_cast<size_t>(info.producer)];
-    return dynamic_cast<const T*>(node.op.get()) ? &node : nullptr;
-  }
-
-  void drop(const Node& node) { drop_[index_of(node)] = true; }
-  /// Inputs are read in the place of its results.
-  void skip(const Node& node, const RuleOnly& rule) {
-    drop(node);
-    for (size_t i = 0; i < node.out.size(); ++i)
-      same_as_[node.out[i].id] = node.in[static_cast<size_t>(rule.same_as(static_cast<int>(i)))];
-  }
-  /// Nodes from index `from` on read a second copy of the node's result, made just before the first
-  /// of them.
-  void repeat(const Node& node, size_t from) { repeat_from_[index_of(node)] = from; }
-  void replace(const Node& node, Replacement replacement) {
-    replace_[index_of(node)] = std::move(replacement);
-  }
-
-  Rewritten build() {
-    result_.of.resize(old_.values().size());
-    for (size_t n = 0; n < old_.nodes().size(); ++n) {
-      const Node& node = old_.nodes()[n];
-      copy_bound(last_bound_before(node));
-      for (const Value v : node.out)
-        if (const auto same = same_as_.find(v.id); same != same_as_.end())
-          of(v) = read(same->second, n);
-      if (drop_[n]) continue;
-      const Replacement& other = replace_[n];
-      std::vector<Value> in;
-      for (const Value v : other.op ? other.in : node.in) in.push_back(read(v, n));
-      const std::vector<Value> out = result_.graph.append(other.op ? other.name : node.name,
-                                                          other.op ? other.op : node.op, in);
-      CHECK(other.op || out.size() == node.out.size(), "rewriting '{}'", node.name);
-      for (size_t i = 0; i < std::min(out.size(), node.out.size()); ++i) of(node.out[i]) = out[i];
-    }
-    copy_bound(static_cast<int32_t>(old_.values().size()));
-    for (const Value v : old_.with_role(Role::gradient))
-      result_.graph.mark_gradient(of(v), of(old_[v].of));
-    for (const Value v : old_.outputs()) result_.graph.mark_output(of(v));
-    return std::move(result_);
-  }
-
- private:
-  /// What node n reads for the old value v.
-  Value read(Value v, size_t n) {
-    const int producer = old_[v].producer;
-    if (producer < 0 || repeat_from_[static_cast<size_t>(producer)] == 0 ||
-        n < repeat_from_[static_cast<size_t>(producer)])
-      return of(v);
-    if (!again_.contains(v.id)) {
-      const Node& node = old_.nodes()[static_cast<size_t>(producer)];
-      std::vector<Value> in;
-      for (const Value x : node.in) in.push_back(read(x, n));
-      again_[v.id] = result_.graph.append(node.name + " again", node.op, in).front();
-    }
-    return again_.at(v.id);
-  }
-
-  size_t index_of(const Node& node) const {
-    return static_cast<size_t>(&node - old_.nodes().data());
-  }
-  Value& of(Value v) { return result_.of[static_cast<size_t>(v.id)]; }
-
-  /// Values that the caller binds keep their place among the results, so that a listing of
-  /// parameters keeps its order.
-  static int32_t last_bound_before(const Node& node) {
-    int32_t end = node.out.empty() ? 0 : node.out.front().id;
-    for (const Value v : node.in) end = std::max(end, v.id + 1);
-    return end;
-  }
-
-  void copy_bound(int32_t end) {
-    Graph& graph = result_.graph;
-    for (; next_bound_ < end; ++next_bound_) {
-      const Value v{next_bound_};
-      const ValueInfo& info = old_[v];
-      switch (info.role) {
-        case Role::input: of(v) = graph.input(info.name, info.type.desc, info.type.batched); break;
-        case Role::parameter:
-          of(v) = graph.parameter(info.name, info.type.desc.shape, info.init);
-          break;
-        case Role::table:
-          of(v) = graph.table(info.name, info.type.desc.shape, info.init, info.rows);
-          break;
-        case Role::statistic:
-          of(v) = graph.statistic(info.name, info.type.desc.shape, info.init);
-          break;
-        case Role::state: of(v) = graph.state(info.name, of(info.of)); break;
-        case Role::scalar: of(v) = graph.scalar(info.name); break;
-        case Role::gradient:
-        case Role::result: break;
-      }
-    }
-  }
-
-  const Graph& old_;
-  std::vector<int> readers_;
-  std::vector<bool> drop_;
-  std::vector<Replacement> replace_;
-  std::vector<size_t> repeat_from_;           // 0 = never
-  std::map<int32_t, Value> again_, same_as_;  // by old value
-  Rewritten result_;
-  int32_t next_bound_ = 0;
-};
 
 struct NormFlags {
   bool relu, residual;
@@ -267,6 +136,13 @@ bool is_depthwise(const Graph& graph, const Node& node) {
   return conv->conv().groups > 1 && conv->conv().groups == weight[0] && weight[1] == 1;
 }
 
+/// Of what it reads, which its gradient reads, too, each position gives a result.
+bool is_pointwise(const Op* op) {
+  if (const auto* activation = dynamic_cast<const Activation*>(op))
+    return !activation->activation().known_from_result();
+  return dynamic_cast<const LayerNorm*>(op) != nullptr;
+}
+
 /// A sum of two sums of rows is one: rows that others have sent go where this rank's own do.
 bool fold_rows(Rewriter& rewriter, const Node& node) {
   if (!dynamic_cast<const Add*>(node.op.get())) return false;
@@ -366,8 +242,8 @@ Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
     const auto z = static_cast<size_t>(node.out[0].id);
     if (backward_readers[z] == 0) continue;
     const bool rows = dynamic_cast<const GatherRows*>(node.op.get()) != nullptr;
-    const bool cheap =
-        (is_norm(node.op.get()) && !has_residual(node.op.get())) || is_depthwise(graph, node);
+    const bool cheap = (is_norm(node.op.get()) && !has_residual(node.op.get())) ||
+                       is_depthwise(graph, node) || is_pointwise(node.op.get());
     if (!rows && (!cheap || forward_readers[z] != 1)) continue;
     rewriter.repeat(node, first_backward);
     for (const Value v : node.in) ++backward_readers[static_cast<size_t>(v.id)];

@@ -39,8 +39,15 @@ Rewritten drop_copies(const Graph& graph);
 /// residual) that one op reads forward is computed again where backward needs it, from the
 /// convolution's output that is kept anyway. One pass over a tile in cache buys that its result
 /// never goes to memory: half of what a residual network stores. So are depthwise convolutions that
-/// one op reads, a few operations a number, and slabs' rows (GatherRows), together with the batch
-/// norm that they are rows of.
+/// one op reads, a few operations a number, norms of positions and activations like GELU, whose
+/// arguments are kept anyway, and slabs' rows (GatherRows), together with the batch norm that they
+/// are rows of.
 Rewritten recompute_activations(const Graph& graph, size_t first_backward);
+
+/// After differentiate, for a team of so many threads: what samples share out badly is done by the
+/// team as a whole (Walk::whole). Attention of fewer samples than keep the threads busy is shared
+/// by heads. So is the gradient of a sequence's weights by outputs, where it is larger than half of
+/// what it is made of: of samples, each thread would have a copy of it to add to the others'.
+Rewritten share_in_team(const Graph& graph, int threads);
 
 }  // namespace tutti

@@ -14,7 +14,7 @@ namespace {
 /// Seconds that a run of the candidate owes to the packing of its weights, once a step for all
 /// samples.
 double packing_seconds(const Step& step, const KernelCandidate& candidate) {
-  constexpr double kBytesASecond = 16e9;  // read and written, by one core
+  constexpr double kBytesASecond = 11e9;  // read and written, by one core of a busy team
   size_t bytes = 0;
   for (size_t i = 0; i < candidate.in.size(); ++i) {
     const TensorDesc& parameter = step.request.in[i];

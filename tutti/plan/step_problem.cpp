@@ -27,7 +27,7 @@ Step step_of(const Graph& graph, const PerValue<TensorDesc>& descs, int n, const
     step.request.in_free.push_back(graph[v].role == Role::parameter && !node.op->in_update());
   }
   for (const Value v : node.out) {
-    add(v, false, step.request.out, step.out_batched);
+    add(v, step.walk == Walk::whole, step.request.out, step.out_batched);
     step.request.out_free.push_back(false);
   }
   return step;

@@ -33,6 +33,25 @@ double both_fans(const InitialTensor& t) {
   return fans.in + fans.out;
 }
 
+/// Where a value's draws are in its stream.
+struct Draws {
+  uint64_t before = 0, each = 1;
+};
+
+/// fill(stream at the block's first draw, block): of large tensors each thread touches its own
+/// first.
+void fill_blocks(const Rng& stream, Draws draws, std::span<float> values, const auto& fill) {
+  constexpr size_t kBlock = size_t{1} << 16;
+  const auto blocks = static_cast<int64_t>((values.size() + kBlock - 1) / kBlock);
+#pragma omp parallel for if (blocks > 16)
+  for (int64_t b = 0; b < blocks; ++b) {
+    const size_t begin = static_cast<size_t>(b) * kBlock;
+    Rng rng = stream;
+    rng.skip(draws.before + draws.each * begin);
+    fill(rng, values.subspan(begin, std::min(kBlock, values.size() - begin)));
+  }
+}
+
 }  // namespace
 
 void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> values) {
@@ -41,7 +60,9 @@ void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> val
   Rng rng(seed, Purpose::weights, XXH64(tensor.name.data(), tensor.name.size(), 0));
   const auto fill_normal = [&](double variance) {
     const auto deviation = static_cast<float>(std::sqrt(variance));
-    for (float& v : values) v = deviation * rng.normal();
+    fill_blocks(rng, {.each = 2}, values, [&](Rng& own, std::span<float> block) {
+      for (float& v : block) v = deviation * own.normal();
+    });
   };
   const auto fill_uniform = [&](double limit) {
     const auto bound = static_cast<float>(limit);
@@ -86,16 +107,10 @@ void initialise_rows(const InitialTensor& tensor, uint64_t seed, int64_t first,
   const uint64_t stream = XXH64(tensor.name.data(), tensor.name.size(), 0);
   const auto before = static_cast<uint64_t>(first) * static_cast<uint64_t>(tensor.shape[1]);
   const auto bound = static_cast<float>(tensor.init.value);
-  constexpr size_t kBlock = size_t{1} << 16;
-  const auto blocks = static_cast<int64_t>((values.size() + kBlock - 1) / kBlock);
-#pragma omp parallel for if (blocks > 16)  // gigabytes, of which each thread touches its own first
-  for (int64_t b = 0; b < blocks; ++b) {
-    const size_t begin = static_cast<size_t>(b) * kBlock;
-    Rng rng(seed, Purpose::weights, stream);
-    rng.skip(before + begin);
-    for (float& v : values.subspan(begin, std::min(kBlock, values.size() - begin)))
-      v = bound * (2 * rng.uniform() - 1);
-  }
+  fill_blocks(Rng(seed, Purpose::weights, stream), {.before = before}, values,
+              [&](Rng& rng, std::span<float> block) {
+                for (float& v : block) v = bound * (2 * rng.uniform() - 1);
+              });
 }
 
 }  // namespace tutti

@@ -260,9 +260,10 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   const Rewritten direct = drop_copies(lean.graph);
   const Rewritten summed = fold_row_sums(direct.graph);
   const Rewritten tied = fold_lookup_sums(summed.graph);
-  Rewritten folded = fold_residual_sums(tied.graph);
+  const Rewritten folded = fold_residual_sums(tied.graph);
+  Rewritten shared_out = share_in_team(folded.graph, spec.split.threads);
   const auto differentiated = [&](Value v) {
-    return at(folded, at(tied, at(summed, at(direct, at(lean, v)))));
+    return at(shared_out, at(folded, at(tied, at(summed, at(direct, at(lean, v))))));
   };
   const auto final_value = [&](Value v) {
     const Value own = at(staged, forward(v));
@@ -276,7 +277,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   for (const ModelOutput& output : built.outputs)
     training.predictions.push_back(split.grid.parts() > 1 ? Value{}
                                                           : final_value(output.prediction));
-  training.graph = std::move(folded.graph);
+  training.graph = std::move(shared_out.graph);
 
   Graph& graph = training.graph;
   std::vector<Value> produced;

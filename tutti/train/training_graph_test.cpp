@@ -21,7 +21,50 @@ int64_t nodes_of(const Graph& graph, std::string_view op) {
                                [&](const Node& node) { return node.op->name() == op; });
 }
 
+TrainingGraph language(int64_t batch, int64_t window, int threads) {
+  TrainingGraphSpec spec;
+  spec.model = {.name = "gpt2",
+                .input = {window},
+                .batch = batch,
+                .classes = 64,
+                .width = 32,
+                .depth = 1,
+                .heads = 2};
+  spec.split.threads = threads;
+  return make_training_graph(spec);
+}
+
+/// Nodes of the op that the team does as a whole.
+int64_t whole_nodes_of(const Graph& graph, std::string_view op) {
+  return std::ranges::count_if(graph.nodes(), [&](const Node& node) {
+    return node.op->name() == op && node.op->attributes().ends_with(" whole");
+  });
+}
+
 }  // namespace
+
+TEST(TrainingGraph, TheTeamSharesAttentionOfFewSamples) {
+  for (const char* op : {"attention", "attention_grad"}) {
+    EXPECT_EQ(whole_nodes_of(language(1, 256, 2).graph, op), 1);
+    EXPECT_EQ(whole_nodes_of(language(3, 256, 2).graph, op), 1);
+    EXPECT_EQ(whole_nodes_of(language(2, 256, 2).graph, op), 0);
+    EXPECT_EQ(whole_nodes_of(language(17, 256, 2).graph, op), 0);
+    EXPECT_EQ(whole_nodes_of(language(1, 256, 1).graph, op), 0);
+  }
+}
+
+TEST(TrainingGraph, TheTeamSharesGradientsThatAreLargerThanWhatTheyAreOf) {
+  const Graph few = language(2, 8, 2).graph, many = language(2, 256, 2).graph;
+  EXPECT_EQ(whole_nodes_of(few, "conv_backward_weights"), nodes_of(few, "conv_backward_weights"));
+  EXPECT_EQ(whole_nodes_of(many, "conv_backward_weights"), 0);
+  EXPECT_EQ(whole_nodes_of(language(2, 8, 1).graph, "conv_backward_weights"), 0);
+}
+
+TEST(TrainingGraph, NormsAndGeluOfPositionsAreComputedAgain) {
+  const Graph graph = language(2, 256, 1).graph;
+  EXPECT_EQ(nodes_of(graph, "layer_norm"), 6);
+  EXPECT_EQ(nodes_of(graph, "activation"), 2);
+}
 
 TEST(TrainingGraph, FrozenLayersHaveNoBackwardPass) {
   const Graph whole = frozen({}).graph, head = frozen({"conv1.*", "bn1.*", "layer*"}).graph;

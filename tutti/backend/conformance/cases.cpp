@@ -33,6 +33,8 @@ constexpr const char* kConvolutions[] = {
     "n3c48t21 k40r1",
     "n2c16t19 k32r3 pad1",
     "n1c19t33 k50r1",
+    "n2c21t9 k51r1",
+    "n1c401t30 k610r1",
     "n2c40h9w7 k1r3s3 pad1",
     "n1c24d3h4w5 k3t3r3s3 pad1",
     "n5c16d4h5w6 k16t2r3s2 stride1x2x1 pad1x0x1 high0 groups16",
@@ -90,6 +92,8 @@ constexpr const char* kAttentions[] = {
     "n3c16t18 heads1 segments",
     "n2c16t9 heads2 keys35 q_and_kv hidden",
     "n2c8t1 heads8 causal",
+    "n1c40t33 heads5 causal whole",
+    "n3c48t21 heads6 key_heads3 segments whole",
 };
 constexpr const char* kSequences[] = {
     "layer_norm{} {} n3c48t7",
@@ -305,6 +309,8 @@ std::vector<std::string> conformance_lines() {
     add(fmt::format("token_rivals {} n3c5t40 all5", type));
     for (const char* shape : {"n2c19t5 ranks2 bias", "n3c48t7 ranks4", "n7c33 ranks3 bias"})
       add(fmt::format("sum_of_ranks {} {}", type, shape));
+    for (const char* shape : {"n2c48t21 k70r1", "n3c16t19 k40r3 pad1", "n1c19t33 k17r1"})
+      add(fmt::format("conv_backward_weights {} {} whole", type, shape));
     for (const char* shape : {"n3c48t68", "n2c19t8"})
       for (const char* rows : {"", " first6 all90", " first64 all160"})
         add(fmt::format("dropout {} {}{}", type, shape, rows));

@@ -54,7 +54,7 @@ void conv_case(CaseLine& line, OpCase& made) {
     made.problem.op = std::make_shared<ConvBackwardData>(a, line.x);
     in.batched(y, line.dtype).free(w);
   } else if (line.op == "conv_backward_weights") {
-    made.problem.op = std::make_shared<ConvBackwardWeights>(a, w);
+    made.problem.op = std::make_shared<ConvBackwardWeights>(a, w, line.has("whole"));
     made.problem.out_free = {true};
     in.batched(line.x, line.dtype).batched(y, line.dtype);
   } else {  // conv_transpose: EXTENTS are those of its result

@@ -27,6 +27,7 @@ void attention_case(CaseLine& line, OpCase& made) {
   if (line.has("q_and_kv")) a.inputs = AttentionInputs::q_and_kv;
   if (line.has("segments")) a.mask = AttentionMask::segments;
   if (line.has("hidden")) a.mask = AttentionMask::keys;
+  a.whole = line.has("whole");
   const int64_t keys = count_of(line, "keys", t), k = c / a.heads * a.key_heads;
   CaseInputs in(made);
   if (line.op == "attention_grad") {

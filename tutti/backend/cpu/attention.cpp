@@ -117,17 +117,17 @@ class AttentionKernel final : public Kernel {
              .queries = pool.take(kQueryRows * p_.width()),
              .results = pool.take(kQueryRows * p_.width())};
     const AttentionShape& s = p_.s;
-    for (int64_t n = 0; n < p_.samples; ++n) {
+    const auto [first, last] = share(p_.samples * p_.a.key_heads, args.part, args.parts);
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t n = i / p_.a.key_heads, g = i % p_.a.key_heads;
       Mask mask(p_.a.mask, m.mask);
       if (p_.a.mask != AttentionMask::none)
         mask.read(static_cast<const int32_t*>(args.in[p_.a.sequences()]) + n * s.keys, s.keys);
-      for (int64_t g = 0; g < p_.a.key_heads; ++g) {
-        attention::to_columns(rows(args, s.k, s.keys, n, g), s.keys, m.keys);
-        attention::to_panels(rows(args, s.v, s.keys, n, g), s.keys, m.values);
-        for (int64_t h = g * p_.group(); h < (g + 1) * p_.group(); ++h)
-          for (int64_t first = 0; first < s.queries; first += kQueryRows)
-            attend(args, n, h, first, mask, m);
-      }
+      attention::to_columns(rows(args, s.k, s.keys, n, g), s.keys, m.keys);
+      attention::to_panels(rows(args, s.v, s.keys, n, g), s.keys, m.values);
+      for (int64_t h = g * p_.group(); h < (g + 1) * p_.group(); ++h)
+        for (int64_t query = 0; query < s.queries; query += kQueryRows)
+          attend(args, n, h, query, mask, m);
     }
   }
 
@@ -238,25 +238,25 @@ class AttentionGradKernel final : public Kernel {
              .dy_panels = pool.take(block),
              .dq = pool.take(block)};
     const AttentionShape& s = p_.s;
-    for (int64_t n = 0; n < p_.samples; ++n) {
+    const auto [first, last] = share(p_.samples * p_.a.key_heads, args.part, args.parts);
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t n = i / p_.a.key_heads, g = i % p_.a.key_heads;
       Mask mask(p_.a.mask, m.mask);
       if (p_.a.mask != AttentionMask::none)
         mask.read(static_cast<const int32_t*>(args.in[3 + p_.a.sequences()]) + n * s.keys, s.keys);
-      for (int64_t g = 0; g < p_.a.key_heads; ++g) {
-        const auto keys = rows(args, s.k, s.keys, n, g), values = rows(args, s.v, s.keys, n, g);
-        attention::to_columns(keys, s.keys, m.keys);
-        attention::to_panels(keys, s.keys, m.key_panels);
-        attention::to_columns(values, s.keys, m.values);
-        std::fill_n(m.dk, s.keys * p_.width(), 0.f);
-        std::fill_n(m.dv, s.keys * p_.width(), 0.f);
-        for (int64_t h = g * p_.group(); h < (g + 1) * p_.group(); ++h)
-          for (int64_t first = 0; first < s.queries; first += kQueryRows)
-            attend_backward(args, n, h, first, mask, m);
-        const auto dk = gradients(args, s.k, s.keys, n, g), dv = gradients(args, s.v, s.keys, n, g);
-        for (int64_t j = 0; j < s.keys; ++j) {
-          dk.write(j, m.dk + j * p_.width(), 1);
-          dv.write(j, m.dv + j * p_.width(), 1);
-        }
+      const auto keys = rows(args, s.k, s.keys, n, g), values = rows(args, s.v, s.keys, n, g);
+      attention::to_columns(keys, s.keys, m.keys);
+      attention::to_panels(keys, s.keys, m.key_panels);
+      attention::to_columns(values, s.keys, m.values);
+      std::fill_n(m.dk, s.keys * p_.width(), 0.f);
+      std::fill_n(m.dv, s.keys * p_.width(), 0.f);
+      for (int64_t h = g * p_.group(); h < (g + 1) * p_.group(); ++h)
+        for (int64_t query = 0; query < s.queries; query += kQueryRows)
+          attend_backward(args, n, h, query, mask, m);
+      const auto dk = gradients(args, s.k, s.keys, n, g), dv = gradients(args, s.v, s.keys, n, g);
+      for (int64_t j = 0; j < s.keys; ++j) {
+        dk.write(j, m.dk + j * p_.width(), 1);
+        dv.write(j, m.dv + j * p_.width(), 1);
       }
     }
   }

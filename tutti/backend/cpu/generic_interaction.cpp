@@ -1,106 +1,164 @@
-// Dot products of all pairs of a sample's features, and their gradient. A sample is gathered into
-// the workspace as f32, whatever its type and layout: it is read by every pair.
+// Dot products of all pairs of a sample's features, and their gradient, as small products of
+// matrices: X X' and S X, where S holds the gradient of each product twice. A sample is read as
+// f32 and row by row, whatever its type and layout.
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "tutti/backend/cpu/pooling.h"
+#include "tutti/backend/cpu/attention_rows.h"
+#include "tutti/backend/cpu/plain_samples.h"
 #include "tutti/ops/interaction.h"
 
 namespace tutti {
 namespace {
 
-/// Where the elements of a sample lie.
-std::vector<int64_t> element_places(const TensorDesc& desc) {
-  std::vector<int64_t> places(static_cast<size_t>(sample_size(desc)));
-  SampleOffsets(desc).read(0, sample_size(desc), places.data());
-  return places;
+using attention::HeadRows, attention::padded, matrix::kColumns, matrix::kMostRows;
+
+/// What forward and backward share of one problem.
+struct PairsProblem {
+  FeaturePairs pairs;
+  int64_t samples = 0, width = 0;
+
+  PairsProblem(const TensorDesc& x, int64_t of_feature, bool itself)
+      : pairs{x.shape[1] / of_feature, itself}, samples(x.shape[0]), width(of_feature) {}
+  int64_t features() const { return pairs.features; }
+  int64_t size() const { return features() * width; }      ///< of a sample of x
+  int64_t row() const { return padded(width); }            ///< floats of a feature
+  int64_t pair_row() const { return padded(features()); }  ///< and of its products with all
+  int64_t products() const { return features() * pair_row(); }
+  /// Products of feature i that have a place, the one with feature 0 first.
+  int64_t products_of(int64_t i) const { return pairs.itself ? i + 1 : i; }
+  template <class T>
+  HeadRows<T> rows(T* sample) const {
+    return {sample, width, width};
+  }
+};
+
+/// Rows of c: `rows` of them, `stride` apart.
+void point_at_rows(float* c, int64_t rows, int64_t stride, std::vector<float*>& to) {
+  for (int64_t i = 0; i < rows; ++i) to[static_cast<size_t>(i)] = c + i * stride;
 }
 
 template <class T>
 class InteractionKernel final : public Kernel {
  public:
   InteractionKernel(const KernelRequest& r, int64_t width, bool itself)
-      : samples_(r.in[0].shape[0]), width_(width), pairs_{r.in[0].shape[1] / width, itself},
-        x_places_(element_places(r.in[0])), y_places_(element_places(r.out[0])) {}
+      : p_(r.in[0], width, itself), x_(r.in[0]), y_(r.out[0]),
+        c_(static_cast<size_t>(p_.features())) {}
 
-  size_t workspace_bytes() const override { return x_places_.size() * sizeof(float); }
+  size_t workspace_bytes() const override {
+    return workspace_part(x_.bytes()) + workspace_part(y_.bytes()) +
+           static_cast<size_t>(p_.features() * p_.row() + p_.pair_row() * p_.row() +
+                               p_.products()) *
+               sizeof(float);
+  }
 
   void run(const KernelArgs& args) override {
-    const auto* x = static_cast<const T*>(args.in[0]);
-    auto* y = static_cast<T*>(args.out[0]);
-    auto* const features = static_cast<float*>(args.workspace);
-    for (int64_t n = 0; n < samples_; ++n, x += x_places_.size(), y += y_places_.size()) {
-      for (size_t e = 0; e < x_places_.size(); ++e)
-        features[e] = static_cast<float>(x[x_places_[e]]);
-      size_t pair = 0;
-      for (int64_t i = 0; i < pairs_.features; ++i)
-        for (int64_t j = 0; j < (pairs_.itself ? i + 1 : i); ++j)
-          y[y_places_[pair++]] =
-              static_cast<T>(product(features + i * width_, features + j * width_));
-    }
+    auto* memory = static_cast<std::byte*>(args.workspace);
+    const T* x = x_.gather(static_cast<const T*>(args.in[0]), memory);
+    memory += workspace_part(x_.bytes());
+    auto* const out = static_cast<T*>(args.out[0]);
+    T* const plain = y_.in_place() ? out : reinterpret_cast<T*>(memory);
+    auto* const rows = reinterpret_cast<float*>(memory + workspace_part(y_.bytes()));
+    float* const columns = rows + p_.features() * p_.row();
+    float* const products = columns + p_.pair_row() * p_.row();
+    point_at_rows(products, p_.features(), p_.pair_row(), c_);
+    T* y = plain;
+    for (int64_t n = 0; n < p_.samples; ++n, x += p_.size(), y += p_.pairs.count())
+      multiply(x, rows, columns, products, y);
+    if (!y_.in_place()) y_.scatter(plain, out);
   }
 
  private:
-  float product(const float* a, const float* b) const {
-    simd::Floats sum{};
-    for_each_channel_vector(width_, [&](int64_t d, auto lanes) {
-      sum += simd::load(a + d, lanes) * simd::load(b + d, lanes);
-    });
-    return simd::sum(sum);
+  /// A block of rows with the columns up to its last one: those behind have no place.
+  void multiply(const T* x, float* rows, float* columns, const float* products, T* y) {
+    p_.rows(x).read(0, p_.features(), 1, rows, p_.row());
+    attention::to_columns(p_.rows(x), p_.features(), columns);
+    for (int64_t i = 0; i < p_.features(); i += kMostRows) {
+      const int64_t count = std::min<int64_t>(kMostRows, p_.features() - i);
+      matrix::multiply_block<float>({.a = rows + i * p_.row(),
+                                     .a_row = p_.row(),
+                                     .a_step = 1,
+                                     .b = columns,
+                                     .b_panel = p_.width * kColumns,
+                                     .depth = p_.width,
+                                     .c = c_.data() + i,
+                                     .c_panel = kColumns},
+                                    count, i + count);
+    }
+    for (int64_t i = 0; i < p_.features(); ++i)
+      attention::for_each_lanes(p_.products_of(i), [&](int64_t j, auto lanes) {
+        simd::store(y + p_.pairs.place(i, 0) + j,
+                    simd::load(products + i * p_.pair_row() + j, lanes), lanes);
+      });
   }
 
-  int64_t samples_, width_;
-  FeaturePairs pairs_;
-  std::vector<int64_t> x_places_, y_places_;
+  PairsProblem p_;
+  PlainSamples<T> x_, y_;
+  std::vector<float*> c_;
 };
 
 template <class T>
 class InteractionGradKernel final : public Kernel {
  public:
   InteractionGradKernel(const KernelRequest& r, int64_t width, bool itself)
-      : samples_(r.in[1].shape[0]), width_(width), pairs_{r.in[1].shape[1] / width, itself},
-        dy_places_(element_places(r.in[0])), x_places_(element_places(r.in[1])),
-        dx_places_(element_places(r.out[0])) {}
+      : p_(r.in[1], width, itself), dy_(r.in[0]), x_(r.in[1]), dx_(r.out[0]),
+        c_(static_cast<size_t>(p_.features())) {}
 
-  /// The features, and one row of their gradient.
   size_t workspace_bytes() const override {
-    return (x_places_.size() + static_cast<size_t>(width_)) * sizeof(float);
+    return workspace_part(dy_.bytes()) + workspace_part(x_.bytes()) + workspace_part(dx_.bytes()) +
+           static_cast<size_t>(2 * p_.features() * p_.row() + p_.products()) * sizeof(float);
   }
 
   void run(const KernelArgs& args) override {
-    const auto *dy = static_cast<const T*>(args.in[0]), *x = static_cast<const T*>(args.in[1]);
-    auto* dx = static_cast<T*>(args.out[0]);
-    auto* const features = static_cast<float*>(args.workspace);
-    float* const row = features + x_places_.size();
-    for (int64_t n = 0; n < samples_;
-         ++n, dy += dy_places_.size(), x += x_places_.size(), dx += dx_places_.size()) {
-      for (size_t e = 0; e < x_places_.size(); ++e)
-        features[e] = static_cast<float>(x[x_places_[e]]);
-      for (int64_t i = 0; i < pairs_.features; ++i) {
-        gradient_of(i, dy, features, row);
-        for (int64_t d = 0; d < width_; ++d)
-          dx[dx_places_[static_cast<size_t>(i * width_ + d)]] = static_cast<T>(row[d]);
-      }
+    auto* memory = static_cast<std::byte*>(args.workspace);
+    const T* dy = dy_.gather(static_cast<const T*>(args.in[0]), memory);
+    memory += workspace_part(dy_.bytes());
+    const T* x = x_.gather(static_cast<const T*>(args.in[1]), memory);
+    memory += workspace_part(x_.bytes());
+    auto* const out = static_cast<T*>(args.out[0]);
+    T* const plain = dx_.in_place() ? out : reinterpret_cast<T*>(memory);
+    auto* const panels = reinterpret_cast<float*>(memory + workspace_part(dx_.bytes()));
+    float* const gradients = panels + p_.features() * p_.row();
+    float* const products = gradients + p_.features() * p_.row();
+    point_at_rows(gradients, p_.features(), p_.row(), c_);
+    T* dx = plain;
+    for (int64_t n = 0; n < p_.samples;
+         ++n, dy += p_.pairs.count(), x += p_.size(), dx += p_.size()) {
+      spread(dy, products);
+      attention::to_panels(p_.rows(x), p_.features(), panels);
+      matrix::multiply_block<float>({.a = products,
+                                     .a_row = p_.pair_row(),
+                                     .a_step = 1,
+                                     .b = panels,
+                                     .b_panel = p_.features() * kColumns,
+                                     .depth = p_.features(),
+                                     .c = c_.data(),
+                                     .c_panel = kColumns},
+                                    p_.features(), p_.width);
+      for (int64_t i = 0; i < p_.features(); ++i) p_.rows(dx).write(i, gradients + i * p_.row(), 1);
     }
+    if (!dx_.in_place()) dx_.scatter(plain, out);
   }
 
  private:
-  void gradient_of(int64_t i, const T* dy, const float* features, float* row) const {
-    for_each_channel_vector(width_, [&](int64_t d, auto lanes) {
-      simd::Floats sum{};
-      for (int64_t j = 0; j < pairs_.features; ++j) {
-        if (i == j && !pairs_.itself) continue;
-        const auto g = static_cast<float>(dy[dy_places_[static_cast<size_t>(pairs_.place(i, j))]]);
-        sum += simd::load(features + j * width_ + d, lanes) * (i == j ? 2 * g : g);
-      }
-      simd::store(row + d, sum, lanes);
-    });
+  /// The gradients of one sample's products as a symmetric matrix.
+  void spread(const T* dy, float* products) const {
+    for (int64_t i = 0; i < p_.features(); ++i) {
+      float* const row = products + i * p_.pair_row();
+      const T* const from = dy + p_.pairs.place(i, 0);
+      attention::for_each_lanes(p_.products_of(i), [&](int64_t j, auto lanes) {
+        simd::store(row + j, simd::load(from + j, lanes), lanes);
+      });
+      for (int64_t j = 0; j < i; ++j) products[j * p_.pair_row() + i] = row[j];
+      row[i] = p_.pairs.itself ? 2 * row[i] : 0;
+    }
   }
 
-  int64_t samples_, width_;
-  FeaturePairs pairs_;
-  std::vector<int64_t> dy_places_, x_places_, dx_places_;
+  PairsProblem p_;
+  PlainSamples<T> dy_, x_, dx_;
+  std::vector<float*> c_;
 };
 
 template <template <class> class K, class O>

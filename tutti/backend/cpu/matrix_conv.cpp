@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "tutti/backend/cpu/matrix_product.h"
 #include "tutti/backend/cpu/matrix_rows.h"
 #include "tutti/backend/cpu/matrix_tile.h"
 #include "tutti/backend/cpu/matrix_weights.h"
@@ -157,6 +158,7 @@ struct MatrixRequest {
   TensorDesc x, y;
   size_t w = 1;  ///< index among the inputs, or 0 of the outputs
   bool gradient = false, data = false, bias = false;
+  bool whole = false;  ///< the team shares the gradient
   std::optional<ActivationAttributes> activation{};
 };
 
@@ -170,7 +172,12 @@ std::optional<MatrixRequest> matrix_request(const KernelRequest& r) {
   if (const auto* op = dynamic_cast<const ConvBackwardData*>(r.op))
     return MatrixRequest{.a = &op->conv(), .x = r.out[0], .y = r.in[0], .data = true};
   if (const auto* op = dynamic_cast<const ConvBackwardWeights*>(r.op))
-    return MatrixRequest{.a = &op->conv(), .x = r.in[0], .y = r.in[1], .w = 0, .gradient = true};
+    return MatrixRequest{.a = &op->conv(),
+                         .x = r.in[0],
+                         .y = r.in[1],
+                         .w = 0,
+                         .gradient = true,
+                         .whole = op->whole()};
   return std::nullopt;
 }
 
@@ -180,8 +187,8 @@ std::string refusal_of_matrix(const MatrixRequest& r) {
   for (const TensorDesc* d : {&r.x, &r.y})
     if (d->layout != Layout::channels_last(d->shape.rank())) return "only channels last";
   const bool pairs = r.x.dtype == DType::bf16 && r.y.dtype == DType::bf16;
-  if (pairs && !r.gradient) return "bf16 for gradients of weights only";
-  if (pairs && !matrix::kFastPairs) return "bf16 where TUTTI_MARCH has no products of bf16 pairs";
+  if (pairs && !matrix::kFastPairs && !r.whole)
+    return "bf16 where TUTTI_MARCH has no products of bf16 pairs";
   if (!pairs && (r.x.dtype != DType::f32 || r.y.dtype != DType::f32)) return "not these types";
   if ((r.data ? r.x : r.y).shape[1] < kFewest)
     return fmt::format("fewer than {} channels of results", kFewest);
@@ -212,7 +219,8 @@ std::function<std::unique_ptr<Kernel>()> maker_of_matrix(const MatrixRequest& r,
                                                       .samples = r.x.shape[0],
                                                       .x_pixels = matrix::volume(sliding.x),
                                                       .channels = r.x.shape[1],
-                                                      .outputs = r.y.shape[1]}] {
+                                                      .outputs = r.y.shape[1],
+                                                      .whole = r.whole}] {
           return matrix::make_weights_kernel(p, type);
         };
   MatrixConvKernel::Problem p{.lattices = {},
@@ -233,24 +241,55 @@ std::function<std::unique_ptr<Kernel>()> maker_of_matrix(const MatrixRequest& r,
   return [p]() -> std::unique_ptr<Kernel> { return std::make_unique<MatrixConvKernel>(p); };
 }
 
+/// One tap, and each result reads the pixel at its own place.
+bool is_product(const MatrixRequest& r, const Shape& w) {
+  return !r.gradient &&
+         matrix::forward_lattice(Sliding::of(*r.a, r.x.shape, r.y.shape, w)).in_place();
+}
+
+std::function<std::unique_ptr<Kernel>()> maker_of_product(const MatrixRequest& r) {
+  const Shape &from = (r.data ? r.y : r.x).shape, &to = (r.data ? r.x : r.y).shape;
+  matrix::ProductProblem p{.positions = from[0] * from.elements_from(2),
+                           .from = from[1],
+                           .to = to[1],
+                           .data = r.data,
+                           .bias = r.bias,
+                           .relu = r.activation.has_value()};
+  if (r.activation && r.activation->kind == ActivationKind::leaky_relu)
+    p.slope = r.activation->slope;
+  return [p, type = r.x.dtype] { return matrix::make_product_kernel(p, type); };
+}
+
+/// The candidate of this name, for weights that lie so.
+KernelCandidate candidate_of(const KernelRequest& request, const MatrixRequest& r, const char* name,
+                             const Layout& layout) {
+  KernelCandidate c = candidate_for(request, name);
+  TensorDesc& w = r.gradient ? c.out[r.w] : c.in[r.w];
+  const std::vector<bool>& free = r.gradient ? request.out_free : request.in_free;
+  const TensorDesc wanted{DType::f32, w.shape, layout};
+  c.refusal = refusal_of_matrix(r);
+  if (c.refusal.empty() && !free[r.w] && w != wanted)
+    c.refusal = "weights must be " + wanted.to_string();
+  if (c.refusal.empty()) w = wanted;
+  return c;
+}
+
 }  // namespace
 
 void append_matrix_conv_candidate(const KernelRequest& request,
                                   std::vector<KernelCandidate>& candidates) {
   const auto r = matrix_request(request);
   if (!r) return;
-  KernelCandidate c = candidate_for(request, "cpu:matrix");
-  TensorDesc& w = r->gradient ? c.out[r->w] : c.in[r->w];
-  const std::vector<bool>& free = r->gradient ? request.out_free : request.in_free;
-  const TensorDesc wanted{DType::f32, w.shape, panels_layout(w.shape.rank(), r->data)};
-  c.refusal = refusal_of_matrix(*r);
-  if (c.refusal.empty() && !free[r->w] && w != wanted)
-    c.refusal = "weights must be " + wanted.to_string();
-  if (c.refusal.empty()) {
-    w = wanted;
-    c.make = maker_of_matrix(*r, w.shape);
-  }
+  const Shape& w = (r->gradient ? request.out : request.in)[r->w].shape;
+  KernelCandidate c = candidate_of(request, *r, "cpu:matrix", panels_layout(w.rank(), r->data));
+  if (c.refusal.empty() && r->x.dtype == DType::bf16 && !r->gradient)
+    c.refusal = "bf16 for gradients of weights only";
+  if (c.refusal.empty()) c.make = maker_of_matrix(*r, w);
   candidates.push_back(std::move(c));
+  if (!is_product(*r, w)) return;
+  // Weights as their gradients lie, whichever way they are read.
+  candidates.push_back(candidate_of(request, *r, "cpu:product", panels_layout(w.rank(), false)));
+  if (candidates.back().refusal.empty()) candidates.back().make = maker_of_product(*r);
 }
 
 }  // namespace tutti

@@ -12,6 +12,8 @@ namespace tutti {
 
 /// Adds the candidate "cpu:matrix" for Conv, ConvBackwardData and ConvBackwardWeights, or its
 /// refusal. Weights are [K/16, kernel..., C, 16], for the data gradient [C/16, kernel..., K, 16].
+/// And for convolutions of one tap "cpu:product" (matrix_product.h), which reads the former for
+/// both, in bf16, too.
 void append_matrix_conv_candidate(const KernelRequest& request,
                                   std::vector<KernelCandidate>& candidates);
 

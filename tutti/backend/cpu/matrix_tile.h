@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "tutti/backend/cpu/simd.h"
+#include "tutti/backend/cpu/simd_transpose.h"
 
 namespace tutti::matrix {
 
@@ -35,6 +37,37 @@ constexpr bool kFastPairs = true;
 #else
 constexpr bool kFastPairs = false;
 #endif
+
+/// Two rows as one of pairs, rounded to bf16: lane i holds `first`'s lane i in its low half.
+[[gnu::always_inline]] inline simd::Words interleaved(simd::Floats first, simd::Floats second) {
+#if TUTTI_AVX512 && defined(__AVX512BF16__)
+  const __m512bh both =
+      _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(second), reinterpret_cast<__m512>(first));
+  const __m512i order = reinterpret_cast<__m512i>(
+      simd::Words{0x100000, 0x110001, 0x120002, 0x130003, 0x140004, 0x150005, 0x160006, 0x170007,
+                  0x180008, 0x190009, 0x1A000A, 0x1B000B, 0x1C000C, 0x1D000D, 0x1E000E, 0x1F000F});
+  return reinterpret_cast<simd::Words>(
+      _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(both)));
+#else
+  const auto rounded = [](simd::Floats v) { return simd::bits_of(simd::widen(simd::narrow(v))); };
+  return rounded(second) | rounded(first) >> 16;
+#endif
+}
+/// The sixteen pairs of neighbours of `low`, then `high`, rounded to bf16.
+[[gnu::always_inline]] inline simd::Row pairs_of(simd::Floats low, simd::Floats high) {
+  simd::Row row;
+#if TUTTI_AVX512 && defined(__AVX512BF16__)
+  const __m512bh both =
+      _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(high), reinterpret_cast<__m512>(low));
+  std::memcpy(&row, &both, sizeof row);
+#else
+  bf16 numbers[2 * kColumns];
+  simd::store(numbers, low, simd::AllLanes{});
+  simd::store(numbers + kColumns, high, simd::AllLanes{});
+  std::memcpy(&row, numbers, sizeof row);
+#endif
+  return row;
+}
 
 inline simd::Floats load_columns(const float* p) { return simd::load(p, simd::AllLanes{}); }
 inline simd::Words load_columns(const TermPair* p) { return simd::load_as<simd::Words>(p); }
@@ -68,14 +101,23 @@ struct Tile {
   int64_t c_panel = 0;        ///< so many from the one before
   bool add = false;
   int last_columns = kColumns;  ///< of the last panel, that are stored
+  /// What is asked for meanwhile, if the loop does that: four lines of the cache in a row every
+  /// eight k, `ahead_step` bytes from the four before. Any faster and the loop would wait for them.
+  const void* ahead = nullptr;
+  int64_t ahead_step = 0;
 };
+constexpr int64_t kLineBytes = 64, kAheadLines = 4, kAheadDepth = 8;
 
-template <class T, int kRows, int kPanels>
+template <class T, int kRows, int kPanels, bool kAhead>
 [[gnu::noinline]] void multiply(const Tile<T>& t) {
   simd::Floats sums[kRows][kPanels]{};
   const T* a = t.a;
   const T* b = t.b;
   for (int64_t k = 0; k < t.depth; ++k, a += t.a_step, b += kColumns) {
+    if constexpr (kAhead)
+      __builtin_prefetch(static_cast<const char*>(t.ahead) + k / kAheadDepth * t.ahead_step +
+                             k % kAheadDepth / (kAheadDepth / kAheadLines) * kLineBytes,
+                         0, 2);
     decltype(load_columns(b)) v[kPanels];
 #pragma GCC unroll 2
     for (int j = 0; j < kPanels; ++j) v[j] = load_columns(b + j * t.b_panel);
@@ -101,12 +143,12 @@ template <class T, int kRows, int kPanels>
 template <class T>
 using Multiply = void (*)(const Tile<T>&);
 
-/// multiply<T, rows, panels> for 1 to kMostRows and kMostPanels.
-template <class T>
+/// multiply<T, rows, panels, kAhead> for 1 to kMostRows and kMostPanels.
+template <class T, bool kAhead = false>
 Multiply<T> multiply_of(int64_t rows, int64_t panels) {
   static constexpr auto kAll = []<int... i>(std::integer_sequence<int, i...>) {
     return std::array<Multiply<T>, sizeof...(i)>{
-        &multiply<T, i / kMostPanels + 1, i % kMostPanels + 1>...};
+        &multiply<T, i / kMostPanels + 1, i % kMostPanels + 1, kAhead>...};
   }
   (std::make_integer_sequence<int, kMostRows * kMostPanels>{});
   return kAll[static_cast<size_t>((rows - 1) * kMostPanels + panels - 1)];

@@ -44,26 +44,35 @@ class WeightsKernel final : public Kernel {
  public:
   explicit WeightsKernel(WeightsProblem problem)
       : p_(std::move(problem)), panels_(panels_of(p_.outputs)),
-        chunk_(std::clamp(p_.chunk / (panels_ * kColumns) / kDepth * kDepth, kDepth,
+        group_(std::clamp<int64_t>(p_.chunk / (kDepth * kColumns), 1, panels_)),
+        chunk_(std::clamp(p_.chunk / (group_ * kColumns) / kDepth * kDepth, kDepth,
                           parts_of(elements_of(pixels()), kDepth) * kDepth)),
         rows_(kChannelsOfBlock), read_(kDepth * kTerms) {}
   size_t workspace_bytes() const override {
-    return static_cast<size_t>(kDepth * kRowStride + chunk_ * panels_ * kColumns) * sizeof(T);
+    return static_cast<size_t>(kDepth * kRowStride + chunk_ * group_ * kColumns) * sizeof(T);
   }
-  size_t state_bytes() const override { return static_cast<size_t>(weights()) * sizeof(float); }
-  int state_output() const override { return 0; }
+  size_t state_bytes() const override {
+    return p_.whole ? 0 : static_cast<size_t>(weights()) * sizeof(float);
+  }
+  int state_output() const override { return p_.whole ? -1 : 0; }
 
   void run(const KernelArgs& args) override {
     const auto* const x = static_cast<const Number*>(args.in[0]);
     const auto* const dy = static_cast<const Number*>(args.in[1]);
     auto* const gathered = static_cast<T*>(args.workspace);
     T* const b = gathered + kDepth * kRowStride;
+    auto* const dw = static_cast<float*>(p_.whole ? args.out[0] : args.state);
     const int64_t elements = elements_of(pixels()), chunks = parts_of(elements, chunk_);
-    for (int64_t i = 0; i < chunks; ++i) {
-      const auto [first, last] = part_of(elements, i, chunks);
-      const Chunk chunk{first * kTerms, std::min(last * kTerms, pixels())};
-      to_panels(dy, chunk, b);
-      add_chunk(x, chunk, b, gathered, static_cast<float*>(args.state), i > 0 || !args.first);
+    const auto [first, last] =
+        p_.whole ? part_of(panels_, args.part, args.parts) : std::pair(int64_t{0}, panels_);
+    for (int64_t at = first; at < last; at += group_) {
+      const Group group{at, std::min(group_, last - at)};
+      for (int64_t i = 0; i < chunks; ++i) {
+        const auto [begin, end] = part_of(elements, i, chunks);
+        const Chunk chunk{begin * kTerms, std::min(end * kTerms, pixels())};
+        to_panels(dy, chunk, group, b);
+        add_chunk(x, chunk, group, b, gathered, dw, i > 0 || !args.first);
+      }
     }
   }
   void finish(const FinishArgs& args) override {
@@ -85,20 +94,25 @@ class WeightsKernel final : public Kernel {
     }
   };
 
+  /// Panels of outputs that are made together.
+  struct Group {
+    int64_t first, count;
+  };
+
   static int64_t elements_of(int64_t terms) { return parts_of(terms, kTerms); }
   int64_t pixels() const { return p_.samples * p_.lattice.results(); }
   int64_t taps() const { return static_cast<int64_t>(p_.lattice.taps.size()); }
   int64_t weights() const { return taps() * p_.channels * panels_ * kColumns; }
 
-  /// The chunk of dy as blocks of at most kDepth elements, each all panels in turn.
-  void to_panels(const Number* dy, const Chunk& chunk, T* b) const {
+  /// The chunk of dy as blocks of at most kDepth elements, each all panels of the group in turn.
+  void to_panels(const Number* dy, const Chunk& chunk, const Group& group, T* b) const {
     const int64_t blocks = parts_of(chunk.elements(), kDepth);
     for (int64_t i = 0; i < blocks; ++i) {
       // Two names, not a structured binding: clang before 19 captures none in a lambda under
       // OpenMP.
       const std::pair<int64_t, int64_t> part = part_of(chunk.elements(), i, blocks);
       const int64_t begin = part.first, end = part.second;
-      for (int64_t j = 0; j < panels_; ++j) {
+      for (int64_t j = group.first; j < group.first + group.count; ++j) {
         const int64_t columns = std::min(kColumns, p_.outputs - j * kColumns);
         const auto put = [&](auto lanes) {
           for (int64_t k = begin; k < end; ++k, b += kColumns) {
@@ -117,21 +131,24 @@ class WeightsKernel final : public Kernel {
     }
   }
 
-  void add_chunk(const Number* x, const Chunk& chunk, const T* b, T* gathered, float* dw,
-                 bool add) {
+  void add_chunk(const Number* x, const Chunk& chunk, const Group& group, const T* b, T* gathered,
+                 float* dw, bool add) {
     const int64_t parts = parts_of(p_.channels, kChannelsOfBlock);
     for (const Lattice::Tap& tap : p_.lattice.taps)
       for (int64_t c = 0; c < parts; ++c) {
         const auto [low, high] = part_of(p_.channels, c, parts);
         for (int64_t i = low; i < high; ++i)
-          rows_[static_cast<size_t>(i - low)] = dw + (tap.index * p_.channels + i) * kColumns;
-        if (!add_channels(x, chunk, tap, low, high - low, b, gathered, add)) clear(high - low);
+          rows_[static_cast<size_t>(i - low)] =
+              dw + ((group.first * taps() + tap.index) * p_.channels + i) * kColumns;
+        if (!add_channels(x, chunk, group, tap, low, high - low, b, gathered, add))
+          clear(group, high - low);
       }
   }
 
   /// Adds to the rows of dw, or makes them. False if there was nothing to make them of.
-  bool add_channels(const Number* x, const Chunk& chunk, const Lattice::Tap& tap, int64_t first,
-                    int64_t count, const T* b, T* gathered, bool add) {
+  bool add_channels(const Number* x, const Chunk& chunk, const Group& group,
+                    const Lattice::Tap& tap, int64_t first, int64_t count, const T* b, T* gathered,
+                    bool add) {
     const int64_t blocks = parts_of(chunk.elements(), kDepth);
     for (int64_t i = 0; i < blocks; ++i) {
       const auto [begin, end] = part_of(chunk.elements(), i, blocks);
@@ -141,20 +158,20 @@ class WeightsKernel final : public Kernel {
       multiply_block<T>({.a = gathered,
                          .a_row = 1,
                          .a_step = kRowStride,
-                         .b = b + begin * panels_ * kColumns,
+                         .b = b + begin * group.count * kColumns,
                          .b_panel = (end - begin) * kColumns,
                          .depth = end - begin,
                          .c = rows_.data(),
                          .c_panel = taps() * p_.channels * kColumns,
                          .add = std::exchange(add, true)},
-                        count, panels_ * kColumns);
+                        count, group.count * kColumns);
     }
     return add;
   }
 
-  void clear(int64_t count) {
+  void clear(const Group& group, int64_t count) {
     for (int64_t i = 0; i < count; ++i)
-      for (int64_t j = 0; j < panels_; ++j)
+      for (int64_t j = 0; j < group.count; ++j)
         std::fill_n(rows_[static_cast<size_t>(i)] + j * taps() * p_.channels * kColumns, kColumns,
                     0.f);
   }
@@ -190,9 +207,9 @@ class WeightsKernel final : public Kernel {
   }
 
   WeightsProblem p_;
-  int64_t panels_, chunk_;     ///< chunk_: elements
-  std::vector<float*> rows_;   ///< of a block: where dw of its channels lies
-  std::vector<int64_t> read_;  ///< of a block: pixels of x, or -1
+  int64_t panels_, group_, chunk_;  ///< group_: panels; chunk_: elements
+  std::vector<float*> rows_;        ///< of a block: where dw of its channels lies
+  std::vector<int64_t> read_;       ///< of a block: pixels of x, or -1
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ struct WeightsProblem {
   int64_t samples = 0, x_pixels = 0;
   int64_t channels = 0, outputs = 0;
   int64_t chunk = int64_t{1} << 19;  ///< elements of dy that are put in panels at a time, at most
+  bool whole = false;  ///< each part of the team makes its share of the panels, of all samples
 };
 
 /// For (x, dy) -> dw, f32 [K/16, kernel..., C, 16]. x and dy are channels last and of type f32, or

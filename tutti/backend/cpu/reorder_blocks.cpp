@@ -3,43 +3,15 @@
 #include <array>
 #include <cstring>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "tutti/backend/cpu/simd.h"
+#include "tutti/backend/cpu/simd_transpose.h"
 
 namespace tutti {
 namespace {
 
-using simd::kLanes;
-/// A row of a block as one vector, because lanes are shuffled across all sixteen.
-using Row = float __attribute__((vector_size(kLanes * sizeof(float))));
-
-/// Which lane of (a, b) = lanes 0-15, 16-31 a lane of an exchange takes: of the first result, and
-/// of the second.
-constexpr int first_lane(uint32_t s, uint32_t lane) {
-  return static_cast<int>(lane & s ? kLanes + (lane ^ s) : lane);
-}
-constexpr int second_lane(uint32_t s, uint32_t lane) {
-  return static_cast<int>(lane & s ? kLanes + lane : lane ^ s);
-}
-
-/// Exchanges bit s of the row number with bit s of the lane number, for all rows.
-template <uint32_t s, uint32_t... lanes>
-void exchange(Row (&rows)[kLanes], std::integer_sequence<uint32_t, lanes...>) {
-#pragma GCC unroll 16
-  for (uint32_t i = 0; i < kLanes; ++i) {
-    if (i & s) continue;
-    const Row a = rows[i], b = rows[i | s];
-    rows[i] = __builtin_shufflevector(a, b, first_lane(s, lanes)...);
-    rows[i | s] = __builtin_shufflevector(a, b, second_lane(s, lanes)...);
-  }
-}
-
-template <uint32_t s>
-void exchange(Row (&rows)[kLanes]) {
-  exchange<s>(rows, std::make_integer_sequence<uint32_t, kLanes>{});
-}
+using simd::kLanes, simd::Row;
 
 /// Where the indices of one dimension lie, in elements; each side has as many as it is padded to.
 struct Places {
@@ -80,12 +52,7 @@ class ReorderBlocksKernel final : public Kernel {
     if (side < inner.size())
       for (size_t i = 0; i < kLanes && first + i < outer.size(); ++i)
         std::memcpy(&rows[i], from + inner[side] + outer[first + i], sizeof(Row));
-    if (r_.turned) {
-      exchange<1>(rows);
-      exchange<2>(rows);
-      exchange<4>(rows);
-      exchange<8>(rows);
-    }
+    if (r_.turned) simd::transpose(rows);
     put(rows, row, to + r_.lanes.to[lane]);
   }
 

@@ -7,6 +7,7 @@
 #include "tutti/backend/cpu/box_copy.h"
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
+#include "tutti/ops/attention.h"
 #include "tutti/ops/lookup.h"
 
 namespace tutti {
@@ -44,12 +45,19 @@ std::vector<TurnedOperand> turned(const KernelRequest& r, bool out) {
   return list;
 }
 
+bool is_shared_in_team(const Op& op) {
+  if (const auto* forward = dynamic_cast<const Attention*>(&op)) return forward->attention().whole;
+  const auto* grad = dynamic_cast<const AttentionGrad*>(&op);
+  return grad && grad->attention().whole;
+}
+
 class TurnedSequenceKernel final : public Kernel {
  public:
+  /// `alone`: one part does it all, where each would copy what the others have made.
   TurnedSequenceKernel(std::unique_ptr<Kernel> inner, std::vector<TurnedOperand> in,
-                       std::vector<TurnedOperand> out, size_t inputs, size_t outputs)
-      : inner_(std::move(inner)), in_(std::move(in)), out_(std::move(out)), ins_(inputs),
-        outs_(outputs) {}
+                       std::vector<TurnedOperand> out, const KernelRequest& r, bool alone)
+      : inner_(std::move(inner)), in_(std::move(in)), out_(std::move(out)), ins_(r.in.size()),
+        outs_(r.out.size()), alone_(alone) {}
 
   size_t workspace_bytes() const override {
     size_t bytes = workspace_part(inner_->workspace_bytes());
@@ -61,6 +69,7 @@ class TurnedSequenceKernel final : public Kernel {
   int state_output() const override { return inner_->state_output(); }
 
   void run(const KernelArgs& args) override {
+    if (alone_ && args.part != 0) return;
     auto* memory =
         static_cast<std::byte*>(args.workspace) + workspace_part(inner_->workspace_bytes());
     const auto take = [&](const TurnedOperand& each) {
@@ -76,6 +85,7 @@ class TurnedSequenceKernel final : public Kernel {
     KernelArgs inner = args;
     inner.in = ins_.data();
     inner.out = outs_.data();
+    if (alone_) inner.parts = 1;
     inner_->run(inner);
     for (const TurnedOperand& each : out_)
       each.from_last.run(outs_[each.index], args.out[each.index], size_of(each.last.dtype));
@@ -86,6 +96,7 @@ class TurnedSequenceKernel final : public Kernel {
   std::unique_ptr<Kernel> inner_;
   std::vector<TurnedOperand> in_, out_;
   std::vector<void*> ins_, outs_;
+  bool alone_;
 };
 
 bool append_channels_last(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
@@ -114,9 +125,9 @@ bool append_sequence_candidates(const KernelRequest& r, std::vector<KernelCandid
     for (const TurnedOperand& each : in) c.in[each.index] = each.given;
     for (const TurnedOperand& each : out) c.out[each.index] = each.given;
     if (c.make)
-      c.make = [make = std::move(c.make), in, out, inputs = r.in.size(),
-                outputs = r.out.size()]() -> std::unique_ptr<Kernel> {
-        return std::make_unique<TurnedSequenceKernel>(make(), in, out, inputs, outputs);
+      c.make = [make = std::move(c.make), in, out, r,
+                alone = is_shared_in_team(*r.op)]() -> std::unique_ptr<Kernel> {
+        return std::make_unique<TurnedSequenceKernel>(make(), in, out, r, alone);
       };
     candidates.push_back(std::move(c));
   }

@@ -82,7 +82,19 @@ void copy_sums(const RuleCall& call) {
     call.out[0][i] = call.sums[static_cast<size_t>(i)];
 }
 
+/// All samples in one go.
+Rule conv_backward_weights_whole(const ConvBackwardWeights& op) {
+  return {.run = [g = ConvGeometry(op.conv())](const RuleCall& call) {
+    const PlainTensor &x = call.in[0], &dy = call.in[1];
+    PlainTensor& dw = call.out[0];
+    for (int64_t i = 0; i < dw.size(); ++i) dw[i] = 0;
+    for_each_tap(g, x, dw, dy,
+                 [&](int64_t xi, int64_t wi, int64_t yi) { dw[wi] += x[xi] * dy[yi]; });
+  }};
+}
+
 Rule conv_backward_weights(const ConvBackwardWeights& op) {
+  if (op.whole()) return conv_backward_weights_whole(op);
   return {.run =
               [g = ConvGeometry(op.conv())](const RuleCall& call) {
                 const PlainTensor &x = call.in[0], &dy = call.in[1], &dw = call.out[0];

@@ -1,0 +1,29 @@
+#pragma once
+// Products of activations with weights that are put in order on the way: convolutions of one tap,
+// forward and for the data gradient, which read the f32 weights as the update leaves them. Each
+// block of weights is brought into the first cache in the form that the innermost loop wants, and
+// serves all positions there. So nothing is packed once a step, and no second copy of the weights
+// is kept: where a step has few positions, that is what it spends its time on. Private to
+// matrix_conv.cpp.
+
+#include <memory>
+
+#include "tutti/backend/backend.h"
+
+namespace tutti::matrix {
+
+struct ProductProblem {
+  int64_t positions = 0;     ///< of all samples
+  int64_t from = 0, to = 0;  ///< channels that a position has and gets
+  bool data = false;         ///< dx of dy: the sum runs over the weights' outputs
+  bool bias = false;
+  bool relu = false;
+  float slope = 0;  ///< of a leaky ReLU
+};
+
+/// For (x, w, [bias]) -> y, or (dy, w) -> dx. w is f32 [K/16, 1..., C, 16] for both; x and y are
+/// channels last and of type f32, or bf16: then weights are rounded to it, products are exact and
+/// their sums f32.
+std::unique_ptr<Kernel> make_product_kernel(const ProductProblem& problem, DType type);
+
+}  // namespace tutti::matrix

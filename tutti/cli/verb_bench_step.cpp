@@ -227,7 +227,10 @@ int run_step(BenchStepVerb verb) {
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   use_selection(communicator, comm.selection);
   const CpuBackend backend;
-  const PartGrid grid = part_grid({verb.spatial, verb.batchnorm_group, verb.tensor, verb.sequence},
+  const PartGrid grid = part_grid({.spatial = verb.spatial,
+                                   .batchnorm_group_size = verb.batchnorm_group,
+                                   .tensor = verb.tensor,
+                                   .sequence = verb.sequence},
                                   communicator.size(), communicator.rank());
   log::info("{}, batch {} a rank{}: {}", verb.network.model, verb.network.batch,
             own_batch ? "" : " (--batch takes another)",

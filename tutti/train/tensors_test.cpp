@@ -11,6 +11,8 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/models/registry.h"
+#include "tutti/parallel/split/tensors.h"
 #include "tutti/train/training_step.h"
 
 namespace tutti {
@@ -231,6 +233,21 @@ std::string refusal_of(const ModelSpec& model, int tensor) {
     return error.what();
   }
   return {};
+}
+
+/// What counts hits reads logits, too, and weights lie as in training.
+TEST(SharedTensors, EvaluationsShareAsTrainingDoes) {
+  TrainingGraphSpec spec;
+  spec.model = shared_gpt2();
+  spec.split.grid = PartGrid::of_tensors(2, 2, 1);
+  ModelSpec evaluated = spec.model;
+  evaluated.mode = Mode::eval;
+  const SplitTensors split = split_tensors(build_model(evaluated).graph, spec.split.grid);
+  const TrainingGraph training = make_training_graph(spec);
+  EXPECT_TRUE(split.slices.contains("wte.weight"));
+  EXPECT_EQ(split.slices.size(), training.slices.size());
+  for (const auto& [name, slice] : training.slices)
+    EXPECT_TRUE(split.slices.contains(name)) << name;
 }
 
 TEST(SharedTensors, ANetworkWithNothingToShareIsRefused) {

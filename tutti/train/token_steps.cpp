@@ -11,7 +11,8 @@
 
 namespace tutti {
 
-/// Keys and values of a layer: an input [rows, channels, window - 1], and what a step makes.
+/// Keys and values of a layer: an input [rows, channels, window - 1], channels last, so that those
+/// of a token are a run of memory, and what a step makes.
 struct TokenSteps::Kept {
   Value input, made;
   int64_t channels = 0;
@@ -19,10 +20,12 @@ struct TokenSteps::Kept {
   std::vector<std::byte> memory{}, reordered{};
 };
 
-/// What the steps read of the source: of each the bytes for one source, copied for its sequences.
+/// What the steps read of the source, copied for each of its sequences. Results [sources, channels,
+/// S] are plain, and lie channels last as inputs; the tokens themselves are one channel.
 struct TokenSteps::Given {
   Value before, input;
-  size_t bytes = 0;
+  int64_t channels = 1, positions = 0;
+  size_t element = 4;
   std::vector<std::byte> memory{};
 };
 
@@ -61,8 +64,18 @@ Value final_of(const Rewritten& rewritten, Value v) {
   return rewritten.of[static_cast<size_t>(v.id)];
 }
 
-size_t bytes_of_row(const TensorDesc& desc) {
-  return desc.bytes() / static_cast<size_t>(desc.shape[0]);
+void check_layout(const TensorDesc& desc, bool last) {
+  CHECK(last ? desc.layout == Layout::channels_last(3) : desc.layout.is_plain(),
+        "what is kept lies as {}", desc.to_string());
+}
+
+/// From [channels, positions] to [positions, channels].
+template <class Word>
+void turn(const std::byte* from, std::byte* to, size_t channels, size_t positions) {
+  for (size_t t = 0; t < positions; ++t)
+    for (size_t c = 0; c < channels; ++c)
+      std::memcpy(to + (t * channels + c) * sizeof(Word), from + (c * positions + t) * sizeof(Word),
+                  sizeof(Word));
 }
 
 }  // namespace
@@ -79,7 +92,7 @@ std::unique_ptr<TokenSteps> TokenSteps::of(const ModelSpec& model, const std::st
   if (!stepped) return nullptr;
   const Rewritten fused = fuse_forward(stepped->graph);
   auto steps = std::unique_ptr<TokenSteps>(new TokenSteps());
-  options.layout = "plain";
+  options.layout = "last";
   options.variables = &variables;
   steps->plan_ = compile(fused.graph, backend, options);
   steps->rows_ = rows;
@@ -89,14 +102,10 @@ std::unique_ptr<TokenSteps> TokenSteps::of(const ModelSpec& model, const std::st
   steps->seen_ = final_of(fused, stepped->seen);
   steps->logits_ = final_of(fused, stepped->logits);
   steps->vocabulary_ = stepped->graph.shape(stepped->logits)[1];
-  const auto plain = [&](Value v) -> const TensorDesc& {
-    const TensorDesc& desc = steps->plan_.desc(v);
-    CHECK(desc.layout.is_plain(), "what is kept lies as {}", desc.to_string());
-    return desc;
-  };
   for (const StepGraph::Layer& layer : stepped->layers) {
-    const TensorDesc& kept = plain(final_of(fused, layer.kept));
-    (void)plain(final_of(fused, layer.made));
+    const TensorDesc& kept = steps->plan_.desc(final_of(fused, layer.kept));
+    check_layout(kept, true);
+    check_layout(steps->plan_.desc(final_of(fused, layer.made)), false);
     steps->layers_.push_back({final_of(fused, layer.kept), final_of(fused, layer.made),
                               kept.shape[1], size_of(kept.dtype),
                               std::vector<std::byte>(kept.bytes())});
@@ -104,21 +113,23 @@ std::unique_ptr<TokenSteps> TokenSteps::of(const ModelSpec& model, const std::st
   steps->executor_ = std::make_unique<Executor>(steps->plan_, backend);
   if (!stepped->source.valid()) return steps;
   const Rewritten before = fuse_forward(stepped->before);
-  options.layout = "last";  // outputs are plain in any case
   steps->front_ = std::make_unique<Front>(
       Front{compile(before.graph, backend, options), final_of(before, stepped->source)});
-  Front& front = *steps->front_;
-  front.executor = std::make_unique<Executor>(front.plan, backend);
-  steps->source_window_ = front.plan.desc(front.source).shape[1];
-  for (const StepGraph::Crossing& crossing : stepped->crossings) {
-    const TensorDesc& read = plain(final_of(fused, crossing.input));
-    const Value made = final_of(before, crossing.before);
-    CHECK(front.plan.desc(made).layout.is_plain(), "what crosses lies as {}",
-          front.plan.desc(made).to_string());
-    steps->given_.push_back({made, final_of(fused, crossing.input), bytes_of_row(read),
-                             std::vector<std::byte>(read.bytes())});
-  }
+  steps->front_->executor = std::make_unique<Executor>(steps->front_->plan, backend);
+  steps->source_window_ = steps->front_->plan.desc(steps->front_->source).shape[1];
+  for (const StepGraph::Crossing& crossing : stepped->crossings)
+    steps->give(final_of(before, crossing.before), final_of(fused, crossing.input));
   return steps;
+}
+
+void TokenSteps::give(Value before, Value input) {
+  const TensorDesc& read = plan_.desc(input);
+  const bool tokens_alone = read.shape.rank() == 2;
+  check_layout(read, !tokens_alone);
+  check_layout(front_->plan.desc(before), false);
+  given_.push_back({before, input, tokens_alone ? 1 : read.shape[1],
+                    read.shape[read.shape.rank() - 1], size_of(read.dtype),
+                    std::vector<std::byte>(read.bytes())});
 }
 
 void TokenSteps::bind(const ReplicaState& model) {
@@ -141,9 +152,19 @@ void TokenSteps::begin(std::span<const int32_t> source) {
     const auto* made = given.before == front.source
                            ? reinterpret_cast<const std::byte*>(front.bound.data())
                            : static_cast<const std::byte*>(front.executor->result(given.before));
-    for (size_t row = 0; row < static_cast<size_t>(rows_.count()); ++row)
-      std::memcpy(given.memory.data() + row * given.bytes,
-                  made + row / static_cast<size_t>(rows_.copies) * given.bytes, given.bytes);
+    const auto channels = static_cast<size_t>(given.channels),
+               positions = static_cast<size_t>(given.positions),
+               bytes = channels * positions * given.element,
+               copies = static_cast<size_t>(rows_.copies);
+    for (size_t row = 0; row < static_cast<size_t>(rows_.count()); ++row) {
+      std::byte* const to = given.memory.data() + row * bytes;
+      if (row % copies > 0)
+        std::memcpy(to, to - bytes, bytes);
+      else if (given.element == sizeof(uint32_t))
+        turn<uint32_t>(made + row / copies * bytes, to, channels, positions);
+      else
+        turn<uint16_t>(made + row / copies * bytes, to, channels, positions);
+    }
   }
 }
 
@@ -171,15 +192,14 @@ std::span<const float> TokenSteps::step(std::span<const int32_t> tokens) {
           rows * static_cast<size_t>(vocabulary_)};
 }
 
-/// Behind what is kept of each channel.
+/// Behind what is kept of each sequence.
 void TokenSteps::take_made() {
   for (Kept& layer : layers_) {
     const auto* made = static_cast<const std::byte*>(executor_->result(layer.made));
-    const size_t of_channel = static_cast<size_t>(window_ - 1) * layer.element,
-                 here = static_cast<size_t>(count_) * layer.element;
-    for (size_t c = 0; c < static_cast<size_t>(rows_.count() * layer.channels); ++c)
-      std::memcpy(layer.memory.data() + c * of_channel + here, made + c * layer.element,
-                  layer.element);
+    const size_t bytes = static_cast<size_t>(layer.channels) * layer.element;
+    for (int64_t row = 0; row < rows_.count(); ++row)
+      std::memcpy(layer.memory.data() + static_cast<size_t>(row * (window_ - 1) + count_) * bytes,
+                  made + static_cast<size_t>(row) * bytes, bytes);
   }
 }
 

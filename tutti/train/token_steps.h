@@ -54,6 +54,7 @@ class TokenSteps {
   struct Given;
   struct Front;
   TokenSteps();
+  void give(Value before, Value input);
   void take_made();
 
   TokenRows rows_;

@@ -109,7 +109,8 @@ class TensorSplitter {
         case TensorCut::lookup: slice(node.in[0], 0, {{old_.shape(node.in[0])[0], 1}}); break;
         case TensorCut::none:
         case TensorCut::inside:
-        case TensorCut::loss: break;
+        case TensorCut::loss:
+        case TensorCut::hits: break;
       }
     }
   }

@@ -211,8 +211,8 @@ struct ParallelSection {
   int64_t batchnorm_group_size = 1;  ///< replicas
   int64_t pipeline = 1;              ///< stages
   PipelineOrder order = PipelineOrder::one_f_one_b;
-  int64_t tensor = 1;                ///< ranks that share a replica's layers
-  bool sequence = false;             ///< they share the positions of sequences between these, too
+  int64_t tensor = 1;     ///< ranks that share a replica's layers
+  bool sequence = false;  ///< they share the positions of sequences between these, too
 };
 
 struct SyncSection {

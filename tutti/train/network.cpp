@@ -172,8 +172,8 @@ class NetworkCompiler {
   void compile_both(Network& network, const Choices& choices) {
     network.training = compile_graph(graph_.graph, choices);
     network.training.variables.set_slices(graph_.slices);
-    network.evaluation = std::move(
-        *compile_evaluation_of(network.training, grid(), network.training.variables));
+    network.evaluation =
+        std::move(*compile_evaluation_of(network.training, grid(), network.training.variables));
   }
   Plan compile_place(const PartGrid& place, const Choices& choices) {
     TrainingGraphSpec other = training_;

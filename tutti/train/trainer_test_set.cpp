@@ -36,8 +36,7 @@ int64_t TrainerRun::take_tested_weights(std::optional<ModelWeights>& best) {
     });
   else
     comm_.broadcast({weights.parameters(), variables.parameter_bytes}, 0);
-  if (grid_.stages() == 1)
-    comm_.broadcast({weights.statistics(0), variables.statistic_bytes}, 0);
+  if (grid_.stages() == 1) comm_.broadcast({weights.statistics(0), variables.statistic_bytes}, 0);
   if (!variables.tables.empty())
     comm::on_each(comm_, "reading the best tables", [&] {
       const Checkpoint checkpoint = open_checkpoint(step.substr(end + 1));

@@ -168,7 +168,7 @@ class TrainingStep {
   std::optional<PartExchange> parts_;
   std::optional<SliceRanks> slices_;  // where ranks share layers
   const float share_;                 // of the loss that this rank has computed
-  std::optional<StageTurns> stage_;  // where replicas have stages
+  std::optional<StageTurns> stage_;   // where replicas have stages
   std::optional<TableTurns> table_turns_;
   StepInfo info_;
   std::vector<float> plain_;  // of the prediction, where the plan has another layout

@@ -71,7 +71,7 @@ case_served_deaths() {
     counted "stopped-$own" 600 $((3 - own))
   done
   # A wish to stop ends the round with the step that has begun.
-  train asked "${many[@]}" --replicas 3 --set run.log_every=100000 --set data.generate_train=4500 --max-steps 100000 &
+  train asked "${many[@]}" --replicas 3 --set run.log_every=100000 --set data.generate_train=900 --max-steps 100000 &
   job=$!
   wait_for asked/record.jsonl $job
   sleep 1

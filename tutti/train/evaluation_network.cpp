@@ -42,6 +42,18 @@ Rewritten evaluation_stage(const Rewritten& whole, const ModelGraph& built, cons
   return take_stage(whole.graph, stages, grid.stage(), {});
 }
 
+/// Parameters of an evaluation lie where training has put them: ranks must share them there, too.
+void require_alike(const Graph& graph, const Variables& variables) {
+  for (const Value p : graph.with_role(Role::parameter)) {
+    const Variable* trained = variables.find_parameter(graph[p].name);
+    if (trained && trained->desc.shape != graph.shape(p))
+      throw ConfigError(fmt::format(
+          "parallel.tensor: '{}' is {} in training and {} in evaluation, because what reads it "
+          "differs: such a model cannot share its layers yet",
+          graph[p].name, trained->desc.shape.to_string(), graph.shape(p).to_string()));
+  }
+}
+
 }  // namespace
 
 SplitSettings with_advice(SplitSettings slabs, const Backend& backend) {
@@ -96,6 +108,7 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
     passes.push_back(&staged);
   }
   const Graph& graph = passes.back()->graph;
+  if (options.variables) require_alike(graph, *options.variables);
   PlanOptions own = options;
   own.threads = split.threads;
   own.tile_bytes = split.tile_bytes;

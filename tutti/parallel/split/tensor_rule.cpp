@@ -1,6 +1,7 @@
 #include "tutti/parallel/split/tensor_rule.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -65,7 +66,7 @@ class TensorRuleFinder {
       const Value v{static_cast<int32_t>(i)};
       if (made_by(v) && is_float(v)) regions[root_of(static_cast<int>(i))].push_back(v);
     }
-    for (const auto& [root, values] : regions) take_region(values);
+    for (const std::vector<Value>& values : largest_first(std::move(regions))) take_region(values);
     for (const Value p : graph_.with_role(Role::parameter)) take_vocabulary(p);
     return std::move(rule_);
   }
@@ -173,6 +174,21 @@ class TensorRuleFinder {
     for (const auto& [v, of_value] : blocks)
       for (const ChannelBlock& block : of_value) fits = fits && block.extent / block.unit >= ranks_;
     return fits ? std::optional(std::move(blocks)) : std::nullopt;
+  }
+
+  /// By the parameters that ranks would share: one layer may fit into two regions, as the second
+  /// one of a pair beside a large layer (models/lora.h) does.
+  std::vector<std::vector<Value>> largest_first(std::map<int, std::vector<Value>> regions) const {
+    std::vector<std::vector<Value>> sorted;
+    for (auto& [root, values] : regions) sorted.push_back(std::move(values));
+    std::ranges::stable_sort(sorted, std::greater{}, [&](const std::vector<Value>& values) {
+      int64_t elements = 0;
+      for (const size_t n : nodes_of(values))
+        for (const Value v : node(n).in)
+          if (graph_[v].role == Role::parameter) elements += graph_.shape(v).elements();
+      return elements;
+    });
+    return sorted;
   }
 
   void take_region(const std::vector<Value>& values) {

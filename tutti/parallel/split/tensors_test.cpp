@@ -104,6 +104,33 @@ TEST(SplitTensors, CutsPairsThatAloneReadWhatTheyMake) {
   EXPECT_THROW(split_tensors(g, PartGrid::of_tensors(2, 2, 0)), ConfigError);
 }
 
+/// LoRA (models/lora.h): its second layer goes with the layer that it stands beside.
+TEST(SplitTensors, APairBesideALayerLeavesItShared) {
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {2, 16, 5}, {}});
+  const auto adapted = [&](const std::string& name, const Value& from, int64_t outputs) {
+    const Value a = linear(g, name + ".A", from, {.outputs = 2, .bias = false});
+    return add(g, name + ".lora", linear(g, name, from, {.outputs = outputs}),
+               linear(g, name + ".B", a, {.outputs = outputs, .bias = false}));
+  };
+  const Value y = attention(g, "attn", {adapted("qkv", x, 48)}, {.heads = 4, .key_heads = 4});
+  const Value z = layer_norm(g, "ln", adapted("proj", y, 16));
+  const Value hidden = activation(g, "gelu", adapted("up", z, 50), ActivationKind::gelu);
+  g.mark_output(adapted("down", hidden, 16));
+  const TensorSlices slices = split_tensors(g, PartGrid::of_tensors(2, 2, 0)).slices;
+  for (const char* layer : {"qkv", "qkv.B", "up", "up.B"}) {
+    ASSERT_TRUE(slices.contains(fmt::format("{}.weight", layer))) << layer;
+    EXPECT_EQ(slices.at(fmt::format("{}.weight", layer)).dim, 0) << layer;
+  }
+  for (const char* layer : {"proj", "proj.A", "down", "down.A"}) {
+    ASSERT_TRUE(slices.contains(fmt::format("{}.weight", layer))) << layer;
+    EXPECT_EQ(slices.at(fmt::format("{}.weight", layer)).dim, 1) << layer;
+  }
+  EXPECT_EQ(slices.at("qkv.B.weight").blocks, slices.at("qkv.weight").blocks);
+  EXPECT_FALSE(slices.contains("qkv.A.weight"));
+  EXPECT_FALSE(slices.contains("proj.B.weight"));
+}
+
 TEST(SplitTensors, AGridWithoutThemLeavesTheGraph) {
   const Graph g = gated_block(4, 2);
   const SplitTensors same = split_tensors(g, PartGrid());

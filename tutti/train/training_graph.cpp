@@ -12,6 +12,7 @@
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/fuse.h"
 #include "tutti/ops/parts.h"
+#include "tutti/ops/rank_sums.h"
 #include "tutti/parallel/compression_policy.h"
 
 namespace tutti {
@@ -180,6 +181,11 @@ std::vector<bool> trained_results(Graph training, const std::vector<Value>& loss
   return has;
 }
 
+/// Whether drop_copies leaves the node.
+bool stays_in_plan(const Node& node) {
+  return dynamic_cast<const RuleOnly*>(node.op.get()) == nullptr;
+}
+
 std::vector<Value> all_values(const Graph& graph) {
   std::vector<Value> all(graph.values().size());
   for (size_t i = 0; i < all.size(); ++i) all[i].id = static_cast<int32_t>(i);
@@ -253,17 +259,18 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   Rewritten staged = stage_of(fused.graph, losses, spec, training);
   for (const Value loss : losses)
     if (const Value own = at(staged, loss); own.valid()) own_losses.push_back(own);
-  const size_t first_backward = staged.graph.nodes().size();
+  const auto first_backward =
+      static_cast<size_t>(std::ranges::count_if(staged.graph.nodes(), stays_in_plan));
   std::vector<RowGradient> tables;
   differentiate(staged.graph, own_losses, not_frozen(staged.graph, spec.freeze), &tables);
-  const Rewritten lean = recompute_activations(staged.graph, first_backward);
-  const Rewritten direct = drop_copies(lean.graph);
-  const Rewritten summed = fold_row_sums(direct.graph);
+  const Rewritten direct = drop_copies(staged.graph);
+  const Rewritten lean = recompute_activations(direct.graph, first_backward);
+  const Rewritten summed = fold_row_sums(lean.graph);
   const Rewritten tied = fold_lookup_sums(summed.graph);
   const Rewritten folded = fold_residual_sums(tied.graph);
   Rewritten shared_out = share_in_team(folded.graph, spec.split.threads);
   const auto differentiated = [&](Value v) {
-    return at(shared_out, at(folded, at(tied, at(summed, at(direct, at(lean, v))))));
+    return at(shared_out, at(folded, at(tied, at(summed, at(lean, at(direct, v))))));
   };
   const auto final_value = [&](Value v) {
     const Value own = at(staged, forward(v));

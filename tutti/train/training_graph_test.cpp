@@ -21,7 +21,7 @@ int64_t nodes_of(const Graph& graph, std::string_view op) {
                                [&](const Node& node) { return node.op->name() == op; });
 }
 
-TrainingGraph language(int64_t batch, int64_t window, int threads) {
+TrainingGraph language(int64_t batch, int64_t window, int threads, const PartGrid& grid = {}) {
   TrainingGraphSpec spec;
   spec.model = {.name = "gpt2",
                 .input = {window},
@@ -31,6 +31,7 @@ TrainingGraph language(int64_t batch, int64_t window, int threads) {
                 .depth = 1,
                 .heads = 2};
   spec.split.threads = threads;
+  spec.split.grid = grid;
   return make_training_graph(spec);
 }
 
@@ -61,9 +62,12 @@ TEST(TrainingGraph, TheTeamSharesGradientsThatAreLargerThanWhatTheyAreOf) {
 }
 
 TEST(TrainingGraph, NormsAndGeluOfPositionsAreComputedAgain) {
-  const Graph graph = language(2, 256, 1).graph;
-  EXPECT_EQ(nodes_of(graph, "layer_norm"), 6);
-  EXPECT_EQ(nodes_of(graph, "activation"), 2);
+  for (const PartGrid& grid : {PartGrid(), PartGrid::of_tensors(2, 2, 0)}) {
+    SCOPED_TRACE(fmt::format("{} rank(s) share layers", grid.tensor()));
+    const Graph graph = language(2, 256, 1, grid).graph;
+    EXPECT_EQ(nodes_of(graph, "layer_norm"), 6);
+    EXPECT_EQ(nodes_of(graph, "activation"), 2);
+  }
 }
 
 TEST(TrainingGraph, FrozenLayersHaveNoBackwardPass) {

@@ -1,8 +1,11 @@
-// Ranks that share the layers of a replica compute what one rank does: steps of a small GPT-2 on
+// Ranks that share the layers of a replica compute what one rank does: steps of small networks on
 // threads as ranks.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -64,13 +67,28 @@ Tensors whole_parameters(const Weights& weights) {
   return all;
 }
 
-/// Tokens of a replica's batch, of which some that come next are unknown.
-std::vector<int32_t> tokens_of(int64_t batch, int step, int replica, bool next) {
-  Rng rng(5, Purpose::test, static_cast<uint64_t>(step * 100 + replica * 2 + next));
-  std::vector<int32_t> tokens(static_cast<size_t>(batch * kSharedWindow));
-  for (int32_t& token : tokens)
-    token = next && rng.below(8) == 0 ? -1 : static_cast<int32_t>(rng.below(kSharedVocabulary));
-  return tokens;
+/// A replica's batch of a field: bits of numbers, or class numbers, of which some that come next
+/// are unknown.
+std::vector<int32_t> batch_of(const ModelSpec& model, const std::string& name, int step,
+                              int replica) {
+  const ModelField* field = nullptr;
+  for (const auto* fields : {&model.inputs, &model.targets})
+    for (const ModelField& one : *fields)
+      if (one.name == name) field = &one;
+  EXPECT_NE(field, nullptr) << name;
+  uint64_t stream = static_cast<uint64_t>(step * 100 + replica);
+  for (const char c : name) stream = stream * 131 + static_cast<unsigned char>(c);
+  Rng rng(5, Purpose::test, stream);
+  std::vector<int32_t> batch(static_cast<size_t>(model.batch * field->sample.elements()));
+  for (int32_t& x : batch) {
+    if (field->classes == 0)
+      x = std::bit_cast<int32_t>(rng.normal());
+    else if (name == "next" && rng.below(8) == 0)
+      x = -1;
+    else
+      x = static_cast<int32_t>(rng.below(static_cast<uint32_t>(field->classes)));
+  }
+  return batch;
 }
 
 SharedSteps train_shared(const TensorRun& run) {
@@ -97,11 +115,11 @@ SharedSteps train_shared(const TensorRun& run) {
     const Tensors first = whole_parameters(step.weights());
     step.start();
     for (int s = 0; s < run.steps; ++s) {
-      std::vector<int32_t> tokens = tokens_of(run.model.batch, s, grid.group(), false),
-                           next = tokens_of(run.model.batch, s, grid.group(), true);
-      std::vector<void*> batch;
+      std::vector<std::vector<int32_t>> fields;
       for (const GraphInput& input : step.network().inputs)
-        batch.push_back(input.field == "tokens" ? tokens.data() : next.data());
+        fields.push_back(batch_of(run.model, input.field, s, grid.group()));
+      std::vector<void*> batch;
+      for (std::vector<int32_t>& field : fields) batch.push_back(field.data());
       step.begin(s, run.rate);
       const double loss = static_cast<double>(step.run(0, batch));
       step.update();
@@ -159,6 +177,29 @@ TEST(SharedTensors, HaveTheLossAndTheGradientsOfOneRank) {
   }
 }
 
+/// Two ranks, which share positions or not, compute what one does. `shared_layers`: in their text.
+void expect_those_of_one_rank(TensorRun run, std::string_view shared_layers) {
+  const SharedSteps alone = train_shared(run);
+  const Tensors of_one = gradients_of(alone);
+  run.tensor = 2;
+  for (const bool positions : {false, true}) {
+    SCOPED_TRACE(positions ? "shared positions" : "whole positions");
+    run.positions = positions;
+    const SharedSteps shared = train_shared(run);
+    EXPECT_EQ(shared.first, alone.first) << "the same first weights";
+    for (size_t s = 0; s < alone.losses.size(); ++s)
+      EXPECT_NEAR(shared.losses[s], alone.losses[s], 1e-5);
+    const Tensors gradients = gradients_of(shared);
+    for (const auto& [name, gradient] : of_one)
+      EXPECT_LT(distance_of(gradients.at(name), gradient), 1e-4) << name;
+  }
+  TrainingGraphSpec spec;
+  spec.model = run.model;
+  spec.split.grid = PartGrid::of_tensors(2, 2, 0);
+  const std::string text = make_training_graph(spec).tensors;
+  EXPECT_NE(text.find(shared_layers), std::string::npos) << text;
+}
+
 /// Queries and keys that are rotated, heads of keys that are shared, gated layers.
 TEST(SharedTensors, OfLlamaAreThoseOfOneRank) {
   TensorRun run;
@@ -166,19 +207,46 @@ TEST(SharedTensors, OfLlamaAreThoseOfOneRank) {
   run.model.context = 0;
   run.model.dropout.reset();
   run.model.key_heads = 2;
-  const SharedSteps alone = train_shared(run);
-  run.tensor = 2;
-  const SharedSteps shared = train_shared(run);
-  EXPECT_EQ(shared.first, alone.first) << "the same first weights";
-  EXPECT_NEAR(shared.losses[0], alone.losses[0], 1e-5);
-  const Tensors gradients = gradients_of(shared);
-  for (const auto& [name, gradient] : gradients_of(alone))
-    EXPECT_LT(distance_of(gradients.at(name), gradient), 1e-4) << name;
-  TrainingGraphSpec spec;
-  spec.model = run.model;
-  spec.split.grid = PartGrid::of_tensors(2, 2, 0);
-  EXPECT_NE(make_training_graph(spec).tensors.find("10 layers by columns, 4 by rows, 2 attentions"),
-            std::string::npos);
+  expect_those_of_one_rank(run, "10 layers by columns, 4 by rows, 2 attentions");
+}
+
+/// Attention to another sequence, one weight for both embeddings and the logits.
+TEST(SharedTensors, OfATransformerAreThoseOfOneRank) {
+  TensorRun run;
+  run.model.name = "transformer-base";
+  run.model.context = 0;
+  run.model.input_field = "source";
+  run.model.inputs.insert(run.model.inputs.begin(), run.model.inputs.front());
+  run.model.inputs.front().name = "source";
+  expect_those_of_one_rank(
+      run, "12 layers by columns, 10 by rows, 6 attentions by heads, embedding and loss");
+}
+
+/// 17 positions of images: patches and what stands before them.
+TEST(SharedTensors, OfAVisionTransformerAreThoseOfOneRank) {
+  TensorRun run;
+  run.model = {.name = "vit-ti",
+               .input = {1, 8, 8},
+               .inputs = {{.name = "image", .sample = {1, 8, 8}}},
+               .targets = {{.name = "label", .classes = 7}},
+               .batch = 3,
+               .classes = 7,
+               .width = 32,
+               .hidden = {50},
+               .dropout = 0.1f,
+               .depth = 2,
+               .heads = 4,
+               .kernel = 2};
+  expect_those_of_one_rank(run,
+                           "4 layers by columns, 4 by rows, 2 attentions by heads, no vocabulary");
+}
+
+/// The first of its two layers is trained by the second step alone: the other one is 0 before.
+TEST(SharedTensors, OfLoraAreThoseOfOneRank) {
+  TensorRun run{.steps = 2};
+  run.model.lora = {.rank = 2, .layers = {"*"}};
+  expect_those_of_one_rank(
+      run, "8 layers by columns, 8 by rows, 2 attentions by heads, embedding and loss");
 }
 
 TEST(SharedTensors, HaveTheSameBitsEachTime) {
@@ -219,7 +287,11 @@ TEST(SharedTensors, RoundAlikeInBf16) {
   run.model.activations = DType::bf16;
   const SharedSteps serial = train_shared(run);
   run.tensor = 2;
-  EXPECT_NEAR(train_shared(run).losses[0], serial.losses[0], 2e-2);
+  const SharedSteps shared = train_shared(run);
+  EXPECT_NEAR(shared.losses[0], serial.losses[0], 2e-2);
+  const Tensors gradients = gradients_of(shared);
+  for (const auto& [name, gradient] : gradients_of(serial))
+    EXPECT_LT(distance_of(gradients.at(name), gradient), 2e-2) << name;
 }
 
 /// The message of a ConfigError.

@@ -18,6 +18,7 @@
 #include "tutti/ops/losses.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/pool.h"
+#include "tutti/ops/token_slice.h"
 
 namespace tutti {
 namespace {
@@ -121,6 +122,65 @@ TEST(Values, TablesHaveTheSameBitsOnAnyNumberOfThreads) {
     run.run();
     tables.push_back(run.in(2));
     EXPECT_EQ(tables.back(), tables.front()) << threads;
+  }
+}
+
+/// Of equal logits the first is the likeliest, wherever ranks cut the vocabulary.
+TEST(Values, OfEqualLogitsTheFirstIsAHit) {
+  struct Position {
+    Values logits;
+    double label, hit;
+  };
+  const std::vector<Position> positions = {
+      {{2, 2, 0, 1}, 0, 1},     {{2, 2, 0, 1}, 1, 0},     {{2, 0, 2, 1}, 0, 1},
+      {{2, 0, 2, 1}, 2, 0},     {{0, 1, 3, 3}, 2, 1},     {{0, 1, 3, 3}, 3, 0},
+      {{-3, -3, -3, -3}, 0, 1}, {{-3, -3, -3, -3}, 1, 0}, {{-3, -3, -3, -3}, 3, 0},
+      {{-4, -4, -3, -3}, 2, 1}, {{5, 1, 1, 1}, 0, 1},     {{5, 1, 1, 1}, -1, 0}};
+  const auto t = static_cast<int64_t>(positions.size());
+  const auto logits_of = [&](int64_t first, int64_t last) {
+    Values x;
+    for (int64_t k = first; k < last; ++k)
+      for (const Position& position : positions)
+        x.push_back(position.logits[static_cast<size_t>(k)]);
+    return x;
+  };
+  Values labels, hits;
+  for (const Position& position : positions) {
+    labels.push_back(position.label);
+    hits.push_back(position.hit);
+  }
+  const auto run_by = [](const Backend& backend, OpPtr op, std::vector<ValueType> types,
+                         const std::vector<Values>& in) {
+    OpRun made({std::move(op), std::move(types), {}}, backend, {.layout = "last"});
+    for (size_t i = 0; i < in.size(); ++i) made.set_in(i, in[i]);
+    made.run();
+    return made.out(0);
+  };
+  const ValueType label_type = batched({1, t}, DType::i32);
+  const ReferenceBackend reference;
+  const CpuBackend cpu;
+  for (const Backend* backend :
+       {static_cast<const Backend*>(&reference), static_cast<const Backend*>(&cpu)}) {
+    expect_near(run_by(*backend, std::make_shared<TokenHits>(), {batched({1, 4, t}), label_type},
+                       {logits_of(0, 4), labels}),
+                hits);
+    for (const std::vector<int64_t>& cuts :
+         {std::vector<int64_t>{0, 4}, {0, 2, 4}, {0, 1, 4}, {0, 3, 4}}) {
+      const size_t ranks = cuts.size() - 1;
+      std::vector<ValueType> types{label_type};
+      std::vector<Values> in{labels};
+      for (size_t r = 0; r < ranks; ++r) {
+        const VocabularySlice slice{.first = cuts[r], .count = cuts[r + 1] - cuts[r], .all = 4};
+        types.push_back(batched({1, 3, t}));
+        in.push_back(run_by(*backend, std::make_shared<TokenRivals>(slice),
+                            {batched({1, slice.count, t}), label_type},
+                            {logits_of(cuts[r], cuts[r + 1]), labels}));
+      }
+      SCOPED_TRACE(fmt::format("{} rank(s), the first with {} tokens", ranks, cuts[1]));
+      expect_near(run_by(*backend, std::make_shared<TokenHitsOfRanks>(4, static_cast<int>(ranks)),
+                         types, in),
+                  hits);
+    }
   }
 }
 

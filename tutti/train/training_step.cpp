@@ -153,12 +153,12 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   if (served_ > 0) replica.parameters = const_cast<std::byte*>(gradient_.weights);
   const int packed = apart_ ? local_replica_ : 0;
   replica_seconds_[static_cast<size_t>(by_order)] += compute([&] {
-    if (bound_ != packed) executor_.pack();
     if (stage_) return stage_->run(turn, info_, replica, batch);
     for (size_t i = 0; i < batch.size(); ++i)
       executor_.bind_input(network_->inputs[i].value, batch[i]);
     replica.gradients = exchange_.begin(turn);
     executor_.bind(replica);
+    if (bound_ != packed) executor_.pack();
     executor_.run(info_);
     table_turns_->take(local_turn);
   });

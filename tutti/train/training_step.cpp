@@ -41,12 +41,7 @@ std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
 ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
                       const comm::Communicator& communicator) {
   if (grid.peers() == 1) return replicas;
-  if (replicas.replicas() * grid.group_size() != communicator.size())
-    throw ConfigError(fmt::format(
-        "{} replicas of {} {} take {} ranks, this job has {}: where ranks share samples, "
-        "statistics or layers, each replica needs ranks of its own",
-        replicas.replicas(), grid.group_size(), grid.stages() > 1 ? "stages" : "part(s)",
-        replicas.replicas() * grid.group_size(), communicator.size()));
+  grid.require_own_ranks(replicas.replicas());
   return {communicator.size(), communicator.size(), communicator.rank()};
 }
 

@@ -33,7 +33,7 @@ case_samples() {
   expect 2 parts-odd --ranks 3 --set parallel.spatial=2
   says parts-odd '3 ranks are no replicas of 2 parts each'
   expect 2 parts-few --ranks 2 --replicas 2 --set parallel.spatial=2
-  says parts-few '2 replicas of 2 part.s. take 4 ranks, this job has 2'
+  says parts-few '2 replica.s. of 2 parts take 4 ranks, this job has 2.*--ranks 4.*run.replicas = 1'
   expect 0 normed --ranks 2 --set parallel.batchnorm_group_size=2 --max-steps 2
   says one-volumes 'validation mae 0[.][0-9]*, loss'
   says one-maps 'validation iou [0-9.]* %, accuracy [0-9.]* %, loss'

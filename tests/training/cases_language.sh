@@ -75,7 +75,7 @@ case_tensor() {
   done
   [ "$(sort -u judged | wc -l)" -eq 1 ] || fail "it is judged otherwise: $(cat judged)"
   expect 2 odd $shared --ranks 3 --tensor 2
-  says odd '3 ranks are no replicas that share their layers by 2 each'
+  says odd 'parallel.tensor = 2: 3 rank.s. are no replicas'
   expect 2 sharded $shared --ranks 2 --tensor 2 --set comm.sharded_update=true
   says sharded 'parallel.tensor = 2 goes without comm.sharded_update'
   expect 2 apart --set model.heads=4 --ranks 2 --tensor 2 --sync local:2

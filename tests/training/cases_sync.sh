@@ -173,9 +173,9 @@ case_replay_study() {
   # Keys that belong to one scheme follow it: a study of servers beside one of all together.
   "$tutti" study "$config" --machine "$machine" --replicas 1,4 --sync 'step,ps:async sync.stale_rate=1 sync.servers=2' --repeats 1 \
     --epochs 1 --set run.eval_every=1 --output-dir served >served.log 2>&1 || fail "a study of servers: $(tail -n 5 served.log)"
-  grep -q '^stale_rate = 1' served/ps-async/runs/n0004-r1/config.toml || fail "a scheme's own key is lost"
+  grep -q '^stale_rate = 1' served/ps-async_stale_rate=1_servers=2/runs/n0004-r1/config.toml || fail "a scheme's own key is lost"
   grep -q '^stale_rate = 1' served/step/runs/n0004-r1/config.toml && fail "a key of one scheme is in the runs of another"
-  [ "$(grep '"event":"servers"' served/ps-async/runs/n0004-r1/record.jsonl | grep -c '"servers"')" -gt 0 ] || fail "no servers"
+  [ "$(grep '"event":"servers"' served/ps-async_stale_rate=1_servers=2/runs/n0004-r1/record.jsonl | grep -c '"servers"')" -gt 0 ] || fail "no servers"
   # What a size of a scheme cannot be is said before any run.
   "$tutti" study "$config" --machine "$machine" --replicas 1,4 --sync step,groups:3 --epochs 1 --output-dir refused >refused.log 2>&1 &&
     fail "four replicas in groups of three"

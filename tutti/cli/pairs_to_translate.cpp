@@ -50,7 +50,8 @@ std::vector<std::string> given_lines(const SourcesGiven& given) {
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
+    const size_t length = end - at;  // without the return of a line that ends in both
+    lines.push_back(text.substr(at, length - (length > 0 && text[end - 1] == '\r')));
     at = end + 1;
   }
   return lines;

@@ -31,9 +31,10 @@ SchemeOfStudy parse_scheme(const std::string& part, bool (*set_by_study)(std::st
   return choice;
 }
 
-std::string folder_of(const SchemeOfStudy& choice, bool with_settings) {
+/// With its keys: a study that is started again with other ones is another study.
+std::string folder_of(const SchemeOfStudy& choice) {
   std::string name = choice.scheme;
-  for (size_t i = 1; with_settings && i < choice.sets.size(); ++i) {
+  for (size_t i = 1; i < choice.sets.size(); ++i) {
     const std::string& set = choice.sets[i];
     name += "_" + set.substr(set.substr(0, set.find('=')).rfind('.') + 1);
   }
@@ -60,8 +61,7 @@ std::vector<SchemeOfStudy> parse_schemes(std::string_view list,
   for (const std::string& part : split_list(list))
     choices.push_back(parse_scheme(part, set_by_study));
   for (SchemeOfStudy& choice : choices) {
-    const bool again = std::ranges::count(choices, choice.scheme, &SchemeOfStudy::scheme) > 1;
-    choice.folder = folder_of(choice, again);
+    choice.folder = folder_of(choice);
     if (std::ranges::count(choices, choice.folder, &SchemeOfStudy::folder) > 1)
       throw ConfigError(fmt::format("--sync names {} twice", choice.folder));
   }

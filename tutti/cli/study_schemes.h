@@ -10,8 +10,7 @@ namespace tutti {
 struct SchemeOfStudy {
   std::string scheme;             ///< as sync.scheme has it, "local:8"
   std::vector<std::string> sets;  ///< KEY=VALUE, sync.scheme's own first
-  /// Of its study: "local-8", and where the list has the scheme again "local-8_outer=nesterov".
-  std::string folder;
+  std::string folder;             ///< of its study: "local-8", with keys "local-8_outer=nesterov"
 };
 
 /// The parts between the commas of a list, without empty ones.

@@ -17,7 +17,7 @@ TEST(StudySchemes, KeysFollowTheirScheme) {
   EXPECT_EQ(schemes[1].sets,
             (std::vector<std::string>{"sync.scheme=ps:async", "optimizer.momentum=0",
                                       "sync.stale_rate=1"}));
-  EXPECT_EQ(schemes[1].folder, "ps-async");
+  EXPECT_EQ(schemes[1].folder, "ps-async_momentum=0_stale_rate=1");
   EXPECT_EQ(schemes[2].folder, "local-8");
 }
 

@@ -293,7 +293,7 @@ Verb bench_step_verb() {
             .bind = &state->hidden,
             .least = 1},
            {.names = "--optimizer",
-            .help = "sgd has a momentum",
+            .help = "The update: sgd with momentum, or adamw",
             .bind = &state->optimizer,
             .choices = {"sgd", "adamw"}},
            {.names = "--steps",

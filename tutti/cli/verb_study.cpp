@@ -129,13 +129,21 @@ int run_comparison(const StudyVerb& verb) {
   return study::compare_studies(flags);
 }
 
+/// A study counts replicas by ranks.
+void refuse_groups(const RunConfig& config) {
+  const auto refuse = [](int64_t ranks, const char* key) {
+    if (ranks > 1)
+      throw ConfigError(fmt::format(
+          "a study counts replicas by ranks, and with {} = {} each has several: leave it out", key,
+          ranks));
+  };
+  refuse(config.parallel.tensor, "parallel.tensor");
+  refuse(config.parallel.pipeline, "parallel.pipeline");
+}
+
 /// The sizes of the study: ranks, or with --replicas how many of them are replayed.
 void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlags& flags) {
   // Without a machine one number is run.replicas, on all these ranks.
-  if (config.parallel.tensor > 1)
-    throw ConfigError(
-        "a study varies the number of replicas, of which each has ranks of its own: "
-        "parallel.tensor is not built for studies, leave it out");
   int64_t number = 0;
   const bool fixed = config.replay.machine.empty() && read_number(verb.replicas, number);
   if (fixed) {
@@ -147,10 +155,6 @@ void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlag
       throw ConfigError(
           "a study of a replay takes --replicas, as in --replicas 1,4,16: without it leave "
           "--machine out");
-    if (config.parallel.pipeline > 1)
-      throw ConfigError(
-          "a study counts replicas by ranks, which stages of parallel.pipeline are not: leave it "
-          "out");
     flags.ranks =
         study::parse_sizes(verb.sizes.empty() ? "1,2" : verb.sizes, config.parallel.spatial);
     return;
@@ -221,7 +225,11 @@ int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
     own.sets.insert(own.sets.end(), choice.sets.begin(), choice.sets.end());
     // Now, and not hours later at its turn.
     const RunConfig config = read_with(verb, own.sets).config;
-    if (!flags.collect_only) check_served_sizes(config, own);
+    refuse_groups(config);
+    if (!flags.collect_only) {
+      check_slow_replay(config);
+      check_served_sizes(config, own);
+    }
     take_configuration(config, own);
     own.output_dir += "/" + choice.folder;
     studies.push_back(std::move(own));
@@ -263,6 +271,7 @@ int run_study_verb(const StudyVerb& verb) {
   const RunConfig& config = resolved.config;
   refuse_shared(resolved);
   flags.replicas = verb.replicas.empty() ? config.run.replicas : 0;
+  refuse_groups(config);
   take_sizes(verb, config, flags);
   const Topology topology = read_topology();
   // Now, and not hours later at this size's turn.

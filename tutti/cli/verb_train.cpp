@@ -27,6 +27,7 @@
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/train/rehearsal.h"
 #include "tutti/train/resume_check.h"
 #include "tutti/train/run_folder.h"
 #include "tutti/train/run_settings.h"
@@ -168,6 +169,13 @@ void begin_folder(const ConfiguredData& data, const RunPlace& place) {
     keep_tokenizer(*data.source_tokenizer, place.directory, kSourceTokenizerFolder);
 }
 
+/// Before an earlier run is set aside for this one.
+void check_ranks(const RunConfig& config, int ranks) {
+  std::optional<comm::Machine> machine;
+  if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
+  (void)replicas_of_job(config, ranks, machine ? &*machine : nullptr);
+}
+
 /// Trains with the ranks of the job, of which this process is one.
 int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThreads& requested,
                double started) {
@@ -189,6 +197,7 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
 
   const PreparedData prepared = prepare_data(config, communicator);
   check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
+  check_ranks(config, communicator.size());
   const RunFolder folder(communicator, run_folder_request(config, verb.fresh));
   compare_tokenizers(communicator, config, prepared.data, folder.place());
   const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));

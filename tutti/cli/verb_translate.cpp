@@ -107,8 +107,9 @@ int translate(const TranslateVerb& verb, const GivenNames& given, const FoundWei
   options.threads = static_cast<int>(config.run.threads);
   BeamSettings beam = verb.beam;
   beam.end_token = pairs.end_token;
-  Translator translator(model_spec(config, *pairs.fields, 1), verb.side_by_side, beam, backend,
-                        options);
+  const int64_t side_by_side =
+      std::clamp(std::ssize(pairs.sources), std::ptrdiff_t{1}, std::ptrdiff_t{verb.side_by_side});
+  Translator translator(model_spec(config, *pairs.fields, 1), side_by_side, beam, backend, options);
   Weights weights(translator.variables(), 1);
   import_weights(given, found, weights);
   translator.bind(weights.replica(0));
@@ -127,6 +128,10 @@ int translate(const TranslateVerb& verb, const GivenNames& given, const FoundWei
 }
 
 int run_translate(const TranslateVerb& verb) {
+  if (verb.json && verb.sources.split.empty())
+    throw ConfigError(
+        "translate --json says how good translations are, and only a --split has the right ones to "
+        "compare with: leave --json out");
   log::configure(log::Level::warn, 0, 1);  // what is printed is the text
   const std::string file = verb.config.empty() ? configuration_near(verb.weights) : verb.config;
   if (file.empty())
@@ -208,26 +213,26 @@ std::vector<Flag> translate_flags(TranslateVerb& state) {
 
 Verb translate_verb() {
   auto state = std::make_shared<TranslateVerb>();  // shared: std::function must be copyable
-  return {
-      .name = "translate",
-      .summary = "Write what a trained model of pairs makes of sources",
-      .text =
-          "Reads each source once and writes its target token by token, by beam search. "
-          "Beside the targets of a data set it says BLEU, the share of the tokens that "
-          "stand where they should, and of the sequences that are right as a whole.",
-      .arguments = {{.names = "WEIGHTS",
-                     .help = "The folder of a run or of its checkpoints: then the best one, "
-                             "else the newest valid one; a checkpoint or a .safetensors file",
-                     .bind = &state->weights,
-                     .kind = Names::file,
-                     .required = "translate needs weights, for example: tutti translate "
-                                 "runs/mine --split test"}},
-      .flags = translate_flags(*state),
-      .examples = {{"tutti translate runs/mine --text \"a small house\"", "Translate a sentence"},
-                   {"tutti translate runs/mine --split test --beam 4 --output test.txt",
-                    "Translate the test set and compare with its targets"}},
-      .see_also = {"tutti help train", "tutti help eval", "docs/workloads/translation.md"},
-      .run = [state] { return run_translate(*state); }};
+  return {.name = "translate",
+          .summary = "Write what a trained model of pairs makes of sources",
+          .text =
+              "Reads each source once and writes its target token by token, by beam search. "
+              "Beside the targets of a data set it says BLEU, the share of the tokens that "
+              "stand where they should, and of the sequences that are right as a whole.",
+          .arguments = {{.names = "WEIGHTS",
+                         .help = "The folder of a run or of its checkpoints: then the best one, "
+                                 "else the newest valid one; a checkpoint or a .safetensors file",
+                         .bind = &state->weights,
+                         .kind = Names::file,
+                         .required = "translate needs weights, for example: tutti translate "
+                                     "runs/mine --split test"}},
+          .flags = translate_flags(*state),
+          .examples = {{"tutti translate runs/mine --text hello",
+                        "Translate a word or, in quotes, a sentence"},
+                       {"tutti translate runs/mine --split test --beam 4 --output test.txt",
+                        "Translate the test set and compare with its targets"}},
+          .see_also = {"tutti help train", "tutti help eval", "docs/workloads/translation.md"},
+          .run = [state] { return run_translate(*state); }};
 }
 
 }  // namespace tutti

@@ -28,6 +28,7 @@ OpPtr weights_of_team(const Graph& graph, const Node& node) {
   constexpr int64_t kFewest = 16;  // outputs: the kernels' panels are shared
   const auto* op = dynamic_cast<const ConvBackwardWeights*>(node.op.get());
   if (!op || op->whole() || op->conv().spatial != 1 || op->conv().groups != 1) return nullptr;
+  if (op->w_shape()[2] != 1) return nullptr;  // only kernels of one tap share their outputs
   const size_t from = graph.type(node.in[0]).desc.bytes() + graph.type(node.in[1]).desc.bytes();
   if (op->w_shape()[0] < kFewest || 2 * graph.type(node.out[0]).desc.bytes() < from) return nullptr;
   return std::make_shared<ConvBackwardWeights>(op->conv(), op->w_shape(), true);

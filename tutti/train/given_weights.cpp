@@ -102,6 +102,11 @@ FoundWeights find_weights(const std::filesystem::path& path, std::string_view ke
 
 std::string configuration_near(const std::filesystem::path& weights) {
   std::error_code unknown;
+  if (!std::filesystem::exists(weights, unknown))
+    throw IoError(
+        fmt::format("{} does not exist: give the folder of a run, a checkpoint or a file "
+                    "of weights",
+                    weights.string()));
   auto at = weights.has_filename() ? weights : weights.parent_path();
   // The run, its checkpoints, one of them, a file in that.
   for (int up = 0; up < 4 && !at.empty(); ++up, at = at.parent_path())

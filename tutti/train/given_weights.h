@@ -29,6 +29,7 @@ struct FoundWeights {
 FoundWeights find_weights(const std::filesystem::path& path, std::string_view key);
 
 /// The configuration of the run that such a path lies in or is; empty: none is near.
+/// IoError where there is nothing of that name.
 std::string configuration_near(const std::filesystem::path& weights);
 
 /// What model.weights and model.weights_except say.

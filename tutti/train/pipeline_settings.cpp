@@ -30,6 +30,8 @@ void check_pipeline(const RunConfig& config) {
          "what it has not sent is not kept by stages yet");
   refuse(config.sync.scheme != "step", fmt::format("sync.scheme = \"{}\"", config.sync.scheme),
          "replicas of several ranks are not built to train apart");
+  refuse(config.model.lora_rank > 0, "model.lora_rank",
+         "a stage does not know whether others have layers that are trained beside given ones");
   refuse(config.optimizer.clip_norm > 0, "optimizer.clip_norm",
          "the norm of the whole gradient would have to be summed over stages, which is not built; "
          "optimizer.clip_value clips element by element");

@@ -33,13 +33,21 @@ int64_t read_some(const RehearsalSpec& spec, const data::Dataset& set,
 
 }  // namespace
 
+int replicas_of_job(const RunConfig& config, int ranks, const comm::Machine* machine) {
+  const int workers = worker_ranks(config, ranks);
+  const PartGrid grid = part_grid(config.parallel, workers, 0);
+  const int64_t replicas = replica_count(config.run, grid.groups());
+  grid.require_own_ranks(replicas);
+  check_served_job(config, replicas, workers, machine);
+  return static_cast<int>(replicas);
+}
+
 Rehearsal rehearse(const RehearsalSpec& spec) {
   const RunConfig& config = spec.config;
   Rehearsal run;
+  run.replicas = replicas_of_job(config, spec.ranks, spec.machine);
   const int ranks = worker_ranks(config, spec.ranks);
   const PartGrid grid = part_grid(config.parallel, ranks, 0);
-  run.replicas = static_cast<int>(replica_count(config.run, grid.groups()));
-  check_served_job(config, run.replicas, ranks, spec.machine);
   const int gradients = static_cast<int>(gradients_of_step(config, run.replicas));
   run.batch = batch_sizes(config.batch, gradients);
   const ReplicaMap replicas(gradients, grid.groups(), 0);

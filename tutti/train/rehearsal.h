@@ -36,6 +36,10 @@ struct Rehearsal {
   int64_t samples_read = 0;  ///< of all parts
 };
 
+/// The replicas of a job of so many ranks, servers among them. ConfigError where they cannot be
+/// these ranks' by what the configuration says. `machine`: null without a replay.
+int replicas_of_job(const RunConfig& config, int ranks, const comm::Machine* machine);
+
 /// Shares out the batch among replicas and ranks, makes the order of the samples, the schedule and
 /// the augmentation, builds the model and compiles it as one rank would, without measuring, and
 /// reads samples of each part of the data. Writes nothing and talks to nobody. Throws what train()

@@ -31,7 +31,7 @@ double batch_factor(const LearningRateSettings& s) {
                                                               : std::sqrt(ratio);
 }
 
-void require(bool condition, const char* what) {
+void require(bool condition, std::string_view what) {
   if (!condition) throw ConfigError(fmt::format("learning-rate schedule: {}", what));
 }
 
@@ -42,8 +42,11 @@ LearningRateSchedule::LearningRateSchedule(LearningRateSettings settings)
   require(std::isfinite(s_.rate) && s_.rate >= 0, "the rate must be a number >= 0");
   require(s_.total_steps >= 1 && s_.steps_per_epoch >= 1,
           "it needs at least one step, and one step in an epoch");
-  require(s_.warmup_steps >= 0 && s_.warmup_steps < s_.total_steps,
-          "the warm-up must be shorter than the run");
+  require(
+      s_.warmup_steps >= 0 && s_.warmup_steps < s_.total_steps,
+      fmt::format("the warm-up of {} steps (schedule.warmup_steps, schedule.warmup_epochs) must "
+                  "be shorter than the run of {} (run.epochs, run.max_steps)",
+                  s_.warmup_steps, s_.total_steps));
   require(s_.base_batch >= 1 && s_.global_batch >= 1, "batch sizes must be >= 1");
   require(s_.peak_at >= 0 && s_.peak_at <= 1, "the peak must lie within the run (0 to 1)");
   require(std::ranges::adjacent_find(s_.milestones, std::ranges::greater_equal{}) ==

@@ -50,11 +50,13 @@ void check_rank_servers(const RunConfig& config, const ServerSettings& settings,
                         int ranks) {
   if (replicas != ranks)
     throw ConfigError(fmt::format(
-        "sync.scheme = \"{}\" with {} workers takes a rank for each of {} replicas, this job has "
-        "{}: "
-        "--ranks {}; or a replay, in which a machine's clock says whose gradient comes next: tutti "
-        "replay CONFIG --machine FILE --replicas {}",
-        config.sync.scheme, settings.workers(replicas), replicas, ranks, replicas, replicas));
+        "sync.scheme = \"{}\" with {} workers takes a rank for each of {} replicas{}, this job has "
+        "{} for them: --ranks {}; or a replay, in which a machine's clock says whose gradient "
+        "comes "
+        "next: tutti replay CONFIG --machine FILE --replicas {}",
+        config.sync.scheme, settings.workers(replicas), replicas,
+        settings.own_ranks ? fmt::format(" beside {} for servers", server_ranks(config)) : "",
+        ranks, replicas + server_ranks(config), replicas));
   if (!settings.own_ranks && settings.servers > ranks)
     throw ConfigError(fmt::format(
         "sync.servers = {}: each is beside a worker, on a rank of its own, and there are {} ranks",

@@ -83,7 +83,8 @@ class Surprise final : public TokenMean {
 };
 
 /// The same a byte of what the tokens stand for: sums over all of -log p and of bytes, so that
-/// tokenizers can be compared. What ends a document stands for no byte, and its bits count.
+/// tokenizers can be compared. What ends a document stands for no byte, and its bits count with
+/// those of its sample; a sample of no byte counts for nothing.
 class BitsPerByte final : public Metric {
  public:
   /// `bytes`: of each token; empty where only the name matters.

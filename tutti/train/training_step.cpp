@@ -41,12 +41,7 @@ std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
 ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
                       const comm::Communicator& communicator) {
   if (grid.peers() == 1) return replicas;
-  if (replicas.replicas() * grid.group_size() != communicator.size())
-    throw ConfigError(fmt::format(
-        "{} replicas of {} {} take {} ranks, this job has {}: where ranks share samples, "
-        "statistics or layers, each replica needs ranks of its own",
-        replicas.replicas(), grid.group_size(), grid.stages() > 1 ? "stages" : "part(s)",
-        replicas.replicas() * grid.group_size(), communicator.size()));
+  grid.require_own_ranks(replicas.replicas());
   return {communicator.size(), communicator.size(), communicator.rank()};
 }
 
@@ -153,12 +148,12 @@ float TrainingStep::run(int local_turn, std::span<void* const> batch) {
   if (served_ > 0) replica.parameters = const_cast<std::byte*>(gradient_.weights);
   const int packed = apart_ ? local_replica_ : 0;
   replica_seconds_[static_cast<size_t>(by_order)] += compute([&] {
-    if (bound_ != packed) executor_.pack();
     if (stage_) return stage_->run(turn, info_, replica, batch);
     for (size_t i = 0; i < batch.size(); ++i)
       executor_.bind_input(network_->inputs[i].value, batch[i]);
     replica.gradients = exchange_.begin(turn);
     executor_.bind(replica);
+    if (bound_ != packed) executor_.pack();
     executor_.run(info_);
     table_turns_->take(local_turn);
   });

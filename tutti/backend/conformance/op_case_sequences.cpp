@@ -194,13 +194,13 @@ void sequence_case(CaseLine& line, OpCase& made) {
     if (adds) in.fixed({rows, c, 1});
   } else if (line.op == "add_positions") {
     made.problem.op = std::make_shared<AddPositions>(count_of(line, "first", 0));
-    in.batched(line.x, line.dtype).fixed({rows, c});
+    in.batched(line.x, line.dtype).fixed(line.has("table") ? Shape{1, rows, c} : Shape{rows, c});
   } else if (line.op == "prepend_token") {
     made.problem.op = std::make_shared<PrependToken>();
     in.batched(line.x, line.dtype).fixed({1, 1, c});
   } else {
-    made.problem.op =
-        std::make_shared<AddPositionsGrad>(Shape{rows, c}, count_of(line, "first", 0));
+    made.problem.op = std::make_shared<AddPositionsGrad>(
+        line.has("table") ? Shape{1, rows, c} : Shape{rows, c}, count_of(line, "first", 0));
     in.batched(line.x, line.dtype);
   }
 }

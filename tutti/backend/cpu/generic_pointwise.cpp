@@ -182,7 +182,7 @@ class DropoutKernel final : public Kernel {
         threshold_(dropout_threshold(op.probability())), keep_(1 / (1 - op.probability())),
         salt_(op.salt()), plain_(r.in[0].layout.is_plain() && r.out[0].layout.is_plain()),
         channels_(in_last_channels(r, op.all() > 0)), first_(op.first()), all_(op.all()),
-        x_(r.in[0]), y_(r.out[0]) {}
+        positions_(r.in[0].shape[r.in[0].shape.rank() - 1]), x_(r.in[0]), y_(r.out[0]) {}
 
   void run(const KernelArgs& args) override {
     const auto* x = static_cast<const T*>(args.in[0]);
@@ -192,6 +192,10 @@ class DropoutKernel final : public Kernel {
                           args.first_sample + n, salt_};
       if (channels_ > 0) {
         drop_by_channels(key, x, y);
+        continue;
+      }
+      if (all_ > 0) {
+        drop_some_positions(key, x, y);
         continue;
       }
       for (int64_t first = 0; first < size_; first += 4 * kLanes) {
@@ -257,6 +261,19 @@ class DropoutKernel final : public Kernel {
       }
   }
 
+  /// Of plain operands that have some positions.
+  void drop_some_positions(const SampleKey& key, const T* x, T* y) const {
+    for (int64_t at = 0; at < size_;) {
+      const int64_t p = at % positions_, element = at / positions_ * all_ + first_ + p;
+      float factor[4 * kLanes];
+      factors(WideBits(key, static_cast<uint32_t>(element / 4)), factor);
+      const int64_t within = element % 4,
+                    count = std::min<int64_t>(4 * kLanes - within, positions_ - p);
+      for (int64_t i = 0; i < count; ++i, ++at)
+        y[at] = static_cast<T>(static_cast<float>(x[at]) * factor[within + i]);
+    }
+  }
+
   /// 0 or 1 / (1 - probability) for 64 elements in order; word w of quad q belongs to element 4 * q
   /// + w.
   void factors(const WideBits& bits, float* factor) const {
@@ -269,7 +286,7 @@ class DropoutKernel final : public Kernel {
   float keep_;
   uint32_t salt_;
   bool plain_;
-  int64_t channels_, first_, all_;
+  int64_t channels_, first_, all_, positions_;
   SampleOffsets x_, y_;
 };
 
@@ -277,9 +294,10 @@ bool add_dropout(const KernelRequest& r, std::vector<KernelCandidate>& candidate
                  const Dropout& op) {
   KernelCandidate c = candidate_for(r, "cpu:dropout");
   c.refusal = refusal_of_layouts(r);
+  const Layout& layout = r.in[0].layout;
   if (op.all() > 0 &&
-      (r.in[0].layout != Layout::channels_last(3) || r.out[0].layout != r.in[0].layout))
-    c.refusal = "some positions only with channels last";
+      ((layout != Layout::channels_last(3) && !layout.is_plain()) || r.out[0].layout != layout))
+    c.refusal = "some positions only plain, or with channels last";
   if (!with_float_type(r.in[0].dtype, [&](auto type) {
         c.make = [r, op] { return std::make_unique<DropoutKernel<decltype(type)>>(r, op); };
       }))

@@ -158,7 +158,7 @@ class ProductKernel final : public Kernel {
                 (panel * kColumns + lines % (kMostPanels * kColumns)) * kFloats;
       t.ahead_step = of_panel * static_cast<int64_t>(sizeof(float));
     } else {  // each panel of this part is one run
-      const int64_t of_tile = part.depth() / kAheadDepth * kAheadLines,
+      const int64_t of_tile = std::max(part.depth() / kAheadDepth, int64_t{1}) * kAheadLines,
                     tiles = parts_of(part.depth() * kTerms, of_tile);
       t.ahead = w + ((panel + i / tiles % kMostPanels) * p_.from + first + i % tiles * of_tile) *
                         kColumns;

@@ -28,20 +28,26 @@ struct TurnedOperand {
   }
 };
 
-/// What of a request lies otherwise. Weights, and gradients of weights, are no sequences.
+/// Whether an operand is one. Of some ops others are weights or gradients of them, whatever their
+/// rank.
+bool is_sequence(const Op& op, bool out, size_t i) {
+  if (dynamic_cast<const Lookup*>(&op)) return out;
+  if (dynamic_cast<const LookupGrad*>(&op) || dynamic_cast<const AddPositionsGrad*>(&op))
+    return !out && i == 0;
+  if (dynamic_cast<const AddPositions*>(&op) || dynamic_cast<const PrependToken*>(&op))
+    return out || i == 0;
+  return true;
+}
+
+/// What of a request lies otherwise.
 std::vector<TurnedOperand> turned(const KernelRequest& r, bool out) {
-  const bool of_weights = dynamic_cast<const LookupGrad*>(r.op) != nullptr;
   const std::vector<TensorDesc>& descs = out ? r.out : r.in;
   const std::vector<bool>& free = out ? r.out_free : r.in_free;
   std::vector<TurnedOperand> list;
-  for (size_t i = 0; i < descs.size(); ++i) {
-    const bool is_sequence = descs[i].shape.rank() > 2 && !(i < free.size() && free[i]) &&
-                             (!of_weights || (!out && i == 0)) &&
-                             !(dynamic_cast<const Lookup*>(r.op) && !out);
-    if (is_sequence && is_dense(descs[i]) &&
-        descs[i].layout != Layout::channels_last(descs[i].shape.rank()))
+  for (size_t i = 0; i < descs.size(); ++i)
+    if (is_sequence(*r.op, out, i) && descs[i].shape.rank() > 2 && !(i < free.size() && free[i]) &&
+        is_dense(descs[i]) && descs[i].layout != Layout::channels_last(descs[i].shape.rank()))
       list.emplace_back(i, descs[i]);
-  }
   return list;
 }
 

@@ -38,6 +38,17 @@ PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ran
         groups(), sharing_));
 }
 
+void PartGrid::require_own_ranks(int64_t replicas) const {
+  if (peers() == 1 || replicas == groups()) return;
+  throw ConfigError(fmt::format(
+      "{} replica(s) of {} {} take {} ranks, this job has {}: where ranks share samples, "
+      "statistics "
+      "or layers, each replica needs ranks of its own; start as many (--ranks {}), or set "
+      "run.replicas = {}",
+      replicas, group_size(), stages_ > 1 ? "stages" : "parts", replicas * group_size(), ranks_,
+      replicas * group_size(), groups()));
+}
+
 PartGrid PartGrid::of_tensors(int64_t tensor, int ranks, int rank, bool positions) {
   PartGrid grid;
   grid.positions_ = positions;
@@ -46,10 +57,9 @@ PartGrid PartGrid::of_tensors(int64_t tensor, int ranks, int rank, bool position
   grid.rank_ = rank;
   if (ranks % grid.tensor_ != 0)
     throw ConfigError(fmt::format(
-        "parallel.tensor: {} that share their layers by {} each: take a multiple of {} ranks",
-        ranks == 1 ? std::string("1 rank is no replica")
-                   : fmt::format("{} ranks are no replicas", ranks),
-        tensor, tensor));
+        "parallel.tensor = {0}: {1} rank(s) are no replicas whose layers {0} ranks share: start a "
+        "multiple of {0} (--ranks {0}), or leave it out (--tensor 1)",
+        tensor, ranks));
   return grid;
 }
 

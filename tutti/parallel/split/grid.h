@@ -67,6 +67,9 @@ class PartGrid {
   int group() const { return rank_ / group_size(); }
   int group_size() const { return parts() * stages_; }
 
+  /// ConfigError unless replicas of several ranks have these for themselves.
+  void require_own_ranks(int64_t replicas) const;
+
   /// The ranks that exchange within a step: of the replicas that share statistics, in order; of
   /// stages, those of one replica.
   int peers() const { return group_size() * sharing_; }

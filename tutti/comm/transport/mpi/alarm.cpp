@@ -1,6 +1,7 @@
 #include "tutti/comm/transport/mpi/alarm.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <thread>
@@ -27,6 +28,7 @@ struct Farewell {
   Clock::time_point until{};
 };
 Farewell farewell;
+std::atomic<bool> abandoned{false};
 
 }  // namespace
 
@@ -73,8 +75,11 @@ std::optional<int> Alarm::raised() {
   return by;
 }
 
+void Alarm::abandon_send() { abandoned = true; }
+
 void Alarm::linger() {
   if (farewell.comm == MPI_COMM_NULL) return;
+  if (abandoned) return std::this_thread::sleep_until(farewell.until);
   MPI_Request everybody = MPI_REQUEST_NULL;
   bool tests = MPI_Ibarrier(farewell.comm, &everybody) == MPI_SUCCESS;
   int printed = 0;

@@ -32,6 +32,10 @@ class Alarm {
   /// waits until all ranks have printed theirs, or for a few seconds where one is stopped, dead or
   /// computes; otherwise returns at once.
   static void linger();
+  /// A message that was being sent is left to itself, and its memory may be gone by the time that
+  /// linger() is called: it then waits without MPI, which would go on to read from it. May be
+  /// called by any thread.
+  static void abandon_send();
 
  private:
   void tell_others(int by);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/transport/mpi/alarm.h"
 
 namespace tutti::comm {
 
@@ -108,7 +109,10 @@ bool Requests::done(size_t i) const { return messages_[i].request == MPI_REQUEST
 Requests::~Requests() {
   for (Message& message : messages_) {
     if (message.request == MPI_REQUEST_NULL) continue;
-    if (message.kind != Kind::send) MPI_Cancel(&message.request);
+    if (message.kind == Kind::send)
+      Alarm::abandon_send();
+    else
+      MPI_Cancel(&message.request);
     MPI_Request_free(&message.request);
   }
 }

@@ -5,6 +5,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/transport/mpi/alarm.h"
 #include "tutti/comm/transport/mpi/mpi_call.h"
 
 namespace tutti::comm {
@@ -70,6 +71,8 @@ MpiChannel::~MpiChannel() {
   for (Group& group : receives_)
     for (MPI_Request& request : group.requests)
       if (group.active) MPI_Cancel(&request);
+  for (const Group& group : sends_)
+    if (group.active) Alarm::abandon_send();
   free_requests();
 }
 

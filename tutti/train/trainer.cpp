@@ -127,7 +127,10 @@ bool TrainerRun::train_step() {
   epoch_times_ += times;
   ++interval_.steps;
   ++epoch_steps_;
-  if (spec_.terminal && first()) display_.step(progress(interval_.mean_loss()));
+  if (spec_.terminal && first()) {
+    // Of a replica of several ranks this one may have no loss, or a share.
+    display_.step(progress(grid_.peers() == 1 ? interval_.mean_loss() : logged_loss_));
+  }
   return asked;
 }
 

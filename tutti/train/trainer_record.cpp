@@ -154,6 +154,7 @@ void TrainerRun::log_steps() {
                     .memory_bytes = memory,
                     .grad_norm = interval_.norms.mean()};
     reporter_->add(line);
+    logged_loss_ = loss;
     display_.report(progress(loss));
   }
   report_noise();

@@ -15,6 +15,7 @@
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/network.h"
 #include "tutti/train/pipeline_settings.h"
+#include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -90,7 +91,8 @@ int run_plan(const PlanVerb& verb) {
                      read_topology(), verb.ranks);
   config.data.generate_train = 1;  // the plan depends on the shape of the images alone
   const auto dataset = open_configured(config, "train");
-  const PartGrid grid = part_grid(config.parallel, verb.ranks, 0);
+  const int workers = worker_ranks(config, verb.ranks);
+  const PartGrid grid = part_grid(config.parallel, workers, 0);
   const int64_t replicas = replica_count(config.run, grid.groups());
   const auto communicator = comm::make_single_communicator();
   NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, replicas).local);

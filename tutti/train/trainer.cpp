@@ -96,7 +96,7 @@ bool TrainerRun::train_step() {
   const ScopedSpan step_span(spans(), span_name("step"), span_lane());
   training_->begin(step_, static_cast<float>(learning_rate(step_)));
   if (meeting_) meeting_->before(step_, values_);
-  const double delayed = slow_down();
+  const double delayed = slow_down(step_);
   const bool asks = (step_ + 1) % kStopCheckSteps == 0;
   if (asks) ask_to_stop();
   // Those of one gradient; all of them, but where servers apply it to the next one's weights.
@@ -161,8 +161,8 @@ const data::Batch& TrainerRun::next_batch() {
   return batches_->next();
 }
 
-double TrainerRun::slow_down() {
-  const double delay = slow_ ? slow_->delay(step_) : 0;
+double TrainerRun::slow_down(int64_t draw) {
+  const double delay = slow_ ? slow_->delay(draw) : 0;
   if (delay == 0 || computed_ == 0) return 0;
   const ScopedSpan span(spans(), span_name("slowed"), span_lane());
   const auto began = RunClock::Clock::now();

@@ -96,7 +96,7 @@ class TrainerRun {
   const data::Batch& next_batch();
   /// Where this rank is to be slow: waits as long as its last step's computation says, before it
   /// sends anything of this one. Returns the seconds.
-  double slow_down();
+  double slow_down(int64_t draw);
   /// Collective. Of a replay whose steps take as long as here, those of each replica.
   std::vector<double> measured_seconds();
   /// Of replicas that train apart, after their step. Returns the seconds that it took.

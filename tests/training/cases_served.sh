@@ -35,6 +35,7 @@ case_served() {
     expect 0 "$name" --replicas 4 --ranks 4 --sync "$scheme" --max-steps 5 --slow 3:3 --set run.log_every=3 --set sync.servers=2 --set comm.bucket_bytes=4096
     expect 0 "$name" --replicas 4 --ranks 4 --sync "$scheme" --max-steps 8 --set run.log_every=2 --set sync.servers=2 --set comm.bucket_bytes=4096 --resume
     counted "$name" 8 $([ "$scheme" = groups:2 ] && echo 2 || echo 4)
+    grep -Eq '"(compute|comm_exposed)_ms":-' "$name/record.jsonl" && fail "$name has computed or waited for less than no time"
   done
   # Nobody begins a step before all have done the one before: each of the others has changed the weights once at most.
   [ "$(servers_line ps-ssp-0 stale_most)" -le 3 ] || fail "gradients of workers in step are $(servers_line ps-ssp-0 stale_most) updates old"
@@ -42,6 +43,12 @@ case_served() {
   expect 0 corrected --replicas 3 --ranks 4 --sync ps:async --max-steps 4 --set sync.server_ranks=1 --set sync.stale_rate=1 --set sync.delay_compensation=0.5
   expect 0 corrected --replicas 3 --ranks 3 --sync ps:async --max-steps 8 --set sync.stale_rate=1 --set sync.delay_compensation=0.5 --resume
   counted corrected 8 3
+  # Where ranks that only serve are not counted in.
+  "$tutti" study "$config" --ranks 2,3 --sync ps:async --set sync.server_ranks=1 --output-dir study >study.log 2>&1
+  [ $? -eq 2 ] || fail "a study of ranks that only serve"
+  says study 'sync.server_ranks is not built for studies'
+  "$tutti" plan "$config" --ranks 3 --set sync.scheme=ps:async --set sync.server_ranks=1 --set batch.global=12 --json >plan.json 2>plan.log || fail "tutti plan of workers"
+  grep -Eq '"replicas": ?2' plan.json || fail "tutti plan takes servers for workers"
 }
 
 case_served_deaths() {

@@ -182,6 +182,10 @@ void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlag
 
 /// What servers would refuse of any run, now and not hours later at its turn.
 void check_served_sizes(const RunConfig& config, const study::StudyFlags& flags) {
+  if (server_ranks(config) > 0)
+    throw ConfigError(
+        "a study compares ranks that all train: sync.server_ranks is not built for studies, take "
+        "sync.servers, which are beside workers");
   std::optional<comm::Machine> machine;
   if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
   for (const study::Size& size : flags.ranks) {
@@ -189,10 +193,8 @@ void check_served_sizes(const RunConfig& config, const study::StudyFlags& flags)
     RunConfig run = config;
     if (replay) run.run.replicas = size.ranks;
     if (flags.replicas > 0) run.run.replicas = flags.replicas;
-    const int servers = server_ranks(run),
-              ranks = worker_ranks(run, replay ? flags.replay_ranks : size.ranks);
-    check_served_job(run, run.run.replicas > 0 ? run.run.replicas : size.groups() - servers, ranks,
-                     machine ? &*machine : nullptr);
+    check_served_job(run, run.run.replicas > 0 ? run.run.replicas : size.groups(),
+                     replay ? flags.replay_ranks : size.ranks, machine ? &*machine : nullptr);
   }
 }
 

@@ -35,7 +35,7 @@ void TrainingOrder::indices(int64_t k, int64_t first, std::span<int64_t> out) co
 void DealtOrder::add(const Position& position) {
   const std::lock_guard lock(mutex_);
   dealt_.push_back(position);
-  if (std::ssize(dealt_) <= kKept) return;
+  if (std::ssize(dealt_) <= kept_) return;
   dealt_.pop_front();
   ++forgotten_;
 }

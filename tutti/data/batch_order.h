@@ -58,12 +58,11 @@ class TrainingOrder final : public BatchOrder {
 /// Training batches as they are dealt out, one after another.
 class DealtOrder final : public BatchOrder {
  public:
-  /// `sampler` must outlive this.
-  explicit DealtOrder(const Sampler& sampler) : sampler_(sampler) {}
-  /// The next one is this. Its number is not asked for any more when so many have come after it as
-  /// kKept says.
+  /// `sampler` must outlive this. `kept`: when so many have come after a batch its number is not
+  /// asked for any more.
+  DealtOrder(const Sampler& sampler, int64_t kept) : sampler_(sampler), kept_(kept) {}
+  /// The next one is this.
   void add(const Position& position);
-  static constexpr int64_t kKept = 4096;
   int64_t batches() const override;
   int64_t capacity() const override { return sampler_.spec().local_batch; }
   BatchId id(int64_t k) const override;
@@ -71,6 +70,7 @@ class DealtOrder final : public BatchOrder {
 
  private:
   const Sampler& sampler_;
+  const int64_t kept_;
   mutable std::mutex mutex_;
   std::deque<Position> dealt_;  // the last ones
   int64_t forgotten_ = 0;

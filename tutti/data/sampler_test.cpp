@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/data/batch_order.h"
 
 namespace tutti::data {
 namespace {
@@ -254,6 +255,15 @@ TEST(Sampler, WindowsAnywhereAreAFunctionOfTheSeedAndThePlaceInTheEpoch) {
     }
   EXPECT_NEAR(sum / 1200, 0.5e12, 0.05e12);  // six standard deviations of the mean
   EXPECT_NE(global_batch_of(one, 0, 0), global_batch_of(one, 1, 0));
+}
+
+TEST(DealtOrder, KeepsAsManyAsAreAskedFor) {
+  const Sampler sampler({.seed = 7, .size = 100, .replicas = 1, .local_batch = 4});
+  constexpr int64_t kKept = 3 * 5000 + 2;
+  DealtOrder order(sampler, kKept);
+  for (int64_t k = 0; k < kKept + 10; ++k) order.add({.epoch = k, .step = k % 25});
+  EXPECT_EQ(order.batches(), kKept + 10);
+  for (int64_t k = 10; k < order.batches(); ++k) EXPECT_EQ(order.id(k).position.epoch, k);
 }
 
 }  // namespace

@@ -184,17 +184,19 @@ void GradientExchange::ready(int local_replica, int bucket) {
 
 bool GradientExchange::arrived(int bucket) { return sum(bucket).operation().test(); }
 
-void GradientExchange::wait(int bucket) {
+void GradientExchange::look_forward(int bucket) {
   comm::Operation& operation = sum(bucket).operation();
-  int& folded = folded_[static_cast<size_t>(bucket)];
-  CHECK(folded == map_.local_count(), "{}: waiting with {} of {} local replicas ready",
-        operation.name(), folded, map_.local_count());
-  if (!operation.test()) {
-    const auto begin = Clock::now();
-    operation.wait();
-    counters_.exposed_seconds += seconds_since(begin);
-  }
-  folded = 0;
+  CHECK(is_due(bucket), "{}: waiting with {} of {} local replicas ready", operation.name(),
+        folded_[static_cast<size_t>(bucket)], map_.local_count());
+  if (operation.test()) return;
+  const auto begin = Clock::now();
+  operation.wait();
+  counters_.exposed_seconds += seconds_since(begin);
+}
+
+void GradientExchange::wait(int bucket) {
+  look_forward(bucket);
+  folded_[static_cast<size_t>(bucket)] = 0;
 }
 
 const float* GradientExchange::result(int bucket) const { return sum(bucket).result(); }

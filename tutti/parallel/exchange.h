@@ -84,6 +84,12 @@ class GradientExchange {
   void help() { communicator_.work().help(); }
   /// Whether wait() would return at once. Never blocks.
   bool arrived(int bucket);
+  /// Whether the sum of `bucket` has begun and wait() for it is still to come.
+  bool is_due(int bucket) const {
+    return folded_[static_cast<size_t>(bucket)] == map_.local_count();
+  }
+  /// As wait(), which is still to come: for those who need the sum before the update does.
+  void look_forward(int bucket);
   /// Returns when the sum of `bucket` is there. Throws CommError after the time-out. CHECKs that
   /// ready() was called for all replicas.
   void wait(int bucket);

@@ -29,6 +29,11 @@ std::vector<ServedPart> deal_to_servers(const BucketLayout& layout, int servers,
         "{} parts of the weights on servers are more than the {} that can be told apart: raise "
         "comm.bucket_bytes",
         parts.size(), served_tags::kMostParts));
+  if (const auto none = std::ranges::find(bytes, size_t{0}); none != bytes.end())
+    throw ConfigError(fmt::format(
+        "server {} of {} would get none of the {} bucket(s) of weights: take fewer servers "
+        "(sync.servers, sync.server_ranks) or smaller buckets (comm.bucket_bytes)",
+        none - bytes.begin(), servers, layout.buckets.size()));
   return parts;
 }
 

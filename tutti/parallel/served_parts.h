@@ -18,7 +18,7 @@ struct ServedPart {
 /// Each bucket goes to the server that has least until then, but one that is more than a server's
 /// share is cut evenly over all, unless `whole`: where an update needs a parameter's norm, a
 /// parameter stays with one server. In the order of buckets; a server has at most one part of each.
-/// A pure function: all ranks get the same parts.
+/// A pure function: all ranks get the same parts. ConfigError where a server would get none.
 std::vector<ServedPart> deal_to_servers(const BucketLayout& layout, int servers, bool whole);
 
 /// Ranks of one communicator. A rank may be both.

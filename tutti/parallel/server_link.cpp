@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "tutti/base/error.h"
@@ -62,6 +63,7 @@ void ServerLink::begin_round() {
 }
 
 void ServerLink::look_for_grants() {
+  if (spec_.here) (void)spec_.here->test();  // throws what it has met
   const auto take = [&](const TicketGrant& grant) {
     if (grant.ticket >= 0) return tickets_.push_back(grant.ticket);
     told_end_ = true;
@@ -81,17 +83,24 @@ std::optional<int64_t> ServerLink::coming_ticket() {
   return tickets_.empty() ? std::nullopt : std::optional(tickets_.front());
 }
 
+/// Any of them may be the slowest, for whom a bound makes this one wait.
+std::vector<int> ServerLink::others() const {
+  std::set<int> ranks(spec_.ranks.servers.begin(), spec_.ranks.servers.end());
+  ranks.insert(spec_.ranks.workers.begin(), spec_.ranks.workers.end());
+  ranks.erase(communicator_.rank());
+  return {ranks.begin(), ranks.end()};
+}
+
 std::optional<int64_t> ServerLink::take_ticket() {
   const auto there = [this] { return coming_ticket() || told_end_; };
   if (!there())
     communicator_.wait_for(
         there,
         [this] {
-          return comm::Pending{
-              .operation = "a ticket of the first server",
-              .sequence = static_cast<uint64_t>(pushed_),
-              .arrived = {communicator_.rank()},
-              .missing = is_here(0) ? std::vector<int>{} : std::vector{spec_.ranks.servers[0]}};
+          return comm::Pending{.operation = "a ticket of the first server",
+                               .sequence = static_cast<uint64_t>(pushed_),
+                               .arrived = {communicator_.rank()},
+                               .missing = others()};
         },
         std::numeric_limits<double>::infinity());
   if (tickets_.empty()) return std::nullopt;
@@ -132,13 +141,18 @@ void ServerLink::ask(int signal) {
 
 bool ServerLink::arrived(int bucket) {
   return std::ranges::all_of(buckets_[static_cast<size_t>(bucket)], [this](const Part& part) {
-    return part.weights ? part.weights->test() && part.gradient->test() : spec_.here->answered();
+    return part.weights ? part.weights->test() && part.gradient->test() : answered_here();
   });
 }
 
+bool ServerLink::answered_here() {
+  (void)spec_.here->test();  // throws what it has met
+  return spec_.here->answered();
+}
+
 void ServerLink::wait_here() {
-  if (spec_.here->answered()) return;
-  communicator_.wait_for([this] { return spec_.here->answered(); },
+  if (answered_here()) return;
+  communicator_.wait_for([this] { return answered_here(); },
                          [] {
                            return comm::Pending{.operation = "weights of this rank's server",
                                                 .sequence = 0,

@@ -60,6 +60,8 @@ class ServerLink {
   }
   void look_for_grants();
   void tell_servers(bool ends, int signal);
+  std::vector<int> others() const;
+  bool answered_here();
   void wait_here();
 
   comm::Communicator& communicator_;

@@ -122,7 +122,8 @@ void ServerLoop::apply(Worker& worker) {
                   .stale = stale,
                   .buckets = worker.buckets,
                   .then = is_here(worker) ? here_.parameters : worker.weights.data()});
-  busy_ = busy_ + std::chrono::duration<double>(Clock::now() - began).count();
+  if (std::this_thread::get_id() == owner_)
+    busy_ += std::chrono::duration<double>(Clock::now() - began).count();
   ++version_;
   ++worker.applied;
   if (desk_) desk_->applied(static_cast<int>(&worker - workers_.data()));
@@ -208,7 +209,10 @@ comm::Pending ServerLoop::describe() const {
   return what;
 }
 
-ServedCounts ServerLoop::take_counts() { return std::exchange(counts_, {}); }
+ServedCounts ServerLoop::take_counts() {
+  counts_.version = version_;
+  return std::exchange(counts_, {});
+}
 
 void ServerLoop::take_gradient(std::span<const float* const> buckets, std::byte* parameters) {
   const std::lock_guard lock(mutex_);

@@ -10,7 +10,6 @@
 // It is an operation: progress threads move it on, or else whatever this rank tests and waits for.
 // Memory: the gradient and the last weights of each worker of another rank.
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -18,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "tutti/comm/communicator.h"
@@ -62,6 +62,7 @@ class ServedWeights {
 /// Since the last look.
 struct ServedCounts {
   int64_t updates = 0;
+  int64_t version = 0;                  ///< updates of the whole run
   double bytes = 0;                     ///< of gradients and weights, from and to other ranks
   std::vector<int64_t> staleness = {};  ///< [n]: gradients that came n updates after their weights
   int64_t spread =
@@ -86,7 +87,8 @@ class ServerLoop final : public comm::Operation {
   void open(int64_t first, int64_t end);
   /// After wait().
   ServedCounts take_counts();
-  /// Seconds in which this rank has applied gradients and copied weights.
+  /// Seconds in which the thread that made this has applied gradients: between others, where no
+  /// progress threads do it.
   double busy_seconds() const { return busy_; }
 
   // For a worker of this rank, instead of messages. Thread-safe.
@@ -140,7 +142,8 @@ class ServerLoop final : public comm::Operation {
   std::optional<TicketDesk> desk_;  // of the first server
   int64_t first_ = 0, end_ = 0, version_ = 0;
   ServedCounts counts_;
-  std::atomic<double> busy_ = 0;
+  double busy_ = 0;  // written by owner_ alone
+  const std::thread::id owner_ = std::this_thread::get_id();
   mutable std::mutex mutex_;  // of here_ and its worker's tickets
   Here here_;
 };

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/parallel/server_link.h"
@@ -60,6 +61,7 @@ TEST(DealToServers, TilesEveryBucket) {
   const BucketLayout layout = partition_buckets(entries, 4096);
   for (const bool whole : {false, true})
     for (const int servers : {1, 2, 3, 9}) {
+      if (whole && servers > static_cast<int>(layout.buckets.size())) continue;
       std::vector<size_t> covered(layout.buckets.size());
       for (const ServedPart& part : deal_to_servers(layout, servers, whole)) {
         const auto b = static_cast<size_t>(part.bucket);
@@ -72,6 +74,16 @@ TEST(DealToServers, TilesEveryBucket) {
       }
       for (size_t b = 0; b < covered.size(); ++b) EXPECT_EQ(covered[b], layout.buckets[b].bytes);
     }
+}
+
+// It would wait for gradients that nobody sends.
+TEST(DealToServers, RefusesAServerThatGetsNothing) {
+  const BucketLayout layout = partition_buckets(
+      std::vector<GradientEntry>{{"a", 4096}, {"b", 65536}, {"c", 640}, {"d", 1 << 20}}, 4096);
+  const int buckets = static_cast<int>(layout.buckets.size());
+  EXPECT_NO_THROW(deal_to_servers(layout, buckets, true));
+  EXPECT_THROW(deal_to_servers(layout, buckets + 1, true), ConfigError);
+  EXPECT_NO_THROW(deal_to_servers(layout, buckets + 1, false)) << "the largest is divided";
 }
 
 /// Adds gradients up, and keeps an account of them.
@@ -192,6 +204,46 @@ void run_served(const ServedCase& job) {
       << "a ticket was given twice";
   EXPECT_EQ(*made.rbegin() + 1, std::ssize(made)) << "a ticket was left out";
   EXPECT_LT(std::ssize(made), 40 * job.ranks / job.group) << "the signal has ended the round";
+}
+
+/// As a disk that is full, or a gradient that is not finite.
+struct Failing final : ServedWeights {
+  std::byte* parameters() override { return reinterpret_cast<std::byte*>(arena.data()); }
+  void apply(const ServedUpdate&) override { throw NumericError("the server's own error"); }
+  std::vector<float> arena = std::vector<float>(1024);
+};
+
+TEST(ServerLoop, AWorkerBesideItMeetsItsError) {
+  const BucketLayout layout = partition_buckets(std::vector<GradientEntry>{{"a", 4096}}, 4096);
+  const ServedRanks ranks{.servers = {0}, .workers = {0}};
+  const auto parts = deal_to_servers(layout, 1, false);
+  for (const bool asks : {true, false}) {
+    const auto alone = comm::make_single_communicator();
+    alone->set_timeout(2);
+    Failing weights;
+    ServerLoop loop(*alone, {.ranks = ranks, .server = 0, .parts = parts}, layout, weights);
+    std::vector<float> mine(1024), gradient(1024);
+    ServerLink link(*alone,
+                    {.ranks = ranks,
+                     .parts = parts,
+                     .parameters = reinterpret_cast<std::byte*>(mine.data()),
+                     .here = &loop},
+                    layout);
+    loop.open(0, 8);
+    loop.start();
+    link.begin_round();
+    ASSERT_TRUE(link.take_ticket());
+    link.push(0, gradient.data());
+    const auto go_on = [&] {
+      if (asks) {
+        link.ask(0);
+        link.wait(0);
+      } else {
+        while (link.take_ticket()) {}
+      }
+    };
+    EXPECT_THROW(go_on(), NumericError) << asks;
+  }
 }
 
 TEST(ServerLoop, AppliesEveryGradientOnce) {

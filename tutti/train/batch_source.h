@@ -62,10 +62,12 @@ class ReadBatches final : public BatchSource {
 /// Batches of which it becomes known, while the run goes on, that they are this rank's.
 class DealtBatches final : public BatchSource {
  public:
-  /// As Pipeline's; all of them must outlive this.
+  /// As Pipeline's; all of them must outlive this. `ahead`: at most so many batches are known
+  /// before next() has given the first of them.
   DealtBatches(const data::Dataset& dataset, const data::SampleWriter& writer,
-               const data::Sampler& sampler, const data::PipelineSpec& spec)
-      : DealtBatches(dataset, writer, std::make_unique<data::DealtOrder>(sampler), spec) {}
+               const data::Sampler& sampler, const data::PipelineSpec& spec, int64_t ahead)
+      : DealtBatches(dataset, writer,
+                     std::make_unique<data::DealtOrder>(sampler, ahead + spec.slots), spec) {}
   void add(const data::Position& position) override {
     order_.add(position);
     pipeline_.look_again();

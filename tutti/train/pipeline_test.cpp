@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <thread>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/rng.h"
@@ -27,6 +29,7 @@ struct PipelineRun {
   int stages = 1, replicas = 1, micro_batches = 4, threads = 1;
   PipelineOrder order = PipelineOrder::one_f_one_b;
   std::vector<std::string> freeze{};
+  int late = -1;  ///< a rank that takes its time
 };
 
 struct TrainedStages {
@@ -77,6 +80,7 @@ TrainedStages train_stages(const PipelineRun& run) {
   trained.kept.resize(static_cast<size_t>(ranks));
   std::mutex mutex;
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
+    communicator.set_timeout(10);
     const PartGrid grid({}, 1, ranks, communicator.rank(), run.stages);
     TrainingStepSpec spec{.network = {},
                           .exchange = {},
@@ -97,6 +101,8 @@ TrainedStages train_stages(const PipelineRun& run) {
     for (int s = 0; s < kPipelineSteps; ++s) {
       step.begin(s, 0.05f);
       for (int turn = 0; turn < run.micro_batches; ++turn) {
+        if (communicator.rank() == run.late)
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
         const StageBatch batch(step.network(), s, grid.group() * run.micro_batches + turn);
         const float loss = step.run(turn, batch.tensors());
         const std::scoped_lock lock(mutex);
@@ -203,6 +209,25 @@ TEST(Pipeline, GradientsOfAStageAreSummedOverReplicas) {
     const TrainedStages piped =
         train_stages({.model = model, .stages = 2, .replicas = 2, .micro_batches = 2});
     EXPECT_LT(stages_apart(piped, serial), 1e-5) << model.name;
+  }
+}
+
+// Updates of large parameters have bands of their own, behind the one that waits for activations:
+// each stage has to have sent its part of a shared parameter's gradient before.
+TEST(Pipeline, LargeSharedParametersAndALateRank) {
+  ModelSpec model = staged_gpt2();
+  model.classes = 2048;  // 1 MiB
+  model.width = 128;
+  model.heads = 4;
+  model.depth = 6;  // so that the last stage has blocks before its output layer
+  const PipelineRun run{.model = model, .stages = 2, .replicas = 2, .micro_batches = 2};
+  PipelineRun serial = run;
+  serial.stages = 1;
+  const TrainedStages expected = train_stages(serial);
+  for (const int late : {2, 3}) {
+    PipelineRun piped = run;
+    piped.late = late;
+    EXPECT_LT(stages_apart(train_stages(piped), expected), 1e-5) << "rank " << late;
   }
 }
 

@@ -89,7 +89,7 @@ std::string progress_bar(const ProgressState& s, int columns) {
   const std::string pieces[] = {
       remaining_text(s),
       fmt::format("epoch {}", of_total(s.epoch, s.epochs)),
-      fmt::format("loss {:.4f}", s.loss),
+      std::isnan(s.loss) ? "" : fmt::format("loss {:.4f}", s.loss),
       s.quality,
       fmt::format("{:.0f} samples/s", s.samples_per_s),
       fmt::format("step {}", of_total(s.step, s.steps)),

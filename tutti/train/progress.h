@@ -16,7 +16,7 @@ struct ProgressState {
   int64_t first_step = 0;         ///< where this run began: not 0 after a resume
   int64_t step = 0, steps = 0;    ///< updates done, and in the whole run
   int64_t epoch = 0, epochs = 0;  ///< under way, from 1, and in the whole run; epochs 0: unknown
-  double loss = 0;                ///< training loss
+  double loss = 0;                ///< training loss; NaN: not known, the bar goes without it
   std::string quality{};          ///< last measured on the test set, "accuracy 91.20 %"
   double learning_rate = 0;
   double samples_per_s = 0;             ///< of all ranks

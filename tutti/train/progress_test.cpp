@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "tutti/base/log.h"
@@ -95,6 +96,9 @@ TEST(Progress, BarFitsTheTerminal) {
   for (const char* piece : {"3:20 left", "epoch 12/24", "loss 0.5123", "accuracy 87.50 %",
                             "1234 samples/s", "step 200/400", "lr 0.3"})
     EXPECT_NE(wide.find(piece), std::string::npos) << piece;
+  ProgressState stage = half_way();  // whose loss another rank has
+  stage.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(progress_bar(stage, 140).find("loss"), std::string::npos) << progress_bar(stage, 140);
   EXPECT_EQ(progress_bar(half_way(), 40), " 50% [###########...........]  3:20 left");
   for (const int columns : {0, 3, 20, 40, 79})
     EXPECT_LE(progress_bar(half_way(), columns).size(), static_cast<size_t>(columns));

@@ -167,8 +167,8 @@ std::optional<int64_t> RankServers::take_ticket() {
 }
 
 std::optional<int64_t> RankServers::next(int signal) {
-  if (making_) step_.end_of_backward();
   const auto began = RunClock::Clock::now();
+  if (making_) step_.end_of_backward();
   const std::optional<int64_t> ticket = take_ticket();
   if (ticket && making_) {
     if (link_) link_->ask(signal);
@@ -206,14 +206,20 @@ void RankServers::collect_counts() {
   job_.sum(bytes);
   const int first = ranks_.servers.front();
   struct Counts {
-    int64_t updates, spread;
+    int64_t updates, version, spread;
     size_t ages;
-  } counts{now.updates, now.spread, now.staleness.size()};
+  } counts{now.updates, now.version, now.spread, now.staleness.size()};
   job_.broadcast_value(counts, first);
+  CHECK(!loop_ || (now.updates == counts.updates && now.version == counts.version),
+        "this server has made {} updates up to version {}, the first one {} up to {}", now.updates,
+        now.version, counts.updates, counts.version);
+  CHECK(!link_ || counts.version == end_ * together_, "{} steps end with version {}", end_,
+        counts.version);
   now.staleness.resize(counts.ages);
   job_.broadcast(std::as_writable_bytes(std::span(now.staleness)), first);
   counts_.bytes += bytes[0];
   counts_.updates += counts.updates;
+  counts_.version = counts.version;
   counts_.spread = std::max(counts_.spread, counts.spread);
   counts_.staleness.resize(std::max(counts_.staleness.size(), counts.ages));
   for (size_t age = 0; age < counts.ages; ++age) counts_.staleness[age] += now.staleness[age];

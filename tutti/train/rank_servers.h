@@ -57,9 +57,11 @@ class RankServers {
   /// is dismissed.
   std::optional<RunStatus> serve();
 
-  /// Of the last next(): seconds that it waited for others.
+  /// Steps of the run that the rounds that are closed have come to.
+  int64_t steps() const { return counts_.version / together_; }
+  /// Of the last next(): seconds that it waited for others, those of its group among them.
   double waited() const { return waited_; }
-  /// Seconds in which this rank's server has worked.
+  /// Seconds that this thread has worked for this rank's server.
   double busy_seconds() const { return loop_ ? loop_->busy_seconds() : 0; }
   /// Since the last call, of the rounds that are closed: bytes over all servers, and the rest as
   /// the first one has it.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/error_type.h"
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
 #include "tutti/train/durable_file.h"
@@ -75,6 +76,17 @@ void Reporter::add(EvalRecord event) {
 void Reporter::add(TestRecord event) {
   event.time = unix_now();
   record_.append(event);
+}
+
+void append_failure(const RunPlace& place, const comm::Communicator& communicator,
+                    const std::exception& error, RunStop event) noexcept {
+  event.reason = error.what();
+  // The messages of comm/ begin so.
+  if (const std::string who = communicator.who();
+      communicator.size() > 1 && !event.reason.starts_with(who))
+    event.reason = who + ": " + event.reason;
+  event.error = name(type_of(error));
+  RunRecord::append_failure(record_path(place), std::move(event));
 }
 
 void log_places(const RunPlace& place) {

@@ -3,9 +3,11 @@
 // TensorBoard's events, and the resolved configuration. And the lines that say where all that is
 // and how to go on.
 
+#include <exception>
 #include <optional>
 #include <string>
 
+#include "tutti/comm/communicator.h"
 #include "tutti/trace/csv.h"
 #include "tutti/trace/record.h"
 #include "tutti/trace/tensorboard.h"
@@ -33,6 +35,11 @@ class Reporter {
   TensorBoardWriter tensorboard_;
   std::optional<CsvFiles> csv_;
 };
+
+/// From any rank, for a run that ends by this error: one line more where there is a record.
+/// `event`: how far the run had come. Never throws.
+void append_failure(const RunPlace& place, const comm::Communicator& communicator,
+                    const std::exception& error, RunStop event) noexcept;
 
 /// Commands for a person, as the program was called.
 struct NextCommands {

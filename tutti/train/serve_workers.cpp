@@ -4,7 +4,9 @@
 #include <span>
 #include <string>
 
+#include "tutti/base/error.h"
 #include "tutti/train/rank_servers.h"
+#include "tutti/train/reporter.h"
 #include "tutti/train/run_settings.h"
 #include "tutti/train/settings.h"
 
@@ -81,7 +83,15 @@ RunResult serve_workers(const TrainerSpec& spec) {
   RankServers servers(rank_servers_spec(config, *server_settings(config), workers, {}), step,
                       *spec.backend, *spec.job);
   std::optional<RunStatus> status;
-  while (!(status = servers.serve())) {}
+  int64_t steps = 0;
+  try {
+    while (!(status = servers.serve())) steps = servers.steps();
+  } catch (const CommError&) {
+    throw;  // the others know better
+  } catch (const std::exception& error) {
+    append_failure(spec.place, *spec.job, error, {.steps = steps});
+    throw;
+  }
   return {.status = *status, .steps = 0};
 }
 

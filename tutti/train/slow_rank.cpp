@@ -61,11 +61,11 @@ SlowRank::SlowRank(const RunSection& run, int rank)
     if (entry.rank == rank) factor_ = entry.factor;
 }
 
-double SlowRank::delay(int64_t step) const {
+double SlowRank::delay(int64_t number) const {
   double factor = factor_;
   if (sigma_ > 0) {
     Rng rng(seed_, Purpose::step_times,
-            static_cast<uint64_t>(step) << 24 | static_cast<uint64_t>(rank_));
+            static_cast<uint64_t>(number) << 24 | static_cast<uint64_t>(rank_));
     factor *= std::exp(std::max(0.0, sigma_ * static_cast<double>(rng.normal())));
   }
   return factor - 1;

@@ -26,8 +26,9 @@ class SlowRank {
  public:
   /// An entry of a rank that there is not, as in the smaller runs of a study, slows nobody.
   SlowRank(const RunSection& run, int rank);
-  /// By how much longer than its computation the step takes: of a second of it so many.
-  double delay(int64_t step) const;
+  /// By how much longer than its computation a step takes, or the gradient of a ticket: of a second
+  /// of it so many. Each number is a draw of its own.
+  double delay(int64_t number) const;
 
  private:
   double factor_ = 1;

@@ -22,8 +22,11 @@ class StageSum {
   StageSum(comm::Communicator& communicator, const PartGrid& grid, const SharedParameter& shared,
            const Variable& variable);
 
-  /// Whether wait() would return at once. `own`: this stage's sum, laid out as the variable; from
-  /// the first call of a step on it stays as it is until wait(). Never blocks.
+  /// Sends this stage's part, if none of these has yet in this step. `own`: its sum, laid out as
+  /// the variable; it stays as it is until wait(). Never blocks.
+  void begin(const float* own);
+  bool under_way() const { return under_way_; }
+  /// Whether wait() would return at once. Never blocks.
   bool arrived(const float* own);
   /// The sum of all, laid out as the variable, until the next step. Throws CommError after the
   /// time-out.
@@ -32,8 +35,6 @@ class StageSum {
   double exposed_seconds() const { return exposed_; }
 
  private:
-  void begin(const float* own);
-
   const Variable& variable_;
   size_t me_ = 0;                          // among those who have it
   std::vector<std::vector<float>> parts_;  // of each, plain

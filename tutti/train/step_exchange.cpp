@@ -144,9 +144,10 @@ ExchangeOutput StepExchange::finish_sum(int bucket) {
     return {.at = reinterpret_cast<const std::byte*>(gradients_.result(bucket)),
             .range = ExchangeOutput::Range{}};  // there is nothing left to update
   }
+  StageSum* const stages = stage_sum(bucket);
   const auto begin = comm::ArrivalRecord::Clock::now();
   gradients_.wait(bucket);
-  arrivals_.waited(bucket, begin);
+  if (!stages || !stages->under_way()) arrivals_.waited(bucket, begin);
   if (shards_) shards_->wait_for_readers();
   if (noise_) noise_->add_sum(bucket, gradients_.result(bucket));
   if (spans_) {
@@ -158,7 +159,7 @@ ExchangeOutput StepExchange::finish_sum(int bucket) {
   ExchangeOutput output;
   output.at = reinterpret_cast<const std::byte*>(gradients_.result(bucket));
   if (compensation_.lambda > 0) output.at = compensated(bucket);
-  if (StageSum* const sum = stage_sum(bucket)) output.at = sum->wait(gradients_.result(bucket));
+  if (stages) output.at = stages->wait(gradients_.result(bucket));
   if (shards_) {
     const Shard mine = shards_->mine(bucket);
     output.range = ExchangeOutput::Range{mine.begin, mine.end};
@@ -197,6 +198,16 @@ void StepExchange::begin_step(int64_t step) {
       compression_at(settings_.compression.phases, step).compresses() && verdict_ != 0.0;
   const bool dense = !compressed_step_ || (trial_ && !trial_->compressed());
   gradients_.begin_step(step, dense);
+}
+
+void StepExchange::begin_stage_sums() {
+  for (const auto& [bucket, sum] : stage_sums_) {
+    if (!gradients_.is_due(bucket)) continue;  // the update has taken it
+    const auto begin = comm::ArrivalRecord::Clock::now();
+    gradients_.look_forward(bucket);
+    arrivals_.waited(bucket, begin);
+    sum->begin(gradients_.result(bucket));
+  }
 }
 
 void StepExchange::end_step(Executor& executor) {

@@ -80,6 +80,9 @@ class StepExchange final : public Exchanges {
   void add_stages(comm::Communicator& communicator, const PartGrid& grid);
   /// What is done with the gradient before the next update gets it; lambda 0: nothing.
   void set_compensation(const DelayCompensation& compensation) { compensation_ = compensation; }
+  /// After end_step(): has sent this stage's part of each sum over stages when it returns. Later it
+  /// may wait for activations of a stage that makes none before it has the part.
+  void begin_stage_sums();
   /// After the update. While compression is on trial the executor is settled, so that each step
   /// bears its own waits.
   void end_step(Executor& executor);

@@ -96,7 +96,7 @@ bool TrainerRun::train_step() {
   const ScopedSpan step_span(spans(), span_name("step"), span_lane());
   training_->begin(step_, static_cast<float>(learning_rate(step_)));
   if (meeting_) meeting_->before(step_, values_);
-  const double delayed = slow_down();
+  const double delayed = slow_down(step_);
   const bool asks = (step_ + 1) % kStopCheckSteps == 0;
   if (asks) ask_to_stop();
   // Those of one gradient; all of them, but where servers apply it to the next one's weights.
@@ -127,7 +127,10 @@ bool TrainerRun::train_step() {
   epoch_times_ += times;
   ++interval_.steps;
   ++epoch_steps_;
-  if (spec_.terminal && first()) display_.step(progress(interval_.mean_loss()));
+  if (spec_.terminal && first()) {
+    // Of a replica of several ranks this one may have no loss, or a share.
+    display_.step(progress(grid_.peers() == 1 ? interval_.mean_loss() : logged_loss_));
+  }
   return asked;
 }
 
@@ -158,8 +161,8 @@ const data::Batch& TrainerRun::next_batch() {
   return batches_->next();
 }
 
-double TrainerRun::slow_down() {
-  const double delay = slow_ ? slow_->delay(step_) : 0;
+double TrainerRun::slow_down(int64_t draw) {
+  const double delay = slow_ ? slow_->delay(draw) : 0;
   if (delay == 0 || computed_ == 0) return 0;
   const ScopedSpan span(spans(), span_name("slowed"), span_lane());
   const auto began = RunClock::Clock::now();

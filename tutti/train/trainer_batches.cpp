@@ -25,9 +25,12 @@ std::unique_ptr<BatchSource> TrainerRun::make_batches() {
     data::PipelineSpec pipeline;
     pipeline.threads = static_cast<int>(config_.data.readers);
     pipeline.slots = static_cast<int>(config_.data.prefetch);
-    if (rank_servers_)
-      return std::make_unique<DealtBatches>(*spec_.data.train, *training_batch_, sampler_,
-                                            pipeline);
+    if (rank_servers_) {
+      // Of the gradient that is being made, and of the two tickets behind it.
+      constexpr int64_t kTickets = 3;
+      return std::make_unique<DealtBatches>(*spec_.data.train, *training_batch_, sampler_, pipeline,
+                                            kTickets * accumulate_);
+    }
     auto order = std::make_unique<data::TrainingOrder>(
         sampler_, data::TrainingStart{step_ / per_epoch, step_ % per_epoch,
                                       replicas_.owned().lo * accumulate_,

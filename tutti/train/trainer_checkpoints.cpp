@@ -95,16 +95,19 @@ TrainerRun::Written TrainerRun::write_together(bool best) {
   const RankFiles files{ranks, place.substr(0, end)};
   uint64_t bytes = 0;
   Alike alike;
+  // Of a replica of several ranks it is collective: none may have failed below meanwhile.
+  const bool gathered = grid_.stages() > 1 || grid_.tensor() > 1;
   if (grid_.stages() > 1) {
     alike = export_alike();
     alike = {gather_stages(comm_, grid_, std::move(alike.model)),
              gather_stages(comm_, grid_, std::move(alike.state))};
+  } else if (grid_.tensor() > 1 && grid_.group() == 0) {
+    alike = export_alike();
   }
   comm::on_each(comm_, "writing a checkpoint", [&] {
     if (ranks > 0) bytes = write_own(place.substr(end + 1), files);
-    if (grid_.stages() == 1 && (writer || (grid_.tensor() > 1 && grid_.group() == 0)))
-      alike = export_alike();
     if (!writer) return;
+    if (!gathered) alike = export_alike();
     write_alike(*writer, alike);
     bytes += writer->bytes();
   });

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/error_type.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/device/cpu/process_memory.h"
@@ -154,6 +153,7 @@ void TrainerRun::log_steps() {
                     .memory_bytes = memory,
                     .grad_norm = interval_.norms.mean()};
     reporter_->add(line);
+    logged_loss_ = loss;
     display_.report(progress(loss));
   }
   report_noise();
@@ -367,13 +367,7 @@ void TrainerRun::record_failure(const std::exception& error) {
   display_.clear();
   const bool alone = !together_ && dynamic_cast<const CommError*>(&error) == nullptr;
   if (!first() && !alone) return;
-  std::string reason = error.what();
-  if (comm_.size() > 1 && !reason.starts_with(comm_.who()))  // the messages of comm/ begin so
-    reason = fmt::format("{}: {}", comm_.who(), reason);
-  RunStop event = stop_event(RunStatus::failed, reason);
-  event.error = name(type_of(error));
-  RunRecord::append_failure((std::filesystem::path(place_.directory) / kRecordFile).string(),
-                            std::move(event));
+  append_failure(place_, comm_, error, stop_event(RunStatus::failed, {}));
 }
 
 }  // namespace tutti

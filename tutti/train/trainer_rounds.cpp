@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/train/trainer_run.h"
@@ -45,11 +47,12 @@ void TrainerRun::make_gradient(int64_t ticket) {
   const auto worker = static_cast<int>(ticket % rank_servers_->workers());
   training_->begin(step, static_cast<float>(learning_rate(step)));
   training_->stand_for(worker * training_->group().size() + training_->group().rank());
-  const double busy = rank_servers_->busy_seconds(), delayed = slow_down();
+  const double delayed = slow_down(ticket), busy = rank_servers_->busy_seconds();
   double data_wait = 0;
   for (int turn = 0; turn < accumulate_; ++turn) data_wait += run_turn(turn);
   StepTimes times = training_->times();
-  computed_ = times.compute - (rank_servers_->busy_seconds() - busy);
+  // Some of that may have been done while it waited, which is not in `compute`.
+  computed_ = std::max(0.0, times.compute - (rank_servers_->busy_seconds() - busy));
   times.compute = computed_ + delayed;
   times.data_wait = data_wait;
   interval_.times += times;
@@ -61,10 +64,12 @@ bool TrainerRun::train_round() {
   rank_servers_->open(step_, next_meeting(), [this](int64_t ticket) { note_ticket(ticket); });
   const auto signal = [this] { return spec_.stop_requested ? spec_.stop_requested() : 0; };
   StepTimes between;
-  while (const std::optional<int64_t> ticket = rank_servers_->next(signal())) {
+  const auto next = [&] {
+    const std::optional<int64_t> ticket = rank_servers_->next(signal());
     between.comm_exposed += rank_servers_->waited();
-    make_gradient(*ticket);
-  }
+    return ticket;
+  };
+  while (const std::optional<int64_t> ticket = next()) make_gradient(*ticket);
   const auto ended = RunClock::Clock::now();
   step_ = rank_servers_->close();
   ask_to_stop();
@@ -87,7 +92,7 @@ ServersRecord TrainerRun::rank_servers_line() {
   return {.epoch = step_ / sampler_.steps_per_epoch(),
           .step = step_,
           .updates = counts.updates,
-          .version = step_ * rank_servers_->workers(),
+          .version = counts.version,
           .bytes = counts.bytes,
           .stale_mean = sum / static_cast<double>(counts.updates),
           .stale_most = std::ssize(counts.staleness) - 1,

@@ -2,6 +2,7 @@
 // A training run while it goes on: what train() (trainer.h) works with. Each part of the class
 // stands in a file of its own, which its heading names. Private to trainer*.cpp.
 
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -95,7 +96,7 @@ class TrainerRun {
   const data::Batch& next_batch();
   /// Where this rank is to be slow: waits as long as its last step's computation says, before it
   /// sends anything of this one. Returns the seconds.
-  double slow_down();
+  double slow_down(int64_t draw);
   /// Collective. Of a replay whose steps take as long as here, those of each replica.
   std::vector<double> measured_seconds();
   /// Of replicas that train apart, after their step. Returns the seconds that it took.
@@ -295,7 +296,8 @@ class TrainerRun {
   std::optional<ReplicaAverage> average_;
   std::optional<Stragglers> stragglers_;
   std::optional<SlowRank> slow_;
-  double computed_ = 0;  // seconds of the last step
+  double computed_ = 0;                                            // seconds of the last step
+  double logged_loss_ = std::numeric_limits<double>::quiet_NaN();  // of the last line
   float last_loss_ = 0;  // of a turn; of a stage that has none 0
   std::optional<data::SampleWriter> training_batch_, evaluation_batch_;
   std::optional<Evaluator> evaluator_;

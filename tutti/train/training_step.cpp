@@ -202,6 +202,7 @@ void TrainingStep::update() {
     executor_.set_scalar(network_->lr, rate_);
     executor_.update(info);
     exchange_.end_step(executor_);
+    exchange_.begin_stage_sums();
   });
   norm_due_ = network_->gradient_norm.valid() && !grouped_;      // a server's is of what it applies
   if (settles_at_once()) seconds += compute([&] { settle(); });  // there is nobody to wait for

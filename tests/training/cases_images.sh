@@ -72,7 +72,7 @@ case_slow_images() {
   # Few large images under many names: one reader does not keep up with a small network, and the run says how many cores would.
   "$tutti" data generate imagenet large --side 1024 --train 4 --test 4 --picture-classes 2 >generate.log 2>&1 || fail "cannot generate pictures"
   for image in $(find "$PWD"/large/train -name '*.jpg'); do
-    for i in {1..64}; do ln -s "$image" "${image%.jpg}-$i.jpg"; done
+    for i in {1..320}; do ln -s "$image" "${image%.jpg}-$i.jpg"; done
   done
   cat >slow.toml <<'END'
 [run]

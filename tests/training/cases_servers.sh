@@ -115,7 +115,7 @@ case_servers_wrong() {
   replay 2 wrong --sync ps:sync --set sync.stale_rate=1
   says wrong 'sync.stale_rate is of sync.scheme = "ps:async"'
   expect 2 train --sync ps:async --replicas 4
-  says train 'takes a rank for each of 4 replicas, this job has 1: --ranks 4; or a replay, .*: tutti replay CONFIG --machine FILE --replicas 4'
+  says train 'takes a rank for each of 4 replicas, this job has 1 for them: --ranks 4; or a replay, .*: tutti replay CONFIG --machine FILE --replicas 4'
   replay 2 wrong --sync ps:async --set sync.quorum=3
   says wrong 'sync.quorum is of sync.scheme = "ps:sync"'
   replay 2 wrong --sync ps:sync --set sync.quorum=5

@@ -13,6 +13,7 @@
 #include "tutti/cli/import_weights.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/run_tokenizer.h"
+#include "tutti/cli/trained_model.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/models/registry.h"
@@ -48,15 +49,6 @@ class TextFields final : public data::Dataset {
  private:
   std::vector<data::Field> fields_;
 };
-
-std::string config_of(const GenerateVerb& verb) {
-  const std::string near = verb.config.empty() ? configuration_near(verb.weights) : verb.config;
-  if (near.empty())
-    throw ConfigError(fmt::format(
-        "{} lies in no run's folder: name the configuration of its network with --config",
-        verb.weights));
-  return near;
-}
 
 std::unique_ptr<data::Tokenizer> tokenizer_of(const GenerateVerb& verb) {
   const std::filesystem::path folder =
@@ -150,7 +142,7 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeigh
 
 int run_generate(const GenerateVerb& verb) {
   log::configure(log::Level::warn, 0, 1);  // what is printed is the text
-  const std::string file = config_of(verb);
+  const std::string file = configuration_of(verb.weights, verb.config);
   ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
   resolved.config.run.threads = choose_threads(verb.threads, 0, read_topology(), 1);
   const FoundWeights found = find_weights(verb.weights, "generate");
@@ -211,17 +203,7 @@ std::vector<Flag> generate_flags(GenerateVerb& state) {
            .value = "DIR",
            .help = "The tokenizer's folder. Empty: the one that the run has kept",
            .bind = &state.tokenizer,
-           .kind = Names::folder},
-          {.names = "--config",
-           .value = "FILE",
-           .help = "The network's configuration. Empty: that of the run that the weights lie in",
-           .bind = &state.config,
-           .kind = Names::file},
-          {.names = "--threads",
-           .value = "N",
-           .help = "Threads. 0: all cores",
-           .bind = &state.threads,
-           .least = 0}};
+           .kind = Names::folder}};
 }
 
 }  // namespace
@@ -234,14 +216,8 @@ Verb generate_verb() {
               "Goes on with a text, a token at a time, each drawn from what the network makes of "
               "those before it; the same flags and weights give the same text. Texts are printed "
               "as they come about.",
-          .arguments = {{.names = "WEIGHTS",
-                         .help = "The folder of a run or of its checkpoints: then the best one, "
-                                 "else the newest valid one; a checkpoint or a .safetensors file",
-                         .bind = &state->weights,
-                         .kind = Names::file,
-                         .required = "generate needs weights, for example: tutti generate "
-                                     "runs/mine"}},
-          .flags = generate_flags(*state),
+          .arguments = {weights_argument(state->weights, "generate", "tutti generate runs/mine")},
+          .flags = joined(generate_flags(*state), model_flags(state->config, state->threads)),
           .examples = {{"tutti generate runs/mine --prompt \"ROMEO:\" --tokens 500 --seed 3",
                         "Go on with a speech"},
                        {"tutti generate runs/mine --temperature 0.8 --top-k 40",

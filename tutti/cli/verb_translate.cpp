@@ -15,6 +15,7 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/pairs_to_translate.h"
+#include "tutti/cli/trained_model.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/train/bleu.h"
 #include "tutti/train/given_weights.h"
@@ -133,11 +134,7 @@ int run_translate(const TranslateVerb& verb) {
         "translate --json says how good translations are, and only a --split has the right ones to "
         "compare with: leave --json out");
   log::configure(log::Level::warn, 0, 1);  // what is printed is the text
-  const std::string file = verb.config.empty() ? configuration_near(verb.weights) : verb.config;
-  if (file.empty())
-    throw ConfigError(fmt::format(
-        "{} lies in no run's folder: name the configuration of its network with --config",
-        verb.weights));
+  const std::string file = configuration_of(verb.weights, verb.config);
   ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
   RunConfig& config = resolved.config;
   config.run.threads = choose_threads(verb.threads, 0, read_topology(), 1);
@@ -196,16 +193,6 @@ std::vector<Flag> translate_flags(TranslateVerb& state) {
            .help = "The data set's folder. Empty: data.dir of the configuration",
            .bind = &state.data_dir,
            .kind = Names::folder},
-          {.names = "--config",
-           .value = "FILE",
-           .help = "The network's configuration. Empty: that of the run that the weights lie in",
-           .bind = &state.config,
-           .kind = Names::file},
-          {.names = "--threads",
-           .value = "N",
-           .help = "Threads. 0: all cores",
-           .bind = &state.threads,
-           .least = 0},
           json_flag(state.json)};
 }
 
@@ -219,14 +206,9 @@ Verb translate_verb() {
               "Reads each source once and writes its target token by token, by beam search. "
               "Beside the targets of a data set it says BLEU, the share of the tokens that "
               "stand where they should, and of the sequences that are right as a whole.",
-          .arguments = {{.names = "WEIGHTS",
-                         .help = "The folder of a run or of its checkpoints: then the best one, "
-                                 "else the newest valid one; a checkpoint or a .safetensors file",
-                         .bind = &state->weights,
-                         .kind = Names::file,
-                         .required = "translate needs weights, for example: tutti translate "
-                                     "runs/mine --split test"}},
-          .flags = translate_flags(*state),
+          .arguments = {weights_argument(state->weights, "translate",
+                                         "tutti translate runs/mine --split test")},
+          .flags = joined(translate_flags(*state), model_flags(state->config, state->threads)),
           .examples = {{"tutti translate runs/mine --text hello",
                         "Translate a word or, in quotes, a sentence"},
                        {"tutti translate runs/mine --split test --beam 4 --output test.txt",

@@ -1,0 +1,42 @@
+#include "tutti/cli/trained_model.h"
+
+#include <fmt/format.h>
+
+#include "tutti/base/error.h"
+#include "tutti/train/given_weights.h"
+
+namespace tutti {
+
+Flag weights_argument(std::string& weights, std::string_view verb, std::string_view example) {
+  return {.names = "WEIGHTS",
+          .help =
+              "The folder of a run or of its checkpoints: then the best one, else the newest "
+              "valid one; a checkpoint or a .safetensors file",
+          .bind = &weights,
+          .kind = Names::file,
+          .required = fmt::format("{} needs weights, for example: {}", verb, example)};
+}
+
+std::vector<Flag> model_flags(std::string& config, int& threads) {
+  return {{.names = "--config",
+           .value = "FILE",
+           .help = "The network's configuration. Empty: that of the run that the weights lie in",
+           .bind = &config,
+           .kind = Names::file},
+          {.names = "--threads",
+           .value = "N",
+           .help = "Threads. 0: all cores",
+           .bind = &threads,
+           .least = 0}};
+}
+
+std::string configuration_of(const std::string& weights, const std::string& config) {
+  const std::string near = config.empty() ? configuration_near(weights) : config;
+  if (near.empty())
+    throw ConfigError(fmt::format(
+        "{} lies in no run's folder: name the configuration of its network with --config",
+        weights));
+  return near;
+}
+
+}  // namespace tutti

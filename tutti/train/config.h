@@ -202,6 +202,7 @@ struct PlanSection {
   ActivationLayout layout = ActivationLayout::automatic;
   int64_t slabs = 0;  ///< 0: chosen
   bool measure = true;
+  bool coarse_bf16 = false;
   std::string tuning = "auto";  ///< "auto": a file in the user's cache folder; "off"; else its path
   std::string choices_from;     ///< a checkpoint or a folder of them; empty: this run makes its own
 };

@@ -173,6 +173,9 @@ void write_plan_rows(ConfigTableWriter& t) {
         "Choose among kernels and layouts by running them; false: the first that accepts, the "
         "same in every run and a faster start")
       .may_change();
+  t.key(s, &S::coarse_bf16, "coarse_bf16",
+        "Take kernels for bf16, too, whose results are twice as far from the exact ones as those "
+        "of the definition: convolutions by Winograd, up to 1.8 times as fast");
   t.key(s, &S::tuning, "tuning",
         "File that keeps what was measured on this machine, so that the next start neither "
         "measures nor chooses otherwise. auto: in the user's cache folder; off: none")

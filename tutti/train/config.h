@@ -200,7 +200,8 @@ struct LossSection {
 
 struct PlanSection {
   ActivationLayout layout = ActivationLayout::automatic;
-  int64_t slabs = 0;  ///< 0: chosen
+  int64_t slabs = 0;   ///< 0: chosen
+  int64_t memory = 0;  ///< bytes a rank; 0: no limit
   bool measure = true;
   std::string tuning = "auto";  ///< "auto": a file in the user's cache folder; "off"; else its path
   std::string choices_from;     ///< a checkpoint or a folder of them; empty: this run makes its own

@@ -38,6 +38,7 @@ ModelSpec gpt2_of(DType activations, float dropout) {
           .classes = 512,
           .width = 320,  // weights are large enough to part bands
           .dropout = dropout,
+          .attention_dropout = dropout,
           .depth = 3,
           .heads = 4,
           .activations = activations};

@@ -149,6 +149,13 @@ TEST(Recompute, ABatchNormsStatisticsAreOfOnePass) {
   expect_same_bits({.model = resnet_of(DType::bf16)}, 0.3);
 }
 
+/// Of few samples the team shares the heads of attention: a band of its own.
+TEST(Recompute, WhatTheTeamSharesHasTheSameBits) {
+  LimitedRun run{.model = gpt2_of(DType::f32, 0.1f)};
+  run.model.batch = 3;
+  expect_same_bits(run, 0.4);
+}
+
 TEST(Recompute, ANetworkOfManyTurnsHasTheSameBits) {
   expect_same_bits({.model = gpt2_of(DType::f32, 0.1f), .accumulate = 3}, 0.4);
 }

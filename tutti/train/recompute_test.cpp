@@ -17,7 +17,7 @@ namespace {
 struct LimitedRun {
   ModelSpec model;
   size_t memory = 0;
-  int threads = 2, accumulate = 1, stages = 1, tensor = 1;
+  int threads = 2, accumulate = 1, stages = 1, tensor = 1, parts = 1;
 };
 
 struct LimitedResult {
@@ -74,11 +74,12 @@ class LimitedBatch {
 
 LimitedResult train_limited(const LimitedRun& run) {
   LimitedResult result;
-  const int ranks = run.stages * run.tensor;
+  const int ranks = run.stages * run.tensor * run.parts;
+  const std::vector<int64_t> spatial(run.parts > 1 ? 1 : 0, run.parts);
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
     const PartGrid grid = run.tensor > 1
                               ? PartGrid::of_tensors(run.tensor, ranks, communicator.rank())
-                              : PartGrid({}, 1, ranks, communicator.rank(), run.stages);
+                              : PartGrid(spatial, 1, ranks, communicator.rank(), run.stages);
     TrainingStepSpec spec{.network = {},
                           .exchange = {},
                           .map = ReplicaMap(grid.groups(), grid.groups(), grid.group()),
@@ -163,6 +164,11 @@ TEST(Recompute, ANetworkOfManyTurnsHasTheSameBits) {
 TEST(Recompute, StagesAndSlicesOfLayersHaveTheSameBits) {
   expect_same_bits({.model = gpt2_of(DType::f32, 0.1f), .accumulate = 3, .stages = 2}, 0.2);
   expect_same_bits({.model = gpt2_of(DType::f32, 0.1f), .tensor = 2}, 0.2);
+}
+
+/// Rows that others have sent are kept, sums over samples taken once, by all together.
+TEST(Recompute, PartsOfSamplesHaveTheSameBits) {
+  expect_same_bits({.model = resnet_of(DType::f32), .parts = 2}, 0.3);
 }
 
 TEST(Recompute, TheErrorNamesTheLeastThatIsPossible) {

@@ -100,6 +100,10 @@ constexpr const char* kAttentions[] = {
     "n2c8t1 heads8 causal",
     "n1c40t33 heads5 causal whole",
     "n3c48t21 heads6 key_heads3 segments whole",
+    "n2c32t150 heads2 causal dropout0.3",
+    "n3c16t9 heads2 keys35 q_and_kv hidden dropout0.5",
+    "n2c48t21 heads6 key_heads2 causal dropout0.1 first_head6",
+    "n3c40t133 heads5 segments dropout0.2 whole",
 };
 constexpr const char* kSequences[] = {
     "layer_norm{} {} n3c48t7",

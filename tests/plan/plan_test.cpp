@@ -7,6 +7,7 @@
 
 #include "tests/plan/plan_run.h"
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/backend/cpu/matrix_tile.h"
 #include "tutti/backend/reference/reference.h"
 #include "tutti/plan/bands.h"
 #include "tutti/plan/executor.h"
@@ -74,6 +75,25 @@ TEST(Plan, Bf16FollowsF32) {
   EXPECT_NEAR(got.loss, want.loss, 0.05);
   EXPECT_LT(distance(got.gradients.at("linear.weight"), want.gradients.at("linear.weight")), 0.05);
   expect_close(got.statistics, want.statistics, 0.05, "bf16");
+}
+
+TEST(Plan, KernelsThatRoundTwiceAsCoarselyAreTakenOnlyWhereAllowed) {
+  const auto refused = [](DType dtype, bool coarse) {
+    const Plan plan = compile(small_residual_net(dtype, 4).graph, CpuBackend(),
+                              {.layout = "last", .measure = false, .coarse = coarse});
+    int steps = 0;
+    for (const PlanBand& band : plan.bands)
+      for (const Step& step : band.steps)
+        for (const std::string& why : step.refused)
+          if (why.find("plan.coarse_bf16 allows it") != std::string::npos) ++steps;
+    return steps;
+  };
+  EXPECT_EQ(refused(DType::f32, false), 0);
+  EXPECT_EQ(refused(DType::bf16, true), 0);
+  if (matrix::kFastPairs)
+    EXPECT_GT(refused(DType::bf16, false), 0);
+  else
+    EXPECT_EQ(refused(DType::bf16, false), 0);
 }
 
 TEST(Plan, TheSameRunGivesTheSameBits) {

@@ -149,12 +149,10 @@ class Keep {
     for (int64_t first = 0; first < end; first += kKeepKeys) {
       const WideBits bits(Purpose::dropout, key_, keep_block(query, first / kKeepKeys, keys_));
       for (int part = 0; part < 8 && first + part * simd::kLanes < end; ++part) {
-        float factors[simd::kLanes];
-        for (int i = 0; i < simd::kLanes; ++i) {
-          const uint32_t own = bits.word[part / 2][i] >> (part % 2 * 16) & 0xFFFF;
-          factors[i] = own < threshold_ ? 0.f : factor_;
-        }
-        f(first + part * simd::kLanes, simd::load(factors, simd::AllLanes{}));
+        const simd::Words own =
+            (simd::load_as<simd::Words>(bits.word[part / 2]) >> (part % 2 * 16)) & 0xFFFFu;
+        f(first + part * simd::kLanes,
+          simd::select(own < simd::Words{} + threshold_, simd::Floats{}, simd::splat(factor_)));
       }
     }
   }

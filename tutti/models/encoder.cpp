@@ -10,7 +10,9 @@ class EncoderLayer {
 
   Value attend(Value x, Value padding) {
     std::vector<Value> in{layer("attn.qkv", norm("norm1", x), 3 * spec_.width)};
-    AttentionAttributes a{.heads = spec_.heads, .key_heads = spec_.heads};
+    AttentionAttributes a{.heads = spec_.heads,
+                          .key_heads = spec_.heads,
+                          .dropout = in_training(spec_.attention_dropout, spec_.mode)};
     if (padding.valid()) {
       a.mask = AttentionMask::keys;
       in.push_back(padding);
@@ -51,6 +53,7 @@ EncoderSpec with_sizes(EncoderSpec own, const ModelSpec& given) {
   if (given.heads > 0) own.heads = given.heads;
   if (!given.hidden.empty()) own.hidden = given.hidden.front();
   if (given.dropout) own.dropout = *given.dropout;
+  if (given.attention_dropout) own.attention_dropout = *given.attention_dropout;
   return own;
 }
 

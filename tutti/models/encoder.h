@@ -14,8 +14,9 @@ namespace tutti {
 
 struct EncoderSpec {
   int64_t depth = 12, width = 768, heads = 12;
-  int64_t hidden = 0;  ///< of the MLPs; 0: 4 width
-  float dropout = 0;   ///< of what is added to the residual sum
+  int64_t hidden = 0;           ///< of the MLPs; 0: 4 width
+  float dropout = 0;            ///< of what is added to the residual sum
+  float attention_dropout = 0;  ///< of attention's probabilities
   Mode mode = Mode::train;
 };
 

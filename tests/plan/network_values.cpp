@@ -1,10 +1,11 @@
-// network_values cosmoflow2|cosmoflow3|deepcam|fc-densenet|vgg|gpt2|llama|transformer|vit FILE:
+// network_values cosmoflow2|cosmoflow3|deepcam|fc-densenet|vgg|gpt2|llama|transformer|vit|sequence|
+// sequence-samples FILE:
 // writes what a small network of batch 2 computes in one pass on the CPU backend, as safetensors:
 // in, target, out, loss, weight.NAME, gradient.NAME. With -full behind its name: the network of
 // MLPerf HPC on one sample, cut for two threads, as training computes it; DeepCAM's kernels are
 // chosen by estimate, because measuring them takes longer than many passes. What
-// benchmarks/peers/cosmoflow.py, deepcam.py, microscopy.py, gpt2.py, llama.py, transformer.py and
-// vit.py are compared with.
+// benchmarks/peers/cosmoflow.py, deepcam.py, microscopy.py, gpt2.py, llama.py, transformer.py,
+// vit.py and sequence_encoder.py are compared with.
 
 #include <cstdio>
 #include <string_view>
@@ -20,7 +21,7 @@ int main(int argc, char** argv) {
     std::fprintf(
         stderr,
         "usage: network_values (cosmoflow2|cosmoflow3|deepcam|gpt2|transformer|vit)[-full]|"
-        "fc-densenet|vgg|llama FILE\n");
+        "fc-densenet|vgg|llama|sequence|sequence-samples FILE\n");
     return 2;
   }
   try {

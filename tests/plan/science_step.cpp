@@ -10,6 +10,7 @@
 #include "tutti/models/fc_densenet.h"
 #include "tutti/models/gpt2.h"
 #include "tutti/models/llama.h"
+#include "tutti/models/registry.h"
 #include "tutti/models/transformer.h"
 #include "tutti/models/vgg.h"
 #include "tutti/models/vit.h"
@@ -21,6 +22,32 @@ namespace tutti::test {
 namespace {
 
 constexpr std::string_view kFull = "-full", kWide = "-wide";
+
+/// Signals of 3 channels at 24 samples in pieces of 4: numbers of sequences of which some positions
+/// are padding, or two at each sample.
+ScienceNetwork encoder_of(bool whole, DType activations, int64_t batch) {
+  ModelSpec spec{.name = "sequence-encoder",
+                 .task = TaskKind::regress,
+                 .input = {3, 24},
+                 .input_field = "signals",
+                 .target_field = "target",
+                 .batch = batch,
+                 .classes = 5,
+                 .width = 48,
+                 .hidden = {80},
+                 .depth = 2,
+                 .heads = 3,
+                 .kernel = 4,
+                 .activations = activations};
+  spec.inputs = {{.name = "signals", .sample = {3, 24}}};
+  if (whole) spec.inputs.push_back({.name = "padding", .sample = {6}});
+  spec.targets = {{.name = "target", .sample = whole ? Shape{5} : Shape{2, 24}}};
+  const ModelGraph built = build_model(spec);
+  ScienceNetwork n{built.graph, built.inputs[0].value, built.targets[0].value,
+                   built.outputs[0].prediction, built.losses[0]};
+  if (whole) n.source = built.inputs[1].value;
+  return n;
+}
 
 ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batch) {
   const bool full = name.ends_with(kFull), wide = name.ends_with(kWide);
@@ -77,12 +104,13 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
     n.loss = losses.loss;
   } else if (name == "vit") {
     n.in = g.input("image", {activations, {batch, 3, full ? 224 : 24, full ? 224 : 32}, {}});
-    const VitSpec spec =
-        full ? VitSpec{.width = 192, .heads = 3}
-             : VitSpec{.classes = 10, .patch = 8, .depth = 2, .width = 48, .heads = 3};
+    VitSpec spec{.encoder = {.width = 192, .heads = 3}};
+    if (!full) spec = {.classes = 10, .patch = 8, .encoder = {.depth = 2, .width = 48, .heads = 3}};
     n.out = convert(g, "prediction", vit_logits(g, n.in, spec), DType::f32);
     n.target = g.input("target", {DType::f32, {batch, spec.classes}, {}});
     n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
+  } else if (name == "sequence" || name == "sequence-samples") {
+    return encoder_of(name == "sequence", activations, batch);
   } else if (name == "transformer") {
     const int64_t positions = full ? 64 : 17;
     TransformerSpec spec{.dropout = 0};

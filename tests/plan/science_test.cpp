@@ -1,4 +1,4 @@
-// CosmoFlow, DeepCAM, FC-DenseNet, VGG and GPT-2 on plans of the CPU backend against the
+// CosmoFlow, DeepCAM, FC-DenseNet, VGG and transformers on plans of the CPU backend against the
 // reference's.
 
 #include <gtest/gtest.h>
@@ -146,7 +146,8 @@ TEST(Science, DepthwiseResultsAreNotKept) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, Science,
                          testing::Values("cosmoflow2", "deepcam", "fc-densenet", "vgg", "gpt2",
-                                         "llama", "transformer", "vit"),
+                                         "llama", "transformer", "vit", "sequence",
+                                         "sequence-samples"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::erase(name, '-');

@@ -85,6 +85,7 @@ cbed --side 32 --train 3 --test 2
 stem --side 32 --train 3 --test 2
 clicks --train 500 --test 100
 protein --residues 36 --train 50 --test 20 --stride 2
+vibrations --train 20 --test 5 --masses 3 --samples 64
 END
 }
 

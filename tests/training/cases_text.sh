@@ -18,15 +18,21 @@ write_on() {
   says longer 'samples have 17 positions, and the model learns 16'
   # Longer than the window.
   "$tutti" generate one --tokens 50 --samples 2 | grep -q '^---$' || fail "not two samples"
+  "$tutti" generate one --prompt '' >empty.log 2>&1 && fail "an empty prompt"
+  says empty 'prompt is given an empty value'
   "$tutti" generate one --prompt 'THE' >capital.log 2>&1 && fail "a character that the model does not know"
   says capital "'T' .U.0054.*not in the vocabulary"
   cp -r one/checkpoints/step_0000020 alone
   "$tutti" generate alone >alone.log 2>&1 && fail "weights without a network"
   says alone 'name the configuration of its network with --config'
-  "$tutti" generate alone --config one/config.toml >alone.log 2>&1 && fail "weights without a tokenizer"
+  cp one/config.toml alone.toml
+  "$tutti" generate alone --config alone.toml >alone.log 2>&1 && fail "weights without a tokenizer"
   says alone 'with --tokenizer'
-  "$tutti" generate alone --config one/config.toml --tokenizer one/tokenizer --prompt 'the ' --tokens 40 --seed 3 >alone.txt 2>alone.log ||
-    fail "cannot generate with both named"
+  for named in "alone.toml --tokenizer one/tokenizer" one/config.toml; do
+    # shellcheck disable=SC2086
+    "$tutti" generate alone --config $named --prompt 'the ' --tokens 40 --seed 3 >alone.txt 2>alone.log || fail "cannot generate with $named"
+    [ "$(wc -c <alone.txt)" -eq 45 ] || fail "no text with $named"
+  done
 }
 
 # Documents: a model sees that they are apart without being told to read where, and goes on with one.

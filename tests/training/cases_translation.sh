@@ -44,6 +44,31 @@ case_translation() {
   [ "$(sed -n 2p lines.out)" = '' ] && [ "$(wc -l <lines.out)" -eq 3 ] || fail "an empty line is none"
   "$tutti" translate colours --text 'a source that is longer than the window' >long.log 2>&1 && fail "a source that does not fit"
   says long 'data.window is 24'
+  # One line that is too long leaves its place empty, and the others as they are.
+  printf 'red\na source that is longer than the window\nblue\n' >mixed.txt
+  "$tutti" translate colours --input mixed.txt --output mixed.out 2>mixed.log || fail "a line that does not fit stops the others"
+  says mixed 'line 2 of mixed.txt has 39 tokens, and data.window is 24: nothing is written for it'
+  [ "$(paste -sd, mixed.out)" = 'rot,,blau' ] || fail "lines beside one that does not fit are written otherwise"
+  # Weights alone, with the configuration in the run's folder, or beside the data that have the tokenizers.
+  cp colours/checkpoints/step_0000200/weights.safetensors weights.safetensors
+  cp colours/config.toml colours.toml
+  for named in colours/config.toml colours.toml; do
+    [ "$("$tutti" translate weights.safetensors --config $named --text red)" = rot ] || fail "weights alone with $named: red is not rot"
+  done
+  # What is in a folder of pairs, and what a missing one is called.
+  "$tutti" data inspect texts >inspected.toml || fail "cannot inspect pairs"
+  grep -q '5 pairs of vocabularies of 257 and 257, the first 5 of up to 11 tokens' inspected.toml || fail "inspect does not know pairs"
+  grep -q '"red" -> "rot"' inspected.toml || fail "inspect shows no pair"
+  "$tutti" train inspected.toml --output-dir inspected --max-steps 2 --set plan.measure=false >inspected.log 2>&1 || fail "what inspect suggests does not train"
+  expect 1 missing --set data.dir=nowhere
+  says missing 'nowhere does not exist'
+  expect 1 half --set data.dir=texts/source
+  says half "has no folder 'source'"
+  # Models and data that do not fit.
+  expect 2 decoder --set model.name=gpt2 --set 'model.hidden=[]'
+  says decoder 'and is given source: it goes with data.dataset = "text" or "tokens"'
+  "$tutti" infer colours/config.toml --weights colours --input texts --output out.npy >infer.log 2>&1 && fail "infer of pairs"
+  says infer 'tutti translate --input'
   expect 0 narrow --set run.precision=bf16 --max-steps 2
   expect 2 wrong --set model.heads=5
   says wrong 'a width of 32 is not a multiple of 5 heads'

@@ -28,6 +28,7 @@ const std::map<std::string, Values> kSmall = {
     {"imagenet", {{"--train", "3"}, {"--test", "3"}, {"--side", "16"}, {"--picture-classes", "2"}}},
     {"cbed", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}}},
     {"stem", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}}},
+    {"vibrations", {{"--train", "3"}, {"--test", "1"}, {"--samples", "32"}}},
     {"protein", {{"--train", "3"}, {"--test", "1"}, {"--residues", "16"}, {"--stride", "9"}}},
     {"clicks", {{"--train", "3"}, {"--test", "1"}, {"--vocabulary", "100"}}},
     {"text", {{"--train", "30"}, {"--test", "1"}, {"--words", "100"}}},
@@ -35,41 +36,25 @@ const std::map<std::string, Values> kSmall = {
     {"neurons", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}, {"--radius", "2"}}}};
 
 /// Another value of each flag.
-const Values kOther = {{"--train", "2"},
-                       {"--test", "2"},
-                       {"--side", "8"},
-                       {"--cell", "2"},
-                       {"--spread", "0.2"},
-                       {"--particles", "2"},
-                       {"--height", "40"},
-                       {"--width", "48"},
-                       {"--seed", "2"},
-                       {"--threads", "2"},
-                       {"--force", ""},
-                       {"--per-tar", "2"},
-                       {"--picture-classes", "3"},
-                       {"--radius", "3"},
-                       {"--noise", "5"},
-                       {"--vocabulary", "50"},
-                       {"--words", "50"},
-                       {"--task", "sort"},
-                       {"--symbols", "5"},
-                       {"--longest", "9"},
-                       {"--residues", "20"},
-                       {"--stride", "8"},
-                       {"--temperature", "0.5"},
-                       {"--swing", "0.1"},
-                       {"--crystal", "fcc"},
-                       {"--convergence", "5"},
-                       {"--angle", "30"},
-                       {"--thinnest", "3"},
-                       {"--thickest", "9"},
-                       {"--tilt", "2"},
-                       {"--azimuth", "7"},
-                       {"--strain", "0.1"},
-                       {"--electrons", "100"},
-                       {"--kilovolts", "300"},
-                       {"--pixel", "0.1"},
+const Values kOther = {{"--train", "2"},       {"--masses", "3"},
+                       {"--samples", "40"},    {"--sensor-noise", "0.5"},
+                       {"--test", "2"},        {"--side", "8"},
+                       {"--cell", "2"},        {"--spread", "0.2"},
+                       {"--particles", "2"},   {"--height", "40"},
+                       {"--width", "48"},      {"--seed", "2"},
+                       {"--threads", "2"},     {"--force", ""},
+                       {"--per-tar", "2"},     {"--picture-classes", "3"},
+                       {"--radius", "3"},      {"--noise", "5"},
+                       {"--vocabulary", "50"}, {"--words", "50"},
+                       {"--task", "sort"},     {"--symbols", "5"},
+                       {"--longest", "9"},     {"--residues", "20"},
+                       {"--stride", "8"},      {"--temperature", "0.5"},
+                       {"--swing", "0.1"},     {"--crystal", "fcc"},
+                       {"--convergence", "5"}, {"--angle", "30"},
+                       {"--thinnest", "3"},    {"--thickest", "9"},
+                       {"--tilt", "2"},        {"--azimuth", "7"},
+                       {"--strain", "0.1"},    {"--electrons", "100"},
+                       {"--kilovolts", "300"}, {"--pixel", "0.1"},
                        {"--dose", "10"}};
 
 /// The files of a set that is made so, by their paths in its folder.
@@ -141,9 +126,10 @@ TEST(DataFlags, OfASetThatCannotBeGeneratedTheSetIsTheMistake) {
 
 TEST(DataFlags, AnUnknownSetListsThoseThatCanBeGenerated) {
   const std::string refusal = refusal_of("latices", {});
-  EXPECT_NE(refusal.find("did you mean 'lattices'?: lattices, cosmoflow, deepcam, imagenet, "
-                         "neurons, cbed, stem, clicks, text, token-pairs and protein are"),
-            std::string::npos)
+  EXPECT_NE(
+      refusal.find("did you mean 'lattices'?: lattices, cosmoflow, deepcam, imagenet, "
+                   "neurons, cbed, stem, clicks, text, token-pairs, protein and vibrations are"),
+      std::string::npos)
       << refusal;
   for (const auto& [set, small] : kSmall)
     EXPECT_NE(refusal_of("mine", {}).find(set), std::string::npos) << set;

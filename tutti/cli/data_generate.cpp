@@ -41,6 +41,7 @@ struct Generate {
   data::ClickSpec clicks;
   data::SentenceSpec text;
   data::SequenceSpec pairs;
+  data::VibrationSpec vibrations;
 
   int side_or(int usual) const {
     if (side == 1) throw ConfigError("--side 1: give at least 2, or 0 for the usual side");
@@ -137,6 +138,11 @@ const std::vector<GeneratedSet>& sets() {
        [](const Generate& g, const data::SampleCounts& counts, int threads) {
          data::write_protein(g.dir, seeded(g.chain, g.seed), counts, threads);
        }},
+      {"vibrations",
+       {.train = 8192, .test = 1024},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::write_vibrations(g.dir, seeded(g.vibrations, g.seed), counts, threads);
+       }},
   };
   return all;
 }
@@ -173,6 +179,7 @@ std::vector<std::string> files_of_set(const std::string& name) {
   if (name == "text") return {"train.txt", "validation.txt"};
   if (name == "token-pairs") return {"source/train-00000.tokens", "target/train-00000.tokens"};
   if (name == "protein") return {"train.h5", "validation.h5", "native.pdb"};
+  if (name == "vibrations") return {"train.h5", "validation.h5"};
   const data::KnownDataset& known = data::known_dataset(name);
   std::vector<std::string> all;
   for (const auto& files : {known.train_files, known.validation_files, known.test_files})
@@ -341,7 +348,7 @@ Verb data_generate_verb() {
   std::vector<Flag> flags = common_flags(state);
   for (const auto& more :
        {volume_flags(state), map_flags(state), picture_flags(state), neuron_flags(state),
-        sequence_flags({state->clicks, state->text, state->pairs, state->chain}),
+        sequence_flags({state->clicks, state->text, state->pairs, state->chain, state->vibrations}),
         microscope_flags(state->cbed, state->stem)})
     flags.insert(flags.end(), more.begin(), more.end());
   return {

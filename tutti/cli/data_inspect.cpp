@@ -13,6 +13,7 @@
 #include "tutti/cli/data_suggestion.h"
 #include "tutti/cli/inspect_clicks.h"
 #include "tutti/cli/inspect_images.h"
+#include "tutti/cli/inspect_pairs.h"
 #include "tutti/cli/inspect_text.h"
 #include "tutti/data/arrays/file_list.h"
 #include "tutti/data/arrays/npy_folders.h"
@@ -368,6 +369,7 @@ std::string inspect_data(const fs::path& path) {
   if (fs::is_directory(status)) {
     const std::string name = known_set_in(path);
     if (name.empty() && is_image_set(path)) return Report{inspect_images(path)}.to_toml();
+    if (is_pair_set(path)) return Report{inspect_pairs(path)}.to_toml();
     if (name.empty() && is_text_path(path)) return Report{inspect_text(path)}.to_toml();
     return (name.empty() ? report_folder(path) : report_set(name, path)).to_toml();
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/run_tokenizer.h"
 #include "tutti/data/format/file_bytes.h"
@@ -36,9 +37,9 @@ class PairFields final : public data::Dataset {
   std::vector<data::Field> fields_;
 };
 
-std::unique_ptr<data::Tokenizer> kept_tokenizer(const std::filesystem::path& weights,
-                                                const char* folder) {
-  const std::filesystem::path near = tokenizer_near(weights, folder);
+std::unique_ptr<data::Tokenizer> kept_tokenizer(const TrainedPairs& trained, const char* folder) {
+  const std::filesystem::path near =
+      tokenizer_of_weights(trained.weights, trained.file, trained.config, folder);
   return near.empty() ? nullptr : data::read_tokenizer(near);
 }
 
@@ -57,26 +58,39 @@ std::vector<std::string> given_lines(const SourcesGiven& given) {
   return lines;
 }
 
-void read_lines(const SourcesGiven& given, const std::filesystem::path& weights,
-                const RunConfig& config, SequencePairs& pairs) {
-  const auto of_source = kept_tokenizer(weights, kSourceTokenizerFolder);
+/// Other lines are not worse for one that is too long, whose place stays empty.
+void leave_out_long(const SourcesGiven& given, int64_t window, SequencePairs& pairs) {
+  std::string last;
+  for (size_t i = 0; i < pairs.sources.size(); ++i) {
+    std::vector<int32_t>& source = pairs.sources[i];
+    if (std::ssize(source) <= window) continue;
+    if (!last.empty()) log::warn("{}: nothing is written for it", last);
+    last = fmt::format("line {} of {} has {} tokens, and data.window is {}", i + 1,
+                       given.file.empty() ? "--text" : given.file, source.size(), window);
+    source.clear();
+  }
+  if (last.empty()) return;
+  if (std::ranges::all_of(pairs.sources, &std::vector<int32_t>::empty))
+    throw ConfigError(last + ": the network was not trained for such sources; cut them");
+  log::warn("{}: nothing is written for it", last);
+}
+
+void read_lines(const SourcesGiven& given, const TrainedPairs& trained, SequencePairs& pairs) {
+  const auto of_source = kept_tokenizer(trained, kSourceTokenizerFolder);
   if (!of_source || !pairs.tokenizer || pairs.tokenizer->end_token() < 0)
     throw ConfigError(fmt::format(
-        "no tokenizers lie beside {}, so a text cannot be read as its sources were: give --split, "
-        "a part of its data set",
-        weights.string()));
+        "no tokenizers lie beside {}, {} or its data, so a text cannot be read as its sources "
+        "were: give --split, a part of its data set",
+        trained.weights.string(), trained.file.string()));
+  const int64_t window = trained.config.data.window;
   pairs.end_token = pairs.tokenizer->end_token();
-  pairs.fields =
-      std::make_unique<PairFields>(config.data.window, of_source->size(), pairs.tokenizer->size());
-  const std::vector<std::string> lines = given_lines(given);
-  for (size_t i = 0; i < lines.size(); ++i) {
+  pairs.fields = std::make_unique<PairFields>(window, of_source->size(), pairs.tokenizer->size());
+  for (const std::string& line : given_lines(given)) {
     if (given.samples > 0 && std::ssize(pairs.sources) == given.samples) break;
-    std::vector<int32_t>& source = pairs.sources.emplace_back();
-    of_source->encode(lines[i], given.file.empty() ? "--text" : given.file, source);
-    if (std::ssize(source) > config.data.window)
-      throw ConfigError(fmt::format("line {} has {} tokens, and data.window is {}", i + 1,
-                                    source.size(), config.data.window));
+    of_source->encode(line, given.file.empty() ? "--text" : given.file,
+                      pairs.sources.emplace_back());
   }
+  leave_out_long(given, window, pairs);
 }
 
 /// What the network learns behind the tokens: the target, and the end token.
@@ -122,20 +136,20 @@ std::vector<std::string> SequencePairs::words_of_target(std::span<const int32_t>
   return words;
 }
 
-SequencePairs sequence_pairs(const SourcesGiven& given, const std::filesystem::path& weights,
-                             const RunConfig& config) {
-  if (config.data.dataset != "token-pairs")
+SequencePairs sequence_pairs(const SourcesGiven& given, const TrainedPairs& trained) {
+  const DataSection& data = trained.config.data;
+  if (data.dataset != "token-pairs")
     throw ConfigError(fmt::format(
         "data.dataset = \"{}\" has no sources: translate is for models of \"token-pairs\"",
-        config.data.dataset));
+        data.dataset));
   if (given.text.empty() && given.file.empty() && given.split.empty())
     throw ConfigError("translate needs sources: give --text, --input or --split, one of them");
   SequencePairs pairs;
-  pairs.tokenizer = kept_tokenizer(weights, kTokenizerFolder);
+  pairs.tokenizer = kept_tokenizer(trained, kTokenizerFolder);
   if (given.split.empty())
-    read_lines(given, weights, config, pairs);
+    read_lines(given, trained, pairs);
   else
-    read_samples(given, config, pairs);
+    read_samples(given, trained.config, pairs);
   return pairs;
 }
 

@@ -31,9 +31,15 @@ struct SequencePairs {
   std::vector<std::string> words_of_target(std::span<const int32_t> tokens) const;
 };
 
-/// With the tokenizers of the run that `weights` lie in. ConfigError for a source that data.window
-/// has no room for, where no tokenizer is known, or where the data set's is another one.
-SequencePairs sequence_pairs(const SourcesGiven& given, const std::filesystem::path& weights,
-                             const RunConfig& config);
+/// Weights, and the file of their configuration.
+struct TrainedPairs {
+  std::filesystem::path weights, file;
+  const RunConfig& config;
+};
+
+/// With the tokenizers of such weights (run_tokenizer.h). A line that data.window has no room for
+/// becomes an empty source, and a warning names it; where it is all that there is, it is a
+/// ConfigError, as where no tokenizer is known, or where the data set's is another one.
+SequencePairs sequence_pairs(const SourcesGiven& given, const TrainedPairs& trained);
 
 }  // namespace tutti

@@ -29,6 +29,18 @@ fs::path tokenizer_near(const fs::path& weights, const char* folder) {
   return {};
 }
 
+fs::path tokenizer_of_weights(const fs::path& weights, const fs::path& file,
+                              const RunConfig& config, const char* folder) {
+  for (const fs::path& place : {weights, file})
+    if (const fs::path near = tokenizer_near(place, folder); !near.empty()) return near;
+  fs::path data = config.data.dir;
+  if (config.data.dataset == "token-pairs")
+    data /= std::string_view(folder) == kTokenizerFolder ? "target" : "source";
+  else if (config.data.dataset == "text")
+    data = config.data.vocabulary;
+  return data::has_tokenizer(data) ? data : fs::path();
+}
+
 void check_tokenizer(const data::Tokenizer::Files& files, const fs::path& weights,
                      std::string_view key) {
   const fs::path near = tokenizer_near(weights);

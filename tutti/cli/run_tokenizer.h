@@ -23,6 +23,13 @@ void keep_tokenizer(const data::Tokenizer::Files& files, const std::filesystem::
 std::filesystem::path tokenizer_near(const std::filesystem::path& weights,
                                      const char* folder = kTokenizerFolder);
 
+/// The tokenizer of weights whose configuration is that of `file`: near them, else near the file,
+/// else beside the token files of data.dir. Of pairs `folder` says which; empty: none lies there.
+std::filesystem::path tokenizer_of_weights(const std::filesystem::path& weights,
+                                           const std::filesystem::path& file,
+                                           const RunConfig& config,
+                                           const char* folder = kTokenizerFolder);
+
 /// ConfigError where the tokenizer near such weights, which `key` names, is another one than that
 /// of the training text: its tokens would mean something else to the network.
 void check_tokenizer(const data::Tokenizer::Files& files, const std::filesystem::path& weights,

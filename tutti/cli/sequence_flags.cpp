@@ -65,7 +65,28 @@ std::vector<Flag> sequence_flags(const SequenceSpecs& specs) {
        .bind = &specs.chain.swing,
        .least = 0,
        .greatest = 0.9,
-       .only_for = {"protein"}}};
+       .only_for = {"protein"}},
+      {.names = "--masses",
+       .value = "N",
+       .help = "Masses of the chain, each with a sensor and a spring below it",
+       .bind = &specs.vibrations.masses,
+       .least = 2,
+       .greatest = 64,
+       .only_for = {"vibrations"}},
+      {.names = "--samples",
+       .value = "N",
+       .help = "Samples of the longest record, a multiple of 8; the shortest has half of them",
+       .bind = &specs.vibrations.samples,
+       .least = 32,
+       .greatest = 65536,
+       .only_for = {"vibrations"}},
+      {.names = "--sensor-noise",
+       .value = "X",
+       .help = "Standard deviation of the sensors' noise, of a record's largest acceleration",
+       .bind = &specs.vibrations.noise,
+       .least = 0,
+       .greatest = 100,
+       .only_for = {"vibrations"}}};
 }
 
 }  // namespace tutti

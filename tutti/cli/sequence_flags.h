@@ -1,5 +1,6 @@
 #pragma once
-// Flags of `tutti data generate` for what is a sequence: click logs, texts, pairs, trajectories.
+// Flags of `tutti data generate` for what is a sequence: click logs, texts, pairs, trajectories,
+// vibrations.
 
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "tutti/data/generate/protein/protein.h"
 #include "tutti/data/generate/text.h"
 #include "tutti/data/generate/token_pairs.h"
+#include "tutti/data/generate/vibrations.h"
 
 namespace tutti {
 
@@ -17,6 +19,7 @@ struct SequenceSpecs {
   data::SentenceSpec& text;
   data::SequenceSpec& pairs;
   data::ChainSpec& chain;
+  data::VibrationSpec& vibrations;
 };
 
 std::vector<Flag> sequence_flags(const SequenceSpecs& specs);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/normals.h"
 #include "tutti/models/registry.h"
 
 namespace tutti {
@@ -15,16 +15,17 @@ constexpr float kRate = 0.01f;  // low enough that random labels never end in a 
 
 /// Normal numbers, or class numbers below `classes`.
 void fill(const TensorDesc& desc, Buffer& tensor, int replica, int64_t classes) {
-  Rng rng(kSeed, Purpose::test, static_cast<uint64_t>(replica));
   const auto count = static_cast<size_t>(desc.layout.storage_elements(desc.shape));
-  for (size_t i = 0; i < count; ++i) {
-    if (desc.dtype == DType::bf16)
-      tensor.as<bf16>()[i] = bf16(rng.normal());
-    else if (desc.dtype == DType::f32)
-      tensor.as<float>()[i] = rng.normal();
-    else
-      tensor.as<int32_t>()[i] = static_cast<int32_t>((static_cast<int64_t>(i) + replica) % classes);
+  const NormalStream stream{kSeed, Purpose::test, static_cast<uint64_t>(replica)};
+  if (desc.dtype == DType::f32) return fill_normals(stream, 0, tensor.as<float>().first(count));
+  if (desc.dtype == DType::bf16) {
+    std::vector<float> numbers(count);
+    fill_normals(stream, 0, numbers);
+    for (size_t i = 0; i < count; ++i) tensor.as<bf16>()[i] = bf16(numbers[i]);
+    return;
   }
+  for (size_t i = 0; i < count; ++i)
+    tensor.as<int32_t>()[i] = static_cast<int32_t>((static_cast<int64_t>(i) + replica) % classes);
 }
 
 /// Rows of tables, any of them alike; `rows` of each element of a sample.

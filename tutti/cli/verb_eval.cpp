@@ -181,8 +181,9 @@ Verb eval_verb() {
            {.names = "--logits",
             .value = "FILE.npy",
             .help = "Write what the network predicts of all samples, float32: samples "
-                    "x classes, or samples x classes x height x width; of several predictions "
-                    "each, as FILE.NAME.npy",
+                    "x classes, or samples x classes x height x width; of texts samples x 2 x "
+                    "tokens, -log of the probability of each and whether it was the likeliest; of "
+                    "several predictions each, as FILE.NAME.npy",
             .bind = &state->logits,
             .kind = Names::file},
            {.names = "--save-predictions",

@@ -50,14 +50,16 @@ class TextFields final : public data::Dataset {
   std::vector<data::Field> fields_;
 };
 
-std::unique_ptr<data::Tokenizer> tokenizer_of(const GenerateVerb& verb) {
-  const std::filesystem::path folder =
-      verb.tokenizer.empty() ? tokenizer_near(verb.weights) : std::filesystem::path(verb.tokenizer);
+std::unique_ptr<data::Tokenizer> tokenizer_of(const GenerateVerb& verb, const std::string& file,
+                                              const RunConfig& config) {
+  const std::filesystem::path folder = verb.tokenizer.empty()
+                                           ? tokenizer_of_weights(verb.weights, file, config)
+                                           : std::filesystem::path(verb.tokenizer);
   if (folder.empty())
     throw ConfigError(fmt::format(
-        "no tokenizer lies beside {}, so what its tokens mean is not known: name the folder of its "
-        "vocab.json with --tokenizer",
-        verb.weights));
+        "no tokenizer lies beside {}, {} or its data, so what its tokens mean is not known: name "
+        "the folder of its vocab.json with --tokenizer",
+        verb.weights, file));
   return data::read_tokenizer(folder);
 }
 
@@ -113,7 +115,7 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeigh
     throw ConfigError(fmt::format(
         "the network of {} writes one sequence from another: 'tutti translate' gives it sources",
         verb.weights));
-  const auto tokenizer = tokenizer_of(verb);
+  const auto tokenizer = tokenizer_of(verb, given.config, config);
   const int64_t window = verb.window > 0 ? verb.window : config.data.window;
   if (window != config.data.window && config.model.context == 0 &&
       find_model(config.model.name).takes_context)
@@ -154,7 +156,7 @@ int run_generate(const GenerateVerb& verb) {
 std::vector<Flag> generate_flags(GenerateVerb& state) {
   return {{.names = "--prompt",
            .value = "TEXT",
-           .help = "What the text begins with. Empty: a document's beginning, else a line's",
+           .help = "What the text begins with. Without it: a document's beginning, else a line's",
            .bind = &state.prompt},
           {.names = "--prompt-file",
            .value = "FILE",

@@ -159,6 +159,10 @@ InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeig
     throw ConfigError(
         "--input: of a text 'tutti eval' says how well it is predicted, and 'tutti generate' goes "
         "on with one; infer takes a part of the configured text, --split");
+  if (config.data.dataset == "token-pairs")
+    throw ConfigError(
+        "--input: 'tutti translate --input' writes what the network makes of sources; infer takes "
+        "a part of the configured pairs, --split");
   const bool images = config.data.dataset == "imagenet" && verb.fields.empty();
   const bool clicks = config.data.dataset == "clicks";
   if (clicks && !verb.fields.empty())

@@ -102,7 +102,7 @@ std::vector<WrittenSequence> written_by(Translator& translator, const SequencePa
 int translate(const TranslateVerb& verb, const GivenNames& given, const FoundWeights& found,
               RunConfig& config) {
   take_task(found, config);
-  const SequencePairs pairs = sequence_pairs(verb.sources, verb.weights, config);
+  const SequencePairs pairs = sequence_pairs(verb.sources, {verb.weights, given.config, config});
   const CpuBackend backend;
   PlanOptions options = plan_options_for(config, found);
   options.threads = static_cast<int>(config.run.threads);
@@ -149,7 +149,7 @@ std::vector<Flag> translate_flags(TranslateVerb& state) {
   return {{.names = "--text", .value = "TEXT", .help = "A source", .bind = &state.sources.text},
           {.names = "--input",
            .value = "FILE",
-           .help = "Sources, one a line",
+           .help = "Sources, one a line; one that data.window has no room for is left out",
            .bind = &state.sources.file,
            .kind = Names::file,
            .excludes = {"--text"}},

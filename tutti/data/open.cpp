@@ -167,6 +167,12 @@ std::vector<fs::path> listed_clicks(const DatasetSpec& spec) {
 
 /// Of token-pairs: of the sources or the targets.
 std::vector<fs::path> pair_files(const DatasetSpec& spec, const char* side) {
+  const KnownDataset& known = known_dataset(spec.name);
+  check_place(spec, known);
+  std::error_code unknown;
+  if (!fs::is_directory(spec.dir / side, unknown))
+    throw IoError(fmt::format("{} has no folder '{}', in which the token files of the {}s lie; {}",
+                              spec.dir.string(), side, side, how_to_get(known, spec.dir)));
   return listed_files({fmt::format("{}/{}-*.tokens", side, spec.split)}, spec.dir, "data.dir");
 }
 

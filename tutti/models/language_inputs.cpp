@@ -16,8 +16,8 @@ void require_fields(const ModelSpec& spec) {
   for (const ModelField& field : read) names += (names.empty() ? "" : ", ") + field.name;
   throw ConfigError(
       fmt::format("model '{}' reads the field {}, and behind it {} where data.segments makes it, "
-                  "and data.input names {}: leave data.input out with data.dataset = \"text\" or "
-                  "\"tokens\"",
+                  "and is given {}: it goes with data.dataset = \"text\" or \"tokens\", without "
+                  "data.input",
                   spec.name, kTokens, kSegments, names));
 }
 

@@ -286,9 +286,10 @@ ModelSpec completed(const ModelSpec& spec) {
   ModelSpec full = spec;
   if (full.input.rank() == 0) full.input = model.input;
   if (model.input.rank() > 0 && full.input.rank() != model.input.rank())
-    throw ConfigError(fmt::format("model '{}' takes samples of {} axes, such as {}, not {}",
-                                  spec.name, model.input.rank(), model.input.to_string(),
-                                  full.input.to_string()));
+    throw ConfigError(fmt::format(
+        "model '{}' takes samples of {} axes, such as {}, and one of the field '{}' is {}",
+        spec.name, model.input.rank(), model.input.to_string(), full.input_field,
+        full.input.to_string()));
   if (full.input.rank() == 0)
     throw ConfigError(
         fmt::format("model '{}' has no input of its own: give the extents of a sample", spec.name));

@@ -2,6 +2,7 @@
 
 #include "tutti/models/gpt2.h"
 #include "tutti/models/llama.h"
+#include "tutti/models/sequence_encoder.h"
 #include "tutti/models/transformer.h"
 #include "tutti/models/vit.h"
 
@@ -65,32 +66,25 @@ struct VitSize {
 };
 
 ModelInfo vit(const VitSize& size) {
-  return {
-      .name = size.name,
-      .description = fmt::format("vision transformer (Dosovitskiy et al. 2021) of 12 layers, "
-                                 "{} channels, {} heads, patches of 16 x 16 (model.kernel)",
-                                 size.width, size.heads),
-      .input = {3, 224, 224},
-      .classes = 1000,
-      .takes_width = true,
-      .takes_hidden = true,
-      .takes_kernel = true,
-      .takes_dropout = true,
-      .takes_attention_dropout = true,
-      .takes_depth = true,
-      .takes_heads = true,
-      .prediction = [size](Graph& graph, Value x, const ModelSpec& spec) {
-        VitSpec own{
-            .classes = spec.classes, .width = size.width, .heads = size.heads, .mode = spec.mode};
-        if (spec.kernel > 0) own.patch = spec.kernel;
-        if (spec.depth > 0) own.depth = spec.depth;
-        if (spec.width > 0) own.width = spec.width;
-        if (spec.heads > 0) own.heads = spec.heads;
-        if (!spec.hidden.empty()) own.hidden = spec.hidden.front();
-        if (spec.dropout) own.dropout = *spec.dropout;
-        if (spec.attention_dropout) own.attention_dropout = *spec.attention_dropout;
-        return vit_logits(graph, x, own);
-      }};
+  return {.name = size.name,
+          .description = fmt::format("vision transformer (Dosovitskiy et al. 2021) of 12 layers, "
+                                     "{} channels, {} heads, patches of 16 x 16 (model.kernel)",
+                                     size.width, size.heads),
+          .input = {3, 224, 224},
+          .classes = 1000,
+          .takes_width = true,
+          .takes_hidden = true,
+          .takes_kernel = true,
+          .takes_dropout = true,
+          .takes_attention_dropout = true,
+          .takes_depth = true,
+          .takes_heads = true,
+          .prediction = [size](Graph& graph, Value x, const ModelSpec& spec) {
+            VitSpec own{.classes = spec.classes,
+                        .encoder = with_sizes({.width = size.width, .heads = size.heads}, spec)};
+            if (spec.kernel > 0) own.patch = spec.kernel;
+            return vit_logits(graph, x, own);
+          }};
 }
 
 ModelInfo transformer(const char* name, const TransformerSpec& size) {
@@ -113,6 +107,26 @@ ModelInfo transformer(const char* name, const TransformerSpec& size) {
       .build = [size](ModelBuilder& model) { build_transformer(model, size); }};
 }
 
+ModelInfo sequence_encoder(SequenceKind kind) {
+  const bool signals = kind == SequenceKind::signals;
+  const char* const of = signals ? "signals, channels at samples" : "tokens, such as bases";
+  return {.name = signals ? "sequence-encoder" : "token-encoder",
+          .description = fmt::format("encoder of sequences of {}: 4 transformer layers, 128 "
+                                     "channels, 4 heads; a class or numbers of a sequence, or at "
+                                     "each of its samples",
+                                     of),
+          .input = signals ? Shape{8, 256} : Shape{256},
+          .takes_width = true,
+          .takes_hidden = true,
+          .takes_kernel = signals,
+          .takes_dropout = true,
+          .takes_attention_dropout = true,
+          .takes_depth = true,
+          .takes_heads = true,
+          .inputs_if_there = {kPaddingField},
+          .build = [kind](ModelBuilder& model) { build_sequence_encoder(model, kind); }};
+}
+
 }  // namespace
 
 std::vector<ModelInfo> models_of_sequences() {
@@ -132,6 +146,8 @@ std::vector<ModelInfo> models_of_sequences() {
           vit({"vit-ti", 192, 3}),
           vit({"vit-s", 384, 6}),
           vit({"vit-b", 768, 12}),
+          sequence_encoder(SequenceKind::signals),
+          sequence_encoder(SequenceKind::tokens),
           transformer("transformer-base", {}),
           transformer("transformer-big",
                       {.width = 1024, .heads = 16, .hidden = 4096, .dropout = 0.3f})};

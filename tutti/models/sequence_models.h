@@ -1,5 +1,6 @@
 #pragma once
-// The rows of the registry for sequences: gpt2, llama, the encoder-decoder and vision transformers.
+// The rows of the registry for sequences: gpt2, llama, the encoder-decoder, vision transformers and
+// encoders of sequences.
 
 #include <vector>
 

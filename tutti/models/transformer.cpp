@@ -24,8 +24,8 @@ void require_pair_fields(const ModelSpec& spec) {
   std::string names;
   for (const ModelField& field : read) names += (names.empty() ? "" : ", ") + field.name;
   throw ConfigError(
-      fmt::format("model '{}' reads a source and behind it the field {}, and data.input names {}: "
-                  "leave data.input out with data.dataset = \"token-pairs\"",
+      fmt::format("model '{}' reads a source and behind it the field {}, and is given {}: it goes "
+                  "with data.dataset = \"token-pairs\", without data.input",
                   spec.name, kWritten, names));
 }
 

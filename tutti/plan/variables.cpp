@@ -1,26 +1,44 @@
 #include "tutti/plan/variables.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdint>
 
 namespace tutti {
 namespace {
 
-/// Calls fn(plain position, storage position) for every element.
+/// Of storage: its elements, and its padding, too, or not.
+enum class Places : uint8_t { elements, all };
+
+/// Calls fn(plain position, storage position) for each place, with -1 for padding: of large tensors
+/// by all threads, by rows of the last dimension that has an extent.
 template <class Fn>
-void for_each_element(const TensorDesc& desc, Fn fn) {
-  const int rank = desc.shape.rank();
-  if (rank == 0) return fn(0, 0);
+void for_each_place(const TensorDesc& desc, Places places, Fn fn) {
+  const Shape& shape = desc.shape;
+  if (desc.elements() == 0) return;
+  if (shape.rank() == 0) return fn(0, 0);
   std::vector<std::vector<int64_t>> terms;
-  for (int d = 0; d < rank; ++d) terms.push_back(desc.layout.terms(desc.shape, d));
-  const std::vector<int64_t>& row = terms.back();
-  std::array<int64_t, Shape::kMaxRank> index{};
-  for (int64_t i = 0, count = desc.elements(); i < count;) {
-    int64_t start = 0;
-    for (size_t d = 0; d + 1 < terms.size(); ++d) start += terms[d][static_cast<size_t>(index[d])];
-    for (const int64_t term : row) fn(i++, start + term);
-    for (int d = rank - 2; d >= 0 && ++index[static_cast<size_t>(d)] == desc.shape[d]; --d)
-      index[static_cast<size_t>(d)] = 0;
+  for (int d = 0; d < shape.rank(); ++d)
+    terms.push_back(desc.layout.terms(shape, d, places == Places::all));
+  int last = shape.rank() - 1;
+  while (last > 0 && terms[static_cast<size_t>(last)].size() == 1) --last;
+  int64_t rows = 1;
+  for (int d = 0; d < last; ++d) rows *= std::ssize(terms[static_cast<size_t>(d)]);
+  const std::vector<int64_t>& row = terms[static_cast<size_t>(last)];
+  const int64_t columns = std::ssize(row);
+#pragma omp parallel for if (rows * columns > (1 << 18))
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t to = 0, from = 0, there = shape[last], rest = r, stride = shape[last];
+    for (int d = last - 1; d >= 0; --d) {
+      const std::vector<int64_t>& own = terms[static_cast<size_t>(d)];
+      const int64_t at = rest % std::ssize(own);
+      to += own[static_cast<size_t>(at)];
+      from += at * stride;
+      if (at >= shape[d]) there = 0;
+      rest /= std::ssize(own);
+      stride *= shape[d];
+    }
+    for (int64_t c = 0; c < there; ++c) fn(from + c, to + row[static_cast<size_t>(c)]);
+    for (int64_t c = there; c < columns; ++c) fn(-1, to + row[static_cast<size_t>(c)]);
   }
 }
 
@@ -54,13 +72,14 @@ const TableVariable* Variables::find_table(std::string_view name) const {
 
 void import_plain(const Variable& variable, const float* plain, std::byte* arena) {
   auto* storage = reinterpret_cast<float*>(arena + variable.offset);
-  std::memset(storage, 0, variable.desc.bytes());
-  for_each_element(variable.desc, [&](int64_t from, int64_t to) { storage[to] = plain[from]; });
+  for_each_place(variable.desc, Places::all,
+                 [&](int64_t from, int64_t to) { storage[to] = from < 0 ? 0.0f : plain[from]; });
 }
 
 void export_plain(const Variable& variable, const std::byte* arena, float* plain) {
   const auto* storage = reinterpret_cast<const float*>(arena + variable.offset);
-  for_each_element(variable.desc, [&](int64_t to, int64_t from) { plain[to] = storage[from]; });
+  for_each_place(variable.desc, Places::elements,
+                 [&](int64_t to, int64_t from) { plain[to] = storage[from]; });
 }
 
 }  // namespace tutti

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/normals.h"
 
 namespace tutti {
 namespace {
@@ -33,23 +34,53 @@ double both_fans(const InitialTensor& t) {
   return fans.in + fans.out;
 }
 
-/// Where a value's draws are in its stream.
-struct Draws {
-  uint64_t before = 0, each = 1;
-};
+constexpr size_t kInitialBlock = size_t{1} << 16;
 
-/// fill(stream at the block's first draw, block): of large tensors each thread touches its own
-/// first.
-void fill_blocks(const Rng& stream, Draws draws, std::span<float> values, const auto& fill) {
-  constexpr size_t kBlock = size_t{1} << 16;
-  const auto blocks = static_cast<int64_t>((values.size() + kBlock - 1) / kBlock);
-#pragma omp parallel for if (blocks > 16)
+/// fill(number of a block's first value, block), each by the thread that touches it first.
+void fill_blocks(std::span<float> values, const auto& fill) {
+  const auto blocks = static_cast<int64_t>((values.size() + kInitialBlock - 1) / kInitialBlock);
+#pragma omp parallel for if (blocks > 1)
   for (int64_t b = 0; b < blocks; ++b) {
-    const size_t begin = static_cast<size_t>(b) * kBlock;
-    Rng rng = stream;
-    rng.skip(draws.before + draws.each * begin);
-    fill(rng, values.subspan(begin, std::min(kBlock, values.size() - begin)));
+    const size_t begin = static_cast<size_t>(b) * kInitialBlock;
+    fill(uint64_t{begin}, values.subspan(begin, std::min(kInitialBlock, values.size() - begin)));
   }
+}
+
+void fill_normal(const NormalStream& stream, double variance, std::span<float> values) {
+  const auto deviation = static_cast<float>(std::sqrt(variance));
+  fill_blocks(values, [&](uint64_t first, std::span<float> block) {
+    fill_normals(stream, first, block);
+    for (float& v : block) v *= deviation;
+  });
+}
+
+/// `before`: draws of the stream that belong to others.
+void fill_uniform(const NormalStream& stream, uint64_t before, double limit,
+                  std::span<float> values) {
+  const auto bound = static_cast<float>(limit);
+  fill_blocks(values, [&](uint64_t first, std::span<float> block) {
+    Rng rng(stream.seed, stream.purpose, stream.stream);
+    rng.skip(before + first);
+    for (float& v : block) v = bound * (2 * rng.uniform() - 1);
+  });
+}
+
+/// What is further out than two deviations is drawn again: as many are drawn at once as are wanted,
+/// and then those that are missing.
+void fill_truncated(const NormalStream& stream, double deviation, std::span<float> values) {
+  std::vector<float> drawn(std::min(values.size(), 64 * kInitialBlock));
+  uint64_t before = 0;
+  for (size_t done = 0; done < values.size(); before += drawn.size()) {
+    fill_blocks(drawn, [&](uint64_t first, std::span<float> block) {
+      fill_normals(stream, before + first, block);
+    });
+    for (size_t i = 0; i < drawn.size() && done < values.size(); ++i)
+      if (std::abs(drawn[i]) <= 2) values[done++] = drawn[i] * static_cast<float>(deviation);
+  }
+}
+
+NormalStream stream_of(const InitialTensor& tensor, uint64_t seed) {
+  return {seed, Purpose::weights, XXH64(tensor.name.data(), tensor.name.size(), 0)};
 }
 
 }  // namespace
@@ -57,43 +88,24 @@ void fill_blocks(const Rng& stream, Draws draws, std::span<float> values, const 
 void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> values) {
   CHECK(static_cast<size_t>(tensor.shape.elements()) == values.size(), "{}: {} values for {}",
         tensor.name, values.size(), tensor.shape.to_string());
-  Rng rng(seed, Purpose::weights, XXH64(tensor.name.data(), tensor.name.size(), 0));
-  const auto fill_normal = [&](double variance) {
-    const auto deviation = static_cast<float>(std::sqrt(variance));
-    fill_blocks(rng, {.each = 2}, values, [&](Rng& own, std::span<float> block) {
-      for (float& v : block) v = deviation * own.normal();
-    });
-  };
-  const auto fill_uniform = [&](double limit) {
-    const auto bound = static_cast<float>(limit);
-    for (float& v : values) v = bound * (2 * rng.uniform() - 1);
-  };
-  const auto fill_truncated = [&](double deviation) {
-    for (float& v : values) {
-      do v = rng.normal();
-      while (std::abs(v) > 2);
-      v *= static_cast<float>(deviation);
-    }
-  };
+  const NormalStream stream = stream_of(tensor, seed);
+  const auto normal = [&](double variance) { fill_normal(stream, variance, values); };
+  const auto uniform = [&](double limit) { fill_uniform(stream, 0, limit, values); };
   const double value = tensor.init.value;
   switch (tensor.init.kind) {
     case Init::Kind::zeros: std::ranges::fill(values, 0.0f); return;
     case Init::Kind::ones: std::ranges::fill(values, 1.0f); return;
     case Init::Kind::constant: std::ranges::fill(values, static_cast<float>(value)); return;
-    case Init::Kind::normal: fill_normal(value * value); return;
-    case Init::Kind::truncated_normal: fill_truncated(value); return;
-    case Init::Kind::uniform: fill_uniform(value); return;
-    case Init::Kind::kaiming_normal_fan_out: fill_normal(2 / fans_of(tensor).out); return;
-    case Init::Kind::kaiming_normal_fan_in: fill_normal(2 / fans_of(tensor).in); return;
-    case Init::Kind::kaiming_uniform_fan_out:
-      fill_uniform(std::sqrt(6 / fans_of(tensor).out));
-      return;
-    case Init::Kind::kaiming_uniform_fan_in:
-      fill_uniform(std::sqrt(6 / fans_of(tensor).in));
-      return;
-    case Init::Kind::uniform_fan_in: fill_uniform(1 / std::sqrt(fans_of(tensor).in)); return;
-    case Init::Kind::glorot_uniform: fill_uniform(std::sqrt(6 / both_fans(tensor))); return;
-    case Init::Kind::glorot_normal: fill_normal(2 / both_fans(tensor)); return;
+    case Init::Kind::normal: normal(value * value); return;
+    case Init::Kind::truncated_normal: fill_truncated(stream, value, values); return;
+    case Init::Kind::uniform: uniform(value); return;
+    case Init::Kind::kaiming_normal_fan_out: normal(2 / fans_of(tensor).out); return;
+    case Init::Kind::kaiming_normal_fan_in: normal(2 / fans_of(tensor).in); return;
+    case Init::Kind::kaiming_uniform_fan_out: uniform(std::sqrt(6 / fans_of(tensor).out)); return;
+    case Init::Kind::kaiming_uniform_fan_in: uniform(std::sqrt(6 / fans_of(tensor).in)); return;
+    case Init::Kind::uniform_fan_in: uniform(1 / std::sqrt(fans_of(tensor).in)); return;
+    case Init::Kind::glorot_uniform: uniform(std::sqrt(6 / both_fans(tensor))); return;
+    case Init::Kind::glorot_normal: normal(2 / both_fans(tensor)); return;
   }
 }
 
@@ -104,13 +116,8 @@ void initialise_rows(const InitialTensor& tensor, uint64_t seed, int64_t first,
           "{}: first values of a table", tensor.name);
     return initialise(tensor, seed, values);
   }
-  const uint64_t stream = XXH64(tensor.name.data(), tensor.name.size(), 0);
   const auto before = static_cast<uint64_t>(first) * static_cast<uint64_t>(tensor.shape[1]);
-  const auto bound = static_cast<float>(tensor.init.value);
-  fill_blocks(Rng(seed, Purpose::weights, stream), {.before = before}, values,
-              [&](Rng& rng, std::span<float> block) {
-                for (float& v : block) v = bound * (2 * rng.uniform() - 1);
-              });
+  fill_uniform(stream_of(tensor, seed), before, tensor.init.value, values);
 }
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 #include "tutti/ops/clip.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/norm_update.h"
@@ -113,11 +114,25 @@ class Groups {
                     const std::vector<bool>& used) const {
     for (size_t i = 0; i < lines.size(); ++i) {
       if (used[i]) continue;
-      require_fit(key, lines[i].pattern, names_);
+      require_fit(key, lines[i].pattern, all_names());
+      const auto fits = [&](const std::string& n) { return fits_pattern(lines[i].pattern, n); };
+      if (std::ranges::none_of(names_, fits)) {
+        log::warn_alike(
+            "{}: the line of '{}' decides for no parameter: those that it fits are not trained",
+            key, lines[i].pattern);
+        continue;
+      }
       throw ConfigError(fmt::format(
           "{}: the line of '{}' decides for no parameter: optimizer.exclude or lines before it do",
           key, lines[i].pattern));
     }
+  }
+
+  std::vector<std::string> all_names() const {
+    std::vector<std::string> names;
+    for (const Role role : {Role::parameter, Role::table})
+      for (const Value p : graph_.with_role(role)) names.push_back(graph_[p].name);
+    return names;
   }
 
   const Graph& graph_;

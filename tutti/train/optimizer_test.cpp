@@ -99,6 +99,15 @@ TEST(Optimizer, LinesOfDecayAndRatesDivideBuckets) {
   EXPECT_TRUE(n.model.graph.find("linear.weight.momentum").valid());
 }
 
+/// A recipe goes on with LoRA, which trains none of the parameters that its lines are about.
+TEST(Optimizer, ALineOfWhatIsNotTrainedIsLeftOut) {
+  ModelGraph model = build_model({.name = "mlp", .input = {1, 2, 2}, .classes = 2, .hidden = {3}});
+  const std::vector<Value> trained{model.graph.find("fc2.bias")};
+  ASSERT_TRUE(trained.front().valid());
+  const std::vector<Value> produced = differentiate(model.graph, model.losses, trained);
+  EXPECT_NO_THROW(add_update(model.graph, std::array{produced}, {.decay = {{"fc2.weight", 0.1}}}));
+}
+
 TEST(Optimizer, ALineThatDecidesNothingIsRefused) {
   const auto failure = [](const OptimizerSettings& settings) -> std::string {
     try {

@@ -63,7 +63,8 @@ std::vector<std::string> input_names(const RunConfig& config, const data::Datase
   const ModelInfo& model = find_model(config.model.name);
   if (!config.data.input.empty() || dataset.fields().empty()) return config.data.input;
   std::vector<std::string> names = {dataset.fields().front().name};
-  names.insert(names.end(), model.more_inputs.begin(), model.more_inputs.end());
+  for (const std::string& field : model.more_inputs)
+    if (field != names.front()) names.push_back(field);  // else the model says what it lacks
   for (const std::string& field : model.inputs_if_there)
     if (std::ranges::find(dataset.fields(), field, &data::Field::name) != dataset.fields().end())
       names.push_back(field);

@@ -244,6 +244,26 @@ TEST(SharedTensors, OfAVisionTransformerAreThoseOfOneRank) {
                            "4 layers by columns, 4 by rows, 2 attentions by heads, no vocabulary");
 }
 
+/// Layers are shared, and the query that reads them; what it reads is made by all.
+TEST(SharedTensors, OfASequenceEncoderAreThoseOfOneRank) {
+  TensorRun run;
+  run.model = {.name = "sequence-encoder",
+               .input = {3, 24},
+               .input_field = "signals",
+               .inputs = {{.name = "signals", .sample = {3, 24}}},
+               .targets = {{.name = "label", .classes = 7}},
+               .batch = 3,
+               .classes = 7,
+               .width = 32,
+               .hidden = {50},
+               .dropout = 0.1f,
+               .depth = 2,
+               .heads = 4,
+               .kernel = 4};
+  expect_those_of_one_rank(run,
+                           "4 layers by columns, 4 by rows, 2 attentions by heads, no vocabulary");
+}
+
 /// The first of its two layers is trained by the second step alone: the other one is 0 before.
 TEST(SharedTensors, OfLoraAreThoseOfOneRank) {
   TensorRun run{.steps = 2};

@@ -117,13 +117,30 @@ void Weights::make_alike() {
   }
 }
 
+/// First values are plain and of the whole tensor: where a variable lies so, they are made in their
+/// place, else in memory that all of them share.
 void Weights::initialise(uint64_t seed) {
-  std::vector<float> plain;
+  const auto elements = [](const Variable& variable) {
+    return static_cast<size_t>(variable.whole_shape().elements());
+  };
+  const auto lies_plain = [](const Variable& variable) {
+    return !variable.slice && variable.desc.layout.is_plain();
+  };
+  size_t most = 0;
+  for (const std::vector<Variable>* list : {&variables_.parameters, &variables_.statistics})
+    for (const Variable& variable : *list)
+      if (!lies_plain(variable)) most = std::max(most, elements(variable));
+  const Buffer shared(most * sizeof(float));
   const auto fill = [&](const Variable& variable, std::byte* arena) {
-    plain.resize(static_cast<size_t>(variable.whole_shape().elements()));
+    float* const storage = reinterpret_cast<float*>(arena + variable.offset);
+    const std::span<float> plain(lies_plain(variable) ? storage : shared.as<float>().data(),
+                                 elements(variable));
     tutti::initialise({variable.name, variable.whole_shape(), variable.init}, seed, plain);
-    plain = slice_of(variable, std::move(plain));
-    import_plain(variable, plain.data(), arena);
+    if (lies_plain(variable)) return;
+    if (!variable.slice) return import_plain(variable, plain.data(), arena);
+    std::vector<float> own(static_cast<size_t>(variable.desc.elements()));
+    variable.slice->take(plain, variable.slice->me, own);
+    import_plain(variable, own.data(), arena);
   };
   for (const Variable& variable : variables_.parameters)
     if (fills_) fill(variable, parameters());

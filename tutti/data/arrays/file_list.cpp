@@ -69,6 +69,11 @@ bool describes_arrays(const fs::path& file) {
   return false;
 }
 
+/// "data.train_files or data.dir".
+std::string keys_to_correct(std::string_view key) {
+  return key == "data.dir" ? std::string(key) : fmt::format("{} or data.dir", key);
+}
+
 /// Paths on the command line start at the working folder, those of keys at data.dir.
 bool is_flag(std::string_view key) { return key.starts_with("--"); }
 
@@ -87,11 +92,10 @@ std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
   }
   if (is_there(path)) return {path};
   if (!is_pattern(path.string()))
-    throw BadFile(
-        fmt::format("{}: {} does not exist{}: correct {}", key,
-                    fs::absolute(path, failed).lexically_normal().string(),
-                    is_flag(key) ? "" : " (relative paths start at data.dir)",
-                    is_flag(key) ? std::string(key) : fmt::format("{} or data.dir", key)));
+    throw BadFile(fmt::format("{}: {} does not exist{}: correct {}", key,
+                              fs::absolute(path, failed).lexically_normal().string(),
+                              is_flag(key) ? "" : " (relative paths start at data.dir)",
+                              is_flag(key) ? std::string(key) : keys_to_correct(key)));
   std::vector<fs::path> files;
   match({}, path.begin(), path.end(), files);
   std::erase_if(files, [](const fs::path& file) {
@@ -99,9 +103,9 @@ std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
     return fs::is_directory(file, unknown);
   });
   if (files.empty())
-    throw BadFile(fmt::format("{}: no file fits the pattern {}: correct {}{}", key,
-                              fs::absolute(path, failed).lexically_normal().string(), key,
-                              is_flag(key) ? "" : " or data.dir"));
+    throw BadFile(fmt::format("{}: no file fits the pattern {}: correct {}", key,
+                              fs::absolute(path, failed).lexically_normal().string(),
+                              is_flag(key) ? std::string(key) : keys_to_correct(key)));
   return files;
 }
 

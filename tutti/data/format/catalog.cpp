@@ -252,7 +252,7 @@ std::vector<std::string> generated_sets() {
   std::vector<std::string> names;
   for (const KnownDataset& set : known_datasets())
     if (set.can_be_generated) names.push_back(set.name);
-  names.push_back("protein");
+  for (const char* own : {"protein", "vibrations"}) names.emplace_back(own);  // read as arrays
   return names;
 }
 

@@ -6,6 +6,7 @@
 #include <exception>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <system_error>
 #include <vector>
 
@@ -244,6 +245,36 @@ void write_protein(const fs::path& folder, const ChainSpec& spec, const SampleCo
           if (!file)
             throw IoError(fmt::format("{}: cannot write: {}", p.string(), file_error(errno)));
         }}});
+}
+
+void write_vibrations(const fs::path& folder, const VibrationSpec& spec, const SampleCounts& counts,
+                      int threads) {
+  const auto write = [&](const fs::path& path, int64_t first, int64_t count) {
+    std::vector<Vibration> records(static_cast<size_t>(count));
+    for_each_sample(count, threads, [&](int64_t i) {
+      records[static_cast<size_t>(i)] = generate_vibration(spec, first + i);
+    });
+    std::vector<float> signals, clean, parameters;
+    std::vector<uint8_t> classes, padding;  // i8 in files
+    for (const Vibration& record : records) {
+      std::ranges::copy(record.signals, std::back_inserter(signals));
+      std::ranges::copy(record.clean, std::back_inserter(clean));
+      std::ranges::copy(record.padding, std::back_inserter(padding));
+      std::ranges::copy(record.parameters, std::back_inserter(parameters));
+      classes.push_back(record.weak);
+    }
+    const std::vector<int64_t> extents = {count, spec.samples, spec.masses};
+    const std::vector<ArrayRef> arrays = {
+        {"signals", ElementType::f32, extents, signals.data()},
+        {"padding", ElementType::i8, {count, spec.samples / kVibrationPiece}, padding.data()},
+        {"class", ElementType::u8, {count}, classes.data()},
+        {"parameters", ElementType::f32, {count, 2}, parameters.data()},
+        {"clean", ElementType::f32, extents, clean.data()}};
+    write_hdf5(path, arrays);
+  };
+  const auto validation = [&](const fs::path& p) { write(p, kFirstTestVibration, counts.test); };
+  write_together(folder, {{"train.h5", [&](const fs::path& p) { write(p, 0, counts.train); }},
+                          {"validation.h5", validation}});
 }
 
 void write_neurons(const fs::path& folder, const TissueSpec& spec, const SampleCounts& counts,

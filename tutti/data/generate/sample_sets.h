@@ -13,6 +13,7 @@
 #include "tutti/data/generate/protein/protein.h"
 #include "tutti/data/generate/text.h"
 #include "tutti/data/generate/token_pairs.h"
+#include "tutti/data/generate/vibrations.h"
 
 namespace tutti::data {
 
@@ -37,6 +38,11 @@ void write_deepcam(const std::filesystem::path& folder, const ClimateSpec& spec,
 /// `threads`, and are replaced one by one, each once it is whole. IoError.
 void write_protein(const std::filesystem::path& folder, const ChainSpec& spec,
                    const SampleCounts& counts, int threads);
+
+/// The same of records: `signals` and `clean` f32 [records, samples, masses], `padding` i8
+/// [records, samples / kVibrationPiece], `class` u8 [records] and `parameters` f32 [records, 2].
+void write_vibrations(const std::filesystem::path& folder, const VibrationSpec& spec,
+                      const SampleCounts& counts, int threads);
 
 /// FOLDER/train and FOLDER/validation with one HDF5 file a volume, "volume-000.h5": raw u8 and
 /// labels u32. Otherwise as write_cosmoflow.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -20,6 +19,7 @@
 #include "tutti/comm/transport/routed_channel.h"
 #include "tutti/comm/transport/shm/shared_channel.h"
 #include "tutti/comm/transport/wire.h"
+#include "tutti/device/cpu/buffer.h"
 
 namespace tutti::comm {
 namespace {
@@ -30,17 +30,18 @@ std::string this_host() {
   return name.data();
 }
 
+/// Zeros that are not touched, from a multiple of 128 bytes on: two cache lines.
 struct AlignedMemory {
+  static constexpr size_t kAlignment = 128;
+
   explicit AlignedMemory(size_t size)
-      : bytes(size),
-        data(static_cast<std::byte*>(std::aligned_alloc(128, (size + 127) / 128 * 128 + 128))) {
-    if (data == nullptr) throw CommError(fmt::format("no memory for a window of {} bytes", size));
-    std::memset(data, 0, size);
-  }
-  ~AlignedMemory() { std::free(data); }
+      : bytes(size), memory(size + kAlignment),
+        data(memory.data() +
+             (kAlignment - reinterpret_cast<uintptr_t>(memory.data()) % kAlignment) % kAlignment) {}
   AlignedMemory(const AlignedMemory&) = delete;
   AlignedMemory& operator=(const AlignedMemory&) = delete;
   size_t bytes;
+  Buffer memory;
   std::byte* data;
 };
 

@@ -232,7 +232,7 @@ void TrainerRun::ask_to_stop() {
 
 bool TrainerRun::stop_asked() {
   if (stop_vote_) stop_vote_->wait();
-  asked_by_ = stop_signal_;
+  asked_by_ = std::max(asked_by_, stop_signal_);
   return asked_by_ != 0;
 }
 

@@ -37,6 +37,8 @@ RunResult TrainerRun::run() {
     if (rank_servers_) rank_servers_->dismiss(result_.status);
   } catch (const std::exception& error) {
     record_failure(error);
+    // All workers end with it: ranks that serve are told, and have no error of their own to report.
+    if (rank_servers_ && together_) rank_servers_->dismiss(RunStatus::failed);
     throw;
   }
   return result_;

@@ -12,6 +12,7 @@
 #include "tutti/backend/cpu/narrow_conv.h"
 #include "tutti/backend/cpu/onednn.h"
 #include "tutti/backend/cpu/simd.h"
+#include "tutti/backend/cpu/winograd_conv.h"
 #include "tutti/base/error.h"
 
 namespace tutti {
@@ -231,6 +232,7 @@ bool append_conv_candidates(const KernelRequest& request,
   append_onednn_candidates(request, *m, own, candidates);
   if (!direct_first) std::ranges::move(direct, std::back_inserter(candidates));
   append_matrix_conv_candidate(request, candidates);
+  append_winograd_candidate(request, candidates);
   append_narrow_conv_candidate(request, candidates);
   return true;
 }

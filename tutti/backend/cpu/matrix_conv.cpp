@@ -16,7 +16,7 @@ namespace tutti {
 namespace {
 
 using matrix::Channels, matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::kMostRows,
-    matrix::Lattice, matrix::Sliding, matrix::part_of, matrix::parts_of;
+    matrix::Lattice, matrix::panels_layout, matrix::Sliding, matrix::part_of, matrix::parts_of;
 using Tile = matrix::Tile<float>;
 
 constexpr int64_t kRowsOfBlock = kMostRows * (TUTTI_AVX512 ? 12 : 16);
@@ -198,19 +198,6 @@ std::string refusal_of_matrix(const MatrixRequest& r) {
   return {};
 }
 
-/// [K/16, kernel..., C, 16] for y and dw, [C/16, kernel..., K, 16] for dx.
-Layout panels_layout(int rank, bool data) {
-  Layout layout;
-  const int8_t columns = data ? 1 : 0, rows = data ? 0 : 1;
-  for (int i = 1; i + 1 < rank; ++i)
-    layout.order[static_cast<size_t>(i)] = static_cast<int8_t>(i + 1);
-  layout.order[0] = columns;
-  layout.order[static_cast<size_t>(rank - 1)] = rows;
-  layout.blocks[0] = {columns, kColumns};
-  layout.num_blocks = 1;
-  return layout;
-}
-
 std::function<std::unique_ptr<Kernel>()> maker_of_matrix(const MatrixRequest& r, const Shape& w) {
   const Sliding sliding = Sliding::of(*r.a, r.x.shape, r.y.shape, w);
   if (r.gradient)
@@ -275,6 +262,18 @@ KernelCandidate candidate_of(const KernelRequest& request, const MatrixRequest& 
 }
 
 }  // namespace
+
+Layout matrix::panels_layout(int rank, bool data) {
+  Layout layout;
+  const int8_t columns = data ? 1 : 0, rows = data ? 0 : 1;
+  for (int i = 1; i + 1 < rank; ++i)
+    layout.order[static_cast<size_t>(i)] = static_cast<int8_t>(i + 1);
+  layout.order[0] = columns;
+  layout.order[static_cast<size_t>(rank - 1)] = rows;
+  layout.blocks[0] = {columns, kColumns};
+  layout.num_blocks = 1;
+  return layout;
+}
 
 void append_matrix_conv_candidate(const KernelRequest& request,
                                   std::vector<KernelCandidate>& candidates) {

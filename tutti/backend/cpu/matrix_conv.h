@@ -10,6 +10,11 @@
 
 namespace tutti {
 
+namespace matrix {
+/// [K/16, kernel..., C, 16], or with `data` [C/16, kernel..., K, 16], of weights with this rank.
+Layout panels_layout(int rank, bool data);
+}  // namespace matrix
+
 /// Adds the candidate "cpu:matrix" for Conv, ConvBackwardData and ConvBackwardWeights, or its
 /// refusal. Weights are [K/16, kernel..., C, 16], for the data gradient [C/16, kernel..., K, 16].
 /// And for convolutions of one tap "cpu:product" (matrix_product.h), which reads the former for

@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <vector>
+
+#include "tutti/backend/cpu/winograd_kernels.h"
+#include "tutti/backend/cpu/winograd_points.h"
+
+namespace tutti::winograd {
+namespace {
+
+using matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::panels_of;
+
+/// Tiles whose points are summed at a time: of this many bytes, within limits. Each time all sums
+/// go through the cache, so there are at least 64.
+constexpr int64_t kChunkBytes = 640 << 10, kFewestOfChunk = 64;
+
+/// Sums over the tiles, point by point, of the data's points times the transposed transform of dy
+/// (Lavin and Gray's forward pass, transposed). The state: [panels][P][channels][16].
+template <bool kDeep>
+class FilterKernel final : public Kernel {
+ public:
+  explicit FilterKernel(const FilterProblem& problem)
+      : p_(problem), total_(p_.samples * Tiles(p_.sliding).count()), panels_(panels_of(p_.outputs)),
+        chunk_(
+            std::min(total_, std::clamp(kChunkBytes / DataPoints<kDeep>::bytes_of_tile(p_.channels),
+                                        kFewestOfChunk, kDepth))),
+        points_(p_.sliding, p_.channels, chunk_), rows_(static_cast<size_t>(p_.channels)) {}
+  size_t workspace_bytes() const override {
+    return points_.bytes() + static_cast<size_t>(P * kPanels * chunk_ * kColumns) * sizeof(float);
+  }
+  size_t state_bytes() const override {
+    return static_cast<size_t>(panels_ * P * p_.channels * kColumns) * sizeof(float);
+  }
+
+  void run(const KernelArgs& args) override {
+    data_ = static_cast<float*>(args.workspace);
+    slopes_ = reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) + points_.bytes());
+    const auto* const dy = static_cast<const float*>(args.in[1]);
+    auto* const state = static_cast<float*>(args.state);
+    for (int64_t first = 0; first < total_; first += chunk_) {
+      const int64_t count = std::min(chunk_, total_ - first);
+      points_.make(static_cast<const float*>(args.in[0]), first, count, data_);
+      for (int64_t j = 0; j < panels_; j += kPanels) {
+        const int64_t width = std::min(kPanels, panels_ - j);
+        for (int64_t k = 0; k < width; ++k) slopes_to_points(dy, count, j + k, k);
+        add(state, count, j, width, first > 0 || !args.first);
+      }
+    }
+  }
+
+  void finish(const FinishArgs& args) override {
+    auto* const dw = static_cast<float*>(args.out[0]);
+    const int64_t tap = p_.channels * kColumns;
+    const auto [begin, end] = matrix::part_of(panels_ * p_.channels, args.part, args.parts);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t panel = i / p_.channels, c = i % p_.channels * kColumns;
+      transform<PointsToFilter, kDeep>(
+          [&](int p) {
+            simd::Floats sum{};
+            for (void* const state : args.states)
+              sum += simd::load(static_cast<const float*>(state) + (panel * P + p) * tap + c,
+                                simd::AllLanes{});
+            return sum;
+          },
+          [&](int t, simd::Floats v) {
+            simd::store(dw + (panel * T + t) * tap + c, v, simd::AllLanes{});
+          });
+    }
+  }
+
+ private:
+  static constexpr int P = power(kPoints, kDeep), T = power(kTaps, kDeep);
+  /// dy of a panel's channels into slopes_, [P][2][chunk_][16], as its `at`-th panel.
+  void slopes_to_points(const float* dy, int64_t count, int64_t panel, int64_t at) {
+    const int64_t column = panel * kColumns, left = p_.outputs - column;
+    if (left < kColumns)
+      slopes_to_points(dy + column, count, at, simd::SomeLanes{static_cast<int>(left)});
+    else
+      slopes_to_points(dy + column, count, at, simd::AllLanes{});
+  }
+  template <class Lanes>
+  void slopes_to_points(const float* dy, int64_t count, int64_t at, Lanes lanes) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t* const made = points_.made(i);
+      float* const to = slopes_ + (at * chunk_ + i) * kColumns;
+      transform<ResultsToPoints, kDeep>(
+          [&](int r) {
+            return made[r] < 0 ? simd::Floats{} : simd::load(dy + made[r] * p_.outputs, lanes);
+          },
+          [&](int p, simd::Floats v) {
+            simd::store(to + p * kPanels * chunk_ * kColumns, v, simd::AllLanes{});
+          });
+    }
+  }
+
+  void add(float* state, int64_t count, int64_t panel, int64_t width, bool add) {
+    const int64_t tap = p_.channels * kColumns;
+    for (int64_t p = 0; p < P; ++p) {
+      for (int64_t c = 0; c < p_.channels; ++c)
+        rows_[static_cast<size_t>(c)] = state + (panel * P + p) * tap + c * kColumns;
+      matrix::multiply_block<float>({.a = data_ + p * points_.point(),
+                                     .a_row = 1,
+                                     .a_step = points_.row(),
+                                     .b = slopes_ + p * kPanels * chunk_ * kColumns,
+                                     .b_panel = chunk_ * kColumns,
+                                     .depth = count,
+                                     .c = rows_.data(),
+                                     .c_panel = P * tap,
+                                     .add = add},
+                                    p_.channels, width * kColumns);
+    }
+  }
+
+  FilterProblem p_;
+  int64_t total_, panels_;  ///< tiles of all samples, panels of outputs
+  int64_t chunk_;           ///< tiles at a time
+  DataPoints<kDeep> points_;
+  std::vector<float*> rows_;  ///< by channel: where its sums lie
+  float *data_ = nullptr, *slopes_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_filter_kernel(const FilterProblem& problem) {
+  if (problem.sliding.kernel[0] == kTaps) return std::make_unique<FilterKernel<true>>(problem);
+  return std::make_unique<FilterKernel<false>>(problem);
+}
+
+}  // namespace tutti::winograd

@@ -132,8 +132,8 @@ Verb advise_verb() {
                         .greatest = 1 << 20},
                        {.names = "--sync",
                         .value = "SCHEME,...",
-                        .help = "Schemes whose speed-up on the machine is shown, as of tutti "
-                                "study: 'step,local:8,ps:async sync.servers=4'",
+                        .help = "Schemes whose speed-up on the machine is shown, with keys behind "
+                                "them as of tutti study ('step,ps:async sync.servers=4')",
                         .bind = &state->schemes},
                        {.names = "--efficiency",
                         .value = "X",

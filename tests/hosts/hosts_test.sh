@@ -127,6 +127,24 @@ case $case in
       done
     done
     ;;
+  served)
+    # A worker on one host and its server on the other are plain training; no gradient of groups, and none beside a slow worker, is lost or
+    # applied twice between hosts, over either wire.
+    plain=(train "$tests/training/tiny.toml" --set optimizer.momentum=0.9 --max-steps 6)
+    "$tutti" "${plain[@]}" --output-dir one --replicas 1 >one.log 2>&1 || fail "one rank"
+    for wire in tcp mpi; do
+      hosts --per-host 1 --rate 1gbit "$tutti" "${plain[@]}" --output-dir $wire --replicas 1 --sync ps:async --set sync.server_ranks=1 --set comm.wire=$wire
+      for file in weights state; do
+        cmp {one,$wire}/checkpoints/step_0000006/$file.safetensors || fail "$file differ between plain training and a server on another host over $wire"
+      done
+      for scheme in groups:2 ps:async; do
+        hosts --rate 1gbit "$tutti" "${plain[@]}" --output-dir $scheme-$wire --replicas 4 --sync $scheme --set sync.servers=3 --set comm.bucket_bytes=4096 \
+          --slow 3:3 --set run.log_every=4 --set comm.wire=$wire
+        updates=$(grep '"event":"servers"' $scheme-$wire/record.jsonl | tail -n 1 | grep -Eo '"version":[0-9]+' | cut -d: -f2)
+        [ "$updates" = $([ $scheme = groups:2 ] && echo 12 || echo 24) ] || fail "6 steps of $scheme over $wire have $updates updates"
+      done
+    done
+    ;;
   caches)
     # Each volume is read by one of the hosts, which gives it to the other; staged by host, each has links to what it does not train on.
     "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 4 --seed 5 >generate.log || fail "cannot generate volumes"

@@ -19,6 +19,12 @@ case_noise() {
     cmp one.noise $name.noise || fail "the noise of $name is not that of one rank"
   done
   same one parts 8
+  # What was measured after the last line of the log is in a checkpoint, and not lost with a rank.
+  expect 0 whole "${options[@]}" --max-steps 8 --set run.log_every=100 --set checkpoint.every_steps=3
+  expect 0 again "${options[@]}" --max-steps 3 --set run.log_every=100 --set checkpoint.every_steps=3
+  expect 0 again "${options[@]}" --max-steps 8 --set run.log_every=100 --set checkpoint.every_steps=3 --resume
+  [ "$(noise whole | grep -Eo '"measured":[0-9]+' | cut -d: -f2 | paste -sd+ | bc)" = 4 ] || fail "not all of 8 steps: $(noise whole)"
+  cmp <(noise whole) <(noise again) || fail "a resume has other noise: $(noise whole) $(noise again)"
   # Batches that add up are as good as replicas.
   expect 0 added --replicas 1 --set batch.accumulate=4 --set run.noise_every=4 --max-steps 4 --ranks 1
   [ "$(noise added | wc -l)" = 1 ] || fail "four batches of a replica have no noise"
@@ -75,6 +81,17 @@ case_advise() {
   for key in flop compute_seconds; do
     echo "$(number $key) $(number $key three.json)" | awk '{ d = $2 / $1 - 3; exit d * d > 1e-8 }' || fail "$key of three batches: $(number $key three.json), of one $(number $key)"
   done
+  # Other schemes by the same clock: one worker has no servers, and groups divide their workers.
+  "$tutti" advise "$config" --machine "$machine" --batches 2 --steps 2 --workers 1,2,6 --sync 'step,local:8,ps:async sync.servers=2,groups:4' >schemes.log 2>&1 ||
+    fail "advise --sync: $(tail -n 5 schemes.log)"
+  says schemes 'step: replayed +local:8: replayed +ps-async_servers=2: replayed +groups:4: replayed'
+  says schemes '^ +1 +1.00 .* 1.00 +1.00 +1.00 +1.00$'
+  says schemes '^ +6 .* -$'
+  awk '$1 == 2 && !($5 > $4) { exit 1 }' schemes.log || fail "on a slow network meeting rarely is no faster: $(cat schemes.log)"
+  "$tutti" advise "$config" --sync local:8 >wrong.log 2>&1 && fail "schemes without a machine"
+  says wrong 'name it with --machine FILE'
+  "$tutti" advise "$config" --machine "$machine" --sync 'step batch.local=2' >wrong.log 2>&1 && fail "a scheme with a batch of its own"
+  says wrong 'batch.local is for all schemes alike'
   # What does not fit is not timed, and not advised.
   "$tutti" advise "$config" --batches 2 --memory 0.00001 --steps 1 >small.log 2>&1 || fail "advise --memory: $(tail -n 5 small.log)"
   says small 'too large'

@@ -94,6 +94,35 @@ case_full() {
   says run 'no checkpoint of step 3: .*weights.safetensors: cannot be written.*the last checkpoint, of step 2'
   tail -n 1 run/record.jsonl | grep -q '"status":"failed"' || fail "the record does not say that the run failed"
   expect 0 run "${wide[@]}" --resume --max-steps 4
+  # So it is of ranks that only serve, of stages and of ranks that share layers, and the reason is the only one that is told. A small disk
+  # of its own, where the system lets a user have one.
+  unshare --user --map-root-user --mount true 2>/dev/null || return 0
+  for i in $(seq 1 120); do echo "the quick brown fox number $((i % 3)) jumps over the lazy dog"; done >text.txt
+  mkdir disk
+  unshare --user --map-root-user --mount bash -c "$(declare -f small_disk says fail); $(declare -p tutti here); small_disk" || fail "on a small disk"
+}
+
+# small_disk: in a mount namespace of its own
+small_disk() {
+  local kind kinds=("--ranks 3 --replicas 2 --sync ps:async --set sync.server_ranks=1" "--ranks 2 --replicas 1 --set parallel.pipeline=2 --set batch.accumulate=2"
+    "--ranks 2 --replicas 1 --set parallel.tensor=2 --set model.heads=4")
+  mount -t tmpfs -o size=12m tmpfs disk || fail "no small disk"
+  for kind in "${kinds[@]}"; do
+    rm -rf disk/* kind.log
+    # shellcheck disable=SC2206
+    local run=("$here/language.toml" --set model.width=96 --set run.eval_every=0 --output-dir disk/run $kind)
+    "$tutti" train "${run[@]}" --max-steps 1 >kind.log 2>&1 || fail "$kind"
+    head -c $((($(df --output=avail -k disk | tail -n 1) - 200) << 10)) /dev/zero >disk/filler
+    "$tutti" train "${run[@]}" --resume --set checkpoint.every_steps=1 --max-steps 3 >>kind.log 2>&1
+    [ $? -eq 1 ] || fail "a last checkpoint that cannot be written is no success: $kind"
+    says kind 'no checkpoint of step 2: .*safetensors: cannot be written: No space left.*the last checkpoint, of step 1'
+    grep -q 'not arrived' kind.log && fail "ranks tell of each other, and not of the disk: $kind"
+    rm disk/filler
+    "$tutti" train "${run[@]}" --resume --max-steps 3 >>kind.log 2>&1 || fail "no way on from the checkpoint before: $kind"
+  done
+}
+
+case_damaged() {
   # A rank's own file, damaged or gone: its checkpoint is, and the one before it is taken.
   expect 0 ranks --ranks 2 --set checkpoint.every_steps=1 --max-steps 4
   at() { echo "ranks/checkpoints/step_000000$1/ranks/$2.safetensors"; }

@@ -52,7 +52,8 @@ case_served() {
 }
 
 case_served_deaths() {
-  local many=(--set data.generate_train=180 --set run.log_every=20 --set model.width=8 --epochs 100000 --sync ps:async --ranks 3)
+  local few=(--set model.width=8 --epochs 100000)
+  local many=("${few[@]}" --set data.generate_train=180 --set run.log_every=20 --sync ps:async --ranks 3)
   # A killed worker ends the job, which goes on from its checkpoint.
   train killed "${many[@]}" --replicas 3 --set checkpoint.every_steps=20 --max-steps 100000 &
   local job=$!
@@ -77,12 +78,27 @@ case_served_deaths() {
     wait $job || fail "the job has not outlived a rank that stood still"
     counted "stopped-$own" 600 $((3 - own))
   done
-  # A wish to stop ends the round with the step that has begun.
-  train asked "${many[@]}" --replicas 3 --set run.log_every=100000 --set data.generate_train=900 --max-steps 100000 &
-  job=$!
-  wait_for asked/record.jsonl $job
-  sleep 1
-  kill -TERM "$(last_rank $job)"
-  wait $job
-  [ $? -eq 75 ] || fail "a job that was asked to stop does not end with 75"
+  # A wish to stop ends the round with the step that has begun, whoever hears it: a worker, a rank of a group that does not send for it, a
+  # server without a worker, be it the first one or another.
+  local -A wishes=([worker]="--replicas 3 --ranks 3 --sync ps:async" [member]="--replicas 4 --ranks 4 --sync groups:2"
+    [server]="--replicas 2 --ranks 3 --sync ps:async --set sync.server_ranks=1"
+    [another]="--replicas 2 --ranks 4 --sync ps:async --set sync.server_ranks=2 --set comm.bucket_bytes=4096")
+  local who
+  for who in "${!wishes[@]}"; do
+    # shellcheck disable=SC2086
+    train "asked-$who" "${few[@]}" --set run.log_every=100000 --set data.generate_train=24000 --max-steps 100000 ${wishes[$who]} &
+    job=$!
+    wait_for "asked-$who/record.jsonl" $job
+    sleep 1
+    kill -TERM "$(last_rank $job)"
+    wait $job
+    [ $? -eq 75 ] || fail "a job whose $who was asked to stop does not end with 75"
+    says "asked-$who" 'stopped by signal 15 with a checkpoint at step'
+    steps=$(sed 's/.*_0*//' "asked-$who/checkpoints/latest")
+    local of_epoch=$((24000 / 3 / $(grep -Eo '"replicas":[0-9]+' "asked-$who/record.jsonl" | head -n 1 | cut -d: -f2)))
+    [ $((steps % of_epoch)) -ne 0 ] || fail "the wish of a $who was heard at the end of an epoch"
+  done
+  # Nobody is slow who computes nothing.
+  expect 2 slow-server "${many[@]}" --replicas 2 --set sync.server_ranks=1 --slow 2:3 --max-steps 1
+  says slow-server 'run.slow names rank 2, which only serves'
 }

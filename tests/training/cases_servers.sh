@@ -39,7 +39,10 @@ case_servers() {
     name=${scheme//:/-}
     replay 0 "$name-one" --sync "$scheme" --max-steps 8 --set sync.servers=2 --set comm.bucket_bytes=4096
     replay 0 "$name-parts" --sync "$scheme" --max-steps 5 --set sync.servers=2 --set comm.bucket_bytes=4096
-    replay 0 "$name-parts" --sync "$scheme" --max-steps 8 --set sync.servers=2 --set comm.bucket_bytes=4096 --resume
+    # Where versions of the weights lie changes no bits.
+    spill=$([ "$scheme" = ps:sync ] || echo "--set replay.spill=.")
+    # shellcheck disable=SC2086
+    replay 0 "$name-parts" --sync "$scheme" --max-steps 8 --set sync.servers=2 --set comm.bucket_bytes=4096 --resume $spill
     same "$name-one" "$name-parts" 8
     for run in one parts; do grep '"event":"step"' "$name-$run/record.jsonl" | grep -Eo '"loss":[^,}]*' >$run.losses; done
     cmp one.losses parts.losses || fail "the losses of $scheme differ over a resume"
@@ -103,8 +106,8 @@ case_servers_wrong() {
   replay 2 wrong --sync ps:async --ranks 2
   says wrong 'a replay of sync.scheme = "ps:async" runs on one rank, not on 2'
   replay 2 wrong --sync ps:async --dry-run --ranks 2
-  replay 2 wrong --sync ps:async --set replay.spill=.
-  says wrong 'they have nothing that it could keep: leave it out'
+  replay 2 wrong --sync ps:sync --set replay.spill=.
+  says wrong 'there is one: leave it out'
   printf '[device]\nstep_seconds = "measured"\n[between]\nlatency_us = 1\ngbit_per_s = 10\n' >measured.toml
   expect 2 wrong --replicas 4 --sync ps:async --machine measured.toml --dry-run
   says wrong 'cannot be "measured": measured needs device.tflops'

@@ -13,7 +13,7 @@ case_sync() {
     losses "$name-two" >two.losses
     cmp one.losses two.losses || fail "the losses of $scheme on one rank and on two differ"
     expect 0 "$name-parts" --replicas 4 --sync "$scheme" --max-steps 5
-    expect 0 "$name-parts" --replicas 4 --sync "$scheme" --max-steps 8 --ranks 2 --resume
+    expect 0 "$name-parts" --replicas 4 --sync "$scheme" --max-steps 8 --ranks 2 --resume --set replay.spill=.
     same "$name-one" "$name-parts" 8
   done
   cmp -s local-3-one/checkpoints/step_0000008/weights.safetensors local-never-one/checkpoints/step_0000008/weights.safetensors &&
@@ -22,7 +22,7 @@ case_sync() {
   tree=(--replicas 5 --sync easgd:1 --set sync.tree=2 --set sync.tree_up=3)
   expect 0 tree-one "${tree[@]}" --max-steps 8
   expect 0 tree-parts "${tree[@]}" --max-steps 5 --ranks 2
-  expect 0 tree-parts "${tree[@]}" --max-steps 8 --resume
+  expect 0 tree-parts "${tree[@]}" --max-steps 8 --resume --set replay.spill=.
   same tree-one tree-parts 8
   tensor_lines tree-one/checkpoints/step_0000008/ranks/0.safetensors | grep -q 'center3$' || fail "the uppermost of three centres is not kept"
   # What an outer optimizer keeps is part of a checkpoint too.
@@ -154,6 +154,12 @@ case_replay_study() {
   echo "$(epoch_of n0001-r1) $(epoch_of n0004-r1) $said" | awk '{ d = $1 / $2 - $3; exit d * d > 1e-4 }' || fail "speed-up $said"
   run_study
   says both 'kept'
+  sed -n '/Finished so far/,/^$/p' both.log | grep -Eq '^local-4 +4 ' || fail "what is finished is not shown first: $(head -n 5 both.log)"
+  # What a finished run of any scheme was is compared before a run of another one begins.
+  "$tutti" study "$config" --machine "$machine" --replicas 1,4 --sync dpsgd,local:4 --repeats 1 --epochs 2 --set run.eval_every=1 --output-dir both >both.log 2>&1
+  [ $? -eq 2 ] || fail "a study beside finished runs of another configuration"
+  says both 'local-4/runs/n0001-r1 was finished with another configuration [(]run.epochs: 1 there, 2 now[)]'
+  [ ! -e both/dpsgd ] || fail "runs began before the study was refused"
   # The run line tells the machine's time, and a machine that has changed under its name is another one.
   cp "$machine" own.toml
   study_own() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
@@ -12,7 +13,10 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/device/cpu/process_memory.h"
 #include "tutti/train/planning_rules.h"
+#include "tutti/train/server_clock.h"
+#include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/sync.h"
 #include "tutti/train/virtual_clock.h"
 
 namespace tutti {
@@ -36,7 +40,7 @@ double planned_bytes(const Plan& plan, const Executor& executor, int64_t turns) 
 
 /// What does not depend on the batch; filled by the first one.
 struct NetworkFacts {
-  double parameters = 0, weight_bytes = 0, flop_per_sample = 0;
+  double parameters = 0, weight_bytes = 0, state_bytes = 0, flop_per_sample = 0;
   std::vector<Bucket> buckets;
   bool has_tables = false;
 };
@@ -58,6 +62,8 @@ BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset
       .planned_bytes = planned_bytes(plan, bench.executor(), question.config.batch.accumulate)};
   facts.parameters = static_cast<double>(bench.network().parameters);
   facts.weight_bytes = static_cast<double>(plan.variables.trained_bytes);
+  facts.state_bytes =
+      static_cast<double>(plan.variables.trained_bytes * plan.variables.state_kinds.size());
   facts.flop_per_sample = bench.flop_per_image();
   facts.buckets = bench.network().buckets.buckets;
   facts.has_tables = bench.network().has_tables;
@@ -74,22 +80,57 @@ BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset
   return advice;
 }
 
-/// Steps of `workers` replicas by the clock: samples/s as so many times those of one.
-double replayed_speedup(const AdviceQuestion& question, const Advice& advice,
-                        const NetworkFacts& facts, int64_t workers) {
-  constexpr int64_t kSteps = 50;  // chance has as many to show itself in
-  const auto seconds = [&](int64_t replicas) {
-    VirtualClockSpec spec{.machine = *question.machine,
-                          .replicas = static_cast<int>(replicas),
-                          .seed = static_cast<uint64_t>(question.config.run.seed),
-                          .flop = advice.flop,
-                          .buckets = facts.buckets};
-    const std::vector<double> measured(static_cast<size_t>(replicas), advice.compute);
-    VirtualClock clock(std::move(spec));
-    for (int64_t step = 0; step < kSteps; ++step) clock.step(step, measured);
-    return clock.seconds();
-  };
-  return static_cast<double>(workers) * seconds(1) / seconds(workers);
+/// By the clock, of so many steps of all replicas: chance has as many to show itself in.
+constexpr int64_t kClockSteps = 50;
+
+double seconds_together(const AdviceQuestion& question, const RunConfig& config,
+                        const Advice& advice, const NetworkFacts& facts, int replicas) {
+  // An epoch is as long as the clock runs: a scheme that meets once in each does so once.
+  VirtualClock clock({.machine = *question.machine,
+                      .replicas = replicas,
+                      .seed = static_cast<uint64_t>(config.run.seed),
+                      .flop = advice.flop,
+                      .buckets = facts.buckets,
+                      .state_bytes = facts.state_bytes,
+                      .sync = replicas > 1 ? meeting_settings(config, kClockSteps) : std::nullopt});
+  const std::vector<double> measured(static_cast<size_t>(replicas), advice.compute);
+  for (int64_t step = 0; step < kClockSteps; ++step) clock.step(step, measured);
+  return clock.seconds();
+}
+
+/// The same where servers hold the weights.
+double seconds_served(const AdviceQuestion& question, const RunConfig& config,
+                      const ServerSettings& servers, const Advice& advice,
+                      const NetworkFacts& facts, int replicas) {
+  comm::Machine machine = *question.machine;
+  if (std::exchange(machine.measured, false)) machine.step_seconds = advice.compute;
+  ServerClock clock({.machine = machine,
+                     .workers = servers.together ? replicas : servers.workers(replicas),
+                     .group = servers.together ? 1 : servers.group_of(replicas),
+                     .seed = static_cast<uint64_t>(config.run.seed),
+                     .flop = advice.flop,
+                     .buckets = facts.buckets,
+                     .servers = servers.servers,
+                     .bound = servers.bound,
+                     .quorum = servers.together ? replicas : 0});
+  const int64_t updates = kClockSteps * (servers.together ? 1 : servers.workers(replicas));
+  while (clock.version() < updates) clock.next();
+  return clock.seconds();
+}
+
+/// Steps of `workers` replicas by the clock: samples/s as so many times those of one. Nothing where
+/// groups do not divide them.
+std::optional<double> replayed_speedup(const AdviceQuestion& question, const RunConfig& config,
+                                       const Advice& advice, const NetworkFacts& facts,
+                                       int64_t workers) {
+  const int replicas = static_cast<int>(workers);
+  const std::optional<ServerSettings> servers = server_settings(config);
+  if (servers && replicas > servers->group && replicas % servers->group != 0) return std::nullopt;
+  const double seconds = servers && replicas > 1
+                             ? seconds_served(question, config, *servers, advice, facts, replicas)
+                             : seconds_together(question, config, advice, facts, replicas);
+  return static_cast<double>(workers) * seconds_together(question, config, advice, facts, 1) /
+         seconds;
 }
 
 void plan_workers(const AdviceQuestion& question, const NetworkFacts& facts, Advice& advice) {
@@ -99,18 +140,23 @@ void plan_workers(const AdviceQuestion& question, const NetworkFacts& facts, Adv
       2 * (machine.between.latency + facts.weight_bytes * machine.between.seconds_per_byte);
   const StepCost cost{advice.compute, advice.overhead};
   advice.workers_by_rule = workers_for_efficiency(cost, question.efficiency);
-  advice.clock_ends = true;
+  for (const AdvisedScheme& scheme : question.schemes)
+    advice.by_clock.push_back({.scheme = scheme.name});
   for (const int64_t workers : question.workers) {
-    const WorkerAdvice& line = advice.workers.emplace_back(
+    WorkerAdvice& line = advice.workers.emplace_back(
         WorkerAdvice{.workers = workers,
                      .rule_speedup = planned_speedup(cost, static_cast<double>(workers)),
                      .servers = servers_to_hide(facts.weight_bytes, workers,
-                                                machine.between.seconds_per_byte, advice.compute),
-                     .replayed_speedup = replayed_speedup(question, advice, facts, workers)});
-    const bool reached =
-        line.replayed_speedup >= question.efficiency * static_cast<double>(workers);
-    if (reached) advice.workers_by_clock = workers;
-    advice.clock_ends = reached;
+                                                machine.between.seconds_per_byte, advice.compute)});
+    for (size_t s = 0; s < question.schemes.size(); ++s) {
+      const auto speedup =
+          replayed_speedup(question, question.schemes[s].config, advice, facts, workers);
+      line.replayed_speedups.push_back(speedup);
+      if (!speedup) continue;
+      Advice::ByClock& most = advice.by_clock[s];
+      most.ends = *speedup >= question.efficiency * static_cast<double>(workers);
+      if (most.ends) most.workers = workers;
+    }
   }
 }
 

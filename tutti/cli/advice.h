@@ -13,8 +13,15 @@
 
 namespace tutti {
 
+/// A way in which replicas meet, and the configuration that says so.
+struct AdvisedScheme {
+  std::string name;
+  RunConfig config;
+};
+
 struct AdviceQuestion {
-  RunConfig config;  ///< threads chosen
+  RunConfig config;                         ///< threads chosen
+  std::vector<AdvisedScheme> schemes = {};  ///< to be replayed on the machine
   std::optional<comm::Machine> machine{};
   double efficiency = 0.8;            ///< that workers are to reach
   int64_t memory_bytes = 0;           ///< of a rank
@@ -39,7 +46,8 @@ struct WorkerAdvice {
   int64_t workers = 0;
   double rule_speedup = 0;
   int64_t servers = 0;
-  double replayed_speedup = 0;  ///< of scheme step, by the virtual clock
+  /// By the virtual clock, of each scheme; nothing of one that so many workers cannot have.
+  std::vector<std::optional<double>> replayed_speedups = {};
 };
 
 struct Advice {
@@ -53,9 +61,15 @@ struct Advice {
   std::vector<BatchAdvice> batches{};
   int64_t best_batch = 0;               ///< the fastest that fits; 0: none does
   std::vector<WorkerAdvice> workers{};  ///< with a machine
-  std::optional<int64_t> workers_by_rule{}, workers_by_clock{};
+  std::optional<int64_t> workers_by_rule{};
+  /// Of a scheme: the most workers of those looked at that reach the efficiency.
+  struct ByClock {
+    std::string scheme;
+    std::optional<int64_t> workers{};
+    bool ends = false;  ///< more than were looked at might do as well
+  };
+  std::vector<ByClock> by_clock{};
   std::string workers_left_out{};  ///< why there are none although there is a machine; else empty
-  bool clock_ends = false;         ///< more workers than were looked at might do as well
 };
 
 /// Compiles the network and times steps of it on random data, alone. Throws as compile_network

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tutti/base/json.h"
@@ -35,19 +36,30 @@ std::string worker_lines(const Advice& advice) {
   std::string text = fmt::format(
       "\nWorkers on {}: {:.4g} ms of computation a step{}, {:.4g} ms of a server's link (gradient "
       "and weights)\noverhead ratio {:.4g}: speed-up is at most {:.4g} through one server\n"
-      "{:>8} {:>16} {:>22} {:>18}\n",
+      "{:>8} {:>16} {:>22}",
       advice.machine, advice.compute * 1e3, advice.compute_measured ? ", as here" : "",
       advice.overhead * 1e3, advice.overhead / advice.compute, 1 + advice.compute / advice.overhead,
-      "workers", "one server: rule", "servers to hide it", "step: replayed");
-  for (const WorkerAdvice& line : advice.workers)
-    text += fmt::format("{:>8} {:>16.2f} {:>22} {:>18.2f}\n", line.workers, line.rule_speedup,
-                        line.servers, line.replayed_speedup);
-  text += fmt::format(
-      "for an efficiency of {:.2f}: {} worker(s) through one server, {}{} with scheme step\n",
-      advice.efficiency, count_words(advice.workers_by_rule),
-      advice.workers_by_clock ? fmt::to_string(*advice.workers_by_clock) : "none of these",
-      advice.clock_ends ? " or more" : "");
-  return text;
+      "workers", "one server: rule", "servers to hide it");
+  const auto column = [](const Advice::ByClock& scheme) { return scheme.scheme + ": replayed"; };
+  for (const Advice::ByClock& scheme : advice.by_clock)
+    text += fmt::format(" {:>18}", column(scheme));
+  text += '\n';
+  for (const WorkerAdvice& line : advice.workers) {
+    text += fmt::format("{:>8} {:>16.2f} {:>22}", line.workers, line.rule_speedup, line.servers);
+    for (size_t s = 0; s < advice.by_clock.size(); ++s) {
+      const auto& speedup = line.replayed_speedups[s];
+      text += fmt::format(" {:>{}}", speedup ? fmt::format("{:.2f}", *speedup) : "-",
+                          std::max<size_t>(18, column(advice.by_clock[s]).size()));
+    }
+    text += '\n';
+  }
+  text += fmt::format("for an efficiency of {:.2f}: {} worker(s) through one server",
+                      advice.efficiency, count_words(advice.workers_by_rule));
+  for (const Advice::ByClock& most : advice.by_clock)
+    text += fmt::format(", {}{} with scheme {}",
+                        most.workers ? fmt::to_string(*most.workers) : "none of these",
+                        most.ends ? " or more" : "", most.scheme);
+  return text + '\n';
 }
 
 Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -102,12 +114,17 @@ Json advice_json(const Advice& advice) {
   out["overhead_ratio"] = number_json(advice.overhead / advice.compute);
   out["efficiency"] = advice.efficiency;
   out["workers_by_rule"] = count_json(advice.workers_by_rule);
-  out["workers_by_clock"] = count_json(advice.workers_by_clock);
-  for (const WorkerAdvice& line : advice.workers)
+  for (const Advice::ByClock& most : advice.by_clock)
+    out["workers_by_clock"][most.scheme] = count_json(most.workers);
+  for (const WorkerAdvice& line : advice.workers) {
+    Json replayed = Json::object();
+    for (size_t s = 0; s < advice.by_clock.size(); ++s)
+      replayed[advice.by_clock[s].scheme] = count_json(line.replayed_speedups[s]);
     out["workers"].push_back({{"workers", line.workers},
                               {"rule_speedup", line.rule_speedup},
                               {"servers", line.servers},
-                              {"replayed_speedup", line.replayed_speedup}});
+                              {"replayed_speedup", replayed}});
+  }
   return out;
 }
 

@@ -25,7 +25,7 @@ SchemeOfStudy parse_scheme(const std::string& part, bool (*set_by_study)(std::st
     const std::string key = word.substr(0, equals);
     if (key == "sync.scheme" || set_by_study(key))
       throw ConfigError(
-          fmt::format("--sync {}: {} is set by the study, for all schemes alike", part, key));
+          fmt::format("--sync {}: {} is for all schemes alike, and no scheme's own", part, key));
     choice.sets.push_back(word);
   }
   return choice;

@@ -13,7 +13,9 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/machine_file.h"
+#include "tutti/cli/study_schemes.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/train/sync.h"
 
 namespace tutti {
 namespace {
@@ -21,6 +23,7 @@ namespace {
 struct AdviseVerb {
   ConfigFlags flags;
   std::vector<int64_t> batches, workers{1, 2, 4, 8, 16, 32, 64};
+  std::string schemes = "step";
   double efficiency = 0.8, memory_gib = 0;
   int steps = 5;
   bool json = false;
@@ -36,9 +39,39 @@ std::vector<int64_t> usual_batches(const RunConfig& config) {
   return batches;
 }
 
+/// What all schemes have alike: a step is timed once.
+bool is_of_the_network(std::string_view key) {
+  return !key.starts_with("sync.") && !key.starts_with("optimizer.") &&
+         !key.starts_with("schedule.");
+}
+
+/// Each with the keys that follow it.
+std::vector<AdvisedScheme> schemes_of(const AdviseVerb& verb) {
+  std::vector<AdvisedScheme> schemes;
+  for (const SchemeOfStudy& choice : parse_schemes(verb.schemes, is_of_the_network)) {
+    std::vector<Setting> settings = verb.flags.settings();
+    for (const std::string& set : choice.sets) {
+      const size_t equals = set.find('=');
+      settings.push_back({set.substr(0, equals), set.substr(equals + 1), "tutti advise"});
+    }
+    AdvisedScheme& scheme = schemes.emplace_back(
+        AdvisedScheme{choice.sets.size() == 1 ? choice.scheme : choice.folder,
+                      read_config({verb.flags.file(), tutti_environment(), settings}).config});
+    check_sync(scheme.config);
+    const SyncSection& sync = scheme.config.sync;
+    if (sync.quorum > 0 || sync.server_ranks > 0)
+      throw ConfigError(fmt::format(
+          "tutti advise replays {} with servers on the machine, for all workers: leave sync.quorum "
+          "and sync.server_ranks out",
+          sync.scheme));
+  }
+  return schemes;
+}
+
 int run_advise(const AdviseVerb& verb) {
   const ResolvedConfig resolved = verb.flags.read();
   AdviceQuestion question{.config = resolved.config,
+                          .schemes = schemes_of(verb),
                           .efficiency = verb.efficiency,
                           .batches = verb.batches,
                           .steps = verb.steps,
@@ -60,6 +93,9 @@ int run_advise(const AdviseVerb& verb) {
   question.memory_bytes = verb.memory_gib > 0 ? static_cast<int64_t>(verb.memory_gib * (1 << 30))
                                               : topology.available_bytes;
   if (!config.replay.machine.empty()) question.machine = read_machine(config.replay.machine);
+  if (!question.machine && verb.schemes != AdviseVerb{}.schemes)
+    throw ConfigError(
+        "--sync shows how fast schemes are on a machine: name it with --machine FILE");
   if (question.batches.empty()) question.batches = usual_batches(config);
   const Advice advice = advise(question);
   if (verb.json)
@@ -73,50 +109,58 @@ int run_advise(const AdviseVerb& verb) {
 
 Verb advise_verb() {
   auto state = std::make_shared<AdviseVerb>();  // shared: std::function must be copyable
-  return {.name = "advise",
-          .summary = "Say how many workers, servers and samples a step are worth it",
-          .text =
-              "Times a few steps on random data at several batches, and applies the planning rules "
-              "of docs/advise.md: the fastest batch that fits the memory and, with --machine, how "
-              "many workers keep their efficiency and how many parameter servers hide their "
-              "messages, beside what the virtual clock says of scheme step.",
-          .arguments = {state->flags.file_argument("advise", true)},
-          .flags = joined({{.names = "--batches",
-                            .value = "N,N,...",
-                            .help = "Batches of a replica to look at, beside the configuration's "
-                                    "own. Without it: a quarter of that to four times as many",
-                            .bind = &state->batches,
-                            .least = 1},
-                           {.names = "--workers",
-                            .value = "N,N,...",
-                            .help = "Numbers of workers to look at",
-                            .bind = &state->workers,
-                            .least = 1,
-                            .greatest = 1 << 20},
-                           {.names = "--efficiency",
-                            .value = "X",
-                            .help = "What each worker is to do, of what it does alone",
-                            .bind = &state->efficiency,
-                            .least = 0.01,
-                            .greatest = 1},
-                           {.names = "--memory",
-                            .value = "GIB",
-                            .help = "Memory of a rank. 0: what is free here",
-                            .bind = &state->memory_gib,
-                            .least = 0},
-                           {.names = "--steps",
-                            .value = "N",
-                            .help = "Timed steps of each batch",
-                            .bind = &state->steps,
-                            .least = 1},
-                           json_flag(state->json)},
-                          state->flags.flags({"data-dir", "batch-size", "global-batch-size",
-                                              "precision", "threads", "replicas", "machine"})),
-          .examples = {{"tutti advise run.toml", "The fastest batch here"},
-                       {"tutti advise run.toml --machine examples/machines/cloud_25gbit.toml",
-                        "And how many workers and servers are worth it on a cloud"}},
-          .see_also = {"tutti help replay", "tutti help study", "docs/advise.md"},
-          .run = [state] { return run_advise(*state); }};
+  return {
+      .name = "advise",
+      .summary = "Say how many workers, servers and samples a step are worth it",
+      .text =
+          "Times a few steps on random data at several batches, and applies the planning rules "
+          "of docs/advise.md: the fastest batch that fits the memory and, with --machine, how "
+          "many workers keep their efficiency and how many parameter servers hide their "
+          "messages, beside what the virtual clock says of one or several schemes.",
+      .arguments = {state->flags.file_argument("advise", true)},
+      .flags = joined({{.names = "--batches",
+                        .value = "N,N,...",
+                        .help = "Batches of a replica to look at, beside the configuration's "
+                                "own. Without it: a quarter of that to four times as many",
+                        .bind = &state->batches,
+                        .least = 1},
+                       {.names = "--workers",
+                        .value = "N,N,...",
+                        .help = "Numbers of workers to look at",
+                        .bind = &state->workers,
+                        .least = 1,
+                        .greatest = 1 << 20},
+                       {.names = "--sync",
+                        .value = "SCHEME,...",
+                        .help = "Schemes whose speed-up on the machine is shown, with keys behind "
+                                "them as of tutti study ('step,ps:async sync.servers=4')",
+                        .bind = &state->schemes},
+                       {.names = "--efficiency",
+                        .value = "X",
+                        .help = "What each worker is to do, of what it does alone",
+                        .bind = &state->efficiency,
+                        .least = 0.01,
+                        .greatest = 1},
+                       {.names = "--memory",
+                        .value = "GIB",
+                        .help = "Memory of a rank. 0: what is free here",
+                        .bind = &state->memory_gib,
+                        .least = 0},
+                       {.names = "--steps",
+                        .value = "N",
+                        .help = "Timed steps of each batch",
+                        .bind = &state->steps,
+                        .least = 1},
+                       json_flag(state->json)},
+                      state->flags.flags({"data-dir", "batch-size", "global-batch-size",
+                                          "precision", "threads", "replicas", "machine"})),
+      .examples = {{"tutti advise run.toml", "The fastest batch here"},
+                   {"tutti advise run.toml --machine examples/machines/cloud_25gbit.toml",
+                    "And how many workers and servers are worth it on a cloud"},
+                   {"tutti advise run.toml --machine fat_tree.toml --sync step,local:8,ps:async",
+                    "The same for three ways to meet"}},
+      .see_also = {"tutti help replay", "tutti help study", "docs/advise.md"},
+      .run = [state] { return run_advise(*state); }};
 }
 
 }  // namespace tutti

@@ -237,9 +237,15 @@ int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
     studies.push_back(std::move(own));
   }
   study::ComparisonFlags all{.directories = {}};
+  for (const study::StudyFlags& own : studies) all.directories.push_back(own.output_dir);
+  all.read_resolved = settings_in_file;
+  all.change_rule = change_rule;
+  if (!flags.collect_only && !flags.fresh && !flags.dry_run) {
+    for (const study::StudyFlags& own : studies) study::check_finished(own);
+    if (!flags.quiet) study::show_finished(all);
+  }
   int code = 0;
   for (const study::StudyFlags& own : studies) {
-    all.directories.push_back(own.output_dir);
     const int one = study::run_study(own);
     constexpr int kSignalled = 128;  // and the signal's number
     if (one == static_cast<int>(ExitCode::requeue) || one > kSignalled) return one;
@@ -249,8 +255,6 @@ int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
   all.json = flags.json;
   all.output_dir = flags.output_dir;
   all.command = flags.command;
-  all.read_resolved = settings_in_file;
-  all.change_rule = change_rule;
   const int compared = study::compare_studies(all);
   return code ? code : compared;
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/device/cpu/buffer.h"
 #include "tutti/parallel/replicas.h"
 
 namespace tutti {
@@ -59,6 +60,13 @@ struct MeetingSettings {
   double probability = 0;  ///< gossip: of sending, after each step
   uint64_t seed = 0;       ///< gossip: of who sends to whom
   MixingGraph graph = MixingGraph::ring;
+  std::string spill = {};  ///< folder for the copies that each replica needs; empty: memory
+
+  /// Room for one of these copies.
+  Buffer room(size_t floats) const {
+    const size_t bytes = floats * sizeof(float);
+    return spill.empty() ? Buffer(bytes) : Buffer(bytes, spill);
+  }
 };
 
 /// Where one local replica's values lie: `floats` of each.

@@ -33,7 +33,7 @@ class GossipMeeting final : public Meeting {
       throw ConfigError(fmt::format("sync.scheme = \"gossip\": {} replicas, at most {} can meet",
                                     map.replicas(), comm::MessageSpec::kMostTag));
     for (int local = 0; local < map.local_count(); ++local)
-      flight_of(map.replica(local)).weights.resize(floats);
+      flight_of(map.replica(local)).weights = settings.room(floats);
   }
 
   /// Messages under way belong to this rank's communicator until they have arrived.
@@ -68,7 +68,7 @@ class GossipMeeting final : public Meeting {
       share_of(from) /= 2;
       flight.share = share_of(from);
       if (map_.owner(from) == map_.rank())
-        std::copy_n(local[local_of(from)].parameters, floats_, flight.weights.data());
+        std::copy_n(local[local_of(from)].parameters, floats_, flight.values());
       send(from);
     }
     return changed;
@@ -82,8 +82,9 @@ class GossipMeeting final : public Meeting {
       const auto own = static_cast<float>(share_of(replica) * map_.replicas()),
                  sent = flight.to < 0 ? 0.0f : static_cast<float>(flight.share * map_.replicas());
       const float* const w = local[static_cast<size_t>(i)].parameters;
+      const float* const under_way = flight.values();
       for (size_t k = 0; k < place.size(); ++k)
-        place[k] = own * w[k] + (sent == 0 ? 0 : sent * flight.weights[k]);
+        place[k] = own * w[k] + (sent == 0 ? 0 : sent * under_way[k]);
     }),
                       weights.begin());
   }
@@ -91,7 +92,7 @@ class GossipMeeting final : public Meeting {
   std::vector<OwnValues> own() override {
     OwnValues sent{"sent", {}};
     for (int local = 0; local < map_.local_count(); ++local)
-      sent.of_local.push_back(flight_of(map_.replica(local)).weights.data());
+      sent.of_local.push_back(flight_of(map_.replica(local)).values());
     return {sent};
   }
 
@@ -124,8 +125,10 @@ class GossipMeeting final : public Meeting {
   struct Flight {
     int to = -1;  // nobody
     double share = 0;
-    std::vector<float> weights;
+    Buffer weights;
     std::unique_ptr<comm::MessageOperation> message;  // between two ranks
+
+    float* values() const { return reinterpret_cast<float*>(weights.data()); }
   };
   Flight& flight_of(int replica) { return flights_[static_cast<size_t>(replica)]; }
   double& share_of(int replica) { return shares_[static_cast<size_t>(replica)]; }
@@ -135,12 +138,12 @@ class GossipMeeting final : public Meeting {
     Flight& flight = flight_of(from);
     const int source = map_.owner(from), target = map_.owner(flight.to);
     if (source == target || (source != map_.rank() && target != map_.rank())) return;
-    flight.weights.resize(floats_);
+    if (flight.weights.bytes() == 0) flight.weights = settings_.room(floats_);
     const bool sends = source == map_.rank();
     const comm::MessageSpec spec{.name = fmt::format("weights of replica {}", from),
                                  .peer = sends ? target : source,
                                  .tag = from,
-                                 .data = std::as_writable_bytes(std::span(flight.weights))};
+                                 .data = {flight.weights.data(), flight.weights.bytes()}};
     flight.message = sends ? communicator_.plan_send(spec) : communicator_.plan_receive(spec);
     flight.message->start();
     if (sends) bytes_sent_ += static_cast<int64_t>(spec.data.size());
@@ -159,8 +162,9 @@ class GossipMeeting final : public Meeting {
     if (here) {
       const auto part = static_cast<float>(flight.share / all);
       float* const w = local[local_of(to)].parameters;
+      const float* const come = flight.values();
       mixed_.resize(floats_);
-      for (size_t k = 0; k < floats_; ++k) mixed_[k] = w[k] + part * (flight.weights[k] - w[k]);
+      for (size_t k = 0; k < floats_; ++k) mixed_[k] = w[k] + part * (come[k] - w[k]);
       move(mixed_, w);
     }
     share = all;

@@ -32,13 +32,13 @@ class NeighbourMeeting final : public Meeting {
  public:
   NeighbourMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
                    const ReplicaMap& map, size_t floats)
-      : every_(settings.every), graph_(settings.graph), floats_(floats), map_(map),
-        average_(communicator, map, floats) {
+      : settings_(settings), every_(settings.every), graph_(settings.graph), floats_(floats),
+        map_(map), average_(communicator, map, floats) {
     if (map.replicas() > comm::MessageSpec::kMostTag)
       throw ConfigError(fmt::format("sync.scheme = \"dpsgd\": {} replicas, at most {} can meet",
                                     map.replicas(), comm::MessageSpec::kMostTag));
     for (int local = 0; local < map.local_count(); ++local)
-      before_[map.replica(local)].resize(floats);
+      before_[map.replica(local)] = settings.room(floats);
     const int64_t graphs = graph_ == MixingGraph::exponential ? turns_of(map.replicas()) : 1;
     for (int64_t turn = 0; turn < graphs; ++turn) plan(communicator, turn);
   }
@@ -49,7 +49,7 @@ class NeighbourMeeting final : public Meeting {
     if ((step + 1) % every_ != 0) return;
     for (int i = 0; i < map_.local_count(); ++i)
       std::copy_n(local[static_cast<size_t>(i)].parameters, floats_,
-                  before_.at(map_.replica(i)).data());
+                  weights_before(map_.replica(i)));
     for (auto& message : messages_of(step)) message->start();
   }
 
@@ -93,12 +93,12 @@ class NeighbourMeeting final : public Meeting {
       }
     Messages& messages = messages_.emplace_back();
     const auto spec = [&](int replica, int peer) {
-      std::vector<float>& values = before_[replica];
-      values.resize(floats_);
+      Buffer& values = before_[replica];
+      if (values.bytes() == 0) values = settings_.room(floats_);
       return comm::MessageSpec{.name = fmt::format("weights of replica {}", replica),
                                .peer = peer,
                                .tag = replica,
-                               .data = std::as_writable_bytes(std::span(values))};
+                               .data = {values.data(), values.bytes()}};
     };
     for (const auto& [replica, rank] : received)
       messages.push_back(communicator.plan_receive(spec(replica, rank)));
@@ -107,13 +107,17 @@ class NeighbourMeeting final : public Meeting {
     sends_.push_back(static_cast<int64_t>(sent.size()));
   }
 
+  float* weights_before(int replica) const {
+    return reinterpret_cast<float*>(before_.at(replica).data());
+  }
+
   /// Adds to the replica's weights what the neighbours' average of before the step is more than its
   /// own weights of then.
   void mix(int replica, int64_t turn, float* weights) {
     const auto row = mixing_row(graph_, map_.replicas(), replica, turn);
-    const std::vector<float>& own = before_.at(replica);
+    const float* const own = weights_before(replica);
     std::vector<const float*> heard;
-    for (const MixingWeight& entry : row) heard.push_back(before_.at(entry.replica).data());
+    for (const MixingWeight& entry : row) heard.push_back(weights_before(entry.replica));
     mixed_.resize(floats_);
     for (size_t k = 0; k < floats_; ++k) {
       float mean = 0;
@@ -123,13 +127,14 @@ class NeighbourMeeting final : public Meeting {
     move(mixed_, weights);
   }
 
+  const MeetingSettings settings_;
   const int64_t every_;
   const MixingGraph graph_;
   const size_t floats_;
   const ReplicaMap map_;
   ReplicaAverage average_;
-  std::map<int, std::vector<float>> before_;  // by replica: local ones, and those that are heard
-  std::vector<Messages> messages_;            // of each turn
+  std::map<int, Buffer> before_;    // by replica: local ones, and those that are heard
+  std::vector<Messages> messages_;  // of each turn
   std::vector<int64_t> sends_;
   std::vector<float> mixed_;
 };

@@ -32,10 +32,9 @@ class TreeMeeting final : public Meeting {
         throw ConfigError(fmt::format("sync.scheme = \"easgd\": {} replicas, at most {} can meet",
                                       map.replicas(), comm::MessageSpec::kMostTag));
     centers_.resize(static_cast<size_t>(tree_.levels()));
-    for (auto& level : centers_) {
-      level.resize(static_cast<size_t>(map.local_count()));
-      for (auto& values : level) values.resize(floats);
-    }
+    for (auto& level : centers_)
+      for (int local = 0; local < map.local_count(); ++local)
+        level.push_back(settings.room(floats));
     received_.resize(static_cast<size_t>(settings.children));
   }
 
@@ -43,7 +42,7 @@ class TreeMeeting final : public Meeting {
     if (filled) return;
     for (auto& level : centers_)
       for (size_t i = 0; i < level.size(); ++i)
-        std::copy_n(local[i].parameters, floats_, level[i].data());
+        std::copy_n(local[i].parameters, floats_, level[i].as<float>().data());
   }
   void before(int64_t, std::span<const ReplicaValues>) override {}
 
@@ -67,7 +66,7 @@ class TreeMeeting final : public Meeting {
     std::vector<OwnValues> all;
     for (size_t level = 0; level < centers_.size(); ++level) {
       OwnValues& values = all.emplace_back(OwnValues{fmt::format("center{}", level + 1), {}});
-      for (auto& center : centers_[level]) values.of_local.push_back(center.data());
+      for (auto& center : centers_[level]) values.of_local.push_back(center.as<float>().data());
     }
     return all;
   }
@@ -76,9 +75,10 @@ class TreeMeeting final : public Meeting {
   int rank_of(int level, int node) const { return map_.owner(tree_.first(level, node)); }
 
   /// Of a node that lies here.
-  std::vector<float>& center(int level, int node) {
+  std::span<float> center(int level, int node) {
     return centers_[static_cast<size_t>(level - 1)]
-                   [static_cast<size_t>(tree_.first(level, node) - map_.owned().lo)];
+                   [static_cast<size_t>(tree_.first(level, node) - map_.owned().lo)]
+                       .as<float>();
   }
   /// A node's weights, or a replica's.
   std::span<float> values(int level, int node, std::span<const ReplicaValues> local) {
@@ -154,8 +154,8 @@ class TreeMeeting final : public Meeting {
   const size_t floats_;
   const CenterTree tree_;
   const float alpha_;
-  std::vector<std::vector<std::vector<float>>> centers_;  // by level from 1 on, and local replica
-  std::vector<std::vector<float>> received_;              // of children on other ranks
+  std::vector<std::vector<Buffer>> centers_;  // by level from 1 on, and local replica
+  std::vector<std::vector<float>> received_;  // of children on other ranks
   std::vector<float> given_;
 };
 

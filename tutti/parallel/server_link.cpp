@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -94,15 +93,12 @@ std::vector<int> ServerLink::others() const {
 std::optional<int64_t> ServerLink::take_ticket() {
   const auto there = [this] { return coming_ticket() || told_end_; };
   if (!there())
-    communicator_.wait_for(
-        there,
-        [this] {
-          return comm::Pending{.operation = "a ticket of the first server",
-                               .sequence = static_cast<uint64_t>(pushed_),
-                               .arrived = {communicator_.rank()},
-                               .missing = others()};
-        },
-        std::numeric_limits<double>::infinity());
+    communicator_.wait_for(there, [this] {
+      return comm::Pending{.operation = "a ticket of the first server",
+                           .sequence = static_cast<uint64_t>(pushed_),
+                           .arrived = {communicator_.rank()},
+                           .missing = others()};
+    });
   if (tickets_.empty()) return std::nullopt;
   const int64_t ticket = tickets_.front();
   tickets_.pop_front();

@@ -29,8 +29,8 @@ class ServerLink {
   ServerLink(comm::Communicator& communicator, Spec spec, const BucketLayout& layout);
 
   void begin_round();
-  /// The next one, when it is there: it may take until slower workers have come closer. Nothing:
-  /// the round has no more.
+  /// The next one, when it is there: it may take until slower workers have come closer, each by a
+  /// gradient within the communicator's time-out. Nothing: the round has no more.
   std::optional<int64_t> take_ticket();
   /// The one that take_ticket() will give, if it has come. Never blocks.
   std::optional<int64_t> coming_ticket();

@@ -26,7 +26,10 @@ ServerLoop::ServerLoop(comm::Communicator& communicator, Spec spec, const Bucket
                        ServedWeights& weights)
     : Operation(communicator, "server of weights"), spec_(std::move(spec)), weights_(weights),
       workers_(spec_.ranks.workers.size()) {
-  set_patient(true);
+  // A worker has made its own gradients when it waits for this: what others owe comes in time. A
+  // rank that only serves may wait for all of them, who find out themselves who is stuck.
+  set_patient(std::ranges::find(spec_.ranks.workers, communicator.rank()) ==
+              spec_.ranks.workers.end());
   for (size_t p = 0; p < spec_.parts.size(); ++p)
     if (spec_.parts[p].server == spec_.server) own_.push_back(p);
   for (const Bucket& bucket : layout.buckets) begins_.push_back(bucket.begin);
@@ -37,6 +40,7 @@ ServerLoop::ServerLoop(comm::Communicator& communicator, Spec spec, const Bucket
   }
   if (spec_.server == 0)
     desk_.emplace(static_cast<int>(workers_.size()), spec_.together, spec_.bound);
+  plan_wishes();
 }
 
 ServerLoop::~ServerLoop() { withdraw(); }
@@ -74,6 +78,34 @@ void ServerLoop::plan(Worker& worker, const BucketLayout& layout) {
                                               .data = bytes_of(worker.grant)});
 }
 
+void ServerLoop::plan_wishes() {
+  const std::vector<int>& servers = spec_.ranks.servers;
+  for (size_t s = 1; s < servers.size(); ++s) {
+    if (std::ranges::find(spec_.ranks.workers, servers[s]) != spec_.ranks.workers.end()) continue;
+    const auto message = [&](int peer) {
+      return comm::MessageSpec{.name = "a server's wish to stop",
+                               .peer = peer,
+                               .tag = served_tags::kWish,
+                               .data = bytes_of(wish_)};
+    };
+    if (spec_.server == 0) {
+      wishes_.push_back(communicator().plan_receive(message(servers[s])));
+      wishes_.back()->start();
+    } else if (spec_.server == static_cast<int>(s)) {
+      wishes_.push_back(communicator().plan_send(message(servers.front())));
+    }
+  }
+}
+
+void ServerLoop::hear_wishes() {
+  if (desk_) {
+    const auto come = [](const auto& wish) { return wish->test(); };
+    if (stop_asked_ || std::ranges::any_of(wishes_, come)) desk_->close();
+  } else if (stop_asked_ && !std::exchange(wish_told_, true)) {
+    for (const auto& wish : wishes_) wish->start();
+  }
+}
+
 void ServerLoop::open(int64_t first, int64_t end) {
   CHECK(!in_flight(), "a round begins before the last one is over");
   first_ = version_ = first;
@@ -91,6 +123,7 @@ void ServerLoop::begin() { give_tickets(); }
 bool ServerLoop::advance() {
   for (Worker& worker : workers_)
     if (gradient_there(worker)) apply(worker);
+  hear_wishes();
   give_tickets();
   bool over = true;
   for (Worker& worker : workers_) {

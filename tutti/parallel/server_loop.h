@@ -10,6 +10,7 @@
 // It is an operation: progress threads move it on, or else whatever this rank tests and waits for.
 // Memory: the gradient and the last weights of each worker of another rank.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -85,6 +86,9 @@ class ServerLoop final : public comm::Operation {
 
   /// Before start(): the round's tickets. As many updates as `first` says have been made.
   void open(int64_t first, int64_t end);
+  /// This rank, which has no worker that could say so, was asked to stop: the round ends with the
+  /// step that has begun. Of the thread that made this, during a round.
+  void ask_to_stop() { stop_asked_ = true; }
   /// After wait().
   ServedCounts take_counts();
   /// Seconds in which the thread that made this has applied gradients: between others, where no
@@ -127,6 +131,8 @@ class ServerLoop final : public comm::Operation {
 
   bool is_here(const Worker& worker) const { return worker.rank == communicator().rank(); }
   void plan(Worker& worker, const BucketLayout& layout);
+  void plan_wishes();
+  void hear_wishes();
   bool gradient_there(Worker& worker);
   void apply(Worker& worker);
   void give_tickets();
@@ -142,6 +148,11 @@ class ServerLoop final : public comm::Operation {
   std::optional<TicketDesk> desk_;  // of the first server
   int64_t first_ = 0, end_ = 0, version_ = 0;
   ServedCounts counts_;
+  // Wishes to stop, of servers without a worker: from each to the first one, once.
+  std::byte wish_{};
+  Messages wishes_;
+  std::atomic<bool> stop_asked_ = false;
+  bool wish_told_ = false;
   double busy_ = 0;  // written by owner_ alone
   const std::thread::id owner_ = std::this_thread::get_id();
   mutable std::mutex mutex_;  // of here_ and its worker's tickets

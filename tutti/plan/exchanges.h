@@ -32,7 +32,8 @@ class Exchanges {
   virtual bool done(int exchange) = 0;
   /// Blocks until its outputs are there, and what it took its inputs from is free.
   virtual ExchangeOutput finish(int exchange) = 0;
-  /// Called between bands: makes progress, never blocks.
+  /// Called between bands and tiles, often enough for whoever waits for this rank: makes progress,
+  /// never blocks.
   virtual void poll() {}
   /// Called by threads that wait for others, again and again: takes part in local work of the calls
   /// above; never blocks.

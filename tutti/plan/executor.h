@@ -11,6 +11,7 @@
 // of results of its own: begin(), run_bands() as often as it takes, end(). Not thread-safe: one
 // caller drives it; inside, an OpenMP team of plan.options.threads does the work.
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -104,6 +105,8 @@ class Executor {
   void run_thread(int thread, const StepInfo& step, size_t first, size_t last);
   void run_band(int thread, size_t band, const StepInfo& step);
   void wait_before(int thread, const PlanBand& band);
+  /// Unless it has done so for less than `after`.
+  void poll_exchanges(std::chrono::microseconds after = std::chrono::microseconds(0));
   struct Tile;
   void run_tile(int thread, size_t band, const StepInfo& step, const Tile& tile);
   void finish_band(int thread, size_t band, const StepInfo& step);
@@ -127,6 +130,7 @@ class Executor {
   void meet();  // of the whole team
   Barrier barrier_;
   Exchanges* exchanges_ = nullptr;
+  std::chrono::steady_clock::time_point polled_{};
   StepInfo updating_;          // the step whose update is going on
   std::vector<char> pending_;  // by stage of that update; written by thread 0 between barriers
   int next_ = -1;              // thread 0 tells the team

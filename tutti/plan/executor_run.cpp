@@ -1,9 +1,14 @@
 #include <algorithm>
+#include <chrono>
 
 #include "tutti/plan/executor_team.h"
 
 namespace tutti {
 namespace {
+
+// A band may take milliseconds, for which a rank that has asked this one for something would wait.
+// A look costs about a microsecond.
+constexpr std::chrono::microseconds kBetweenPolls{200};
 
 /// For kernels a slab is a sample.
 StepInfo info_of(StepInfo info, const PlanBand& band) {
@@ -67,6 +72,14 @@ void Executor::run_tile(int t, size_t b, const StepInfo& step, const Tile& tile)
   }
 }
 
+void Executor::poll_exchanges(std::chrono::microseconds after) {
+  if (!exchanges_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - polled_ < after) return;
+  polled_ = now;
+  exchanges_->poll();
+}
+
 void Executor::wait_before(int t, const PlanBand& band) {
   if (band.waits.empty()) return;
   if (t == 0)
@@ -86,7 +99,7 @@ void Executor::run_band(int t, size_t b, const StepInfo& info) {
       const int64_t first = share.first + tile.first;
       if (is_early(band, first, tile.size()) != early) continue;
       run_tile(t, b, step, {first, tile.size(), std::exchange(opens, false)});
-      if (early && t == 0) exchanges_->poll();
+      if (t == 0) poll_exchanges(early ? std::chrono::microseconds(0) : kBetweenPolls);
     }
   };
   if (!band.early.empty()) run_tiles(true);
@@ -152,7 +165,7 @@ void Executor::run_thread(int t, const StepInfo& step, size_t first, size_t last
     meet();
     if (t != 0 || !exchanges_) continue;
     for (const int e : band.starts) exchanges_->start(e);
-    exchanges_->poll();
+    poll_exchanges();
   }
 }
 

@@ -192,6 +192,16 @@ std::string comparison_html(const std::vector<ComparedStudy>& studies, const Rep
                                 std::string(studies_script())}});
 }
 
+void show_finished(ComparisonFlags flags) {
+  std::erase_if(flags.directories, [](const std::string& directory) {
+    return std::ranges::none_of(study_runs(directory),
+                                [](const RunFolder& folder) { return is_finished(folder.path); });
+  });
+  if (flags.directories.size() < 2) return;
+  fmt::print(stderr, "Finished so far\n{}\n",
+             aligned(narrow_table(comparison_table(read_studies(flags)))));
+}
+
 int compare_studies(const ComparisonFlags& flags) {
   const std::vector<ComparedStudy> studies = read_studies(flags);
   const ReportText text{.title = fmt::format("{} scaling studies", studies.size()),

@@ -38,6 +38,10 @@ std::string comparison_csv(const std::vector<ComparedStudy>& studies);
 /// One file that needs nothing else, as html_report().
 std::string comparison_html(const std::vector<ComparedStudy>& studies, const ReportText& text);
 
+/// Prints the table of those studies that have finished runs already, on standard error: of two or
+/// more of them, otherwise nothing.
+void show_finished(ComparisonFlags flags);
+
 /// Reads the studies, prints their table and writes studies.html, studies.json and studies.csv into
 /// output_dir. Runs nothing. Returns the program's exit code. Throws ConfigError and IoError.
 int compare_studies(const ComparisonFlags& flags);

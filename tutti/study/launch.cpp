@@ -97,26 +97,6 @@ std::string threads_advice(const std::vector<Difference>& keys) {
   return "";
 }
 
-void refuse_changed(const std::vector<PlannedRun>& runs, const LaunchOptions& options) {
-  std::string first, advice;
-  int others = -1;
-  for (const PlannedRun& run : runs) {
-    if (!is_finished(run.directory)) continue;
-    const auto keys = changed(run, options);
-    if (keys.empty()) continue;
-    if (++others > 0) continue;
-    first =
-        fmt::format("{} was finished with another configuration ({})", run.directory, listed(keys));
-    advice = threads_advice(keys);
-  }
-  if (others < 0) return;
-  throw ConfigError(
-      fmt::format("{}{}. {}--fresh runs everything again and keeps the earlier runs aside; another "
-                  "--output-dir "
-                  "leaves them alone; --collect reports them as they are",
-                  first, others ? fmt::format(", and so were {} more", others) : "", advice));
-}
-
 void show_failure(const LaunchResult& result, const Console& console) {
   std::fputs(fmt::format("  its log {} ends with:\n", console.path()).c_str(), stderr);
   for (const std::string& line : console.last_lines())
@@ -253,6 +233,26 @@ std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs,
   std::vector<LaunchResult> results(runs.size());
   for (const size_t index : turns(runs)) results[index] = launcher.handle(index);
   return results;
+}
+
+void refuse_changed(const std::vector<PlannedRun>& runs, const LaunchOptions& options) {
+  std::string first, advice;
+  int others = -1;
+  for (const PlannedRun& run : runs) {
+    if (!is_finished(run.directory)) continue;
+    const auto keys = changed(run, options);
+    if (keys.empty()) continue;
+    if (++others > 0) continue;
+    first =
+        fmt::format("{} was finished with another configuration ({})", run.directory, listed(keys));
+    advice = threads_advice(keys);
+  }
+  if (others < 0) return;
+  throw ConfigError(
+      fmt::format("{}{}. {}--fresh runs everything again and keeps the earlier runs aside; another "
+                  "--output-dir "
+                  "leaves them alone; --collect reports them as they are",
+                  first, others ? fmt::format(", and so were {} more", others) : "", advice));
 }
 
 std::vector<Difference> changed(const PlannedRun& run, const LaunchOptions& options) {

@@ -55,6 +55,10 @@ struct LaunchOptions {
 /// another configuration that matters.
 std::vector<LaunchResult> launch(const std::vector<PlannedRun>& runs, const LaunchOptions& options);
 
+/// ConfigError where a finished run in the place of one of these had another configuration that
+/// matters.
+void refuse_changed(const std::vector<PlannedRun>& runs, const LaunchOptions& options);
+
 /// Where the configuration in the folder of `run` is not the one that it would have now, as far as
 /// `options` know both.
 std::vector<Difference> changed(const PlannedRun& run, const LaunchOptions& options);

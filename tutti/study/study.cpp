@@ -244,6 +244,10 @@ void show(const std::string& text) {
 
 }  // namespace
 
+void check_finished(const StudyFlags& flags) {
+  refuse_changed(plan_runs(flags), launch_options(flags));
+}
+
 int run_study(const StudyFlags& flags) {
   std::vector<LaunchResult> launched;
   std::vector<RunSummary> runs;

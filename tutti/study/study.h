@@ -13,4 +13,8 @@ namespace tutti::study {
 /// (start it again to go on). Throws ConfigError and IoError.
 int run_study(const StudyFlags& flags);
 
+/// What run_study() would refuse of the finished runs in its folder: ConfigError where one had
+/// another configuration.
+void check_finished(const StudyFlags& flags);
+
 }  // namespace tutti::study

@@ -16,6 +16,16 @@ struct Order {
   RunStatus status = RunStatus::done;
 };
 
+/// A meeting of ranks of which one may wait for another with the usual time-out, and has the better
+/// report, or may have two gradients to make.
+template <class Work>
+void wait_twice_as_long(comm::Communicator& ranks, Work work) {
+  const double usual = ranks.timeout();
+  ranks.set_timeout(2 * usual);
+  work();
+  ranks.set_timeout(usual);
+}
+
 }  // namespace
 
 RankServersSpec rank_servers_spec(const RunConfig& config, const ServerSettings& settings,
@@ -115,7 +125,7 @@ void RankServers::tell_servers(int64_t first, int64_t end, RunStatus status) {
 
 void RankServers::dismiss(RunStatus status) { tell_servers(0, 0, status); }
 
-std::optional<RunStatus> RankServers::serve() {
+std::optional<RunStatus> RankServers::serve(const std::function<int()>& stop_requested) {
   const std::vector<std::byte> bytes = hear_first_worker(job_);
   Order order;
   CHECK(bytes.size() >= sizeof order, "an order of {} bytes", bytes.size());
@@ -125,7 +135,13 @@ std::optional<RunStatus> RankServers::serve() {
   std::memcpy(rates_.data(), bytes.data() + sizeof order, rates_.size() * sizeof(double));
   rates_from_ = order.first;
   open(order.first, order.end, {});
-  close();
+  constexpr double kLook = 1;  // seconds
+  int signal = 0;
+  do {
+    signal = stop_requested();
+    if (signal != 0) loop_->ask_to_stop();
+  } while (!loop_->wait_for(kLook));
+  close(signal);
   return std::nullopt;
 }
 
@@ -146,9 +162,11 @@ void RankServers::note(int64_t ticket) {
   comes_(ticket);
 }
 
-std::optional<int64_t> RankServers::take_ticket() {
+/// `signal` becomes that of any rank of the group: its first one tells the servers.
+std::optional<int64_t> RankServers::take_ticket(int& signal) {
   struct Told {
     int64_t ticket = -1, coming = -1, end = 0;
+    int signal = 0;
   } told;
   if (link_) {
     if (const auto ticket = link_->take_ticket())
@@ -156,7 +174,17 @@ std::optional<int64_t> RankServers::take_ticket() {
     else
       told.end = link_->end_of_round();
   }
-  if (!group_->alone()) step_.group().broadcast_value(told, 0);
+  told.signal = signal;
+  if (!group_->alone())
+    wait_twice_as_long(step_.group(), [&] {
+      told = step_.group().combine_value(told, [](Told& mine, const Told& theirs) {
+        mine.ticket = std::max(mine.ticket, theirs.ticket);  // the others have none
+        mine.coming = std::max(mine.coming, theirs.coming);
+        mine.end = std::max(mine.end, theirs.end);
+        mine.signal = std::max(mine.signal, theirs.signal);
+      });
+    });
+  signal = told.signal;
   if (told.ticket < 0) {
     end_ = told.end / together_;
     return std::nullopt;
@@ -169,7 +197,7 @@ std::optional<int64_t> RankServers::take_ticket() {
 std::optional<int64_t> RankServers::next(int signal) {
   const auto began = RunClock::Clock::now();
   if (making_) step_.end_of_backward();
-  const std::optional<int64_t> ticket = take_ticket();
+  const std::optional<int64_t> ticket = take_ticket(signal);
   if (ticket && making_) {
     if (link_) link_->ask(signal);
   } else if (!ticket && link_) {
@@ -181,7 +209,7 @@ std::optional<int64_t> RankServers::next(int signal) {
   return ticket;
 }
 
-int64_t RankServers::close() {
+int64_t RankServers::close(int signal) {
   if (loop_) {
     loop_->wait();
     Weights& weights = step_.weights();
@@ -192,15 +220,17 @@ int64_t RankServers::close() {
       std::memcpy(weights.parameters() + at, update_->parameters() + at, part.range.bytes());
     }
   }
-  job_.barrier();  // nobody's wait below is for those who still compute
+  // No wait below is for those who still compute.
+  wait_twice_as_long(job_, [&] { job_.barrier(); });
   for (const auto& each : collection_) each->start();
   for (const auto& each : collection_) each->wait();
-  collect_counts();
+  collect_counts(signal);
   step_.weights_changed();
   return end_;
 }
 
-void RankServers::collect_counts() {
+void RankServers::collect_counts(int signal) {
+  asked_ = job_.most(signal);
   ServedCounts now = loop_ ? loop_->take_counts() : ServedCounts{};
   double bytes[] = {now.bytes};
   job_.sum(bytes);

@@ -4,8 +4,8 @@
 // (train/serve_workers.h). Training is rounds between which all ranks meet: evaluations,
 // checkpoints and lines of the record are made there.
 //
-//   open(step, end, comes); while (auto ticket = next()) make the gradient of its samples;
-//   step = close()
+//   open(step, end, comes); while (auto ticket = next(signal)) make the gradient of its samples;
+//   step = close(signal)
 
 #include <functional>
 #include <memory>
@@ -50,12 +50,14 @@ class RankServers {
   std::optional<int64_t> next(int signal);
   /// Collective over the job. Returns when all gradients have been applied, and the weights and
   /// states of all servers are those of every rank: before this step.
-  int64_t close();
+  int64_t close(int signal);
+  /// What has asked any rank of the job to stop, as of the last close(); 0: nothing.
+  int asked() const { return asked_; }
   /// The run is over: ranks that only serve end with this. Of workers.
   void dismiss(RunStatus status);
   /// Of a rank that only serves: the next round, until its end; or how the run has ended, when it
-  /// is dismissed.
-  std::optional<RunStatus> serve();
+  /// is dismissed. `stop_requested`: the signal that has asked this rank to stop, or 0.
+  std::optional<RunStatus> serve(const std::function<int()>& stop_requested);
 
   /// Steps of the run that the rounds that are closed have come to.
   int64_t steps() const { return counts_.version / together_; }
@@ -71,9 +73,9 @@ class RankServers {
   void build_server(const Backend& backend);
   void plan_collection();
   void tell_servers(int64_t first, int64_t end, RunStatus status);
-  std::optional<int64_t> take_ticket();
+  std::optional<int64_t> take_ticket(int& signal);
   void note(int64_t ticket);
-  void collect_counts();
+  void collect_counts(int signal);
 
   const RankServersSpec spec_;
   TrainingStep& step_;
@@ -92,6 +94,7 @@ class RankServers {
   int64_t noted_ = -1;   // the last ticket that `comes_` was told of
   bool making_ = false;  // a gradient is being made
   int64_t end_ = 0;
+  int asked_ = 0;
   double waited_ = 0;
   ServedCounts counts_;
 };

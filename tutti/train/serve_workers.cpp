@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 // Beside those of gradients and weights (parallel/served_parts.h).
-constexpr int kSizeTag = served_tags::kGrant + 1, kBytesTag = kSizeTag + 1;
+constexpr int kSizeTag = served_tags::kWish + 1, kBytesTag = kSizeTag + 1;
 
 }  // namespace
 
@@ -67,7 +67,8 @@ RunResult serve_workers(const TrainerSpec& spec) {
   comm::Communicator& own = *spec.communicator;
   const int workers = spec.job->size() - own.size();
   check_served_job(config, workers, workers, nullptr);
-  if (spec.stop_requested) (void)spec.stop_requested();  // from now on a signal is for the workers
+  const auto signal = [&spec] { return spec.stop_requested ? spec.stop_requested() : 0; };
+  (void)signal();  // from now on one is a wish, which the workers are told
   const std::vector<std::byte> choices = hear_first_worker(*spec.job);
   NetworkSpec network = with_served_buckets(
       network_spec(config, *spec.data.train, batch_sizes(config.batch, workers).local));
@@ -85,7 +86,7 @@ RunResult serve_workers(const TrainerSpec& spec) {
   std::optional<RunStatus> status;
   int64_t steps = 0;
   try {
-    while (!(status = servers.serve())) steps = servers.steps();
+    while (!(status = servers.serve(signal))) steps = servers.steps();
   } catch (const CommError&) {
     throw;  // the others know better
   } catch (const std::exception& error) {

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "tutti/base/error.h"
+#include "tutti/train/slow_rank.h"
 
 namespace tutti {
 namespace {
@@ -57,6 +58,12 @@ void check_rank_servers(const RunConfig& config, const ServerSettings& settings,
         config.sync.scheme, settings.workers(replicas), replicas,
         settings.own_ranks ? fmt::format(" beside {} for servers", server_ranks(config)) : "",
         ranks, replicas + server_ranks(config), replicas));
+  for (const SlowEntry& slow : parse_slow(config.run))
+    if (settings.own_ranks && slow.rank >= ranks && slow.rank < ranks + settings.servers)
+      throw ConfigError(fmt::format(
+          "run.slow names rank {}, which only serves (sync.server_ranks = {}) and has no "
+          "computation to be slow at: workers are ranks 0 to {}",
+          slow.rank, settings.servers, ranks - 1));
   if (!settings.own_ranks && settings.servers > ranks)
     throw ConfigError(fmt::format(
         "sync.servers = {}: each is beside a worker, on a rank of its own, and there are {} ranks",
@@ -113,10 +120,10 @@ std::optional<ServerSettings> server_settings(const RunConfig& config) {
   only(sync.delay_compensation > 0, "delay_compensation", kOneByOne, one_by_one || step);
   only(sync.stale_rate > 0, "stale_rate", kOneByOne, one_by_one || step);
   if (!settings) return settings;
-  if (!config.replay.spill.empty())
+  if (settings->together && !config.replay.spill.empty())
     throw ConfigError(fmt::format(
-        "replay.spill keeps what replicas that train apart have each of their own; with "
-        "sync.scheme = \"{}\" they have nothing that it could keep: leave it out",
+        "replay.spill keeps weights of which there are several versions; with sync.scheme = "
+        "\"{}\" there is one: leave it out",
         sync.scheme));
   settings->servers = static_cast<int>(sync.servers);
   if (one_by_one && sync.server_ranks > 0) {
@@ -165,6 +172,11 @@ void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
         "sync.quorum is there as a replay, in which a machine's clock says who is late: tutti "
         "replay CONFIG --machine FILE");
   if (settings->workers(replicas) == 1 && !settings->own_ranks) return;
+  if (!machine && !config.replay.spill.empty())
+    throw ConfigError(fmt::format(
+        "replay.spill keeps the versions of the weights that workers of a replay have; servers of "
+        "sync.scheme = \"{}\" on real ranks keep them in memory: leave it out",
+        config.sync.scheme));
   if (!machine) return check_rank_servers(config, *settings, replicas, ranks);
   if (ranks > 1)
     throw ConfigError(fmt::format(

@@ -71,6 +71,11 @@ TEST(ServerSettings, RealServersNeedARankForEachReplica) {
   EXPECT_THROW((void)worker_ranks(config, 1), ConfigError);
   EXPECT_NO_THROW(check_served_job(config, 1, 1, nullptr)) << "one worker, whom somebody serves";
   EXPECT_TRUE(applied_one_by_one(config, 1));
+  config.run.slow = {"3:2", "5:2"};  // the last of four workers, and nobody
+  EXPECT_NO_THROW(check_served_job(config, 4, 4, nullptr));
+  config.run.slow = {"4:2"};
+  EXPECT_THROW(check_served_job(config, 4, 4, nullptr), ConfigError) << "a server computes nothing";
+  config.run.slow = {};
   config.sync.scheme = "ps:sync";
   EXPECT_THROW(server_settings(config), ConfigError) << "it is run as step";
   config.sync.scheme = "step";
@@ -88,8 +93,13 @@ TEST(ServerSettings, WhatAJobCannotDoIsAnError) {
   machine.measured = true;
   EXPECT_THROW(check_served_job(async, 4, 1, &machine), ConfigError);
   EXPECT_NO_THROW(check_served_job(async, 1, 1, &machine));
+  machine.measured = false;
   async.replay.spill = "folder";
-  EXPECT_THROW(server_settings(async), ConfigError) << "nothing of it spills";
+  EXPECT_NO_THROW(check_served_job(async, 4, 1, &machine));
+  EXPECT_THROW(check_served_job(async, 4, 4, nullptr), ConfigError) << "real servers do not spill";
+  RunConfig sync = served_config("ps:sync");
+  sync.replay.spill = "folder";
+  EXPECT_THROW(server_settings(sync), ConfigError) << "nothing of it spills";
 }
 
 TEST(DelayCompensation, IsTheGuessOfAGradientAtTheNewWeights) {

@@ -36,9 +36,16 @@ bool import_clock(const SafetensorsFile& file, ServerClock& clock) {
   return clock.restore(numbers);
 }
 
-Servers::Servers(const ServerSettings& settings, ServerClockSpec clock, TrainingStep& step)
-    : settings_(settings), clock_(std::move(clock)), step_(step) {
+Servers::Servers(const ServerSettings& settings, ServerClockSpec clock, TrainingStep& step,
+                 std::string spill)
+    : settings_(settings), clock_(std::move(clock)), step_(step), spill_(std::move(spill)) {
   count_workers();
+}
+
+/// For a version of the weights.
+Buffer Servers::room() const {
+  const size_t bytes = step_.weights().variables().parameter_bytes;
+  return spill_.empty() ? Buffer(bytes) : Buffer(bytes, spill_);
 }
 
 void Servers::count_workers() {
@@ -71,7 +78,7 @@ void Servers::keep_current() {
   if (current == versions_.end()) return;
   const int arrived = arrived_.read == arrived_.version ? 1 : 0;
   if (current->second.workers == arrived) return;
-  if (free_.empty()) free_.emplace_back(step_.weights().variables().parameter_bytes);
+  if (free_.empty()) free_.push_back(room());
   Buffer& copy = current->second.copy;
   copy = std::move(free_.back());
   free_.pop_back();
@@ -113,7 +120,7 @@ bool Servers::restore(const SafetensorsFile& state, double seconds, int64_t vers
   for (auto& [number, kept] : versions_) {
     if (number == clock_.version()) continue;
     const size_t bytes = weights.variables().parameter_bytes;
-    kept.copy = Buffer(bytes);
+    kept.copy = room();
     std::memcpy(kept.copy.data(), weights.parameters(), bytes);  // frozen ones among them
     weights.import_arena(state, version_suffix(number), kept.copy.data());
   }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "tutti/train/named_tensor.h"
@@ -28,7 +29,9 @@ bool import_clock(const SafetensorsFile& file, ServerClock& clock);
 class Servers {
  public:
   /// `step` was made for `settings.group_of(...)` replicas a gradient, and must outlive this.
-  Servers(const ServerSettings& settings, ServerClockSpec clock, TrainingStep& step);
+  /// `spill`: folder for the versions of the weights; empty: memory.
+  Servers(const ServerSettings& settings, ServerClockSpec clock, TrainingStep& step,
+          std::string spill = {});
 
   /// The next gradient is made by the turns that follow; its update has the learning rate `rate`.
   void begin(double rate);
@@ -54,6 +57,7 @@ class Servers {
     Buffer copy;      // empty: it is the servers' own
   };
   const std::byte* weights_of(int64_t version) const;
+  Buffer room() const;
   void keep_current();
   void release(int64_t version);
   /// Who has which version, as the clock says.
@@ -62,6 +66,7 @@ class Servers {
   const ServerSettings settings_;
   ServerClock clock_;  // it has got to arrived_
   TrainingStep& step_;
+  const std::string spill_;
   std::map<int64_t, Version> versions_;  // that any worker has
   std::vector<Buffer> free_;
   ArrivedGradient arrived_;

@@ -166,7 +166,8 @@ std::optional<MeetingSettings> meeting_settings(const RunConfig& config, int64_t
                            .children = static_cast<int>(sync.tree),
                            .probability = scheme.probability,
                            .seed = static_cast<uint64_t>(config.run.seed),
-                           .graph = sync.graph};
+                           .graph = sync.graph,
+                           .spill = config.replay.spill};
   settings.up = sync.tree_up > 0 ? sync.tree_up : 4 * settings.every;
   if (scheme.name == SyncScheme::Name::easgd)
     settings.kind = sync.tree > 0 ? MeetingKind::tree : MeetingKind::elastic;

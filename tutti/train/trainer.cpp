@@ -37,6 +37,8 @@ RunResult TrainerRun::run() {
     if (rank_servers_) rank_servers_->dismiss(result_.status);
   } catch (const std::exception& error) {
     record_failure(error);
+    // All workers end with it: ranks that serve are told, and have no error of their own to report.
+    if (rank_servers_ && together_) rank_servers_->dismiss(RunStatus::failed);
     throw;
   }
   return result_;
@@ -232,7 +234,7 @@ void TrainerRun::ask_to_stop() {
 
 bool TrainerRun::stop_asked() {
   if (stop_vote_) stop_vote_->wait();
-  asked_by_ = stop_signal_;
+  asked_by_ = std::max(asked_by_, stop_signal_);
   return asked_by_ != 0;
 }
 

@@ -123,6 +123,7 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   const auto began = RunClock::Clock::now();
   const ScopedSpan span(spans(), span_name("checkpoint"), span_lane());
   settle();
+  report_noise();  // what was measured since the last line is kept, too
   average_statistics();
   gather_shown();
   if (!meeting_) exchange().collect_state(training_->weights().state());

@@ -71,9 +71,8 @@ bool TrainerRun::train_round() {
   };
   while (const std::optional<int64_t> ticket = next()) make_gradient(*ticket);
   const auto ended = RunClock::Clock::now();
-  step_ = rank_servers_->close();
-  ask_to_stop();
-  const bool asked = stop_asked();
+  step_ = rank_servers_->close(signal());
+  asked_by_ = std::max(asked_by_, rank_servers_->asked());  // servers among them
   between.comm_exposed += RunClock::since(ended);
   const double now = clock_.train();
   between.total = now - std::exchange(step_ended_, now);
@@ -81,7 +80,7 @@ bool TrainerRun::train_round() {
   epoch_times_ += between;
   interval_.steps += step_ - begun;
   epoch_steps_ += step_ - begun;
-  return asked;
+  return asked_by_ != 0;
 }
 
 ServersRecord TrainerRun::rank_servers_line() {

@@ -40,7 +40,7 @@ void TrainerRun::build_servers() {
                              : 0;
   bool known = !resumed_;
   if (one_by_one()) {
-    servers_.emplace(*served_, server_clock_spec(), *training_);
+    servers_.emplace(*served_, server_clock_spec(), *training_, config_.replay.spill);
     known = known || servers_->restore(resumed_->state, seconds, step_);
   } else {
     server_clock_.emplace(server_clock_spec());

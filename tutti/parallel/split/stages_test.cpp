@@ -85,8 +85,9 @@ TEST(Stages, OfAnotherGraphAreThoseOfItsVariables) {
   EXPECT_EQ(like.of_node.front(), 0);
   EXPECT_EQ(like.of_node.back(), 1);
   for (size_t n = 0; n < trained.graph.nodes().size(); ++n)
-    if (trained.graph.nodes()[n].in.size() > 1)  // a layer: it has a weight
+    if (trained.graph.nodes()[n].in.size() > 1) {  // a layer: it has a weight
       EXPECT_EQ(like.of_node[n], cut.of_node[n]) << n;
+    }
 }
 
 TEST(Stages, KeepAsManyMicroBatchesAsThereAreStagesFromThemOn) {

@@ -226,7 +226,8 @@ std::vector<GradientCase> cases() {
   for (const auto& [name, a] : std::vector<std::pair<const char*, AttentionAttributes>>{
            {"", {.heads = 2, .key_heads = 2}},
            {"_causal", {.heads = 2, .key_heads = 2, .causal = true}},
-           {"_grouped", {.heads = 4, .key_heads = 2, .causal = true, .scale = 0.8f}}})
+           {"_grouped", {.heads = 4, .key_heads = 2, .causal = true, .scale = 0.8f}},
+           {"_dropout", {.heads = 4, .key_heads = 2, .causal = true, .dropout = 0.4f}}})
     add_map(fmt::format("attention{}", name), {2 * (a.heads + 2 * a.key_heads), 5},
             [a = a](Graph& g, Value x) { return attention(g, "y", {x}, a); });
   for (const AttentionMask mask : {AttentionMask::segments, AttentionMask::keys})

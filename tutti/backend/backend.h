@@ -111,6 +111,9 @@ struct KernelCandidate {
   std::vector<TensorDesc> in, out;
   std::function<std::unique_ptr<Kernel>()> make;
   KernelSpeed speed = KernelSpeed::fast;
+  /// Its results are twice as far from the exact ones as those of the definition in the same types:
+  /// not taken unless the plan allows it.
+  bool coarse = false;
 };
 
 class Backend {

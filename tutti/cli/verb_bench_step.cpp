@@ -24,6 +24,7 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/device/cpu/process_memory.h"
 #include "tutti/models/registry.h"
+#include "tutti/plan/planned_memory.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/result_file.h"
 #include "tutti/train/settings.h"
@@ -104,21 +105,24 @@ double activation_bytes(const StepBench& bench, size_t before) {
                            static_cast<double>(kept));
 }
 
-/// The [comm] of a configuration that is otherwise the default.
-CommSection comm_section(const BenchStepVerb& verb) {
+/// A configuration that is the default but for [comm] and two keys of [plan].
+RunConfig settings_of(const BenchStepVerb& verb) {
   std::vector<Setting> settings;
   for (const std::string& set : verb.sets) {
     const size_t equals = set.find('=');
-    if (!set.starts_with("comm.") || equals == std::string::npos)
-      throw ConfigError(fmt::format("--set {}: write it as --set comm.KEY=VALUE", set));
+    const std::string key = set.substr(0, equals);
+    if (equals == std::string::npos ||
+        (!key.starts_with("comm.") && key != "plan.memory" && key != "plan.coarse_bf16"))
+      throw ConfigError(fmt::format(
+          "--set {}: write it as --set comm.KEY=VALUE, or plan.memory or plan.coarse_bf16", set));
     settings.push_back(
         {set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
   }
-  return read_config({.file = {}, .environment = tutti_environment(), .flags = settings})
-      .config.comm;
+  return read_config({.file = {}, .environment = tutti_environment(), .flags = settings}).config;
 }
 
-NetworkSpec timed_network(const BenchStepVerb& verb, const CommSection& comm, int threads) {
+NetworkSpec timed_network(const BenchStepVerb& verb, const RunConfig& config, int threads) {
+  const CommSection& comm = config.comm;
   NetworkSpec spec;
   spec.training.model = model_spec(verb.network);
   spec.training.model.hidden = verb.hidden;
@@ -132,6 +136,8 @@ NetworkSpec timed_network(const BenchStepVerb& verb, const CommSection& comm, in
   spec.layout = verb.network.layout;
   spec.tuning_file = tuning_file("auto");
   spec.measure = !verb.no_measure;
+  spec.coarse = config.plan.coarse_bf16;
+  spec.memory = static_cast<size_t>(config.plan.memory);
   return spec;
 }
 
@@ -180,6 +186,9 @@ Json about_bench(const BenchStepVerb& verb, const Job& job, const StepBench& ben
           {"layout", bench.network().training.layout},
           {"start_to_first_step_s", ready_seconds},
           {"flop_per_image", bench.flop_per_image()},
+          {"planned_bytes", planned_memory(bench.network().training).total()},
+          {"results_computed_again", bench.network().training.recomputed.results},
+          {"flop_computed_again", bench.network().training.recomputed.flop},
           {"parameters", bench.network().parameters}};
 }
 
@@ -212,7 +221,8 @@ int run_step(BenchStepVerb verb) {
   log::configure(verb.serve ? log::Level::warn : log::Level::info, launcher.rank, launcher.size);
   const bool own_batch = verb.network.batch > 0;
   settle_batch(verb);
-  const CommSection comm = comm_section(verb);
+  const RunConfig config = settings_of(verb);
+  const CommSection& comm = config.comm;
   if (const auto code =
           launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads},
                        launcher.name == "none" ? 0 : launcher.size, {.trains = false}))
@@ -235,8 +245,9 @@ int run_step(BenchStepVerb verb) {
   log::info("{}, batch {} a rank{}: {}", verb.network.model, verb.network.batch,
             own_batch ? "" : " (--batch takes another)",
             verb.no_measure ? "compiling" : "compiling and measuring kernels");
-  StepBench bench(timed_network(verb, comm, job.threads()), exchange_settings(comm), backend, grid,
-                  communicator);
+  StepBench bench(timed_network(verb, config, job.threads()), exchange_settings(comm), backend,
+                  grid, communicator);
+  if (config.plan.memory > 0) log::info("{}", memory_text(bench.network().training));
   communicator.barrier();
   const double ready_seconds = unix_now() - started;
   const size_t memory_before = proportional_bytes();
@@ -334,9 +345,10 @@ Verb bench_step_verb() {
             .bind = &state->slabs,
             .least = 0},
            {.names = "--set",
-            .value = "comm.KEY=VALUE",
+            .value = "KEY=VALUE",
             .help = "A key of the exchange as in a configuration, for example "
-                    "comm.bucket_bytes=1MiB; may be repeated",
+                    "comm.bucket_bytes=1MiB, or plan.memory=2GiB, plan.coarse_bf16=true; may be "
+                    "repeated",
             .bind = &state->sets,
             .kind = Names::setting},
            {.names = "--no-measure",

@@ -12,6 +12,7 @@
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/plan/planned_memory.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/network.h"
 #include "tutti/train/pipeline_settings.h"
@@ -40,6 +41,20 @@ Json steps_json(const std::vector<Step>& steps, bool refusals) {
   return out;
 }
 
+Json memory_json(const Plan& plan) {
+  const PlannedMemory memory = planned_memory(plan);
+  Json out = {{"total_bytes", memory.total()},           {"variable_bytes", memory.variables},
+              {"gradient_bytes", memory.gradients},      {"result_bytes", memory.results},
+              {"scratch_bytes", memory.scratch},         {"evaluation_bytes", memory.besides},
+              {"limit_bytes", plan.options.memory.bytes}};
+  if (const Recomputed& again = plan.recomputed; again.results > 0)
+    out["computed_again"] = {{"results", again.results},
+                             {"flop", again.flop},
+                             {"result_bytes_without",
+                              again.arena_bytes * static_cast<size_t>(plan.options.memory.arenas)}};
+  return out;
+}
+
 Json plan_json(const Plan& plan, bool refusals) {
   Json out = {{"hash", fmt::format("{:016x}", plan.hash())},
               {"layout", plan.layout},
@@ -50,8 +65,9 @@ Json plan_json(const Plan& plan, bool refusals) {
               {"tile_scratch_bytes", plan.tile_scratch_bytes},
               {"workspace_bytes", plan.workspace_bytes},
               {"accumulator_bytes", plan.state_bytes},
+              {"memory", memory_json(plan)},
               {"packs", steps_json(plan.packs, refusals)}};
-  for (const PlanBand& band : plan.bands)
+  for (const PlanBand& band : plan.bands) {
     out["bands"].push_back({{"samples", band.samples},
                             {"tile", band.tile},
                             {"whole", band.whole},
@@ -59,6 +75,8 @@ Json plan_json(const Plan& plan, bool refusals) {
                             {"waits", band.waits},
                             {"starts", band.starts},
                             {"steps", steps_json(band.steps, refusals)}});
+    if (band.repeats >= 0) out["bands"].back()["repeats"] = band.repeats;
+  }
   out["updates"] = steps_json(plan.updates, refusals);
   for (const PlanStage& stage : plan.stages)
     out["stages"].push_back({{"bucket", stage.bucket},
@@ -109,6 +127,8 @@ int run_plan(const PlanVerb& verb) {
     log::warn(
         "the ranks of a run measure how large their buckets are to be; shown are buckets of 1 MiB: "
         "give --set comm.bucket_bytes=SIZE as the run's log says it, for the run's own hash");
+  spec.held = held_copies(ReplicaMap(static_cast<int>(replicas), grid.groups(), 0),
+                          static_cast<int>(config.batch.accumulate), config.parallel.order);
   const auto network = compile_network(spec, CpuBackend(), *communicator);
   const int batches = static_cast<int>(config.batch.accumulate);
   if (verb.json) {
@@ -122,9 +142,9 @@ int run_plan(const PlanVerb& verb) {
     fmt::print("{}\n", print_json(out, 2));
     return 0;
   }
-  fmt::print("{}{} replica(s) on {} rank(s)\nhash {:016x}\n",
-             network->training.to_string(verb.refusals), replicas, verb.ranks,
-             network->training.hash());
+  fmt::print("{}{}\n{} replica(s) on {} rank(s)\nhash {:016x}\n",
+             network->training.to_string(verb.refusals), memory_text(network->training), replicas,
+             verb.ranks, network->training.hash());
   if (grid.stages() > 1)
     fmt::print("{}\n{}The plan is stage 0's.\n", pipeline_line(config), stages_text(spec.training));
   return 0;

@@ -34,7 +34,10 @@ class Gpt2Block {
   Value attend(Value x, Value segments) {
     const Value qkv = layer("attn.c_attn", norm("ln_1", x), 3 * spec_.width, kDeviation);
     const Value y = causal_attention(graph_, name_ + ".attn", {qkv},
-                                     {.heads = spec_.heads, .key_heads = spec_.heads}, segments);
+                                     {.heads = spec_.heads,
+                                      .key_heads = spec_.heads,
+                                      .dropout = in_training(spec_.attention_dropout, spec_.mode)},
+                                     segments);
     return sum("attn", x, layer("attn.c_proj", y, spec_.width, to_sum_));
   }
   Value transform(Value x) {
@@ -92,6 +95,7 @@ void build_gpt2(ModelBuilder& model, const Gpt2Spec& own) {
   if (given.heads > 0) spec.heads = given.heads;
   if (!given.hidden.empty()) spec.hidden = given.hidden.front();
   if (given.dropout) spec.dropout = *given.dropout;
+  if (given.attention_dropout) spec.attention_dropout = *given.attention_dropout;
   const LanguageInputs in = language_inputs(model);
   model.predict_tokens(gpt2_logits(model.graph(), in.tokens, in.segments, given.activations, spec),
                        in.next);

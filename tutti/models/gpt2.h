@@ -21,7 +21,7 @@ struct Gpt2Spec {
   int64_t hidden = 0;  ///< of the MLPs; 0: 4 width
   /// Of the embedding and of what is added to the residual sum; theirs: 0.1. They drop weights of
   /// attention, too, which is not done here.
-  float dropout = 0;
+  float dropout = 0, attention_dropout = 0;
   Mode mode = Mode::train;
 };
 

@@ -53,6 +53,29 @@ TEST(Gpt2, ProjectionsIntoTheResidualSumStartSmaller) {
   EXPECT_EQ(graph[graph.find("h.0.mlp.c_proj.bias")].init.kind, Init::Kind::zeros);
 }
 
+TEST(Gpt2, AttentionLeavesKeysOutInTrainingAlone) {
+  const auto attentions = [](Mode mode, std::optional<float> dropout) {
+    ModelSpec spec = tiny(mode);
+    spec.attention_dropout = dropout;
+    std::vector<AttentionAttributes> found;
+    for (const Node& node : build_model(spec).graph.nodes())
+      if (const auto* op = dynamic_cast<const Attention*>(node.op.get()))
+        found.push_back(op->attention());
+    return found;
+  };
+  const std::vector<AttentionAttributes> some = attentions(Mode::train, 0.1f);
+  ASSERT_EQ(some.size(), 2u);
+  EXPECT_EQ(some[0].dropout, 0.1f);
+  EXPECT_NE(some[0].salt, some[1].salt) << "each layer its own keys";
+  for (const auto& none : {attentions(Mode::eval, 0.1f), attentions(Mode::train, {})})
+    for (const AttentionAttributes& a : none) EXPECT_EQ(a.dropout, 0);
+  ModelSpec llama = tiny();
+  llama.name = "llama";
+  llama.context = 0;
+  llama.attention_dropout = 0.1f;
+  EXPECT_THROW(build_model(llama), ConfigError);
+}
+
 TEST(Gpt2, JudgesWhatComesNext) {
   const ModelGraph training = build_model(tiny());
   EXPECT_EQ(training.inputs.size(), 1u);

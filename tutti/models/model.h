@@ -84,15 +84,17 @@ struct ModelSpec {
   int64_t width = 0;                   ///< channels of the first stage; 0: the model's own
   std::vector<int64_t> hidden{};       ///< sizes of the hidden layers; empty: the model's own
   std::optional<float> dropout{};      ///< probability; none: the model's own
-  std::vector<LayerTable> layers{};    ///< of the model "layers"
-  int64_t depth = 0;                   ///< modules of the stack; 0: the model's own
-  int64_t heads = 0;                   ///< of attention; 0: the model's own
-  int64_t key_heads = 0;               ///< heads that share keys and values; 0: the model's own
-  double rotary_base = 0;              ///< of positions as rotations; 0: the model's own
-  bool tied = false;                   ///< logits by the weights of the tokens
-  int64_t context = 0;                 ///< positions that are learned; 0: those of a sample
-  int64_t kernel = 0;                  ///< side of the convolutions' windows; 0: the model's own
-  Pooling pooling = Pooling::sum;      ///< of bags of rows
+  std::optional<float>
+      attention_dropout{};           ///< of attention's probabilities; none: the model's own
+  std::vector<LayerTable> layers{};  ///< of the model "layers"
+  int64_t depth = 0;                 ///< modules of the stack; 0: the model's own
+  int64_t heads = 0;                 ///< of attention; 0: the model's own
+  int64_t key_heads = 0;             ///< heads that share keys and values; 0: the model's own
+  double rotary_base = 0;            ///< of positions as rotations; 0: the model's own
+  bool tied = false;                 ///< logits by the weights of the tokens
+  int64_t context = 0;               ///< positions that are learned; 0: those of a sample
+  int64_t kernel = 0;                ///< side of the convolutions' windows; 0: the model's own
+  Pooling pooling = Pooling::sum;    ///< of bags of rows
   FeatureInteraction interaction = FeatureInteraction::dot;
   Embeddings embeddings = Embeddings::shared;
   DType activations =

@@ -280,6 +280,8 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(spec.embeddings != Embeddings::shared, model.takes_embeddings, "choice of embeddings");
   refuse(spec.kernel != 0, model.takes_kernel, "choice of a kernel");
   refuse(spec.dropout.has_value(), model.takes_dropout, "dropout");
+  refuse(spec.attention_dropout.has_value(), model.takes_attention_dropout,
+         "dropout of attention's probabilities");
   refuse(!spec.layers.empty(), model.takes_layers, "[[model.layer]]");
   ModelSpec full = spec;
   if (full.input.rank() == 0) full.input = model.input;

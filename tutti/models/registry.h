@@ -17,9 +17,9 @@ struct ModelInfo {
   int64_t classes = 10;                ///< where the specification gives none
   /// Which of ModelSpec's members it understands besides the common ones.
   bool takes_shortcut = false, takes_width = false, takes_hidden = false, takes_kernel = false,
-       takes_dropout = false, takes_depth = false, takes_heads = false, takes_context = false,
-       takes_key_heads = false, takes_rotary_base = false, takes_tied = false,
-       takes_embeddings = false;
+       takes_dropout = false, takes_attention_dropout = false, takes_depth = false,
+       takes_heads = false, takes_context = false, takes_key_heads = false,
+       takes_rotary_base = false, takes_tied = false, takes_embeddings = false;
   /// Fields of the input's shape that it reads besides the first.
   std::vector<std::string> more_inputs{};
   /// Those are rows of these tables instead, where no data set says which.

@@ -24,6 +24,7 @@ ModelInfo gpt2(const Gpt2Size& size) {
           .takes_width = true,
           .takes_hidden = true,
           .takes_dropout = true,
+          .takes_attention_dropout = true,
           .takes_depth = true,
           .takes_heads = true,
           .takes_context = true,
@@ -75,6 +76,7 @@ ModelInfo vit(const VitSize& size) {
       .takes_hidden = true,
       .takes_kernel = true,
       .takes_dropout = true,
+      .takes_attention_dropout = true,
       .takes_depth = true,
       .takes_heads = true,
       .prediction = [size](Graph& graph, Value x, const ModelSpec& spec) {
@@ -86,6 +88,7 @@ ModelInfo vit(const VitSize& size) {
         if (spec.heads > 0) own.heads = spec.heads;
         if (!spec.hidden.empty()) own.hidden = spec.hidden.front();
         if (spec.dropout) own.dropout = *spec.dropout;
+        if (spec.attention_dropout) own.attention_dropout = *spec.attention_dropout;
         return vit_logits(graph, x, own);
       }};
 }
@@ -102,6 +105,7 @@ ModelInfo transformer(const char* name, const TransformerSpec& size) {
       .takes_width = true,
       .takes_hidden = true,
       .takes_dropout = true,
+      .takes_attention_dropout = true,
       .takes_depth = true,
       .takes_heads = true,
       .takes_embeddings = true,

@@ -45,7 +45,7 @@ class TransformerLayer {
   /// `padding`: tokens, below 0 where there is none; invalid: causal.
   Value attend(Value x, Value padding) {
     std::vector<Value> in{project("self_attn.in_proj", x, 3)};
-    AttentionAttributes a{.heads = spec_.heads, .key_heads = spec_.heads};
+    AttentionAttributes a = heads();
     a.causal = !padding.valid();
     if (padding.valid()) {
       a.mask = AttentionMask::keys;
@@ -57,12 +57,10 @@ class TransformerLayer {
   Value attend_to(Value memory, Value padding, Value x) {
     const Value q = project("cross_attn.q_proj", x, 1),
                 kv = project("cross_attn.kv_proj", memory, 2);
-    const Value y = attention(graph_, name_ + ".cross_attn", {q, kv, padding},
-                              {.heads = spec_.heads,
-                               .key_heads = spec_.heads,
-                               .mask = AttentionMask::keys,
-                               .inputs = AttentionInputs::q_and_kv});
-    return joined("cross_attn", x, y);
+    AttentionAttributes a = heads();
+    a.mask = AttentionMask::keys;
+    a.inputs = AttentionInputs::q_and_kv;
+    return joined("cross_attn", x, attention(graph_, name_ + ".cross_attn", {q, kv, padding}, a));
   }
   Value transform(Value x) {
     const Value hidden = relu(graph_, name_ + ".relu", layer("linear1", x, spec_.hidden));
@@ -70,6 +68,11 @@ class TransformerLayer {
   }
 
  private:
+  AttentionAttributes heads() const {
+    return {.heads = spec_.heads,
+            .key_heads = spec_.heads,
+            .dropout = in_training(spec_.attention_dropout, spec_.mode)};
+  }
   Value project(const char* name, Value x, int64_t parts) {
     return linear(
         graph_, fmt::format("{}.{}", name_, name), x,
@@ -145,6 +148,7 @@ void build_transformer(ModelBuilder& model, const TransformerSpec& own) {
   if (given.heads > 0) spec.heads = given.heads;
   if (!given.hidden.empty()) spec.hidden = given.hidden.front();
   if (given.dropout) spec.dropout = *given.dropout;
+  if (given.attention_dropout) spec.attention_dropout = *given.attention_dropout;
   const int64_t known = input_named(given, given.input_field).classes;
   const int64_t sources = known > 0 ? known : spec.vocabulary;
   if (given.embeddings == Embeddings::separate) spec.source_vocabulary = sources;

@@ -27,6 +27,7 @@ struct TransformerSpec {
   int64_t depth = 6, width = 512, heads = 8;
   int64_t hidden = 2048;  ///< of the layers between two attentions
   float dropout = 0.1f;
+  float attention_dropout = 0;  ///< of attention's probabilities; the paper has none
   Mode mode = Mode::train;
 };
 

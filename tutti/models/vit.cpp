@@ -29,8 +29,10 @@ class VitBlock {
 
   Value attend(Value x) {
     const Value qkv = layer("attn.qkv", norm("norm1", x), 3 * spec_.width);
-    const Value y =
-        attention(graph_, name_ + ".attn", {qkv}, {.heads = spec_.heads, .key_heads = spec_.heads});
+    const Value y = attention(graph_, name_ + ".attn", {qkv},
+                              {.heads = spec_.heads,
+                               .key_heads = spec_.heads,
+                               .dropout = in_training(spec_.attention_dropout, spec_.mode)});
     return sum("attn", x, layer("attn.proj", y, spec_.width));
   }
   Value transform(Value x) {

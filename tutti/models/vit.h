@@ -18,8 +18,9 @@ namespace tutti {
 /// Its own: ViT-B/16.
 struct VitSpec {
   int64_t classes = 1000, patch = 16, depth = 12, width = 768, heads = 12;
-  int64_t hidden = 0;  ///< of the MLPs; 0: 4 width
-  float dropout = 0;   ///< of the sequence, and of what is added to the residual sum; theirs: 0.1
+  int64_t hidden = 0;           ///< of the MLPs; 0: 4 width
+  float attention_dropout = 0;  ///< of attention's probabilities
+  float dropout = 0;  ///< of the sequence, and of what is added to the residual sum; theirs: 0.1
   Mode mode = Mode::train;
 };
 

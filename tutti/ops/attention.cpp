@@ -32,6 +32,10 @@ void require_attention(std::string_view op, const AttentionAttributes& a,
                 in[i].desc.shape[2] == last[2],
             "{}: keys and values {} do not fit queries {} of {} heads, {} of keys", op,
             in[i].desc.shape.to_string(), first.to_string(), a.heads, a.key_heads);
+  require(a.dropout >= 0 && keep_threshold(a.dropout) < 0x10000, "{}: dropout {} is not in [0, 1)",
+          op, a.dropout);
+  require(a.dropout == 0 || first[2] * last[2] < int64_t{1} << 35,
+          "{}: dropout of {} x {} pairs of positions", op, first[2], last[2]);
   require(!a.causal || first[2] <= last[2], "{}: causal, with {} queries and {} keys", op, first[2],
           last[2]);
   if (a.mask == AttentionMask::none) return;
@@ -74,6 +78,8 @@ std::string AttentionAttributes::to_string() const {
   if (causal) text += " causal";
   if (scale != 0) text += fmt::format(" scale {}", scale);
   if (mask != AttentionMask::none) text += fmt::format(" mask {}", name_of(mask));
+  if (dropout > 0) text += fmt::format(" dropout {} salt {}", dropout, salt);
+  if (dropout > 0 && first_head > 0) text += fmt::format(" first head {}", first_head);
   if (whole) text += " whole";
   return text;
 }

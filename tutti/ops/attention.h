@@ -4,9 +4,15 @@
 //   s[i, j] = scale * sum over d of q[h D + d, i] k[g D + d, j]
 //   y[h D + d, i] = sum over the visible j of p[i, j] v[g D + d, j],  p[i, :] = softmax(s[i, :])
 // where key head g serves heads / key_heads heads (grouped queries, Ainslie et al. 2023). Forward
-// keeps the logarithm of each row's sum; backward computes the scores again from it.
+// keeps the logarithm of each row's sum; backward computes the scores again from it. In training
+// probabilities may be left out (dropout after the softmax, as in BERT and GPT-2):
+//   y[h D + d, i] = sum over j of keep[i, j] p[i, j] v[g D + d, j],  keep = 0 or 1 / (1 - dropout)
+// where keep is a function of (seed, step, replica, sample, layer, head, row, column): the mask is
+// not stored, and is the same however heads are dealt to ranks, tiles are cut, or often it is
+// computed.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/dropout.h"
 
 namespace tutti {
 
@@ -28,7 +34,10 @@ struct AttentionAttributes {
   float scale = 0;      ///< 0: 1 / sqrt(D)
   AttentionMask mask = AttentionMask::none;
   AttentionInputs inputs = AttentionInputs::packed;
-  bool whole = false;  ///< the team shares the heads of all samples (ops/fuse.h, share_in_team)
+  float dropout = 0;       ///< probability of leaving a key out; below 1
+  uint32_t salt = 0;       ///< names the layer
+  int64_t first_head = 0;  ///< of these heads, among those of all ranks
+  bool whole = false;      ///< the team shares the heads of all samples (ops/fuse.h, share_in_team)
 
   size_t sequences() const {
     return inputs == AttentionInputs::packed ? 1 : inputs == AttentionInputs::q_and_kv ? 2 : 3;
@@ -36,6 +45,27 @@ struct AttentionAttributes {
   std::string to_string() const;
   Walk walk() const { return whole ? Walk::whole : Walk::per_sample; }
 };
+
+/// The random bits behind `keep`: 16 for a key. Those of 128 keys of a query come from 16 blocks of
+/// numbers: key j has those of block j % 16, where its group of 16 keys has a quarter's half.
+constexpr int64_t kKeepKeys = 128;
+inline SampleKey keep_key(SampleKey sample, int64_t head) {
+  sample.salt ^= static_cast<uint32_t>(head + 1) * 0x9E3779B9u;
+  return sample;
+}
+/// The first of the blocks of the keys [group * kKeepKeys, ...) of a query. REQUIRES: less than
+/// 2^35 pairs of queries and keys.
+inline uint32_t keep_block(int64_t query, int64_t group, int64_t keys) {
+  return static_cast<uint32_t>((query * ((keys + kKeepKeys - 1) / kKeepKeys) + group) * 16);
+}
+/// A key is left out where its bits are below this.
+inline uint32_t keep_threshold(float dropout) {
+  return static_cast<uint32_t>(static_cast<double>(dropout) * 0x1p16 + 0.5);
+}
+/// What the others' probabilities are multiplied by.
+inline float keep_factor(float dropout) {
+  return static_cast<float>(0x1p16 / (0x1p16 - keep_threshold(dropout)));
+}
 
 /// Where q, k and v lie among the inputs, and what follows from their shapes.
 struct AttentionShape {

@@ -53,13 +53,6 @@ Value bias_parameter(Graph& graph, const std::string& name, const Spec& spec, Bi
                          Init{spec.bias_init, by_fan ? shape.fan_in : 0, spec.bias_value});
 }
 
-/// FNV-1a: the same number for the same name on every machine.
-uint32_t hash_of(std::string_view text) {
-  uint32_t hash = 2166136261u;
-  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
-  return hash;
-}
-
 }  // namespace
 
 Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
@@ -220,13 +213,13 @@ Value convert(Graph& graph, const std::string& name, Value x, DType dtype) {
 
 Value dropout(Graph& graph, const std::string& name, Value x, float probability, Mode mode) {
   if (mode == Mode::eval || probability == 0) return x;
-  return graph.append1(name, std::make_shared<Dropout>(probability, hash_of(name)), {x});
+  return graph.append1(name, std::make_shared<Dropout>(probability, salt_of(name)), {x});
 }
 
 Value gaussian_sample(Graph& graph, const std::string& name, Value mean, Value logvar, float factor,
                       Mode mode) {
   if (mode == Mode::eval) return mean;
-  return graph.append1(name, std::make_shared<GaussianSample>(factor, hash_of(name)),
+  return graph.append1(name, std::make_shared<GaussianSample>(factor, salt_of(name)),
                        {mean, logvar});
 }
 

@@ -95,6 +95,10 @@ Value convert(Graph& graph, const std::string& name, Value x, DType dtype);
 Value gaussian_sample(Graph& graph, const std::string& name, Value mean, Value logvar, float factor,
                       Mode mode);
 Value dropout(Graph& graph, const std::string& name, Value x, float probability, Mode mode);
+/// 0 but in training.
+inline float in_training(float probability, Mode mode) {
+  return mode == Mode::train ? probability : 0;
+}
 
 /// Losses: f32 scalars.
 Value softmax_cross_entropy(Graph& graph, const std::string& name, Value logits, Value labels,

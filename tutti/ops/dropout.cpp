@@ -4,6 +4,13 @@
 
 namespace tutti {
 
+/// FNV-1a.
+uint32_t salt_of(std::string_view name) {
+  uint32_t hash = 2166136261u;
+  for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+  return hash;
+}
+
 std::string Dropout::attributes() const {
   const std::string text = fmt::format("probability {} salt {}", probability_, salt_);
   return all_ == 0 ? text : fmt::format("{} first {} all {}", text, first_, all_);

@@ -4,6 +4,7 @@
 // the same op applied to dy.
 
 #include <array>
+#include <string_view>
 
 #include "tutti/base/rng.h"
 #include "tutti/graph/graph.h"
@@ -34,6 +35,9 @@ class Dropout : public Op {
   uint32_t salt_;
   int64_t first_ = 0, all_ = 0;
 };
+
+/// What draws of a layer of this name are salted with: the same on every machine.
+uint32_t salt_of(std::string_view name);
 
 /// Which sample of which step, and which layer, numbers are drawn for.
 struct SampleKey {

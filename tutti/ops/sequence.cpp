@@ -74,7 +74,8 @@ Value layer_norm(Graph& graph, const std::string& name, Value x,
 }
 
 Value attention(Graph& graph, const std::string& name, const std::vector<Value>& in,
-                const AttentionAttributes& attributes) {
+                AttentionAttributes attributes) {
+  if (attributes.dropout > 0) attributes.salt = salt_of(name);
   return graph.append(name, std::make_shared<Attention>(attributes), in).front();
 }
 

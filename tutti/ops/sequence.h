@@ -44,7 +44,7 @@ Value swiglu(Graph& graph, const std::string& name, Value gate, Value x);
 Value layer_norm(Graph& graph, const std::string& name, Value x,
                  const LayerNormAttributes& attributes = {});
 Value attention(Graph& graph, const std::string& name, const std::vector<Value>& in,
-                const AttentionAttributes& attributes);
+                AttentionAttributes attributes);
 
 /// Labels i32 [N, T] and how many of them are tokens.
 struct TokenLabels {

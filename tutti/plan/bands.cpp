@@ -240,7 +240,10 @@ void number_nodes(Schedule& schedule) {
   schedule.order.assign(schedule.band_of.size(), -1);
   int position = 0;
   for (const Band& b : schedule.bands) {
-    for (const int n : b.nodes) schedule.order[static_cast<size_t>(n)] = position++;
+    for (const int n : b.nodes) {
+      if (b.repeats < 0) schedule.order[static_cast<size_t>(n)] = position;
+      ++position;
+    }
     for (const int e : b.waits) schedule.order[static_cast<size_t>(e)] = position - 1;
   }
   for (const int e : schedule.waits_at_end) schedule.order[static_cast<size_t>(e)] = position - 1;
@@ -272,6 +275,31 @@ Schedule make_schedule(const Graph& graph) {
   place_exchanges(graph, exchanges, cutter.readers(), schedule);
   number_nodes(schedule);
   return schedule;
+}
+
+Schedule with_bands_again(const Schedule& schedule, std::span<const BandAgain> again) {
+  Schedule longer = schedule;
+  longer.bands.clear();
+  std::vector<int> number;  // by earlier number
+  auto next = again.begin();
+  for (size_t b = 0; b < schedule.bands.size(); ++b) {
+    for (; next != again.end() && next->before == static_cast<int>(b); ++next) {
+      const Band& first = schedule.bands[static_cast<size_t>(next->of)];
+      longer.bands.push_back({.nodes = next->nodes,
+                              .whole = first.whole,
+                              .samples = first.samples,
+                              .starts = {},
+                              .waits = {},
+                              .repeats = number[static_cast<size_t>(next->of)]});
+    }
+    number.push_back(static_cast<int>(longer.bands.size()));
+    longer.bands.push_back(schedule.bands[b]);
+  }
+  CHECK(next == again.end(), "a band that is computed again before band {}", next->before);
+  for (int& b : longer.band_of)
+    if (b >= 0) b = number[static_cast<size_t>(b)];
+  number_nodes(longer);
+  return longer;
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 // layer is one band forward (normalise, convolve, gather statistics) and one backward, and most of
 // what flows inside a band never leaves the core's cache.
 
+#include <span>
 #include <vector>
 
 #include "tutti/graph/graph.h"
@@ -17,6 +18,7 @@ struct Band {
   int64_t samples = 0;      ///< that it walks over; 0 if whole. Slabs of samples count as samples
   std::vector<int> starts;  ///< exchanges whose inputs are complete at its end
   std::vector<int> waits;   ///< exchanges whose outputs it reads first
+  int repeats = -1;         ///< the band of which it computes these nodes again; -1: none
 };
 
 struct Schedule {
@@ -27,11 +29,22 @@ struct Schedule {
   std::vector<int> updates;  ///< nodes of the update (Op::in_update), its exchanges included, in
                              ///< graph order: once per step
   std::vector<int> band_of;  ///< per node: its band; -1 for updates and exchanges
-  std::vector<int> order;    ///< per node: its position in execution order; of an exchange with
-                             ///< outputs, that of the last node of the band that waits for it
+  std::vector<int> order;    ///< per node: its position in execution order, the first where it is
+                             ///< computed again; of an exchange with outputs, that of the last
+                             ///< node of the band that waits for it
 };
 
 Schedule make_schedule(const Graph& graph);
+
+/// Nodes of band `of`, in their order, which are computed again just before band `before`.
+struct BandAgain {
+  int before = 0, of = 0;
+  std::vector<int> nodes;
+};
+
+/// The schedule with bands that compute something again, in the order in which `again` has them.
+/// REQUIRES: `again` by `before`; `of` is no repetition itself.
+Schedule with_bands_again(const Schedule& schedule, std::span<const BandAgain> again);
 
 /// How the node goes through the batch.
 Walk walk_of(const Graph& graph, const Node& node);

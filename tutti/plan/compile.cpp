@@ -7,6 +7,8 @@
 #include "tutti/plan/layouts.h"
 #include "tutti/plan/plan_exchanges.h"
 #include "tutti/plan/plan_stages.h"
+#include "tutti/plan/planned_memory.h"
+#include "tutti/plan/recompute.h"
 #include "tutti/plan/result_places.h"
 #include "tutti/plan/steps.h"
 #include "tutti/plan/tiles.h"
@@ -30,12 +32,10 @@ void fill_bands(std::vector<PlanBand>& bands, StepList& steps, ExchangeList& exc
       bands[b].stages.push_back(static_cast<int>(s));
 }
 
-}  // namespace
-
-// Each pass reads what those before it have made. Steps come late: all that they read and write
-// has its place by then.
-Plan compile_with_layout(const Graph& graph, const Backend& backend, const PlanOptions& options) {
-  const Schedule schedule = make_schedule(graph);
+/// Each pass reads what those before it have made. Steps come late: all that they read and write
+/// has its place by then.
+Plan compile_schedule(const Graph& graph, const Schedule& schedule, const Backend& backend,
+                      const PlanOptions& options) {
   Plan plan;
   plan.graph = graph;
   plan.options = options;
@@ -73,10 +73,24 @@ Plan compile_with_layout(const Graph& graph, const Backend& backend, const PlanO
   plan.packed_bytes = steps.packed_bytes;
   plan.workspace_bytes = steps.workspace_bytes;
   plan.state_bytes = steps.state_bytes;
+  plan.first_state_bytes = steps.first_state_bytes;
   plan.stages = make_stages(plan, schedule);
 
   fill_bands(plan.bands, steps, exchanges, plan.stages);
   return plan;
+}
+
+}  // namespace
+
+Plan compile_with_layout(const Graph& graph, const Backend& backend, const PlanOptions& options) {
+  const Schedule schedule = make_schedule(graph);
+  Plan plan = compile_schedule(graph, schedule, backend, options);
+  if (fits_memory(plan)) return plan;
+  const BandsAgain again = recompute_results(plan, schedule, arena_limit(plan));
+  Plan smaller =
+      compile_schedule(graph, with_bands_again(schedule, again.bands), backend, plan.options);
+  smaller.recomputed = {again.results, again.flop, plan.arena_bytes};
+  return smaller;
 }
 
 }  // namespace tutti

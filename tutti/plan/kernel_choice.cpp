@@ -44,6 +44,9 @@ std::set<int64_t> sizes_met(const Step& step, int threads) {
 
 KernelCandidate KernelChooser::pick(Step& step) {
   std::vector<KernelCandidate> candidates = backend_.candidates(step.request);
+  for (KernelCandidate& c : candidates)
+    if (c.coarse && !options_.coarse && c.refusal.empty())
+      c.refusal = "it rounds twice as coarsely; plan.coarse_bf16 allows it";
   const auto choice = [&]() -> KernelCandidate& {
     const KernelCandidate& taken =
         choose(step.request, candidates, options_.measure, options_.choices,

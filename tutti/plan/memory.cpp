@@ -1,10 +1,19 @@
 #include "tutti/plan/memory.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 
 namespace tutti {
+
+bool Lifetime::meets(const Lifetime& other) const {
+  return std::ranges::any_of(when, [&](const Moments& a) {
+    return std::ranges::any_of(
+        other.when, [&](const Moments& b) { return a.first <= b.last && b.first <= a.last; });
+  });
+}
+
 ArenaPlan plan_arena(std::span<const Lifetime> blocks) {
   std::vector<size_t> by_size(blocks.size());
   std::iota(by_size.begin(), by_size.end(), size_t{0});
@@ -15,7 +24,7 @@ ArenaPlan plan_arena(std::span<const Lifetime> blocks) {
   for (const size_t i : by_size) {
     size_t offset = 0;
     for (const size_t other : placed) {
-      if (blocks[other].last < blocks[i].first || blocks[i].last < blocks[other].first) continue;
+      if (!blocks[i].meets(blocks[other])) continue;
       if (offset + aligned(blocks[i].bytes) <= plan.offsets[other]) break;
       offset = std::max(offset, plan.offsets[other] + aligned(blocks[other].bytes));
     }
@@ -27,15 +36,28 @@ ArenaPlan plan_arena(std::span<const Lifetime> blocks) {
   return plan;
 }
 
-size_t arena_lower_bound(std::span<const Lifetime> blocks) {
+ArenaPeak arena_peak(std::span<const Lifetime> blocks) {
   std::map<int, ptrdiff_t> change;
-  for (const Lifetime& block : blocks) {
-    change[block.first] += static_cast<ptrdiff_t>(aligned(block.bytes));
-    change[block.last + 1] -= static_cast<ptrdiff_t>(aligned(block.bytes));
-  }
-  ptrdiff_t live = 0, most = 0;
-  for (const auto& [moment, delta] : change) most = std::max(most, live += delta);
-  return static_cast<size_t>(most);
+  for (const Lifetime& block : blocks)
+    for (const Moments& when : block.when) {
+      change[when.first] += static_cast<ptrdiff_t>(aligned(block.bytes));
+      if (when.last < std::numeric_limits<int>::max())
+        change[when.last + 1] -= static_cast<ptrdiff_t>(aligned(block.bytes));
+    }
+  ArenaPeak peak;
+  ptrdiff_t live = 0;
+  for (const auto& [moment, delta] : change)
+    if ((live += delta) > static_cast<ptrdiff_t>(peak.bytes))
+      peak = {moment, static_cast<size_t>(live)};
+  return peak;
+}
+
+size_t bytes_at(std::span<const Lifetime> blocks, int moment) {
+  size_t bytes = 0;
+  for (const Lifetime& block : blocks)
+    for (const Moments& when : block.when)
+      if (when.first <= moment && moment <= when.last) bytes += aligned(block.bytes);
+  return bytes;
 }
 
 }  // namespace tutti

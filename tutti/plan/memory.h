@@ -13,10 +13,18 @@ constexpr size_t aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// A block of memory needed from moment `first` to moment `last`, both included.
+/// From `first` to `last`, both included.
+struct Moments {
+  int first = 0, last = 0;
+  bool operator==(const Moments&) const = default;
+};
+
+/// A block of memory, and when it is needed.
 struct Lifetime {
   size_t bytes = 0;
-  int first = 0, last = 0;
+  std::vector<Moments> when;  ///< in their order, apart from each other
+  /// Whether both are needed at some moment.
+  bool meets(const Lifetime& other) const;
 };
 
 struct ArenaPlan {
@@ -30,7 +38,13 @@ struct ArenaPlan {
 /// few percent of the bound.
 ArenaPlan plan_arena(std::span<const Lifetime> blocks);
 
-/// The largest sum of blocks alive at one moment: no arena can be smaller.
-size_t arena_lower_bound(std::span<const Lifetime> blocks);
+/// The moment at which blocks need most together; no arena can be smaller than that.
+struct ArenaPeak {
+  int moment = 0;
+  size_t bytes = 0;
+};
+ArenaPeak arena_peak(std::span<const Lifetime> blocks);
+/// What they need at one moment.
+size_t bytes_at(std::span<const Lifetime> blocks, int moment);
 
 }  // namespace tutti

@@ -48,7 +48,8 @@ struct Step {
   KernelRequest
       request;  ///< with every desc final; dimension 0 of batched descs is the band's tile
   size_t workspace_bytes = 0, state_bytes = 0;  ///< of its kernel
-  std::vector<bool> in_batched, out_batched;    ///< whether a tile has its own part of the operand
+  bool first_has_state = false;  ///< the first thread's accumulator is not an output's own memory
+  std::vector<bool> in_batched, out_batched;  ///< whether a tile has its own part of the operand
   std::vector<Place> in, out;
 };
 
@@ -58,6 +59,7 @@ struct PlanBand {
   bool reduces = false;     ///< some step has a finish phase
   int64_t samples = 0;      ///< that it walks over: the batch, or more where samples are in slabs
   int64_t tile = 1;         ///< largest number of samples in a tile
+  int repeats = -1;         ///< the band of which it runs some steps again; -1: none
   std::vector<int> stages;  ///< of the update before: those that are over before it, in this order
   std::vector<int> waits, starts;  ///< indices into Plan::exchanges: complete before it, begun
                                    ///< after it
@@ -95,14 +97,33 @@ struct PlanStage {
   int first_use = 0;  ///< that band; the number of bands: none
 };
 
+/// What a rank may hold while it trains, and what it holds for each byte of the plan
+/// (planned_memory.h).
+struct MemoryLimit {
+  size_t bytes = 0;    ///< 0: no limit
+  size_t besides = 0;  ///< bytes that are no part of the plan
+  int arenas = 1;      ///< of results: passes under way at a time
+  int gradients = 1;   ///< arenas of them
+  int replicas = 1;    ///< arenas of weights, statistics and optimizer state
+};
+
 struct PlanOptions {
   int threads = 1;
   std::string layout = "auto";  ///< "auto" (measured), or a layout name: "b16c", "last", "plain"
   size_t tile_bytes = 0;        ///< working set of one tile; 0 = the backend's advice
   bool measure = true;  ///< measure kernels where several accept; otherwise the first is taken
+  bool coarse = false;  ///< take coarse kernels, too (KernelCandidate::coarse)
   Choices choices{};    ///< recorded choices to honour
   const Variables* variables =
       nullptr;  ///< take parameters as another plan laid them out (evaluation beside training)
+  MemoryLimit memory{};  ///< where a plan needs more, results are computed again (recompute.h)
+};
+
+/// What a plan computes again, and why.
+struct Recomputed {
+  int results = 0;         ///< values that are not kept
+  double flop = 0;         ///< of a pass, besides Graph::flop()
+  size_t arena_bytes = 0;  ///< that results would take without it
 };
 
 struct Plan {
@@ -129,6 +150,8 @@ struct Plan {
   size_t tile_scratch_bytes = 0;  ///< values that stay in their band
   size_t workspace_bytes = 0;     ///< of the kernel that needs most
   size_t state_bytes = 0;         ///< accumulators of the band that needs most; they live for one
+  size_t first_state_bytes = 0;   ///< of the first thread, which accumulates in outputs if it can
+  Recomputed recomputed;          ///< for options.memory
   int64_t batch = 0;              ///< samples per run
   std::string layout;             ///< the layout used
 
@@ -160,7 +183,8 @@ KernelRequest with_samples(const Step& step, int64_t samples);
 
 /// Compiles for one backend. Throws ConfigError (graph not runnable) or DeviceError (no kernel:
 /// lists every refusal). With layout "auto" it compiles every layout the backend offers, times them
-/// and keeps the fastest; see Choices.
+/// and keeps the fastest; see Choices. A plan that cannot fit options.memory is as small as can be:
+/// ask fits_memory() (planned_memory.h).
 Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& options);
 
 }  // namespace tutti

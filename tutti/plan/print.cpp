@@ -87,10 +87,12 @@ std::string Plan::to_string(bool with_refusals) const {
   for (const Step& step : packs) print_step(text, *this, step, with_refusals);
   for (size_t b = 0; b < bands.size(); ++b) {
     const PlanBand& band = bands[b];
+    text += fmt::format("band {}", b);
+    if (band.repeats >= 0) text += fmt::format(", again of band {}", band.repeats);
     text +=
         band.whole
-            ? fmt::format("band {} (whole)\n", b)
-            : fmt::format("band {}: tiles of {}{}{}\n", b, band.tile,
+            ? " (whole)\n"
+            : fmt::format(": tiles of {}{}{}\n", band.tile,
                           band.samples != batch ? fmt::format(" among {} slabs", band.samples) : "",
                           band.reduces ? ", reduces" : "");
     if (!band.early.empty())

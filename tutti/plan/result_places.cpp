@@ -17,9 +17,23 @@ constexpr int kForever = std::numeric_limits<int>::max();
 /// Memory of one result, or of several that lie in it one after the other. Moments are positions in
 /// the order of execution (Schedule::order).
 struct Block {
-  int first = -1, last = -1;  ///< when it is written first, when read last
+  std::vector<Moments> when;  ///< each time from when it is made until it is read last
   bool stored = false;        ///< in the arena; otherwise in tiles
+  int last() const { return when.back().last; }
 };
+
+/// What meets is one.
+std::vector<Moments> together(std::vector<Moments> all, const std::vector<Moments>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  std::ranges::sort(all, {}, &Moments::first);
+  std::vector<Moments> merged;
+  for (const Moments& next : all)
+    if (!merged.empty() && next.first <= merged.back().last)
+      merged.back().last = std::max(merged.back().last, next.last);
+    else
+      merged.push_back(next);
+  return merged;
+}
 
 /// The blocks of all results. Each begins as its own owner.
 class Blocks {
@@ -42,8 +56,7 @@ class Blocks {
     const Value from = owner(v), to = owner(in);
     owners_[from] = to;
     Block& joined = blocks_[to];
-    joined.first = std::min(joined.first, blocks_[from].first);
-    joined.last = std::max(joined.last, blocks_[from].last);
+    joined.when = together(joined.when, blocks_[from].when);
     joined.stored |= blocks_[from].stored;
   }
 
@@ -54,35 +67,72 @@ class Blocks {
 };
 
 struct Uses {
-  PerValue<int> last_reader;   ///< position of the last reader; -1: none
-  PerValue<int> last_shared;   ///< the last band in which any tile, or an exchange, may read any
-                               ///< sample; -1: none
+  PerValue<std::vector<Moments>> when;  ///< of what bands make: each time that they do
+  PerValue<int> last_reader;            ///< position of the last reader; -1: none
+  PerValue<int> last_shared;            ///< the last band in which any tile, or an exchange, may
+                                        ///< read any sample; -1: none
   PerValue<char> leaves_band;  ///< whether another band than its own, or an update, reads it
   PerValue<char> is_output;
+
+  bool stored(const Graph& graph, Value v) const {
+    return !graph.type(v).batched || is_output[v] || leaves_band[v];
+  }
 };
 
-Uses uses_of(const Graph& graph, const Schedule& schedule) {
-  Uses uses{PerValue<int>(graph, -1), PerValue<int>(graph, -1), PerValue<char>(graph),
-            PerValue<char>(graph)};
+/// Who reads what, but when bands do.
+Uses readers_of(const Graph& graph, const Schedule& schedule) {
+  Uses uses{PerValue<std::vector<Moments>>(graph), PerValue<int>(graph, -1),
+            PerValue<int>(graph, -1), PerValue<char>(graph), PerValue<char>(graph)};
   const auto share_until = [&](const Node& node, int band) {
     for (const Value v : node.in) uses.last_shared[v] = std::max(uses.last_shared[v], band);
   };
   const auto band_of = [&](int n) { return n < 0 ? -1 : schedule.band_of[static_cast<size_t>(n)]; };
-  for (size_t n = 0; n < graph.nodes().size(); ++n) {
-    if (walk_of(graph, graph.nodes()[n]) == Walk::across)
-      share_until(graph.nodes()[n], schedule.band_of[n]);
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
     for (const Value v : graph.nodes()[n].in) {
       uses.last_reader[v] = std::max(uses.last_reader[v], schedule.order[n]);
       if (schedule.band_of[n] != band_of(graph[v].producer)) uses.leaves_band[v] = 1;
     }
-  }
-  // What is sent is read until the exchange is waited for.
-  for (size_t b = 0; b < schedule.bands.size(); ++b)
-    for (const int e : schedule.bands[b].waits)
+  for (size_t b = 0; b < schedule.bands.size(); ++b) {
+    const Band& band = schedule.bands[b];
+    for (const int n : band.nodes)
+      if (const Node& node = graph.nodes()[static_cast<size_t>(n)];
+          walk_of(graph, node) == Walk::across)
+        share_until(node, static_cast<int>(b));
+    // What is sent is read until the exchange is waited for.
+    for (const int e : band.waits)
       share_until(graph.nodes()[static_cast<size_t>(e)], static_cast<int>(b));
+  }
   for (const int e : schedule.waits_at_end)
     share_until(graph.nodes()[static_cast<size_t>(e)], static_cast<int>(schedule.bands.size()));
   for (const Value v : graph.outputs()) uses.is_output[v] = 1;
+  return uses;
+}
+
+/// Goes through the bands: what is made again lives from then on until it is read last, and need
+/// not live between its last reader before and then. What stays in a band is there in both.
+Uses uses_of(const Graph& graph, const Schedule& schedule) {
+  Uses uses = readers_of(graph, schedule);
+  int position = 0;
+  for (const Band& band : schedule.bands)
+    for (const int n : band.nodes) {
+      const Node& node = graph.nodes()[static_cast<size_t>(n)];
+      const auto counts = [&](Value v) { return band.repeats < 0 || uses.stored(graph, v); };
+      for (const Value v : node.in) {
+        if (!counts(v)) continue;
+        uses.last_reader[v] = std::max(uses.last_reader[v], position);
+        if (!uses.when[v].empty()) uses.when[v].back().last = position;
+      }
+      for (const Value v : node.out)
+        if (counts(v)) uses.when[v].push_back({position, position});
+      ++position;
+    }
+  // Exchanges and updates have places in the order, too.
+  for (size_t i = 0; i < graph.values().size(); ++i) {
+    const Value v{static_cast<int32_t>(i)};
+    if (std::vector<Moments>& when = uses.when[v]; !when.empty())
+      when.back().last =
+          uses.is_output[v] ? kForever : std::max(when.back().last, uses.last_reader[v]);
+  }
   return uses;
 }
 
@@ -99,27 +149,21 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses,
   Blocks blocks(graph);
   const auto order = [&](int n) { return schedule.order[static_cast<size_t>(n)]; };
   const auto node = [&](int n) -> const Node& { return graph.nodes()[static_cast<size_t>(n)]; };
-  const auto is_stored = [&](Value v) {
-    return !graph.type(v).batched || uses.is_output[v] || uses.leaves_band[v];
-  };
   // What is received may arrive from the moment when the exchange begins, until it is waited for.
   const auto receive = [&](int e, int begin) {
     for (const Value v : node(e).out) {
       const bool kept = uses.is_output[v] || uses.last_reader[v] < 0;
-      blocks.add(v, {.first = begin,
-                     .last = kept ? kForever : std::max(uses.last_reader[v], begin),
+      blocks.add(v, {.when = {{begin, kept ? kForever : std::max(uses.last_reader[v], begin)}},
                      .stored = true});
     }
   };
   for (const int e : schedule.begins) receive(e, 0);
   for (const Band& band : schedule.bands) {
+    if (band.repeats >= 0) continue;
     for (const int n : band.nodes)
       for (const Value v : node(n).out)
         if (graph[v].role == Role::result && !taken[v].valid())
-          blocks.add(
-              v, {.first = order(n),
-                  .last = uses.is_output[v] ? kForever : std::max(uses.last_reader[v], order(n)),
-                  .stored = is_stored(v)});
+          blocks.add(v, {.when = uses.when[v], .stored = uses.stored(graph, v)});
     for (const int e : band.starts) receive(e, order(band.nodes.back()));
   }
   // An update may run while the next forward has begun: what it leaves shares no memory with
@@ -127,7 +171,7 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses,
   for (const int n : schedule.updates)
     for (const Value v : node(n).out)
       if (graph[v].role == Role::result)
-        blocks.add(v, {.first = 0, .last = kForever, .stored = is_stored(v)});
+        blocks.add(v, {.when = {{0, kForever}}, .stored = uses.stored(graph, v)});
   return blocks;
 }
 
@@ -148,19 +192,28 @@ void share_in_place(const Plan& plan, const Schedule& schedule, int n, const Use
     if (taken[in].valid() || taken[out].valid()) continue;
     if (!(plan.desc(in) == plan.desc(out)) || graph.type(in).batched != graph.type(out).batched)
       continue;
-    const bool read_later = blocks.block_of(in).last > position || uses.last_shared[in] >= band;
+    const bool read_later = blocks.block_of(in).last() > position || uses.last_shared[in] >= band;
     const bool read_twice = std::ranges::count(node.in, in) > 1;
     if (!read_later && !read_twice) blocks.join(out, in);
   }
 }
 
-/// The band of each position; behind those of all bands come updates.
-std::vector<int> bands_by_position(const Schedule& schedule) {
-  std::vector<int> bands;
-  for (size_t b = 0; b < schedule.bands.size(); ++b)
-    bands.insert(bands.end(), schedule.bands[b].nodes.size(), static_cast<int>(b));
-  return bands;
-}
+/// The band of a position; behind all bands come updates.
+class BandAt {
+ public:
+  explicit BandAt(const Schedule& schedule) : count_(static_cast<int>(schedule.bands.size())) {
+    for (int b = 0; b < count_; ++b)
+      bands_.insert(bands_.end(), schedule.bands[static_cast<size_t>(b)].nodes.size(), b);
+  }
+  int operator()(int position) const {
+    const auto p = static_cast<size_t>(position);
+    return p < bands_.size() ? bands_[p] : count_;
+  }
+
+ private:
+  int count_;
+  std::vector<int> bands_;
+};
 
 /// Blocks that share one arena, and whose they are.
 struct Arena {
@@ -178,34 +231,57 @@ struct Arena {
   }
 };
 
-/// Within a band steps follow each other tile by tile, so a stored block lives for whole bands; one
-/// in tiles for steps.
-ResultPlaces assign_offsets(const Plan& plan, const Schedule& schedule, const Blocks& blocks) {
-  const std::vector<int> bands = bands_by_position(schedule);
-  const auto band_at = [&](int position) {
-    const auto p = static_cast<size_t>(position);
-    return p < bands.size() ? bands[p] : static_cast<int>(schedule.bands.size());
-  };
+/// The blocks of all results, those that share memory joined.
+Blocks joined_blocks(const Plan& plan, const Schedule& schedule) {
+  const Uses uses = uses_of(plan.graph, schedule);
+  const PerValue<Value> taken = taken_over(plan.graph);
+  Blocks blocks = blocks_of(plan.graph, schedule, uses, taken);
+  for (const Band& band : schedule.bands)
+    for (const int n : band.nodes)
+      if (band.repeats < 0) share_in_place(plan, schedule, n, uses, taken, blocks);
+  return blocks;
+}
+
+/// Those blocks that are stored, or not, in the order of values.
+std::vector<Value> owners_of(const Blocks& blocks, bool stored) {
   std::vector<Value> owners;
   for (const Value v : blocks.results())
-    if (blocks.owner(v) == v) owners.push_back(v);
+    if (blocks.owner(v) == v && blocks.block_of(v).stored == stored) owners.push_back(v);
   std::ranges::sort(owners, {}, &Value::id);
-  Arena stored;
-  std::map<int, Arena> tiles;  // by band
-  for (const Value v : owners) {
-    const Block& block = blocks.block_of(v);
-    const int first = band_at(block.first);
-    if (block.stored) {
-      stored.add(v, {plan.desc(v).bytes(), first, band_at(block.last)});
-    } else {
-      const auto tile = static_cast<size_t>(plan.bands[static_cast<size_t>(first)].tile);
-      tiles[first].add(v, {bytes_of_sample(plan.desc(v)) * tile, block.first, block.last});
-    }
+  return owners;
+}
+
+/// Within a band steps follow each other tile by tile, so a stored block lives for whole bands.
+Arena stored_arena(const Plan& plan, const Schedule& schedule, const Blocks& blocks) {
+  const BandAt band_at(schedule);
+  Arena arena;
+  for (const Value v : owners_of(blocks, true)) {
+    std::vector<Moments> when;
+    for (const auto& [first, last] : blocks.block_of(v).when)
+      when = together(std::move(when), {{band_at(first), band_at(last)}});
+    arena.add(v, {plan.desc(v).bytes(), std::move(when)});
   }
+  return arena;
+}
+
+/// Of each band, what stays in it; it lives for steps.
+std::map<int, Arena> tile_arenas(const Plan& plan, const Schedule& schedule, const Blocks& blocks) {
+  const BandAt band_at(schedule);
+  std::map<int, Arena> arenas;
+  for (const Value v : owners_of(blocks, false)) {
+    const Block& block = blocks.block_of(v);
+    const int band = band_at(block.when.front().first);
+    const auto tile = static_cast<size_t>(plan.bands[static_cast<size_t>(band)].tile);
+    arenas[band].add(v, {bytes_of_sample(plan.desc(v)) * tile, block.when});
+  }
+  return arenas;
+}
+
+ResultPlaces assign_offsets(const Plan& plan, const Schedule& schedule, const Blocks& blocks) {
   ResultPlaces made;
   PerValue<Place> places(plan.graph);
-  made.arena_bytes = stored.place(kArena, places);
-  for (const auto& [band, arena] : tiles)
+  made.arena_bytes = stored_arena(plan, schedule, blocks).place(kArena, places);
+  for (const auto& [band, arena] : tile_arenas(plan, schedule, blocks))
     made.tile_scratch_bytes = std::max(made.tile_scratch_bytes, arena.place(kTile, places));
   for (const Value v : blocks.results()) {
     Place place = places[blocks.owner(v)];
@@ -218,15 +294,26 @@ ResultPlaces assign_offsets(const Plan& plan, const Schedule& schedule, const Bl
 }  // namespace
 
 ResultPlaces place_results(const Plan& plan, const Schedule& schedule) {
-  const Uses uses = uses_of(plan.graph, schedule);
-  const PerValue<Value> taken = taken_over(plan.graph);
-  Blocks blocks = blocks_of(plan.graph, schedule, uses, taken);
-  for (const Band& band : schedule.bands)
-    for (const int n : band.nodes) share_in_place(plan, schedule, n, uses, taken, blocks);
-  ResultPlaces made = assign_offsets(plan, schedule, blocks);
+  ResultPlaces made = assign_offsets(plan, schedule, joined_blocks(plan, schedule));
   for (const Value g : plan.graph.with_role(Role::gradient))
     for (const Value v : taken_over_by(plan.graph, g)) made.places.emplace_back(v, plan.place(g));
   return made;
+}
+
+std::vector<Lifetime> stored_lifetimes(const Plan& plan, const Schedule& schedule) {
+  return stored_arena(plan, schedule, joined_blocks(plan, schedule)).lifetimes;
+}
+
+std::vector<Value> stored_results(const Graph& graph, const Schedule& schedule) {
+  const Uses uses = readers_of(graph, schedule);
+  const PerValue<Value> taken = taken_over(graph);
+  std::vector<Value> stored;
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    if (schedule.band_of[n] >= 0)
+      for (const Value v : graph.nodes()[n].out)
+        if (graph[v].role == Role::result && !taken[v].valid() && uses.stored(graph, v))
+          stored.push_back(v);
+  return stored;
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tutti/plan/bands.h"
+#include "tutti/plan/memory.h"
 #include "tutti/plan/plan.h"
 
 namespace tutti {
@@ -19,6 +20,14 @@ struct ResultPlaces {
 /// An output may take over the memory of an input that nobody reads afterwards, nor another tile or
 /// an exchange at that time; what a gradient takes over (taken_over_by) lies where the gradient
 /// does. Reads graph, descs, the places of variables and the tiles of the bands.
+/// What is made again lies where it lay before, and lends its memory between.
 ResultPlaces place_results(const Plan& plan, const Schedule& schedule);
+
+/// The memory of what place_results() stores, by bands of the schedule. Reads graph, descs and the
+/// places of variables.
+std::vector<Lifetime> stored_lifetimes(const Plan& plan, const Schedule& schedule);
+
+/// What bands make and place_results() stores.
+std::vector<Value> stored_results(const Graph& graph, const Schedule& schedule);
 
 }  // namespace tutti

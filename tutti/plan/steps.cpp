@@ -23,13 +23,13 @@ class KernelMemory {
     const auto [at, added] = bytes_.try_emplace(problem_text(step.request) + " by " + step.kernel);
     if (added) {
       const std::unique_ptr<Kernel> kernel = chosen.make();
-      at->second = {kernel->workspace_bytes(), kernel->state_bytes()};
+      at->second = {kernel->workspace_bytes(), kernel->state_bytes(), kernel->state_output() < 0};
     }
-    std::tie(step.workspace_bytes, step.state_bytes) = at->second;
+    std::tie(step.workspace_bytes, step.state_bytes, step.first_has_state) = at->second;
   }
 
  private:
-  std::map<std::string, std::pair<size_t, size_t>> bytes_;  // workspace, state
+  std::map<std::string, std::tuple<size_t, size_t, bool>> bytes_;  // workspace, state, of the first
 };
 
 class StepMaker {
@@ -108,9 +108,13 @@ void sum_memory(StepList& list) {
     list.workspace_bytes = std::max(list.workspace_bytes, step.workspace_bytes);
   };
   for (const std::vector<Step>& band : list.bands) {
-    size_t states = 0;
-    for (const Step& step : band) states += aligned(step.state_bytes);
+    size_t states = 0, first = 0;
+    for (const Step& step : band) {
+      states += aligned(step.state_bytes);
+      if (step.first_has_state) first += aligned(step.state_bytes);
+    }
     list.state_bytes = std::max(list.state_bytes, states);
+    list.first_state_bytes = std::max(list.first_state_bytes, first);
     std::ranges::for_each(band, add_workspace);
   }
   std::ranges::for_each(list.packs, add_workspace);
@@ -124,7 +128,10 @@ StepList make_steps(const Plan& plan, const Schedule& schedule, KernelChooser& c
   StepList list;
   for (size_t b = 0; b < schedule.bands.size(); ++b) {
     std::vector<Step>& band = list.bands.emplace_back();
-    for (const int n : schedule.bands[b].nodes) band.push_back(maker.make(n, &plan.bands[b]));
+    for (const int n : schedule.bands[b].nodes) {
+      band.push_back(maker.make(n, &plan.bands[b]));
+      if (plan.bands[b].repeats >= 0) band.back().name += " again";
+    }
   }
   for (const int n : schedule.updates)
     if (walk_of(plan.graph, plan.graph.nodes()[static_cast<size_t>(n)]) != Walk::exchange)

@@ -15,8 +15,9 @@ struct StepList {
   std::vector<Step> packs;               ///< weights as the steps want them: each form once
   std::vector<OpPtr> pack_ops;           ///< owns the ops of `packs`
   size_t packed_bytes = 0;
-  size_t workspace_bytes = 0;  ///< of the kernel that needs most
-  size_t state_bytes = 0;      ///< accumulators of the band that needs most
+  size_t workspace_bytes = 0;    ///< of the kernel that needs most
+  size_t state_bytes = 0;        ///< accumulators of the band that needs most
+  size_t first_state_bytes = 0;  ///< the same of the first thread
 };
 
 /// All steps, with their kernels, and their operands where those lie. Updates read gradients where

@@ -69,7 +69,12 @@ std::vector<PlanBand> cut_into_tiles(const Plan& plan, const Schedule& schedule,
     PlanBand& cut = bands.emplace_back();
     cut.samples = band.samples;
     cut.whole = band.whole;
+    cut.repeats = band.repeats;
     cut.tile = 0;
+    if (band.repeats >= 0) {  // the same tiles, and so the same kernels and bits
+      cut.tile = bands[static_cast<size_t>(band.repeats)].tile;
+      continue;
+    }
     if (band.whole) continue;
     const int64_t share = (band.samples + plan.options.threads - 1) / plan.options.threads;
     const Touched bytes = touched_by(plan, band);

@@ -12,6 +12,7 @@
 #include "tutti/plan/compile.h"
 #include "tutti/plan/executor.h"
 #include "tutti/plan/pass_estimate.h"
+#include "tutti/plan/planned_memory.h"
 #include "tutti/plan/slow_steps.h"
 
 namespace tutti {
@@ -160,6 +161,18 @@ std::string unmeasured_layout(const Graph& graph, const Backend& backend, PlanOp
   return best;
 }
 
+/// Of plans for too little memory the smallest alone, if there is no other.
+void keep_what_fits(std::vector<Plan>& plans) {
+  if (std::ranges::any_of(plans, fits_memory)) {
+    std::erase_if(plans, [](const Plan& plan) { return !fits_memory(plan); });
+    return;
+  }
+  const auto total = [](const Plan& plan) { return planned_memory(plan).total(); };
+  std::vector<Plan> smallest;
+  smallest.push_back(std::move(*std::ranges::min_element(plans, {}, total)));
+  plans = std::move(smallest);
+}
+
 /// The plan of the fastest of these layouts, by measurement; its choices hold what was measured.
 Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions options,
                   const std::vector<std::string>& names) {
@@ -169,8 +182,10 @@ Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions option
     options.layout = name;
     plans.push_back(compile_with_layout(graph, backend, options));
     options.choices = plans.back().options.choices;  // what is measured once is not measured again
-    least = std::min(least, weighted_flop(plans.back()));
   }
+  keep_what_fits(plans);
+  if (plans.size() == 1) return std::move(plans.front());
+  for (const Plan& plan : plans) least = std::min(least, weighted_flop(plan));
   constexpr double kLong = 1e12;  // FLOP of a pass that takes many seconds: estimated, not run
   std::vector<Contender> contenders;
   double best_seconds = std::numeric_limits<double>::infinity();
@@ -214,17 +229,19 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
     // Plain can always be had; it is not among those to try where others are faster.
     if (std::ranges::find(names, recorded) != names.end() || (binding && recorded == "plain")) {
       fixed.layout = recorded;
-      return compile_with_layout(graph, backend, fixed);
-    }
-    if (binding)
+      Plan plan = compile_with_layout(graph, backend, fixed);
+      if (binding || fits_memory(plan)) return plan;
+    } else if (binding) {
       throw ConfigError(
           fmt::format("the recorded layout '{}' is not available here: resuming would not give the "
                       "same bits",
                       recorded));
-    log::warn(
-        "a measurement of earlier names the layout '{}', which is not available here; it is chosen "
-        "anew",
-        recorded);
+    } else {
+      log::warn(
+          "a measurement of earlier names the layout '{}', which is not available here; it is "
+          "chosen anew",
+          recorded);
+    }
   }
   if (names.size() == 1 || !options.measure) {
     fixed.layout =

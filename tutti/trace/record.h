@@ -61,6 +61,11 @@ struct RunStart {
   std::vector<std::string> slowed{};      ///< on purpose: "rank 1 by 3", "all by chance, sigma 0.2"
   std::string replayed_on{};  ///< the machine whose clock virtual_seconds are of; empty: none
   std::string plan_hash{}, version{}, git{}, machine{}, config_path{}, command{};
+  /// Of rank 0's plan: what it holds, what it may hold (plan.memory), and what results would take
+  /// if nothing were computed again. None: no limit.
+  std::optional<int64_t> planned_bytes{}, memory_limit_bytes{}, result_bytes{}, result_bytes_kept{};
+  std::optional<int64_t> results_again{};   ///< results that are computed again for it
+  double flop_again = kNotMeasured;         ///< for that, a pass of one rank
   std::string library{}, library_sha256{};  ///< model.library and its content; empty: none
   std::string compiler{}, mpi{}, onednn{};  ///< what the program was built with and runs on
   std::string binding{};                    ///< of rank 0: "bound to 1 of 2 cores", "not bound"

@@ -45,6 +45,12 @@ void fields(Event& e, Visit&& visit) {
   visit("slowed", e.slowed);
   visit("replayed_on", e.replayed_on);
   visit("plan_hash", e.plan_hash);
+  visit("planned_bytes", e.planned_bytes);
+  visit("memory_limit_bytes", e.memory_limit_bytes);
+  visit("result_bytes", e.result_bytes);
+  visit("result_bytes_kept", e.result_bytes_kept);
+  visit("results_again", e.results_again);
+  visit("flop_again", e.flop_again);
   visit("version", e.version);
   visit("git", e.git);
   visit("library", e.library);

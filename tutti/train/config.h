@@ -123,6 +123,7 @@ struct ModelSection {
   double lora_alpha = 0;                            ///< 0: the rank
   std::vector<std::string> lora_layers;             ///< patterns over linear layers
   double dropout = -1;                              ///< below 0: the model's own
+  double attention_dropout = -1;                    ///< below 0: the model's own
   std::string weights;                              ///< path; empty: new ones
   std::vector<std::string> weights_except, freeze;  ///< patterns over parameters
 };
@@ -200,8 +201,10 @@ struct LossSection {
 
 struct PlanSection {
   ActivationLayout layout = ActivationLayout::automatic;
-  int64_t slabs = 0;  ///< 0: chosen
+  int64_t slabs = 0;   ///< 0: chosen
+  int64_t memory = 0;  ///< bytes a rank; 0: no limit
   bool measure = true;
+  bool coarse_bf16 = false;
   std::string tuning = "auto";  ///< "auto": a file in the user's cache folder; "off"; else its path
   std::string choices_from;     ///< a checkpoint or a folder of them; empty: this run makes its own
 };

@@ -333,6 +333,11 @@ void write_model_rows(ConfigTableWriter& t) {
         "Probability with which dropout leaves an element out (cosmoflow, vgg, fc-densenet, gpt2, "
         "transformer-base, vit). Below 0: the model's own")
       .between(-1, 0.999);
+  t.key(s, &S::attention_dropout, "attention_dropout",
+        "Probability with which training leaves a key out of what a query attends to (gpt2, "
+        "transformer-base, vit), besides model.dropout. Published GPT-2 has 0.1 of both. Below 0: "
+        "the model's own, which is none")
+      .between(-1, 0.999);
   t.key(s, &S::hidden, "hidden",
         "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm, gpt2, llama, transformer-base, "
         "vit). Empty: the model's own")

@@ -4,8 +4,10 @@
 
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/comm/schedule/tree.h"
 #include "tutti/models/registry.h"
 #include "tutti/parallel/bucket_size.h"
+#include "tutti/plan/planned_memory.h"
 #include "tutti/plan/slow_steps.h"
 #include "tutti/train/evaluation_network.h"
 #include "tutti/train/tuning_file.h"
@@ -109,6 +111,7 @@ class NetworkCompiler {
     // What was asked for, not the advice: without it, tiles go by the weights too (plan/tiles.h).
     options_.tile_bytes = spec.training.split.tile_bytes;
     options_.measure = spec.measure;
+    options_.coarse = spec.coarse;
   }
   const PartGrid& grid() const { return training_.split.grid; }
   const std::string& tensors() const { return graph_.tensors; }
@@ -118,15 +121,18 @@ class NetworkCompiler {
   /// Rank 0's: measures, for all parts, what nothing is known of. The choices that all of them
   /// depend on are in the network then.
   void compile_first(Network& network) {
-    // A layout that was asked for, for an experiment, must not become every later run's.
-    const bool keeps = spec_.measure && spec_.layout == "auto" && spec_.choices.empty() &&
-                       !spec_.tuning_file.empty();
+    // A layout that was asked for, for an experiment, must not become every later run's, nor coarse
+    // kernels.
+    const bool keeps = spec_.measure && spec_.layout == "auto" && !spec_.coarse &&
+                       spec_.choices.empty() && !spec_.tuning_file.empty();
     Choices known = keeps ? read_tuning_file(spec_.tuning_file) : spec_.choices;
     if (keeps) known.make_advice();  // a stale file costs a measurement, not the run
     compile_both(network, known);
     Choices& choices = network.training.options.choices;
     compile_others(network, choices);
-    if (keeps && choices.to_string() != known.to_string())
+    // Nor one that was fastest in little memory.
+    if (keeps && network.training.recomputed.results == 0 &&
+        choices.to_string() != known.to_string())
       write_tuning_file(spec_.tuning_file, choices);
     choices = choices.used();
   }
@@ -141,6 +147,19 @@ class NetworkCompiler {
     }
     compile_both(network, choices);
     options_.variables = network.training.options.variables = nullptr;
+  }
+
+  /// ConfigError where the network needs more memory than it may.
+  void require_memory(const Network& network) const {
+    const Plan& plan = network.training;
+    if (fits_memory(plan)) return;
+    throw ConfigError(fmt::format(
+        "plan.memory: a rank needs {:.1f} MiB at least{}: take a smaller batch.local, "
+        "batch.accumulate instead, run.precision = \"bf16\", or ranks that share layers "
+        "(parallel.tensor, parallel.pipeline)\n{}",
+        static_cast<double>(planned_memory(plan).total()) / (1 << 20),
+        plan.recomputed.results > 0 ? ", with all computed again that helps" : "",
+        memory_text(plan)));
   }
 
   /// What the network has from the graph, once it is compiled.
@@ -165,20 +184,36 @@ class NetworkCompiler {
   }
 
  private:
-  Plan compile_graph(const Graph& graph, const Choices& choices) {
+  /// `besides`: memory that other plans take.
+  Plan compile_graph(const Graph& graph, const PartGrid& place, const Choices& choices,
+                     size_t besides = 0) {
+    const HeldCopies& held = spec_.held;
     options_.choices = choices;
+    options_.memory = {
+        .bytes = spec_.memory,
+        .besides = besides,
+        .arenas = batches_under_way(held.order, place.stages(), place.stage(), held.batches),
+        .gradients = held.gradients,
+        .replicas = held.replicas};
     return compile(graph, backend_, options_);
   }
   void compile_both(Network& network, const Choices& choices) {
-    network.training = compile_graph(graph_.graph, choices);
+    network.training = compile_graph(graph_.graph, grid(), choices);
     network.training.variables.set_slices(graph_.slices);
     network.evaluation =
         std::move(*compile_evaluation_of(network.training, grid(), network.training.variables));
+    const PlannedMemory evaluation = planned_memory(network.evaluation.plan);
+    const size_t besides = evaluation.results + evaluation.scratch;
+    network.training.options.memory.besides = besides;
+    if (fits_memory(network.training)) return;
+    network.training =
+        compile_graph(graph_.graph, grid(), network.training.options.choices, besides);
+    network.training.variables.set_slices(graph_.slices);
   }
   Plan compile_place(const PartGrid& place, const Choices& choices) {
     TrainingGraphSpec other = training_;
     other.split.grid = place;
-    return compile_graph(make_training_graph(other).graph, choices);
+    return compile_graph(make_training_graph(other).graph, place, choices);
   }
   Plan compile_part(int part, const Choices& choices) {
     return compile_place(grid().with_part(part), choices);
@@ -214,6 +249,7 @@ class NetworkCompiler {
     PlanOptions options;
     options.layout = training.layout;
     options.measure = spec_.measure;
+    options.coarse = spec_.coarse;
     options.choices = training.options.choices;
     options.variables = &variables;
     auto evaluation = evaluation_of(model, split, backend_, options, &graph_.stages);
@@ -248,6 +284,13 @@ void take_choices(const std::string& text, PlanOptions& options) {
 }
 
 }  // namespace
+
+HeldCopies held_copies(const ReplicaMap& replicas, int batches, PipelineOrder order) {
+  const ReplicaMap turns = replicas.times(batches);
+  return {.order = order,
+          .batches = batches,
+          .gradients = comm::plan_slots(turns.replicas(), turns.owned()).slots};
+}
 
 std::vector<data::BatchField> Network::batch() const {
   std::vector<data::BatchField> fields = batch_of(training, inputs);
@@ -298,6 +341,9 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
     take_choices(made, told);
     compiler.compile_alike(*network, told.layout, told.choices);
   }
+  if (spec.memory > 0)
+    comm::on_each(communicator, "fitting the plan into plan.memory",
+                  [&] { compiler.require_memory(*network); });
   compare_hashes(network->training, compiler.peers(), communicator);
   compiler.describe(*network);
   return network;

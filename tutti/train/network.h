@@ -9,20 +9,34 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/data/transform/sample_writer.h"
 #include "tutti/parallel/exchange.h"
+#include "tutti/parallel/replicas.h"
 #include "tutti/plan/plan.h"
 #include "tutti/train/training_graph.h"
 
 namespace tutti {
 
+/// Of what a rank trains with, how many it holds at a time.
+struct HeldCopies {
+  PipelineOrder order = PipelineOrder::one_f_one_b;
+  int batches = 1;  ///< of a step (batch.accumulate): where there are stages, several are under way
+  int gradients = 1;  ///< arenas
+  int replicas = 1;   ///< with weights of their own
+};
+/// Of replicas with `batches` turns each, whose gradients are summed.
+HeldCopies held_copies(const ReplicaMap& replicas, int batches, PipelineOrder order);
+
 struct NetworkSpec {
   TrainingGraphSpec training;
   std::string layout = "auto";
   bool measure = true;                ///< choose kernels and layouts by measurement
+  bool coarse = false;                ///< among kernels that round twice as coarsely, too
   Choices choices;                    ///< of a checkpoint, or empty
   std::filesystem::path tuning_file;  ///< where rank 0 keeps measurements between runs (unused with
                                       ///< `choices`); empty: nowhere
   int64_t evaluation_batch = 0;       ///< 0: the training batch
   bool warns = true;                  ///< rank 0 names steps that are slow
+  size_t memory = 0;                  ///< bytes that a rank may hold (planned_memory.h); 0: any
+  HeldCopies held = {};
 };
 
 /// Forward alone, with running statistics.
@@ -64,7 +78,8 @@ struct Network {
 };
 
 /// Collective. Rank 0 compiles first and measures; the others take its choices. Throws CommError
-/// naming the ranks whose plan differs from rank 0's.
+/// naming the ranks whose plan differs from rank 0's, ConfigError where a rank cannot do with
+/// `memory`, which the evaluation's results are part of.
 std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend,
                                          comm::Communicator& communicator);
 

@@ -72,6 +72,8 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   network.measure = false;
   network.warns = spec.first;
   network.training.split.grid = grid;
+  network.held =
+      held_copies(replicas, static_cast<int>(config.batch.accumulate), config.parallel.order);
   const auto alone = comm::make_single_communicator();
   const std::unique_ptr<Network> compiled = compile_network(network, spec.backend, *alone);
   if (meeting_settings(config, run.steps_per_epoch) || applied_one_by_one(config, run.replicas))

@@ -175,6 +175,8 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   spec.tied = config.model.tied;
   spec.lora = {config.model.lora_rank, config.model.lora_alpha, config.model.lora_layers};
   if (config.model.dropout >= 0) spec.dropout = static_cast<float>(config.model.dropout);
+  if (config.model.attention_dropout >= 0)
+    spec.attention_dropout = static_cast<float>(config.model.attention_dropout);
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
   return spec;
 }
@@ -212,6 +214,8 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
   spec.training.split = split_settings(config);
   spec.layout = to_string(config.plan.layout);
   spec.measure = config.plan.measure;
+  spec.coarse = config.plan.coarse_bf16;
+  spec.memory = static_cast<size_t>(config.plan.memory);
   return spec;
 }
 

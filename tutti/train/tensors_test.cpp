@@ -37,6 +37,7 @@ ModelSpec shared_gpt2() {
           .width = 32,
           .hidden = {50},
           .dropout = 0.1f,
+          .attention_dropout = 0.2f,
           .depth = 2,
           .heads = 4,
           .context = 16};
@@ -206,6 +207,7 @@ TEST(SharedTensors, OfLlamaAreThoseOfOneRank) {
   run.model.name = "llama";
   run.model.context = 0;
   run.model.dropout.reset();
+  run.model.attention_dropout.reset();
   run.model.key_heads = 2;
   expect_those_of_one_rank(run, "10 layers by columns, 4 by rows, 2 attentions");
 }
@@ -234,6 +236,7 @@ TEST(SharedTensors, OfAVisionTransformerAreThoseOfOneRank) {
                .width = 32,
                .hidden = {50},
                .dropout = 0.1f,
+               .attention_dropout = 0.2f,
                .depth = 2,
                .heads = 4,
                .kernel = 2};

@@ -13,6 +13,7 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/device/cpu/process_memory.h"
+#include "tutti/plan/planned_memory.h"
 #include "tutti/train/pipeline_settings.h"
 #include "tutti/train/settings.h"
 
@@ -46,6 +47,7 @@ void TrainerRun::open_record() {
             about.local_batch, about.ranks, about.threads_per_rank,
             network().training.buckets.size(), comm_.transport());
   if (grid_.stages() > 1) log::info("{}", pipeline_line(config_));
+  if (config_.plan.memory > 0) log::info("{}", memory_text(network().training));
   if (about.data_nodes)
     log::info(
         "data.shuffle = shard: {} node(s) with {} or more training samples each for itself{}: "
@@ -56,6 +58,23 @@ void TrainerRun::open_record() {
     log::warn("{} ranks x {} threads share {} cores: speeds will not be those of separate cores",
               comm_.local_size(), about.threads_per_rank, about.cores_per_host);
 }
+
+namespace {
+
+void note_memory(const Plan& plan, RunStart& about) {
+  if (plan.options.memory.bytes == 0) return;
+  const auto bytes = [](size_t n) { return static_cast<int64_t>(n); };
+  const PlannedMemory memory = planned_memory(plan);
+  about.planned_bytes = bytes(memory.total());
+  about.memory_limit_bytes = bytes(plan.options.memory.bytes);
+  about.result_bytes = about.result_bytes_kept = bytes(memory.results);
+  about.results_again = plan.recomputed.results;
+  about.flop_again = plan.recomputed.flop;
+  if (plan.recomputed.results > 0)
+    about.result_bytes_kept = bytes(plan.recomputed.arena_bytes) * plan.options.memory.arenas;
+}
+
+}  // namespace
 
 /// Of all ranks that share a replica.
 double TrainerRun::flop_per_sample() {
@@ -96,6 +115,7 @@ RunStart TrainerRun::start_event() {
   about.slowed = slowed_words(config_.run);
   if (spec_.machine) about.replayed_on = spec_.machine->label();
   about.plan_hash = fmt::format("{:016x}", network().training.hash());
+  note_memory(network().training, about);
   about.resume_step = step_;
   if (!nothing_to_do()) about.changes = changes_;  // else nothing was measured with them
   about.metric = goal_.metric->name();

@@ -6,10 +6,14 @@ namespace tutti {
 namespace {
 
 NetworkSpec network_of(const TrainingStepSpec& spec, const ReplicaMap& turns) {
+  HeldCopies held = held_copies(turns, 1, spec.order);  // turns are counted already
+  held.batches = spec.accumulate;
+  if (spec.apart && spec.spill.empty()) held.replicas = spec.map.local_count();
   NetworkSpec network = spec.network;
   network.training.split.grid = spec.grid;
   network.training.turns = turns.replicas();
   network.training.optimizer.sharded = spec.exchange.sharded;
+  network.held = held;
   return network;
 }
 

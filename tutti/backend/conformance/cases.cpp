@@ -29,6 +29,9 @@ constexpr const char* kConvolutions[] = {
     "n2c24h9w9 k24r3s3 pad2 dilation2 groups24",
     "n3c80h9w7 k80r3s3 stride2 pad1 groups80",
     "n2c24h6w7 k32r3s3 pad5 dilation5",
+    "n3c18h9w11 k20r3s3 pad2x0",
+    "n1c148h5w9 k260r3s3 pad1",
+    "n2c24d3h4w5 k36t3r3s3 pad1",
     "n1c272h9w13 k40r1s1",
     "n3c48t21 k40r1",
     "n2c4t9 k40r1",
@@ -97,6 +100,10 @@ constexpr const char* kAttentions[] = {
     "n2c8t1 heads8 causal",
     "n1c40t33 heads5 causal whole",
     "n3c48t21 heads6 key_heads3 segments whole",
+    "n2c32t150 heads2 causal dropout0.3",
+    "n3c16t9 heads2 keys35 q_and_kv hidden dropout0.5",
+    "n2c48t21 heads6 key_heads2 causal dropout0.1 first_head6",
+    "n3c40t133 heads5 segments dropout0.2 whole",
 };
 constexpr const char* kSequences[] = {
     "layer_norm{} {} n3c48t7",

@@ -89,13 +89,13 @@ ConformanceReport check_conformance(const OpCase& c, const Backend& backend) {
       const auto fail = [&](const std::string& what) {
         report.failures.push_back(where + ": " + what);
       };
+      const double tolerance = tolerance_of(c) * (run.coarse() ? 2 : 1);
       if (const std::string broken = run.broken_guard(); !broken.empty()) fail(broken);
       for (size_t i = 0; i < want.out.size(); ++i)
-        if (const std::string d = difference(got.out[i], want.out[i], tolerance_of(c)); !d.empty())
+        if (const std::string d = difference(got.out[i], want.out[i], tolerance); !d.empty())
           fail(fmt::format("output {}: {}", i, d));
       for (size_t i = 0; i < want.changed_in.size(); ++i)
-        if (const std::string d =
-                difference(got.changed_in[i], want.changed_in[i], tolerance_of(c));
+        if (const std::string d = difference(got.changed_in[i], want.changed_in[i], tolerance);
             !d.empty())
           fail(fmt::format("changed input {}: {}", i, d));
     } catch (const Error& error) {

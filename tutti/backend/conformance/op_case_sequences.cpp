@@ -27,6 +27,9 @@ void attention_case(CaseLine& line, OpCase& made) {
   if (line.has("q_and_kv")) a.inputs = AttentionInputs::q_and_kv;
   if (line.has("segments")) a.mask = AttentionMask::segments;
   if (line.has("hidden")) a.mask = AttentionMask::keys;
+  a.dropout = static_cast<float>(line.number("dropout", 0));
+  a.salt = 0x5EED;
+  a.first_head = count_of(line, "first_head", 0);
   a.whole = line.has("whole");
   const int64_t keys = count_of(line, "keys", t), k = c / a.heads * a.key_heads;
   CaseInputs in(made);

@@ -14,8 +14,8 @@
 namespace tutti {
 namespace {
 
-using attention::for_each_vector, attention::HeadRows, attention::kQueryRows, attention::Mask,
-    attention::padded;
+using attention::for_each_vector, attention::HeadRows, attention::Keep, attention::kQueryRows,
+    attention::Mask, attention::padded;
 using matrix::kColumns, matrix::multiply_block;
 using simd::Floats;
 using Tile = matrix::Tile<float>;
@@ -100,7 +100,7 @@ template <class T>
 class AttentionKernel final : public Kernel {
  public:
   AttentionKernel(const KernelRequest& r, const Attention& op)
-      : p_(op.attention(), r.in), c_(static_cast<size_t>(kQueryRows)) {}
+      : p_(op.attention(), r.in), keep_(p_.a, p_.s.keys), c_(static_cast<size_t>(kQueryRows)) {}
 
   size_t workspace_bytes() const override {
     return static_cast<size_t>(2 * p_.row() * p_.width() + p_.row() +
@@ -125,9 +125,11 @@ class AttentionKernel final : public Kernel {
         mask.read(static_cast<const int32_t*>(args.in[p_.a.sequences()]) + n * s.keys, s.keys);
       attention::to_columns(rows(args, s.k, s.keys, n, g), s.keys, m.keys);
       attention::to_panels(rows(args, s.v, s.keys, n, g), s.keys, m.values);
-      for (int64_t h = g * p_.group(); h < (g + 1) * p_.group(); ++h)
+      for (int64_t h = g * p_.group(); h < (g + 1) * p_.group(); ++h) {
+        keep_.begin(args, n, h);
         for (int64_t query = 0; query < s.queries; query += kQueryRows)
           attend(args, n, h, query, mask, m);
+      }
     }
   }
 
@@ -165,6 +167,10 @@ class AttentionKernel final : public Kernel {
       factor[i] = none ? 0 : 1 / sum.sum;
       logs[i * p_.a.heads] =
           none ? std::numeric_limits<float>::infinity() : sum.top + std::log(sum.sum);
+      if (keep_.all()) continue;
+      keep_.for_each(first + i, padded(block.keys), [p = block.row(i)](int64_t j, Floats keep) {
+        simd::store(p + j, keep * simd::load(p + j, simd::AllLanes{}), simd::AllLanes{});
+      });
     }
     multiply_rows({.a = block.s,
                    .a_row = block.stride,
@@ -205,6 +211,7 @@ class AttentionKernel final : public Kernel {
   }
 
   AttentionProblem p_;
+  Keep keep_;
   std::vector<float*> c_;
 };
 
@@ -212,7 +219,7 @@ template <class T>
 class AttentionGradKernel final : public Kernel {
  public:
   AttentionGradKernel(const KernelRequest& r, const AttentionGrad& op)
-      : p_(op.attention(), std::span(r.in).subspan(3)),
+      : p_(op.attention(), std::span(r.in).subspan(3)), keep_(p_.a, p_.s.keys),
         c_(static_cast<size_t>(std::max(kQueryRows, p_.s.keys))) {}
 
   size_t workspace_bytes() const override {
@@ -250,9 +257,11 @@ class AttentionGradKernel final : public Kernel {
       attention::to_columns(values, s.keys, m.values);
       std::fill_n(m.dk, s.keys * p_.width(), 0.f);
       std::fill_n(m.dv, s.keys * p_.width(), 0.f);
-      for (int64_t h = g * p_.group(); h < (g + 1) * p_.group(); ++h)
+      for (int64_t h = g * p_.group(); h < (g + 1) * p_.group(); ++h) {
+        keep_.begin(args, n, h);
         for (int64_t query = 0; query < s.queries; query += kQueryRows)
           attend_backward(args, n, h, query, mask, m);
+      }
       const auto dk = gradients(args, s.k, s.keys, n, g), dv = gradients(args, s.v, s.keys, n, g);
       for (int64_t j = 0; j < s.keys; ++j) {
         dk.write(j, m.dk + j * p_.width(), 1);
@@ -307,6 +316,15 @@ class AttentionGradKernel final : public Kernel {
       float *const p = m.p + i * stride, *const ds = m.ds + i * stride;
       mask.hide(first + i, p, p_.seen_before(first + i + 1), padded(keys));
       const Floats shift = simd::splat(logs[i * p_.a.heads]);
+      if (!keep_.all()) {  // dv takes what was kept of p
+        keep_.for_each(first + i, padded(keys), [&](int64_t j, Floats keep) {
+          const Floats v = attention::exp_of_seen(simd::load(p + j, simd::AllLanes{}), shift);
+          simd::store(p + j, keep * v, simd::AllLanes{});
+          simd::store(ds + j, v * (keep * simd::load(ds + j, simd::AllLanes{}) - all),
+                      simd::AllLanes{});
+        });
+        continue;
+      }
       for_each_vector(padded(keys), [&](int64_t j) {
         const Floats v = attention::exp_of_seen(simd::load(p + j, simd::AllLanes{}), shift);
         simd::store(p + j, v, simd::AllLanes{});
@@ -343,6 +361,7 @@ class AttentionGradKernel final : public Kernel {
   }
 
   AttentionProblem p_;
+  Keep keep_;
   std::vector<float*> c_;
 };
 

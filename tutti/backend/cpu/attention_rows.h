@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "tutti/backend/backend.h"
 #include "tutti/backend/cpu/matrix_tile.h"
 #include "tutti/backend/cpu/simd_math.h"
+#include "tutti/backend/cpu/wide_bits.h"
 #include "tutti/ops/attention.h"
 
 namespace tutti::attention {
@@ -125,6 +127,44 @@ class Mask {
  private:
   AttentionMask kind_;
   float* numbers_;
+};
+
+/// Which probabilities of a head are kept, and by what factor.
+class Keep {
+ public:
+  Keep(const AttentionAttributes& a, int64_t keys)
+      : threshold_(keep_threshold(a.dropout)), factor_(keep_factor(a.dropout)), salt_(a.salt),
+        first_head_(a.first_head), keys_(keys) {}
+  bool all() const { return threshold_ == 0; }
+  /// Of a sample of the batch that `args` names, and a head of these.
+  void begin(const KernelArgs& args, int64_t sample, int64_t head) {
+    if (all()) return;
+    key_ = keep_key(
+        {args.step->seed, args.step->step, args.step->replica, args.first_sample + sample, salt_},
+        first_head_ + head);
+  }
+  /// f(j, factors) for whole vectors of the keys [0, end) of a query.
+  template <class F>
+  void for_each(int64_t query, int64_t end, F f) const {
+    for (int64_t first = 0; first < end; first += kKeepKeys) {
+      const WideBits bits(Purpose::dropout, key_, keep_block(query, first / kKeepKeys, keys_));
+      for (int part = 0; part < 8 && first + part * simd::kLanes < end; ++part) {
+        float factors[simd::kLanes];
+        for (int i = 0; i < simd::kLanes; ++i) {
+          const uint32_t own = bits.word[part / 2][i] >> (part % 2 * 16) & 0xFFFF;
+          factors[i] = own < threshold_ ? 0.f : factor_;
+        }
+        f(first + part * simd::kLanes, simd::load(factors, simd::AllLanes{}));
+      }
+    }
+  }
+
+ private:
+  const uint32_t threshold_;
+  const float factor_;
+  const uint32_t salt_;
+  const int64_t first_head_, keys_;
+  SampleKey key_;
 };
 
 }  // namespace tutti::attention

@@ -145,35 +145,6 @@ bool add_activation_grad(const KernelRequest& r, std::vector<KernelCandidate>& c
   return false;
 }
 
-/// One Philox block in every lane: sixteen neighbouring quads of elements.
-struct WideBits {
-  uint32_t word[4][kLanes];
-
-  WideBits(const SampleKey& key, uint32_t first_quad) {
-    constexpr uint32_t kPurpose = static_cast<uint32_t>(Purpose::dropout) * 0x85EBCA6Bu;
-    uint32_t k0 = static_cast<uint32_t>(key.seed) ^ kPurpose,
-             k1 = static_cast<uint32_t>(key.seed >> 32) ^ key.salt;
-    for (uint32_t i = 0; i < kLanes; ++i) word[0][i] = first_quad + i;
-    std::fill_n(word[1], kLanes, static_cast<uint32_t>(key.sample));
-    std::fill_n(word[2], kLanes, static_cast<uint32_t>(key.step));
-    std::fill_n(word[3], kLanes, static_cast<uint32_t>(key.replica));
-#pragma GCC unroll 1
-    for (int round = 0; round < 10; ++round) {
-#pragma omp simd
-      for (int i = 0; i < kLanes; ++i) {
-        const uint64_t a = uint64_t{word[0][i]} * 0xD2511F53u,
-                       b = uint64_t{word[2][i]} * 0xCD9E8D57u;
-        word[0][i] = static_cast<uint32_t>(b >> 32) ^ word[1][i] ^ k0;
-        word[1][i] = static_cast<uint32_t>(b);
-        word[2][i] = static_cast<uint32_t>(a >> 32) ^ word[3][i] ^ k1;
-        word[3][i] = static_cast<uint32_t>(a);
-      }
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-  }
-};
-
 template <class T>
 class DropoutKernel final : public Kernel {
  public:
@@ -200,7 +171,7 @@ class DropoutKernel final : public Kernel {
       }
       for (int64_t first = 0; first < size_; first += 4 * kLanes) {
         float factor[4 * kLanes];
-        factors(WideBits(key, static_cast<uint32_t>(first / 4)), factor);
+        factors(WideBits(Purpose::dropout, key, static_cast<uint32_t>(first / 4)), factor);
         const int64_t count = std::min<int64_t>(4 * kLanes, size_ - first);
         if (plain_) {
           for (int64_t i = 0; i < count; ++i)
@@ -239,7 +210,7 @@ class DropoutKernel final : public Kernel {
         float factor[4 * kLanes][kLanes] = {};
         for (int64_t i = 0; i < some; ++i) {
           const int64_t element = (c + i) * all + first_ + p;
-          const WideBits bits(key, static_cast<uint32_t>(element / 4));
+          const WideBits bits(Purpose::dropout, key, static_cast<uint32_t>(element / 4));
           const auto within = static_cast<int>(element % 4);
           if (within > 0)
             for (int e = within; e < 4 * kLanes; ++e)
@@ -266,7 +237,7 @@ class DropoutKernel final : public Kernel {
     for (int64_t at = 0; at < size_;) {
       const int64_t p = at % positions_, element = at / positions_ * all_ + first_ + p;
       float factor[4 * kLanes];
-      factors(WideBits(key, static_cast<uint32_t>(element / 4)), factor);
+      factors(WideBits(Purpose::dropout, key, static_cast<uint32_t>(element / 4)), factor);
       const int64_t within = element % 4,
                     count = std::min<int64_t>(4 * kLanes - within, positions_ - p);
       for (int64_t i = 0; i < count; ++i, ++at)

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tutti/backend/cpu/matrix_conv.h"
+#include "tutti/backend/cpu/matrix_tile.h"
 #include "tutti/backend/cpu/sample.h"
 #include "tutti/backend/cpu/winograd_kernels.h"
 #include "tutti/ops/conv.h"
@@ -56,7 +57,11 @@ std::string refusal_of_winograd(const WinogradRequest& r) {
       return "only 3 taps a dimension, at stride 1";
   for (const TensorDesc* d : {&r.x, &r.y})
     if (d->layout != Layout::channels_last(d->shape.rank())) return "only channels last";
-  if (r.x.dtype != DType::f32 || r.y.dtype != DType::f32) return "only f32";
+  const bool pairs = r.x.dtype == DType::bf16 && r.y.dtype == DType::bf16;
+  if (pairs && !matrix::kFastPairs) return "bf16 where TUTTI_MARCH has no products of bf16 pairs";
+  if (!pairs && (r.x.dtype != DType::f32 || r.y.dtype != DType::f32)) return "not these types";
+  if (pairs && (r.makes == Makes::data ? r.y : r.x).shape[1] % 2 != 0)
+    return "an odd number of channels has no pairs";
   if (r.x.shape[1] < kFewestChannels || r.y.shape[1] < kFewestChannels)
     return fmt::format("fewer than {} channels", kFewestChannels);
   if (r.whole) return "threads have samples of their own";
@@ -79,8 +84,8 @@ std::function<std::unique_ptr<Kernel>()> maker_of_winograd(const WinogradRequest
   const Sliding sliding = Sliding::of(*r.a, r.x.shape, r.y.shape, r.w.shape);
   const int64_t samples = r.x.shape[0], channels = r.x.shape[1], outputs = r.y.shape[1];
   if (r.makes == Makes::filter)
-    return [p = winograd::FilterProblem{sliding, samples, channels, outputs}] {
-      return winograd::make_filter_kernel(p);
+    return [p = winograd::FilterProblem{sliding, samples, channels, outputs}, type = r.x.dtype] {
+      return winograd::make_filter_kernel(p, type);
     };
   const bool data = r.makes == Makes::data;
   winograd::DataProblem p{.sliding = data ? turned(sliding) : sliding,
@@ -92,7 +97,7 @@ std::function<std::unique_ptr<Kernel>()> maker_of_winograd(const WinogradRequest
                           .relu = r.activation.has_value()};
   if (r.activation && r.activation->kind == ActivationKind::leaky_relu)
     p.slope = r.activation->slope;
-  return [p] { return winograd::make_data_kernel(p); };
+  return [p, type = r.x.dtype] { return winograd::make_data_kernel(p, type); };
 }
 
 }  // namespace
@@ -112,6 +117,7 @@ void append_winograd_candidate(const KernelRequest& request,
     c.refusal = "weights must be " + wanted.to_string();
   if (c.refusal.empty()) {
     w = wanted;
+    c.coarse = r->x.dtype == DType::bf16;
     c.make = maker_of_winograd(*r);
   }
   candidates.push_back(std::move(c));

@@ -17,7 +17,8 @@ constexpr int64_t kBlockBytes = 640 << 10, kFewestTiles = 2 * kMostRows, kMostTi
 /// them.
 constexpr int64_t kFilterBytes = 2 << 20, kGroupBytes = 768 << 10, kRunBytes = 8 << 20;
 
-template <bool kDeep>
+/// T: float or bf16, of activations.
+template <class T, bool kDeep>
 class DataKernel final : public Kernel {
  public:
   explicit DataKernel(const DataProblem& problem)
@@ -32,8 +33,8 @@ class DataKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     auto* const memory = static_cast<std::byte*>(args.workspace);
-    data_ = reinterpret_cast<float*>(memory);
-    filter_ = reinterpret_cast<float*>(memory + points_.bytes());
+    data_ = reinterpret_cast<T*>(memory);
+    filter_ = reinterpret_cast<Term*>(memory + points_.bytes());
     sums_ = reinterpret_cast<float*>(memory + points_.bytes() + filter_bytes());
     for (int64_t p = 0; p < P; ++p)
       for (int64_t i = 0; i < sizes_.block; ++i)
@@ -43,7 +44,7 @@ class DataKernel final : public Kernel {
     const auto* const bias = p_.bias ? static_cast<const float*>(args.in[2]) : nullptr;
     for (int64_t first = 0; first < total_; first += sizes_.run) {
       const int64_t count = std::min(sizes_.run, total_ - first);
-      points_.make(static_cast<const float*>(args.in[0]), first, count, data_);
+      points_.make(static_cast<const T*>(args.in[0]), first, count, data_);
       for (int64_t g = 0; g < panels_; g += sizes_.group) {
         const int64_t panels = std::min(sizes_.group, panels_ - g);
         if (first == 0 || sizes_.group < panels_) filter_to_points(w, g, panels);
@@ -54,8 +55,8 @@ class DataKernel final : public Kernel {
             const int64_t width = std::min(kPanels, panels - j);
             multiply(begin, end - begin, j, width);
             for (int64_t k = 0; k < width; ++k)
-              points_to_results(static_cast<float*>(args.out[0]), bias, begin, end - begin,
-                                g + j + k, k);
+              points_to_results(static_cast<T*>(args.out[0]), bias, begin, end - begin, g + j + k,
+                                k);
           }
         }
       }
@@ -63,13 +64,15 @@ class DataKernel final : public Kernel {
   }
 
  private:
-  static constexpr int P = power(kPoints, kDeep), T = power(kTaps, kDeep);
+  static constexpr int P = power(kPoints, kDeep), kAllTaps = power(kTaps, kDeep);
+  using Term = TermsOf<T>;
+  static constexpr int64_t kTerms = kTermsOf<T>;
   struct Sizes {
     int64_t block, run, group;  ///< tiles multiplied at a time, with points at a time; panels
   };
   static Sizes sizes_of(const DataProblem& p, int64_t total, int64_t panels) {
-    const int64_t tile_bytes = DataPoints<kDeep>::bytes_of_tile(p.from);
-    const int64_t panel_bytes = P * p.from * kColumns * static_cast<int64_t>(sizeof(float));
+    const int64_t tile_bytes = DataPoints<T, kDeep>::bytes_of_tile(p.from);
+    const int64_t panel_bytes = P * p.from * kColumns * static_cast<int64_t>(sizeof(T));
     Sizes s{};
     s.block =
         std::clamp(kBlockBytes / tile_bytes / kMostRows * kMostRows, kFewestTiles, kMostTiles);
@@ -84,48 +87,59 @@ class DataKernel final : public Kernel {
   }
 
   size_t filter_bytes() const {
-    return workspace_part(static_cast<size_t>(sizes_.group * P * p_.from * kColumns) *
-                          sizeof(float));
+    return workspace_part(static_cast<size_t>(sizes_.group * P * p_.from * kColumns) * sizeof(T));
   }
 
-  /// Of panels [first, first + count) into filter_: [count][P][from][16].
+  /// Terms of one point, or tap, of a panel.
+  int64_t terms() const { return p_.from / kTerms * kColumns; }
+
+  /// Of panels [first, first + count) into filter_: [count][P][from][16], pairs of channels for one
+  /// another.
   void filter_to_points(const float* w, int64_t first, int64_t count) {
     const int64_t tap = p_.from * kColumns;
     for (int64_t j = 0; j < count; ++j) {
-      const float* const from = w + (first + j) * T * tap;
-      float* const to = filter_ + j * P * tap;
-      for (int64_t c = 0; c < tap; c += kColumns)
-        transform<FilterToPoints, kDeep>(
-            [&](int t) {
-              return simd::load(from + (p_.mirrored ? T - 1 - t : t) * tap + c, simd::AllLanes{});
-            },
-            [&](int p, simd::Floats v) { simd::store(to + p * tap + c, v, simd::AllLanes{}); });
+      const float* const from = w + (first + j) * kAllTaps * tap;
+      Term* const to = filter_ + j * P * terms();
+      const auto load = [&](int64_t c) {
+        return [=, this](int t) {
+          return simd::load(from + (p_.mirrored ? kAllTaps - 1 - t : t) * tap + c,
+                            simd::AllLanes{});
+        };
+      };
+      for (int64_t k = 0; k < terms(); k += kColumns) {
+        const auto store = [&](int p, auto v) { simd::store_as(to + p * terms() + k, v); };
+        if constexpr (kTerms == 1)
+          transform<FilterToPoints, kDeep>(load(k), store);
+        else
+          transform_pairs<FilterToPoints, kDeep>(load(2 * k), load(2 * k + kColumns), store);
+      }
     }
   }
 
   /// Into sums_, [P][2][sizes_.block][16]: tiles [first, first + count) times panels [panel, panel
   /// + width) of the group.
   void multiply(int64_t first, int64_t count, int64_t panel, int64_t width) {
-    const int64_t depths = parts_of(p_.from, kDepth), tap = p_.from * kColumns;
+    const int64_t depth = p_.from / kTerms, depths = parts_of(depth, kDepth);
+    const int64_t row = points_.row() / kTerms, point = points_.point() / kTerms;
+    const auto* const data = reinterpret_cast<const Term*>(data_);
     for (int64_t p = 0; p < P; ++p)
       for (int64_t d = 0; d < depths; ++d) {
-        const auto [begin, end] = part_of(p_.from, d, depths);
-        matrix::multiply_block<float>(
-            {.a = data_ + p * points_.point() + first * points_.row() + begin,
-             .a_row = points_.row(),
-             .a_step = 1,
-             .b = filter_ + (panel * P + p) * tap + begin * kColumns,
-             .b_panel = P * tap,
-             .depth = end - begin,
-             .c = rows_.data() + p * sizes_.block,
-             .c_panel = sizes_.block * kColumns,
-             .add = d > 0},
-            count, width * kColumns);
+        const auto [begin, end] = part_of(depth, d, depths);
+        matrix::multiply_block<Term>({.a = data + p * point + first * row + begin,
+                                      .a_row = row,
+                                      .a_step = 1,
+                                      .b = filter_ + (panel * P + p) * terms() + begin * kColumns,
+                                      .b_panel = P * terms(),
+                                      .depth = end - begin,
+                                      .c = rows_.data() + p * sizes_.block,
+                                      .c_panel = sizes_.block * kColumns,
+                                      .add = d > 0},
+                                     count, width * kColumns);
       }
   }
 
   /// Of the `at`-th panel in sums_, which is `panel` of all.
-  void points_to_results(float* y, const float* bias, int64_t first, int64_t count, int64_t panel,
+  void points_to_results(T* y, const float* bias, int64_t first, int64_t count, int64_t panel,
                          int64_t at) const {
     const int64_t column = panel * kColumns, left = p_.to - column;
     if (left < kColumns)
@@ -134,7 +148,7 @@ class DataKernel final : public Kernel {
       points_to_results(y, bias, first, count, column, at, simd::AllLanes{});
   }
   template <class Lanes>
-  void points_to_results(float* y, const float* bias, int64_t first, int64_t count, int64_t column,
+  void points_to_results(T* y, const float* bias, int64_t first, int64_t count, int64_t column,
                          int64_t at, Lanes lanes) const {
     const simd::Floats shift = bias ? simd::load(bias + column, lanes) : simd::Floats{};
     for (int64_t i = 0; i < count; ++i) {
@@ -157,16 +171,21 @@ class DataKernel final : public Kernel {
   DataProblem p_;
   int64_t total_, panels_;  ///< tiles of all samples, panels of results
   Sizes sizes_;
-  DataPoints<kDeep> points_;
+  DataPoints<T, kDeep> points_;
   std::vector<float*> rows_;  ///< [P][sizes_.block]: where a tile's sums lie
-  float *data_ = nullptr, *filter_ = nullptr, *sums_ = nullptr;
+  T* data_ = nullptr;
+  Term* filter_ = nullptr;
+  float* sums_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_data_kernel(const DataProblem& problem) {
-  if (problem.sliding.kernel[0] == kTaps) return std::make_unique<DataKernel<true>>(problem);
-  return std::make_unique<DataKernel<false>>(problem);
+std::unique_ptr<Kernel> make_data_kernel(const DataProblem& problem, DType type) {
+  const bool deep = problem.sliding.kernel[0] == kTaps;
+  if (type == DType::bf16 && deep) return std::make_unique<DataKernel<bf16, true>>(problem);
+  if (type == DType::bf16) return std::make_unique<DataKernel<bf16, false>>(problem);
+  if (deep) return std::make_unique<DataKernel<float, true>>(problem);
+  return std::make_unique<DataKernel<float, false>>(problem);
 }
 
 }  // namespace tutti::winograd

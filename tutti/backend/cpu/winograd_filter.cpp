@@ -15,30 +15,30 @@ constexpr int64_t kChunkBytes = 640 << 10, kFewestOfChunk = 64;
 
 /// Sums over the tiles, point by point, of the data's points times the transposed transform of dy
 /// (Lavin and Gray's forward pass, transposed). The state: [panels][P][channels][16].
-template <bool kDeep>
+template <class T, bool kDeep>
 class FilterKernel final : public Kernel {
  public:
   explicit FilterKernel(const FilterProblem& problem)
       : p_(problem), total_(p_.samples * Tiles(p_.sliding).count()), panels_(panels_of(p_.outputs)),
-        chunk_(
-            std::min(total_, std::clamp(kChunkBytes / DataPoints<kDeep>::bytes_of_tile(p_.channels),
-                                        kFewestOfChunk, kDepth))),
+        chunk_(std::min(
+            total_, std::clamp(kChunkBytes / DataPoints<Term, kDeep>::bytes_of_tile(p_.channels),
+                               kFewestOfChunk, kDepth))),
         points_(p_.sliding, p_.channels, chunk_), rows_(static_cast<size_t>(p_.channels)) {}
   size_t workspace_bytes() const override {
-    return points_.bytes() + static_cast<size_t>(P * kPanels * chunk_ * kColumns) * sizeof(float);
+    return points_.bytes() + static_cast<size_t>(P * kPanels * rows() * kColumns) * sizeof(Term);
   }
   size_t state_bytes() const override {
     return static_cast<size_t>(panels_ * P * p_.channels * kColumns) * sizeof(float);
   }
 
   void run(const KernelArgs& args) override {
-    data_ = static_cast<float*>(args.workspace);
-    slopes_ = reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) + points_.bytes());
-    const auto* const dy = static_cast<const float*>(args.in[1]);
+    data_ = static_cast<Term*>(args.workspace);
+    slopes_ = reinterpret_cast<Term*>(static_cast<std::byte*>(args.workspace) + points_.bytes());
+    const auto* const dy = static_cast<const T*>(args.in[1]);
     auto* const state = static_cast<float*>(args.state);
     for (int64_t first = 0; first < total_; first += chunk_) {
       const int64_t count = std::min(chunk_, total_ - first);
-      points_.make(static_cast<const float*>(args.in[0]), first, count, data_);
+      points_.make(static_cast<const T*>(args.in[0]), first, count, data_);
       for (int64_t j = 0; j < panels_; j += kPanels) {
         const int64_t width = std::min(kPanels, panels_ - j);
         for (int64_t k = 0; k < width; ++k) slopes_to_points(dy, count, j + k, k);
@@ -62,15 +62,17 @@ class FilterKernel final : public Kernel {
             return sum;
           },
           [&](int t, simd::Floats v) {
-            simd::store(dw + (panel * T + t) * tap + c, v, simd::AllLanes{});
+            simd::store(dw + (panel * kAllTaps + t) * tap + c, v, simd::AllLanes{});
           });
     }
   }
 
  private:
-  static constexpr int P = power(kPoints, kDeep), T = power(kTaps, kDeep);
+  static constexpr int P = power(kPoints, kDeep), kAllTaps = power(kTaps, kDeep);
+  using Term = TermsOf<T>;
+  static constexpr int64_t kTerms = kTermsOf<T>;
   /// dy of a panel's channels into slopes_, [P][2][chunk_][16], as its `at`-th panel.
-  void slopes_to_points(const float* dy, int64_t count, int64_t panel, int64_t at) {
+  void slopes_to_points(const T* dy, int64_t count, int64_t panel, int64_t at) {
     const int64_t column = panel * kColumns, left = p_.outputs - column;
     if (left < kColumns)
       slopes_to_points(dy + column, count, at, simd::SomeLanes{static_cast<int>(left)});
@@ -78,51 +80,61 @@ class FilterKernel final : public Kernel {
       slopes_to_points(dy + column, count, at, simd::AllLanes{});
   }
   template <class Lanes>
-  void slopes_to_points(const float* dy, int64_t count, int64_t at, Lanes lanes) {
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t* const made = points_.made(i);
-      float* const to = slopes_ + (at * chunk_ + i) * kColumns;
-      transform<ResultsToPoints, kDeep>(
-          [&](int r) {
-            return made[r] < 0 ? simd::Floats{} : simd::load(dy + made[r] * p_.outputs, lanes);
-          },
-          [&](int p, simd::Floats v) {
-            simd::store(to + p * kPanels * chunk_ * kColumns, v, simd::AllLanes{});
-          });
+  void slopes_to_points(const T* dy, int64_t count, int64_t at, Lanes lanes) {
+    for (int64_t i = 0; i < count; i += kTerms) {
+      Term* const to = slopes_ + (at * rows() + i / kTerms) * kColumns;
+      const auto load = [&](int64_t tile) {
+        return [=, made = points_.made(tile), outputs = p_.outputs](int r) {
+          return made[r] < 0 ? simd::Floats{} : simd::load(dy + made[r] * outputs, lanes);
+        };
+      };
+      const auto store = [&](int p, auto v) {
+        simd::store_as(to + p * kPanels * rows() * kColumns, v);
+      };
+      if constexpr (kTerms == 1)
+        transform<ResultsToPoints, kDeep>(load(i), store);
+      else
+        transform_pairs<ResultsToPoints, kDeep>(load(i), load(i + 1), store);
     }
   }
+
+  /// Rows of terms of a chunk.
+  int64_t rows() const { return (chunk_ + kTerms - 1) / kTerms; }
 
   void add(float* state, int64_t count, int64_t panel, int64_t width, bool add) {
     const int64_t tap = p_.channels * kColumns;
     for (int64_t p = 0; p < P; ++p) {
       for (int64_t c = 0; c < p_.channels; ++c)
         rows_[static_cast<size_t>(c)] = state + (panel * P + p) * tap + c * kColumns;
-      matrix::multiply_block<float>({.a = data_ + p * points_.point(),
-                                     .a_row = 1,
-                                     .a_step = points_.row(),
-                                     .b = slopes_ + p * kPanels * chunk_ * kColumns,
-                                     .b_panel = chunk_ * kColumns,
-                                     .depth = count,
-                                     .c = rows_.data(),
-                                     .c_panel = P * tap,
-                                     .add = add},
-                                    p_.channels, width * kColumns);
+      matrix::multiply_block<Term>({.a = data_ + p * points_.point(),
+                                    .a_row = 1,
+                                    .a_step = points_.row(),
+                                    .b = slopes_ + p * kPanels * rows() * kColumns,
+                                    .b_panel = rows() * kColumns,
+                                    .depth = (count + kTerms - 1) / kTerms,
+                                    .c = rows_.data(),
+                                    .c_panel = P * tap,
+                                    .add = add},
+                                   p_.channels, width * kColumns);
     }
   }
 
   FilterProblem p_;
   int64_t total_, panels_;  ///< tiles of all samples, panels of outputs
   int64_t chunk_;           ///< tiles at a time
-  DataPoints<kDeep> points_;
+  DataPoints<Term, kDeep> points_;
   std::vector<float*> rows_;  ///< by channel: where its sums lie
-  float *data_ = nullptr, *slopes_ = nullptr;
+  Term *data_ = nullptr, *slopes_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_filter_kernel(const FilterProblem& problem) {
-  if (problem.sliding.kernel[0] == kTaps) return std::make_unique<FilterKernel<true>>(problem);
-  return std::make_unique<FilterKernel<false>>(problem);
+std::unique_ptr<Kernel> make_filter_kernel(const FilterProblem& problem, DType type) {
+  const bool deep = problem.sliding.kernel[0] == kTaps;
+  if (type == DType::bf16 && deep) return std::make_unique<FilterKernel<bf16, true>>(problem);
+  if (type == DType::bf16) return std::make_unique<FilterKernel<bf16, false>>(problem);
+  if (deep) return std::make_unique<FilterKernel<float, true>>(problem);
+  return std::make_unique<FilterKernel<float, false>>(problem);
 }
 
 }  // namespace tutti::winograd

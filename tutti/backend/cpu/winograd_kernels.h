@@ -17,7 +17,7 @@ struct DataProblem {
   bool bias = false, relu = false;
   float slope = 0;  ///< of a leaky ReLU
 };
-std::unique_ptr<Kernel> make_data_kernel(const DataProblem& problem);
+std::unique_ptr<Kernel> make_data_kernel(const DataProblem& problem, DType type);
 
 /// dw of x and dy, as [outputs / 16, taps, channels, 16]. A thread's state holds sums of points;
 /// the end transforms them.
@@ -25,6 +25,6 @@ struct FilterProblem {
   Sliding sliding;
   int64_t samples = 0, channels = 0, outputs = 0;
 };
-std::unique_ptr<Kernel> make_filter_kernel(const FilterProblem& problem);
+std::unique_ptr<Kernel> make_filter_kernel(const FilterProblem& problem, DType type);
 
 }  // namespace tutti::winograd

@@ -1,7 +1,8 @@
 #pragma once
-// The points of some tiles' data, which the sums of both kernels read: [points][tiles][channels],
+// The points of some tiles' data, which the sums of both kernels read: [points][rows][channels],
 // rows and points a little apart.
 
+#include <type_traits>
 #include <vector>
 
 #include "tutti/backend/cpu/matrix_tile.h"
@@ -12,55 +13,98 @@ namespace tutti::winograd {
 /// Panels of sixteen results that are made at a time.
 constexpr int64_t kPanels = 2;
 
-template <bool kDeep>
+/// What the sums over tensors of T are made of: numbers, or pairs of them.
+template <class T>
+using TermsOf = std::conditional_t<std::is_same_v<T, float>, float, matrix::TermPair>;
+template <class T>
+constexpr int64_t kTermsOf = sizeof(TermsOf<T>) / sizeof(T);
+
+/// Transforms two things, each given by its load, and stores each point of both as pairs: of_first,
+/// of_second in turn.
+template <class Transform, bool kDeep, class First, class Second, class Store>
+[[gnu::always_inline]] inline void transform_pairs(First first, Second second, Store store) {
+  simd::Floats points[power(Transform::kTo, kDeep)];
+  transform<Transform, kDeep>(first, [&](int p, simd::Floats v) { points[p] = v; });
+  transform<Transform, kDeep>(
+      second, [&](int p, simd::Floats v) { store(p, matrix::interleaved(points[p], v)); });
+}
+
+/// E: float or bf16, a row is a tile; or TermPair, a row is two tiles of bf16, term by term.
+template <class E, bool kDeep>
 class DataPoints {
  public:
   static constexpr int P = power(kPoints, kDeep), R = power(kResults, kDeep);
+  static constexpr bool kPairs = std::is_same_v<E, matrix::TermPair>;
+  static constexpr int64_t kTilesOfRow = kPairs ? 2 : 1;
+  using Number = std::conditional_t<kPairs, bf16, E>;
 
   /// Of at most `most` tiles at a time, of the samples of one call.
   DataPoints(const Sliding& sliding, int64_t channels, int64_t most)
       : tiles_(sliding), x_pixels_(matrix::volume(sliding.x)), y_pixels_(matrix::volume(sliding.y)),
-        channels_(channels), most_(most), made_(static_cast<size_t>(most * R)),
-        zeros_(static_cast<size_t>(channels)) {}
+        channels_(channels), rows_((most + kTilesOfRow - 1) / kTilesOfRow),
+        made_(static_cast<size_t>(rows_ * kTilesOfRow * R)), zeros_(static_cast<size_t>(channels)) {
+  }
 
   static int64_t row(int64_t channels) { return channels + matrix::kGap; }
   static int64_t bytes_of_tile(int64_t channels) {
-    return P * row(channels) * static_cast<int64_t>(sizeof(float));
+    return P * row(channels) * static_cast<int64_t>(sizeof(E)) / kTilesOfRow;
   }
 
   int64_t row() const { return row(channels_); }
-  int64_t point() const { return most_ * row() + matrix::kGap; }  ///< floats from one to the next
-  size_t bytes() const { return workspace_part(static_cast<size_t>(P * point()) * sizeof(float)); }
+  int64_t point() const { return rows_ * row() + matrix::kGap; }  ///< elements from one to the next
+  size_t bytes() const { return workspace_part(static_cast<size_t>(P * point()) * sizeof(E)); }
 
   /// Pixels of y that the i-th tile makes, counted through all samples; -1 beyond the edge.
   const int64_t* made(int64_t i) const { return made_.data() + i * R; }
 
   /// Those of tiles [first, first + count), counted through all samples.
-  void make(const float* x, int64_t first, int64_t count, float* to) {
-    int64_t pixels[P];
-    const float* from[P];
-    for (int64_t i = 0; i < count; ++i, to += row()) {
-      const int64_t sample = (first + i) / tiles_.count(), tile = (first + i) % tiles_.count();
-      tiles_.read(tile, pixels);
-      for (int p = 0; p < P; ++p)
-        from[p] = pixels[p] < 0 ? zeros_.data() : x + (sample * x_pixels_ + pixels[p]) * channels_;
+  void make(const Number* x, int64_t first, int64_t count, E* to) {
+    const Number* from[kTilesOfRow][P];
+    for (int64_t i = 0; i < count; i += kTilesOfRow, to += row()) {
+      for (int64_t k = 0; k < kTilesOfRow; ++k)
+        if (i + k < count)
+          find(x, first + i + k, i + k, from[k]);
+        else
+          find_none(i + k, from[k]);
       for_vectors(channels_, [&](int64_t c, auto lanes) {
-        transform<DataToPoints, kDeep>(
-            [&](int p) { return simd::load(from[p] + c, lanes); },
-            [&](int p, simd::Floats v) { simd::store(to + p * point() + c, v, simd::AllLanes{}); });
+        const auto load = [&](int64_t k) {
+          return [&, k](int p) { return simd::load(from[k][p] + c, lanes); };
+        };
+        if constexpr (kPairs)
+          transform_pairs<DataToPoints, kDeep>(load(0), load(1), [&](int p, simd::Words v) {
+            simd::store_as(to + p * point() + c, v);
+          });
+        else
+          transform<DataToPoints, kDeep>(load(0), [&](int p, simd::Floats v) {
+            simd::store(to + p * point() + c, v, simd::AllLanes{});
+          });
       });
-      int64_t* const made = made_.data() + i * R;
-      tiles_.made(tile, made);
-      for (int r = 0; r < R; ++r)
-        if (made[r] >= 0) made[r] += sample * y_pixels_;
     }
   }
 
  private:
+  /// Where the tile's pixels lie, and which it makes.
+  void find(const Number* x, int64_t tile, int64_t i, const Number** from) {
+    const int64_t sample = tile / tiles_.count();
+    int64_t pixels[P];
+    tiles_.read(tile % tiles_.count(), pixels);
+    for (int p = 0; p < P; ++p)
+      from[p] = pixels[p] < 0 ? zeros_.data() : x + (sample * x_pixels_ + pixels[p]) * channels_;
+    int64_t* const made = made_.data() + i * R;
+    tiles_.made(tile % tiles_.count(), made);
+    for (int r = 0; r < R; ++r)
+      if (made[r] >= 0) made[r] += sample * y_pixels_;
+  }
+  /// Of a tile that there is none of: the other half of a row of pairs.
+  void find_none(int64_t i, const Number** from) {
+    std::fill_n(from, P, zeros_.data());
+    std::fill_n(made_.data() + i * R, R, int64_t{-1});
+  }
+
   Tiles tiles_;
-  int64_t x_pixels_, y_pixels_, channels_, most_;
-  std::vector<int64_t> made_;  ///< [most_][R]
-  std::vector<float> zeros_;   ///< a pixel of padding
+  int64_t x_pixels_, y_pixels_, channels_, rows_;
+  std::vector<int64_t> made_;  ///< [tiles][R]
+  std::vector<Number> zeros_;  ///< a pixel of padding
 };
 
 }  // namespace tutti::winograd

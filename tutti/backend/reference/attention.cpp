@@ -37,6 +37,19 @@ class Heads {
     const double key = mask[n * shape_.keys + j];
     return key >= 0 && (a_.mask == AttentionMask::keys || key == mask[n * shape_.keys + i]);
   }
+  /// What is kept of p[i, j].
+  double keep(const RuleCall& call, int64_t n, int64_t h, int64_t i, int64_t j) const {
+    if (a_.dropout == 0) return 1;
+    const SampleKey key = keep_key(
+        {call.step.seed, call.step.step, call.step.replica, call.first_sample + n, a_.salt},
+        a_.first_head + h);
+    const auto word =
+        sample_bits(Purpose::dropout, key,
+                    keep_block(i, j / kKeepKeys, shape_.keys) + static_cast<uint32_t>(j % 16));
+    const auto part = static_cast<size_t>(j % kKeepKeys / 16);
+    const uint32_t bits = word[part / 2] >> (part % 2 * 16) & 0xFFFF;
+    return bits < keep_threshold(a_.dropout) ? 0 : static_cast<double>(keep_factor(a_.dropout));
+  }
   double score(int64_t n, int64_t h, int64_t i, int64_t j) const {
     double sum = 0;
     for (int64_t d = 0; d < shape_.width; ++d)
@@ -78,6 +91,8 @@ void attend(const AttentionAttributes& a, const RuleCall& call) {
             sum += p[static_cast<size_t>(j)] = std::exp(heads.score(n, h, i, j) - top);
         logs[(n * a.heads + h) * s.queries + i] =
             sum == 0 ? std::numeric_limits<double>::infinity() : top + std::log(sum);
+        for (int64_t j = 0; j < s.keys && sum != 0; ++j)
+          p[static_cast<size_t>(j)] *= heads.keep(call, n, h, i, j);
         for (int64_t d = 0; d < s.width; ++d) {
           double value = 0;
           for (int64_t j = 0; j < s.keys && sum != 0; ++j)
@@ -108,9 +123,10 @@ void attend_backward(const AttentionAttributes& a, const RuleCall& call) {
           double dp = 0;
           for (int64_t d = 0; d < s.width; ++d)
             dp += dy[at(n, h, d, i)] * heads.read(s.v, n, g, d, j);
-          const double ds = p * (dp - all) * static_cast<double>(s.scale);
+          const double keep = heads.keep(call, n, h, i, j),
+                       ds = p * (keep * dp - all) * static_cast<double>(s.scale);
           for (int64_t d = 0; d < s.width; ++d) {
-            heads.add(s.v, n, g, d, j, p * dy[at(n, h, d, i)]);
+            heads.add(s.v, n, g, d, j, keep * p * dy[at(n, h, d, i)]);
             heads.add(s.q, n, h, d, i, ds * heads.read(s.k, n, g, d, j));
             heads.add(s.k, n, g, d, j, ds * heads.read(s.q, n, h, d, i));
           }

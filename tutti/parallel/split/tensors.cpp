@@ -244,6 +244,7 @@ class TensorSplitter {
       AttentionAttributes a = attention->attention();
       a.heads /= group_.ranks;
       a.key_heads /= group_.ranks;
+      a.first_head = group_.me * a.heads;
       return std::make_shared<Attention>(a);
     }
     if (const auto* rotate = dynamic_cast<const Rotate*>(node.op.get())) {

@@ -151,7 +151,9 @@ TEST(Values, OfEqualLogitsTheFirstIsAHit) {
   }
   const auto run_by = [](const Backend& backend, OpPtr op, std::vector<ValueType> types,
                          const std::vector<Values>& in) {
-    OpRun made({std::move(op), std::move(types), {}}, backend, {.layout = "last"});
+    OpRunOptions how;
+    how.layout = "last";
+    OpRun made({std::move(op), std::move(types), {}}, backend, how);
     for (size_t i = 0; i < in.size(); ++i) made.set_in(i, in[i]);
     made.run();
     return made.out(0);

@@ -78,8 +78,9 @@ TEST(SequenceEncoder, PaddingIsNoKey) {
   ModelSpec whole = tiny_encoder(TaskKind::classify, {});
   whole.inputs.resize(1);
   for (const Node& node : build_model(whole).graph.nodes())
-    if (const auto* op = dynamic_cast<const Attention*>(node.op.get()))
+    if (const auto* op = dynamic_cast<const Attention*>(node.op.get())) {
       EXPECT_EQ(op->attention().mask, AttentionMask::none) << node.name;
+    }
 }
 
 TEST(SequenceEncoder, TokensAreTheirOwnPadding) {
@@ -89,8 +90,9 @@ TEST(SequenceEncoder, TokensAreTheirOwnPadding) {
   EXPECT_EQ(model.inputs[0].classes, 5);
   EXPECT_EQ(model.graph.shape(model.graph.find("embedding.weight")), (Shape{5, 128, 1}));
   for (const Node& node : model.graph.nodes())
-    if (dynamic_cast<const Attention*>(node.op.get()))
+    if (dynamic_cast<const Attention*>(node.op.get())) {
       EXPECT_EQ(node.in.back(), model.inputs[0].value) << node.name;
+    }
   spec.inputs[0].classes = 0;
   EXPECT_THROW(build_model(spec), ConfigError);
 }

@@ -31,6 +31,8 @@ constexpr const char* kConvolutions[] = {
     "n2c24h6w7 k32r3s3 pad5 dilation5",
     "n3c18h9w11 k20r3s3 pad2x0",
     "n1c148h5w9 k260r3s3 pad1",
+    "n2c17h7w9 k32r3s3 pad1",
+    "n2c18h7w9 k19r3s3 pad1",
     "n2c24d3h4w5 k36t3r3s3 pad1",
     "n1c272h9w13 k40r1s1",
     "n3c48t21 k40r1",

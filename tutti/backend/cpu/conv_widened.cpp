@@ -110,7 +110,8 @@ void append_widened_conv_candidates(const KernelRequest& request,
   append_conv_candidates(wide, inner);
   for (KernelCandidate& c : inner) {
     if (std::ranges::any_of(candidates, [&](const KernelCandidate& taken) {
-          return c.name.starts_with("cpu:") && taken.name == c.name && taken.refusal.empty();
+          return c.name.starts_with("cpu:") && taken.name == c.name && taken.refusal.empty() &&
+                 !taken.coarse;
         }))
       continue;  // takes bf16 itself
     c.name = "widened " + c.name;

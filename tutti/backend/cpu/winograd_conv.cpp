@@ -1,5 +1,9 @@
 #include "tutti/backend/cpu/winograd_conv.h"
 
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 

@@ -116,7 +116,8 @@ class DataKernel final : public Kernel {
     }
   }
 
-  /// Into sums_, [P][2][sizes_.block][16]: tiles [first, first + count) times panels [panel, panel
+  /// Into sums_, [P][kPanels][sizes_.block][16]: tiles [first, first + count) times panels [panel,
+  /// panel
   /// + width) of the group.
   void multiply(int64_t first, int64_t count, int64_t panel, int64_t width) {
     const int64_t depth = p_.from / kTerms, depths = parts_of(depth, kDepth);

@@ -71,7 +71,7 @@ class FilterKernel final : public Kernel {
   static constexpr int P = power(kPoints, kDeep), kAllTaps = power(kTaps, kDeep);
   using Term = TermsOf<T>;
   static constexpr int64_t kTerms = kTermsOf<T>;
-  /// dy of a panel's channels into slopes_, [P][2][chunk_][16], as its `at`-th panel.
+  /// dy of a panel's channels into slopes_, [P][kPanels][rows()][16], as its `at`-th panel.
   void slopes_to_points(const T* dy, int64_t count, int64_t panel, int64_t at) {
     const int64_t column = panel * kColumns, left = p_.outputs - column;
     if (left < kColumns)

@@ -2,6 +2,7 @@
 // The points of some tiles' data, which the sums of both kernels read: [points][rows][channels],
 // rows and points a little apart.
 
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 

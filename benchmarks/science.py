@@ -1,4 +1,4 @@
-"""Goals 4 to 4e of `compare`: large networks beside tuned PyTorch, and one large sample on threads and ranks.
+"""Goals 4 to 4e and 4g of `compare`: large networks beside tuned PyTorch, and one large sample on threads and ranks.
 
 A step takes from half a second to a minute, so a run of a side is one step of CosmoFlow and DeepCAM and three of ResNet-50, the peer's settings
 are tried with one run each, and a side that says nothing for --limit seconds is ended, which costs its item only.
@@ -22,6 +22,7 @@ class Item:
     ratio: tuple
     of_peak: tuple = ()
     steps: int = 1
+    coarse: bool = False  # ours with plan.coarse_bf16: the peer rounds once less
 
 
 ITEMS = [
@@ -33,6 +34,10 @@ ITEMS = [
     Item("4b", "cosmoflow", "bf16", 2, (1.3, 1.4, 1.55)),
     Item("4c", "deepcam", "fp32", 1, (1.1, 1.4, 1.5), (0.5, 0.75, 0.82)),
     Item("4c", "deepcam", "bf16", 1, (1.1, 1.4, 1.5)),
+    Item("4g", "resnet50", "bf16", 16, (1.3, 1.55, 1.8), (), 3, coarse=True),
+    Item("4g", "cosmoflow", "bf16", 1, (1.3, 1.4, 1.55), coarse=True),
+    Item("4g", "deepcam", "bf16", 1, (1.1, 1.4, 1.5), coarse=True),
+    Item("4g", "tilt", "bf16", 16, (1.15, 1.4, 1.5), (), 3, coarse=True),
     Item("4e", "protein-vae", "fp32", 100, (1.2, 1.5, 1.7), (), 3),
     Item("4e", "protein-vae", "fp32", 1000, (1.2, 1.5, 1.7)),
     Item("4e", "ffn", "fp32", 4, (1.2, 1.5, 1.7), (0.6, 0.75, 0.85)),
@@ -77,10 +82,11 @@ def turns(session, commands, steps):
 
 
 def side_by_side(session, item, target_of):
-    what = f"{item.model} {item.precision}, batch {item.batch}, 2 threads"
+    what = f"{item.model} {item.precision}{', coarse kernels' if item.coarse else ''}, batch {item.batch}, 2 threads"
     if session.has(item.goal, f"{what}, ours / PyTorch"):
         return
-    commands = [ours(session, item.model, item.precision, item.batch), peer(session, item)]
+    extra = ("--set", "plan.coarse_bf16=true") if item.coarse else ()
+    commands = [ours(session, item.model, item.precision, item.batch, extra=extra), peer(session, item)]
     (mine, theirs), (about, other), (memory, their_memory) = turns(session, commands, item.steps)
     step = statistics.median(mine)
     mib = 2.0**20
@@ -120,4 +126,4 @@ def goal4d(session, target_of):
     session.record("4d", f"{what}, 2 spatial ranks against 1", alone / statistics.median(c), target_of(1.5, 1.8, 1.9), f"{session.spread(c)} of {note}")
 
 
-GOALS = {"goal4": goal("4"), "goal4b": goal("4b"), "goal4c": goal("4c"), "goal4d": goal4d, "goal4e": goal("4e")}
+GOALS = {"goal4": goal("4"), "goal4b": goal("4b"), "goal4c": goal("4c"), "goal4d": goal4d, "goal4e": goal("4e"), "goal4g": goal("4g")}

@@ -32,7 +32,7 @@ case_groups() {
   expect 0 plain --max-steps 3
   cmp -s plain/checkpoints/step_0000003/weights.safetensors sgd-one/checkpoints/step_0000003/weights.safetensors && fail "the lines change nothing"
   expect 2 wrong --set 'optimizer.decay=["fc.weight: 0.1"]'
-  says wrong "optimizer.decay: nothing is called 'fc.weight'; there are linear.weight"
+  says wrong "optimizer.decay: nothing is called 'fc.weight'; there are conv1.weight, .*, linear.weight, linear.bias"
   expect 2 wrong --set 'optimizer.rates=["linear.weight"]'
   says wrong "optimizer.rates: 'linear.weight' is not a pattern, a colon and a number"
   expect 2 wrong --set 'optimizer.rates=["linear.weight: 0"]'

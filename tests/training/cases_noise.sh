@@ -84,7 +84,7 @@ case_advise() {
   # Other schemes by the same clock: one worker has no servers, and groups divide their workers.
   "$tutti" advise "$config" --machine "$machine" --batches 2 --steps 2 --workers 1,2,6 --sync 'step,local:8,ps:async sync.servers=2,groups:4' >schemes.log 2>&1 ||
     fail "advise --sync: $(tail -n 5 schemes.log)"
-  says schemes 'step: replayed +local:8: replayed +ps-async_servers=2: replayed +groups:4: replayed'
+  says schemes 'step: replayed +local:8: replayed +ps:async sync.servers=2: replayed +groups:4: replayed'
   says schemes '^ +1 +1.00 .* 1.00 +1.00 +1.00 +1.00$'
   says schemes '^ +6 .* -$'
   awk '$1 == 2 && !($5 > $4) { exit 1 }' schemes.log || fail "on a slow network meeting rarely is no faster: $(cat schemes.log)"
@@ -92,6 +92,22 @@ case_advise() {
   says wrong 'name it with --machine FILE'
   "$tutti" advise "$config" --machine "$machine" --sync 'step batch.local=2' >wrong.log 2>&1 && fail "a scheme with a batch of its own"
   says wrong 'batch.local is for all schemes alike'
+  "$tutti" advise "$config" --machine "$machine" --sync 'ps:async optimizer.momentum=0' >wrong.log 2>&1 && fail "a scheme with an optimizer of its own"
+  says wrong 'optimizer.momentum is for all schemes alike'
+  # The configuration's own scheme may be any: without --sync it is "step" that is replayed.
+  local own
+  for own in 'ps:async sync.server_ranks=1' 'local:8 sync.fragments=4' 'ps:sync sync.quorum=1'; do
+    # shellcheck disable=SC2086
+    own=$(printf -- ' --set %s' sync.scheme=$own)
+    # shellcheck disable=SC2086
+    "$tutti" advise "$config" --batches 2 --steps 1 $own >own.log 2>&1 || fail "advise$own: $(tail -n 5 own.log)"
+    # shellcheck disable=SC2086
+    "$tutti" advise "$config" --batches 2 --steps 1 --workers 1,2 --machine "$machine" $own >own.log 2>&1 || fail "advise --machine$own: $(tail -n 5 own.log)"
+    says own 'step: replayed'
+  done
+  # shellcheck disable=SC2086
+  "$tutti" advise "$config" --machine "$machine" --sync 'step,ps:sync' $own >wrong.log 2>&1 && fail "a quorum that is not replayed"
+  says wrong 'leave sync.quorum and sync.server_ranks out'
   # What does not fit is not timed, and not advised.
   "$tutti" advise "$config" --batches 2 --memory 0.00001 --steps 1 >small.log 2>&1 || fail "advise --memory: $(tail -n 5 small.log)"
   says small 'too large'

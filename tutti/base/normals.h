@@ -16,7 +16,8 @@ struct NormalStream {
 };
 
 /// values[i] is what call number first + i of Rng::normal gives, if nothing else is drawn from the
-/// stream. The same on every processor and with any vectors: see normals.cpp.
+/// stream. The same with any vectors, and on every processor as far as libm's log and cos are the
+/// same: see normals.cpp.
 void fill_normals(const NormalStream& stream, uint64_t first, std::span<float> values);
 
 }  // namespace tutti

@@ -15,6 +15,7 @@
 #include "tutti/cli/machine_file.h"
 #include "tutti/cli/study_schemes.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/train/server_settings.h"
 #include "tutti/train/sync.h"
 
 namespace tutti {
@@ -40,26 +41,29 @@ std::vector<int64_t> usual_batches(const RunConfig& config) {
 }
 
 /// What all schemes have alike: a step is timed once.
-bool is_of_the_network(std::string_view key) {
-  return !key.starts_with("sync.") && !key.starts_with("optimizer.") &&
-         !key.starts_with("schedule.");
-}
+bool is_of_the_step(std::string_view key) { return !key.starts_with("sync."); }
 
-/// Each with the keys that follow it.
-std::vector<AdvisedScheme> schemes_of(const AdviseVerb& verb) {
+/// Each with the keys that follow it; "step" alone has none.
+std::vector<AdvisedScheme> schemes_of(const AdviseVerb& verb, const RunConfig& config) {
   std::vector<AdvisedScheme> schemes;
-  for (const SchemeOfStudy& choice : parse_schemes(verb.schemes, is_of_the_network)) {
+  for (const SchemeOfStudy& choice : parse_schemes(verb.schemes, is_of_the_step)) {
+    if (choice.folder == SyncSection{}.scheme) {
+      schemes.push_back({choice.scheme, config});
+      schemes.back().config.sync = {};
+      continue;
+    }
+    std::string name = choice.scheme;
     std::vector<Setting> settings = verb.flags.settings();
     for (const std::string& set : choice.sets) {
       const size_t equals = set.find('=');
       settings.push_back({set.substr(0, equals), set.substr(equals + 1), "tutti advise"});
+      if (&set != &choice.sets.front()) name += " " + set;
     }
-    AdvisedScheme& scheme = schemes.emplace_back(
-        AdvisedScheme{choice.sets.size() == 1 ? choice.scheme : choice.folder,
-                      read_config({verb.flags.file(), tutti_environment(), settings}).config});
+    AdvisedScheme& scheme = schemes.emplace_back(AdvisedScheme{
+        name, read_config({verb.flags.file(), tutti_environment(), settings}).config});
     check_sync(scheme.config);
     const SyncSection& sync = scheme.config.sync;
-    if (sync.quorum > 0 || sync.server_ranks > 0)
+    if (parse_servers(sync.scheme) && (sync.quorum > 0 || sync.server_ranks > 0))
       throw ConfigError(fmt::format(
           "tutti advise replays {} with servers on the machine, for all workers: leave sync.quorum "
           "and sync.server_ranks out",
@@ -71,7 +75,6 @@ std::vector<AdvisedScheme> schemes_of(const AdviseVerb& verb) {
 int run_advise(const AdviseVerb& verb) {
   const ResolvedConfig resolved = verb.flags.read();
   AdviceQuestion question{.config = resolved.config,
-                          .schemes = schemes_of(verb),
                           .efficiency = verb.efficiency,
                           .batches = verb.batches,
                           .steps = verb.steps,
@@ -92,10 +95,13 @@ int run_advise(const AdviseVerb& verb) {
                                       read_surroundings().omp_num_threads, topology, 1);
   question.memory_bytes = verb.memory_gib > 0 ? static_cast<int64_t>(verb.memory_gib * (1 << 30))
                                               : topology.available_bytes;
-  if (!config.replay.machine.empty()) question.machine = read_machine(config.replay.machine);
-  if (!question.machine && verb.schemes != AdviseVerb{}.schemes)
+  if (!config.replay.machine.empty()) {
+    question.machine = read_machine(config.replay.machine);
+    question.schemes = schemes_of(verb, config);
+  } else if (verb.schemes != AdviseVerb{}.schemes) {
     throw ConfigError(
         "--sync shows how fast schemes are on a machine: name it with --machine FILE");
+  }
   if (question.batches.empty()) question.batches = usual_batches(config);
   const Advice advice = advise(question);
   if (verb.json)
@@ -132,8 +138,8 @@ Verb advise_verb() {
                         .greatest = 1 << 20},
                        {.names = "--sync",
                         .value = "SCHEME,...",
-                        .help = "Schemes whose speed-up on the machine is shown, with keys behind "
-                                "them as of tutti study ('step,ps:async sync.servers=4')",
+                        .help = "Schemes whose speed-up on the machine is shown, with keys of "
+                                "[sync] behind them ('step,ps:async sync.servers=4')",
                         .bind = &state->schemes},
                        {.names = "--efficiency",
                         .value = "X",

@@ -19,8 +19,8 @@ struct Gpt2Spec {
   int64_t vocabulary = 50257, context = 1024;  ///< positions that are learned
   int64_t depth = 12, width = 768, heads = 12;
   int64_t hidden = 0;  ///< of the MLPs; 0: 4 width
-  /// Of the embedding and of what is added to the residual sum; theirs: 0.1. They drop weights of
-  /// attention, too, which is not done here.
+  /// Of the embedding and of what is added to the residual sum, and of weights of attention;
+  /// theirs: 0.1 of both.
   float dropout = 0, attention_dropout = 0;
   Mode mode = Mode::train;
 };

@@ -11,7 +11,7 @@
 //   at each sample                y = head(x), of pieces a transposed convolution
 //
 // Positions whose number in the field `padding` is below 0 are no keys, so sequences may be shorter
-// than the field has room for; tokens below 0 are padding, too.
+// than the field has room for. Without such a field, tokens below 0 are padding.
 
 #include "tutti/models/encoder.h"
 

@@ -93,6 +93,13 @@ TEST(SequenceEncoder, TokensAreTheirOwnPadding) {
     if (dynamic_cast<const Attention*>(node.op.get())) {
       EXPECT_EQ(node.in.back(), model.inputs[0].value) << node.name;
     }
+  spec.inputs.push_back({.name = "padding", .sample = {9}});  // which then decides alone
+  const ModelGraph padded = build_model(spec);
+  ASSERT_EQ(padded.inputs.size(), 2u);
+  for (const Node& node : padded.graph.nodes())
+    if (dynamic_cast<const Attention*>(node.op.get())) {
+      EXPECT_EQ(node.in.back(), padded.inputs[1].value) << node.name;
+    }
   spec.inputs[0].classes = 0;
   EXPECT_THROW(build_model(spec), ConfigError);
 }

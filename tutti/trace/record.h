@@ -63,7 +63,8 @@ struct RunStart {
   std::string plan_hash{}, version{}, git{}, machine{}, config_path{}, command{};
   /// Of rank 0's plan: what it holds, what it may hold (plan.memory), and what results would take
   /// if nothing were computed again. None: no limit.
-  std::optional<int64_t> planned_bytes{}, memory_limit_bytes{}, result_bytes{}, result_bytes_kept{};
+  std::optional<int64_t> planned_bytes{}, memory_limit_bytes{}, result_bytes{},
+      result_bytes_if_kept{};
   std::optional<int64_t> results_again{};   ///< results that are computed again for it
   double flop_again = kNotMeasured;         ///< for that, a pass of one rank
   std::string library{}, library_sha256{};  ///< model.library and its content; empty: none

@@ -48,7 +48,7 @@ void fields(Event& e, Visit&& visit) {
   visit("planned_bytes", e.planned_bytes);
   visit("memory_limit_bytes", e.memory_limit_bytes);
   visit("result_bytes", e.result_bytes);
-  visit("result_bytes_kept", e.result_bytes_kept);
+  visit("result_bytes_if_kept", e.result_bytes_if_kept);
   visit("results_again", e.results_again);
   visit("flop_again", e.flop_again);
   visit("version", e.version);

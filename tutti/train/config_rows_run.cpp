@@ -307,12 +307,11 @@ void write_model_rows(ConfigTableWriter& t) {
       .between(0, 1 << 24);
   t.key(s, &S::depth, "depth",
         "Modules of a stack (ffn: 12, gpt2: 12, llama: 32, transformer-base: 6 and 6, vit: 12, "
-        "sequence-encoder: 4). 0: the model's own")
+        "sequence-encoder and token-encoder: 4). 0: the model's own")
       .between(0, 1024);
-  t.key(
-       s, &S::heads, "heads",
-       "Heads of attention (gpt2: 12, llama: 32, transformer-base: 8, sequence-encoder: 4). 0: the "
-       "model's own")
+  t.key(s, &S::heads, "heads",
+        "Heads of attention (gpt2: 12, llama: 32, transformer-base: 8, sequence-encoder and "
+        "token-encoder: 4). 0: the model's own")
       .between(0, 1024);
   t.key(s, &S::key_heads, "key_heads",
         "Heads of keys and values, which groups of heads share (llama). 0: the model's own, or as "
@@ -333,16 +332,17 @@ void write_model_rows(ConfigTableWriter& t) {
       .between(0, 64);
   t.key(s, &S::dropout, "dropout",
         "Probability with which dropout leaves an element out (cosmoflow, vgg, fc-densenet, gpt2, "
-        "transformer-base, vit, sequence-encoder). Below 0: the model's own")
+        "transformer-base, vit, sequence-encoder, token-encoder). Below 0: the model's own")
       .between(-1, 0.999);
   t.key(s, &S::attention_dropout, "attention_dropout",
         "Probability with which training leaves a key out of what a query attends to (gpt2, "
-        "transformer-base, vit, sequence-encoder), besides model.dropout. Published GPT-2 has 0.1 "
-        "of both. Below 0: the model's own, which is none")
+        "transformer-base, vit; sequence-encoder and token-encoder in their layers, not in the one "
+        "query of a whole sequence), besides model.dropout. Published GPT-2 has 0.1 of both. "
+        "Below 0: the model's own, which is none")
       .between(-1, 0.999);
   t.key(s, &S::hidden, "hidden",
         "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm, gpt2, llama, transformer-base, "
-        "vit, sequence-encoder). Empty: the model's own")
+        "vit, sequence-encoder, token-encoder). Empty: the model's own")
       .between(1, 1 << 24);
   t.key(s, &S::pooling, "pooling",
         "What becomes of the rows that a bag of categories names (dlrm): their sum or their mean");

@@ -95,11 +95,10 @@ void write_replay_rows(ConfigTableWriter& t) {
         "at that file's folder. Empty: no replay")
       .path()
       .may_change();
-  t.key(
-       s, &S::spill, "spill",
-       "Folder on a disk of this node for the weights and the optimizer's state that replicas have "
-       "each of their own (not with ps and groups), where memory is short for them. Empty: "
-       "memory")
+  t.key(s, &S::spill, "spill",
+        "Folder on a disk of this node for the weights that replicas have each of their own, or "
+        "servers' workers each a version of (not with ps:sync), and for their optimizer's state, "
+        "where memory is short for them. Empty: memory")
       .path()
       .only_with("sync.scheme")
       .may_change();

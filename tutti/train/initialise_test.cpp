@@ -1,12 +1,15 @@
 #include "tutti/train/initialise.h"
 
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/rng.h"
 
 namespace tutti {
 namespace {
@@ -74,6 +77,21 @@ TEST(Initialise, TakesAGivenNumber) {
   EXPECT_GE(std::ranges::max(cut), 0.039f);
   EXPECT_GE(std::ranges::min(cut), -0.04f);
   EXPECT_NEAR(variance(cut) / 0.0004, 0.774, 0.03);  // of a normal cut at two deviations
+}
+
+/// More than are drawn at once: those that are left out are made up for by later ones.
+TEST(Initialise, CutNumbersAreThoseDrawnOneAfterTheOther) {
+  const std::vector<float> values =
+      initial({"a.weight", {(1 << 22) + 3}, {Init::Kind::truncated_normal, 0, 0.02}});
+  const std::string_view name = "a.weight";
+  Rng rng(1, Purpose::weights, XXH64(name.data(), name.size(), 0));
+  int64_t wrong = 0;
+  for (const float value : values) {
+    float drawn = rng.normal();
+    while (std::abs(drawn) > 2) drawn = rng.normal();
+    if (value != drawn * 0.02f) ++wrong;
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 /// Whoever has them, and by how many threads they are filled: 1.5 million values are 23 blocks.

@@ -16,15 +16,22 @@ struct Order {
   RunStatus status = RunStatus::done;
 };
 
-/// A meeting of ranks of which one may wait for another with the usual time-out, and has the better
-/// report, or may have two gradients to make.
-template <class Work>
-void wait_twice_as_long(comm::Communicator& ranks, Work work) {
-  const double usual = ranks.timeout();
-  ranks.set_timeout(2 * usual);
-  work();
-  ranks.set_timeout(usual);
-}
+/// While it lives, waits end after twice the usual time: in a meeting of ranks of which one may
+/// wait for another with the usual time-out, and has the better report, or may have two gradients
+/// to make.
+class TwiceAsPatient {
+ public:
+  explicit TwiceAsPatient(comm::Communicator& ranks) : ranks_(ranks) {
+    ranks_.set_timeout(2 * usual_);
+  }
+  ~TwiceAsPatient() { ranks_.set_timeout(usual_); }
+  TwiceAsPatient(const TwiceAsPatient&) = delete;
+  TwiceAsPatient& operator=(const TwiceAsPatient&) = delete;
+
+ private:
+  comm::Communicator& ranks_;
+  const double usual_ = ranks_.timeout();
+};
 
 }  // namespace
 
@@ -175,15 +182,15 @@ std::optional<int64_t> RankServers::take_ticket(int& signal) {
       told.end = link_->end_of_round();
   }
   told.signal = signal;
-  if (!group_->alone())
-    wait_twice_as_long(step_.group(), [&] {
-      told = step_.group().combine_value(told, [](Told& mine, const Told& theirs) {
-        mine.ticket = std::max(mine.ticket, theirs.ticket);  // the others have none
-        mine.coming = std::max(mine.coming, theirs.coming);
-        mine.end = std::max(mine.end, theirs.end);
-        mine.signal = std::max(mine.signal, theirs.signal);
-      });
+  if (!group_->alone()) {
+    const TwiceAsPatient patient(step_.group());
+    told = step_.group().combine_value(told, [](Told& mine, const Told& theirs) {
+      mine.ticket = std::max(mine.ticket, theirs.ticket);  // the others have none
+      mine.coming = std::max(mine.coming, theirs.coming);
+      mine.end = std::max(mine.end, theirs.end);
+      mine.signal = std::max(mine.signal, theirs.signal);
     });
+  }
   signal = told.signal;
   if (told.ticket < 0) {
     end_ = told.end / together_;
@@ -221,7 +228,10 @@ int64_t RankServers::close(int signal) {
     }
   }
   // No wait below is for those who still compute.
-  wait_twice_as_long(job_, [&] { job_.barrier(); });
+  {
+    const TwiceAsPatient patient(job_);
+    job_.barrier();
+  }
   for (const auto& each : collection_) each->start();
   for (const auto& each : collection_) each->wait();
   collect_counts(signal);

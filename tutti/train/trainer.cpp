@@ -38,7 +38,14 @@ RunResult TrainerRun::run() {
   } catch (const std::exception& error) {
     record_failure(error);
     // All workers end with it: ranks that serve are told, and have no error of their own to report.
-    if (rank_servers_ && together_) rank_servers_->dismiss(RunStatus::failed);
+    // Of an error between ranks they hear as the others do.
+    if (rank_servers_ && together_ && dynamic_cast<const CommError*>(&error) == nullptr) {
+      try {
+        rank_servers_->dismiss(RunStatus::failed);
+      } catch (const std::exception& untold) {
+        log::warn("ranks that serve were not told of it: {}", untold.what());
+      }
+    }
     throw;
   }
   return result_;

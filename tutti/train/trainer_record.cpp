@@ -67,11 +67,11 @@ void note_memory(const Plan& plan, RunStart& about) {
   const PlannedMemory memory = planned_memory(plan);
   about.planned_bytes = bytes(memory.total());
   about.memory_limit_bytes = bytes(plan.options.memory.bytes);
-  about.result_bytes = about.result_bytes_kept = bytes(memory.results);
+  about.result_bytes = about.result_bytes_if_kept = bytes(memory.results);
   about.results_again = plan.recomputed.results;
   about.flop_again = plan.recomputed.flop;
   if (plan.recomputed.results > 0)
-    about.result_bytes_kept = bytes(plan.recomputed.arena_bytes) * plan.options.memory.arenas;
+    about.result_bytes_if_kept = bytes(plan.recomputed.arena_bytes) * plan.options.memory.arenas;
 }
 
 }  // namespace

@@ -5,12 +5,11 @@
 //
 //   ground -k1- m1 -k2- m2 -k3- ... -kn- mn       m a + c v + k x = blow
 //
-// as the storeys of a building are in shear. One spring in n + 1 records out of n has lost part of
-// its stiffness; warmth changes all springs alike, masses and springs differ a little from each
-// other, and damping is a share of the critical one in all modes. A blow on one mass sets it
-// ringing: a sum of damped modes, exactly, of which each sensor adds white noise. What is not
-// modelled: bending and twisting, nonlinear joints, the hammer's own length of touch, drift of the
-// sensors.
+// as the storeys of a building are in shear. In n records of n + 1 one spring has lost part of its
+// stiffness; warmth changes all springs alike, masses and springs differ a little from each other,
+// and damping is a share of the critical one in all modes. A blow on one mass sets it ringing: a
+// sum of damped modes, exactly, of which each sensor adds white noise. What is not modelled:
+// bending and twisting, nonlinear joints, the hammer's own length of touch, drift of the sensors.
 //
 // Units: the nominal mass and spring are 1, a sample each unit of time, so that the highest mode is
 // below the greatest frequency that samples can show.

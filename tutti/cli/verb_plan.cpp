@@ -18,6 +18,7 @@
 #include "tutti/train/pipeline_settings.h"
 #include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/step_settings.h"
 
 namespace tutti {
 namespace {
@@ -114,8 +115,8 @@ int run_plan(const PlanVerb& verb) {
   const int64_t replicas = replica_count(config.run, grid.groups());
   grid.require_own_ranks(replicas);
   const auto communicator = comm::make_single_communicator();
-  NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, replicas).local);
-  spec.training.split.grid = grid;  // of parts and of stages, the first is shown
+  const int gradients = static_cast<int>(gradients_of_step(config, replicas));
+  NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, gradients).local);
   // The kernels that train would take, and leave for others.
   spec.tuning_file = tuning_file(config.plan.tuning);
   if (!config.plan.choices_from.empty())
@@ -127,9 +128,12 @@ int run_plan(const PlanVerb& verb) {
     log::warn(
         "the ranks of a run measure how large their buckets are to be; shown are buckets of 1 MiB: "
         "give --set comm.bucket_bytes=SIZE as the run's log says it, for the run's own hash");
-  spec.held = held_copies(ReplicaMap(static_cast<int>(replicas), grid.groups(), 0),
-                          static_cast<int>(config.batch.accumulate), config.parallel.order);
-  const auto network = compile_network(spec, CpuBackend(), *communicator);
+  // Of parts and of stages, the first is shown.
+  const ReplicaMap map(gradients, grid.groups(), 0);
+  const bool has_clock = !config.replay.machine.empty();
+  const NetworkSpec of_step =
+      network_of_step(step_spec(config, std::move(spec), map, grid, has_clock), workers, 0);
+  const auto network = compile_network(of_step, CpuBackend(), *communicator);
   const int batches = static_cast<int>(config.batch.accumulate);
   if (verb.json) {
     Json out = plan_json(network->training, verb.refusals);
@@ -146,7 +150,8 @@ int run_plan(const PlanVerb& verb) {
              network->training.to_string(verb.refusals), memory_text(network->training), replicas,
              verb.ranks, network->training.hash());
   if (grid.stages() > 1)
-    fmt::print("{}\n{}The plan is stage 0's.\n", pipeline_line(config), stages_text(spec.training));
+    fmt::print("{}\n{}The plan is stage 0's.\n", pipeline_line(config),
+               stages_text(of_step.training));
   return 0;
 }
 

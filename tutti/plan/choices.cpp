@@ -109,6 +109,16 @@ std::string problem_text(const KernelRequest& request) {
   return text + results_of(request);
 }
 
+namespace {
+
+/// ": it needs AVX-512"; nothing where the candidate was not refused.
+std::string why_refused(const std::vector<KernelCandidate>& candidates, std::string_view name) {
+  const auto at = std::ranges::find(candidates, name, &KernelCandidate::name);
+  return at == candidates.end() || at->refusal.empty() ? std::string() : ": " + at->refusal;
+}
+
+}  // namespace
+
 const KernelCandidate& choose(const KernelRequest& request,
                               const std::vector<KernelCandidate>& candidates, bool measure,
                               Choices& choices,
@@ -140,8 +150,8 @@ const KernelCandidate& choose(const KernelRequest& request,
     if (choices.binding())
       throw ConfigError(
           fmt::format("the recorded kernel '{}' for {} is not available here: resuming would not "
-                      "give the same bits",
-                      recorded, problem));
+                      "give the same bits{}",
+                      recorded, problem, why_refused(candidates, recorded)));
     log::warn(
         "a measurement of earlier names the kernel '{}', which is not available here; {} is chosen "
         "anew",

@@ -46,6 +46,21 @@ TEST(Choices, StaleOnesOfACheckpointAreAnErrorThoseOfATuningFileAreMadeAnew) {
   EXPECT_EQ(stale.find(problem_text(request())), "first");
 }
 
+TEST(Choices, ARecordedKernelThatIsRefusedSaysWhy) {
+  auto candidates = two_candidates();
+  candidates.push_back(candidates.front());
+  candidates.back().name = "third";
+  candidates.back().refusal = "it needs more than there is";
+  Choices choices = recorded("third");
+  try {
+    choose(request(), candidates, false, choices);
+    FAIL() << "it was refused";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find(": it needs more than there is"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Choices, WithoutMeasuringASlowKernelIsTakenLast) {
   auto candidates = two_candidates();
   candidates[0].speed = KernelSpeed::slow;

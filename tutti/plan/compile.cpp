@@ -80,17 +80,30 @@ Plan compile_schedule(const Graph& graph, const Schedule& schedule, const Backen
   return plan;
 }
 
+/// With as little computed again as fits. What no longer lies in the arena may lie in tiles, so
+/// the arena's part may shrink while results are left out.
+Plan compile_with_less(const Graph& graph, const Schedule& schedule, const Backend& backend,
+                       const Plan& all) {
+  constexpr int kTries = 4;
+  size_t limit = arena_limit(all);
+  for (int i = 1;; ++i) {
+    const BandsAgain again = recompute_results(all, schedule, limit);
+    Plan plan =
+        compile_schedule(graph, with_bands_again(schedule, again.bands), backend, all.options);
+    plan.recomputed = {again.results, again.flop, all.arena_bytes};
+    const bool is_least = plan.arena_bytes > limit;
+    if (fits_memory(plan) || is_least || i == kTries) return plan;
+    limit = arena_limit(plan);
+  }
+}
+
 }  // namespace
 
 Plan compile_with_layout(const Graph& graph, const Backend& backend, const PlanOptions& options) {
   const Schedule schedule = make_schedule(graph);
   Plan plan = compile_schedule(graph, schedule, backend, options);
   if (fits_memory(plan)) return plan;
-  const BandsAgain again = recompute_results(plan, schedule, arena_limit(plan));
-  Plan smaller =
-      compile_schedule(graph, with_bands_again(schedule, again.bands), backend, plan.options);
-  smaller.recomputed = {again.results, again.flop, plan.arena_bytes};
-  return smaller;
+  return compile_with_less(graph, schedule, backend, plan);
 }
 
 }  // namespace tutti

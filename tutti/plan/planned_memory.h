@@ -25,7 +25,7 @@ PlannedMemory planned_memory(const Plan& plan);
 /// The largest arena of results with which the plan fits options.memory; 0 where nothing does.
 size_t arena_limit(const Plan& plan);
 
-/// "memory 612.3 MiB a rank: variables ...", and what is computed again.
+/// "memory of a rank: 612.3 MiB: variables ...", and what is computed again.
 std::string memory_text(const Plan& plan);
 
 /// Whether it needs no more than options.memory allows.

@@ -8,10 +8,11 @@
 // Which results: at the moment of the peak one after the other of those that are kept over it, of
 // all that can be had again the one with the least cost for each byte (the cost view is that of
 // Checkmate, Jain et al. 2020; theirs is the optimum of an integer program, this is greedy). The
-// cost are operations, and those that the time of moving bytes is worth. Each is computed at most
-// twice, so a pass never costs more than one forward pass besides. Not to be had again: what others
-// send, sums over the batch, what changes what persists (running statistics) or depends on it, and
-// outputs.
+// cost are operations, and those that the time of moving bytes is worth. What bands leave to later
+// ones is computed again once; what stays in its band, once for each part of the band that needs it
+// and is run again, so that a pass may cost more than one forward pass besides: the cost counts it.
+// Not to be had again: what others send, sums over the batch, what changes what persists (running
+// statistics) or depends on it, and outputs.
 
 #include <vector>
 

@@ -12,6 +12,12 @@ namespace {
 
 constexpr size_t kImage = 8 * 16 * 4 * 4 * sizeof(float);  // of a batch
 
+void describe_values(Plan& plan) {
+  plan.descs = PerValue<TensorDesc>(plan.graph);
+  for (size_t v = 0; v < plan.graph.values().size(); ++v)
+    plan.descs[Value{static_cast<int32_t>(v)}] = plan.graph.values()[v].type.desc;
+}
+
 /// A network whose layers' results are read again in the reverse order, each node in a band of its
 /// own.
 class ThereAndBack {
@@ -25,9 +31,7 @@ class ThereAndBack {
     for (int i = layers; i-- > 0;)
       x = add(graph, fmt::format("back{}", i), x, there[static_cast<size_t>(i)]);
     graph.mark_output(x);
-    plan_.descs = PerValue<TensorDesc>(graph);
-    for (size_t v = 0; v < graph.values().size(); ++v)
-      plan_.descs[Value{static_cast<int32_t>(v)}] = graph.values()[v].type.desc;
+    describe_values(plan_);
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       const auto band = static_cast<int>(n);
       schedule_.bands.push_back({.nodes = {band}, .samples = 8, .starts = {}, .waits = {}});
@@ -107,15 +111,79 @@ TEST(Recompute, StatisticsAreTakenOnce) {
     x = batch_norm(graph, fmt::format("back{}.bn", i), x, Mode::train);
   }
   graph.mark_output(x);
-  plan.descs = PerValue<TensorDesc>(graph);
-  for (size_t v = 0; v < graph.values().size(); ++v)
-    plan.descs[Value{static_cast<int32_t>(v)}] = graph.values()[v].type.desc;
+  describe_values(plan);
   const Schedule schedule = make_schedule(graph);
   const BandsAgain again = recompute_results(plan, schedule, 0);
   EXPECT_GT(again.results, 0);
   for (const BandAgain& band : again.bands)
     for (const int n : band.nodes)
       EXPECT_NE(graph.nodes()[static_cast<size_t>(n)].op->name(), "batch_norm_stats");
+}
+
+/// In one band t stays; z and y, which is made in t's place, take different ways out of it.
+class TwoWaysOut {
+ public:
+  explicit TwoWaysOut(bool longer) {
+    Graph& graph = plan_.graph;
+    const Value x = graph.input("x", {DType::f32, Shape{8, 16, 4, 4}, {}});
+    const Value t = conv(graph, "t", x, {.out_channels = 16});
+    const Value z = scale(graph, "z", t, 2);
+    Value y = relu(graph, "y0", t);
+    if (longer) y = relu(graph, "y1", y);
+    const int last = static_cast<int>(graph.nodes().size());
+    const Value w = conv(graph, "w", y, {.out_channels = 16});
+    graph.mark_output(add(graph, "v", w, z));
+    describe_values(plan_);
+    const auto add_band = [&](int begin, int end) {
+      Band& band =
+          schedule_.bands.emplace_back(Band{.nodes = {}, .samples = 8, .starts = {}, .waits = {}});
+      for (int n = begin; n < end; ++n) {
+        band.nodes.push_back(n);
+        schedule_.band_of.push_back(static_cast<int>(schedule_.bands.size()) - 1);
+        schedule_.order.push_back(n);
+      }
+    };
+    add_band(0, last);
+    add_band(last, last + 1);
+    add_band(last + 1, last + 2);
+    plan_.bands.resize(4);
+    t_ = t, y_ = y;
+  }
+  /// Whether y takes over t's memory, where these nodes of the first band are run again before the
+  /// last one.
+  bool shares(const std::vector<int>& again) const {
+    std::vector<BandAgain> bands;
+    if (!again.empty()) bands.push_back({2, 0, again});
+    Place t, y;
+    for (const auto& [value, place] :
+         place_results(plan_, with_bands_again(schedule_, bands)).places) {
+      if (value == t_) t = place;
+      if (value == y_) y = place;
+    }
+    EXPECT_EQ(y.base, kArena);
+    return t.base == kArena && t.offset == y.offset;
+  }
+
+ private:
+  Plan plan_;
+  Schedule schedule_;
+  Value t_, y_;
+};
+
+/// It would write over y, or what lies there by then.
+TEST(Recompute, WhoMakesATileAgainWithoutItsHeirWritesIntoATile) {
+  const TwoWaysOut network(false);
+  EXPECT_TRUE(network.shares({}));
+  EXPECT_FALSE(network.shares({0, 1})) << "z alone";
+  EXPECT_TRUE(network.shares({0, 1, 2})) << "both";
+}
+
+TEST(Recompute, NorIntoTheArenaByWayOfAnotherTile) {
+  const TwoWaysOut network(true);
+  EXPECT_TRUE(network.shares({}));
+  EXPECT_FALSE(network.shares({0, 1}));
+  EXPECT_FALSE(network.shares({0, 1, 2}));
+  EXPECT_TRUE(network.shares({0, 1, 2, 3}));
 }
 
 }  // namespace

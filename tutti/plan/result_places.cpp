@@ -46,6 +46,7 @@ class Blocks {
     results_.push_back(v);
   }
   const std::vector<Value>& results() const { return results_; }
+  bool has(Value v) const { return owners_[v].valid(); }
   Value owner(Value v) const {
     while (!(owners_[v] == v)) v = owners_[v];
     return v;
@@ -175,6 +176,22 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses,
   return blocks;
 }
 
+/// Whether a band that runs a part of the band of node `n` again makes what lies with `in`, but
+/// runs not `n`.
+bool made_again_without(const Graph& graph, const Schedule& schedule, int n, Value in,
+                        const Blocks& blocks) {
+  const auto lies_there = [&](Value v) {
+    return blocks.has(v) && blocks.owner(v) == blocks.owner(in);
+  };
+  return std::ranges::any_of(schedule.bands, [&](const Band& band) {
+    if (band.repeats != schedule.band_of[static_cast<size_t>(n)]) return false;
+    if (std::ranges::find(band.nodes, n) != band.nodes.end()) return false;
+    return std::ranges::any_of(band.nodes, [&](int made_by) {
+      return std::ranges::any_of(graph.nodes()[static_cast<size_t>(made_by)].out, lies_there);
+    });
+  });
+}
+
 /// Lets the outputs of node `n` of a band take over memory of its inputs that nobody reads later,
 /// nor other tiles at the same time.
 void share_in_place(const Plan& plan, const Schedule& schedule, int n, const Uses& uses,
@@ -194,7 +211,13 @@ void share_in_place(const Plan& plan, const Schedule& schedule, int n, const Use
       continue;
     const bool read_later = blocks.block_of(in).last() > position || uses.last_shared[in] >= band;
     const bool read_twice = std::ranges::count(node.in, in) > 1;
-    if (!read_later && !read_twice) blocks.join(out, in);
+    if (read_later || read_twice) continue;
+    // In the arena memory is lent between two lives, and a tile's value has but one: whoever makes
+    // it again without `out` would write over what lies there by then.
+    if (!blocks.block_of(in).stored && uses.stored(graph, out) &&
+        made_again_without(graph, schedule, n, in, blocks))
+      continue;
+    blocks.join(out, in);
   }
 }
 

@@ -147,20 +147,6 @@ void run_in_turns(std::vector<Contender>& contenders, const Backend& backend) {
     log::debug("layout {}: {:.2f} ms a pass, in turns", c->plan.layout, c->seconds * 1e3);
 }
 
-/// The first layout with the least arithmetic in slow kernels: on a processor without kernels for
-/// blocks of 16, say, the preferred layout would take a hundred times as long.
-std::string unmeasured_layout(const Graph& graph, const Backend& backend, PlanOptions options,
-                              const std::vector<std::string>& names) {
-  std::string best;
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::string& name : names) {
-    options.layout = name;
-    const double flop = weighted_flop(compile_with_layout(graph, backend, options));
-    if (flop < least) least = flop, best = name;
-  }
-  return best;
-}
-
 /// Of plans for too little memory the smallest alone, if there is no other.
 void keep_what_fits(std::vector<Plan>& plans) {
   if (std::ranges::any_of(plans, fits_memory)) {
@@ -171,6 +157,19 @@ void keep_what_fits(std::vector<Plan>& plans) {
   std::vector<Plan> smallest;
   smallest.push_back(std::move(*std::ranges::min_element(plans, {}, total)));
   plans = std::move(smallest);
+}
+
+/// The first layout with the least arithmetic in slow kernels, of those that fit: on a processor
+/// without kernels for blocks of 16, say, the preferred layout would take a hundred times as long.
+std::string unmeasured_layout(const Graph& graph, const Backend& backend, PlanOptions options,
+                              const std::vector<std::string>& names) {
+  std::vector<Plan> plans;
+  for (const std::string& name : names) {
+    options.layout = name;
+    plans.push_back(compile_with_layout(graph, backend, options));
+  }
+  keep_what_fits(plans);
+  return std::ranges::min_element(plans, {}, weighted_flop)->layout;
 }
 
 /// The plan of the fastest of these layouts, by measurement; its choices hold what was measured.
@@ -184,7 +183,10 @@ Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions option
     options.choices = plans.back().options.choices;  // what is measured once is not measured again
   }
   keep_what_fits(plans);
-  if (plans.size() == 1) return std::move(plans.front());
+  if (plans.size() == 1) {
+    plans.front().options.choices = options.choices;
+    return std::move(plans.front());
+  }
   for (const Plan& plan : plans) least = std::min(least, weighted_flop(plan));
   constexpr double kLong = 1e12;  // FLOP of a pass that takes many seconds: estimated, not run
   std::vector<Contender> contenders;

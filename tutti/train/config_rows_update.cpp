@@ -173,8 +173,8 @@ void write_plan_rows(ConfigTableWriter& t) {
         "What a rank may hold while it trains: weights, gradients, optimizer state, activations, "
         "the threads' scratch and the evaluation's activations; not the program, nor batches and "
         "messages under way. Where a plan needs more, it keeps fewer activations and computes "
-        "them again in the backward pass, to the same bits; where that is not enough, an error "
-        "names the least. 0: no limit")
+        "them again in the backward pass, to the same bits with the same layout and kernels; "
+        "where that is not enough, an error names the least. 0: no limit")
       .unit("bytes")
       .at_least(0)
       .may_change();
@@ -184,7 +184,8 @@ void write_plan_rows(ConfigTableWriter& t) {
       .may_change();
   t.key(s, &S::coarse_bf16, "coarse_bf16",
         "Take kernels for bf16, too, whose results are twice as far from the exact ones as those "
-        "of the definition: convolutions by Winograd, up to 1.8 times as fast");
+        "of the definition: convolutions by Winograd, up to 1.8 times as fast")
+      .only_with("run.precision", {"bf16"});
   t.key(s, &S::tuning, "tuning",
         "File that keeps what was measured on this machine, so that the next start neither "
         "measures nor chooses otherwise. auto: in the user's cache folder; off: none")

@@ -179,6 +179,15 @@ TEST(IdleKeys, MeasurementsAreKeptWhereThereAreAny) {
   EXPECT_NE(reason_of(config, "plan.tuning").find("and plan.measure is false"), std::string::npos);
 }
 
+TEST(IdleKeys, OnlyBf16HasCoarseKernels) {
+  RunConfig config;
+  config.plan.coarse_bf16 = true;
+  EXPECT_NE(reason_of(config, "plan.coarse_bf16").find("and run.precision is fp32"),
+            std::string::npos);
+  config.run.precision = Precision::bf16;
+  EXPECT_EQ(reason_of(config, "plan.coarse_bf16"), "");
+}
+
 /// Whether it was written or is the default.
 TEST(IdleKeys, AValueThatIsNoNeedIsNamed) {
   EXPECT_NE(reason_of({}, "schedule.base_batch").find("and schedule.scale_with_batch is none"),

@@ -4,7 +4,6 @@
 
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
-#include "tutti/comm/schedule/tree.h"
 #include "tutti/models/registry.h"
 #include "tutti/parallel/bucket_size.h"
 #include "tutti/plan/planned_memory.h"
@@ -126,13 +125,14 @@ class NetworkCompiler {
     const bool keeps = spec_.measure && spec_.layout == "auto" && !spec_.coarse &&
                        spec_.choices.empty() && !spec_.tuning_file.empty();
     Choices known = keeps ? read_tuning_file(spec_.tuning_file) : spec_.choices;
-    if (keeps) known.make_advice();  // a stale file costs a measurement, not the run
+    // A stale file costs a measurement, not the run; and a layout that was chosen just now may turn
+    // out to need too much memory.
+    if (spec_.choices.empty()) known.make_advice();
     compile_both(network, known);
     Choices& choices = network.training.options.choices;
     compile_others(network, choices);
-    // Nor one that was fastest in little memory.
-    if (keeps && network.training.recomputed.results == 0 &&
-        choices.to_string() != known.to_string())
+    // Nor one that was taken because it fits a limit.
+    if (keeps && spec_.memory == 0 && choices.to_string() != known.to_string())
       write_tuning_file(spec_.tuning_file, choices);
     choices = choices.used();
   }
@@ -184,36 +184,44 @@ class NetworkCompiler {
   }
 
  private:
-  /// `besides`: memory that other plans take.
-  Plan compile_graph(const Graph& graph, const PartGrid& place, const Choices& choices,
-                     size_t besides = 0) {
-    const HeldCopies& held = spec_.held;
+  Plan compile_graph(const Graph& graph, const Choices& choices, const MemoryLimit& memory) {
     options_.choices = choices;
-    options_.memory = {
-        .bytes = spec_.memory,
-        .besides = besides,
-        .arenas = batches_under_way(held.order, place.stages(), place.stage(), held.batches),
-        .gradients = held.gradients,
-        .replicas = held.replicas};
+    options_.memory = memory;
     return compile(graph, backend_, options_);
   }
-  void compile_both(Network& network, const Choices& choices) {
-    network.training = compile_graph(graph_.graph, grid(), choices);
+  /// The evaluation reads the variables as the training plan has them. `evaluation_bytes`: what it
+  /// takes beside, as far as known.
+  void compile_sides(Network& network, const Choices& choices, size_t evaluation_bytes) {
+    const HeldCopies& held = spec_.held;
+    network.training = compile_graph(
+        graph_.graph, choices,
+        {.bytes = spec_.memory,
+         .besides = evaluation_bytes,
+         .arenas = batches_under_way(held.order, grid().stages(), grid().stage(), held.batches),
+         .gradients = held.gradients,
+         .replicas = held.replicas});
     network.training.variables.set_slices(graph_.slices);
     network.evaluation =
         std::move(*compile_evaluation_of(network.training, grid(), network.training.variables));
     const PlannedMemory evaluation = planned_memory(network.evaluation.plan);
-    const size_t besides = evaluation.results + evaluation.scratch;
-    network.training.options.memory.besides = besides;
-    if (fits_memory(network.training)) return;
-    network.training =
-        compile_graph(graph_.graph, grid(), network.training.options.choices, besides);
-    network.training.variables.set_slices(graph_.slices);
+    network.training.options.memory.besides = evaluation.results + evaluation.scratch;
   }
+  void compile_both(Network& network, const Choices& choices) {
+    compile_sides(network, choices, 0);
+    if (fits_memory(network.training)) return;
+    const std::string layout = network.training.layout;
+    compile_sides(network, network.training.options.choices,
+                  network.training.options.memory.besides);
+    if (network.training.layout == layout) return;
+    // Once more as the other ranks will do it, who are told the layout.
+    options_.layout = network.training.layout;
+    compile_both(network, network.training.options.choices);
+  }
+  /// Another place's, whose choices or variables are asked for: neither depends on a limit.
   Plan compile_place(const PartGrid& place, const Choices& choices) {
     TrainingGraphSpec other = training_;
     other.split.grid = place;
-    return compile_graph(make_training_graph(other).graph, place, choices);
+    return compile_graph(make_training_graph(other).graph, choices, {});
   }
   Plan compile_part(int part, const Choices& choices) {
     return compile_place(grid().with_part(part), choices);
@@ -284,13 +292,6 @@ void take_choices(const std::string& text, PlanOptions& options) {
 }
 
 }  // namespace
-
-HeldCopies held_copies(const ReplicaMap& replicas, int batches, PipelineOrder order) {
-  const ReplicaMap turns = replicas.times(batches);
-  return {.order = order,
-          .batches = batches,
-          .gradients = comm::plan_slots(turns.replicas(), turns.owned()).slots};
-}
 
 std::vector<data::BatchField> Network::batch() const {
   std::vector<data::BatchField> fields = batch_of(training, inputs);

@@ -22,8 +22,6 @@ struct HeldCopies {
   int gradients = 1;  ///< arenas
   int replicas = 1;   ///< with weights of their own
 };
-/// Of replicas with `batches` turns each, whose gradients are summed.
-HeldCopies held_copies(const ReplicaMap& replicas, int batches, PipelineOrder order);
 
 struct NetworkSpec {
   TrainingGraphSpec training;

@@ -3,13 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/plan/planned_memory.h"
-#include "tutti/train/training_step.h"
+#include "tutti/train/step_settings.h"
 
 namespace tutti {
 namespace {
@@ -185,6 +186,65 @@ TEST(Recompute, TheErrorNamesTheLeastThatIsPossible) {
     run.memory = static_cast<size_t>((least + 0.1) * (1 << 20));
     EXPECT_NO_THROW(train_limited(run)) << text;
   }
+}
+
+/// What a job of one rank with 4 replicas holds, as train, its rehearsal and `tutti plan` say it.
+HeldCopies held_by(const RunConfig& config) {
+  return network_of_step(step_spec(config, {}, ReplicaMap(4, 1, 0), {}, true), 1, 0).held;
+}
+
+TEST(Recompute, WhatIsHeldIsThatOfTheStep) {
+  RunConfig config;
+  config.batch.accumulate = 2;
+  EXPECT_EQ(held_by(config).replicas, 1);
+  const int together = held_by(config).gradients;
+  EXPECT_EQ(together, comm::plan_slots(8, {0, 8}).slots);
+  EXPECT_EQ(held_by(config).batches, 2);
+
+  config.sync.scheme = "local:8";
+  EXPECT_EQ(held_by(config).replicas, 4);
+  EXPECT_LT(held_by(config).gradients, together) << "of one replica at a time";
+  config.replay.spill = "elsewhere";
+  EXPECT_EQ(held_by(config).replicas, 1);
+
+  config.sync.scheme = "ps:async";
+  EXPECT_EQ(held_by(config).replicas, 1);
+  EXPECT_LT(held_by(config).gradients, together) << "of one worker at a time";
+}
+
+/// Where the second compilation takes another layout, the evaluation has it, too, and every rank.
+TEST(Recompute, BothSidesReadTheVariablesAlike) {
+  const auto compiled = [](size_t memory, int ranks, const std::filesystem::path& tuning) {
+    std::vector<std::unique_ptr<Network>> networks(static_cast<size_t>(ranks));
+    comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
+      NetworkSpec spec;
+      spec.training.model = resnet_of(DType::f32);
+      spec.training.split.grid = PartGrid({}, 1, ranks, communicator.rank());
+      spec.measure = !tuning.empty();
+      spec.tuning_file = tuning;
+      spec.memory = memory;
+      networks[static_cast<size_t>(communicator.rank())] =
+          compile_network(spec, CpuBackend(), communicator);
+    });
+    return networks;
+  };
+  const size_t all = planned_memory(compiled(size_t{1} << 40, 1, {})[0]->training).total();
+  const auto folder = testing::TempDir() + "tutti_no_tuning";
+  for (const double share : {1.0, 0.95, 0.9, 0.85}) {
+    const auto limit = static_cast<size_t>(share * static_cast<double>(all));
+    for (const auto& network : compiled(limit, 2, {})) {
+      const Plan &training = network->training, &evaluation = network->evaluation.plan;
+      EXPECT_TRUE(fits_memory(training));
+      EXPECT_EQ(training.layout, evaluation.layout);
+      for (const Value p : evaluation.graph.with_role(Role::parameter)) {
+        const Variable* trained = training.variables.find_parameter(evaluation.graph[p].name);
+        ASSERT_NE(trained, nullptr);
+        EXPECT_EQ(evaluation.desc(p).to_string(), trained->desc.to_string());
+      }
+    }
+  }
+  (void)compiled(all, 1, folder + "/file");
+  EXPECT_FALSE(std::filesystem::exists(folder)) << "it was chosen under a limit";
 }
 
 }  // namespace

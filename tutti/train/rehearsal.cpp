@@ -11,8 +11,8 @@
 #include "tutti/train/network.h"
 #include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/step_settings.h"
 #include "tutti/train/sync.h"
-#include "tutti/train/training_step.h"
 
 namespace tutti {
 namespace {
@@ -71,11 +71,10 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   NetworkSpec network = network_spec(config, *spec.data.train, run.batch.local);
   network.measure = false;
   network.warns = spec.first;
-  network.training.split.grid = grid;
-  network.held =
-      held_copies(replicas, static_cast<int>(config.batch.accumulate), config.parallel.order);
+  const NetworkSpec of_step = network_of_step(
+      step_spec(config, std::move(network), replicas, grid, spec.machine != nullptr), ranks, 0);
   const auto alone = comm::make_single_communicator();
-  const std::unique_ptr<Network> compiled = compile_network(network, spec.backend, *alone);
+  const std::unique_ptr<Network> compiled = compile_network(of_step, spec.backend, *alone);
   if (meeting_settings(config, run.steps_per_epoch) || applied_one_by_one(config, run.replicas))
     refuse_tables_apart(*compiled);
   if (!spec.resumes && !config.model.weights.empty()) {
@@ -84,9 +83,9 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   }
   run.parameters = compiled->parameters;
 
-  (void)goal_of(config, network.training.model);
+  (void)goal_of(config, of_step.training.model);
   if (!spec.first) return run;
-  warn_of_idle_keys(config, network.training.model);
+  warn_of_idle_keys(config, of_step.training.model);
   run.samples_read = read_some(spec, *spec.data.train, compiled->batch());
   for (const data::Dataset* set : {spec.data.validation, spec.data.test})
     if (set) run.samples_read += read_some(spec, *set, compiled->evaluation.batch());

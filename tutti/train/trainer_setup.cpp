@@ -12,8 +12,8 @@
 #include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"
 #include "tutti/train/resume_check.h"
-#include "tutti/train/serve_workers.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/step_settings.h"
 
 namespace tutti {
 namespace {
@@ -33,7 +33,7 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       devices_(static_cast<int>(replica_count(config_.run, grid_.groups()))),
       replicas_(static_cast<int>(gradients_of_step(config_, devices_)), grid_.groups(),
                 grid_.group()),
-      workers_(workers_of(replicas_, grid_, comm_)),
+      workers_(workers_of(replicas_, grid_, comm_.size(), comm_.rank())),
       accumulate_(static_cast<int>(config_.batch.accumulate)), turns_(workers_.times(accumulate_)),
       batch_(batch_sizes(config_.batch, replicas_.replicas())),
       sampler_({.seed = static_cast<uint64_t>(config_.run.seed),
@@ -98,7 +98,6 @@ void TrainerRun::build() {
 void TrainerRun::build_step() {
   if (!config_.comm.shape.empty()) comm_.set_shape(comm::LinkShape::parse(config_.comm.shape));
   NetworkSpec spec = network_spec(config_, *spec_.data.train, batch_.local);
-  if (served_by_ranks()) spec = with_served_buckets(std::move(spec));
   if (resumed_)
     spec.choices = choices_before();
   else if (!config_.plan.choices_from.empty())
@@ -108,22 +107,11 @@ void TrainerRun::build_step() {
     }));
   spec.tuning_file = spec_.tuning_file;
   constexpr int64_t kSteps = 256;
-  training_.emplace(
-      TrainingStepSpec{
-          .network = std::move(spec),
-          .exchange = exchange_settings(config_.comm),
-          .map = replicas_,
-          .grid = grid_,
-          .accumulate = accumulate_,
-          .order = config_.parallel.order,
-          .apart = sync_.has_value(),
-          .spill = config_.replay.spill,
-          .served = one_by_one() && has_clock() ? served_->group_of(replicas_.replicas()) : 0,
-          .group = served_by_ranks() ? served_->group_of(replicas_.replicas()) : 0,
-          .seed = static_cast<uint64_t>(config_.run.seed),
-          .noise = measured_noise(),
-          .steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps))},
-      *spec_.backend, comm_);
+  TrainingStepSpec step = step_spec(config_, std::move(spec), replicas_, grid_, has_clock());
+  step.seed = static_cast<uint64_t>(config_.run.seed);
+  step.noise = measured_noise();
+  step.steps_compared = static_cast<int>(std::min(config_.run.log_every, kSteps));
+  training_.emplace(step, *spec_.backend, comm_);
   if (spec_.job && first())
     tell_choices(*spec_.job, comm_.size(), network().training.options.choices);
   if (needs_rank_files())

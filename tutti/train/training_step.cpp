@@ -1,27 +1,15 @@
 #include "tutti/train/training_step.h"
 
+#include "tutti/comm/schedule/tree.h"
 #include "tutti/train/plain_copy.h"
 
 namespace tutti {
 namespace {
 
-NetworkSpec network_of(const TrainingStepSpec& spec, const ReplicaMap& turns) {
-  HeldCopies held = held_copies(turns, 1, spec.order);  // turns are counted already
-  held.batches = spec.accumulate;
-  if (spec.apart && spec.spill.empty()) held.replicas = spec.map.local_count();
-  NetworkSpec network = spec.network;
-  network.training.split.grid = spec.grid;
-  network.training.turns = turns.replicas();
-  network.training.optimizer.sharded = spec.exchange.sharded;
-  network.held = held;
-  return network;
-}
-
 /// The turns whose gradients are summed, and which of them are this rank's.
-ReplicaMap turns_of(const TrainingStepSpec& spec, const ReplicaMap& workers,
-                    const comm::Communicator& communicator) {
+ReplicaMap turns_of(const TrainingStepSpec& spec, const ReplicaMap& workers, int rank) {
   if (spec.apart) return ReplicaMap(1, 1, 0);
-  if (spec.group > 0) return ReplicaMap(spec.group, spec.group, communicator.rank() % spec.group);
+  if (spec.group > 0) return ReplicaMap(spec.group, spec.group, rank % spec.group);
   if (spec.served > 0) return ReplicaMap(spec.served, 1, 0);
   return spec.grid.tensor() > 1 || spec.grid.stages() > 1 ? spec.map : workers;
 }
@@ -42,11 +30,25 @@ std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
 
 }  // namespace
 
-ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
-                      const comm::Communicator& communicator) {
+ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid, int ranks, int rank) {
   if (grid.peers() == 1) return replicas;
   grid.require_own_ranks(replicas.replicas());
-  return {communicator.size(), communicator.size(), communicator.rank()};
+  return {ranks, ranks, rank};
+}
+
+NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
+  const ReplicaMap workers = workers_of(spec.map, spec.grid, ranks, rank);
+  const ReplicaMap turns = turns_of(spec, workers, rank).times(spec.accumulate);
+  const bool holds_all = spec.apart && spec.spill.empty();
+  NetworkSpec network = spec.network;
+  network.training.split.grid = spec.grid;
+  network.training.turns = turns.replicas();
+  network.training.optimizer.sharded = spec.exchange.sharded;
+  network.held = {.order = spec.order,
+                  .batches = spec.accumulate,
+                  .gradients = comm::plan_slots(turns.replicas(), turns.owned()).slots,
+                  .replicas = holds_all ? spec.map.local_count() : 1};
+  return network;
 }
 
 void refuse_tables_apart(const Network& network) {
@@ -59,10 +61,12 @@ void refuse_tables_apart(const Network& network) {
 TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), served_(spec.served),
-      map_(spec.map), workers_(workers_of(spec.map, spec.grid, communicator)),
-      turns_(turns_of(spec, workers_, communicator).times(accumulate_)), apart_(spec.apart),
+      map_(spec.map),
+      workers_(workers_of(spec.map, spec.grid, communicator.size(), communicator.rank())),
+      turns_(turns_of(spec, workers_, communicator.rank()).times(accumulate_)), apart_(spec.apart),
       grouped_(spec.group > 0), summed_(ranks_summed(spec, communicator)),
-      network_(compile_network(network_of(spec, turns_), backend, communicator)),
+      network_(compile_network(network_of_step(spec, communicator.size(), communicator.rank()),
+                               backend, communicator)),
       exchange_(summed_ ? *summed_ : communicator, turns_, *network_, spec.exchange,
                 spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),

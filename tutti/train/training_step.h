@@ -75,8 +75,10 @@ struct ServedGradient {
 
 /// Those who each have a loss: replicas, or the ranks that share one. ConfigError where replicas
 /// that share ranks have none of their own.
-ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid,
-                      const comm::Communicator& communicator);
+ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid, int ranks, int rank);
+
+/// The network of a step as rank `rank` of `ranks` has it, with what it holds (HeldCopies).
+NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank);
 
 /// ConfigError where replicas that train apart would share tables of rows.
 void refuse_tables_apart(const Network& network);

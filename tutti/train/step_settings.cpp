@@ -1,0 +1,29 @@
+#include "tutti/train/step_settings.h"
+
+#include "tutti/train/serve_workers.h"
+#include "tutti/train/server_settings.h"
+#include "tutti/train/settings.h"
+#include "tutti/train/sync.h"
+
+namespace tutti {
+
+TrainingStepSpec step_spec(const RunConfig& config, NetworkSpec network, const ReplicaMap& map,
+                           const PartGrid& grid, bool has_clock) {
+  constexpr int64_t kAnyEpoch = 1;  // whether replicas are apart does not depend on its steps
+  const int group = applied_one_by_one(config, map.replicas())
+                        ? server_settings(config)->group_of(map.replicas())
+                        : 0;
+  const bool by_ranks = group > 0 && !has_clock;
+  return {.network = by_ranks ? with_served_buckets(std::move(network)) : std::move(network),
+          .exchange = exchange_settings(config.comm),
+          .map = map,
+          .grid = grid,
+          .accumulate = static_cast<int>(config.batch.accumulate),
+          .order = config.parallel.order,
+          .apart = meeting_settings(config, kAnyEpoch).has_value(),
+          .spill = config.replay.spill,
+          .served = by_ranks ? 0 : group,
+          .group = by_ranks ? group : 0};
+}
+
+}  // namespace tutti

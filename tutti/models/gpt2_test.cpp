@@ -58,7 +58,8 @@ TEST(Gpt2, AttentionLeavesKeysOutInTrainingAlone) {
     ModelSpec spec = tiny(mode);
     spec.attention_dropout = dropout;
     std::vector<AttentionAttributes> found;
-    for (const Node& node : build_model(spec).graph.nodes())
+    const ModelGraph model = build_model(spec);  // a temporary would end before its nodes are read
+    for (const Node& node : model.graph.nodes())
       if (const auto* op = dynamic_cast<const Attention*>(node.op.get()))
         found.push_back(op->attention());
     return found;

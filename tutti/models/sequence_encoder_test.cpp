@@ -77,7 +77,8 @@ TEST(SequenceEncoder, PaddingIsNoKey) {
   EXPECT_EQ(masked, 3);  // two layers and the query
   ModelSpec whole = tiny_encoder(TaskKind::classify, {});
   whole.inputs.resize(1);
-  for (const Node& node : build_model(whole).graph.nodes())
+  const ModelGraph without = build_model(whole);
+  for (const Node& node : without.graph.nodes())
     if (const auto* op = dynamic_cast<const Attention*>(node.op.get())) {
       EXPECT_EQ(op->attention().mask, AttentionMask::none) << node.name;
     }

@@ -52,12 +52,16 @@ class Graph {
   void mark_output(Value result) { outputs_.push_back(result); }
 
   // --- reading ---
-  const std::vector<Node>& nodes() const { return nodes_; }
-  const std::vector<ValueInfo>& values() const { return values_; }
+  // Of no temporary: a loop over its nodes would outlive them.
+  const std::vector<Node>& nodes() const& { return nodes_; }
+  const std::vector<Node>& nodes() const&& = delete;
+  const std::vector<ValueInfo>& values() const& { return values_; }
+  const std::vector<ValueInfo>& values() const&& = delete;
   const ValueInfo& operator[](Value v) const { return values_[static_cast<size_t>(v.id)]; }
   const ValueType& type(Value v) const { return (*this)[v].type; }
   const Shape& shape(Value v) const { return type(v).desc.shape; }
-  const std::vector<Value>& outputs() const { return outputs_; }
+  const std::vector<Value>& outputs() const& { return outputs_; }
+  const std::vector<Value>& outputs() const&& = delete;
   Value find(std::string_view name) const;  ///< invalid if there is none
   std::vector<Value> with_role(Role role) const;
   int64_t parameter_count() const;  ///< elements of all parameters, and of whole tables

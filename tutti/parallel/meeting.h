@@ -63,10 +63,7 @@ struct MeetingSettings {
   std::string spill = {};  ///< folder for the copies that each replica needs; empty: memory
 
   /// Room for one of these copies.
-  Buffer room(size_t floats) const {
-    const size_t bytes = floats * sizeof(float);
-    return spill.empty() ? Buffer(bytes) : Buffer(bytes, spill);
-  }
+  Buffer room(size_t floats) const { return {floats * sizeof(float), spill}; }
 };
 
 /// Where one local replica's values lie: `floats` of each.

@@ -43,10 +43,7 @@ Servers::Servers(const ServerSettings& settings, ServerClockSpec clock, Training
 }
 
 /// For a version of the weights.
-Buffer Servers::room() const {
-  const size_t bytes = step_.weights().variables().parameter_bytes;
-  return spill_.empty() ? Buffer(bytes) : Buffer(bytes, spill_);
-}
+Buffer Servers::room() const { return {step_.weights().variables().parameter_bytes, spill_}; }
 
 void Servers::count_workers() {
   versions_.clear();

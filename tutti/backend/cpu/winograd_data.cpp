@@ -182,11 +182,7 @@ class DataKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_data_kernel(const DataProblem& problem, DType type) {
-  const bool deep = problem.sliding.kernel[0] == kTaps;
-  if (type == DType::bf16 && deep) return std::make_unique<DataKernel<bf16, true>>(problem);
-  if (type == DType::bf16) return std::make_unique<DataKernel<bf16, false>>(problem);
-  if (deep) return std::make_unique<DataKernel<float, true>>(problem);
-  return std::make_unique<DataKernel<float, false>>(problem);
+  return kernel_of<DataKernel>(problem, type);
 }
 
 }  // namespace tutti::winograd

@@ -130,11 +130,7 @@ class FilterKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_filter_kernel(const FilterProblem& problem, DType type) {
-  const bool deep = problem.sliding.kernel[0] == kTaps;
-  if (type == DType::bf16 && deep) return std::make_unique<FilterKernel<bf16, true>>(problem);
-  if (type == DType::bf16) return std::make_unique<FilterKernel<bf16, false>>(problem);
-  if (deep) return std::make_unique<FilterKernel<float, true>>(problem);
-  return std::make_unique<FilterKernel<float, false>>(problem);
+  return kernel_of<FilterKernel>(problem, type);
 }
 
 }  // namespace tutti::winograd

@@ -3,6 +3,7 @@
 // rows and points a little apart.
 
 #include <algorithm>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -107,5 +108,15 @@ class DataPoints {
   std::vector<int64_t> made_;  ///< [tiles][R]
   std::vector<Number> zeros_;  ///< a pixel of padding
 };
+
+/// K<type of the activations, three dimensions or two>.
+template <template <class, bool> class K, class Problem>
+std::unique_ptr<Kernel> kernel_of(const Problem& problem, DType type) {
+  const bool deep = problem.sliding.kernel[0] == kTaps;
+  if (type == DType::bf16 && deep) return std::make_unique<K<bf16, true>>(problem);
+  if (type == DType::bf16) return std::make_unique<K<bf16, false>>(problem);
+  if (deep) return std::make_unique<K<float, true>>(problem);
+  return std::make_unique<K<float, false>>(problem);
+}
 
 }  // namespace tutti::winograd

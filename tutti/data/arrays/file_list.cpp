@@ -69,13 +69,13 @@ bool describes_arrays(const fs::path& file) {
   return false;
 }
 
-/// "data.train_files or data.dir".
-std::string keys_to_correct(std::string_view key) {
-  return key == "data.dir" ? std::string(key) : fmt::format("{} or data.dir", key);
-}
-
 /// Paths on the command line start at the working folder, those of keys at data.dir.
 bool is_flag(std::string_view key) { return key.starts_with("--"); }
+
+/// "data.train_files or data.dir".
+std::string keys_to_correct(std::string_view key) {
+  return key == "data.dir" || is_flag(key) ? std::string(key) : fmt::format("{} or data.dir", key);
+}
 
 std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
   std::error_code failed;
@@ -95,7 +95,7 @@ std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
     throw BadFile(fmt::format("{}: {} does not exist{}: correct {}", key,
                               fs::absolute(path, failed).lexically_normal().string(),
                               is_flag(key) ? "" : " (relative paths start at data.dir)",
-                              is_flag(key) ? std::string(key) : keys_to_correct(key)));
+                              keys_to_correct(key)));
   std::vector<fs::path> files;
   match({}, path.begin(), path.end(), files);
   std::erase_if(files, [](const fs::path& file) {
@@ -105,7 +105,7 @@ std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
   if (files.empty())
     throw BadFile(fmt::format("{}: no file fits the pattern {}: correct {}", key,
                               fs::absolute(path, failed).lexically_normal().string(),
-                              is_flag(key) ? std::string(key) : keys_to_correct(key)));
+                              keys_to_correct(key)));
   return files;
 }
 

@@ -80,7 +80,12 @@ Buffer::Buffer(size_t bytes) : bytes_(bytes) {
   std::memset(data_, 0, size);
 }
 
-Buffer::Buffer(size_t bytes, const std::filesystem::path& folder) : bytes_(bytes) {
+Buffer::Buffer(size_t bytes, const std::filesystem::path& folder) {
+  if (folder.empty()) {
+    *this = Buffer(bytes);
+    return;
+  }
+  bytes_ = bytes;
   if (bytes == 0) return;
   data_ = map_file(bytes, folder);
   mapped_ = bytes;

@@ -22,7 +22,7 @@ class Buffer {
   explicit Buffer(size_t bytes);
   /// The same in a file of `folder` that has no name and ends with the buffer: the system writes
   /// there what memory is short for, and reads it again when it is touched. Throws IoError where
-  /// the folder has no room for all of it.
+  /// the folder has no room for all of it. An empty folder: memory as above.
   Buffer(size_t bytes, const std::filesystem::path& folder);
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),

@@ -156,9 +156,8 @@ template <class T, bool kDeep, int kZ, class Load, class Store>
 /// f(plane) for each, as a constant.
 template <bool kDeep, class F>
 void for_planes(F f) {
-  [&]<int... z>(std::integer_sequence<int, z...>) {
-    (f(std::integral_constant<int, z>{}), ...);
-  }(std::make_integer_sequence<int, planes(kDeep)>{});
+  [&]<int... z>(std::integer_sequence<int, z...>) { (f(std::integral_constant<int, z>{}), ...); }
+  (std::make_integer_sequence<int, planes(kDeep)>{});
 }
 
 /// f(first channel, lanes) for each vector of channels.

@@ -96,8 +96,8 @@ class DataKernel final : public Kernel {
 
   size_t filter_bytes() const {
     const int64_t planes_kept = sizes_.kept ? planes(kDeep) : 1;
-    return workspace_part(
-        static_cast<size_t>(planes_kept * sizes_.group * P * p_.from * kColumns) * sizeof(T));
+    return workspace_part(static_cast<size_t>(planes_kept * sizes_.group * P * p_.from * kColumns) *
+                          sizeof(T));
   }
   size_t sums_bytes() const {
     return workspace_part(static_cast<size_t>(P * kPanels * sizes_.block * kColumns) *

@@ -83,6 +83,7 @@ LaunchOptions launch_options(const StudyFlags& flags) {
   options.display = {.quiet = flags.quiet, .columns = flags.verbose ? 0 : flags.columns};
   options.target = flags.target;
   options.epochs = flags.epochs;
+  options.runs_after = flags.runs_after;
   options.sound = flags.has_sound_checkpoint;
   if (flags.resolve && flags.read_resolved) {
     options.wanted = [&flags](const PlannedRun& run) { return flags.resolve(run.sets); };
@@ -246,6 +247,13 @@ void show(const std::string& text) {
 
 void check_finished(const StudyFlags& flags) {
   refuse_changed(plan_runs(flags), launch_options(flags));
+}
+
+size_t unfinished_runs(const StudyFlags& flags) {
+  const auto planned = plan_runs(flags);
+  if (flags.fresh) return planned.size();
+  return static_cast<size_t>(std::ranges::count_if(
+      planned, [](const PlannedRun& run) { return !is_finished(run.directory); }));
 }
 
 int run_study(const StudyFlags& flags) {

@@ -17,4 +17,7 @@ int run_study(const StudyFlags& flags);
 /// another configuration.
 void check_finished(const StudyFlags& flags);
 
+/// How many runs run_study() would start.
+size_t unfinished_runs(const StudyFlags& flags);
+
 }  // namespace tutti::study

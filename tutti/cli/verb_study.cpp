@@ -244,9 +244,7 @@ int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
     for (const study::StudyFlags& own : studies) study::check_finished(own);
     if (!flags.quiet) study::show_finished(all);
   }
-  // For the time that is left.
-  for (size_t s = studies.size(); !flags.collect_only && s-- > 1;)
-    studies[s - 1].runs_after = studies[s].runs_after + study::unfinished_runs(studies[s]);
+  if (!flags.collect_only) study::count_runs_after(studies);
   int code = 0;
   for (const study::StudyFlags& own : studies) {
     const int one = study::run_study(own);

@@ -117,10 +117,9 @@ class Launcher {
  public:
   Launcher(const std::vector<PlannedRun>& runs, const LaunchOptions& options)
       : runs_(runs), options_(options), display_(options.display, runs),
-        left_(options.runs_after + static_cast<size_t>(std::ranges::count_if(
-                                       runs, [](const PlannedRun& run) {
-                                         return !is_finished(run.directory);
-                                       }))) {}
+        left_(options.runs_after +
+              static_cast<size_t>(std::ranges::count_if(
+                  runs, [](const PlannedRun& run) { return !is_finished(run.directory); }))) {}
 
   LaunchResult handle(size_t index) {
     const PlannedRun& run = runs_[index];

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "tutti/base/error.h"
@@ -249,11 +250,13 @@ void check_finished(const StudyFlags& flags) {
   refuse_changed(plan_runs(flags), launch_options(flags));
 }
 
-size_t unfinished_runs(const StudyFlags& flags) {
-  const auto planned = plan_runs(flags);
-  if (flags.fresh) return planned.size();
-  return static_cast<size_t>(std::ranges::count_if(
-      planned, [](const PlannedRun& run) { return !is_finished(run.directory); }));
+void count_runs_after(std::span<StudyFlags> studies) {
+  size_t after = 0;
+  for (StudyFlags& flags : studies | std::views::reverse) {
+    flags.runs_after = after;
+    for (const PlannedRun& run : plan_runs(flags))
+      if (flags.fresh || !is_finished(run.directory)) ++after;
+  }
 }
 
 int run_study(const StudyFlags& flags) {

@@ -1,6 +1,8 @@
 #pragma once
 // The verb `tutti study`.
 
+#include <span>
+
 #include "tutti/study/sweep.h"
 
 namespace tutti::study {
@@ -17,7 +19,7 @@ int run_study(const StudyFlags& flags);
 /// another configuration.
 void check_finished(const StudyFlags& flags);
 
-/// How many runs run_study() would start.
-size_t unfinished_runs(const StudyFlags& flags);
+/// Of studies that are made in this order: each's `runs_after`.
+void count_runs_after(std::span<StudyFlags> studies);
 
 }  // namespace tutti::study

@@ -34,6 +34,8 @@ case_noise() {
   expect 0 alone --replicas 1 --set run.noise_every=1 --max-steps 2
   expect 0 apart --replicas 2 --sync local:2 --set run.noise_every=1 --max-steps 2
   [ -z "$(noise off)$(noise alone)$(noise apart)" ] || fail "noise of what has none"
+  for name in alone apart; do says $name 'run.noise_every and run.noise_layers have no effect here'; done
+  grep -q 'have no effect here' off.log one.log && fail "who does not ask for noise, or has it, is warned"
   # As a study tells it.
   "$tutti" study "$config" --ranks 1,2 --set run.replicas=0 --set run.noise_every=1 --set batch.accumulate=2 --epochs 1 --output-dir study >study.log 2>&1 || fail "the study: $(tail -n 5 study.log)"
   says study 'critical batch'

@@ -52,6 +52,15 @@ case_servers() {
   [ "$(weights_of async)" != "$(weights_of step)" ] || fail "asynchronous updates are the step"
   # Four of one version, one after another: 0, 1, 2 and 3 updates old.
   grep -q '"staleness":\[4,4,4,4\]' ps-ssp-0-one/record.jsonl || fail "workers in step with each other are of several versions"
+  # At the end of an epoch all meet, and begin the next one with the same weights.
+  local epoch steps
+  epoch=$(grep '"event":"epoch"' async/record.jsonl | head -n 1 | grep -Eo '"step":[0-9]+' | cut -d: -f2)
+  for steps in "$epoch" $((epoch - 1)); do
+    replay 0 "round-$steps" --sync ps:async --max-steps "$steps"
+    tensor_lines "round-$steps/checkpoints/$(cat "round-$steps/checkpoints/latest")/state.safetensors" | grep -c '[.]version ' >"round-$steps.older"
+  done
+  [ "$(cat "round-$epoch.older")" = 0 ] || fail "a worker has older weights after an epoch"
+  [ "$(cat "round-$((epoch - 1)).older")" -gt 0 ] || fail "no worker has older weights amid an epoch"
   # What corrects old gradients changes them, and is exact over a resume as well; with everything that an update may have.
   more=(--set optimizer.name=adam --set optimizer.lr=0.001 --set optimizer.clip_norm=1 --set batch.accumulate=2 --set optimizer.ema=0.9
     --set 'model.freeze=["conv1.*"]' --set sync.stale_rate=1 --set sync.delay_compensation=0.5)
@@ -111,6 +120,10 @@ case_servers_wrong() {
   printf '[device]\nstep_seconds = "measured"\n[between]\nlatency_us = 1\ngbit_per_s = 10\n' >measured.toml
   expect 2 wrong --replicas 4 --sync ps:async --machine measured.toml --dry-run
   says wrong 'cannot be "measured": measured needs device.tflops'
+  for ranks in 1 2; do
+    replay 2 wrong --sync ps:async --set sync.server_ranks=1 --ranks $ranks
+    says wrong "sync.server_ranks are ranks that are really there; a replay's servers are on its machine"
+  done
   replay 2 wrong --sync ps:async --set comm.compression=bf16
   says wrong 'goes without comm.compression'
   replay 2 wrong --sync local:2 --set sync.servers=2

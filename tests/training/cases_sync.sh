@@ -86,6 +86,8 @@ case_sync_wrong() {
   says wrong 'goes without comm.compression'
   expect 2 wrong --sync local:2 --set sync.fragments=3
   says wrong 'sync.fragments = 3: there are fewer steps between two meetings'
+  expect 0 idle --sync step --set sync.fragments=3 --max-steps 1
+  says idle 'sync.fragments = 3 has no effect'
   expect 2 wrong --sync local:never --set sync.first_steps=5
   says wrong 'local:never" has no meetings'
   expect 2 wrong --sync local:4 --set sync.state=reset --set optimizer.name=adam
@@ -132,6 +134,10 @@ case_virtual() {
   printf '[device]\ntflops = 1\n[between]\nlatency_us = -1\ngbit_per_s = 1\n' >wrong.toml
   expect 2 wrong --machine wrong.toml
   says wrong 'wrong.toml:4: between.latency_us must be at least 0, is -1'
+  expect 2 wrong --machine nowhere.toml
+  says wrong 'nowhere.toml: no file that describes a machine lies there'
+  expect 2 wrong --replicas 4 --machine measured.toml --set comm.compression=bf16
+  says wrong 'a replay goes without comm.compression = "bf16"'
   printf '[device]\ntflops = 1\n' >wrong.toml
   expect 2 wrong --machine wrong.toml
   says wrong 'a machine needs the table \[between\]'

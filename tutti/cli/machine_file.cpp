@@ -100,7 +100,8 @@ void read_slow(const std::string& file, const toml::table& root, comm::Machine& 
 
 comm::Machine read_machine(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path))
-    throw IoError(fmt::format("{}: no file that describes a machine lies there", path.string()));
+    throw ConfigError(
+        fmt::format("{}: no file that describes a machine lies there", path.string()));
   std::ifstream in(path);
   if (!in)
     throw IoError(fmt::format("{}: this description of a machine cannot be read", path.string()));

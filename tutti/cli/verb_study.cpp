@@ -21,10 +21,10 @@
 #include "tutti/study/comparison.h"
 #include "tutti/study/study.h"
 #include "tutti/train/checkpoint.h"
+#include "tutti/train/replay_settings.h"
 #include "tutti/train/run_settings.h"
 #include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
-#include "tutti/train/slow_rank.h"
 
 namespace tutti {
 namespace {
@@ -229,7 +229,7 @@ int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
     const RunConfig config = read_with(verb, own.sets).config;
     refuse_groups(config);
     if (!flags.collect_only) {
-      check_slow_replay(config);
+      check_replay(config);
       check_served_sizes(config, own);
     }
     take_configuration(config, own);
@@ -244,6 +244,7 @@ int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
     for (const study::StudyFlags& own : studies) study::check_finished(own);
     if (!flags.quiet) study::show_finished(all);
   }
+  if (!flags.collect_only) study::count_runs_after(studies);
   int code = 0;
   for (const study::StudyFlags& own : studies) {
     const int one = study::run_study(own);
@@ -304,7 +305,7 @@ int run_study_verb(const StudyVerb& verb) {
     return find_latest_valid(checkpoints_in(directory)).has_value();
   };
   flags.cores = topology.usable_cores();
-  if (!flags.collect_only) check_slow_replay(config);
+  if (!flags.collect_only) check_replay(config);
   if (!verb.schemes.empty()) return run_schemes(verb, flags);
   if (!flags.collect_only) check_served_sizes(config, flags);
   take_configuration(config, flags);

@@ -28,6 +28,7 @@
 #include "tutti/cli/version.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/train/rehearsal.h"
+#include "tutti/train/replay_settings.h"
 #include "tutti/train/resume_check.h"
 #include "tutti/train/run_folder.h"
 #include "tutti/train/run_settings.h"
@@ -236,7 +237,7 @@ int run_train(const TrainVerb& verb) {
         "tutti replay needs a machine whose time it tells: --machine FILE, or replay.machine; "
         "examples/machines has some");
   if (!config.replay.machine.empty()) (void)read_machine(config.replay.machine);  // before anything
-  check_slow_replay(config);
+  check_replay(config);
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
   const RankThreads requested{.threads = static_cast<int>(config.run.threads),

@@ -116,7 +116,10 @@ std::vector<size_t> turns(const std::vector<PlannedRun>& runs) {
 class Launcher {
  public:
   Launcher(const std::vector<PlannedRun>& runs, const LaunchOptions& options)
-      : runs_(runs), options_(options), display_(options.display, runs) {}
+      : runs_(runs), options_(options), display_(options.display, runs),
+        left_(options.runs_after +
+              static_cast<size_t>(std::ranges::count_if(
+                  runs, [](const PlannedRun& run) { return !is_finished(run.directory); }))) {}
 
   LaunchResult handle(size_t index) {
     const PlannedRun& run = runs_[index];
@@ -178,6 +181,16 @@ class Launcher {
     return command;
   }
 
+  /// What the runs that are left may take, if each takes as long as those before in the mean.
+  std::string left_text() const {
+    if (left_ == 0) return "";
+    const double seconds = seconds_ / static_cast<double>(ran_) * static_cast<double>(left_);
+    constexpr double kMinute = 60, kHour = 3600;
+    return seconds < 2 * kMinute ? fmt::format(", about {:.0f} s left", seconds)
+           : seconds < 2 * kHour ? fmt::format(", about {:.0f} min left", seconds / kMinute)
+                                 : fmt::format(", about {:.1f} h left", seconds / kHour);
+  }
+
   void run_now(size_t index, LaunchResult& result) {
     const PlannedRun& run = runs_[index];
     const auto command = prepare(run);
@@ -195,8 +208,13 @@ class Launcher {
     });
     judge(end, console, result);
     const std::string took = fmt::format("{:.1f} s in all", end.seconds);
+    --left_;
     switch (result.outcome) {
-      case Outcome::finished: display_.finish(index, result_of(run) + "; " + took); break;
+      case Outcome::finished:
+        seconds_ += end.seconds;
+        ++ran_;
+        display_.finish(index, result_of(run) + "; " + took + left_text());
+        break;
       case Outcome::stopped: display_.finish(index, result.reason + "; " + took); break;
       default: display_.finish(index, "failed: " + result.reason); show_failure(result, console);
     }
@@ -221,6 +239,8 @@ class Launcher {
   const std::vector<PlannedRun>& runs_;
   const LaunchOptions& options_;
   StudyDisplay display_;
+  size_t left_ = 0, ran_ = 0;  // runs that are to be started, and that have finished here
+  double seconds_ = 0;         // of these
 };
 
 }  // namespace

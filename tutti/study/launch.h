@@ -33,7 +33,8 @@ struct LaunchOptions {
   bool show_output = false;  ///< print the runs' own lines, too
   StudyDisplay::Settings display{};
   std::optional<Target> target{};
-  int64_t epochs = 0;  ///< of a run, for the display; 0: unknown
+  int64_t epochs = 0;     ///< of a run, for the display; 0: unknown
+  size_t runs_after = 0;  ///< that come after these, for the time that is left
   /// The configuration that a run would have now, and the one that a file `config.toml` of an
   /// earlier run holds, and what a difference means (differences()). Without the first two a
   /// finished run is kept unseen.

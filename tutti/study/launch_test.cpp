@@ -211,11 +211,38 @@ TEST_F(LaunchTest, OneLineForEachRunAndTheEndOfAFailedOnesLog) {
   EXPECT_NE(text.find("run 1 of 2   1 rank  repeat 1  target reached after 8.0 s and 2 epochs; "),
             std::string::npos)
       << text;
+  EXPECT_NE(text.find(" s in all, about 0 s left\n"), std::string::npos) << text;
   EXPECT_NE(text.find("run 2 of 2  2 ranks  repeat 1  failed: exit code 1: no memory\n"),
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("banner"), std::string::npos) << text;
   EXPECT_EQ(results[1].reason, "exit code 1: no memory");
+}
+
+TEST_F(LaunchTest, TheTimeThatIsLeftIsOfRunsThatAreNotFinished) {
+  const auto shown_of = [](const std::vector<PlannedRun>& runs, size_t runs_after) {
+    std::FILE* shown = std::tmpfile();
+    LaunchOptions options{.runs_after = runs_after};
+    options.display = {.out = shown};
+    launch(runs, options);
+    std::rewind(shown);
+    std::string text(4096, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), shown));
+    std::fclose(shown);
+    return text;
+  };
+  const PlannedRun first = script("sleep 0.2; " + record("done")),
+                   second = script("sleep 0.2; " + record("done", 2), 2),
+                   third = script("sleep 0.2; " + record("done", 3), 3);
+  EXPECT_EQ(shown_of({first}, 0).find("left"), std::string::npos) << "nothing is left";
+  // One is there; after each of two 1000 or 999 are left, of 0.2 s and a bit in the mean.
+  const std::string text = shown_of({first, second, third}, 999);
+  EXPECT_NE(text.find("kept from before"), std::string::npos) << text;
+  const size_t at = text.find(" min left");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_NE(text.find(" min left", at + 1), std::string::npos) << text;
+  EXPECT_EQ(shown_of({first, second, third}, 999).find("left"), std::string::npos)
+      << "none has run that would tell";
 }
 
 TEST_F(LaunchTest, TheTimeLimitEndsARun) {

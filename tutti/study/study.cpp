@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "tutti/base/error.h"
@@ -83,6 +84,7 @@ LaunchOptions launch_options(const StudyFlags& flags) {
   options.display = {.quiet = flags.quiet, .columns = flags.verbose ? 0 : flags.columns};
   options.target = flags.target;
   options.epochs = flags.epochs;
+  options.runs_after = flags.runs_after;
   options.sound = flags.has_sound_checkpoint;
   if (flags.resolve && flags.read_resolved) {
     options.wanted = [&flags](const PlannedRun& run) { return flags.resolve(run.sets); };
@@ -246,6 +248,15 @@ void show(const std::string& text) {
 
 void check_finished(const StudyFlags& flags) {
   refuse_changed(plan_runs(flags), launch_options(flags));
+}
+
+void count_runs_after(std::span<StudyFlags> studies) {
+  size_t after = 0;
+  for (StudyFlags& flags : studies | std::views::reverse) {
+    flags.runs_after = after;
+    for (const PlannedRun& run : plan_runs(flags))
+      if (flags.fresh || !is_finished(run.directory)) ++after;
+  }
 }
 
 int run_study(const StudyFlags& flags) {

@@ -1,6 +1,8 @@
 #pragma once
 // The verb `tutti study`.
 
+#include <span>
+
 #include "tutti/study/sweep.h"
 
 namespace tutti::study {
@@ -16,5 +18,8 @@ int run_study(const StudyFlags& flags);
 /// What run_study() would refuse of the finished runs in its folder: ConfigError where one had
 /// another configuration.
 void check_finished(const StudyFlags& flags);
+
+/// Of studies that are made in this order: each's `runs_after`.
+void count_runs_after(std::span<StudyFlags> studies);
 
 }  // namespace tutti::study

@@ -345,6 +345,26 @@ TEST_F(StudyTest, ARunThatWasStoppedHasNotFailed) {
   EXPECT_EQ(result()["rows"][0]["stopped"], 1);
 }
 
+TEST_F(StudyTest, RunsThatComeAfterAreThoseThatAreNotFinished) {
+  std::vector<StudyFlags> studies(3, flags_);
+  studies[0].output_dir = (root_ / "first").string();
+  studies[2].output_dir = (root_ / "last").string();
+  studies[2].repeats = 3;
+  count_runs_after(studies);
+  EXPECT_EQ(studies[0].runs_after, 4U + 6U);
+  EXPECT_EQ(studies[1].runs_after, 6U);
+  EXPECT_EQ(studies[2].runs_after, 0U);
+  flags_.quiet = true;
+  testing::internal::CaptureStdout();
+  run_study(flags_);  // the second one
+  testing::internal::GetCapturedStdout();
+  count_runs_after(studies);
+  EXPECT_EQ(studies[0].runs_after, 6U);
+  studies[1].fresh = true;
+  count_runs_after(studies);
+  EXPECT_EQ(studies[0].runs_after, 4U + 6U);
+}
+
 TEST_F(StudyTest, ADryRunLaunchesNothing) {
   flags_.dry_run = true;
   testing::internal::CaptureStdout();

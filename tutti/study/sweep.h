@@ -44,6 +44,7 @@ struct StudyFlags {
   bool quiet = false;             ///< show failures only
   bool verbose = false;           ///< show the runs' own lines, too
   int columns = 0;                ///< of the terminal on stderr; 0: there is none
+  size_t runs_after = 0;          ///< unfinished ones of studies that come after this one
 
   // From the base configuration.
   uint64_t seed = 1;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/parallel/ticket_desk.h"
 #include "tutti/train/virtual_clock.h"
 
 namespace tutti {
@@ -24,6 +26,8 @@ ServerClock::ServerClock(ServerClockSpec spec)
       nodes_(static_cast<size_t>(spec_.machine.node(spec_.workers * spec_.group - 1) + 1)),
       servers_(static_cast<size_t>(spec_.servers)) {
   CHECK(spec_.quorum <= spec_.workers && !spec_.buckets.empty());
+  CHECK(spec_.round == 0 || (spec_.round >= spec_.workers && spec_.quorum == 0),
+        "a round of {} gradients for {} workers", spec_.round, spec_.workers);
   deal_buckets();
   begin(0, 0);
 }
@@ -44,12 +48,30 @@ void ServerClock::deal_buckets() {
   }
 }
 
-void ServerClock::begin(double seconds, int64_t version) {
+void ServerClock::begin(double seconds, int64_t version, int64_t left) {
   now_ = seconds;
   version_ = version;
+  constexpr int64_t kEndless = int64_t{1} << 52;  // a double has it exactly
+  tickets_ = left > 0 ? left : spec_.round > 0 ? spec_.round : kEndless;
   for (Worker& worker : workers_) {
     worker.version = version;
+    worker.steps = worker.tickets = 0;
+  }
+  for (const int64_t most : {int64_t{1}, TicketDesk::kAhead})  // one for each before a second one
+    for (Worker& worker : workers_) take_tickets(worker, most);
+  for (Worker& worker : workers_) {
     start(worker, seconds);
+    worker.waits = worker.tickets == 0;
+  }
+}
+
+/// As many as there are, until it has `most`.
+void ServerClock::take_tickets(Worker& worker, int64_t most) {
+  const int64_t last = spec_.bound ? slowest() : 0;
+  while (tickets_ > 0 && worker.tickets < most &&
+         (!spec_.bound || worker.steps + worker.tickets - last <= *spec_.bound)) {
+    ++worker.tickets;
+    --tickets_;
   }
 }
 
@@ -129,6 +151,28 @@ void ServerClock::serve(int number) {
   start(worker, there);
 }
 
+/// Who has a ticket and no weights yet.
+void ServerClock::serve_waiting(std::vector<int>& served) {
+  for (int w = 0; w < spec_.workers; ++w) {
+    Worker& worker = workers_[static_cast<size_t>(w)];
+    take_tickets(worker, TicketDesk::kAhead);
+    if (!worker.waits || worker.tickets == 0) continue;
+    serve(w);
+    served.push_back(w);
+  }
+}
+
+/// All devices take the servers' weights and states, at the price of their sum.
+void ServerClock::meet() {
+  now_ += spec_.machine.allreduce_seconds(weight_bytes_ + spec_.state_bytes,
+                                          spec_.workers * spec_.group);
+  for (Worker& worker : workers_) {
+    waited_ += (now_ - worker.began - worker.computed) / spec_.workers;
+    ++worker.begun;
+  }
+  begin(now_, version_);
+}
+
 int64_t ServerClock::slowest() const {
   return std::ranges::min_element(workers_, {}, &Worker::steps)->steps;
 }
@@ -159,21 +203,23 @@ ArrivedGradient ServerClock::next() {
     if (arrived.dropped) {
       arrived.updates = false;
       arrived.served.push_back(arrived.worker);
+      serve(arrived.worker);
     } else {
       ++first->steps;
+      --first->tickets;
       if (spec_.quorum > 0) arrived.updates = ++taken_ == spec_.quorum;
     }
     if (arrived.updates) {
       ++version_;
       taken_ = 0;
-      const int64_t last = slowest();
-      for (int w = 0; w < spec_.workers; ++w)
-        if (const Worker& worker = workers_[static_cast<size_t>(w)];
-            worker.waits && (!spec_.bound || worker.steps - last <= *spec_.bound))
-          arrived.served.push_back(w);
+      serve_waiting(arrived.served);
     }
-    for (const int w : arrived.served) serve(w);
     count(arrived);
+    if (std::ranges::all_of(workers_, &Worker::idle)) {
+      meet();
+      arrived.served.resize(workers_.size());
+      std::iota(arrived.served.begin(), arrived.served.end(), 0);
+    }
     return arrived;
   }
 }
@@ -181,18 +227,15 @@ ArrivedGradient ServerClock::next() {
 void ServerClock::count(const ArrivedGradient& arrived) {
   counts_.updates += arrived.updates;
   counts_.dropped += arrived.dropped;
+  for (const Worker& worker : workers_)
+    if (!worker.waits) counts_.spread = std::max(counts_.spread, version_ - worker.version);
   if (arrived.dropped) return;
   const auto stale = static_cast<size_t>(arrived.version - arrived.read);
   if (counts_.staleness.size() <= stale) counts_.staleness.resize(stale + 1);
   ++counts_.staleness[stale];
 }
 
-ServerCounts ServerClock::take_counts() {
-  ServerCounts counts = std::exchange(counts_, {});
-  for (const Worker& worker : workers_)
-    if (!worker.waits) counts.spread = std::max(counts.spread, version_ - worker.version);
-  return counts;
-}
+ServerCounts ServerClock::take_counts() { return std::exchange(counts_, {}); }
 
 double ServerClock::take_waited() { return std::exchange(waited_, 0); }
 
@@ -203,13 +246,15 @@ std::vector<double> ServerClock::state() const {
                               static_cast<double>(spec_.buckets.size()),
                               now_,
                               static_cast<double>(version_),
+                              static_cast<double>(tickets_),
                               static_cast<double>(taken_)};
   for (const std::vector<Link>* links : {&nodes_, &servers_})
     for (const Link& link : *links) numbers.insert(numbers.end(), {link.out, link.in});
   for (const Worker& w : workers_)
-    numbers.insert(numbers.end(), {w.began, static_cast<double>(w.steps),
-                                   static_cast<double>(w.begun), static_cast<double>(w.sent),
-                                   w.arrived, static_cast<double>(w.version), w.waits ? 1.0 : 0.0});
+    numbers.insert(numbers.end(),
+                   {w.began, static_cast<double>(w.steps), static_cast<double>(w.tickets),
+                    static_cast<double>(w.begun), static_cast<double>(w.sent), w.arrived,
+                    static_cast<double>(w.version), w.waits ? 1.0 : 0.0});
   return numbers;
 }
 
@@ -223,6 +268,7 @@ bool ServerClock::restore(std::span<const double> state) {
   const auto whole = [&] { return static_cast<int64_t>(*at++); };
   now_ = real();
   version_ = whole();
+  tickets_ = whole();
   taken_ = static_cast<int>(whole());
   for (std::vector<Link>* links : {&nodes_, &servers_})
     for (Link& link : *links) {
@@ -232,6 +278,7 @@ bool ServerClock::restore(std::span<const double> state) {
   for (Worker& w : workers_) {
     w.began = real();
     w.steps = whole();
+    w.tickets = whole();
     w.begun = whole();
     w.sent = static_cast<size_t>(whole());
     w.arrived = real();

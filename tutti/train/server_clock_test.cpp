@@ -134,12 +134,72 @@ TEST(ServerClock, AGroupIsAsSlowAsItsSlowestAndSumsWithin) {
   EXPECT_DOUBLE_EQ(alone.seconds(), 4);
 }
 
+TEST(ServerClock, AtTheEndOfARoundAllMeet) {
+  ServerClockSpec spec = some_servers(4);
+  spec.machine.between = {};
+  spec.machine.slow = {{.device = 2, .factor = 4}};
+  spec.round = 16;
+  ServerClock clock(spec);
+  // The slow one makes two gradients, for it has taken two tickets; the others have the rest after
+  // 15 s, and wait for its second one until 24 s.
+  for (int round = 1; round <= 2; ++round) {
+    ArrivedGradient g;
+    std::vector<int64_t> ages;  // of the slow one's
+    for (int n = 0; n < 16; ++n) {
+      EXPECT_LT(g.served.size(), 4U) << "before all are there";
+      g = clock.next();
+      if (g.worker == 2) ages.push_back(g.version - g.read);
+      if (n == 14) EXPECT_DOUBLE_EQ(clock.seconds(), (round - 1) * 24 + 15);
+    }
+    EXPECT_EQ(g.worker, 2) << "the last one";
+    EXPECT_EQ(ages, (std::vector<int64_t>{11, 3}));
+    EXPECT_EQ(g.served, (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_DOUBLE_EQ(clock.seconds(), round * 24);
+    for (int w = 0; w < 4; ++w) {
+      EXPECT_EQ(clock.version(w), round * 16);
+      EXPECT_FALSE(clock.waits(w));
+    }
+  }
+  EXPECT_EQ(clock.take_counts().updates, 32);
+}
+
+TEST(ServerClock, AMeetingCostsASumOfWeightsAndStates) {
+  ServerClockSpec spec = some_servers(2);
+  spec.round = 2;
+  spec.state_bytes = 2000;
+  ServerClock clock(spec);
+  clock.next();
+  clock.next();
+  // Halves of both workers arrive after 2.5, 3, 3.5 and 4 s; 3000 bytes are summed over two.
+  EXPECT_DOUBLE_EQ(clock.seconds(), 4 + spec.machine.allreduce_seconds(3000, 2));
+  // Each has computed for 3 s and waited for the rest.
+  EXPECT_DOUBLE_EQ(clock.take_waited(), clock.seconds() - 3);
+}
+
+TEST(ServerClock, RoundsLoseNoGradientWhateverIsLate) {
+  for (const int64_t bound : {-1, 0, 2}) {
+    ServerClockSpec spec = uneven_servers(5);
+    if (bound >= 0) spec.bound = bound;
+    spec.round = 20;
+    ServerClock clock(spec);
+    for (int64_t n = 0; n < 200; ++n) {
+      const ArrivedGradient g = clock.next();
+      EXPECT_EQ(g.version, n);
+      EXPECT_GE(g.read, n / 20 * 20) << "weights of this round";
+      EXPECT_EQ(g.served.size() == 5 && clock.steps(0) == 0, n % 20 == 19);
+    }
+    EXPECT_EQ(clock.version(), 200);
+  }
+}
+
 TEST(ServerClock, GoesOnFromItsNumbers) {
   ServerClockSpec spec = uneven_servers(5);
   spec.bound = 2;
   spec.servers = 2;
+  spec.round = 30;
   ServerClock clock(spec);
   for (int n = 0; n < 77; ++n) clock.next();
+  (void)clock.take_counts();
   ServerClock other(spec);
   ASSERT_TRUE(other.restore(clock.state()));
   for (int n = 0; n < 100; ++n) {

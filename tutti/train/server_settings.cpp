@@ -157,10 +157,6 @@ void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
                       const comm::Machine* machine) {
   const std::optional<ServerSettings> settings = server_settings(config);
   if (!settings || (replicas == 1 && !settings->own_ranks)) return;
-  if (settings->own_ranks && machine)
-    throw ConfigError(
-        "sync.server_ranks are ranks that are really there; a replay's servers are on its machine: "
-        "say with sync.servers how many");
   (void)gradients_of_step(config, replicas);
   if (machine && machine->measured)
     throw ConfigError(fmt::format(
@@ -198,6 +194,10 @@ int server_ranks(const RunConfig& config) {
 
 int worker_ranks(const RunConfig& config, int ranks) {
   const int servers = server_ranks(config);
+  if (servers > 0 && !config.replay.machine.empty())
+    throw ConfigError(
+        "sync.server_ranks are ranks that are really there; a replay's servers are on its machine: "
+        "say with sync.servers how many");
   if (servers >= ranks)
     throw ConfigError(fmt::format(
         "sync.server_ranks = {} leaves no rank of {} for workers: give more ranks (--ranks)",

@@ -42,7 +42,7 @@ std::optional<ServerSettings> server_settings(const RunConfig& config);
 int64_t gradients_of_step(const RunConfig& config, int64_t replicas);
 
 /// The last ranks of the job that are servers and nothing else, and how many are left of `ranks`.
-/// ConfigError where none is.
+/// ConfigError where none is, and in a replay.
 int server_ranks(const RunConfig& config);
 int worker_ranks(const RunConfig& config, int ranks);
 

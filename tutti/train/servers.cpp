@@ -109,9 +109,9 @@ std::vector<NamedTensor> Servers::state() const {
   return tensors;
 }
 
-bool Servers::restore(const SafetensorsFile& state, double seconds, int64_t version) {
+bool Servers::restore(const SafetensorsFile& state, double seconds, int64_t version, int64_t left) {
   const bool known = import_clock(state, clock_);
-  if (!known) clock_.begin(seconds, version);
+  if (!known) clock_.begin(seconds, version, left);
   count_workers();
   const Weights& weights = step_.weights();
   for (auto& [number, kept] : versions_) {

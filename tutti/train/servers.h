@@ -47,9 +47,9 @@ class Servers {
   /// version of the weights that workers have as "NAME.version 12".
   std::vector<NamedTensor> state() const;
   /// The reverse, after the step's weights have been restored. A checkpoint of a run without
-  /// servers or of other workers has none of it: then all begin with its weights, at `seconds`, and
-  /// false is returned.
-  bool restore(const SafetensorsFile& state, double seconds, int64_t version);
+  /// servers or of other workers has none of it: then all begin with its weights, at `seconds`,
+  /// with `left` gradients until they meet, and false is returned.
+  bool restore(const SafetensorsFile& state, double seconds, int64_t version, int64_t left);
 
  private:
   struct Version {

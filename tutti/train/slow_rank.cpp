@@ -39,14 +39,6 @@ std::vector<SlowEntry> parse_slow(const RunSection& run) {
   return entries;
 }
 
-void check_slow_replay(const RunConfig& config) {
-  if (config.replay.machine.empty() || (config.run.slow.empty() && config.run.slow_sigma == 0))
-    return;
-  throw ConfigError(
-      "run.slow and run.slow_sigma make ranks slow that are really there; a replay's time is its "
-      "machine's: name what is slow in the machine's [[slow]] or [stragglers]");
-}
-
 std::vector<std::string> slowed_words(const RunSection& run) {
   std::vector<std::string> words;
   for (const SlowEntry& entry : parse_slow(run))

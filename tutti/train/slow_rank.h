@@ -16,9 +16,6 @@ struct SlowEntry {
 };
 std::vector<SlowEntry> parse_slow(const RunSection& run);
 
-/// ConfigError where a replay is to have slow ranks: its machine has slow devices instead.
-void check_slow_replay(const RunConfig& config);
-
 /// As the record says it: "rank 1 by 3", "all by chance, sigma 0.2".
 std::vector<std::string> slowed_words(const RunSection& run);
 

@@ -116,7 +116,8 @@ void check_sync(const RunConfig& config) {
     throw ConfigError(
         "sync.scheme = \"local:never\" has no meetings, and so neither sync.first_steps, "
         "sync.fragments, sync.state nor sync.outer");
-  if (scheme.every > 0 && !scheme.epochs && sync.fragments > scheme.every)
+  if (scheme.name == SyncScheme::Name::local && scheme.every > 0 && !scheme.epochs &&
+      sync.fragments > scheme.every)
     throw ConfigError(fmt::format(
         "sync.fragments = {}: there are fewer steps between two meetings of sync.scheme = \"{}\"",
         sync.fragments, sync.scheme));

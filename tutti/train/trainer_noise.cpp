@@ -8,7 +8,13 @@ namespace tutti {
 NoiseSettings TrainerRun::measured_noise() const {
   const bool measured = turns_.replicas() > 1 && !sync_ && !one_by_one() && grid_.peers() == 1 &&
                         config_.comm.compression == "none";
-  return {.every = measured ? config_.run.noise_every : 0,
+  const int64_t every = config_.run.noise_every;
+  const bool asked = config_.run.noise_layers || (every > 0 && every != RunSection{}.noise_every);
+  if (asked && (!measured || every == 0) && first())
+    log::warn(
+        "run.noise_every and run.noise_layers have no effect here: the noise of gradients is "
+        "measured where a step has several batches, whose mean all follow (docs/noise.md)");
+  return {.every = measured ? every : 0,
           .layers = config_.run.noise_layers,
           .turn_batch = batch_.local};
 }

@@ -126,6 +126,7 @@ class TrainerRun {
   /// The gradient's buckets as a replay's clock has them, and their size.
   size_t clock_bucket_bytes() const;
   std::vector<Bucket> clock_buckets() const;
+  double clock_state_bytes() const;
   ServerClockSpec server_clock_spec() const;
   void build_servers();
   const ServerClock& server_clock() const { return servers_ ? servers_->clock() : *server_clock_; }

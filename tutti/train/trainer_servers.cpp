@@ -17,6 +17,11 @@ std::vector<Bucket> TrainerRun::clock_buckets() const {
   return partition_buckets(gradients, clock_bucket_bytes()).buckets;
 }
 
+double TrainerRun::clock_state_bytes() const {
+  const Variables& variables = network().training.variables;
+  return static_cast<double>(variables.trained_bytes * variables.state_kinds.size());
+}
+
 ServerClockSpec TrainerRun::server_clock_spec() const {
   ServerClockSpec spec{.machine = *spec_.machine,
                        .workers = served_->workers(replicas_.replicas()),
@@ -26,7 +31,11 @@ ServerClockSpec TrainerRun::server_clock_spec() const {
                        .buckets = clock_buckets(),
                        .servers = served_->servers,
                        .bound = served_->bound};
+  // Real workers meet at lines of the log and checkpoints besides, which are to change no bits.
+  spec.round = sampler_.steps_per_epoch() * spec.workers;
+  spec.state_bytes = clock_state_bytes();
   if (served_->together) {
+    spec.round = 0;
     spec.workers = devices_;
     spec.quorum = replicas_.replicas();
     spec.group = 1;
@@ -41,7 +50,9 @@ void TrainerRun::build_servers() {
   bool known = !resumed_;
   if (one_by_one()) {
     servers_.emplace(*served_, server_clock_spec(), *training_, config_.replay.spill);
-    known = known || servers_->restore(resumed_->state, seconds, step_);
+    const int64_t epoch = sampler_.steps_per_epoch(), left = epoch - step_ % epoch;
+    known = known ||
+            servers_->restore(resumed_->state, seconds, step_, left * servers_->clock().workers());
   } else {
     server_clock_.emplace(server_clock_spec());
     if (resumed_ && !(known = import_clock(resumed_->state, *server_clock_)))

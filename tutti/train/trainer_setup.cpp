@@ -160,15 +160,14 @@ void TrainerRun::build_clock() {
 }
 
 void TrainerRun::build_virtual_clock() {
-  const Variables& variables = network().training.variables;
-  virtual_.emplace(VirtualClockSpec{
-      .machine = *spec_.machine,
-      .replicas = replicas_.replicas(),
-      .seed = static_cast<uint64_t>(config_.run.seed),
-      .flop = network().training.graph.flop() * grid_.parts() * accumulate_,
-      .buckets = clock_buckets(),
-      .state_bytes = static_cast<double>(variables.trained_bytes * variables.state_kinds.size()),
-      .sync = sync_});
+  virtual_.emplace(
+      VirtualClockSpec{.machine = *spec_.machine,
+                       .replicas = replicas_.replicas(),
+                       .seed = static_cast<uint64_t>(config_.run.seed),
+                       .flop = network().training.graph.flop() * grid_.parts() * accumulate_,
+                       .buckets = clock_buckets(),
+                       .state_bytes = clock_state_bytes(),
+                       .sync = sync_});
   if (resumed_ && resumed_->info.metrics.contains(kVirtual))
     virtual_->resume(resumed_->info.metrics.at(kVirtual));
   else if (resumed_)

@@ -9,7 +9,9 @@
 namespace tutti::matrix {
 namespace {
 
-constexpr int64_t kChannelsOfBlock = kMostRows * (TUTTI_AVX512 ? 14 : 32);
+/// Channels are shared out by so many: two vectors of bf16 that are loaded from whole lines.
+constexpr int64_t kChannelsOfLine = 2 * kColumns;
+constexpr int64_t kChannelsOfBlock = 7 * kChannelsOfLine;
 
 /// What the terms of one sum are made of: a pixel's number, or two pixels' numbers side by side.
 /// put_row() makes vectors of 16 elements, `step` elements apart, of the first `count` numbers of
@@ -178,10 +180,13 @@ class WeightsKernel final : public Kernel {
 
   void add_chunk(const Number* x, const Chunk& chunk, const Group& group, const T* b, T* gathered,
                  float* dw, bool add, LookAhead& ahead) {
-    const int64_t parts = parts_of(p_.channels, kChannelsOfBlock);
+    const int64_t lines = parts_of(p_.channels, kChannelsOfLine),
+                  parts = parts_of(lines * kChannelsOfLine, kChannelsOfBlock);
     for (const Lattice::Tap& tap : p_.lattice.taps)
       for (int64_t c = 0; c < parts; ++c) {
-        const auto [low, high] = part_of(p_.channels, c, parts);
+        const auto [begin, end] = part_of(lines, c, parts);
+        const int64_t low = begin * kChannelsOfLine,
+                      high = std::min(end * kChannelsOfLine, p_.channels);
         for (int64_t i = low; i < high; ++i)
           rows_[static_cast<size_t>(i - low)] =
               dw + ((group.first * taps() + tap.index) * p_.channels + i) * kColumns;

@@ -28,32 +28,27 @@ void copy_floats(const float* from, float* to, int64_t n) {
 
 bool inside(int64_t i, int64_t extent) { return i >= 0 && i < extent; }
 
-/// Whether any of the results that a run of lines covers reads a pixel by this tap.
-bool reads_any(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows) {
-  bool any = false;
-  for_runs(lattice, first, rows, [&](int64_t d, int64_t h, int64_t w, int64_t n) {
-    if (any || !inside(d * lattice.step[0] + tap.offset[0], lattice.from[0]) ||
-        !inside(h * lattice.step[1] + tap.offset[1], lattice.from[1]))
-      return;
-    for (int64_t i = w; i < w + n && !any; ++i)
-      any = inside(i * lattice.step[2] + tap.offset[2], lattice.from[2]);
-  });
-  return any;
-}
-
-/// f(pixel that a result reads by the tap, or -1) for results [first, first + rows).
+/// Walks results [first, first + rows) by what they read with the tap, as runs along the innermost
+/// dimension: f(first pixel of a line, its pixels (0: it is padding), place in it that the run's
+/// first result reads, length); one result further is a step further in the line.
 template <class F>
-void for_pixels(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows, F f) {
+void for_lines(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows, F f) {
   for_runs(lattice, first, rows, [&](int64_t d, int64_t h, int64_t w, int64_t n) {
     const int64_t id = d * lattice.step[0] + tap.offset[0];
     const int64_t ih = h * lattice.step[1] + tap.offset[1];
     const bool line = inside(id, lattice.from[0]) && inside(ih, lattice.from[1]);
-    const int64_t pixel = (id * lattice.from[1] + ih) * lattice.from[2];
-    for (int64_t i = w; i < w + n; ++i) {
-      const int64_t iw = i * lattice.step[2] + tap.offset[2];
-      f(line && inside(iw, lattice.from[2]) ? pixel + iw : -1);
-    }
+    f((id * lattice.from[1] + ih) * lattice.from[2], line ? lattice.from[2] : 0,
+      w * lattice.step[2] + tap.offset[2], n);
   });
+}
+
+/// Whether any of the results reads a pixel by this tap.
+bool reads_any(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows) {
+  bool any = false;
+  for_lines(lattice, tap, first, rows, [&](int64_t, int64_t width, int64_t begin, int64_t n) {
+    for (int64_t i = 0; i < n && !any; ++i) any = inside(begin + i * lattice.step[2], width);
+  });
+  return any;
 }
 
 }  // namespace
@@ -132,23 +127,29 @@ void place(const Lattice& lattice, int64_t first, int64_t count, int64_t* pixels
 
 bool read_pixels(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows,
                  int64_t* pixels) {
-  bool any = false;
-  for_pixels(lattice, tap, first, rows, [&](int64_t pixel) {
-    *pixels++ = pixel;
-    any |= pixel >= 0;
+  int64_t all = -1;  // and'ed: negative as long as there is no pixel
+  for_lines(lattice, tap, first, rows, [&](int64_t line, int64_t width, int64_t begin, int64_t n) {
+    const int64_t step = lattice.step[2];
+    for (int64_t i = 0; i < n; ++i) {  // a vector at a time
+      const int64_t at = begin + i * step;
+      pixels[i] = at >= 0 && at < width ? line + at : -1;
+      all &= pixels[i];
+    }
+    pixels += n;
   });
-  return any;
+  return all >= 0;
 }
 
 bool gather(const Lattice& lattice, const Lattice::Tap& tap, const Channels& channels,
             int64_t first, int64_t rows, float* to, int64_t to_stride) {
   if (!reads_any(lattice, tap, first, rows)) return false;
-  for_pixels(lattice, tap, first, rows, [&](int64_t pixel) {
-    if (pixel >= 0)
-      copy_floats(channels.from + pixel * channels.all + channels.first, to, channels.count);
-    else
-      std::fill_n(to, channels.count, 0.f);
-    to += to_stride;
+  for_lines(lattice, tap, first, rows, [&](int64_t line, int64_t width, int64_t begin, int64_t n) {
+    for (int64_t i = 0; i < n; ++i, begin += lattice.step[2], to += to_stride)
+      if (inside(begin, width))
+        copy_floats(channels.from + (line + begin) * channels.all + channels.first, to,
+                    channels.count);
+      else
+        std::fill_n(to, channels.count, 0.f);
   });
   return true;
 }

@@ -160,9 +160,37 @@ inline std::pair<int64_t, int64_t> part_of(int64_t total, int64_t part, int64_t 
   return {total * part / parts, total * (part + 1) / parts};
 }
 
+/// Memory that is read soon. While tiles are computed it is asked for, line by line.
+class LookAhead {
+ public:
+  void add(const void* from, int64_t bytes) {
+    if (bytes > 0) regions_[count_++] = {static_cast<const char*>(from), bytes};
+  }
+  /// Gives the tile, which sums over `depth` elements, its share. False if nothing is left.
+  template <class T>
+  bool take(Tile<T>& t) {
+    if (now_ == count_) return false;
+    Region& r = regions_[now_];
+    const int64_t bytes = std::max<int64_t>(t.depth / kAheadDepth, 1) * kAheadLines * kLineBytes;
+    t.ahead = r.from;
+    t.ahead_step = kAheadLines * kLineBytes;
+    r.from += bytes;
+    if ((r.bytes -= bytes) <= 0) ++now_;
+    return true;
+  }
+
+ private:
+  struct Region {
+    const char* from;
+    int64_t bytes;
+  };
+  std::array<Region, 2> regions_{};
+  size_t count_ = 0, now_ = 0;
+};
+
 /// All rows of a block times all panels; t: a, b, c and all that tiles share.
 template <class T>
-void multiply_block(Tile<T> t, int64_t rows, int64_t columns) {
+void multiply_block(Tile<T> t, int64_t rows, int64_t columns, LookAhead* ahead = nullptr) {
   const int64_t panels = panels_of(columns), tiles = parts_of(rows, kMostRows);
   const T* const a = t.a;
   const T* const b = t.b;
@@ -177,7 +205,10 @@ void multiply_block(Tile<T> t, int64_t rows, int64_t columns) {
       const auto [begin, end] = part_of(rows, i, tiles);
       t.a = a + begin * t.a_row;
       t.c = c + begin;
-      multiply_of<T>(end - begin, width)(t);
+      if (ahead && ahead->take(t))
+        multiply_of<T, true>(end - begin, width)(t);
+      else
+        multiply_of<T>(end - begin, width)(t);
     }
   }
 }

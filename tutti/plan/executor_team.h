@@ -63,7 +63,10 @@ struct Executor::Thread {
 class Executor::Sharing final : public Team {
  public:
   explicit Sharing(Executor& executor) : executor_(executor) {}
-  void meet() override { executor_.meet(); }
+  void meet() override {
+    executor_.meet();
+    if (omp_get_thread_num() == 0) executor_.poll_exchanges();  // the next may be long in coming
+  }
   void* workspace(int part) const override {
     return executor_.threads_[static_cast<size_t>(part)]->workspace.data();
   }

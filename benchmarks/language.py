@@ -1,4 +1,4 @@
-"""Goal 4f of `compare`: whole training steps of GPT-2 beside tuned PyTorch, AdamW on both sides.
+"""Goal 4f of `compare`: whole training steps of GPT-2 and of a vision transformer beside tuned PyTorch, AdamW on both sides.
 
 The bound of a step is its arithmetic at the machine's peak (bf16: twice that of fp32) and, after it, its update at the memory's bandwidth, 28 bytes a
 parameter (weight, gradient and two states read, all but the gradient written). The goal is a ratio, or 0.80 of the bound where that asks less.
@@ -11,7 +11,7 @@ import subprocess
 import science
 import sides
 
-SIZES = {
+SIZES = {  # of language models; others have their own
     "gpt2": {"classes": 50257, "depth": 12, "width": 768, "heads": 12},
     "gpt2 of characters": {"classes": 65, "depth": 6, "width": 384, "heads": 6},
 }
@@ -25,13 +25,18 @@ class Item:
     model: str
     precision: str
     batch: int
-    window: int
+    window: int  # tokens of a sample; 0: the network's own sample
     steps: int
+
+    @property
+    def what(self):
+        sizes = f"{self.batch} x {self.window}" if self.window else f"batch {self.batch}"
+        return f"{self.model} {self.precision}, {sizes}, 2 threads"
 
 
 ITEMS = [
     Item(model, precision, batch, window, steps)
-    for model, batch, window, steps in (("gpt2", 4, 64, 5), ("gpt2", 4, 256, 2), ("gpt2", 1, 1024, 2), ("gpt2 of characters", 64, 256, 1))
+    for model, batch, window, steps in (("gpt2", 4, 64, 5), ("gpt2", 4, 256, 2), ("gpt2", 1, 1024, 2), ("gpt2 of characters", 64, 256, 1), ("vit-ti", 64, 0, 1))
     for precision in ("fp32", "bf16")
 ]
 
@@ -41,15 +46,18 @@ def flags(item):
 
 
 def ours(session, item):
+    if item.model not in SIZES:
+        return [session.args.tutti, "bench", "step", "--model", item.model, "--optimizer", "adamw", *flags(item)]
     sizes = [word for name, value in SIZES[item.model].items() for word in (f"--{name}", value)]
     return [session.args.tutti, "bench", "step", "--model", "gpt2", "--optimizer", "adamw", "--input", item.window, *sizes, *flags(item)]
 
 
 def peer(session, item):
     """The peer's command with its fastest setting."""
-    sizes = {"vocabulary" if name == "classes" else name: value for name, value in SIZES[item.model].items()}
-    words = [word for name, value in sizes.items() for word in (f"--{name}", value)]
-    base = [session.args.python[0], session.peers / "language.py", "--window", item.window, *words, *flags(item)]
+    words = ["language.py", "--window", item.window] if item.model in SIZES else ["vision.py"]
+    for name, value in SIZES.get(item.model, {}).items():
+        words += ["--vocabulary" if name == "classes" else f"--{name}", value]
+    base = [session.args.python[0], session.peers / words[0], *words[1:], *flags(item)]
     axes = [[["--compile", "off"]] + ([["--compile", "default"]] if session.args.compile else [])]
     return [*base, *sides.fastest(base, axes, print, steps=item.steps, limit=session.args.limit)]
 
@@ -61,7 +69,7 @@ def bandwidth(session):
 
 
 def side_by_side(session, item, target_of):
-    what = f"{item.model} {item.precision}, {item.batch} x {item.window}, 2 threads"
+    what = item.what
     if session.has("4f", f"{what}, ours / PyTorch"):
         return
     (mine, theirs), (about, other), memory = science.turns(session, [ours(session, item), peer(session, item)], item.steps)

@@ -1,4 +1,4 @@
-#!/ usr / bin / env python3
+#!/usr/bin/env python3
 """Whole training steps of GPT-2 in PyTorch on random tokens: scaled_dot_product_attention, cross entropy, AdamW. Any size; the published one without flags."""
 import allocator
 import serve
@@ -32,8 +32,7 @@ if __name__ == "__main__":
         return F.cross_entropy(logits.flatten(0, 1), target.flatten())
 
     called = loss_of if args.compile == "off" else torch.compile(loss_of, mode=args.compile)
-    mode = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}[args.optimizer]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.1, **mode)
+    optimizer = training.adamw(args, model)
     batches = [torch.randint(args.vocabulary, (2, args.batch, args.window)) for _ in range(2)]
     turn = 0
 

@@ -4,13 +4,13 @@ import torch
 NUM_BATCHES = 8  # rotated, so that no step finds its input in a cache by luck
 
 
-def random_batches(args, shape, classes, seed=1):
+def random_batches(args, shape, classes, seed=1, count=NUM_BATCHES):
     """Normalised images and labels, in memory before the clock starts."""
     torch.manual_seed(seed)
     layout = torch.channels_last if args.layout == "channels_last" else torch.contiguous_format
     return [
         (torch.randn(args.batch, *shape).contiguous(memory_format=layout), torch.randint(0, classes, (args.batch,)))
-        for _ in range(NUM_BATCHES)
+        for _ in range(count)
     ]
 
 
@@ -24,14 +24,21 @@ def prepare(args, model):
     return model
 
 
+def mode_of(args):
+    return {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}[args.optimizer]
+
+
 def sgd(args, model):
-    mode = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}[args.optimizer]
-    return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=5e-4, **mode)
+    return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=5e-4, **mode_of(args))
 
 
-def make_step(args, model, batches, loss_of=torch.nn.CrossEntropyLoss()):
+def adamw(args, model):
+    return torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.1, **mode_of(args))
+
+
+def make_step(args, model, batches, loss_of=torch.nn.CrossEntropyLoss(), optimizer_of=sgd):
     """A function without arguments that trains on the next batch."""
-    optimizer = sgd(args, model)
+    optimizer = optimizer_of(args, model)
     bf16 = args.precision == "bf16"
     count = 0
 

@@ -2,9 +2,8 @@
 // sequence-samples FILE:
 // writes what a small network of batch 2 computes in one pass on the CPU backend, as safetensors:
 // in, target, out, loss, weight.NAME, gradient.NAME. With -full behind its name: the network of
-// MLPerf HPC on one sample, cut for two threads, as training computes it; DeepCAM's kernels are
-// chosen by estimate, because measuring them takes longer than many passes. What
-// benchmarks/peers/cosmoflow.py, deepcam.py, microscopy.py, gpt2.py, llama.py, transformer.py,
+// MLPerf HPC on one sample, cut for two threads, with measured kernels, as training computes it.
+// What benchmarks/peers/cosmoflow.py, deepcam.py, microscopy.py, gpt2.py, llama.py, transformer.py,
 // vit.py and sequence_encoder.py are compared with.
 
 #include <cstdio>
@@ -29,8 +28,7 @@ int main(int argc, char** argv) {
     const bool full = network.ends_with("-full");
     test::ScienceStep step =
         full ? test::run_step(test::science_network(argv[1], DType::f32, 1, {.threads = 2}),
-                              CpuBackend(),
-                              {.threads = 2, .measure = !network.starts_with("deepcam")})
+                              CpuBackend(), {.threads = 2, .measure = true})
              : test::run_step(test::science_network(argv[1], DType::f32, 2), CpuBackend(),
                               {.layout = "last", .measure = false});
     std::vector<TensorRef> tensors{step.in.ref(), step.target.ref(), step.out.ref(),

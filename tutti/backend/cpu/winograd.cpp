@@ -25,34 +25,35 @@ std::array<int64_t, 3> Tiles::origin(int64_t tile) const {
 
 namespace {
 
-/// Pixels first[d] + i * step[d], for i below `count` in each transformed dimension; -1 outside of
-/// the extents.
-void lattice_pixels(const Extents& first, const Extents& step, const Extents& extents, int count,
-                    bool deep, int64_t* pixels) {
+/// Pixels first + i * step of a plane, for i below `count` in both dimensions; -1 outside of the
+/// extents, and everywhere if the plane itself is.
+void plane_pixels(const Extents& first, const Extents& step, const Extents& extents, int count,
+                  int64_t* pixels) {
   const auto inside = [&](size_t d, int64_t at) { return at >= 0 && at < extents[d]; };
-  for (int i = 0; i < (deep ? count : 1); ++i) {
-    const int64_t z = first[0] + i * step[0];
-    for (int j = 0; j < count; ++j) {
-      const int64_t y = first[1] + j * step[1];
-      const bool row = inside(0, z) && inside(1, y);
-      for (int k = 0; k < count; ++k) {
-        const int64_t x = first[2] + k * step[2];
-        *pixels++ = row && inside(2, x) ? (z * extents[1] + y) * extents[2] + x : -1;
-      }
+  const bool plane = inside(0, first[0]);
+  for (int j = 0; j < count; ++j) {
+    const int64_t y = first[1] + j * step[1], row = (first[0] * extents[1] + y) * extents[2];
+    const bool there = plane && inside(1, y);
+    for (int k = 0; k < count; ++k) {
+      const int64_t x = first[2] + k * step[2];
+      *pixels++ = there && inside(2, x) ? row + x : -1;
     }
   }
 }
 
 }  // namespace
 
-void Tiles::read(int64_t tile, int64_t* pixels) const {
+void Tiles::read(int64_t tile, int plane, int64_t* pixels) const {
   Extents first = origin(tile);
   for (size_t d = 0; d < 3; ++d) first[d] -= s_.pad[d];
-  lattice_pixels(first, s_.dilation, s_.x, kPoints, deep_, pixels);
+  first[0] += plane * s_.dilation[0];
+  plane_pixels(first, s_.dilation, s_.x, kPoints, pixels);
 }
 
 void Tiles::made(int64_t tile, int64_t* pixels) const {
-  lattice_pixels(origin(tile), s_.dilation, s_.y, kResults, deep_, pixels);
+  Extents first = origin(tile);
+  for (int z = 0; z < (deep_ ? kResults : 1); ++z, first[0] += s_.dilation[0])
+    plane_pixels(first, s_.dilation, s_.y, kResults, pixels + z * power(kResults, false));
 }
 
 }  // namespace tutti::winograd

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tutti/backend/cpu/matrix_rows.h"
@@ -21,7 +22,10 @@ using matrix::Extents, matrix::Sliding;
 /// Points, results and taps of one dimension, and of a tile. `deep`: three dimensions, else two.
 constexpr int kPoints = 4, kResults = 2, kTaps = 3;
 constexpr int power(int n, bool deep) { return n * n * (deep ? n : 1); }
-constexpr int kMostPoints = power(kPoints, true), kMostResults = power(kResults, true);
+/// The points of three dimensions are made, multiplied and added up plane by plane: all of them
+/// together leave the cache. Two dimensions have one plane.
+constexpr int kPlane = power(kPoints, false);
+constexpr int planes(bool deep) { return deep ? kPoints : 1; }
 
 /// The tiles of one sample: which pixels each reads and makes. With a dilation of d a tile's pixels
 /// are d apart.
@@ -30,10 +34,8 @@ class Tiles {
   explicit Tiles(const Sliding& sliding);
   bool deep() const { return deep_; }
   int64_t count() const;
-  int points() const { return power(kPoints, deep_); }
-  int results() const { return power(kResults, deep_); }
-  /// Pixels of x that the tile's points are made of, -1 where there is padding; points() of them.
-  void read(int64_t tile, int64_t* pixels) const;
+  /// Pixels of x in the `plane`-th of the tile's planes, -1 where there is padding; kPlane of them.
+  void read(int64_t tile, int plane, int64_t* pixels) const;
   /// Pixels of y, -1 beyond its edge; results() of them.
   void made(int64_t tile, int64_t* pixels) const;
 
@@ -47,6 +49,8 @@ class Tiles {
 /// How one dimension is transformed: kFrom numbers into kTo.
 struct DataToPoints {  // B^T
   static constexpr int kFrom = kPoints, kTo = kPoints;
+  /// Which two numbers each point is made of.
+  static constexpr int kOf[kTo][2] = {{0, 2}, {1, 2}, {1, 2}, {1, 3}};
   [[gnu::always_inline]] static void apply(const simd::Floats* d, simd::Floats* to) {
     to[0] = d[0] - d[2];
     to[1] = d[1] + d[2];
@@ -130,6 +134,30 @@ template <class T, bool kDeep, class Load, class Store>
       for (int y = 0; y < kTo; ++y) store(y * kTo + x, to[y]);
     }
   }
+}
+
+/// The points of one plane of a tile, kTo * kTo of them; load as above, of all dimensions.
+template <class T, bool kDeep, int kZ, class Load, class Store>
+[[gnu::always_inline]] inline void transform_plane(Load load, Store store) {
+  if constexpr (kDeep)
+    transform<T, false>(
+        [&](int i) {
+          simd::Floats from[T::kFrom], to[T::kTo];
+#pragma GCC unroll 4
+          for (int z = 0; z < T::kFrom; ++z) from[z] = load(z * T::kFrom * T::kFrom + i);
+          T::apply(from, to);
+          return to[kZ];
+        },
+        store);
+  else
+    transform<T, false>(load, store);
+}
+
+/// f(plane) for each, as a constant.
+template <bool kDeep, class F>
+void for_planes(F f) {
+  [&]<int... z>(std::integer_sequence<int, z...>) { (f(std::integral_constant<int, z>{}), ...); }
+  (std::make_integer_sequence<int, planes(kDeep)>{});
 }
 
 /// f(first channel, lanes) for each vector of channels.

@@ -9,8 +9,8 @@ namespace {
 
 using matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::panels_of;
 
-/// Tiles whose points are summed at a time: of this many bytes, within limits. Each time all sums
-/// go through the cache, so there are at least 64.
+/// Tiles whose points are summed at a time: of this many bytes in a plane, within limits. Each time
+/// all sums go through the cache, so there are at least 64.
 constexpr int64_t kChunkBytes = 640 << 10, kFewestOfChunk = 64;
 
 /// Sums over the tiles, point by point, of the data's points times the transposed transform of dy
@@ -25,7 +25,8 @@ class FilterKernel final : public Kernel {
                                kFewestOfChunk, kDepth))),
         points_(p_.sliding, p_.channels, chunk_), rows_(static_cast<size_t>(p_.channels)) {}
   size_t workspace_bytes() const override {
-    return points_.bytes() + static_cast<size_t>(P * kPanels * rows() * kColumns) * sizeof(Term);
+    return points_.bytes() +
+           static_cast<size_t>(kPlane * kPanels * rows() * kColumns) * sizeof(Term);
   }
   size_t state_bytes() const override {
     return static_cast<size_t>(panels_ * P * p_.channels * kColumns) * sizeof(float);
@@ -38,12 +39,15 @@ class FilterKernel final : public Kernel {
     auto* const state = static_cast<float*>(args.state);
     for (int64_t first = 0; first < total_; first += chunk_) {
       const int64_t count = std::min(chunk_, total_ - first);
-      points_.make(static_cast<const T*>(args.in[0]), first, count, data_);
-      for (int64_t j = 0; j < panels_; j += kPanels) {
-        const int64_t width = std::min(kPanels, panels_ - j);
-        for (int64_t k = 0; k < width; ++k) slopes_to_points(dy, count, j + k, k);
-        add(state, count, j, width, first > 0 || !args.first);
-      }
+      for_planes<kDeep>([&](auto z) {
+        points_.make(z, static_cast<const T*>(args.in[0]), first, count, data_);
+        for (int64_t j = 0; j < panels_; j += kPanels) {
+          const int64_t width = std::min(kPanels, panels_ - j);
+          for (int64_t k = 0; k < width; ++k) slopes_to_points(z, dy, count, j + k, k);
+          add(state + z * kPlane * p_.channels * kColumns, count, j, width,
+              first > 0 || !args.first);
+        }
+      });
     }
   }
 
@@ -71,16 +75,20 @@ class FilterKernel final : public Kernel {
   static constexpr int P = power(kPoints, kDeep), kAllTaps = power(kTaps, kDeep);
   using Term = TermsOf<T>;
   static constexpr int64_t kTerms = kTermsOf<T>;
-  /// dy of a panel's channels into slopes_, [P][kPanels][rows()][16], as its `at`-th panel.
-  void slopes_to_points(const T* dy, int64_t count, int64_t panel, int64_t at) {
+  /// A plane of points of dy of a panel's channels into slopes_, [kPlane][kPanels][rows()][16], as
+  /// its `at`-th panel.
+  template <int kZ>
+  void slopes_to_points(std::integral_constant<int, kZ> z, const T* dy, int64_t count,
+                        int64_t panel, int64_t at) {
     const int64_t column = panel * kColumns, left = p_.outputs - column;
     if (left < kColumns)
-      slopes_to_points(dy + column, count, at, simd::SomeLanes{static_cast<int>(left)});
+      slopes_to_points(z, dy + column, count, at, simd::SomeLanes{static_cast<int>(left)});
     else
-      slopes_to_points(dy + column, count, at, simd::AllLanes{});
+      slopes_to_points(z, dy + column, count, at, simd::AllLanes{});
   }
-  template <class Lanes>
-  void slopes_to_points(const T* dy, int64_t count, int64_t at, Lanes lanes) {
+  template <int kZ, class Lanes>
+  void slopes_to_points(std::integral_constant<int, kZ>, const T* dy, int64_t count, int64_t at,
+                        Lanes lanes) {
     for (int64_t i = 0; i < count; i += kTerms) {
       Term* const to = slopes_ + (at * rows() + i / kTerms) * kColumns;
       const auto load = [&](int64_t tile) {
@@ -92,18 +100,19 @@ class FilterKernel final : public Kernel {
         simd::store_as(to + p * kPanels * rows() * kColumns, v);
       };
       if constexpr (kTerms == 1)
-        transform<ResultsToPoints, kDeep>(load(i), store);
+        transform_plane<ResultsToPoints, kDeep, kZ>(load(i), store);
       else
-        transform_pairs<ResultsToPoints, kDeep>(load(i), load(i + 1), store);
+        transform_pairs<ResultsToPoints, kDeep, kZ>(load(i), load(i + 1), store);
     }
   }
 
   /// Rows of terms of a chunk.
   int64_t rows() const { return (chunk_ + kTerms - 1) / kTerms; }
 
+  /// To the sums of one plane, which begin at `state`.
   void add(float* state, int64_t count, int64_t panel, int64_t width, bool add) {
     const int64_t tap = p_.channels * kColumns;
-    for (int64_t p = 0; p < P; ++p) {
+    for (int64_t p = 0; p < kPlane; ++p) {
       for (int64_t c = 0; c < p_.channels; ++c)
         rows_[static_cast<size_t>(c)] = state + (panel * P + p) * tap + c * kColumns;
       matrix::multiply_block<Term>({.a = data_ + p * points_.point(),

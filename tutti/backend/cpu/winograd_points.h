@@ -1,6 +1,6 @@
 #pragma once
-// The points of some tiles' data, which the sums of both kernels read: [points][rows][channels],
-// rows and points a little apart.
+// One plane of the points of some tiles' data, which the sums of both kernels read:
+// [kPlane][rows][channels], rows and points a little apart.
 
 #include <algorithm>
 #include <memory>
@@ -23,11 +23,11 @@ constexpr int64_t kTermsOf = sizeof(TermsOf<T>) / sizeof(T);
 
 /// Transforms two things, each given by its load, and stores each point of both as pairs: of_first,
 /// of_second in turn.
-template <class Transform, bool kDeep, class First, class Second, class Store>
+template <class Transform, bool kDeep, int kZ, class First, class Second, class Store>
 [[gnu::always_inline]] inline void transform_pairs(First first, Second second, Store store) {
-  simd::Floats points[power(Transform::kTo, kDeep)];
-  transform<Transform, kDeep>(first, [&](int p, simd::Floats v) { points[p] = v; });
-  transform<Transform, kDeep>(
+  simd::Floats points[kPlane];
+  transform_plane<Transform, kDeep, kZ>(first, [&](int p, simd::Floats v) { points[p] = v; });
+  transform_plane<Transform, kDeep, kZ>(
       second, [&](int p, simd::Floats v) { store(p, matrix::interleaved(points[p], v)); });
 }
 
@@ -35,7 +35,7 @@ template <class Transform, bool kDeep, class First, class Second, class Store>
 template <class E, bool kDeep>
 class DataPoints {
  public:
-  static constexpr int P = power(kPoints, kDeep), R = power(kResults, kDeep);
+  static constexpr int P = kPlane, R = power(kResults, kDeep);
   static constexpr bool kPairs = std::is_same_v<E, matrix::TermPair>;
   static constexpr int64_t kTilesOfRow = kPairs ? 2 : 1;
   using Number = std::conditional_t<kPairs, bf16, E>;
@@ -59,13 +59,16 @@ class DataPoints {
   /// Pixels of y that the i-th tile makes, counted through all samples; -1 beyond the edge.
   const int64_t* made(int64_t i) const { return made_.data() + i * R; }
 
-  /// Those of tiles [first, first + count), counted through all samples.
-  void make(const Number* x, int64_t first, int64_t count, E* to) {
-    const Number* from[kTilesOfRow][P];
+  /// Those of plane `z` of tiles [first, first + count), counted through all samples. The first
+  /// plane comes first: made() is found with it.
+  template <int kZ>
+  void make(std::integral_constant<int, kZ> z, const Number* x, int64_t first, int64_t count,
+            E* to) {
+    const Number* from[kTilesOfRow][kPoints * P];
     for (int64_t i = 0; i < count; i += kTilesOfRow, to += row()) {
       for (int64_t k = 0; k < kTilesOfRow; ++k)
         if (i + k < count)
-          find(x, first + i + k, i + k, from[k]);
+          find(z, x, first + i + k, i + k, from[k]);
         else
           find_none(i + k, from[k]);
       for_vectors(channels_, [&](int64_t c, auto lanes) {
@@ -73,11 +76,11 @@ class DataPoints {
           return [&, k](int p) { return simd::load(from[k][p] + c, lanes); };
         };
         if constexpr (kPairs)
-          transform_pairs<DataToPoints, kDeep>(load(0), load(1), [&](int p, simd::Words v) {
+          transform_pairs<DataToPoints, kDeep, kZ>(load(0), load(1), [&](int p, simd::Words v) {
             simd::store_as(to + p * point() + c, v);
           });
         else
-          transform<DataToPoints, kDeep>(load(0), [&](int p, simd::Floats v) {
+          transform_plane<DataToPoints, kDeep, kZ>(load(0), [&](int p, simd::Floats v) {
             simd::store(to + p * point() + c, v, simd::AllLanes{});
           });
       });
@@ -85,21 +88,28 @@ class DataPoints {
   }
 
  private:
-  /// Where the tile's pixels lie, and which it makes.
-  void find(const Number* x, int64_t tile, int64_t i, const Number** from) {
-    const int64_t sample = tile / tiles_.count();
+  /// Where the tile's pixels lie that plane kZ is made of; with the first plane, which it makes.
+  template <int kZ>
+  void find(std::integral_constant<int, kZ>, const Number* x, int64_t tile, int64_t i,
+            const Number** from) {
+    const int64_t sample = tile / tiles_.count(), of_sample = tile % tiles_.count();
+    const Number* const first = x + sample * x_pixels_ * channels_;
     int64_t pixels[P];
-    tiles_.read(tile % tiles_.count(), pixels);
-    for (int p = 0; p < P; ++p)
-      from[p] = pixels[p] < 0 ? zeros_.data() : x + (sample * x_pixels_ + pixels[p]) * channels_;
+    for (int k = 0; k < (kDeep ? 2 : 1); ++k) {
+      const int plane = kDeep ? DataToPoints::kOf[kZ][k] : 0;
+      tiles_.read(of_sample, plane, pixels);
+      for (int p = 0; p < P; ++p)
+        from[plane * P + p] = pixels[p] < 0 ? zeros_.data() : first + pixels[p] * channels_;
+    }
+    if (kZ > 0) return;
     int64_t* const made = made_.data() + i * R;
-    tiles_.made(tile % tiles_.count(), made);
+    tiles_.made(of_sample, made);
     for (int r = 0; r < R; ++r)
       if (made[r] >= 0) made[r] += sample * y_pixels_;
   }
   /// Of a tile that there is none of: the other half of a row of pairs.
   void find_none(int64_t i, const Number** from) {
-    std::fill_n(from, P, zeros_.data());
+    std::fill_n(from, kPoints * P, zeros_.data());
     std::fill_n(made_.data() + i * R, R, int64_t{-1});
   }
 

@@ -10,6 +10,7 @@
 #include "tutti/ops/rank_sums.h"
 #include "tutti/ops/resize.h"
 #include "tutti/ops/sequence.h"
+#include "tutti/ops/token_head.h"
 #include "tutti/ops/token_slice.h"
 
 namespace tutti {
@@ -251,6 +252,17 @@ std::vector<GradientCase> cases() {
       return std::vector<Value>{token_loss(g, "loss", variable(g, "x", {3, 5}), next,
                                            {.label_smoothing = smoothing, .scale = 2})
                                     .loss};
+    });
+  for (const float smoothing : {0.f, 0.2f})
+    add_case(smoothing > 0 ? "token_head_smooth" : "token_head", [smoothing](Graph& g) {
+      const TokenLabels next = count_tokens(g, "count", labels(g, {kBatch, 5}), 7);
+      const Value x = variable(g, "x", {3, 5}),
+                  w = g.parameter("w", {7, 3, 1}, {Init::Kind::zeros});
+      const TokenHeadAttributes head{
+          .loss = {.label_smoothing = smoothing, .scale = 2}, .data = true, .weights = true};
+      const auto op = std::make_shared<TokenHead>(head);
+      const std::array in{x, w, next.labels, next.count};
+      return std::vector<Value>{g.append("head", op, in).front()};
     });
   // Of ranks that share a vocabulary there is one here, so nothing is exchanged.
   for (const float smoothing : {0.f, 0.2f})

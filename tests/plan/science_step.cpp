@@ -232,7 +232,9 @@ ScienceNetwork science_network(const std::string& name, DType activations, int64
   ScienceNetwork plain = forward_of(name, activations, batch);
   if (rectifiers != Rectifiers::relu) plain = rectified_of(plain, rectifiers);
   const Rewritten cut = split_samples(plain.graph, split);
-  Rewritten fused = fuse_forward(cut.graph);
+  const Rewritten forward = fuse_forward(cut.graph);
+  Rewritten fused =
+      in_turn(forward, fuse_heads(forward.graph, forward.graph.with_role(Role::parameter)));
   const auto at = [](const Rewritten& rewritten, Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
   };

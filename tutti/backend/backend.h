@@ -48,6 +48,16 @@ struct Window {
 /// What a part of a workspace takes, so that the next one begins on a line of the cache.
 constexpr size_t workspace_part(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/// The threads that share a step (Walk::whole), seen by one of its kernels while it runs.
+class Team {
+ public:
+  virtual ~Team() = default;
+  /// Returns once all parts have called it.
+  virtual void meet() = 0;
+  /// A part's workspace, for what it gives to the others between two meetings.
+  virtual void* workspace(int part) const = 0;
+};
+
 /// One call of a kernel. A batched operand points at the first sample of the tile, any other at its
 /// first element.
 struct KernelArgs {
@@ -60,7 +70,8 @@ struct KernelArgs {
   int64_t first_sample = 0;  ///< index in the batch of the tile's first sample
   int part = 0, parts = 1;   ///< Walk::whole: do this share of the work
   const StepInfo* step = nullptr;
-  Window window = {};  ///< of updates
+  Window window = {};    ///< of updates
+  Team* team = nullptr;  ///< Walk::whole: of all parts; null: they are run by themselves
 };
 
 /// The end of a reduction: combine the threads' accumulators, always in the same order, into the
@@ -97,6 +108,7 @@ struct KernelRequest {
   /// Operands whose layout (and for inputs also whose dtype) the kernel may choose: weights in,
   /// weight gradients out.
   std::vector<bool> in_free, out_free;
+  int team = 1;  ///< Walk::whole: threads that will share the step
 };
 
 /// What is known of a kernel before it is measured: `slow` ones are correct loops that are fast for

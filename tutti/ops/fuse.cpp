@@ -116,14 +116,17 @@ Rewritten fuse_activations(const Graph& graph) {
 
 }  // namespace
 
-Rewritten fuse_forward(const Graph& graph) {
-  const Rewritten first = take_maxima_first(graph);
-  Rewritten fused = fuse_activations(first.graph);
+Rewritten in_turn(const Rewritten& first, Rewritten second) {
   std::vector<Value> of;
   for (const Value v : first.of)
-    of.push_back(v.valid() ? fused.of[static_cast<size_t>(v.id)] : Value{});
-  fused.of = std::move(of);
-  return fused;
+    of.push_back(v.valid() ? second.of[static_cast<size_t>(v.id)] : Value{});
+  second.of = std::move(of);
+  return second;
+}
+
+Rewritten fuse_forward(const Graph& graph) {
+  const Rewritten first = take_maxima_first(graph);
+  return in_turn(first, fuse_activations(first.graph));
 }
 
 namespace {

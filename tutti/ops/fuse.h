@@ -2,6 +2,7 @@
 // Graph rewrites that save trips through memory. A graph is append-only, so a rewrite builds a new
 // one: same names, same order of what remains.
 
+#include <span>
 #include <vector>
 
 #include "tutti/graph/graph.h"
@@ -14,11 +15,19 @@ struct Rewritten {
       of;  ///< for each value id of the old graph, the value in the new one; invalid if it is gone
 };
 
+/// Both, one after the other.
+Rewritten in_turn(const Rewritten& first, Rewritten second);
+
 /// Before differentiate: batch norm -> [add] -> ReLU becomes one op, convolution -> activation (but
 /// those whose gradient needs their argument) becomes one op, and of an activation and a maximum
 /// over windows the maximum is taken first. Only where nobody else reads the intermediate results
 /// and they are no outputs.
 Rewritten fuse_forward(const Graph& graph);
+
+/// Before differentiate: the output layer of a large vocabulary and its loss become one op
+/// (ops/token_head.h), where nobody else reads the logits but who judges them. `trained`:
+/// parameters whose gradients are wanted; none: an evaluation.
+Rewritten fuse_heads(const Graph& graph, std::span<const Value> trained);
 
 /// After differentiate: a batch norm's backward reduction that reads the sum of two gradients adds
 /// them itself.

@@ -18,6 +18,7 @@ struct Replacement {
   std::string name;
   OpPtr op;
   std::vector<Value> in;
+  std::vector<Value> also = {};  ///< what results behind those of the node are read for
 };
 
 /// Copies a graph node by node, leaving out some nodes and replacing others.
@@ -43,6 +44,9 @@ class Rewriter {
     const Node& node = old_.nodes()[static_cast<size_t>(info.producer)];
     return dynamic_cast<const T*>(node.op.get()) ? &node : nullptr;
   }
+
+  /// How often v is read; as an output once more.
+  int readers(Value v) const { return readers_[static_cast<size_t>(v.id)]; }
 
   void drop(const Node& node) { drop_[index_of(node)] = true; }
   /// Inputs are read in the place of its results.
@@ -74,6 +78,7 @@ class Rewriter {
                                                           other.op ? other.op : node.op, in);
       CHECK(other.op || out.size() == node.out.size(), "rewriting '{}'", node.name);
       for (size_t i = 0; i < std::min(out.size(), node.out.size()); ++i) of(node.out[i]) = out[i];
+      for (size_t i = 0; i < other.also.size(); ++i) of(other.also[i]) = out[node.out.size() + i];
     }
     copy_bound(static_cast<int32_t>(old_.values().size()));
     for (const Value v : old_.with_role(Role::gradient))

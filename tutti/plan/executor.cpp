@@ -12,8 +12,8 @@ Executor::Executor(const Plan& plan, const Backend& backend, int arenas)
     : plan_(plan), packed_(plan.packed_bytes),
       scalars_(kAlignment * (plan.graph.with_role(Role::scalar).size() + 1)),
       bases_(static_cast<size_t>(plan.base_of_sum(plan.buckets.size()))),
-      barrier_(plan.options.threads), pending_(plan.stages.size(), 0),
-      ranges_(plan.buckets.size()) {
+      barrier_(plan.options.threads), sharing_(std::make_unique<Sharing>(*this)),
+      pending_(plan.stages.size(), 0), ranges_(plan.buckets.size()) {
   for (int a = 0; a < arenas; ++a) arenas_.emplace_back(plan.arena_bytes);
   use_arena(0);
   bases_[kPacked] = packed_.data();

@@ -97,6 +97,7 @@ class Executor {
   struct Thread;
   struct Chosen;
   struct Needs;
+  class Sharing;
 
   void build_steps(const Backend& backend);
   /// The kernels of one thread for tiles of these sizes; raises `needs` to what they need.
@@ -129,6 +130,7 @@ class Executor {
   std::vector<std::unique_ptr<Thread>> threads_;
   void meet();  // of the whole team
   Barrier barrier_;
+  std::unique_ptr<Sharing> sharing_;
   Exchanges* exchanges_ = nullptr;
   std::chrono::steady_clock::time_point polled_{};
   StepInfo updating_;          // the step whose update is going on

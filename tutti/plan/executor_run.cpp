@@ -39,7 +39,8 @@ void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, con
        .part = thread,
        .parts = plan_.options.threads,
        .step = &step,
-       .window = window});
+       .window = window,
+       .team = sharing_.get()});
 }
 
 /// Samples of a band that a thread takes through it in one go.

@@ -59,6 +59,22 @@ struct Executor::Thread {
   int lane = 0;               // of the timeline
 };
 
+/// The threads, to a kernel of a step that all of them share.
+class Executor::Sharing final : public Team {
+ public:
+  explicit Sharing(Executor& executor) : executor_(executor) {}
+  void meet() override {
+    executor_.meet();
+    if (omp_get_thread_num() == 0) executor_.poll_exchanges();  // the next may be long in coming
+  }
+  void* workspace(int part) const override {
+    return executor_.threads_[static_cast<size_t>(part)]->workspace.data();
+  }
+
+ private:
+  Executor& executor_;
+};
+
 inline void* place_address(std::byte* const* bases, std::byte* tile, const Place& place,
                            int64_t first_sample) {
   if (place.base == kTile) return tile + place.offset;

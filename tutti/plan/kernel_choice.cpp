@@ -43,6 +43,7 @@ std::set<int64_t> sizes_met(const Step& step, int threads) {
 }  // namespace
 
 KernelCandidate KernelChooser::pick(Step& step) {
+  step.request.team = options_.threads;
   std::vector<KernelCandidate> candidates = backend_.candidates(step.request);
   for (KernelCandidate& c : candidates)
     if (c.coarse && !options_.coarse && c.refusal.empty())

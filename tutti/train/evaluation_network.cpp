@@ -107,7 +107,9 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
     staged = evaluation_stage(last, built, network->grid, *stages, final_value);
     passes.push_back(&staged);
   }
-  const Graph& graph = passes.back()->graph;
+  const Rewritten heads = fuse_heads(passes.back()->graph, {});
+  passes.push_back(&heads);
+  const Graph& graph = heads.graph;
   if (options.variables) require_alike(graph, *options.variables);
   PlanOptions own = options;
   own.threads = split.threads;

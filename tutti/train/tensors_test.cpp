@@ -212,6 +212,20 @@ TEST(SharedTensors, OfLlamaAreThoseOfOneRank) {
   expect_those_of_one_rank(run, "10 layers by columns, 4 by rows, 2 attentions");
 }
 
+/// On one rank the output layer and its loss are one op, which takes some positions at a time.
+TEST(SharedTensors, OfALargeVocabularyAreThoseOfOneRank) {
+  TensorRun run{.threads = 2};
+  run.model.classes = run.model.inputs[0].classes = run.model.targets[0].classes = 4500;
+  run.model.batch = 23;
+  run.model.loss.label_smoothing = 0.1f;
+  expect_those_of_one_rank(run, "embedding and loss");
+  run.model.name = "llama";  // its output layer has weights of its own
+  run.model.context = 0;
+  run.model.dropout.reset();
+  run.model.attention_dropout.reset();
+  expect_those_of_one_rank(run, "embedding and loss");
+}
+
 /// Attention to another sequence, one weight for both embeddings and the logits.
 TEST(SharedTensors, OfATransformerAreThoseOfOneRank) {
   TensorRun run;

@@ -257,6 +257,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   std::vector<Value> losses, own_losses;
   for (const Value loss : built.losses) losses.push_back(forward(loss));
   Rewritten staged = stage_of(fused.graph, losses, spec, training);
+  staged = in_turn(staged, fuse_heads(staged.graph, not_frozen(staged.graph, spec.freeze)));
   for (const Value loss : losses)
     if (const Value own = at(staged, loss); own.valid()) own_losses.push_back(own);
   const auto first_backward =

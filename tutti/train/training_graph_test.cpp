@@ -70,6 +70,31 @@ TEST(TrainingGraph, NormsAndGeluOfPositionsAreComputedAgain) {
   }
 }
 
+TEST(TrainingGraph, LogitsOfALargeVocabularyAreNeverThereForAllPositions) {
+  constexpr int64_t kVocabulary = 5000;
+  TrainingGraphSpec spec;
+  spec.model = {.name = "llama",
+                .input = {16},
+                .batch = 2,
+                .classes = kVocabulary,
+                .width = 32,
+                .depth = 1,
+                .heads = 2};
+  for (const bool frozen : {false, true}) {
+    if (frozen) spec.freeze = {"lm_head.weight"};
+    const Graph graph = make_training_graph(spec).graph;
+    EXPECT_EQ(nodes_of(graph, "token_head"), 1);
+    EXPECT_EQ(nodes_of(graph, "token_loss") + nodes_of(graph, "token_loss_grad"), 0);
+    for (const ValueInfo& value : graph.values())
+      EXPECT_FALSE(value.type.batched && value.type.desc.shape.rank() > 1 &&
+                   value.type.desc.shape[1] == kVocabulary)
+          << value.name;
+    const auto head = std::ranges::find(graph.nodes(), "token_head",
+                                        [](const Node& node) { return node.op->name(); });
+    EXPECT_EQ(head->op->attributes(), frozen ? "scale 1 dx" : "scale 1 dx dw");
+  }
+}
+
 TEST(TrainingGraph, FrozenLayersHaveNoBackwardPass) {
   const Graph whole = frozen({}).graph, head = frozen({"conv1.*", "bn1.*", "layer*"}).graph;
   EXPECT_EQ(nodes_of(whole, "conv_backward_weights"), nodes_of(whole, "conv"));

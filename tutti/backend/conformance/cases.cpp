@@ -215,6 +215,7 @@ constexpr const char* kOthers[] = {
     "label_weights i32 n3c6h7",
     "label_weights i32 n9",
     "count_tokens i32 n3t17",
+    "token_head f32 n2c40t150 rows90 hits",
     "token_hits f32 n2c3t40",
     "token_hits_of_ranks f32 n2c3t40",
     "token_hits_of_ranks f32 n3c3t7 ranks3",
@@ -316,6 +317,9 @@ std::vector<std::string> conformance_lines() {
       for (const char* op : {"attention", "attention_grad"})
         add(fmt::format("{} {} {}", op, type, line));
     add(fmt::format("lookup_grad {} n2c21t70 rows37 adds", type));
+    for (const char* shape : {"n2c8t9 rows50 dx dw", "n3c5t130 rows83 dx dw smoothing0.1 scale0.5",
+                              "n1c7t5 rows16 dx", "n3c8t20 rows300"})
+      add(fmt::format("token_head {} {}", type, shape));
     add(fmt::format("token_statistics {} n2c50t9 all80 first20", type));
     add(fmt::format("token_statistics {} n1c131t40 all131", type));
     add(fmt::format("token_rivals {} n2c50t9 all80 first20", type));

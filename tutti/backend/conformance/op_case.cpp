@@ -48,6 +48,7 @@ Family family_of(std::string_view op) {
           "attention",
           "attention_grad",
           "count_tokens",
+          "token_head",
           "token_hits",
           "token_hits_of_ranks",
           "token_loss",

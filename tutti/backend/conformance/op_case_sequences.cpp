@@ -6,6 +6,7 @@
 #include "tutti/ops/lookup.h"
 #include "tutti/ops/rank_sums.h"
 #include "tutti/ops/swiglu.h"
+#include "tutti/ops/token_head.h"
 #include "tutti/ops/token_loss.h"
 #include "tutti/ops/token_slice.h"
 #include "tutti/ops/waves.h"
@@ -96,6 +97,25 @@ void token_loss_case(CaseLine& line, OpCase& made) {
   }
 }
 
+/// EXTENTS are those of what the output layer reads, "rows" the tokens.
+void token_head_case(CaseLine& line, OpCase& made) {
+  const int64_t n = line.x[0], c = line.x[1], t = line.x[2], rows = count_of(line, "rows", 50);
+  made.labels = rows + 2;  // some are no tokens
+  CaseInputs(made)
+      .batched(line.x, line.dtype)
+      .free({rows, c, 1})
+      .batched({n, t}, DType::i32, Fill::label)
+      .fixed({}, Fill::positive);
+  TokenHeadAttributes a{.loss = {.label_smoothing = static_cast<float>(line.number("smoothing", 0)),
+                                 .scale = static_cast<float>(line.number("scale", 1))},
+                        .hits = line.has("hits"),
+                        .data = line.has("dx"),
+                        .weights = line.has("dw")};
+  made.problem.op = std::make_shared<TokenHead>(a);
+  made.problem.out_free.resize(made.problem.out().size());
+  if (a.weights) made.problem.out_free.back() = true;
+}
+
 /// Positions are 0, 1, ..., or "given": numbers of both signs.
 void wave_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
@@ -180,6 +200,7 @@ void sequence_case(CaseLine& line, OpCase& made) {
     return token_slice_case(line, made);
   if (line.op.starts_with("attention")) return attention_case(line, made);
   if (line.op.starts_with("layer_norm")) return norm_case(line, made);
+  if (line.op == "token_head") return token_head_case(line, made);
   if (line.op.starts_with("token_") || line.op == "count_tokens")
     return token_loss_case(line, made);
   if (line.op == "add_sinusoids" || line.op == "rotate") return wave_case(line, made);

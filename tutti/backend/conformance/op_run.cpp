@@ -34,6 +34,22 @@ const KernelCandidate& choose(const std::vector<KernelCandidate>& candidates,
   throw DeviceError(fmt::format("no kernel for {} {{{}}}{}", op.name(), op.attributes(), refusals));
 }
 
+/// The threads of a parallel region.
+class ParallelTeam final : public Team {
+ public:
+  explicit ParallelTeam(std::vector<void*> workspaces) : workspaces_(std::move(workspaces)) {}
+  void meet() override {
+    order_.fetch_add(1);  // as in OpRun::run
+#pragma omp barrier
+    order_.fetch_add(1);
+  }
+  void* workspace(int part) const override { return workspaces_[static_cast<size_t>(part)]; }
+
+ private:
+  std::vector<void*> workspaces_;
+  std::atomic<int> order_{0};
+};
+
 }  // namespace
 
 /// One operand with guard bytes around it.
@@ -93,6 +109,7 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
     }
   };
   request_.op = problem_.op.get();
+  request_.team = options_.threads;
   add(problem_.in, request_.in);
   if (walk_ == Walk::across) batch_ = 0;  // that of what it makes
   add(out_types_, request_.out);
@@ -201,7 +218,7 @@ void OpRun::spoil_outputs() {
   for (const Operand& operand : out_) std::memset(operand.data(), 0xFF, operand.desc.bytes());
 }
 
-void OpRun::work(Worker& worker) {
+void OpRun::work(Worker& worker, Team& team) {
   for (const Worker::Tile& tile : worker.tiles) {
     for (size_t i = 0; i < in_.size(); ++i)
       worker.in[i] = in_[i].at_sample(walk_ == Walk::across ? 0 : tile.first);
@@ -218,6 +235,7 @@ void OpRun::work(Worker& worker) {
     if (walk_ == Walk::whole) {
       args.part = omp_get_thread_num();
       args.parts = options_.threads;
+      args.team = &team;
     }
     tile.kernel->run(args);
   }
@@ -231,6 +249,9 @@ void OpRun::run() {
     out.push_back(out_types_[i].batched ? nullptr : out_[i].data());
   for (const auto& worker : workers_)
     if (!worker->tiles.empty()) states.push_back(worker->accumulator);
+  std::vector<void*> workspaces;
+  for (const auto& worker : workers_) workspaces.push_back(worker->workspace.data());
+  ParallelTeam team(std::move(workspaces));
   // OpenMP orders the threads. The thread sanitizer cannot see that, so this says it again.
   std::atomic<int> order{0};
 #pragma omp parallel num_threads(options_.threads)
@@ -239,7 +260,7 @@ void OpRun::run() {
     const int t = omp_get_thread_num();
     Worker& worker = *workers_[static_cast<size_t>(t)];
     omp_set_num_threads(1);
-    work(worker);
+    work(worker, team);
     if (walk_ == Walk::reduce) {
       order.fetch_add(1);
 #pragma omp barrier

@@ -60,7 +60,7 @@ class OpRun {
   struct Operand;
   struct Worker;
   KernelRequest request_for(int64_t tile) const;
-  void work(Worker& worker);
+  void work(Worker& worker, Team& team);
 
   OpProblem problem_;
   std::vector<ValueType> out_types_;

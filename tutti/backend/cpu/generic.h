@@ -42,6 +42,9 @@ bool append_token_candidates(const KernelRequest& request,
 /// Those of ops/token_loss.h.
 bool append_token_loss_candidates(const KernelRequest& request,
                                   std::vector<KernelCandidate>& candidates);
+/// Those of ops/token_head.h.
+bool append_token_head_candidates(const KernelRequest& request,
+                                  std::vector<KernelCandidate>& candidates);
 /// Those of ops/token_slice.h.
 bool append_token_slice_candidates(const KernelRequest& request,
                                    std::vector<KernelCandidate>& candidates);

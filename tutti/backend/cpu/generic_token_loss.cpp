@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes;
+using simd::Floats;
 
 class CountTokensKernel final : public Kernel {
  public:
@@ -83,24 +83,18 @@ class TokenLossGradKernel final : public Kernel {
     const auto* const labels = static_cast<const int32_t*>(args.in[1]);
     const auto* const surprise = static_cast<const float*>(args.in[3]);
     auto* dx = static_cast<T*>(args.out[0]);
-    const float factor = a_.scale / *static_cast<const float*>(args.in[2]),
-                even = factor * a_.label_smoothing / static_cast<float>(vocabulary_);
+    const float factor = a_.scale / *static_cast<const float*>(args.in[2]);
+    const LogitGradient gradient{
+        .factor = factor,
+        .even = factor * a_.label_smoothing / static_cast<float>(vocabulary_),
+        .smoothing = a_.label_smoothing};
     for (int64_t i = 0; i < positions_; ++i, x += vocabulary_, dx += vocabulary_) {
       const int32_t y = labels[i];
       if (y < 0 || y >= vocabulary_) {
         std::fill_n(dx, vocabulary_, T(0.f));
         continue;
       }
-      const float of_label = static_cast<float>(x[y]), log_sum = surprise[i] + of_label;
-      const auto gradient = [&](Floats v) { return factor * simd::exp(v - log_sum) - even; };
-      int64_t k = 0;
-      for (; k + kLanes <= vocabulary_; k += kLanes)
-        simd::store(dx + k, gradient(simd::load(x + k, AllLanes{})), AllLanes{});
-      if (const SomeLanes rest{static_cast<int>(vocabulary_ - k)}; rest.n > 0)
-        simd::store(dx + k, gradient(simd::load(x + k, rest)), rest);
-      // In f32: p - 1 of a bf16 p near 1 would be lost. x may be where dx is.
-      dx[y] =
-          static_cast<T>(factor * (std::exp(of_label - log_sum) - (1 - a_.label_smoothing)) - even);
+      gradient.write(LogitRow<T>{x, vocabulary_}, surprise[i] + static_cast<float>(x[y]), y, dx);
     }
   }
 

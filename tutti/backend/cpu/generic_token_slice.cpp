@@ -113,26 +113,19 @@ class TokenLossOfRanksGradKernel final : public Kernel {
     const auto* const labels = static_cast<const int32_t*>(args.in[1]);
     const auto* const log_sums = static_cast<const float*>(args.in[3]);
     auto* dx = static_cast<T*>(args.out[0]);
-    const float factor = a_.scale / *static_cast<const float*>(args.in[2]),
-                even = factor * a_.label_smoothing / static_cast<float>(slice_.all);
+    const float factor = a_.scale / *static_cast<const float*>(args.in[2]);
+    const LogitGradient gradient{
+        .factor = factor,
+        .even = factor * a_.label_smoothing / static_cast<float>(slice_.all),
+        .smoothing = a_.label_smoothing};
     for (int64_t i = 0; i < positions_; ++i, x += slice_.count, dx += slice_.count) {
       const int32_t y = labels[i];
       if (!is_label(y, slice_)) {
         std::fill_n(dx, slice_.count, T(0.f));
         continue;
       }
-      const float log_sum = log_sums[i];
-      const float of_label = has_label(y, slice_) ? static_cast<float>(x[y - slice_.first]) : 0.f;
-      const auto gradient = [&](simd::Floats v) { return factor * simd::exp(v - log_sum) - even; };
-      int64_t k = 0;
-      for (; k + simd::kLanes <= slice_.count; k += simd::kLanes)
-        simd::store(dx + k, gradient(simd::load(x + k, simd::AllLanes{})), simd::AllLanes{});
-      if (const simd::SomeLanes rest{static_cast<int>(slice_.count - k)}; rest.n > 0)
-        simd::store(dx + k, gradient(simd::load(x + k, rest)), rest);
-      // In f32, as in TokenLossGrad. x may be where dx is.
-      if (has_label(y, slice_))
-        dx[y - slice_.first] = static_cast<T>(
-            factor * (std::exp(of_label - log_sum) - (1 - a_.label_smoothing)) - even);
+      gradient.write(LogitRow<T>{x, slice_.count}, log_sums[i],
+                     has_label(y, slice_) ? y - slice_.first : -1, dx);
     }
   }
 

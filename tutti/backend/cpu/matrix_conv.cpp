@@ -244,7 +244,7 @@ std::function<std::unique_ptr<Kernel>()> maker_of_product(const MatrixRequest& r
                            .relu = r.activation.has_value()};
   if (r.activation && r.activation->kind == ActivationKind::leaky_relu)
     p.slope = r.activation->slope;
-  return [p, type = r.x.dtype] { return matrix::make_product_kernel(p, type); };
+  return [p, type = r.x.dtype] { return matrix::make_product_kernel(p, type, type); };
 }
 
 /// The candidate of this name, for weights that lie so.

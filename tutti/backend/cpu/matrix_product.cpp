@@ -59,7 +59,8 @@ struct Terms<bf16> {
   }
 };
 
-template <class T>
+/// Of activations of type T, results of type Y.
+template <class T, class Y>
 class ProductKernel final : public Kernel {
  public:
   explicit ProductKernel(const ProductProblem& problem)
@@ -75,7 +76,7 @@ class ProductKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const auto* const x = static_cast<const T*>(args.in[0]);
-    auto* const y = static_cast<T*>(args.out[0]);
+    auto* const y = static_cast<Y*>(args.out[0]);
     const auto* const bias = p_.bias ? static_cast<const float*>(args.in[2]) : nullptr;
     auto* const gathered = static_cast<Element*>(args.workspace);
     Element* const b = gathered + p_.positions * kRowStride;
@@ -190,10 +191,10 @@ class ProductKernel final : public Kernel {
   }
 
   /// Bias and activation.
-  void close(int64_t first, int64_t count, const float* bias, T* y) const {
+  void close(int64_t first, int64_t count, const float* bias, Y* y) const {
     for (int64_t r = 0; r < p_.positions; ++r) {
       const float* const sums = rows_[static_cast<size_t>(r)];
-      T* const to = y + r * p_.to + first;
+      Y* const to = y + r * p_.to + first;
       const auto finish = [&](int64_t c, auto lanes) {
         simd::Floats v = simd::load(sums + c, lanes);
         if (bias) v += simd::load(bias + first + c, lanes);
@@ -214,9 +215,11 @@ class ProductKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_product_kernel(const ProductProblem& problem, DType type) {
-  if (type == DType::bf16) return std::make_unique<ProductKernel<bf16>>(problem);
-  return std::make_unique<ProductKernel<float>>(problem);
+std::unique_ptr<Kernel> make_product_kernel(const ProductProblem& problem, DType type,
+                                            DType results) {
+  if (type == DType::f32) return std::make_unique<ProductKernel<float, float>>(problem);
+  if (results == DType::f32) return std::make_unique<ProductKernel<bf16, float>>(problem);
+  return std::make_unique<ProductKernel<bf16, bf16>>(problem);
 }
 
 }  // namespace tutti::matrix

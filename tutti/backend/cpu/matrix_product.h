@@ -23,7 +23,9 @@ struct ProductProblem {
 
 /// For (x, w, [bias]) -> y, or (dy, w) -> dx. w is f32 [K/16, 1..., C, 16] for both; x and y are
 /// channels last and of type f32, or bf16: then weights are rounded to it, products are exact and
-/// their sums f32.
-std::unique_ptr<Kernel> make_product_kernel(const ProductProblem& problem, DType type);
+/// their sums f32, as y may be.
+/// `results` is f32 or `type`.
+std::unique_ptr<Kernel> make_product_kernel(const ProductProblem& problem, DType type,
+                                            DType results);
 
 }  // namespace tutti::matrix

@@ -9,6 +9,7 @@
 #include "tutti/backend/cpu/sample.h"
 #include "tutti/ops/attention.h"
 #include "tutti/ops/lookup.h"
+#include "tutti/ops/token_head.h"
 
 namespace tutti {
 namespace {
@@ -32,6 +33,8 @@ struct TurnedOperand {
 /// rank.
 bool is_sequence(const Op& op, bool out, size_t i) {
   if (dynamic_cast<const Lookup*>(&op)) return out;
+  if (const auto* const head = dynamic_cast<const TokenHead*>(&op))
+    return out ? static_cast<int>(i) != head->weights_output() : i == 0;
   if (dynamic_cast<const LookupGrad*>(&op) || dynamic_cast<const AddPositionsGrad*>(&op))
     return !out && i == 0;
   if (dynamic_cast<const AddPositions*>(&op) || dynamic_cast<const PrependToken*>(&op))
@@ -53,6 +56,7 @@ std::vector<TurnedOperand> turned(const KernelRequest& r, bool out) {
 
 bool is_shared_in_team(const Op& op) {
   if (const auto* forward = dynamic_cast<const Attention*>(&op)) return forward->attention().whole;
+  if (dynamic_cast<const TokenHead*>(&op)) return true;
   const auto* grad = dynamic_cast<const AttentionGrad*>(&op);
   return grad && grad->attention().whole;
 }
@@ -91,7 +95,7 @@ class TurnedSequenceKernel final : public Kernel {
     KernelArgs inner = args;
     inner.in = ins_.data();
     inner.out = outs_.data();
-    if (alone_) inner.parts = 1;
+    if (alone_) inner.parts = 1, inner.team = nullptr;
     inner_->run(inner);
     for (const TurnedOperand& each : out_)
       each.from_last.run(outs_[each.index], args.out[each.index], size_of(each.last.dtype));
@@ -108,8 +112,8 @@ class TurnedSequenceKernel final : public Kernel {
 bool append_channels_last(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
   for (const auto append :
        {append_attention_candidates, append_layer_norm_candidates, append_token_candidates,
-        append_token_loss_candidates, append_token_slice_candidates, append_rank_sum_candidates,
-        append_wave_candidates, append_swiglu_candidates})
+        append_token_loss_candidates, append_token_head_candidates, append_token_slice_candidates,
+        append_rank_sum_candidates, append_wave_candidates, append_swiglu_candidates})
     if (append(r, candidates)) return true;
   return false;
 }
@@ -121,7 +125,9 @@ bool append_sequence_candidates(const KernelRequest& r, std::vector<KernelCandid
   if (candidates.back().refusal.empty()) return true;
   const std::vector<TurnedOperand> in = turned(r, false), out = turned(r, true);
   if (in.empty() && out.empty()) return true;
+  const bool alone = is_shared_in_team(*r.op);
   KernelRequest last = r;
+  if (alone) last.team = 1;
   for (const TurnedOperand& each : in) last.in[each.index] = each.last;
   for (const TurnedOperand& each : out) last.out[each.index] = each.last;
   std::vector<KernelCandidate> inner;
@@ -131,8 +137,7 @@ bool append_sequence_candidates(const KernelRequest& r, std::vector<KernelCandid
     for (const TurnedOperand& each : in) c.in[each.index] = each.given;
     for (const TurnedOperand& each : out) c.out[each.index] = each.given;
     if (c.make)
-      c.make = [make = std::move(c.make), in, out, r,
-                alone = is_shared_in_team(*r.op)]() -> std::unique_ptr<Kernel> {
+      c.make = [make = std::move(c.make), in, out, r, alone]() -> std::unique_ptr<Kernel> {
         return std::make_unique<TurnedSequenceKernel>(make(), in, out, r, alone);
       };
     candidates.push_back(std::move(c));

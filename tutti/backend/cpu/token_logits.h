@@ -59,4 +59,26 @@ struct LogitRow {
   }
 };
 
+/// The gradient of the losses of positions by their logits: `factor` of all that a position's loss
+/// is, `even` of what label smoothing gives each token.
+struct LogitGradient {
+  float factor, even, smoothing;
+
+  /// Of a row whose position has this logarithm of the sum over all tokens; `label` is an index in
+  /// the row, -1: another row has it. `dx` may be where the row is.
+  template <class T>
+  void write(const LogitRow<T>& row, float log_sum, int64_t label, T* dx) const {
+    const float of_label = label >= 0 ? static_cast<float>(row.x[label]) : 0;
+    const auto gradient = [&](simd::Floats v) { return factor * simd::exp(v - log_sum) - even; };
+    int64_t k = 0;
+    for (; k + simd::kLanes <= row.count; k += simd::kLanes)
+      simd::store(dx + k, gradient(simd::load(row.x + k, simd::AllLanes{})), simd::AllLanes{});
+    if (const simd::SomeLanes rest{static_cast<int>(row.count - k)}; rest.n > 0)
+      simd::store(dx + k, gradient(simd::load(row.x + k, rest)), rest);
+    // In f32: p - 1 of a bf16 p near 1 would be lost.
+    if (label >= 0)
+      dx[label] = static_cast<T>(factor * (std::exp(of_label - log_sum) - (1 - smoothing)) - even);
+  }
+};
+
 }  // namespace tutti

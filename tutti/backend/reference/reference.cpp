@@ -100,8 +100,8 @@ std::vector<KernelCandidate> ReferenceBackend::candidates(const KernelRequest& r
                             .speed = KernelSpeed::oracle};
   for (const auto family :
        {conv_rule, batch_norm_rule, pointwise_rule, dense_rule, pool_rule, resize_rule,
-        spectrum_rule, interaction_rule, attention_rule, sequence_rule, wave_rule, embedding_rule,
-        shape_rule, loss_rule, update_rule})
+        spectrum_rule, interaction_rule, attention_rule, sequence_rule, token_head_rule, wave_rule,
+        embedding_rule, shape_rule, loss_rule, update_rule})
     if (Rule rule = family(wanted); rule.run) {
       candidate.make = [rule, wanted] { return std::make_unique<ReferenceKernel>(rule, wanted); };
       return {candidate};

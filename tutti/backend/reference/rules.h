@@ -46,6 +46,7 @@ Rule spectrum_rule(const KernelRequest& request);
 Rule interaction_rule(const KernelRequest& request);
 Rule attention_rule(const KernelRequest& request);
 Rule sequence_rule(const KernelRequest& request);
+Rule token_head_rule(const KernelRequest& request);
 Rule wave_rule(const KernelRequest& request);
 Rule embedding_rule(const KernelRequest& request);
 Rule shape_rule(const KernelRequest& request);

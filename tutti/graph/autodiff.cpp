@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 namespace tutti {
-namespace {
 
-/// Per value: does it depend on one of these?
 std::vector<bool> depends_on(const Graph& graph, std::span<const Value> parameters) {
   std::vector<bool> depends(graph.values().size());
   for (const Value p : parameters) depends[static_cast<size_t>(p.id)] = true;
@@ -17,6 +15,8 @@ std::vector<bool> depends_on(const Graph& graph, std::span<const Value> paramete
       for (const Value v : node.out) depends[static_cast<size_t>(v.id)] = true;
   return depends;
 }
+
+namespace {
 
 /// Nodes from the last to the first; but exchanges that begin at once as soon as the gradients of
 /// their outputs are there.

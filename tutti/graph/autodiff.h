@@ -3,10 +3,15 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "tutti/graph/graph.h"
 
 namespace tutti {
+
+/// Per value, by its id: does it depend on one of these parameters, or on what an op brings that is
+/// trained elsewhere?
+std::vector<bool> depends_on(const Graph& graph, std::span<const Value> parameters);
 
 /// Sums two gradients of one value that is read in two places; ops/ provides it (elementwise add),
 /// graph/ knows no op.

@@ -1,3 +1,6 @@
+#include <vector>
+
+#include "tutti/graph/autodiff.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/rewriter.h"
 #include "tutti/ops/token_head.h"
@@ -20,7 +23,7 @@ bool is_plain_layer(const Graph& graph, const Node& node) {
 class HeadFuser {
  public:
   HeadFuser(const Graph& graph, std::span<const Value> trained)
-      : graph_(graph), trained_(trained), rewriter_(graph) {}
+      : graph_(graph), trained_(trained), depends_(depends_on(graph, trained)), rewriter_(graph) {}
 
   Rewritten fuse() {
     for (const Node& node : graph_.nodes())
@@ -38,7 +41,7 @@ class HeadFuser {
     const Value w = layer.in[1];
     const TokenHeadAttributes a{.loss = loss.loss(),
                                 .hits = hits != nullptr,
-                                .data = !trained_.empty(),
+                                .data = depends_[static_cast<size_t>(layer.in[0].id)],
                                 .weights = std::ranges::find(trained_, w) != trained_.end()};
     rewriter_.replace(node, {.name = layer.name,
                              .op = std::make_shared<TokenHead>(a),
@@ -59,6 +62,7 @@ class HeadFuser {
 
   const Graph& graph_;
   std::span<const Value> trained_;
+  std::vector<bool> depends_;  ///< by value
   Rewriter rewriter_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 struct HeadGraph {
   Graph graph;
-  Value weight, logits, loss, judged;
+  Value body, weight, logits, loss, judged;
 };
 
 HeadGraph head_of(int64_t vocabulary, bool judged) {
@@ -23,7 +23,8 @@ HeadGraph head_of(int64_t vocabulary, bool judged) {
   const Value x = g.input("x", {DType::f32, {2, 8, 5}, {}}),
               labels = g.input("labels", {DType::i32, {2, 5}, {}});
   made.weight = g.parameter("w", {vocabulary, 8, 1}, {Init::Kind::zeros});
-  made.logits = linear_by(g, "head", x, made.weight);
+  made.body = g.parameter("v", {8, 8, 1}, {Init::Kind::zeros});
+  made.logits = linear_by(g, "head", linear_by(g, "body", x, made.body), made.weight);
   const TokenLosses losses =
       token_loss(g, "loss", made.logits, count_tokens(g, "count", labels, vocabulary), {});
   made.loss = losses.loss;
@@ -43,14 +44,24 @@ const Node* fused_head(const Graph& graph) {
 
 TEST(FuseHeads, TrainingMakesBothGradients) {
   const HeadGraph made = head_of(5000, false);
-  const Rewritten fused = fuse_heads(made.graph, std::span(&made.weight, 1));
+  const Value trained[] = {made.body, made.weight};
+  const Rewritten fused = fuse_heads(made.graph, trained);
   const Node* const head = fused_head(fused.graph);
   ASSERT_NE(head, nullptr);
-  EXPECT_EQ(fused.graph.nodes().size(), 2u) << "the count of labels is the other one";
+  EXPECT_EQ(fused.graph.nodes().size(), 3u) << "the body and the count of labels are the others";
   EXPECT_EQ(fused.of[static_cast<size_t>(made.loss.id)], head->out[0]);
   ASSERT_EQ(head->out.size(), 4u);
   EXPECT_EQ(fused.graph.shape(head->out[2]), (Shape{2, 8, 5}));
   EXPECT_EQ(fused.graph.shape(head->out[3]), (Shape{5000, 8, 1}));
+}
+
+TEST(FuseHeads, WhatNobodyWantsIsNotMade) {
+  const HeadGraph made = head_of(5000, false);
+  for (const bool weight : {true, false}) {
+    const Rewritten fused =
+        fuse_heads(made.graph, std::span(weight ? &made.weight : &made.body, 1));
+    EXPECT_EQ(fused_head(fused.graph)->op->attributes(), weight ? "scale 1 dw" : "scale 1 dx");
+  }
 }
 
 TEST(FuseHeads, EvaluationJudgesTheSameLogits) {

@@ -37,7 +37,7 @@ class TokenHead : public Op {
   std::string attributes() const override { return a_.to_string(); }
   Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  /// Nothing is appended: the gradients are its own outputs.
+  /// Nothing is appended: the gradients are its own outputs. Only one that is wanted is asked for.
   std::vector<Value> grad(const GradArgs& args) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
 

@@ -95,6 +95,9 @@ Uses readers_of(const Graph& graph, const Schedule& schedule) {
     }
   for (size_t b = 0; b < schedule.bands.size(); ++b) {
     const Band& band = schedule.bands[b];
+    if (band.whole)  // it has no tiles, whoever reads what it makes
+      for (const Value v : graph.nodes()[static_cast<size_t>(band.nodes.front())].out)
+        uses.leaves_band[v] = 1;
     for (const int n : band.nodes)
       if (const Node& node = graph.nodes()[static_cast<size_t>(n)];
           walk_of(graph, node) == Walk::across)

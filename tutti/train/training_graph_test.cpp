@@ -80,8 +80,11 @@ TEST(TrainingGraph, LogitsOfALargeVocabularyAreNeverThereForAllPositions) {
                 .width = 32,
                 .depth = 1,
                 .heads = 2};
-  for (const bool frozen : {false, true}) {
-    if (frozen) spec.freeze = {"lm_head.weight"};
+  for (const auto& [frozen, made] : {std::pair{"", "scale 1 dx dw"},
+                                     {"lm_head.weight", "scale 1 dx"},
+                                     {"model.*", "scale 1 dw"}}) {
+    spec.freeze.clear();
+    if (*frozen) spec.freeze = {frozen};
     const Graph graph = make_training_graph(spec).graph;
     EXPECT_EQ(nodes_of(graph, "token_head"), 1);
     EXPECT_EQ(nodes_of(graph, "token_loss") + nodes_of(graph, "token_loss_grad"), 0);
@@ -91,7 +94,7 @@ TEST(TrainingGraph, LogitsOfALargeVocabularyAreNeverThereForAllPositions) {
           << value.name;
     const auto head = std::ranges::find(graph.nodes(), "token_head",
                                         [](const Node& node) { return node.op->name(); });
-    EXPECT_EQ(head->op->attributes(), frozen ? "scale 1 dx" : "scale 1 dx dw");
+    EXPECT_EQ(head->op->attributes(), made);
   }
 }
 

@@ -83,11 +83,8 @@ class TokenLossGradKernel final : public Kernel {
     const auto* const labels = static_cast<const int32_t*>(args.in[1]);
     const auto* const surprise = static_cast<const float*>(args.in[3]);
     auto* dx = static_cast<T*>(args.out[0]);
-    const float factor = a_.scale / *static_cast<const float*>(args.in[2]);
-    const LogitGradient gradient{
-        .factor = factor,
-        .even = factor * a_.label_smoothing / static_cast<float>(vocabulary_),
-        .smoothing = a_.label_smoothing};
+    const auto gradient =
+        LogitGradient::of(a_, *static_cast<const float*>(args.in[2]), vocabulary_);
     for (int64_t i = 0; i < positions_; ++i, x += vocabulary_, dx += vocabulary_) {
       const int32_t y = labels[i];
       if (y < 0 || y >= vocabulary_) {

@@ -113,11 +113,7 @@ class TokenLossOfRanksGradKernel final : public Kernel {
     const auto* const labels = static_cast<const int32_t*>(args.in[1]);
     const auto* const log_sums = static_cast<const float*>(args.in[3]);
     auto* dx = static_cast<T*>(args.out[0]);
-    const float factor = a_.scale / *static_cast<const float*>(args.in[2]);
-    const LogitGradient gradient{
-        .factor = factor,
-        .even = factor * a_.label_smoothing / static_cast<float>(slice_.all),
-        .smoothing = a_.label_smoothing};
+    const auto gradient = LogitGradient::of(a_, *static_cast<const float*>(args.in[2]), slice_.all);
     for (int64_t i = 0; i < positions_; ++i, x += slice_.count, dx += slice_.count) {
       const int32_t y = labels[i];
       if (!is_label(y, slice_)) {

@@ -4,7 +4,7 @@
 // block of weights is brought into the first cache in the form that the innermost loop wants, and
 // serves all positions there. So nothing is packed once a step, and no second copy of the weights
 // is kept: where a step has few positions, that is what it spends its time on. Private to
-// matrix_conv.cpp.
+// this folder.
 
 #include <memory>
 
@@ -22,9 +22,8 @@ struct ProductProblem {
 };
 
 /// For (x, w, [bias]) -> y, or (dy, w) -> dx. w is f32 [K/16, 1..., C, 16] for both; x and y are
-/// channels last and of type f32, or bf16: then weights are rounded to it, products are exact and
-/// their sums f32, as y may be.
-/// `results` is f32 or `type`.
+/// channels last. x is of `type`, f32 or bf16: of bf16 weights are rounded to it, products are
+/// exact and their sums f32. y is of type `results`, f32 or `type`.
 std::unique_ptr<Kernel> make_product_kernel(const ProductProblem& problem, DType type,
                                             DType results);
 

@@ -160,7 +160,8 @@ inline std::pair<int64_t, int64_t> part_of(int64_t total, int64_t part, int64_t 
   return {total * part / parts, total * (part + 1) / parts};
 }
 
-/// Memory that is read soon. While tiles are computed it is asked for, line by line.
+/// Memory that is read soon, at most two pieces. While tiles are computed it is asked for, line by
+/// line.
 class LookAhead {
  public:
   void add(const void* from, int64_t bytes) {

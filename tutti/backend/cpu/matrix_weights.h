@@ -1,5 +1,5 @@
 #pragma once
-// The gradient of a convolution's weights as a product of matrices. Private to matrix_conv.cpp.
+// The gradient of a convolution's weights as a product of matrices. Private to this folder.
 
 #include <memory>
 

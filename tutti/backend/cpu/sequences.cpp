@@ -95,7 +95,10 @@ class TurnedSequenceKernel final : public Kernel {
     KernelArgs inner = args;
     inner.in = ins_.data();
     inner.out = outs_.data();
-    if (alone_) inner.parts = 1, inner.team = nullptr;
+    if (alone_) {
+      inner.parts = 1;
+      inner.team = nullptr;
+    }
     inner_->run(inner);
     for (const TurnedOperand& each : out_)
       each.from_last.run(outs_[each.index], args.out[each.index], size_of(each.last.dtype));

@@ -252,11 +252,8 @@ class TokenHeadKernel final : public Kernel {
       if (a_.data) std::fill_n(memory.dx, call.rows * channels_, 0.f);
       return;
     }
-    const float factor = a_.loss.scale / static_cast<float>(count_of(call.args));
-    const LogitGradient gradient{
-        .factor = factor,
-        .even = factor * a_.loss.label_smoothing / static_cast<float>(vocabulary_),
-        .smoothing = a_.loss.label_smoothing};
+    const auto gradient =
+        LogitGradient::of(a_.loss, static_cast<float>(count_of(call.args)), vocabulary_);
     for (int64_t r = 0; r < call.rows; ++r) {
       T* const row = memory.logits + r * mine.count;
       const int32_t label = call.labels[r];

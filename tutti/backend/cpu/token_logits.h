@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "tutti/backend/cpu/simd_math.h"
+#include "tutti/ops/token_loss.h"
 
 namespace tutti {
 
@@ -63,6 +64,14 @@ struct LogitRow {
 /// is, `even` of what label smoothing gives each token.
 struct LogitGradient {
   float factor, even, smoothing;
+
+  /// Of losses over so many tokens, divided by the count of positions.
+  static LogitGradient of(const TokenLossAttributes& loss, float count, int64_t vocabulary) {
+    const float factor = loss.scale / count;
+    return {.factor = factor,
+            .even = factor * loss.label_smoothing / static_cast<float>(vocabulary),
+            .smoothing = loss.label_smoothing};
+  }
 
   /// Of a row whose position has this logarithm of the sum over all tokens; `label` is an index in
   /// the row, -1: another row has it. `dx` may be where the row is.

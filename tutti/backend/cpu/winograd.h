@@ -46,11 +46,12 @@ class Tiles {
   std::array<std::vector<int64_t>, 3> origins_;  ///< of a dimension: each tile's first result
 };
 
-/// How one dimension is transformed: kFrom numbers into kTo.
+/// How one dimension is transformed: kFrom numbers into kTo. What is made plane by plane says which
+/// numbers each point is made of.
 struct DataToPoints {  // B^T
   static constexpr int kFrom = kPoints, kTo = kPoints;
-  /// Which two numbers each point is made of.
-  static constexpr int kOf[kTo][2] = {{0, 2}, {1, 2}, {1, 2}, {1, 3}};
+  static constexpr bool kUses[kTo][kFrom] = {
+      {1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}};
   [[gnu::always_inline]] static void apply(const simd::Floats* d, simd::Floats* to) {
     to[0] = d[0] - d[2];
     to[1] = d[1] + d[2];
@@ -60,6 +61,7 @@ struct DataToPoints {  // B^T
 };
 struct FilterToPoints {  // G
   static constexpr int kFrom = kTaps, kTo = kPoints;
+  static constexpr bool kUses[kTo][kFrom] = {{1, 0, 0}, {1, 1, 1}, {1, 1, 1}, {0, 0, 1}};
   [[gnu::always_inline]] static void apply(const simd::Floats* g, simd::Floats* to) {
     const simd::Floats ends = (g[0] + g[2]) * simd::splat(0.5f), middle = g[1] * simd::splat(0.5f);
     to[0] = g[0];
@@ -78,6 +80,7 @@ struct PointsToResults {  // A^T
 /// The transposed of these two: of gradients.
 struct ResultsToPoints {  // A
   static constexpr int kFrom = kResults, kTo = kPoints;
+  static constexpr bool kUses[kTo][kFrom] = {{1, 0}, {1, 1}, {1, 1}, {0, 1}};
   [[gnu::always_inline]] static void apply(const simd::Floats* r, simd::Floats* to) {
     to[0] = r[0];
     to[1] = r[0] + r[1];
@@ -136,15 +139,17 @@ template <class T, bool kDeep, class Load, class Store>
   }
 }
 
-/// The points of one plane of a tile, kTo * kTo of them; load as above, of all dimensions.
+/// The points of one plane of a tile, kTo * kTo of them; load as above, of all dimensions. Only
+/// planes that these are made of are loaded.
 template <class T, bool kDeep, int kZ, class Load, class Store>
 [[gnu::always_inline]] inline void transform_plane(Load load, Store store) {
   if constexpr (kDeep)
     transform<T, false>(
         [&](int i) {
-          simd::Floats from[T::kFrom], to[T::kTo];
+          simd::Floats from[T::kFrom]{}, to[T::kTo];
 #pragma GCC unroll 4
-          for (int z = 0; z < T::kFrom; ++z) from[z] = load(z * T::kFrom * T::kFrom + i);
+          for (int z = 0; z < T::kFrom; ++z)
+            if (T::kUses[kZ][z]) from[z] = load(z * T::kFrom * T::kFrom + i);
           T::apply(from, to);
           return to[kZ];
         },

@@ -95,17 +95,18 @@ class DataPoints {
     const int64_t sample = tile / tiles_.count(), of_sample = tile % tiles_.count();
     const Number* const first = x + sample * x_pixels_ * channels_;
     int64_t pixels[P];
-    for (int k = 0; k < (kDeep ? 2 : 1); ++k) {
-      const int plane = kDeep ? DataToPoints::kOf[kZ][k] : 0;
+    for (int plane = 0; plane < planes(kDeep); ++plane) {
+      if (kDeep && !DataToPoints::kUses[kZ][plane]) continue;
       tiles_.read(of_sample, plane, pixels);
       for (int p = 0; p < P; ++p)
         from[plane * P + p] = pixels[p] < 0 ? zeros_.data() : first + pixels[p] * channels_;
     }
-    if (kZ > 0) return;
-    int64_t* const made = made_.data() + i * R;
-    tiles_.made(of_sample, made);
-    for (int r = 0; r < R; ++r)
-      if (made[r] >= 0) made[r] += sample * y_pixels_;
+    if constexpr (kZ == 0) {
+      int64_t* const made = made_.data() + i * R;
+      tiles_.made(of_sample, made);
+      for (int r = 0; r < R; ++r)
+        if (made[r] >= 0) made[r] += sample * y_pixels_;
+    }
   }
   /// Of a tile that there is none of: the other half of a row of pairs.
   void find_none(int64_t i, const Number** from) {

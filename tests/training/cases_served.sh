@@ -51,19 +51,89 @@ case_served() {
   grep -Eq '"replicas": ?2' plan.json || fail "tutti plan takes servers for workers"
 }
 
+# served_bytes NAME: that its servers and workers have sent, over all its parts
+served_bytes() { grep '"event":"servers"' "$1/record.jsonl" | grep -Eo '"bytes":[0-9.e+]*' | cut -d: -f2 | awk '{ sum += $1 } END { printf "%d\n", sum }'; }
+
+# tensors FILE: its tensors by name, with checksums, in whichever order they lie
+tensors() {
+  tensor_lines "$1" | while read -r begin bytes name; do echo "$name $(tail -c +$((begin + 1)) "$1" | head -c "$bytes" | cksum)"; done | sort
+}
+
+# same_tensors NAME NAME STEP: weights and state, of runs whose buckets differ
+same_tensors() {
+  local file run step
+  step=$(printf 'step_%07d' "$3")
+  for file in weights state; do
+    for run in "$1" "$2"; do tensors "$run/checkpoints/$step/$file.safetensors" >"$run.tensors"; done
+    [ -s "$1.tensors" ] && cmp "$1.tensors" "$2.tensors" || fail "$file of $1 and $2 differ at step $3"
+  done
+}
+
+case_served_compressed() {
+  local small=(--set comm.compression_min_bytes=256 --set optimizer.momentum=0.9) method scheme name
+  local one=("${small[@]}" --replicas 1 --ranks 2 --sync ps:async --set sync.server_ranks=1)
+  # A codec that keeps all of a gradient changes no bit, of one worker or of one group.
+  expect 0 plain --replicas 1 --set optimizer.momentum=0.9 --max-steps 6
+  expect 0 dense "${one[@]}" --max-steps 6
+  expect 0 all "${one[@]}" --max-steps 6 --set comm.compression=topk:1
+  same_tensors plain all 6
+  expect 0 step --replicas 2 --set optimizer.momentum=0.9 --max-steps 6 --ranks 2
+  expect 0 group "${small[@]}" --replicas 2 --sync groups:2 --set sync.server_ranks=1 --max-steps 6 --ranks 3 --set comm.compression=topk:1
+  same_tensors step group 6
+  # What was not sent is in the checkpoint: a resume goes on to the bit where the order of gradients is no matter of time.
+  for method in bf16 fp16 int8 onebit topk:0.02; do
+    expect 0 $method "${one[@]}" --max-steps 6 --set comm.compression=$method
+    expect 0 $method-parts "${one[@]}" --max-steps 4 --set comm.compression=$method
+    expect 0 $method-parts "${one[@]}" --max-steps 6 --set comm.compression=$method --resume
+    same $method $method-parts 6
+    cmp -s all/checkpoints/step_0000006/weights.safetensors $method/checkpoints/step_0000006/weights.safetensors && fail "$method has lost nothing"
+    [ "$(served_bytes $method)" -lt "$(served_bytes dense)" ] || fail "$method has sent $(served_bytes $method) bytes, whole gradients $(served_bytes dense)"
+    says $method "of [0-9]+ buckets of a gradient go to servers by comm.compression = \"$method\""
+  done
+  [ $((5 * $(served_bytes topk:0.02))) -lt "$(served_bytes dense)" ] || fail "a fiftieth of the gradients is $(served_bytes topk:0.02) of $(served_bytes dense) bytes"
+  # Dense steps first, and a ramp; over many workers nothing is lost or done twice, nor with other ranks.
+  expect 0 ramp "${one[@]}" --max-steps 8 --set comm.compression=topk:0.02 --set comm.compression_warmup_steps=2 --set comm.compression_ramp_steps=2
+  [ "$(served_bytes ramp)" -gt "$(served_bytes topk:0.02)" ] || fail "a ramp has sent $(served_bytes ramp) bytes"
+  for scheme in ps:async ps:ssp:1 groups:2; do
+    name=${scheme//:/-}
+    expect 0 "$name" "${small[@]}" --replicas 4 --ranks 4 --sync "$scheme" --max-steps 5 --slow 3:3 --set sync.servers=2 --set comm.bucket_bytes=4096 --set comm.compression=topk:0.05
+    expect 0 "$name" "${small[@]}" --replicas 4 --ranks 4 --sync "$scheme" --max-steps 8 --set sync.servers=2 --set comm.bucket_bytes=4096 --set comm.compression=topk:0.05 --resume
+    counted "$name" 8 $([ "$scheme" = groups:2 ] && echo 2 || echo 4)
+    grep -q "dealt out anew" "$name.log" && fail "$name has not found what its workers kept"
+  done
+  expect 0 moved "${small[@]}" --replicas 3 --ranks 3 --sync ps:async --max-steps 4 --set comm.compression=int8
+  expect 0 moved "${small[@]}" --replicas 2 --ranks 2 --sync ps:async --max-steps 6 --set comm.compression=int8 --resume --resume-anyway batch.global --resume-anyway run.replicas
+  says moved "dealt out anew"
+  # It learns.
+  expect 0 learns --replicas 2 --ranks 2 --sync ps:async --set comm.compression_min_bytes=256 --set comm.compression=topk:0.1 --epochs 12 --set model.width=8 --set optimizer.lr=0.02
+  grep '"event":"epoch"' learns/record.jsonl | grep -Eo '"train_loss":[^,}]*' | cut -d: -f2 |
+    awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(last < 0.92 * first) }' || fail "compressed gradients have not been learnt from"
+  # What needs the sum of all, or a step in common.
+  for method in hitopk:0.1 powersgd:2 auto:int8; do
+    expect 2 wrong "${small[@]}" --replicas 2 --ranks 2 --sync ps:async --max-steps 1 --set comm.compression=$method
+    says wrong "sync.scheme = \"ps:async\" goes without comm.compression = \"$method\": .*; there are bf16, fp16, int8, onebit and topk:RATIO"
+  done
+  for scheme in local:2 easgd:2 dpsgd:1 gossip:0.5; do
+    expect 2 wrong --replicas 2 --ranks 2 --sync $scheme --set comm.compression=int8
+    says wrong "$scheme\" goes without comm.compression: it compresses gradients, and weights are what is sent"
+  done
+}
+
 case_served_deaths() {
   local few=(--set model.width=8 --epochs 100000)
   local many=("${few[@]}" --set data.generate_train=180 --set run.log_every=20 --sync ps:async --ranks 3)
-  # A killed worker ends the job, which goes on from its checkpoint.
-  train killed "${many[@]}" --replicas 3 --set checkpoint.every_steps=20 --max-steps 100000 &
+  # A killed worker ends the job, which goes on from its checkpoint, with what each had not sent by then.
+  local sparse=(--set comm.compression=topk:0.1 --set comm.compression_min_bytes=256)
+  train killed "${many[@]}" "${sparse[@]}" --replicas 3 --set checkpoint.every_steps=20 --max-steps 100000 &
   local job=$!
   wait_for killed/checkpoints/step_0000020 $job
   kill -KILL "$(last_rank $job)"
   wait $job && fail "the job has outlived a worker"
   local steps
   steps=$(($(sed 's/.*_0*//' killed/checkpoints/latest) + 40))
-  expect 0 killed "${many[@]}" --replicas 3 --max-steps $steps --resume
+  expect 0 killed "${many[@]}" "${sparse[@]}" --replicas 3 --max-steps $steps --resume
   counted killed $steps 3
+  grep -q "dealt out anew" killed.log && fail "workers have not found what they had not sent"
   # One that stands still for a while is waited for, and loses nothing; here a worker beside a server, and a server of its own.
   local own
   for own in 0 1; do

@@ -19,7 +19,13 @@ std::span<std::byte> bytes_of_said(T& value) {
 
 ServerLink::ServerLink(comm::Communicator& communicator, Spec spec, const BucketLayout& layout)
     : communicator_(communicator), spec_(std::move(spec)), buckets_(layout.buckets.size()),
-      sums_(layout.buckets.size()), asks_(spec_.ranks.servers.size()) {
+      sums_(layout.buckets.size()), unsent_(layout.buckets.size()),
+      asks_(spec_.ranks.servers.size()) {
+  for (const Bucket& bucket : layout.buckets) begins_.push_back(bucket.begin);
+  for (size_t b = 0; b < unsent_.size(); ++b)
+    if (encodes(static_cast<int>(b))) unsent_[b].resize(layout.buckets[b].floats());
+  if (spec_.here && spec_.codecs && spec_.codecs->encoded_buckets() > 0)
+    decoded_ = Buffer(layout.bytes);
   for (size_t p = 0; p < spec_.parts.size(); ++p) {
     const ServedPart& part = spec_.parts[p];
     const size_t begin = layout.buckets[static_cast<size_t>(part.bucket)].begin;
@@ -28,6 +34,8 @@ ServerLink::ServerLink(comm::Communicator& communicator, Spec spec, const Bucket
     made.bucket = part.bucket;
     made.offset = part.range.begin;
     made.bytes = part.range.bytes();
+    if (encodes(part.bucket))
+      made.encoded.resize(spec_.codecs->most_bytes(made.bytes / sizeof(float)));
     if (is_here(part.server)) continue;
     const int rank = spec_.ranks.servers[static_cast<size_t>(part.server)];
     made.gradient = communicator.plan_send({.name = "gradient for a server",
@@ -100,17 +108,31 @@ std::optional<int64_t> ServerLink::take_ticket() {
                            .missing = others()};
     });
   if (tickets_.empty()) return std::nullopt;
-  const int64_t ticket = tickets_.front();
+  ticket_ = tickets_.front();
   tickets_.pop_front();
-  return ticket;
+  return ticket_;
+}
+
+std::span<std::byte> ServerLink::encode(Part& part, const float* sum) {
+  const size_t first = part.offset / sizeof(float), count = part.bytes / sizeof(float);
+  const std::span<std::byte> message =
+      spec_.codecs->encode({.step = ticket_ / std::ssize(spec_.ranks.workers),
+                            .gradient = {sum + first, count},
+                            .unsent = unsent(part.bucket).subspan(first, count)},
+                           part.encoded, &communicator_.work());
+  if (!part.gradient) spec_.codecs->decode(message, {decoded(part.bucket) + first, count});
+  return message;
 }
 
 void ServerLink::push(int bucket, const float* sum) {
-  sums_[static_cast<size_t>(bucket)] = sum;
+  const bool encoded = encodes(bucket);
+  sums_[static_cast<size_t>(bucket)] = encoded && spec_.here ? decoded(bucket) : sum;
   auto* const bytes = reinterpret_cast<std::byte*>(const_cast<float*>(sum));  // only read
   for (Part& part : buckets_[static_cast<size_t>(bucket)]) {
+    std::span<std::byte> message{bytes + part.offset, part.bytes};
+    if (encoded) message = encode(part, sum);
     if (!part.gradient) continue;
-    part.gradient->rebind({bytes + part.offset, part.bytes});
+    part.gradient->rebind(message);
     part.gradient->start();
   }
   if (++complete_ < buckets_.size()) return;

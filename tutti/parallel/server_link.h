@@ -10,9 +10,12 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/device/cpu/buffer.h"
+#include "tutti/parallel/served_codecs.h"
 #include "tutti/parallel/server_loop.h"
 
 namespace tutti {
@@ -23,8 +26,9 @@ class ServerLink {
   struct Spec {
     ServedRanks ranks;
     std::vector<ServedPart> parts;
-    std::byte* parameters = nullptr;  ///< the arena into which weights come
-    ServerLoop* here = nullptr;       ///< the server of this rank, if it is one
+    std::byte* parameters = nullptr;       ///< the arena into which weights come
+    ServerLoop* here = nullptr;            ///< the server of this rank, if it is one
+    const ServedCodecs* codecs = nullptr;  ///< as the servers have them; null: nothing is encoded
   };
   ServerLink(comm::Communicator& communicator, Spec spec, const BucketLayout& layout);
 
@@ -38,7 +42,8 @@ class ServerLink {
   int64_t end_of_round() const { return end_; }
 
   /// A bucket of the gradient is complete at `sum`, where it stays until the weights have come or
-  /// end() returns. Each bucket once; never blocks.
+  /// end() returns: of the ticket that was taken last. Each bucket once; never blocks. What is
+  /// encoded is so for the server of this rank, too: where servers are changes no gradient.
   void push(int bucket, const float* sum);
   /// The weights, please, now that the gradient is there. Never blocks.
   void ask(int signal);
@@ -49,14 +54,24 @@ class ServerLink {
   /// There are no more gradients in this round. Returns when the servers have taken all.
   void end(int signal);
 
+  /// What was not sent of this bucket, as it lies in the arena; empty where all of it is. Not
+  /// within a round. It belongs into a checkpoint.
+  std::span<float> unsent(int bucket) { return unsent_[static_cast<size_t>(bucket)]; }
+
  private:
   struct Part {
     int server = 0, bucket = 0;
     size_t offset = 0, bytes = 0;                               // in the bucket
     std::unique_ptr<comm::MessageOperation> gradient, weights;  // null: of this rank
+    std::vector<std::byte> encoded;  // room for the message; may be empty
   };
   bool is_here(int server) const {
     return spec_.ranks.servers[static_cast<size_t>(server)] == communicator_.rank();
+  }
+  bool encodes(int bucket) const { return spec_.codecs && spec_.codecs->encodes(bucket); }
+  std::span<std::byte> encode(Part& part, const float* sum);
+  float* decoded(int bucket) {
+    return decoded_.as<float>().data() + begins_[static_cast<size_t>(bucket)] / sizeof(float);
   }
   void look_for_grants();
   void tell_servers(bool ends, int signal);
@@ -67,14 +82,17 @@ class ServerLink {
   comm::Communicator& communicator_;
   const Spec spec_;
   std::vector<std::vector<Part>> buckets_;
-  std::vector<const float*> sums_;  // of each bucket, where it is complete
+  std::vector<const float*> sums_;          // of each bucket, where it is complete
+  std::vector<size_t> begins_;              // of each bucket in the arenas
+  std::vector<std::vector<float>> unsent_;  // of each bucket
+  Buffer decoded_;                          // laid out as the arenas, for the server of this rank
   std::vector<std::unique_ptr<comm::MessageOperation>> asks_;  // of each server; null: this rank
   std::unique_ptr<comm::MessageOperation> grants_;             // null: the first server is here
   ServerAsk ask_;
   TicketGrant grant_;
   std::deque<int64_t> tickets_;
   bool told_end_ = true;
-  int64_t end_ = 0, pushed_ = 0;
+  int64_t end_ = 0, pushed_ = 0, ticket_ = 0;
   size_t complete_ = 0;  // buckets of the gradient
 };
 

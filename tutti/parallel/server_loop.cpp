@@ -56,10 +56,14 @@ void ServerLoop::plan(Worker& worker, const BucketLayout& layout) {
     };
     worker.buckets[static_cast<size_t>(part.bucket)] =
         reinterpret_cast<const float*>(worker.gradient.data() + begin);
-    worker.gradients.push_back(communicator().plan_receive({.name = "gradient for a server",
-                                                            .peer = worker.rank,
-                                                            .tag = served_tags::gradient(p),
-                                                            .data = slice(worker.gradient)}));
+    std::vector<std::byte>& encoded = worker.encoded.emplace_back();
+    if (spec_.codecs && spec_.codecs->encodes(part.bucket))
+      encoded.resize(spec_.codecs->most_bytes(part.range.bytes() / sizeof(float)));
+    worker.gradients.push_back(
+        communicator().plan_receive({.name = "gradient for a server",
+                                     .peer = worker.rank,
+                                     .tag = served_tags::gradient(p),
+                                     .data = encoded.empty() ? slice(worker.gradient) : encoded}));
     worker.answers.push_back(communicator().plan_send({.name = "weights of a server",
                                                        .peer = worker.rank,
                                                        .tag = served_tags::weights(p),
@@ -145,12 +149,25 @@ bool ServerLoop::gradient_there(Worker& worker) {
   return worker.come == worker.gradients.size() && !worker.gradients.empty();
 }
 
+/// The worker of this rank has done it.
+void ServerLoop::decode(Worker& worker) {
+  for (size_t i = 0; i < worker.gradients.size(); ++i) {
+    if (worker.encoded[i].empty()) continue;
+    const ServedPart& part = spec_.parts[own_[i]];
+    const size_t at = begins_[static_cast<size_t>(part.bucket)] + part.range.begin;
+    spec_.codecs->decode(std::span(worker.encoded[i]).first(worker.gradients[i]->arrived()),
+                         worker.gradient.as<float>().subspan(at / sizeof(float),
+                                                             part.range.bytes() / sizeof(float)));
+  }
+}
+
 void ServerLoop::apply(Worker& worker) {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
   const int64_t stale = version_ - worker.version;
   const int64_t oldest = std::ranges::min_element(workers_, {}, &Worker::version)->version;
   counts_.spread = std::max(counts_.spread, version_ - oldest);
+  decode(worker);
   weights_.apply({.number = version_,
                   .stale = stale,
                   .buckets = worker.buckets,

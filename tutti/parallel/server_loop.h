@@ -8,7 +8,7 @@
 // has said that it has no more; then nothing is under way.
 //
 // It is an operation: progress threads move it on, or else whatever this rank tests and waits for.
-// Memory: the gradient and the last weights of each worker of another rank.
+// Memory: the gradient and the last weights of each worker of another rank, and what comes encoded.
 
 #include <atomic>
 #include <cstddef>
@@ -23,6 +23,7 @@
 
 #include "tutti/comm/communicator.h"
 #include "tutti/device/cpu/buffer.h"
+#include "tutti/parallel/served_codecs.h"
 #include "tutti/parallel/served_parts.h"
 #include "tutti/parallel/ticket_desk.h"
 
@@ -78,6 +79,7 @@ class ServerLoop final : public comm::Operation {
     std::vector<ServedPart> parts;
     int64_t together = 1;  ///< as TicketDesk has them
     std::optional<int64_t> bound = {};
+    const ServedCodecs* codecs = nullptr;  ///< as the workers have them; null: nothing is encoded
   };
   /// Of this rank alone. All of them outlive this.
   ServerLoop(comm::Communicator& communicator, Spec spec, const BucketLayout& layout,
@@ -107,10 +109,11 @@ class ServerLoop final : public comm::Operation {
   using Messages = std::vector<std::unique_ptr<comm::MessageOperation>>;
   struct Worker {
     int rank = 0;
-    Buffer gradient, weights;     // of another rank; laid out as the arenas
-    ServerAsk ask;                // that is being received
-    TicketGrant grant;            // that is being sent
-    Messages gradients, answers;  // a part each
+    Buffer gradient, weights;                     // of another rank; laid out as the arenas
+    ServerAsk ask;                                // that is being received
+    TicketGrant grant;                            // that is being sent
+    Messages gradients, answers;                  // a part each
+    std::vector<std::vector<std::byte>> encoded;  // of each part, as it comes; empty: it is dense
     std::unique_ptr<comm::MessageOperation> asks, grants;
     std::deque<TicketGrant> tickets;  // to be sent
     std::vector<const float*> buckets;
@@ -134,6 +137,7 @@ class ServerLoop final : public comm::Operation {
   void plan_wishes();
   void hear_wishes();
   bool gradient_there(Worker& worker);
+  void decode(Worker& worker);
   void apply(Worker& worker);
   void give_tickets();
   void send_grants(Worker& worker);

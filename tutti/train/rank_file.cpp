@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 
 namespace tutti {
 namespace {
@@ -142,6 +143,29 @@ size_t SavedCompression::floats(int rank, const std::string& name) {
 std::vector<float> SavedCompression::read(int rank, const std::string& name) {
   const SafetensorsFile& file = files_.file(rank);
   return file.read_f32(*file.find(name));
+}
+
+std::vector<TensorRef> unsent_tensors(int rank, std::span<const UnsentBucket> buckets) {
+  std::vector<TensorRef> tensors;
+  for (const UnsentBucket& kept : buckets)
+    for (const comm::SavedPiece& piece :
+         comm::save_state(kept.layout, rank, kept.bucket->name, kept.state))
+      tensors.push_back({piece.name,
+                         {DType::f32, Shape{static_cast<int64_t>(piece.values.size())}, {}},
+                         std::as_bytes(piece.values)});
+  return tensors;
+}
+
+void restore_unsent(comm::Communicator& communicator, comm::SavedState& saved,
+                    std::span<const UnsentBucket> buckets) {
+  bool dealt = false;
+  for (const UnsentBucket& kept : buckets)
+    dealt |= comm::restore_state(communicator, saved, kept.layout, kept.bucket->name,
+                                 kept.bucket->floats(), kept.state) == comm::Restored::dealt;
+  if (dealt && communicator.rank() == 0)
+    log::warn(
+        "what compression had not sent was kept for other ranks or another method: its sum is "
+        "dealt out anew, and the run goes on otherwise than the old one would have");
 }
 
 }  // namespace tutti

@@ -16,7 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "tutti/comm/communicator.h"
 #include "tutti/comm/compress/state.h"
+#include "tutti/parallel/bucket.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/named_tensor.h"
 #include "tutti/train/safetensors.h"
@@ -67,5 +69,17 @@ class SavedCompression final : public comm::SavedState {
  private:
   RankFileReader files_;
 };
+
+/// What compression keeps of one bucket on this rank.
+struct UnsentBucket {
+  const Bucket* bucket = nullptr;
+  comm::StateLayout layout;
+  std::span<float> state;
+};
+/// As tensors of this rank's file, where they lie.
+std::vector<TensorRef> unsent_tensors(int rank, std::span<const UnsentBucket> buckets);
+/// Collective. The reverse. Warns where it is dealt out anew.
+void restore_unsent(comm::Communicator& communicator, comm::SavedState& saved,
+                    std::span<const UnsentBucket> buckets);
 
 }  // namespace tutti

@@ -48,7 +48,8 @@ RankServersSpec rank_servers_spec(const RunConfig& config, const ServerSettings&
 
 RankServers::RankServers(const RankServersSpec& spec, TrainingStep& step, const Backend& backend,
                          comm::Communicator& job)
-    : spec_(spec), step_(step), job_(job), together_(spec.workers / spec.group) {
+    : spec_(spec), step_(step), job_(job), together_(spec.workers / spec.group),
+      codecs_(step.network().compression) {
   const int rank = job.rank(), first = spec.settings.own_ranks ? spec.workers : 0;
   for (int s = 0; s < spec.settings.servers; ++s) ranks_.servers.push_back(first + s);
   for (int r = 0; r < spec.workers; r += spec.group) ranks_.workers.push_back(r);
@@ -67,7 +68,8 @@ RankServers::RankServers(const RankServersSpec& spec, TrainingStep& step, const 
                                            ServerLink::Spec{.ranks = ranks_,
                                                             .parts = parts_,
                                                             .parameters = weights.parameters(),
-                                                            .here = loop_.get()},
+                                                            .here = loop_.get(),
+                                                            .codecs = &codecs_},
                                            layout);
     group_ = std::make_unique<WorkerGroup>(step.group(), link_.get(), layout, weights.parameters());
     step.exchange().serve(group_.get());
@@ -96,8 +98,32 @@ void RankServers::build_server(const Backend& backend) {
                                                         .server = number,
                                                         .parts = parts_,
                                                         .together = together_,
-                                                        .bound = spec_.settings.bound},
+                                                        .bound = spec_.settings.bound,
+                                                        .codecs = &codecs_},
                                        step_.network().buckets, *update_);
+}
+
+/// All of each bucket, in the first rank of a group; the others keep nothing.
+std::vector<UnsentBucket> RankServers::unsent() {
+  std::vector<UnsentBucket> buckets;
+  const BucketLayout& layout = step_.network().buckets;
+  for (int b = 0; b < static_cast<int>(layout.buckets.size()); ++b) {
+    if (!codecs_.encodes(b)) continue;
+    UnsentBucket& kept =
+        buckets.emplace_back(UnsentBucket{&layout.buckets[static_cast<size_t>(b)], {}, {}});
+    if (!link_) continue;
+    kept.layout.add(comm::StatePiece::Kind::gradient, {0, kept.bucket->floats()}, workers());
+    kept.state = link_->unsent(b);
+  }
+  return buckets;
+}
+
+std::vector<TensorRef> RankServers::compression_state() {
+  return unsent_tensors(job_.rank(), unsent());
+}
+
+void RankServers::restore_compression(comm::Communicator& workers, comm::SavedState& saved) {
+  restore_unsent(workers, saved, unsent());
 }
 
 /// Of each part its weights and states, from its server to all.

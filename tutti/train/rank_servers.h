@@ -15,6 +15,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/parallel/server_link.h"
 #include "tutti/trace/record.h"
+#include "tutti/train/rank_file.h"
 #include "tutti/train/server_update.h"
 #include "tutti/train/training_step.h"
 
@@ -59,6 +60,13 @@ class RankServers {
   /// is dismissed. `stop_requested`: the signal that has asked this rank to stop, or 0.
   std::optional<RunStatus> serve(const std::function<int()>& stop_requested);
 
+  /// How many buckets of a gradient are compressed on their way to servers.
+  int compressed_buckets() const { return codecs_.encoded_buckets(); }
+  /// What this worker has not sent yet, as StepExchange has it. Between rounds.
+  std::vector<TensorRef> compression_state();
+  /// Collective over the workers: before the first round.
+  void restore_compression(comm::Communicator& workers, comm::SavedState& saved);
+
   /// Steps of the run that the rounds that are closed have come to.
   int64_t steps() const { return counts_.version / together_; }
   /// Of the last next(): seconds that it waited for others, those of its group among them.
@@ -70,6 +78,7 @@ class RankServers {
   ServedCounts take_counts() { return std::exchange(counts_, {}); }
 
  private:
+  std::vector<UnsentBucket> unsent();
   void build_server(const Backend& backend);
   void plan_collection();
   void tell_servers(int64_t first, int64_t end, RunStatus status);
@@ -83,6 +92,7 @@ class RankServers {
   const int64_t together_;  // gradients of a step of the run
   ServedRanks ranks_;
   std::vector<ServedPart> parts_;
+  const ServedCodecs codecs_;
   std::optional<ServerUpdate> update_;  // where this rank is a server, as is
   std::unique_ptr<ServerLoop> loop_;
   std::unique_ptr<ServerLink> link_;    // of the first rank of a group

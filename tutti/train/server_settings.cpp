@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "tutti/base/error.h"
+#include "tutti/parallel/compression_policy.h"
 #include "tutti/train/slow_rank.h"
 
 namespace tutti {
@@ -28,6 +29,26 @@ int64_t number_after(const std::string& scheme, size_t at, int64_t least) {
   return number;
 }
 
+/// Each worker's gradient goes by itself, whenever it is there.
+void refuse_compression(const RunConfig& config) {
+  const CompressionPolicy policy = compression_policy(config.comm);
+  const comm::CompressionMethod method = policy.compression.method;
+  const auto refuse = [&](bool said, std::string_view why) {
+    if (said)
+      throw ConfigError(
+          fmt::format("sync.scheme = \"{}\" goes without comm.compression = \"{}\": "
+                      "{}; there are bf16, fp16, int8, onebit and topk:RATIO",
+                      config.sync.scheme, config.comm.compression, why));
+  };
+  refuse(method == comm::CompressionMethod::hitopk,
+         "it sums gradients inside a node first, and those for servers are not summed");
+  refuse(method == comm::CompressionMethod::powersgd,
+         "its factors are of the sum of all gradients, and those for servers are not summed");
+  refuse(policy.automatic,
+         "auto: compares what steps with and without it cost all ranks, and workers have no step "
+         "in common: leave auto: out");
+}
+
 void refuse_with_servers(const RunConfig& config) {
   const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
     if (said)
@@ -41,8 +62,7 @@ void refuse_with_servers(const RunConfig& config) {
   refuse(config.parallel.batchnorm_group_size > 1, "parallel.batchnorm_group_size",
          "its sums would make workers wait for each other in every step");
   refuse(config.comm.sharded_update, "comm.sharded_update", "the servers have the optimizer");
-  refuse(config.comm.compression != "none", "comm.compression",
-         "it is not built for gradients that go to servers");
+  refuse_compression(config);
   refuse(config.data.shuffle != Shuffle::global, "data.shuffle = \"shard\"",
          "a batch goes to the worker whose gradient comes next, wherever it is");
 }

@@ -102,6 +102,23 @@ TEST(ServerSettings, WhatAJobCannotDoIsAnError) {
   EXPECT_THROW(server_settings(sync), ConfigError) << "nothing of it spills";
 }
 
+TEST(ServerSettings, GradientsAreCompressedThatNeedNoOther) {
+  for (const char* const scheme : {"ps:async", "ps:ssp:2", "groups:2"}) {
+    RunConfig config = served_config(scheme);
+    for (const char* const one : {"bf16", "fp16", "int8", "onebit", "topk:0.01"}) {
+      config.comm.compression = one;
+      EXPECT_NO_THROW(server_settings(config)) << one;
+    }
+    for (const char* const summed : {"hitopk:0.01", "powersgd:2", "auto:int8"}) {
+      config.comm.compression = summed;
+      EXPECT_THROW(server_settings(config), ConfigError) << summed;
+    }
+  }
+  RunConfig together = served_config("ps:sync");
+  together.comm.compression = "powersgd:2";
+  EXPECT_NO_THROW(server_settings(together)) << "it is the step";
+}
+
 TEST(DelayCompensation, IsTheGuessOfAGradientAtTheNewWeights) {
   const std::array<float, 4> now{9, 3, 2, 5}, then{9, 1, 4, 5}, g{7, 2, 3, 0};
   std::array<float, 3> out{};

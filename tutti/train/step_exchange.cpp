@@ -12,22 +12,12 @@
 #include "tutti/train/optimizer.h"
 
 namespace tutti {
-namespace {
-
-ExchangeSettings with_compression(ExchangeSettings settings, const Network& network) {
-  settings.compression = network.compression;
-  return settings;
-}
-
-}  // namespace
-
 StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& map,
                            const Network& network, const ExchangeSettings& settings,
                            int steps_compared)
     : communicator_(communicator), network_(network),
-      gradients_(communicator, map, network.buckets, with_compression(settings, network)),
-      arrivals_(communicator, gradients_.buckets(), steps_compared),
-      settings_(with_compression(settings, network)) {
+      gradients_(communicator, map, network.buckets, settings),
+      arrivals_(communicator, gradients_.buckets(), steps_compared), settings_(settings) {
   if (settings_.compression.automatic && communicator.size() > 1) trial_.emplace();
   find_kinds();
   if (!settings.sharded) return;
@@ -232,36 +222,21 @@ void StepExchange::set_verdict(double pays) {
   trial_.reset();
 }
 
+std::vector<UnsentBucket> StepExchange::unsent() {
+  std::vector<UnsentBucket> buckets;
+  for (int b = 0; compresses() && b < gradients_.buckets(); ++b)
+    if (BucketSum& sum = gradients_.sum(b); sum.compressed())
+      buckets.push_back(
+          {&gradients_.layout().buckets[static_cast<size_t>(b)], sum.state_layout(), sum.state()});
+  return buckets;
+}
+
 std::vector<TensorRef> StepExchange::compression_state() {
-  std::vector<TensorRef> tensors;
-  if (!compresses()) return tensors;
-  for (int b = 0; b < gradients_.buckets(); ++b) {
-    BucketSum& sum = gradients_.sum(b);
-    if (!sum.compressed()) continue;
-    const std::string& bucket = gradients_.layout().buckets[static_cast<size_t>(b)].name;
-    for (const comm::SavedPiece& piece :
-         comm::save_state(sum.state_layout(), communicator_.rank(), bucket, sum.state()))
-      tensors.push_back({piece.name,
-                         {DType::f32, Shape{static_cast<int64_t>(piece.values.size())}, {}},
-                         std::as_bytes(piece.values)});
-  }
-  return tensors;
+  return unsent_tensors(communicator_.rank(), unsent());
 }
 
 void StepExchange::restore_compression(comm::SavedState& saved) {
-  if (!compresses()) return;
-  bool dealt = false;
-  for (int b = 0; b < gradients_.buckets(); ++b) {
-    BucketSum& sum = gradients_.sum(b);
-    if (!sum.compressed()) continue;
-    const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
-    dealt |= comm::restore_state(communicator_, saved, sum.state_layout(), bucket.name,
-                                 bucket.floats(), sum.state()) == comm::Restored::dealt;
-  }
-  if (dealt && communicator_.rank() == 0)
-    log::warn(
-        "what compression had not sent was kept for other ranks or another method: its sum is "
-        "dealt out anew, and the run goes on otherwise than the old one would have");
+  restore_unsent(communicator_, saved, unsent());
 }
 
 std::string StepExchange::compression_line(int64_t steps) {

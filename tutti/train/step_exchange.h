@@ -26,6 +26,7 @@
 #include "tutti/train/network.h"
 #include "tutti/train/noise_scale.h"
 #include "tutti/train/part_exchange.h"
+#include "tutti/train/rank_file.h"
 #include "tutti/train/slice_ranks.h"
 #include "tutti/train/stage_sum.h"
 #include "tutti/train/weights.h"
@@ -35,7 +36,8 @@ namespace tutti {
 /// Not thread-safe; used by the thread that uses the communicator.
 class StepExchange final : public Exchanges {
  public:
-  /// Collective. Communicator and network must outlive it. `steps_compared`: of the steps between
+  /// Collective. Communicator and network must outlive it. settings.compression: the network's, or
+  /// none where gradients travel on from here to servers. `steps_compared`: of the steps between
   /// two looks at arrivals(), how many are kept.
   StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network,
                const ExchangeSettings& settings, int steps_compared = 256);
@@ -134,6 +136,7 @@ class StepExchange final : public Exchanges {
     ExchangeKind kind;
     int index;  // bucket, or set of norms
   };
+  std::vector<UnsentBucket> unsent();
   void find_kinds();
   std::span<float> norms_at(int exchange) const;
   void plan_state(std::byte* state);

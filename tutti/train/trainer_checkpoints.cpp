@@ -44,7 +44,7 @@ CheckpointInfo TrainerRun::info_now() const {
 }
 
 bool TrainerRun::needs_rank_files() {
-  const bool needs = training_->weights().has_rows() || exchange().compresses() ||
+  const bool needs = training_->weights().has_rows() || !network().compression.buckets.empty() ||
                      network().has_tables || spec_.data.canvases != nullptr;
   return grid_.stages() > 1 ? comm_.most(int{needs}) > 0 : needs;  // of stages some may
 }
@@ -75,7 +75,8 @@ void TrainerRun::write_alike(CheckpointWriter& writer, const Alike& alike) {
 
 uint64_t TrainerRun::write_own(const std::filesystem::path& checkpoint, const RankFiles& files) {
   const std::vector<NamedTensor> rows = training_->weights().export_rows();
-  std::vector<TensorRef> tensors = exchange().compression_state();
+  std::vector<TensorRef> tensors =
+      rank_servers_ ? rank_servers_->compression_state() : exchange().compression_state();
   for (const NamedTensor& tensor : rows) tensors.push_back(tensor.ref());
   const std::vector<TensorRef> tables = table_refs(training_->weights());
   tensors.insert(tensors.end(), tables.begin(), tables.end());

@@ -2,6 +2,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/train/rank_file.h"
 #include "tutti/train/trainer_run.h"
 
 namespace tutti {
@@ -15,12 +16,20 @@ void TrainerRun::build_rank_servers() {
   rank_servers_.emplace(rank_servers_spec(config_, *served_, replicas_.replicas(),
                                           [this](int64_t step) { return learning_rate(step); }),
                         *training_, *spec_.backend, spec_.job ? *spec_.job : comm_);
-  if (first())
-    log::info(
-        "{} server(s) {} {} worker(s) of {} rank(s), whose gradients are applied one by one: "
-        "sync.scheme = \"{}\"",
-        served_->servers, served_->own_ranks ? "on ranks of their own, and" : "beside",
-        rank_servers_->workers(), training_->group().size(), config_.sync.scheme);
+  if (resumed_) {
+    SavedCompression saved(*resumed_);
+    rank_servers_->restore_compression(comm_, saved);
+  }
+  if (!first()) return;
+  log::info(
+      "{} server(s) {} {} worker(s) of {} rank(s), whose gradients are applied one by one: "
+      "sync.scheme = \"{}\"",
+      served_->servers, served_->own_ranks ? "on ranks of their own, and" : "beside",
+      rank_servers_->workers(), training_->group().size(), config_.sync.scheme);
+  if (config_.comm.compression != "none")
+    log::info("{} of {} buckets of a gradient go to servers by comm.compression = \"{}\"",
+              rank_servers_->compressed_buckets(), network().buckets.buckets.size(),
+              config_.comm.compression);
 }
 
 int64_t TrainerRun::next_meeting() const {

@@ -51,6 +51,13 @@ NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
   return network;
 }
 
+/// A group's sum is dense: it is compressed on its way to the servers (train/rank_servers.h).
+ExchangeSettings exchange_of(const TrainingStepSpec& spec, const Network& network) {
+  ExchangeSettings settings = spec.exchange;
+  if (spec.group == 0) settings.compression = network.compression;
+  return settings;
+}
+
 void refuse_tables_apart(const Network& network) {
   if (network.has_tables)
     throw ConfigError(
@@ -67,7 +74,7 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
       grouped_(spec.group > 0), summed_(ranks_summed(spec, communicator)),
       network_(compile_network(network_of_step(spec, communicator.size(), communicator.rank()),
                                backend, communicator)),
-      exchange_(summed_ ? *summed_ : communicator, turns_, *network_, spec.exchange,
+      exchange_(summed_ ? *summed_ : communicator, turns_, *network_, exchange_of(spec, *network_),
                 spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
                                     Weights::Replicas::apart, spec.spill)

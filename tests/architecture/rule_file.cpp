@@ -23,6 +23,7 @@ Rules read_rules(const std::filesystem::path& file) {
   if (!stream) throw IoError(fmt::format("{}: cannot be read", file.string()));
   Rules rules;
   const std::map<std::string, std::vector<std::string>*> lists{{"system", &rules.system_headers},
+                                                               {"testing", &rules.testing},
                                                                {"generated", &rules.generated},
                                                                {"banned", &rules.banned_words}};
   int number = 0;

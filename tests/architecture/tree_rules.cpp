@@ -42,6 +42,12 @@ std::string folder_of(const std::string& file, const Rules& rules) {
 
 std::string top_of(const std::string& file) { return file.substr(0, file.find('/')); }
 
+/// Its second part is the header, its first `<` or `"`.
+const std::regex& include_line() {
+  static const std::regex include(R"re(\s*#\s*include\s*(<|")([^">]+)[">].*)re");
+  return include;
+}
+
 class TreeCheck {
  public:
   TreeCheck(const fs::path& root, const Rules& rules) : root_(root), rules_(rules) {}
@@ -92,7 +98,6 @@ class TreeCheck {
   }
 
   void check_source(const fs::path& path) {
-    static const std::regex include(R"re(\s*#\s*include\s*(<|")([^">]+)[">].*)re");
     static const std::regex condition(R"re(\s*#\s*(if|ifdef|ifndef|elif)\b\s*(.*))re");
     const std::string file = fs::relative(path, root_ / "tutti").generic_string();
     std::ifstream stream(path);
@@ -102,17 +107,36 @@ class TreeCheck {
       ++number;
       std::smatch match;
       if (text.starts_with("#pragma once")) guarded = true;
-      if (std::regex_match(text, match, include)) {
+      if (std::regex_match(text, match, include_line())) {
         const std::string header = match[2];
         const std::string rule =
             match[1] == "<" ? broken_fence(file, header) : broken_include(file, header);
         if (!rule.empty()) report(path, number, rule);
+        if (path.extension() != ".h" && !file.ends_with("_test.cpp") && reaches_testing(header))
+          report(path, number,
+                 fmt::format("\"{}\" is for tests; a program is built "
+                             "where there are none",
+                             header));
       } else if (std::regex_match(text, match, condition)) {
         check_condition(path, file, number, match[2]);
       }
     }
     if (!guarded && path.extension() != ".cpp" && path.extension() != ".cu")
       report(path, 1, "a header begins with #pragma once");
+  }
+
+  /// Whether the header is one for tests, or includes one by way of others.
+  bool reaches_testing(const std::string& header) {
+    const auto known = testing_.find(header);
+    if (known != testing_.end()) return known->second;
+    bool& reaches = testing_[header];  // false meanwhile: headers may go in a circle
+    reaches = std::ranges::any_of(
+        rules_.testing, [&](const std::string& pattern) { return matches(pattern, header); });
+    std::ifstream stream(root_ / header);
+    for (std::string text; !reaches && std::getline(stream, text);)
+      if (std::smatch match; std::regex_match(text, match, include_line()))
+        reaches = reaches_testing(match[2]);
+    return reaches;
   }
 
   /// What is wrong with `file` including "header"; empty if nothing.
@@ -171,6 +195,7 @@ class TreeCheck {
   fs::path root_;
   const Rules& rules_;
   std::vector<Violation> found_;
+  std::map<std::string, bool> testing_;  ///< by header: whether it reaches one for tests
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Rules {
   std::vector<Fence> headers;
   std::vector<Fence> macros;
   std::vector<std::string> system_headers;
+  std::vector<std::string> testing;  ///< headers that only *_test.cpp files may reach
   std::vector<std::string> generated;
   std::vector<std::string> banned_words;
 };

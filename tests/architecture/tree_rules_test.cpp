@@ -21,6 +21,8 @@ folder backend/mpi : base
 tests graph : backend
 fence mpi.h : backend/mpi
 fence json.h : backend/*.cpp
+fence check.h : .
+testing check.h
 system vector
 if TEST_DATA : .
 if __AVX* : backend/mpi
@@ -100,6 +102,15 @@ TEST_F(TreeRules, FenceOfSourcesHoldsForHeaders) {
   EXPECT_EQ(check(), "");
   expect("tutti/backend/writer.h", "#pragma once\n#include <json.h>\n",
          "tutti/backend/writer.h:2: <json.h> may be included only");
+}
+
+TEST_F(TreeRules, HeadersOfTestsAreForTests) {
+  write("tutti/base/checks.h", "#pragma once\n#include <check.h>\n");
+  write("tutti/base/more_checks.h", "#pragma once\n#include \"tutti/base/checks.h\"\n");
+  write("tutti/base/error_test.cpp", "#include \"tutti/base/more_checks.h\"\n");
+  EXPECT_EQ(check(), "");
+  expect("tutti/base/error.cpp", "#include <vector>\n#include \"tutti/base/more_checks.h\"\n",
+         "tutti/base/error.cpp:2: \"tutti/base/more_checks.h\" is for tests");
 }
 
 TEST_F(TreeRules, UnknownThirdPartyHeader) {

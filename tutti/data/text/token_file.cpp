@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_checks.h"
 
 namespace tutti::data {
 namespace {

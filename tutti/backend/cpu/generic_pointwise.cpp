@@ -6,6 +6,7 @@
 #include "tutti/backend/cpu/generic.h"
 #include "tutti/backend/cpu/sample.h"
 #include "tutti/backend/cpu/simd_math.h"
+#include "tutti/backend/cpu/wide_bits.h"
 #include "tutti/ops/activation.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"

@@ -26,6 +26,14 @@ ServerClockSpec uneven_servers(int workers) {
   return spec;
 }
 
+/// Messages take no time; the third worker's steps take four times as long.
+ServerClockSpec one_slow_of_four() {
+  ServerClockSpec spec = some_servers(4);
+  spec.machine.between = {};
+  spec.machine.slow = {{.device = 2, .factor = 4}};
+  return spec;
+}
+
 TEST(ServerClock, BucketsTravelWhileOthersAreMade) {
   ServerClock clock(some_servers(1));
   // Made after 2 and 3 s, there after 2.5 and 3.5; the weights come back in a second.
@@ -64,9 +72,7 @@ TEST(ServerClock, GradientsAreOfTheVersionThatTheirWorkerTook) {
 }
 
 TEST(ServerClock, ALateWorkerKeepsNobodyUnlessItIsBound) {
-  ServerClockSpec spec = some_servers(4);
-  spec.machine.between = {};
-  spec.machine.slow = {{.device = 2, .factor = 4}};
+  ServerClockSpec spec = one_slow_of_four();
   ServerClock clock(spec);
   for (int n = 0; n < 13 * 4; ++n) clock.next();
   EXPECT_DOUBLE_EQ(clock.seconds(), 16 * 3) << "three workers do 16 steps and one does 4";
@@ -94,9 +100,7 @@ TEST(ServerClock, NobodyBeginsAStepFurtherAheadThanTheBound) {
 }
 
 TEST(ServerClock, AQuorumDoesNotWaitForTheLast) {
-  ServerClockSpec spec = some_servers(4);
-  spec.machine.between = {};
-  spec.machine.slow = {{.device = 2, .factor = 4}};
+  ServerClockSpec spec = one_slow_of_four();
   spec.quorum = 3;
   ServerClock clock(spec);
   int dropped = 0, updates = 0;
@@ -135,9 +139,7 @@ TEST(ServerClock, AGroupIsAsSlowAsItsSlowestAndSumsWithin) {
 }
 
 TEST(ServerClock, AtTheEndOfARoundAllMeet) {
-  ServerClockSpec spec = some_servers(4);
-  spec.machine.between = {};
-  spec.machine.slow = {{.device = 2, .factor = 4}};
+  ServerClockSpec spec = one_slow_of_four();
   spec.round = 16;
   ServerClock clock(spec);
   // The slow one makes two gradients, for it has taken two tickets; the others have the rest after

@@ -237,6 +237,8 @@ case_compressed() {
   says other 'comm.compression was "int8" and is now "topk:0.1"'
   expect 0 other --max-steps 4 --ranks 2 $small --set comm.compression=topk:0.1 --resume --resume-anyway comm.compression
   says other "dealt out anew"
+  expect 0 other --max-steps 6 --ranks 2 $small --resume --resume-anyway comm.compression
+  says other "is lost"
   expect 0 trial --ranks 2 $small --set comm.compression=auto:topk:0.1
   says trial "compression (on|off): dense blocks .* breaks even at"
   expect 2 wrong --ranks 2 --set comm.compression=zip

@@ -132,6 +132,11 @@ void TrainerRun::build_step() {
             training_->weights());
     SavedCompression saved(*resumed_);
     exchange().restore_compression(saved);
+    if (first() && config_.comm.compression == "none" &&
+        std::ranges::any_of(saved.names(0), comm::is_piece))
+      log::warn(
+          "what compression had not sent is lost: this run goes on from a compressed one and has "
+          "comm.compression = \"none\"");
     if (resumed_->info.metrics.contains(kCompressionPays))
       exchange().set_verdict(resumed_->info.metrics.at(kCompressionPays));
     go_on_from(*resumed_);

@@ -166,6 +166,8 @@ void StateLayout::add(StatePiece::Kind kind, Slice covers, int holders) {
   floats += covers.count;
 }
 
+bool is_piece(std::string_view name) { return name.starts_with(kPrefix); }
+
 std::string piece_name(int rank, std::string_view bucket, const StatePiece& piece) {
   return fmt::format("{}{}.{}.{}@{}", kPrefix, rank, bucket,
                      kKinds[static_cast<size_t>(piece.kind)], piece.covers.begin);

@@ -70,6 +70,8 @@ class SavedState {
 
 /// "compression.rank3.bucket 2.sum@1024".
 std::string piece_name(int rank, std::string_view bucket, const StatePiece& piece);
+/// Whether a saved tensor of this name is a piece, of any rank and bucket.
+bool is_piece(std::string_view name);
 /// A rank's state by piece, ready to be written. `state` has layout.floats; empty pieces are left
 /// out.
 std::vector<SavedPiece> save_state(const StateLayout& layout, int rank, std::string_view bucket,

@@ -5,7 +5,7 @@
 counted() {
   [ "$(servers_line "$1" version)" = $(($2 * $3)) ] || fail "$2 steps of $1 have $(servers_line "$1" version) updates"
   local sum
-  sum=$(grep '"event":"servers"' "$1/record.jsonl" | grep -Eo '"updates":[0-9]*' | cut -d: -f2 | paste -sd+ | bc)
+  sum=$(grep '"event":"servers"' "$1/record.jsonl" | grep -Eo '"updates":[0-9]*' | cut -d: -f2 | awk '{ sum += $1 } END { print sum }')
   [ "$sum" = $(($2 * $3)) ] || fail "the record of $1 has $sum updates of $2 steps"
 }
 

@@ -271,6 +271,8 @@ void ServerLoop::answer(Worker& worker) {
   } else if (!spec_.tickets.quorum) {
     serve(worker);
   } else if (desk_ && !std::exchange(worker.serving, true)) {
+    // Not when it is done: a gradient that comes in between may end the step of these weights.
+    desk_->served(static_cast<int>(&worker - workers_.data()));
     say(worker, Verdict::What::served);
   }
 }
@@ -282,7 +284,6 @@ void ServerLoop::serve(Worker& worker) {
   for (const auto& message : worker.answers) message->start();
   if (!here)
     for (const size_t p : own_) counts_.bytes += static_cast<double>(spec_.parts[p].range.bytes());
-  if (desk_) desk_->served(static_cast<int>(&worker - workers_.data()));
   take_question(worker);
 }
 

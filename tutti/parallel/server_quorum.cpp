@@ -82,6 +82,8 @@ bool ServerLoop::done(const Verdict& verdict) {
     release(worker);
     return true;
   }
+  CHECK(worker.version == version_, "a gradient of the weights {} in a step that begins with {}",
+        worker.version, version_);
   step_.push_back({verdict.ticket, &worker});
   if (std::ssize(step_) == spec_.tickets.together) apply_step();
   return true;

@@ -74,20 +74,21 @@ QuorumDesk::QuorumDesk(const TicketRules& rules)
 }
 
 void QuorumDesk::begin_round() {
-  for (Worker& worker : workers_) worker = {.held = {}, .makes = true};
+  for (Worker& worker : workers_) worker = {.held = {}, .makes = true, .was_late = worker.was_late};
 }
 
 /// First what nobody makes any more, then new ones. When there are none of both, who is free makes
 /// one that another is at, and the first to come is taken: so a late worker does not hold up the
 /// last step of a round. Tickets to read ahead for are new ones and never the last ones, which
-/// would have to wait for their worker's next weights.
+/// would have to wait for their worker's next weights. Who was late gets none: it makes each that
+/// it has, and at the end of a round all would wait for it once more.
 std::optional<int64_t> QuorumDesk::next_for(int number) {
   Worker& worker = workers_[static_cast<size_t>(number)];
   if (worker.late) return std::nullopt;
   const bool free = worker.held.empty() && !worker.waits;
   if (!free) {
     const bool ahead = std::ssize(worker.held) + int64_t{worker.waits} < kAhead;
-    if (!ahead || end_ - next_ <= rules_.together) return std::nullopt;
+    if (!ahead || worker.was_late || end_ - next_ <= rules_.together) return std::nullopt;
   }
   const auto fewest =
       std::ranges::min_element(open_, {}, [](const auto& entry) { return entry.second; });
@@ -109,7 +110,8 @@ TicketDesk::Arrival QuorumDesk::arrived(int number) {
   Worker& worker = workers_[static_cast<size_t>(number)];
   CHECK(worker.makes, "worker {} has sent a gradient without weights", number);
   worker.makes = false;
-  if (std::exchange(worker.late, false)) return {.ticket = 0, .taken = false};
+  worker.was_late = std::exchange(worker.late, false);
+  if (worker.was_late) return {.ticket = 0, .taken = false};
   const int64_t ticket = pop_ticket(worker.held);
   if (open_.erase(ticket) == 0) return {.ticket = ticket, .taken = false};
   worker.waits = true;

@@ -49,7 +49,7 @@ class TicketDesk {
   virtual std::optional<int64_t> next_for(int worker) = 0;
   /// The gradient of this worker's first ticket is there.
   virtual Arrival arrived(int worker) = 0;
-  /// This worker gets the weights as they are.
+  /// This worker gets the weights of the step that is under way now.
   virtual void served(int) {}
   /// Whether the round has no more tickets for anybody.
   virtual bool empty() const { return next_ == end_; }
@@ -99,9 +99,10 @@ class QuorumDesk final : public TicketDesk {
  private:
   struct Worker {
     std::deque<int64_t> held;
-    bool makes = false;  // it has weights, and its gradient is not there
-    bool late = false;   // of older weights than the step's: its ticket has been taken back
-    bool waits = false;  // its gradient is part of the step under way
+    bool makes = false;     // it has weights, and its gradient is not there
+    bool late = false;      // of older weights than the step's: its ticket has been taken back
+    bool waits = false;     // its gradient is part of the step under way
+    bool was_late = false;  // with its last gradient, in this round or the one before
   };
   void begin_round() override;
   void end_step();

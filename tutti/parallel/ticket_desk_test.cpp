@@ -84,6 +84,23 @@ TEST(QuorumDesk, AtTheEndOfARoundWhoIsFreeMakesWhatALateWorkerIsAt) {
   EXPECT_EQ(desk.next_for(1), 2);
 }
 
+TEST(QuorumDesk, WhoWasLateGetsNothingToReadAheadUntilItIsInAStep) {
+  QuorumDesk desk({.workers = 2, .together = 1, .quorum = true});
+  desk.open(0, 20);
+  EXPECT_EQ(desk.next_for(0), 0);
+  EXPECT_EQ(desk.next_for(1), 1);
+  EXPECT_TRUE(desk.arrived(0).taken);
+  EXPECT_FALSE(desk.arrived(1).taken);
+  EXPECT_EQ(desk.next_for(1), 1);
+  EXPECT_FALSE(desk.next_for(1)) << "it may be late again";
+  EXPECT_EQ(desk.next_for(0), 2);
+  EXPECT_EQ(desk.next_for(0), 3) << "it was not late";
+  desk.served(1);
+  EXPECT_TRUE(desk.arrived(1).taken);
+  EXPECT_EQ(desk.next_for(1), 4);
+  EXPECT_EQ(desk.next_for(1), 5);
+}
+
 /// Workers of random speed, in any order, with a stop: each ticket is part of one step.
 void play(int workers, int together, int steps, uint32_t seed) {
   SCOPED_TRACE(testing::Message() << workers << " workers, " << together << " together, " << steps

@@ -11,6 +11,7 @@
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config.h"
+#include "tutti/cli/config_flags.h"
 #include "tutti/cli/import_weights.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"

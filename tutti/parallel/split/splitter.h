@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/ops/rows.h"
 #include "tutti/parallel/split/slab_choice.h"
 #include "tutti/parallel/split/split.h"
 

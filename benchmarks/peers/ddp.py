@@ -1,14 +1,19 @@
-"""What the programs with DistributedDataParallel share: they start their ranks themselves, all on this host, and train a CIFAR ResNet."""
+"""What the programs with DistributedDataParallel share: they start their ranks themselves, all on this host, and most train a CIFAR ResNet."""
 import os
 import socket
 import subprocess
 import sys
 
 import allocator
+import serve
 
 
 def add_arguments(parser):
     parser.add_argument("--model", choices=["resnet20", "resnet32", "resnet44", "resnet56"], default="resnet44")
+    add_rank_arguments(parser)
+
+
+def add_rank_arguments(parser):
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--bucket-mb", type=float, default=25)
     parser.add_argument("--pin", action="store_true", help="pin each rank to its own cores")
@@ -56,17 +61,54 @@ def join(args):
 
 def make_model(args, group=None, **more):
     """The network, wrapped; more: for DistributedDataParallel."""
+    import training
+    from resnet_cifar_model import ResNetCifar
+
+    return wrap(args, training.prepare(args, ResNetCifar(args.model)), group, **more)
+
+
+def wrap(args, model, group=None, **more):
     import inspect
 
     from torch.nn.parallel import DistributedDataParallel
 
-    import training
-    from resnet_cifar_model import ResNetCifar
-
-    model = training.prepare(args, ResNetCifar(args.model))
     known = inspect.signature(DistributedDataParallel.__init__).parameters
     more["forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"] = False  # PyTorch 2.15 renamed it
     return DistributedDataParallel(model, process_group=group, gradient_as_bucket_view=True, bucket_cap_mb=args.bucket_mb, **more)
+
+
+def serve_ranks(args, rank, size, step, about):
+    """serve.serve on all ranks: those behind rank 0 follow the number of steps that it broadcasts before each run."""
+    import torch
+    import torch.distributed as dist
+
+    def run(steps):
+        """Rank 0's times, the sum of all ranks' memory."""
+        dist.broadcast(torch.tensor([steps]), 0)
+        result = serve.timed_run(step, steps, args.batch * size)
+        memory = torch.tensor([result["peak_rss_bytes"]])
+        dist.all_reduce(memory)
+        return {**result, "peak_rss_bytes": int(memory[0])}
+
+    for _ in range(args.warmup):
+        step()
+    if rank == 0:
+        if args.serve:
+            serve.say({"ready": True, **about})
+            for steps in serve.commands():
+                serve.say(run(steps))
+        else:
+            serve.say({**about, **run(args.steps)}, args.json)
+        dist.broadcast(torch.tensor([0]), 0)
+    else:
+        steps = torch.tensor([0])
+        while True:
+            dist.broadcast(steps, 0)
+            if int(steps[0]) == 0:
+                break
+            result = serve.timed_run(step, int(steps[0]), args.batch * size)
+            dist.all_reduce(torch.tensor([result["peak_rss_bytes"]]))
+    dist.destroy_process_group()
 
 
 def make_step(args, model, rank):

@@ -11,13 +11,14 @@ import values
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, dropout=0.0):
         super().__init__()
         self.c_attn, self.c_proj, self.heads = nn.Linear(width, 3 * width), nn.Linear(width, width), heads
+        self.dropout = dropout  # of keys
 
     def forward(self, x):
         q, k, v = (t.unflatten(2, (self.heads, -1)).transpose(1, 2) for t in self.c_attn(x).chunk(3, 2))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
         return self.c_proj(y.transpose(1, 2).flatten(2))
 
 
@@ -31,25 +32,27 @@ class Mlp(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, dropout=0.0):
         super().__init__()
-        self.ln_1, self.attn = nn.LayerNorm(width), Attention(width, heads)
+        self.ln_1, self.attn = nn.LayerNorm(width), Attention(width, heads, dropout)
         self.ln_2, self.mlp = nn.LayerNorm(width), Mlp(width)
+        self.drop = nn.Dropout(dropout) if dropout > 0 else nn.Identity()
 
     def forward(self, x):
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
+        x = x + self.drop(self.attn(self.ln_1(x)))
+        return x + self.drop(self.mlp(self.ln_2(x)))
 
 
 class Gpt2(nn.Module):
-    def __init__(self, vocabulary=50257, context=1024, depth=12, width=768, heads=12):
+    def __init__(self, vocabulary=50257, context=1024, depth=12, width=768, heads=12, dropout=0.0):
         super().__init__()
         self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
-        self.h = nn.ModuleList(Block(width, heads) for _ in range(depth))
+        self.drop = nn.Dropout(dropout) if dropout > 0 else nn.Identity()
+        self.h = nn.ModuleList(Block(width, heads, dropout) for _ in range(depth))
         self.ln_f = nn.LayerNorm(width)
 
     def logits(self, tokens):
-        x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
+        x = self.drop(self.wte(tokens) + self.wpe.weight[: tokens.shape[1]])
         for block in self.h:
             x = block(x)
         return F.linear(self.ln_f(x), self.wte.weight)

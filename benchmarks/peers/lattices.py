@@ -84,17 +84,22 @@ def difference(theirs, initial, model):
     return {kind: math.sqrt(apart[kind] / gone[kind]) for kind in apart}
 
 
+def philox_words(seed, purpose, stream, block):
+    """Four words of tutti/base/rng.h's stream of (seed, purpose, stream)."""
+    low = 0xFFFFFFFF
+    counter, key = [block, 0, stream & low, stream >> 32], [(seed & low) ^ (purpose * 0x85EBCA6B & low), seed >> 32]
+    for _ in range(10):
+        a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [(b >> 32) ^ counter[1] ^ key[0], b & low, (a >> 32) ^ counter[3] ^ key[1], a & low]
+        key = [(key[0] + 0x9E3779B9) & low, (key[1] + 0xBB67AE85) & low]
+    return counter
+
+
 def tutti_order(seed, epoch, size):
     """Permutation of tutti/data/permutation.cpp: swap-or-not with keys from the Philox stream of (seed, shuffle, epoch)."""
-    low, wide, rounds = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 48
-    numbers = []
-    for block in range(rounds):
-        counter, key = [block, 0, epoch & low, epoch >> 32], [(seed & low) ^ (2 * 0x85EBCA6B & low), seed >> 32]
-        for _ in range(10):
-            a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
-            counter = [(b >> 32) ^ counter[1] ^ key[0], b & low, (a >> 32) ^ counter[3] ^ key[1], a & low]
-            key = [(key[0] + 0x9E3779B9) & low, (key[1] + 0xBB67AE85) & low]
-        numbers.append(((counter[0] << 32 | counter[1]) % size, counter[2] << 32 | counter[3]))
+    wide, rounds = 0xFFFFFFFFFFFFFFFF, 48
+    words = [philox_words(seed, 2, epoch, block) for block in range(rounds)]
+    numbers = [((w[0] << 32 | w[1]) % size, w[2] << 32 | w[3]) for w in words]
 
     def place(x):
         for pair_sum, salt in numbers:

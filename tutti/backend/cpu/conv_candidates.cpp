@@ -47,7 +47,7 @@ void append_shared_weights(const KernelRequest& request, const ConvBackwardWeigh
   KernelRequest alone = request;
   alone.op = &of_samples;
   std::vector<KernelCandidate> inner;
-  append_conv_candidates(alone, inner);
+  append_every_conv_candidate(alone, inner);
   for (KernelCandidate& c : inner) {
     c.name += ", alone";
     if (c.make)

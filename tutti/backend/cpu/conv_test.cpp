@@ -278,6 +278,18 @@ TEST(CpuConv, RefusesWithAReason) {
   EXPECT_NE(wide.at(0).refusal.find("needs bf16"), std::string::npos);
 }
 
+// oneDNN knows bf16 on some processors only.
+TEST(CpuConv, GradientsOfWeightsThatTheTeamSharesAreWidenedToo) {
+  const ConvBackwardWeights op(attributes(1, 1, 0, 0), {70, 48, 1}, true);
+  const TensorDesc x{DType::bf16, {2, 48, 21}, {}}, dy{DType::bf16, {2, 70, 21}, {}},
+      dw{DType::f32, op.w_shape(), {}};
+  bool widened = false;
+  for (const KernelCandidate& c :
+       CpuBackend().candidates({&op, {x, dy}, {dw}, {false, false}, {false}}))
+    widened |= c.name.starts_with("widened") && c.refusal.empty();
+  EXPECT_TRUE(widened);
+}
+
 TEST(CpuConv, ATransposedOneWithBiasRefusesPaddedChannels) {
   const ConvTranspose op(attributes(2, 1, 1, 1), true);
   const TensorDesc x{DType::f32, {2, 16, 6, 6}, {}}, w{DType::f32, {16, 17, 3, 3}, {}},

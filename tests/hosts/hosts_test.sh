@@ -36,9 +36,9 @@ start() {
   job=$!
 }
 
-# wait_until WHAT...: the command WHAT succeeds, within a minute
+# wait_until WHAT...: the command WHAT succeeds, within five minutes, however busy the machine is
 wait_until() {
-  for _ in $(seq 1200); do
+  for _ in $(seq 6000); do
     "$@" && return
     sleep 0.05
   done

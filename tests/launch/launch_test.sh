@@ -25,9 +25,9 @@ processes() {
   echo "${found[@]}"
 }
 
-# wait_until WHAT...: the command WHAT succeeds, within a minute
+# wait_until WHAT...: the command WHAT succeeds, within five minutes, however busy the machine is
 wait_until() {
-  for _ in $(seq 1200); do
+  for _ in $(seq 6000); do
     "$@" && return
     sleep 0.05
   done
@@ -81,7 +81,7 @@ case $case in
         early=0
         begun $job || early=1
         kill -$signal $job
-        for _ in $(seq 1200); do kill -0 $job 2>/dev/null || break; sleep 0.05; done
+        for _ in $(seq 6000); do kill -0 $job 2>/dev/null || break; sleep 0.05; done
         kill -0 $job 2>/dev/null && fail "$name hangs"
         wait $job
         code=$?

@@ -46,7 +46,7 @@ job() {
   "${mpirun[@]}" "$program" endless "$2" >"$folder/output" 2>&1 &
   local launcher=$!
   disown
-  wait_until 30 exchanging || fail "$1 $2: the job did not start: $(cat "$folder/output")"
+  wait_until 300 exchanging || fail "$1 $2: the job did not start: $(cat "$folder/output")"
   rank=$(processes | tail -n 1)
   files=$(files_of "$rank")
   memory=$(memory_of "$rank")
@@ -57,7 +57,7 @@ job() {
     launcher) kill -9 "$launcher" ;;
     launcher_and_stopped_rank) kill -STOP "$rank"; kill -9 "$launcher" ;;
   esac
-  if ! wait_until 20 none_left; then
+  if ! wait_until 120 none_left; then
     left=$(processes)
     fail "$1 $2: processes left: $left"
     kill -9 $left

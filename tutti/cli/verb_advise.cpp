@@ -81,7 +81,6 @@ int run_advise(const AdviseVerb& verb) {
                           .workers = verb.workers};
   RunConfig& config = question.config;
   log::configure(config.run.log_level, 0, 1);
-  for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   if (config.parallel.pipeline > 1)
     throw ConfigError(
         "tutti advise looks at replicas of one rank each: leave parallel.pipeline out");
@@ -97,11 +96,12 @@ int run_advise(const AdviseVerb& verb) {
                                               : topology.available_bytes;
   if (!config.replay.machine.empty()) {
     question.machine = read_machine(config.replay.machine);
-    question.schemes = schemes_of(verb, config);
+    question.schemes = schemes_of(verb, config);  // which refuses some keys that have no effect
   } else if (verb.schemes != AdviseVerb{}.schemes) {
     throw ConfigError(
         "--sync shows how fast schemes are on a machine: name it with --machine FILE");
   }
+  for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   if (question.batches.empty()) question.batches = usual_batches(config);
   const Advice advice = advise(question);
   if (verb.json)

@@ -114,6 +114,8 @@ int run_plan(const PlanVerb& verb) {
   const PartGrid grid = part_grid(config.parallel, workers, 0);
   const int64_t replicas = replica_count(config.run, grid.groups());
   grid.require_own_ranks(replicas);
+  const bool has_clock = !config.replay.machine.empty();
+  if (!has_clock) check_served_job(config, replicas, workers, nullptr);
   const auto communicator = comm::make_single_communicator();
   const int gradients = static_cast<int>(gradients_of_step(config, replicas));
   NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, gradients).local);
@@ -129,7 +131,6 @@ int run_plan(const PlanVerb& verb) {
         "the ranks of a run measure how large their buckets are to be; shown are buckets of 1 MiB: "
         "give --set comm.bucket_bytes=SIZE as the run's log says it, for the run's own hash");
   // Of parts and of stages, the first is shown.
-  const bool has_clock = !config.replay.machine.empty();
   const ReplicaMap map(has_clock ? gradients : static_cast<int>(replicas), grid.groups(), 0);
   const NetworkSpec of_step =
       network_of_step(step_spec(config, std::move(spec), map, grid, has_clock), workers, 0);

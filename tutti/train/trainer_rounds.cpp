@@ -25,10 +25,17 @@ void TrainerRun::build_rank_servers() {
   log::info("{} server(s) {} {} worker(s) of {} rank(s), {}: sync.scheme = \"{}\"",
             served_->servers, served_->own_ranks ? "on ranks of their own, and" : "beside",
             rank_servers_->workers(), training_->group().size(),
-            served_->one_by_one() ? "whose gradients are applied one by one"
-                                  : fmt::format("of whose gradients a step takes the first {}",
-                                                rank_servers_->gradients()),
+            served_->one_by_one()   ? "whose gradients are applied one by one"
+            : gradients_ < devices_ ? fmt::format("of whose gradients a step takes the first {}",
+                                                  rank_servers_->gradients())
+                                    : "whose gradients a step takes together",
             config_.sync.scheme);
+  constexpr int64_t kShort = 10;  // steps of a round
+  if (!served_->one_by_one() && gradients_ < devices_ && config_.run.log_every < kShort)
+    log::warn(
+        "run.log_every = {}: all workers meet for each line of the log, where they wait for the "
+        "late ones, and backups gain little; have 50 or more",
+        config_.run.log_every);
   if (config_.comm.compression != "none")
     log::info("{} of {} buckets of a gradient go to servers by comm.compression = \"{}\"",
               rank_servers_->compressed_buckets(), network().buckets.buckets.size(),

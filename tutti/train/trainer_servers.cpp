@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "tutti/base/log.h"
 #include "tutti/train/trainer_run.h"
 
@@ -93,7 +95,9 @@ void TrainerRun::report_servers() {
         "{:.1f} MiB sent; workers have weights of the last {} versions",
         line.updates, line.stale_mean, line.stale_most, line.bytes / (1 << 20), line.spread + 1);
   else if (line.dropped > 0)
-    log::info("{} gradients came too late for their step, and were dropped", line.dropped);
+    log::info(
+        "{} of {} gradients came too late for their step, and were dropped", line.dropped,
+        line.dropped + std::accumulate(line.staleness.begin(), line.staleness.end(), int64_t{0}));
   reporter_->record().append(std::move(line));
 }
 

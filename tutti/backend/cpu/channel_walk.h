@@ -145,6 +145,33 @@ void walk_channels(const RowLoop& r, int64_t channel, int64_t offset, Lanes lane
   }
 }
 
+/// Wide rows, whole: `vectors` vectors of channels, four at a time, before the next row. Memory is
+/// read in one run then: where it does not come from the second cache, that takes two thirds of the
+/// time of vectors one after the other, though sums and parameters go through the first cache.
+constexpr int64_t kFewestVectors = 8, kMostVectors = 128, kVectorsAtOnce = 4;
+
+template <class Pass>
+void walk_rows(const RowLoop& r, int64_t channel, int64_t offset, int64_t vectors, Pass& pass) {
+  typename Pass::Params params[kMostVectors];
+  typename Pass::Sums sums[kMostVectors];
+  const auto lanes_of = [&](int64_t v) {
+    return ChannelLanes{channel + v * simd::kLanes, simd::kLanes, offset + v * simd::kLanes};
+  };
+  for (int64_t v = 0; v < vectors; ++v) {
+    params[v] = pass.params(lanes_of(v));
+    sums[v] = typename Pass::Sums{};
+  }
+  for (int64_t g = 0; g < r.groups; ++g)
+    for (int64_t i = 0; i < r.rows; ++i) {
+      const int64_t at = offset + g * r.group_stride + i * r.stride;
+      for (int64_t v = 0; v < vectors; v += kVectorsAtOnce)
+#pragma GCC unroll 4
+        for (int64_t k = v; k < v + kVectorsAtOnce; ++k)
+          pass.step(params[k], sums[k], at + k * simd::kLanes, simd::AllLanes{});
+    }
+  for (int64_t v = 0; v < vectors; ++v) pass.done(lanes_of(v), params[v], sums[v]);
+}
+
 }  // namespace detail
 
 /// Runs the pass over a tile.
@@ -159,6 +186,14 @@ void walk_tile(const ChannelView& v, Pass& pass) {
   for (int64_t block = 0; block < v.channels / v.block; ++block) {
     const int64_t channel = block * v.block, offset = channel * v.positions;
     int64_t i = 0;
+    const auto wide = [&] {
+      const int64_t vectors = std::min((v.block - i) / kLanes, detail::kMostVectors);
+      return vectors < detail::kFewestVectors ? 0
+                                              : vectors / detail::kVectorsAtOnce *
+                                                    detail::kVectorsAtOnce;
+    };
+    for (int64_t vectors = wide(); vectors > 0; i += vectors * kLanes, vectors = wide())
+      detail::walk_rows(rows, channel + i, offset + i, vectors, pass);
     for (; i + 4 * kLanes <= v.block; i += 4 * kLanes)
       detail::walk_channels<4, 1>(rows, channel + i, offset + i, AllLanes{}, pass);
     for (; i + 2 * kLanes <= v.block; i += 2 * kLanes)

@@ -145,15 +145,22 @@ void walk_channels(const RowLoop& r, int64_t channel, int64_t offset, Lanes lane
   }
 }
 
-/// Wide rows, whole: `vectors` vectors of channels, four at a time, before the next row. Memory is
-/// read in one run then: where it does not come from the second cache, that takes two thirds of the
-/// time of vectors one after the other, though sums and parameters go through the first cache.
-constexpr int64_t kFewestVectors = 8, kMostVectors = 128, kVectorsAtOnce = 4;
+constexpr int64_t kFour = 4 * simd::kLanes, kMostOfRow = 32 * kFour;
 
+/// How many of so many channels walk_rows() takes: fours of vectors, two of them at least.
+inline int64_t channels_of_rows(int64_t left) {
+  const int64_t channels = std::min(left, kMostOfRow) / kFour * kFour;
+  return channels < 2 * kFour ? 0 : channels;
+}
+
+/// Whole rows one after the other, so that memory is read in one run: where it does not come from
+/// the second cache, that takes two thirds of the time of some channels of all rows after others,
+/// though sums and parameters go through the first cache.
 template <class Pass>
-void walk_rows(const RowLoop& r, int64_t channel, int64_t offset, int64_t vectors, Pass& pass) {
-  typename Pass::Params params[kMostVectors];
-  typename Pass::Sums sums[kMostVectors];
+void walk_rows(const RowLoop& r, int64_t channel, int64_t offset, int64_t channels, Pass& pass) {
+  typename Pass::Params params[kMostOfRow / simd::kLanes];
+  typename Pass::Sums sums[kMostOfRow / simd::kLanes];
+  const int64_t vectors = channels / simd::kLanes;
   const auto lanes_of = [&](int64_t v) {
     return ChannelLanes{channel + v * simd::kLanes, simd::kLanes, offset + v * simd::kLanes};
   };
@@ -164,9 +171,9 @@ void walk_rows(const RowLoop& r, int64_t channel, int64_t offset, int64_t vector
   for (int64_t g = 0; g < r.groups; ++g)
     for (int64_t i = 0; i < r.rows; ++i) {
       const int64_t at = offset + g * r.group_stride + i * r.stride;
-      for (int64_t v = 0; v < vectors; v += kVectorsAtOnce)
+      for (int64_t v = 0; v < vectors; v += 4)
 #pragma GCC unroll 4
-        for (int64_t k = v; k < v + kVectorsAtOnce; ++k)
+        for (int64_t k = v; k < v + 4; ++k)
           pass.step(params[k], sums[k], at + k * simd::kLanes, simd::AllLanes{});
     }
   for (int64_t v = 0; v < vectors; ++v) pass.done(lanes_of(v), params[v], sums[v]);
@@ -186,14 +193,8 @@ void walk_tile(const ChannelView& v, Pass& pass) {
   for (int64_t block = 0; block < v.channels / v.block; ++block) {
     const int64_t channel = block * v.block, offset = channel * v.positions;
     int64_t i = 0;
-    const auto wide = [&] {
-      const int64_t vectors = std::min((v.block - i) / kLanes, detail::kMostVectors);
-      return vectors < detail::kFewestVectors ? 0
-                                              : vectors / detail::kVectorsAtOnce *
-                                                    detail::kVectorsAtOnce;
-    };
-    for (int64_t vectors = wide(); vectors > 0; i += vectors * kLanes, vectors = wide())
-      detail::walk_rows(rows, channel + i, offset + i, vectors, pass);
+    for (int64_t n; (n = detail::channels_of_rows(v.block - i)) > 0; i += n)
+      detail::walk_rows(rows, channel + i, offset + i, n, pass);
     for (; i + 4 * kLanes <= v.block; i += 4 * kLanes)
       detail::walk_channels<4, 1>(rows, channel + i, offset + i, AllLanes{}, pass);
     for (; i + 2 * kLanes <= v.block; i += 2 * kLanes)

@@ -23,7 +23,7 @@ case_noise() {
   expect 0 whole "${options[@]}" --max-steps 8 --set run.log_every=100 --set checkpoint.every_steps=3
   expect 0 again "${options[@]}" --max-steps 3 --set run.log_every=100 --set checkpoint.every_steps=3
   expect 0 again "${options[@]}" --max-steps 8 --set run.log_every=100 --set checkpoint.every_steps=3 --resume
-  [ "$(noise whole | grep -Eo '"measured":[0-9]+' | cut -d: -f2 | paste -sd+ | bc)" = 4 ] || fail "not all of 8 steps: $(noise whole)"
+  [ "$(noise whole | grep -Eo '"measured":[0-9]+' | cut -d: -f2 | awk '{ sum += $1 } END { print sum }')" = 4 ] || fail "not all of 8 steps: $(noise whole)"
   cmp <(noise whole) <(noise again) || fail "a resume has other noise: $(noise whole) $(noise again)"
   # Batches that add up are as good as replicas.
   expect 0 added --replicas 1 --set batch.accumulate=4 --set run.noise_every=4 --max-steps 4 --ranks 1

@@ -1,12 +1,23 @@
 # Cases of training_test.sh. Servers of weights on real ranks.
 # shellcheck shell=bash disable=SC2154
 
-# counted NAME STEPS GRADIENTS: every step of the run has had so many updates, over all its parts
+# counted NAME STEPS UPDATES [FROM LINES]: every step of the run has had so many updates, over all its parts; FROM: the steps from this
+# one on, behind so many lines of the record
 counted() {
   [ "$(servers_line "$1" version)" = $(($2 * $3)) ] || fail "$2 steps of $1 have $(servers_line "$1" version) updates"
-  local sum
-  sum=$(grep '"event":"servers"' "$1/record.jsonl" | grep -Eo '"updates":[0-9]*' | cut -d: -f2 | paste -sd+ | bc)
-  [ "$sum" = $(($2 * $3)) ] || fail "the record of $1 has $sum updates of $2 steps"
+  local sum from=${4:-0}
+  sum=$(tail -n "+$((${5:-0} + 1))" "$1/record.jsonl" | grep '"event":"servers"' | grep -Eo '"updates":[0-9]*' | cut -d: -f2 | awk '{ sum += $1 } END { print sum }')
+  [ "$sum" = $((($2 - from) * $3)) ] || fail "the record of $1 has $sum updates of the steps $from to $2"
+}
+
+# goes_on_counted NAME STEPS UPDATES FLAG...: a run that was killed goes on by so many steps, each of which has so many updates
+goes_on_counted() {
+  local name=$1 steps=$2 updates=$3 from lines
+  shift 3
+  from=$(sed 's/.*_0*//' "$name/checkpoints/latest")
+  lines=$(wc -l <"$name/record.jsonl")
+  expect 0 "$name" "$@" --max-steps $((from + steps)) --resume
+  counted "$name" $((from + steps)) "$updates" "$from" "$lines"
 }
 
 # last_rank JOB: the process of the last rank of a run in the background: below this script's subshell are the program, mpirun, the ranks
@@ -129,10 +140,7 @@ case_served_deaths() {
   wait_for killed/checkpoints/step_0000020 $job
   kill -KILL "$(last_rank $job)"
   wait $job && fail "the job has outlived a worker"
-  local steps
-  steps=$(($(sed 's/.*_0*//' killed/checkpoints/latest) + 40))
-  expect 0 killed "${many[@]}" "${sparse[@]}" --replicas 3 --max-steps $steps --resume
-  counted killed $steps 3
+  goes_on_counted killed 40 3 "${many[@]}" "${sparse[@]}" --replicas 3
   grep -q "dealt out anew" killed.log && fail "workers have not found what they had not sent"
   # One that stands still for a while is waited for, and loses nothing; here a worker beside a server, and a server of its own.
   local own
@@ -153,7 +161,7 @@ case_served_deaths() {
   local -A wishes=([worker]="--replicas 3 --ranks 3 --sync ps:async" [member]="--replicas 4 --ranks 4 --sync groups:2"
     [server]="--replicas 2 --ranks 3 --sync ps:async --set sync.server_ranks=1"
     [another]="--replicas 2 --ranks 4 --sync ps:async --set sync.server_ranks=2 --set comm.bucket_bytes=4096")
-  local who
+  local who steps
   for who in "${!wishes[@]}"; do
     # shellcheck disable=SC2086
     train "asked-$who" "${few[@]}" --set run.log_every=100000 --set data.generate_train=24000 --max-steps 100000 ${wishes[$who]} &

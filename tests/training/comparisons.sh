@@ -75,12 +75,10 @@ tested() {
 
 # wait_for FILE PID: until it exists, as long as the run lives
 wait_for() {
-  for _ in $(seq 600); do
-    [ -e "$1" ] && return
-    kill -0 "$2" 2>/dev/null || fail "the run ended before $1 was there"
+  until [ -e "$1" ]; do
+    kill -0 "$2" 2>/dev/null || [ -e "$1" ] || fail "the run ended before $1 was there"
     sleep 0.05
   done
-  fail "$1 did not appear"
 }
 
 # goes_on STUDY PID WHAT: until the study's run on 2 ranks goes on from its checkpoint

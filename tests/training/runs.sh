@@ -12,6 +12,8 @@ fail() {
     echo "--- $log"
     tail -n 15 "$log"
   done >&2
+  # shellcheck disable=SC2046
+  kill $(jobs -p) 2>/dev/null  # runs in the background
   exit 1
 }
 

@@ -129,8 +129,8 @@ int run_plan(const PlanVerb& verb) {
         "the ranks of a run measure how large their buckets are to be; shown are buckets of 1 MiB: "
         "give --set comm.bucket_bytes=SIZE as the run's log says it, for the run's own hash");
   // Of parts and of stages, the first is shown.
-  const ReplicaMap map(gradients, grid.groups(), 0);
   const bool has_clock = !config.replay.machine.empty();
+  const ReplicaMap map(has_clock ? gradients : static_cast<int>(replicas), grid.groups(), 0);
   const NetworkSpec of_step =
       network_of_step(step_spec(config, std::move(spec), map, grid, has_clock), workers, 0);
   const auto network = compile_network(of_step, CpuBackend(), *communicator);

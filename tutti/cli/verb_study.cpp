@@ -15,6 +15,7 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/machine_file.h"
+#include "tutti/cli/study_refusals.h"
 #include "tutti/cli/study_schemes.h"
 #include "tutti/cli/terminal.h"
 #include "tutti/cli/verbs.h"
@@ -23,7 +24,6 @@
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/replay_settings.h"
 #include "tutti/train/run_settings.h"
-#include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -66,22 +66,6 @@ bool set_by_study(std::string_view key) {
   return key == "run.output_dir" || key == "run.seed" || key == "run.threads" ||
          key == "batch.local" || key == "batch.global" || key == "checkpoint.resume" ||
          key == "parallel.spatial";
-}
-
-/// Keys that would make the runs of a study share what must be each one's own.
-void refuse_shared(const ResolvedConfig& resolved) {
-  const auto refuse = [&](const char* key, const std::string& value, const char* reason) {
-    if (value.empty()) return;
-    const auto origin = resolved.origins.find(key);
-    throw ConfigError(fmt::format("{}: {} = \"{}\", but {}: leave the key out",
-                                  origin == resolved.origins.end() ? "study" : origin->second, key,
-                                  value, reason));
-  };
-  refuse("checkpoint.resume", resolved.config.checkpoint.resume,
-         "the runs of a study begin at the beginning, and go on by themselves when the study is "
-         "started again");
-  refuse("checkpoint.dir", resolved.config.checkpoint.dir,
-         "each run of a study keeps its checkpoints in its own folder");
 }
 
 /// As for a resume: of a run that may go on, training then checks the same.
@@ -129,18 +113,6 @@ int run_comparison(const StudyVerb& verb) {
   return study::compare_studies(flags);
 }
 
-/// A study counts replicas by ranks.
-void refuse_groups(const RunConfig& config) {
-  const auto refuse = [](int64_t ranks, const char* key) {
-    if (ranks > 1)
-      throw ConfigError(fmt::format(
-          "a study counts replicas by ranks, and with {} = {} each has several: leave it out", key,
-          ranks));
-  };
-  refuse(config.parallel.tensor, "parallel.tensor");
-  refuse(config.parallel.pipeline, "parallel.pipeline");
-}
-
 /// The sizes of the study: ranks, or with --replicas how many of them are replayed.
 void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlags& flags) {
   // Without a machine one number is run.replicas, on all these ranks.
@@ -180,24 +152,6 @@ void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlag
                                     size.ranks, flags.replay_ranks));
 }
 
-/// What servers would refuse of any run, now and not hours later at its turn.
-void check_served_sizes(const RunConfig& config, const study::StudyFlags& flags) {
-  if (server_ranks(config) > 0)
-    throw ConfigError(
-        "a study compares ranks that all train: sync.server_ranks is not built for studies, take "
-        "sync.servers, which are beside workers");
-  std::optional<comm::Machine> machine;
-  if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
-  for (const study::Size& size : flags.ranks) {
-    const bool replay = flags.replay_ranks > 0;
-    RunConfig run = config;
-    if (replay) run.run.replicas = size.ranks;
-    if (flags.replicas > 0) run.run.replicas = flags.replicas;
-    check_served_job(run, run.run.replicas > 0 ? run.run.replicas : size.groups(),
-                     replay ? flags.replay_ranks : size.ranks, machine ? &*machine : nullptr);
-  }
-}
-
 /// The configuration of a study's runs, with these settings ("KEY=VALUE") besides.
 ResolvedConfig read_with(const StudyVerb& verb, const std::vector<std::string>& sets) {
   std::vector<Setting> settings = verb.flags.settings();
@@ -217,6 +171,22 @@ void take_configuration(const RunConfig& config, study::StudyFlags& flags) {
   flags.accumulate = config.batch.accumulate;
   flags.threads_per_rank = static_cast<int>(config.run.threads);
   flags.target = goal_of_study(config).in_record();
+}
+
+/// Of the configuration's warnings without those of keys that one of the schemes has a use for.
+std::vector<std::string> warnings_of_all_schemes(const StudyVerb& verb,
+                                                 const std::vector<std::string>& own) {
+  std::vector<std::string> left = own;
+  for (const SchemeOfStudy& choice : parse_schemes(verb.schemes, set_by_study)) {
+    const std::vector<std::string> its = read_with(verb, choice.sets).warnings;
+    std::erase_if(left, [&its](const std::string& warning) {
+      const size_t key = warning.find(" has no effect");  // what comes behind it names the scheme
+      return key != std::string::npos && std::ranges::none_of(its, [&](const std::string& one) {
+               return one.starts_with(warning.substr(0, key));
+             });
+    });
+  }
+  return left;
 }
 
 /// A study for each scheme, and their curves beside each other.
@@ -289,7 +259,9 @@ int run_study_verb(const StudyVerb& verb) {
       check_ranks_per_core(flags.replay_ranks > 0 ? flags.replay_ranks : size.ranks,
                            flags.oversubscribe, topology);
   log::configure(config.run.log_level, 0, 1);
-  for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  const std::vector<std::string> warnings =
+      verb.schemes.empty() ? resolved.warnings : warnings_of_all_schemes(verb, resolved.warnings);
+  for (const std::string& warning : warnings) log::warn("{}", warning);
   if (!config.run.output_dir.empty()) flags.output_dir = config.run.output_dir;
   flags.command = shell_line(own_command());
   flags.verbose = config.run.log_level > log::Level::info;

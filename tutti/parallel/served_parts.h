@@ -30,7 +30,8 @@ struct ServedRanks {
 /// Of the messages between them.
 namespace served_tags {
 inline constexpr int kMostParts = 7000;
-inline constexpr int kAsk = 2 * kMostParts, kGrant = kAsk + 1, kWish = kGrant + 1;
+inline constexpr int kAsk = 2 * kMostParts, kGrant = kAsk + 1, kWish = kGrant + 1,
+                     kVerdict = kWish + 1;
 constexpr int gradient(size_t part) { return 2 * static_cast<int>(part); }
 constexpr int weights(size_t part) { return gradient(part) + 1; }
 }  // namespace served_tags

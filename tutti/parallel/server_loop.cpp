@@ -38,9 +38,9 @@ ServerLoop::ServerLoop(comm::Communicator& communicator, Spec spec, const Bucket
     workers_[w].buckets.resize(layout.buckets.size());
     if (!is_here(workers_[w])) plan(workers_[w], layout);
   }
-  if (spec_.server == 0)
-    desk_.emplace(static_cast<int>(workers_.size()), spec_.together, spec_.bound);
+  if (spec_.server == 0) desk_ = TicketDesk::make(spec_.tickets);
   plan_wishes();
+  if (spec_.tickets.quorum) plan_verdicts(layout);
 }
 
 ServerLoop::~ServerLoop() { withdraw(); }
@@ -112,10 +112,10 @@ void ServerLoop::hear_wishes() {
 
 void ServerLoop::open(int64_t first, int64_t end) {
   CHECK(!in_flight(), "a round begins before the last one is over");
-  first_ = version_ = first;
+  version_ = spec_.tickets.quorum ? first / spec_.tickets.together : first;
   if (desk_) desk_->open(first, end);
   for (Worker& worker : workers_) {
-    worker.applied = 0;
+    worker.settled = 0;
     worker.version = version_;
     worker.told = worker.ended = false;
     if (!is_here(worker)) copy_to(worker.weights.data());
@@ -125,11 +125,13 @@ void ServerLoop::open(int64_t first, int64_t end) {
 void ServerLoop::begin() { give_tickets(); }
 
 bool ServerLoop::advance() {
-  for (Worker& worker : workers_)
-    if (gradient_there(worker)) apply(worker);
+  bool over = true;
+  if (spec_.tickets.quorum)
+    over = follow();
+  else
+    apply_gradients();
   hear_wishes();
   give_tickets();
-  bool over = true;
   for (Worker& worker : workers_) {
     answer(worker);
     send_grants(worker);
@@ -161,26 +163,39 @@ void ServerLoop::decode(Worker& worker) {
   }
 }
 
-void ServerLoop::apply(Worker& worker) {
+/// One by one.
+void ServerLoop::apply_gradients() {
+  for (Worker& worker : workers_) {
+    if (!gradient_there(worker)) continue;
+    decode(worker);
+    const auto stale = static_cast<size_t>(version_ - worker.version);
+    update({.number = version_,
+            .stale = version_ - worker.version,
+            .buckets = worker.buckets,
+            .then = is_here(worker) ? here_.parameters : worker.weights.data()});
+    if (desk_) (void)desk_->arrived(static_cast<int>(&worker - workers_.data()));
+    if (counts_.staleness.size() <= stale) counts_.staleness.resize(stale + 1);
+    ++counts_.staleness[stale];
+    release(worker);
+  }
+}
+
+void ServerLoop::update(const ServedUpdate& update) {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
-  const int64_t stale = version_ - worker.version;
   const int64_t oldest = std::ranges::min_element(workers_, {}, &Worker::version)->version;
   counts_.spread = std::max(counts_.spread, version_ - oldest);
-  decode(worker);
-  weights_.apply({.number = version_,
-                  .stale = stale,
-                  .buckets = worker.buckets,
-                  .then = is_here(worker) ? here_.parameters : worker.weights.data()});
+  weights_.apply(update);
   if (std::this_thread::get_id() == owner_)
     busy_ += std::chrono::duration<double>(Clock::now() - began).count();
   ++version_;
-  ++worker.applied;
-  if (desk_) desk_->applied(static_cast<int>(&worker - workers_.data()));
   ++counts_.updates;
-  if (counts_.staleness.size() <= static_cast<size_t>(stale))
-    counts_.staleness.resize(static_cast<size_t>(stale) + 1);
-  ++counts_.staleness[static_cast<size_t>(stale)];
+}
+
+/// Its gradient is not needed any more.
+void ServerLoop::release(Worker& worker) {
+  ++worker.settled;
+  worker.judged = false;
   if (is_here(worker)) {
     const std::lock_guard lock(mutex_);
     here_.gradient = false;
@@ -225,34 +240,56 @@ void ServerLoop::copy_to(std::byte* parameters) const {
   }
 }
 
-void ServerLoop::answer(Worker& worker) {
+/// What the worker has asked, when it can be answered: all of its gradients are settled.
+std::optional<ServerAsk> ServerLoop::question(Worker& worker) const {
   const bool here = is_here(worker);
   ServerAsk ask;
   {
     const std::lock_guard lock(mutex_);
-    if (here ? !here_.asked : !worker.asks->test()) return;
+    if (here ? !here_.asked : !worker.asks->test()) return std::nullopt;
     ask = here ? here_.ask : worker.ask;
   }
-  if (worker.ended || ask.gradients != worker.applied || !all_there(worker.answers)) return;
-  if (ask.signal != 0 && desk_) desk_->close();
-  worker.ended = ask.ends != 0;
-  if (!worker.ended) {
-    worker.version = version_;
-    copy_to(here ? here_.parameters : worker.weights.data());
-    for (const auto& message : worker.answers) message->start();
-    if (!here)
-      for (const size_t p : own_)
-        counts_.bytes += static_cast<double>(spec_.parts[p].range.bytes());
-  }
-  if (!here) return worker.asks->start();
+  if (worker.ended || ask.gradients != worker.settled || !all_there(worker.answers))
+    return std::nullopt;
+  return ask;
+}
+
+/// It is answered; there may be another one.
+void ServerLoop::take_question(Worker& worker) {
+  if (!is_here(worker)) return worker.asks->start();
   const std::lock_guard lock(mutex_);
   here_.asked = false;
+}
+
+void ServerLoop::answer(Worker& worker) {
+  const std::optional<ServerAsk> ask = question(worker);
+  if (!ask) return;
+  if (ask->signal != 0 && desk_) desk_->close();
+  if (ask->ends != 0) {
+    worker.ended = true;
+    take_question(worker);
+  } else if (!spec_.tickets.quorum) {
+    serve(worker);
+  } else if (desk_ && !std::exchange(worker.serving, true)) {
+    say(worker, Verdict::What::served);
+  }
+}
+
+void ServerLoop::serve(Worker& worker) {
+  const bool here = is_here(worker);
+  worker.version = version_;
+  copy_to(here ? here_.parameters : worker.weights.data());
+  for (const auto& message : worker.answers) message->start();
+  if (!here)
+    for (const size_t p : own_) counts_.bytes += static_cast<double>(spec_.parts[p].range.bytes());
+  if (desk_) desk_->served(static_cast<int>(&worker - workers_.data()));
+  take_question(worker);
 }
 
 comm::Pending ServerLoop::describe() const {
   comm::Pending what{.operation = name(), .sequence = sequence(), .arrived = {}, .missing = {}};
   for (const Worker& worker : workers_) {
-    what.passed += static_cast<size_t>(worker.applied);
+    what.passed += static_cast<size_t>(worker.settled);
     if (worker.rank != communicator().rank())
       (worker.ended ? what.arrived : what.missing).push_back(worker.rank);
   }

@@ -7,8 +7,13 @@
 // have been applied: none is lost or applied twice, whoever is late. A round ends when every worker
 // has said that it has no more; then nothing is under way.
 //
+// Where a step takes a quorum of gradients together, the first server says in which order things
+// happen: which gradient is part of the step, which came too late, who gets the weights when. The
+// others follow it, so that all apply the same gradients and a worker's weights are of one version.
+//
 // It is an operation: progress threads move it on, or else whatever this rank tests and waits for.
-// Memory: the gradient and the last weights of each worker of another rank, and what comes encoded.
+// Memory: the gradient and the last weights of each worker of another rank, and what comes encoded;
+// with a quorum a gradient more.
 
 #include <atomic>
 #include <cstddef>
@@ -42,7 +47,19 @@ struct TicketGrant {
   int64_t end = 0;      ///< which ends before this one
 };
 
-/// A gradient that has come.
+/// What the first server decides of a worker, where a step takes a quorum.
+struct Verdict {
+  enum class What : int32_t {
+    taken,    ///< its gradient is part of the step,
+    dropped,  ///< or came too late
+    served    ///< it gets the weights as they are
+  };
+  int32_t worker = 0;
+  What what = What::taken;
+  int64_t ticket = 0;  ///< of a gradient that is taken
+};
+
+/// A gradient that has come, or the sum of a quorum's.
 struct ServedUpdate {
   int64_t number = 0;                     ///< updates before it, over the whole run
   int64_t stale = 0;                      ///< of them, those since its weights
@@ -65,6 +82,7 @@ class ServedWeights {
 struct ServedCounts {
   int64_t updates = 0;
   int64_t version = 0;                  ///< updates of the whole run
+  int64_t dropped = 0;                  ///< gradients that came too late for a quorum
   double bytes = 0;                     ///< of gradients and weights, from and to other ranks
   std::vector<int64_t> staleness = {};  ///< [n]: gradients that came n updates after their weights
   int64_t spread =
@@ -77,8 +95,7 @@ class ServerLoop final : public comm::Operation {
     ServedRanks ranks;
     int server = 0;  ///< this rank, among the servers
     std::vector<ServedPart> parts;
-    int64_t together = 1;  ///< as TicketDesk has them
-    std::optional<int64_t> bound = {};
+    TicketRules tickets;
     const ServedCodecs* codecs = nullptr;  ///< as the workers have them; null: nothing is encoded
   };
   /// Of this rank alone. All of them outlive this.
@@ -86,7 +103,7 @@ class ServerLoop final : public comm::Operation {
              ServedWeights& weights);
   ~ServerLoop() override;
 
-  /// Before start(): the round's tickets. As many updates as `first` says have been made.
+  /// Before start(): the round's tickets. All before `first` have been applied.
   void open(int64_t first, int64_t end);
   /// This rank, which has no worker that could say so, was asked to stop: the round ends with the
   /// step that has begun. Of the thread that made this, during a round.
@@ -117,9 +134,22 @@ class ServerLoop final : public comm::Operation {
     std::unique_ptr<comm::MessageOperation> asks, grants;
     std::deque<TicketGrant> tickets;  // to be sent
     std::vector<const float*> buckets;
-    size_t come = 0;  // parts of the next gradient
-    int64_t applied = 0, version = 0;
+    size_t come = 0;      // parts of the next gradient
+    int64_t settled = 0;  // of its gradients those that were applied, or came too late
+    int64_t version = 0;
+    bool judged = false;   // there is a verdict on the next one,
+    bool serving = false;  // or on who gets weights
     bool told = false, ended = false;
+  };
+  /// Another server, which follows the first one; or that one.
+  struct Follower {
+    std::unique_ptr<comm::MessageOperation> message;
+    Verdict verdict;               // that is under way
+    std::deque<Verdict> verdicts;  // to be sent
+  };
+  struct Held {
+    int64_t ticket = 0;
+    Worker* worker = nullptr;
   };
   /// What the worker of this rank has said.
   struct Here {
@@ -138,10 +168,24 @@ class ServerLoop final : public comm::Operation {
   void hear_wishes();
   bool gradient_there(Worker& worker);
   void decode(Worker& worker);
-  void apply(Worker& worker);
+  void apply_gradients();
+  void update(const ServedUpdate& update);
+  void release(Worker& worker);
   void give_tickets();
   void send_grants(Worker& worker);
+  std::optional<ServerAsk> question(Worker& worker) const;
+  void take_question(Worker& worker);
   void answer(Worker& worker);
+  void serve(Worker& worker);
+
+  // server_quorum.cpp
+  void plan_verdicts(const BucketLayout& layout);
+  void judge();
+  void say(const Worker& worker, Verdict::What what, int64_t ticket = 0);
+  bool follow();
+  bool done(const Verdict& verdict);
+  void apply_step();
+  const float* sum_of(size_t lo, size_t hi, int bucket, const Shard& range);
   void copy_to(std::byte* parameters) const;
 
   const Spec spec_;
@@ -149,9 +193,14 @@ class ServerLoop final : public comm::Operation {
   std::vector<size_t> own_;     // indices into spec_.parts
   std::vector<size_t> begins_;  // of each bucket in the arenas
   std::vector<Worker> workers_;
-  std::optional<TicketDesk> desk_;  // of the first server
-  int64_t first_ = 0, end_ = 0, version_ = 0;
+  std::unique_ptr<TicketDesk> desk_;  // of the first server
+  int64_t version_ = 0;
   ServedCounts counts_;
+  // Of a quorum.
+  std::deque<Verdict> verdicts_;     // in their order, not done yet
+  std::vector<Follower> followers_;  // of the first server; of others that one
+  std::vector<Held> step_;           // gradients of the step under way
+  Buffer spare_;                     // for sums; laid out as the arenas
   // Wishes to stop, of servers without a worker: from each to the first one, once.
   std::byte wish_{};
   Messages wishes_;

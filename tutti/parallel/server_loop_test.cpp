@@ -16,46 +16,6 @@
 namespace tutti {
 namespace {
 
-TEST(TicketDesk, GivesEachTicketOnceAndNobodyMoreThanTwo) {
-  TicketDesk desk(3, 3, std::nullopt);
-  desk.open(6, 12);
-  EXPECT_EQ(desk.next_for(1), 6);
-  EXPECT_EQ(desk.next_for(1), 7);
-  EXPECT_EQ(desk.next_for(1), std::nullopt);
-  desk.applied(1);
-  EXPECT_EQ(desk.next_for(1), 8);
-  EXPECT_EQ(desk.next_for(0), 9);
-  desk.close();
-  EXPECT_EQ(desk.end(), 12) << "a step has begun";
-  EXPECT_EQ(desk.next_for(2), 10);
-  EXPECT_EQ(desk.next_for(2), 11);
-  EXPECT_TRUE(desk.empty());
-  EXPECT_EQ(desk.next_for(0), std::nullopt);
-}
-
-TEST(TicketDesk, ClosesWithTheStepThatHasBegun) {
-  TicketDesk desk(2, 2, std::nullopt);
-  desk.open(0, 100);
-  EXPECT_EQ(desk.next_for(0), 0);
-  desk.close();
-  EXPECT_EQ(desk.end(), 2);
-  EXPECT_EQ(desk.next_for(1), 1);
-  EXPECT_EQ(desk.next_for(1), std::nullopt);
-}
-
-TEST(TicketDesk, LetsNobodyBeginMoreThanTheBoundAheadOfTheSlowest) {
-  for (const int64_t bound : {0, 1, 3}) {
-    TicketDesk desk(2, 2, bound);
-    desk.open(0, 1000);
-    while (desk.next_for(0)) desk.applied(0);
-    EXPECT_EQ(desk.given(0), bound + 1) << "the slowest has made none";
-    EXPECT_TRUE(desk.next_for(1));
-    EXPECT_FALSE(desk.next_for(0));
-    desk.applied(1);
-    EXPECT_TRUE(desk.next_for(0));
-  }
-}
-
 TEST(DealToServers, TilesEveryBucket) {
   const std::vector<GradientEntry> entries{{"a", 4096}, {"b", 65536}, {"c", 640}, {"d", 1 << 20}};
   const BucketLayout layout = partition_buckets(entries, 4096);
@@ -153,14 +113,16 @@ double run_served(const ServedCase& job) {
     Adding weights(layout, own);
     std::unique_ptr<ServerLoop> loop;
     if (c.rank() < job.servers)
-      loop = std::make_unique<ServerLoop>(c,
-                                          ServerLoop::Spec{.ranks = ranks,
-                                                           .server = c.rank(),
-                                                           .parts = parts,
-                                                           .together = workers,
-                                                           .bound = job.bound,
-                                                           .codecs = &codecs},
-                                          layout, weights);
+      loop = std::make_unique<ServerLoop>(
+          c,
+          ServerLoop::Spec{.ranks = ranks,
+                           .server = c.rank(),
+                           .parts = parts,
+                           .tickets = {.workers = static_cast<int>(workers),
+                                       .together = workers,
+                                       .bound = job.bound},
+                           .codecs = &codecs},
+          layout, weights);
     std::vector<float> mine(layout.bytes / sizeof(float)), gradient(mine.size());
     auto* const arena = reinterpret_cast<std::byte*>(mine.data());
     const auto team = c.split(c.rank() / job.group, 0, "team");
@@ -264,7 +226,8 @@ TEST(ServerLoop, AWorkerBesideItMeetsItsError) {
     const auto alone = comm::make_single_communicator();
     alone->set_timeout(2);
     Failing weights;
-    ServerLoop loop(*alone, {.ranks = ranks, .server = 0, .parts = parts}, layout, weights);
+    ServerLoop loop(*alone, {.ranks = ranks, .server = 0, .parts = parts, .tickets = {}}, layout,
+                    weights);
     std::vector<float> mine(1024), gradient(1024);
     ServerLink link(*alone,
                     {.ranks = ranks,

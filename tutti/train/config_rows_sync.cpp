@@ -62,14 +62,13 @@ void write_sync_rows(ConfigTableWriter& t) {
       .between(1, 65536)
       .only_with("sync.scheme");
   t.key(s, &S::server_ranks, "server_ranks",
-        "ps, groups, where gradients are applied one by one: the last N ranks of the job are "
-        "servers and nothing else. 0: none is")
+        "ps, groups: the last N ranks of the job are servers and nothing else. 0: none is")
       .between(0, 65536)
       .only_with("sync.scheme")
       .may_change();
   t.key(s, &S::quorum, "quorum",
-        "ps:sync: a step takes the first N gradients; later ones are dropped, and their samples go "
-        "to the next worker that is free. 0: all")
+        "ps:sync: a step takes the first N gradients of run.replicas workers; later ones are "
+        "dropped, and their samples go to the next worker that is free. 0: all")
       .at_least(0)
       .only_with("sync.scheme");
   t.key(s, &S::delay_compensation, "delay_compensation",

@@ -40,7 +40,9 @@ RankServersSpec rank_servers_spec(const RunConfig& config, const ServerSettings&
   const OptimizerKind kind = config.optimizer.name;
   return {.settings = settings,
           .workers = replicas,
-          .group = settings.group_of(replicas),
+          .group = settings.ranks_of_worker(replicas),
+          .gradients = settings.together ? gradients_of_step(config, replicas)
+                                         : replicas / settings.group_of(replicas),
           .accumulate = static_cast<int>(config.batch.accumulate),
           .norms = kind == OptimizerKind::lars || kind == OptimizerKind::lamb,
           .rate = std::move(rate)};
@@ -48,7 +50,7 @@ RankServersSpec rank_servers_spec(const RunConfig& config, const ServerSettings&
 
 RankServers::RankServers(const RankServersSpec& spec, TrainingStep& step, const Backend& backend,
                          comm::Communicator& job)
-    : spec_(spec), step_(step), job_(job), together_(spec.workers / spec.group),
+    : spec_(spec), step_(step), job_(job), updates_(spec.settings.together ? 1 : spec.gradients),
       codecs_(step.network().compression) {
   const int rank = job.rank(), first = spec.settings.own_ranks ? spec.workers : 0;
   for (int s = 0; s < spec.settings.servers; ++s) ranks_.servers.push_back(first + s);
@@ -80,27 +82,31 @@ RankServers::RankServers(const RankServersSpec& spec, TrainingStep& step, const 
 void RankServers::build_server(const Backend& backend) {
   const auto number =
       static_cast<int>(std::ranges::find(ranks_.servers, job_.rank()) - ranks_.servers.begin());
-  update_.emplace(step_.network(), backend,
-                  ServerUpdate::Spec{
-                      .settings = spec_.settings,
-                      .server = number,
-                      .parts = parts_,
-                      .turns = spec_.group * spec_.accumulate,
-                      .rate =
-                          [this](int64_t update) {
-                            const int64_t step = update / together_;
-                            return spec_.rate ? spec_.rate(step)
-                                              : rates_.at(static_cast<size_t>(step - rates_from_));
-                          }},
-                  step_.weights());
-  loop_ = std::make_unique<ServerLoop>(job_,
-                                       ServerLoop::Spec{.ranks = ranks_,
-                                                        .server = number,
-                                                        .parts = parts_,
-                                                        .together = together_,
-                                                        .bound = spec_.settings.bound,
-                                                        .codecs = &codecs_},
-                                       step_.network().buckets, *update_);
+  update_.emplace(
+      step_.network(), backend,
+      ServerUpdate::Spec{
+          .settings = spec_.settings,
+          .server = number,
+          .parts = parts_,
+          .turns = spec_.group * spec_.accumulate * static_cast<int>(spec_.gradients / updates_),
+          .rate =
+              [this](int64_t update) {
+                const int64_t step = update / updates_;
+                return spec_.rate ? spec_.rate(step)
+                                  : rates_.at(static_cast<size_t>(step - rates_from_));
+              }},
+      step_.weights());
+  loop_ =
+      std::make_unique<ServerLoop>(job_,
+                                   ServerLoop::Spec{.ranks = ranks_,
+                                                    .server = number,
+                                                    .parts = parts_,
+                                                    .tickets = {.workers = workers(),
+                                                                .together = spec_.gradients,
+                                                                .bound = spec_.settings.bound,
+                                                                .quorum = spec_.settings.together},
+                                                    .codecs = &codecs_},
+                                   step_.network().buckets, *update_);
 }
 
 /// All of each bucket, in the first rank of a group; the others keep nothing.
@@ -183,16 +189,10 @@ void RankServers::open(int64_t first, int64_t end, std::function<void(int64_t)> 
   making_ = false;
   tell_servers(first, end, RunStatus::done);
   if (loop_) {
-    loop_->open(first * together_, end * together_);
+    loop_->open(first * spec_.gradients, end * spec_.gradients);
     loop_->start();
   }
   if (link_) link_->begin_round();
-}
-
-void RankServers::note(int64_t ticket) {
-  if (ticket <= noted_) return;
-  noted_ = ticket;
-  comes_(ticket);
 }
 
 /// `signal` becomes that of any rank of the group: its first one tells the servers.
@@ -219,11 +219,12 @@ std::optional<int64_t> RankServers::take_ticket(int& signal) {
   }
   signal = told.signal;
   if (told.ticket < 0) {
-    end_ = told.end / together_;
+    end_ = told.end / spec_.gradients;
     return std::nullopt;
   }
-  note(told.ticket);
-  if (told.coming >= 0) note(told.coming);
+  if (told.ticket != noted_) comes_(told.ticket);
+  noted_ = told.coming;
+  if (noted_ >= 0) comes_(noted_);
   return told.ticket;
 }
 
@@ -272,20 +273,21 @@ void RankServers::collect_counts(int signal) {
   job_.sum(bytes);
   const int first = ranks_.servers.front();
   struct Counts {
-    int64_t updates, version, spread;
+    int64_t updates, version, dropped, spread;
     size_t ages;
-  } counts{now.updates, now.version, now.spread, now.staleness.size()};
+  } counts{now.updates, now.version, now.dropped, now.spread, now.staleness.size()};
   job_.broadcast_value(counts, first);
   CHECK(!loop_ || (now.updates == counts.updates && now.version == counts.version),
         "this server has made {} updates up to version {}, the first one {} up to {}", now.updates,
         now.version, counts.updates, counts.version);
-  CHECK(!link_ || counts.version == end_ * together_, "{} steps end with version {}", end_,
+  CHECK(!link_ || counts.version == end_ * updates_, "{} steps end with version {}", end_,
         counts.version);
   now.staleness.resize(counts.ages);
   job_.broadcast(std::as_writable_bytes(std::span(now.staleness)), first);
   counts_.bytes += bytes[0];
   counts_.updates += counts.updates;
   counts_.version = counts.version;
+  counts_.dropped += counts.dropped;
   counts_.spread = std::max(counts_.spread, counts.spread);
   counts_.staleness.resize(std::max(counts_.staleness.size(), counts.ages));
   for (size_t age = 0; age < counts.ages; ++age) counts_.staleness[age] += now.staleness[age];

@@ -25,6 +25,7 @@ struct RankServersSpec {
   ServerSettings settings;
   int workers = 1;                      ///< ranks that make gradients, the first of the job
   int group = 1;                        ///< of them those that sum theirs
+  int64_t gradients = 1;                ///< of a step of the run
   int accumulate = 1;                   ///< batches of each
   bool norms = false;                   ///< an update needs norms of whole parameters
   std::function<double(int64_t)> rate;  ///< of a step of the run
@@ -42,6 +43,9 @@ class RankServers {
               comm::Communicator& job);
 
   int workers() const { return static_cast<int>(ranks_.workers.size()); }
+  /// Gradients of a step of the run: as many as its tickets. Fewer than workers where some are
+  /// backups.
+  int64_t gradients() const { return spec_.gradients; }
   /// A round of the steps [first, end). `comes` is told of each ticket of this rank, in their order
   /// and as early as may be: its samples can be read.
   void open(int64_t first, int64_t end, std::function<void(int64_t ticket)> comes);
@@ -68,7 +72,7 @@ class RankServers {
   void restore_compression(comm::Communicator& workers, comm::SavedState& saved);
 
   /// Steps of the run that the rounds that are closed have come to.
-  int64_t steps() const { return counts_.version / together_; }
+  int64_t steps() const { return counts_.version / updates_; }
   /// Of the last next(): seconds that it waited for others, those of its group among them.
   double waited() const { return waited_; }
   /// Seconds that this thread has worked for this rank's server.
@@ -83,13 +87,12 @@ class RankServers {
   void plan_collection();
   void tell_servers(int64_t first, int64_t end, RunStatus status);
   std::optional<int64_t> take_ticket(int& signal);
-  void note(int64_t ticket);
   void collect_counts(int signal);
 
   const RankServersSpec spec_;
   TrainingStep& step_;
   comm::Communicator& job_;
-  const int64_t together_;  // gradients of a step of the run
+  const int64_t updates_;  // of a step of the run
   ServedRanks ranks_;
   std::vector<ServedPart> parts_;
   const ServedCodecs codecs_;
@@ -101,7 +104,7 @@ class RankServers {
   std::function<void(int64_t)> comes_;
   std::vector<double> rates_;  // of a round, where they are told: from this step on
   int64_t rates_from_ = 0;
-  int64_t noted_ = -1;   // the last ticket that `comes_` was told of
+  int64_t noted_ = -1;   // a ticket behind the one at work of which `comes_` has been told
   bool making_ = false;  // a gradient is being made
   int64_t end_ = 0;
   int asked_ = 0;

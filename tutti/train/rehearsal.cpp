@@ -50,7 +50,8 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   const PartGrid grid = part_grid(config.parallel, ranks, 0);
   const int gradients = static_cast<int>(gradients_of_step(config, run.replicas));
   run.batch = batch_sizes(config.batch, gradients);
-  const ReplicaMap replicas(gradients, grid.groups(), 0);
+  const bool has_clock = spec.machine != nullptr;
+  const ReplicaMap replicas(has_clock ? gradients : run.replicas, grid.groups(), 0);
   const data::Sampler sampler(
       {.seed = static_cast<uint64_t>(config.run.seed),
        .size = spec.data.train->size(),
@@ -71,11 +72,12 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   NetworkSpec network = network_spec(config, *spec.data.train, run.batch.local);
   network.measure = false;
   network.warns = spec.first;
-  const NetworkSpec of_step = network_of_step(
-      step_spec(config, std::move(network), replicas, grid, spec.machine != nullptr), ranks, 0);
+  const NetworkSpec of_step =
+      network_of_step(step_spec(config, std::move(network), replicas, grid, has_clock), ranks, 0);
   const auto alone = comm::make_single_communicator();
   const std::unique_ptr<Network> compiled = compile_network(of_step, spec.backend, *alone);
-  if (meeting_settings(config, run.steps_per_epoch) || applied_one_by_one(config, run.replicas))
+  if (meeting_settings(config, run.steps_per_epoch) || applied_one_by_one(config, run.replicas) ||
+      (!has_clock && served_by_ranks(config, run.replicas)))
     refuse_tables_apart(*compiled);
   if (!spec.resumes && !config.model.weights.empty()) {
     Weights weights(compiled->training.variables, 1);

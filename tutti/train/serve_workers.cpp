@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 // Beside those of gradients and weights (parallel/served_parts.h).
-constexpr int kSizeTag = served_tags::kWish + 1, kBytesTag = kSizeTag + 1;
+constexpr int kSizeTag = served_tags::kVerdict + 1, kBytesTag = kSizeTag + 1;
 
 }  // namespace
 

@@ -151,7 +151,9 @@ TEST(ServerClock, AtTheEndOfARoundAllMeet) {
       EXPECT_LT(g.served.size(), 4U) << "before all are there";
       g = clock.next();
       if (g.worker == 2) ages.push_back(g.version - g.read);
-      if (n == 14) EXPECT_DOUBLE_EQ(clock.seconds(), (round - 1) * 24 + 15);
+      if (n == 14) {
+        EXPECT_DOUBLE_EQ(clock.seconds(), (round - 1) * 24 + 15);
+      }
     }
     EXPECT_EQ(g.worker, 2) << "the last one";
     EXPECT_EQ(ages, (std::vector<int64_t>{11, 3}));

@@ -69,13 +69,21 @@ void refuse_with_servers(const RunConfig& config) {
 
 void check_rank_servers(const RunConfig& config, const ServerSettings& settings, int64_t replicas,
                         int ranks) {
+  if (settings.together) {
+    refuse_with_servers(config);
+    if (config.comm.compression != "none")
+      throw ConfigError(fmt::format(
+          "sync.scheme = \"{}\" with servers on ranks goes without comm.compression: a gradient "
+          "that comes too late is dropped, and with it would be what earlier ones had not sent",
+          config.sync.scheme));
+  }
   if (replicas != ranks)
     throw ConfigError(fmt::format(
         "sync.scheme = \"{}\" with {} workers takes a rank for each of {} replicas{}, this job has "
         "{} for them: --ranks {}; or a replay, in which a machine's clock says whose gradient "
         "comes "
         "next: tutti replay CONFIG --machine FILE --replicas {}",
-        config.sync.scheme, settings.workers(replicas), replicas,
+        config.sync.scheme, settings.together ? replicas : settings.workers(replicas), replicas,
         settings.own_ranks ? fmt::format(" beside {} for servers", server_ranks(config)) : "",
         ranks, replicas + server_ranks(config), replicas));
   for (const SlowEntry& slow : parse_slow(config.run))
@@ -135,7 +143,7 @@ std::optional<ServerSettings> server_settings(const RunConfig& config) {
   constexpr std::string_view kOneByOne = "\"ps:async\", \"ps:ssp:S\" and \"groups:G\"";
   const bool one_by_one = settings && settings->one_by_one(), step = sync.scheme == "step";
   only(sync.servers > 1, "servers", "\"ps:...\" and \"groups:G\"", settings || step);
-  only(sync.server_ranks > 0, "server_ranks", kOneByOne, one_by_one || step);
+  only(sync.server_ranks > 0, "server_ranks", "\"ps:...\" and \"groups:G\"", settings || step);
   only(sync.quorum > 0, "quorum", "\"ps:sync\"", (settings && settings->together) || step);
   only(sync.delay_compensation > 0, "delay_compensation", kOneByOne, one_by_one || step);
   only(sync.stale_rate > 0, "stale_rate", kOneByOne, one_by_one || step);
@@ -146,7 +154,7 @@ std::optional<ServerSettings> server_settings(const RunConfig& config) {
         "\"{}\" there is one: leave it out",
         sync.scheme));
   settings->servers = static_cast<int>(sync.servers);
-  if (one_by_one && sync.server_ranks > 0) {
+  if (sync.server_ranks > 0) {
     if (sync.servers > 1 && sync.servers != sync.server_ranks)
       throw ConfigError(fmt::format(
           "sync.servers = {} beside workers, or sync.server_ranks = {} on ranks of their own: "
@@ -165,8 +173,6 @@ int64_t gradients_of_step(const RunConfig& config, int64_t replicas) {
   const int64_t quorum = config.sync.quorum;
   // One replica has the weights itself.
   if (quorum == 0 || replicas == 1 || !parse_servers(config.sync.scheme)) return replicas;
-  if (config.run.replicas == 0)
-    throw ConfigError("sync.quorum is how many of run.replicas are enough: give run.replicas, too");
   if (quorum > replicas)
     throw ConfigError(
         fmt::format("sync.quorum = {} is more than the {} replicas", quorum, replicas));
@@ -183,11 +189,7 @@ void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
         "the order in which gradients reach servers is part of the result, so the machine's steps "
         "cannot be \"measured\": {} needs device.tflops, or a number as device.step_seconds",
         machine->name));
-  if (config.sync.quorum > 0 && !machine)
-    throw ConfigError(
-        "sync.quorum is there as a replay, in which a machine's clock says who is late: tutti "
-        "replay CONFIG --machine FILE");
-  if (settings->workers(replicas) == 1 && !settings->own_ranks) return;
+  if (machine ? settings->workers(replicas) == 1 : !served_by_ranks(config, replicas)) return;
   if (!machine && !config.replay.spill.empty())
     throw ConfigError(fmt::format(
         "replay.spill keeps the versions of the weights that workers of a replay have; servers of "
@@ -207,9 +209,14 @@ bool applied_one_by_one(const RunConfig& config, int64_t replicas) {
          (settings->workers(replicas) > 1 || config.sync.server_ranks > 0);
 }
 
+bool served_by_ranks(const RunConfig& config, int64_t replicas) {
+  if (!parse_servers(config.sync.scheme)) return false;
+  return applied_one_by_one(config, replicas) || config.sync.server_ranks > 0 ||
+         gradients_of_step(config, replicas) < replicas;
+}
+
 int server_ranks(const RunConfig& config) {
-  const std::optional<ServerSettings> settings = parse_servers(config.sync.scheme);
-  return settings && settings->one_by_one() ? static_cast<int>(config.sync.server_ranks) : 0;
+  return parse_servers(config.sync.scheme) ? static_cast<int>(config.sync.server_ranks) : 0;
 }
 
 int worker_ranks(const RunConfig& config, int ranks) {

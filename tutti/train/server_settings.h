@@ -28,6 +28,8 @@ struct ServerSettings {
   int workers(int64_t replicas) const;
   /// Replicas of one.
   int group_of(int64_t replicas) const { return static_cast<int>(replicas) / workers(replicas); }
+  /// Ranks that make one gradient, where ranks are served.
+  int ranks_of_worker(int64_t replicas) const { return together ? 1 : group_of(replicas); }
 };
 
 /// Of "ps:async" or "groups:8"; nothing of another scheme. ConfigError for what is none.
@@ -37,7 +39,8 @@ std::optional<ServerSettings> parse_servers(const std::string& scheme);
 /// scheme "step" alone.
 std::optional<ServerSettings> server_settings(const RunConfig& config);
 
-/// How many replicas' gradients are one step: all, or with sync.quorum so many of `replicas`.
+/// How many replicas' gradients are one step: all, or with sync.quorum so many of `replicas`; the
+/// others are backups. A replay computes so many, real ranks compute them all.
 /// One replica has no servers, whatever the key says. ConfigError where there are not as many.
 int64_t gradients_of_step(const RunConfig& config, int64_t replicas);
 
@@ -54,5 +57,9 @@ void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
 
 /// Whether `replicas` replicas' gradients are applied one by one; otherwise a step is as ever.
 bool applied_one_by_one(const RunConfig& config, int64_t replicas);
+
+/// Whether ranks serve the weights of `replicas` replicas, where no clock does: gradients are
+/// applied one by one, or a step has backups, or servers have ranks of their own.
+bool served_by_ranks(const RunConfig& config, int64_t replicas);
 
 }  // namespace tutti

@@ -42,9 +42,17 @@ TEST(ServerSettings, GroupsDivideTheReplicasOrAreOne) {
 TEST(ServerSettings, AQuorumIsOfAllReplicas) {
   RunConfig config = served_config("ps:sync");
   EXPECT_EQ(gradients_of_step(config, 4), 4);
-  config.run.replicas = 4;
+  EXPECT_FALSE(served_by_ranks(config, 4)) << "it is the step";
   config.sync.quorum = 3;
   EXPECT_EQ(gradients_of_step(config, 4), 3);
+  EXPECT_TRUE(served_by_ranks(config, 4));
+  EXPECT_FALSE(served_by_ranks(config, 3)) << "nobody is a backup";
+  EXPECT_NO_THROW(check_served_job(config, 4, 4, nullptr));
+  EXPECT_THROW(check_served_job(config, 4, 2, nullptr), ConfigError) << "each worker has a rank";
+  config.comm.compression = "int8";
+  EXPECT_THROW(check_served_job(config, 4, 4, nullptr), ConfigError);
+  EXPECT_NO_THROW(check_served_job(config, 3, 3, nullptr));
+  config.comm.compression = "none";
   EXPECT_THROW(gradients_of_step(config, 2), ConfigError);
   config.sync.scheme = "step";
   EXPECT_EQ(gradients_of_step(config, 4), 4) << "and the key is idle there";
@@ -77,7 +85,8 @@ TEST(ServerSettings, RealServersNeedARankForEachReplica) {
   EXPECT_THROW(check_served_job(config, 4, 4, nullptr), ConfigError) << "a server computes nothing";
   config.run.slow = {};
   config.sync.scheme = "ps:sync";
-  EXPECT_THROW(server_settings(config), ConfigError) << "it is run as step";
+  EXPECT_TRUE(served_by_ranks(config, 4)) << "the step, by a server";
+  EXPECT_EQ(worker_ranks(config, 5), 4);
   config.sync.scheme = "step";
   EXPECT_EQ(worker_ranks(config, 4), 4) << "the key is idle there";
 }

@@ -154,7 +154,13 @@ void TrainerRun::log_steps() {
   if (network().gradient_norm.valid() || (exchange().noise() && exchange().noise()->any()))
     settle();
   const double steps = static_cast<double>(interval_.steps);
-  const double loss = mean_over_turns(interval_.loss) / steps;
+  double each = steps;  // gradients of a replica, in the mean
+  if (rank_servers_) {
+    std::array<double, 1> made{static_cast<double>(interval_.gradients)};
+    comm_.sum(made);
+    each = made[0] / replicas_.replicas();
+  }
+  const double loss = mean_over_turns(interval_.loss) / each;
   epoch_loss_ += loss * steps;
   epoch_norms_ += interval_.norms;
   const double memory = comm_.most(static_cast<double>(peak_resident_bytes()));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
@@ -21,11 +22,13 @@ void TrainerRun::build_rank_servers() {
     rank_servers_->restore_compression(comm_, saved);
   }
   if (!first()) return;
-  log::info(
-      "{} server(s) {} {} worker(s) of {} rank(s), whose gradients are applied one by one: "
-      "sync.scheme = \"{}\"",
-      served_->servers, served_->own_ranks ? "on ranks of their own, and" : "beside",
-      rank_servers_->workers(), training_->group().size(), config_.sync.scheme);
+  log::info("{} server(s) {} {} worker(s) of {} rank(s), {}: sync.scheme = \"{}\"",
+            served_->servers, served_->own_ranks ? "on ranks of their own, and" : "beside",
+            rank_servers_->workers(), training_->group().size(),
+            served_->one_by_one() ? "whose gradients are applied one by one"
+                                  : fmt::format("of whose gradients a step takes the first {}",
+                                                rank_servers_->gradients()),
+            config_.sync.scheme);
   if (config_.comm.compression != "none")
     log::info("{} of {} buckets of a gradient go to servers by comm.compression = \"{}\"",
               rank_servers_->compressed_buckets(), network().buckets.buckets.size(),
@@ -40,9 +43,9 @@ int64_t TrainerRun::next_meeting() const {
 }
 
 void TrainerRun::note_ticket(int64_t ticket) {
-  const int64_t step = ticket / rank_servers_->workers(), per_epoch = sampler_.steps_per_epoch();
+  const int64_t step = ticket / rank_servers_->gradients(), per_epoch = sampler_.steps_per_epoch();
   const int group = training_->group().size();
-  const auto worker = static_cast<int>(ticket % rank_servers_->workers());
+  const auto worker = static_cast<int>(ticket % rank_servers_->gradients());
   const int replica = worker * group + training_->group().rank();
   for (int turn = 0; turn < accumulate_; ++turn)
     batches_->add({.epoch = step / per_epoch,
@@ -52,13 +55,14 @@ void TrainerRun::note_ticket(int64_t ticket) {
 
 void TrainerRun::make_gradient(int64_t ticket) {
   const ScopedSpan span(spans(), span_name("gradient"), span_lane());
-  const int64_t step = ticket / rank_servers_->workers();
-  const auto worker = static_cast<int>(ticket % rank_servers_->workers());
+  const int64_t step = ticket / rank_servers_->gradients();
+  const auto worker = static_cast<int>(ticket % rank_servers_->gradients());
   training_->begin(step, static_cast<float>(learning_rate(step)));
   training_->stand_for(worker * training_->group().size() + training_->group().rank());
   const double delayed = slow_down(ticket), busy = rank_servers_->busy_seconds();
   double data_wait = 0;
   for (int turn = 0; turn < accumulate_; ++turn) data_wait += run_turn(turn);
+  ++interval_.gradients;
   StepTimes times = training_->times();
   // Some of that may have been done while it waited, which is not in `compute`.
   computed_ = std::max(0.0, times.compute - (rank_servers_->busy_seconds() - busy));
@@ -97,12 +101,15 @@ ServersRecord TrainerRun::rank_servers_line() {
   double sum = 0;
   for (size_t n = 0; n < counts.staleness.size(); ++n)
     sum += static_cast<double>(n) * static_cast<double>(counts.staleness[n]);
+  const auto gradients = static_cast<double>(
+      std::accumulate(counts.staleness.begin(), counts.staleness.end(), int64_t{0}));
   return {.epoch = step_ / sampler_.steps_per_epoch(),
           .step = step_,
           .updates = counts.updates,
           .version = counts.version,
+          .dropped = counts.dropped,
           .bytes = counts.bytes,
-          .stale_mean = sum / static_cast<double>(counts.updates),
+          .stale_mean = sum / gradients,
           .stale_most = std::ssize(counts.staleness) - 1,
           .staleness = counts.staleness,
           .spread = counts.spread};

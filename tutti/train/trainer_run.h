@@ -43,6 +43,7 @@ namespace tutti {
 struct StepInterval {
   StepTimes times;
   int64_t steps = 0;
+  int64_t gradients = 0;  ///< of this rank, where ranks are served: some may have been dropped
   GradientNorms norms;
   std::vector<double> loss;  ///< of each local turn (train/training_step.h), over steps
 
@@ -138,8 +139,10 @@ class TrainerRun {
   void report_servers();
   ServersRecord clocked_servers_line();
 
-  // --- trainer_rounds.cpp: where servers are ranks and apply gradients one by one ---
-  bool served_by_ranks() const { return one_by_one() && !has_clock(); }
+  // --- trainer_rounds.cpp: where servers are ranks ---
+  bool served_by_ranks() const {
+    return served_ && !has_clock() && tutti::served_by_ranks(config_, devices_);
+  }
   void build_rank_servers();
   /// The next step after which something is done together.
   int64_t next_meeting() const;
@@ -264,8 +267,9 @@ class TrainerRun {
   std::optional<Checkpoint> resumed_;  // until the first step
   const RunConfig config_;
   const PartGrid grid_;
-  const int devices_;          // that replicas are on: more of them where a quorum is enough
-  const ReplicaMap replicas_;  // on groups of ranks that share them
+  const int devices_;          // that replicas are on
+  const int gradients_;        // of a step: of fewer of them where a quorum is enough
+  const ReplicaMap replicas_;  // that are computed, on groups of ranks that share them
   const ReplicaMap workers_;   // who each have statistics: replicas, or their parts
   const int accumulate_;
   const ReplicaMap turns_;  // of the workers: they each have a gradient in every step
@@ -286,7 +290,7 @@ class TrainerRun {
   double met_seconds_ = 0;                              // of it
   const std::optional<ServerSettings> served_;          // where servers hold the weights of several
   std::optional<Servers> servers_;                      // where they apply gradients one by one
-  std::optional<RankServers> rank_servers_;             // the same of real ones
+  std::optional<RankServers> rank_servers_;             // servers that are ranks
   std::optional<ServerClock> server_clock_;             // of a replay where they do not
   std::optional<VirtualClock> virtual_;                 // of a replay without servers
   double virtual_before_ = 0, virtual_waited_ = 0;      // until this epoch began; in it

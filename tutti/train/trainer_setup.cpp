@@ -31,14 +31,14 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       resumed_(open_resume(comm_, place_)), config_(with_replicas(spec.config, resumed_)),
       grid_(part_grid(config_.parallel, comm_.size(), comm_.rank())),
       devices_(static_cast<int>(replica_count(config_.run, grid_.groups()))),
-      replicas_(static_cast<int>(gradients_of_step(config_, devices_)), grid_.groups(),
-                grid_.group()),
+      gradients_(static_cast<int>(gradients_of_step(config_, devices_))),
+      replicas_(has_clock() ? gradients_ : devices_, grid_.groups(), grid_.group()),
       workers_(workers_of(replicas_, grid_, comm_.size(), comm_.rank())),
       accumulate_(static_cast<int>(config_.batch.accumulate)), turns_(workers_.times(accumulate_)),
-      batch_(batch_sizes(config_.batch, replicas_.replicas())),
+      batch_(batch_sizes(config_.batch, gradients_)),
       sampler_({.seed = static_cast<uint64_t>(config_.run.seed),
                 .size = spec.data.train->size(),
-                .replicas = replicas_.replicas() * accumulate_,
+                .replicas = gradients_ * accumulate_,
                 .local_batch = batch_.local,
                 .node_of = nodes_of_turns(
                     config_, [this](int rank) { return comm_.node(rank); }, grid_, replicas_),
@@ -80,7 +80,7 @@ Choices TrainerRun::choices_before() const {
 
 void TrainerRun::build() {
   check_served_job(config_, devices_, comm_.size(), has_clock() ? &*spec_.machine : nullptr);
-  if (served_ && !has_clock() && !one_by_one() && first())
+  if (served_ && !has_clock() && !one_by_one() && !served_by_ranks() && first())
     log::info("sync.scheme = \"{}\" is run as step: without --machine no servers are replayed{}",
               config_.sync.scheme, served_->servers > 1 ? ", and sync.servers says nothing" : "");
   if (first()) warn_of_idle_keys(config_, model_spec(config_, *spec_.data.train, batch_.local));

@@ -317,7 +317,7 @@ std::vector<std::string> conformance_lines() {
       for (const char* op : {"attention", "attention_grad"})
         add(fmt::format("{} {} {}", op, type, line));
     add(fmt::format("lookup_grad {} n2c21t70 rows37 adds", type));
-    for (const char* shape : {"n2c8t9 rows50 dx dw", "n3c5t130 rows83 dx dw smoothing0.1 scale0.5",
+    for (const char* shape : {"n2c8t9 rows50 dx dw", "n5c5t130 rows83 dx dw smoothing0.1 scale0.5",
                               "n1c7t5 rows16 dx", "n2c9t30 rows40 dw", "n3c8t20 rows300"})
       add(fmt::format("token_head {} {}", type, shape));
     add(fmt::format("token_statistics {} n2c50t9 all80 first20", type));

@@ -25,8 +25,9 @@ namespace {
 using matrix::kColumns, matrix::panels_of, matrix::part_of, matrix::parts_of;
 
 /// Whose logits exist at a time. Each time weights are read twice and their gradient is added to:
-/// with fewer positions that takes longer than the arithmetic.
-constexpr int64_t kPositionsAtATime = 256;
+/// with fewer positions that takes longer than the arithmetic, which in 16 bits is twice as fast.
+template <class T>
+constexpr int64_t kPositionsAtATime = 1024 / sizeof(T);
 
 /// What a part knows of a position from the logits of its tokens. `before` and `behind` the label
 /// in the vocabulary are the greatest ones.
@@ -67,7 +68,7 @@ class TokenHeadKernel final : public Kernel {
   TokenHeadKernel(const KernelRequest& r, const TokenHead& op)
       : op_(op), a_(op.head()), type_(r.in[0].dtype), channels_(r.in[0].shape[1]),
         vocabulary_(r.in[1].shape[0]), positions_(r.in[2].elements()), team_(r.team),
-        chunks_(parts_of(positions_, kPositionsAtATime)),
+        chunks_(parts_of(positions_, kPositionsAtATime<T>)),
         most_rows_(parts_of(positions_, chunks_)) {
     for (int part = 0; part < team_; ++part)
       for (const int64_t rows : {most_rows_, positions_ / chunks_}) {

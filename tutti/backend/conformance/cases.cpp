@@ -47,8 +47,8 @@ constexpr const char* kConvolutions[] = {
     "n1c24d3h4w5 k3t3r3s3 pad1",
     "n5c16d4h5w6 k16t2r3s2 stride1x2x1 pad1x0x1 high0 groups16",
 };
-constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19",
-                                        "n2c16d3h4w5"};
+constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7",   "n3c5h6w7",
+                                        "n7c19",     "n2c16d3h4w5", "n2c152h3w2"};
 constexpr const char* kVectors[] = {"n5c64 k10 bias",           "n7c33 k5",
                                     "n4c16h4w4 k20 bias",       "n3c3h5w5 k17 bias narrow",
                                     "n64c256 k128 bias narrow", "n9c48 k11"};

@@ -36,9 +36,9 @@ struct NormCase {
 std::vector<NormCase> cases() {
   std::vector<NormCase> all;
   for (const DType type : {DType::f32, DType::bf16})
-    for (const Shape& tile :
-         {Shape{2, 16, 5, 7}, Shape{1, 32, 9, 8}, Shape{3, 64, 2, 3}, Shape{2, 112, 3, 1},
-          Shape{2, 10, 4, 4}, Shape{2, 16, 3, 2, 3}, Shape{4, 20}})
+    for (const Shape& tile : {Shape{2, 16, 5, 7}, Shape{1, 32, 9, 8}, Shape{3, 64, 2, 3},
+                              Shape{2, 112, 3, 1}, Shape{2, 10, 4, 4}, Shape{2, 16, 3, 2, 3},
+                              Shape{4, 20}, Shape{2, 248, 3, 2}, Shape{1, 2192, 2, 1}})
       for (const std::vector<int>& tiles : {std::vector<int>{1}, {3}, {2, 1}}) {
         all.push_back({type, tile, Layout::plain(), tiles});
         if (tile.rank() < 4) continue;

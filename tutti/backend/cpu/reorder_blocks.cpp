@@ -24,7 +24,8 @@ struct BlockReorder {
   bool turned = false;  ///< the rows' dimension is the one that lies side by side in the source
 };
 
-/// Blocks are dealt out to parts in the order of rows, others, lanes.
+/// Blocks are dealt out to parts in the order in which the source has them, so that it is read in
+/// one run: of the dimension that lies side by side there, then others, then the other one.
 template <class To>
 class ReorderBlocksKernel final : public Kernel {
  public:
@@ -32,13 +33,14 @@ class ReorderBlocksKernel final : public Kernel {
   void run(const KernelArgs& args) override {
     const auto* const from = static_cast<const float*>(args.in[0]);
     auto* const to = static_cast<To*>(args.out[0]);
-    const size_t lanes = r_.lanes.to.size() / kLanes, others = r_.others.to.size();
-    const auto blocks =
-        static_cast<int64_t>((r_.rows.to.size() + kLanes - 1) / kLanes * others * lanes);
+    const size_t lanes = r_.lanes.to.size() / kLanes, others = r_.others.to.size(),
+                 rows = (r_.rows.to.size() + kLanes - 1) / kLanes, inner = r_.turned ? lanes : rows;
+    const auto blocks = static_cast<int64_t>(rows * others * lanes);
     const auto end = static_cast<size_t>(blocks * (args.part + 1) / args.parts);
     for (auto b = static_cast<size_t>(blocks * args.part / args.parts); b < end; ++b) {
-      const size_t other = b / lanes % others;
-      block(b / lanes / others * kLanes, b % lanes * kLanes, from + r_.others.from[other],
+      const size_t other = b / inner % others, far = b / inner / others * kLanes,
+                   near = b % inner * kLanes;
+      block(r_.turned ? far : near, r_.turned ? near : far, from + r_.others.from[other],
             to + r_.others.to[other]);
     }
   }

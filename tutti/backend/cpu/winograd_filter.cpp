@@ -9,9 +9,10 @@ namespace {
 
 using matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::panels_of;
 
-/// Tiles whose points are summed at a time: of this many bytes in a plane, within limits. Each time
-/// all sums go through the cache, so there are at least 64.
-constexpr int64_t kChunkBytes = 640 << 10, kFewestOfChunk = 64;
+/// Tiles whose points are summed at a time: of this many bytes in a plane, within limits. All sums
+/// are read and written each time, and they come from farther away than points do, which the third
+/// cache holds: so a chunk is as long as one pass allows, unless it has many channels.
+constexpr int64_t kChunkBytes = 4 << 20, kFewestOfChunk = 64;
 
 /// Sums over the tiles, point by point, of the data's points times the transposed transform of dy
 /// (Lavin and Gray's forward pass, transposed). The state: [panels][P][channels][16].

@@ -45,14 +45,7 @@ case_quorum() {
   goes_on_counted killed 40 1 "${many[@]}"
   # A wish to stop ends the round with a whole step.
   for own in 0 1; do
-    train "asked-$own" --set model.width=8 --epochs 100000 --set run.log_every=100000 --set data.generate_train=24000 --max-steps 100000 --sync ps:sync --set sync.quorum=2 --replicas 3 --ranks $((3 + own)) --set sync.server_ranks=$own &
-    job=$!
-    wait_for "asked-$own/record.jsonl" $job
-    sleep 1
-    kill -TERM "$(last_rank $job)"
-    wait $job
-    [ $? -eq 75 ] || fail "a job that was asked to stop does not end with 75"
-    says "asked-$own" 'stopped by signal 15 with a checkpoint at step'
+    stops_when_asked "asked-$own" --sync ps:sync --set sync.quorum=2 --replicas 3 --ranks $((3 + own)) --set sync.server_ranks=$own
   done
   # A study begins with one replica, which has no backups.
   "$tutti" study "$config" --ranks 1,2 --set run.replicas=0 --sync ps:sync --set sync.quorum=1 --repeats 1 --max-steps 4 --output-dir study >study.log 2>&1 || fail "a study with backups: $(tail -n 3 study.log)"

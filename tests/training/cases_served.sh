@@ -23,6 +23,23 @@ goes_on_counted() {
 # last_rank JOB: the process of the last rank of a run in the background: below this script's subshell are the program, mpirun, the ranks
 last_rank() { pgrep -P "$(pgrep -P "$(pgrep -P "$1")")" | tail -n 1; }
 
+# stops_when_asked NAME FLAG...: a run whose last rank is asked to stop amid an epoch ends with 75 and a checkpoint of then
+stops_when_asked() {
+  local name=$1 job steps of_epoch
+  shift
+  train "$name" --set model.width=8 --epochs 100000 --set run.log_every=100000 --set data.generate_train=24000 --max-steps 100000 "$@" &
+  job=$!
+  wait_for "$name/record.jsonl" $job
+  sleep 1
+  kill -TERM "$(last_rank $job)"
+  wait $job
+  [ $? -eq 75 ] || fail "a job that was asked to stop does not end with 75: $name"
+  says "$name" 'stopped by signal 15 with a checkpoint at step'
+  steps=$(sed 's/.*_0*//' "$name/checkpoints/latest")
+  of_epoch=$((24000 / $(grep -Eo '"global_batch":[0-9]+' "$name/record.jsonl" | head -n 1 | cut -d: -f2)))
+  [ $((steps % of_epoch)) -ne 0 ] || fail "the wish was heard at the end of an epoch: $name"
+}
+
 case_served() {
   local scheme name plain
   # One worker and a server of its own is plain training; one group and servers is the step.
@@ -161,20 +178,10 @@ case_served_deaths() {
   local -A wishes=([worker]="--replicas 3 --ranks 3 --sync ps:async" [member]="--replicas 4 --ranks 4 --sync groups:2"
     [server]="--replicas 2 --ranks 3 --sync ps:async --set sync.server_ranks=1"
     [another]="--replicas 2 --ranks 4 --sync ps:async --set sync.server_ranks=2 --set comm.bucket_bytes=4096")
-  local who steps
+  local who
   for who in "${!wishes[@]}"; do
     # shellcheck disable=SC2086
-    train "asked-$who" "${few[@]}" --set run.log_every=100000 --set data.generate_train=24000 --max-steps 100000 ${wishes[$who]} &
-    job=$!
-    wait_for "asked-$who/record.jsonl" $job
-    sleep 1
-    kill -TERM "$(last_rank $job)"
-    wait $job
-    [ $? -eq 75 ] || fail "a job whose $who was asked to stop does not end with 75"
-    says "asked-$who" 'stopped by signal 15 with a checkpoint at step'
-    steps=$(sed 's/.*_0*//' "asked-$who/checkpoints/latest")
-    local of_epoch=$((24000 / 3 / $(grep -Eo '"replicas":[0-9]+' "asked-$who/record.jsonl" | head -n 1 | cut -d: -f2)))
-    [ $((steps % of_epoch)) -ne 0 ] || fail "the wish of a $who was heard at the end of an epoch"
+    stops_when_asked "asked-$who" ${wishes[$who]}
   done
   # Nobody is slow who computes nothing.
   expect 2 slow-server "${many[@]}" --replicas 2 --set sync.server_ranks=1 --slow 2:3 --max-steps 1

@@ -6,6 +6,7 @@
 #include <exception>
 #include <new>
 
+#include "tutti/base/denormals.h"
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/command_line.h"
@@ -17,6 +18,7 @@ namespace tutti {
 
 int run_program(int argc, char** argv) {
   if (const auto code = run_launcher_watch(argc, argv)) return *code;
+  flush_denormals();  // before there is any other thread
   begin_process({argv + 1, argv + argc});
   const Terminal screen = terminal_of(STDERR_FILENO);
   if (screen.present)

@@ -9,7 +9,9 @@
 //   y[h D + d, i] = sum over j of keep[i, j] p[i, j] v[g D + d, j],  keep = 0 or 1 / (1 - dropout)
 // where keep is a function of (seed, step, replica, sample, layer, head, row, column): the mask is
 // not stored, and is the same however heads are dealt to ranks, tiles are cut, or often it is
-// computed.
+// computed. Of bf16 sequences exp(s - top), keep p and ds = p (keep dp - dy y) are rounded to bf16
+// before they are multiplied with v, dy, k and q, as in FlashAttention (Dao et al. 2022); sums are
+// f32.
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/dropout.h"

@@ -1,7 +1,7 @@
 #pragma once
 // Attention and its gradient, head by head: keys and values of a head lie in panels, queries come
-// in blocks of a few rows whose scores stay in cache. Arithmetic is f32, sequences are f32 or bf16,
-// channels last. A thread's memory grows with the number of keys, never with its square.
+// in blocks of a few rows whose scores stay in cache. Sequences are f32 or bf16, channels last. A
+// thread's memory grows with the number of keys, never with its square.
 
 #include <vector>
 

@@ -1,20 +1,38 @@
 #pragma once
-// What attention does with rows of heads and of scores. Private to attention.cpp.
+// What attention does with rows of heads and of scores. Products are of f32, or of pairs of bf16
+// (matrix_tile.h): the arrays that they read are of float or of TermPair, which holds two terms of
+// a sum that follow each other. Private to this folder.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "tutti/backend/backend.h"
 #include "tutti/backend/cpu/matrix_tile.h"
 #include "tutti/backend/cpu/simd_math.h"
+#include "tutti/backend/cpu/simd_transpose.h"
 #include "tutti/backend/cpu/wide_bits.h"
 #include "tutti/ops/attention.h"
 
 namespace tutti::attention {
 
-/// Queries of a block: their scores of 1024 keys are 112 KiB with AVX-512.
-constexpr int64_t kQueryRows = matrix::kMostRows * (TUTTI_AVX512 ? 2 : 4);
+using matrix::TermPair;
+
+/// What products of sequences of T are made of: of bf16 pairs, where an instruction adds those.
+template <class T>
+using ElementOf =
+    std::conditional_t<std::is_same_v<T, bf16> && matrix::kFastPairs, TermPair, float>;
+/// Terms of an element.
+template <class Element>
+constexpr int64_t kTerms = std::is_same_v<Element, TermPair> ? 2 : 1;
+/// Elements of a sum of so many terms; what the last one has too many is zero.
+template <class Element>
+constexpr int64_t elements_of(int64_t terms) {
+  return matrix::parts_of(terms, kTerms<Element>);
+}
 
 constexpr int64_t padded(int64_t n) { return (n + simd::kLanes - 1) / simd::kLanes * simd::kLanes; }
 
@@ -32,59 +50,109 @@ template <class F>
   if (d < n) f(d, simd::SomeLanes{static_cast<int>(n - d)});
 }
 
+/// Writes `n` terms as elements, up to a whole vector: zeros behind the last.
+template <class T>
+[[gnu::always_inline]] inline void put_terms(const T* from, int64_t n, float* to) {
+  for_each_lanes(n, [&](int64_t d, auto lanes) {
+    simd::store(to + d, simd::load(from + d, lanes), simd::AllLanes{});
+  });
+}
+inline void put_terms(const bf16* from, int64_t n, TermPair* to) {
+  const auto bytes = static_cast<size_t>(n) * sizeof(bf16),
+             whole = static_cast<size_t>(padded(elements_of<TermPair>(n))) * sizeof(TermPair);
+  std::memcpy(to, from, bytes);
+  std::memset(reinterpret_cast<std::byte*>(to) + bytes, 0, whole - bytes);
+}
+
 /// The vectors of one head: `width` channels at each position, positions `stride` elements apart.
 template <class T>
 struct HeadRows {
   T* first;
   int64_t stride, width;
 
-  /// Positions [from, from + count) times `factor`, as rows of `row` floats: zeros behind the
-  /// width.
-  void read(int64_t from, int64_t count, float factor, float* to, int64_t row) const {
-    for (int64_t i = 0; i < count; ++i, to += row)
-      for_each_lanes(width, [&](int64_t d, auto lanes) {
-        simd::store(to + d, factor * simd::load(first + (from + i) * stride + d, lanes),
-                    simd::AllLanes{});
-      });
+  T* row(int64_t position) const { return first + position * stride; }
+  HeadRows from(int64_t position) const { return {row(position), stride, width}; }
+  /// Positions [0, count) as rows of elements, `stride_to` apart.
+  template <class Element>
+  void read(int64_t count, Element* to, int64_t stride_to) const {
+    for (int64_t i = 0; i < count; ++i, to += stride_to) put_terms(row(i), width, to);
   }
   void write(int64_t position, const float* from, float factor) const {
     for_each_lanes(width, [&](int64_t d, auto lanes) {
-      simd::store(first + position * stride + d, factor * simd::load(from + d, lanes), lanes);
+      simd::store(row(position) + d, factor * simd::load(from + d, lanes), lanes);
     });
   }
 };
 
-/// Positions as columns of panels: element (d, position) at
-/// (position / 16 * width + d) * 16 + position % 16; zeros behind the last one.
-template <class T>
-void to_columns(const HeadRows<T>& rows, int64_t count, float* panels) {
-  constexpr int64_t kColumns = matrix::kColumns;
-  for (int64_t j = 0; j < count; j += kColumns, panels += rows.width * kColumns) {
+/// Positions as columns of panels, and sums over channels: element (d, position) at
+/// (position / 16 * elements of the width + d) * 16 + position % 16; zeros behind the last one.
+template <class T, class Element>
+void to_columns(const HeadRows<T>& rows, int64_t count, Element* panels) {
+  constexpr int64_t kColumns = matrix::kColumns, kOfBlock = kColumns * kTerms<Element>;
+  for (int64_t j = 0; j < count; j += kColumns) {
     const int64_t some = std::min(kColumns, count - j);
-    for (int64_t d = 0; d < rows.width; ++d) {
-      float column[kColumns] = {};
-      for (int64_t i = 0; i < some; ++i)
-        column[i] = static_cast<float>(rows.first[(j + i) * rows.stride + d]);
-      simd::store(panels + d * kColumns, simd::load(column, simd::AllLanes{}), simd::AllLanes{});
+    for (int64_t d = 0; d < rows.width; d += kOfBlock) {
+      const int64_t terms = std::min(kOfBlock, rows.width - d),
+                    elements = elements_of<Element>(terms);
+      simd::Row block[kColumns]{};
+      for (int64_t i = 0; i < some; ++i) {
+        Element element[kColumns];
+        put_terms(rows.row(j + i) + d, terms, element);
+        std::memcpy(&block[i], element, sizeof block[i]);
+      }
+      simd::transpose(block);
+      std::memcpy(panels, block, static_cast<size_t>(elements) * sizeof block[0]);
+      panels += elements * kColumns;
     }
   }
 }
 
-/// Channels as columns of panels: element (position, d) at (d / 16 * count + position) * 16 + d
-/// % 16.
+/// Channels as columns of panels, and sums over positions: element (position, d) at
+/// (d / 16 * elements of the count + position) * 16 + d % 16.
 template <class T>
 void to_panels(const HeadRows<T>& rows, int64_t count, float* panels) {
   for (int64_t i = 0; i < count; ++i)
     for_each_lanes(rows.width, [&](int64_t d, auto lanes) {
       simd::store(panels + (d / simd::kLanes * count + i) * simd::kLanes,
-                  simd::load(rows.first + i * rows.stride + d, lanes), simd::AllLanes{});
+                  simd::load(rows.row(i) + d, lanes), simd::AllLanes{});
     });
 }
+template <class T>
+void to_panels(const HeadRows<T>& rows, int64_t count, TermPair* panels) {
+  const int64_t elements = elements_of<TermPair>(count);
+  for (int64_t e = 0; e < elements; ++e) {
+    const T *const first = rows.row(2 * e), *const second =
+                                                2 * e + 1 < count ? first + rows.stride : nullptr;
+    for_each_lanes(rows.width, [&](int64_t d, auto lanes) {
+      simd::store_as(panels + (d / simd::kLanes * elements + e) * simd::kLanes,
+                     matrix::interleaved(simd::load(first + d, lanes),
+                                         second ? simd::load(second + d, lanes) : simd::Floats{}));
+    });
+  }
+}
 
-inline float dot(const float* a, const float* b, int64_t padded_width) {
+/// What a product of sequences of T takes of v: of bf16 what is rounded to it, also where there are
+/// no pairs, so that the op is the same everywhere.
+template <class T>
+[[gnu::always_inline]] inline simd::Floats term_of(simd::Floats v) {
+  if constexpr (std::is_same_v<T, bf16>) return simd::widen(simd::narrow(v));
+  return v;
+}
+/// Scores of a row become terms where they lie, vector by vector from its first on: floats in
+/// their places, or pairs in the first half of the row.
+template <class T>
+[[gnu::always_inline]] inline void put_terms_of_row(float* row, int64_t j, simd::Floats v) {
+  if constexpr (kTerms<ElementOf<T>> == 2)
+    simd::store(reinterpret_cast<bf16*>(row) + j, v, simd::AllLanes{});
+  else
+    simd::store(row + j, term_of<T>(v), simd::AllLanes{});
+}
+
+template <class T>
+float dot(const T* a, const T* b, int64_t n) {
   simd::Floats sum{};
-  for_each_vector(padded_width, [&](int64_t d) {
-    sum += simd::load(a + d, simd::AllLanes{}) * simd::load(b + d, simd::AllLanes{});
+  for_each_lanes(n, [&](int64_t d, auto lanes) {
+    sum += simd::load(a + d, lanes) * simd::load(b + d, lanes);
   });
   return simd::sum(sum);
 }

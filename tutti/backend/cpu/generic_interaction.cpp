@@ -73,7 +73,7 @@ class InteractionKernel final : public Kernel {
  private:
   /// A block of rows with the columns up to its last one: those behind have no place.
   void multiply(const T* x, float* rows, float* columns, const float* products, T* y) {
-    p_.rows(x).read(0, p_.features(), 1, rows, p_.row());
+    p_.rows(x).read(p_.features(), rows, p_.row());
     attention::to_columns(p_.rows(x), p_.features(), columns);
     for (int64_t i = 0; i < p_.features(); i += kMostRows) {
       const int64_t count = std::min<int64_t>(kMostRows, p_.features() - i);

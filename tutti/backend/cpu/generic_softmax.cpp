@@ -153,7 +153,7 @@ class SoftmaxKernel : public Kernel {
     for (int64_t k = 0; k < logits_.classes(); ++k) {
       const Floats v = logits_.load(args.in[0], labels, k);
       simd::store(x + k * kLanes, v, AllLanes{});
-      top = simd::where_less(top, v, v, top);
+      top = simd::greater_of(v, top);
     }
     for (int64_t k = 0; k < logits_.classes(); ++k)
       sum += simd::exp(simd::load(x + k * kLanes, AllLanes{}) - top);

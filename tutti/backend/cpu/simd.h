@@ -158,6 +158,24 @@ template <class T>
   return select(v < Floats{}, Floats{}, v);
 #endif
 }
+/// The greater number of a lane; where one is NaN, b's.
+[[gnu::always_inline]] inline Floats greater_of(Floats a, Floats b) {
+#if TUTTI_AVX512
+  return reinterpret_cast<Floats>(
+      _mm512_maskz_max_ps(kAll, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#else
+  return select(a > b, a, b);
+#endif
+}
+/// The lesser number of a lane; where one is NaN, b's.
+[[gnu::always_inline]] inline Floats lesser_of(Floats a, Floats b) {
+#if TUTTI_AVX512
+  return reinterpret_cast<Floats>(
+      _mm512_maskz_min_ps(kAll, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#else
+  return select(a < b, a, b);
+#endif
+}
 /// `then` where a < b, `otherwise` elsewhere and where one is NaN.
 [[gnu::always_inline]] inline Floats where_less(Floats a, Floats b, Floats then, Floats otherwise) {
   return select(a < b, then, otherwise);

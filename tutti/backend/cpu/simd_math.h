@@ -10,8 +10,7 @@ namespace tutti::simd {
 /// Saturates outside
 /// [-87.3, 88.3]; NaN stays NaN.
 inline Floats exp(Floats x) {
-  x = where_less(x, splat(-87.3f), splat(-87.3f), x);
-  x = where_less(splat(88.3f), x, splat(88.3f), x);
+  x = lesser_of(splat(88.3f), greater_of(splat(-87.3f), x));
   const Floats shifted =
       x * 1.44269504f + 12582912.f;  // 1.5 * 2^23: the sum's low bits hold the rounded quotient
   const Floats n = shifted - 12582912.f;
@@ -23,8 +22,13 @@ inline Floats exp(Floats x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.f;
+#if TUTTI_AVX512
+  return reinterpret_cast<Floats>(
+      _mm512_maskz_scalef_ps(kAll, reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(n)));
+#else
   const Words power = (bits_of(shifted) - 0x4B400000u + 127u) << 23;
   return p * floats_of(power);
+#endif
 }
 
 /// Natural logarithm of positive normal numbers and infinity, by a polynomial (coefficients:

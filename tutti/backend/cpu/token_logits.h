@@ -27,10 +27,8 @@ struct LogitRow {
     float top = static_cast<float>(x[0]);
     if (whole > 0) {
       Floats tops = simd::load(x, AllLanes{});
-      for (int64_t k = kLanes; k < whole; k += kLanes) {
-        const Floats v = simd::load(x + k, AllLanes{});
-        tops = simd::where_less(tops, v, v, tops);
-      }
+      for (int64_t k = kLanes; k < whole; k += kLanes)
+        tops = simd::greater_of(simd::load(x + k, AllLanes{}), tops);
       float lanes[kLanes];
       simd::store(lanes, tops, AllLanes{});
       top = *std::max_element(lanes, lanes + kLanes);

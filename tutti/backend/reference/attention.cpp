@@ -11,9 +11,10 @@ namespace {
 /// The sequences of one call, and their gradients where they are made.
 class Heads {
  public:
-  /// `first`: the input that holds the first sequence.
-  Heads(const AttentionAttributes& a, const RuleCall& call, size_t first)
-      : a_(a), in_(call.in), out_(call.out), first_(first), shape_(shape_of(a, call, first)) {}
+  /// `first`: the input that holds the first sequence; all are of this type.
+  Heads(const AttentionAttributes& a, const RuleCall& call, size_t first, DType type)
+      : a_(a), in_(call.in), out_(call.out), first_(first), type_(type),
+        shape_(shape_of(a, call, first)) {}
 
   const AttentionShape& shape() const { return shape_; }
   int64_t batch() const { return in_[first_].shape()[0]; }
@@ -50,6 +51,12 @@ class Heads {
     const uint32_t bits = word[part / 2] >> (part % 2 * 16) & 0xFFFF;
     return bits < keep_threshold(a_.dropout) ? 0 : static_cast<double>(keep_factor(a_.dropout));
   }
+  /// What a product takes of a number that is no sequence's.
+  double term(double value) const {
+    return type_ == DType::bf16
+               ? static_cast<double>(static_cast<float>(bf16(static_cast<float>(value))))
+               : value;
+  }
   double score(int64_t n, int64_t h, int64_t i, int64_t j) const {
     double sum = 0;
     for (int64_t d = 0; d < shape_.width; ++d)
@@ -72,11 +79,12 @@ class Heads {
   std::vector<PlainTensor>& in_;
   std::vector<PlainTensor>& out_;
   size_t first_;
+  DType type_;
   AttentionShape shape_;
 };
 
-void attend(const AttentionAttributes& a, const RuleCall& call) {
-  const Heads heads(a, call, 0);
+void attend(const AttentionAttributes& a, const RuleCall& call, DType type) {
+  const Heads heads(a, call, 0, type);
   const AttentionShape& s = heads.shape();
   PlainTensor &y = call.out[0], &logs = call.out[1];
   for (int64_t n = 0; n < heads.batch(); ++n)
@@ -92,7 +100,8 @@ void attend(const AttentionAttributes& a, const RuleCall& call) {
         logs[(n * a.heads + h) * s.queries + i] =
             sum == 0 ? std::numeric_limits<double>::infinity() : top + std::log(sum);
         for (int64_t j = 0; j < s.keys && sum != 0; ++j)
-          p[static_cast<size_t>(j)] *= heads.keep(call, n, h, i, j);
+          p[static_cast<size_t>(j)] =
+              heads.term(heads.keep(call, n, h, i, j) * p[static_cast<size_t>(j)]);
         for (int64_t d = 0; d < s.width; ++d) {
           double value = 0;
           for (int64_t j = 0; j < s.keys && sum != 0; ++j)
@@ -102,8 +111,8 @@ void attend(const AttentionAttributes& a, const RuleCall& call) {
       }
 }
 
-void attend_backward(const AttentionAttributes& a, const RuleCall& call) {
-  Heads heads(a, call, 3);
+void attend_backward(const AttentionAttributes& a, const RuleCall& call, DType type) {
+  Heads heads(a, call, 3, type);
   const AttentionShape& s = heads.shape();
   const PlainTensor &dy = call.in[0], &y = call.in[1], &logs = call.in[2];
   for (PlainTensor& gradient : call.out) gradient.fill(0);
@@ -123,10 +132,10 @@ void attend_backward(const AttentionAttributes& a, const RuleCall& call) {
           double dp = 0;
           for (int64_t d = 0; d < s.width; ++d)
             dp += dy[at(n, h, d, i)] * heads.read(s.v, n, g, d, j);
-          const double keep = heads.keep(call, n, h, i, j),
-                       ds = p * (keep * dp - all) * static_cast<double>(s.scale);
+          const double keep = heads.keep(call, n, h, i, j), kept = heads.term(keep * p),
+                       ds = heads.term(p * (keep * dp - all)) * static_cast<double>(s.scale);
           for (int64_t d = 0; d < s.width; ++d) {
-            heads.add(s.v, n, g, d, j, keep * p * dy[at(n, h, d, i)]);
+            heads.add(s.v, n, g, d, j, kept * dy[at(n, h, d, i)]);
             heads.add(s.q, n, h, d, i, ds * heads.read(s.k, n, g, d, j));
             heads.add(s.k, n, g, d, j, ds * heads.read(s.q, n, h, d, i));
           }
@@ -138,9 +147,13 @@ void attend_backward(const AttentionAttributes& a, const RuleCall& call) {
 
 Rule attention_rule(const KernelRequest& request) {
   if (const auto* const op = dynamic_cast<const Attention*>(request.op))
-    return {.run = [a = op->attention()](const RuleCall& c) { attend(a, c); }};
+    return {.run = [a = op->attention(), type = request.out[0].dtype](const RuleCall& c) {
+      attend(a, c, type);
+    }};
   if (const auto* const op = dynamic_cast<const AttentionGrad*>(request.op))
-    return {.run = [a = op->attention()](const RuleCall& c) { attend_backward(a, c); }};
+    return {.run = [a = op->attention(), type = request.out[0].dtype](const RuleCall& c) {
+      attend_backward(a, c, type);
+    }};
   return {};
 }
 

@@ -1,0 +1,13 @@
+#pragma once
+// Denormals: numbers nearer to zero than 2^-126, in f64 than 2^-1022. Processors compute with them
+// a hundred cycles at a time. A network makes many: saturated activations, moments of parameters
+// without gradients, probabilities of what is impossible.
+
+namespace tutti {
+
+/// From here on arithmetic of this thread, and of threads that it starts, takes denormals for zero
+/// and makes none. What computes bits that are compared must be under it as a whole, or not at all.
+/// Nothing happens on processors other than x86-64 and AArch64.
+void flush_denormals();
+
+}  // namespace tutti

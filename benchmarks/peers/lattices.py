@@ -118,6 +118,7 @@ def main(args):
     from torch import nn
     from torch.nn import functional as F
 
+    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     if args.double:

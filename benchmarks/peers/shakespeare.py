@@ -74,6 +74,7 @@ def main(args):
 
     from gpt2 import Gpt2
 
+    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     text = open(args.text, encoding="utf-8").read()

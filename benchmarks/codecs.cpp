@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "tutti/base/denormals.h"
 #include "tutti/base/rng.h"
 #include "tutti/base/shared_work.h"
 #include "tutti/comm/compress/codec/codec.h"
@@ -100,6 +101,7 @@ void powersgd(benchmark::State& state, size_t rows, size_t cols, int rank) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tutti::flush_denormals();  // as the program does
   constexpr size_t kCount = 1 << 20;
   for (const std::string name : {"bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.001"}) {
     benchmark::RegisterBenchmark(("encode/" + name).c_str(), encode, name, kCount);

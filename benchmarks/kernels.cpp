@@ -12,6 +12,7 @@
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/cpu/simd.h"
+#include "tutti/base/denormals.h"
 #include "tutti/base/rng.h"
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/ops/batch_norm.h"
@@ -267,6 +268,7 @@ void fma_peak(benchmark::State& state) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tutti::flush_denormals();  // as the program does
   benchmark::RegisterBenchmark("fma_peak", fma_peak);
   for (const DType type : {DType::f32, DType::bf16})
     for (const Layout& layout : {Layout::blocked_channels(16), Layout::channels_last(4)}) {

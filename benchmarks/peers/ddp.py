@@ -49,8 +49,7 @@ def join(args):
     import torch
     import torch.distributed as dist
 
-    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
-    torch.set_num_threads(args.threads)
+    serve.use_threads(torch, args.threads)
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     if args.pin:
         allowed = sorted(os.sched_getaffinity(0))

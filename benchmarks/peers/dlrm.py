@@ -48,8 +48,7 @@ if __name__ == "__main__":
 
     import training
 
-    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
-    torch.set_num_threads(args.threads)
+    serve.use_threads(torch, args.threads)
     torch.manual_seed(1)
     model = network(torch, args.tables, args.table_rows, args.width, [512, 256, 64], [512, 256])
     model.train()

@@ -50,8 +50,7 @@ if __name__ == "__main__":
 
     import training
 
-    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
-    torch.set_num_threads(args.threads)
+    serve.use_threads(torch, args.threads)
     torch.manual_seed(1)
     model, layout = network(torch, args.depth, args.features), torch.channels_last_3d
     model.train()

@@ -60,8 +60,7 @@ def make_step(args, wrap=lambda module: module, seed=1):
 def main(args):
     import torch
 
-    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
-    torch.set_num_threads(args.threads)
+    serve.use_threads(torch, args.threads)
     step, about = make_step(args)
     serve.serve(args, step, about, args.batch)
 

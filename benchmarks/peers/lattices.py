@@ -11,6 +11,7 @@ import math
 import os
 
 import allocator
+import serve
 
 HEADER, SIDE, CLASSES = 64, 64, 5
 MEAN, DEVIATION = 0.2398, 0.1710  # of tutti/data/format/catalog.cpp
@@ -118,8 +119,7 @@ def main(args):
     from torch import nn
     from torch.nn import functional as F
 
-    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
-    torch.set_num_threads(args.threads)
+    serve.use_threads(torch, args.threads)
     torch.manual_seed(args.seed)
     if args.double:
         torch.set_default_dtype(torch.float64)

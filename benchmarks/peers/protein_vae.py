@@ -59,8 +59,7 @@ if __name__ == "__main__":
 
     import training
 
-    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
-    torch.set_num_threads(args.threads)
+    serve.use_threads(torch, args.threads)
     torch.manual_seed(1)
     model = network(torch, args.side).train()
     batches = [(torch.rand(args.batch, 1, args.side, args.side) < 0.15).float() for _ in range(2)]

@@ -61,8 +61,7 @@ if __name__ == "__main__":
             y = F.max_pool2d(F.relu(self.bn(self.conv(x)), inplace=True), 3, 2, 1)
             return self.fc(self.blocks(y).mean((2, 3)))
 
-    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
-    torch.set_num_threads(args.threads)
+    serve.use_threads(torch, args.threads)
     channels, outputs = (1, 4) if args.tilt else (3, 1000)
     model = training.prepare(args, ResNet50(channels, outputs))
     batches = training.random_batches(args, (channels, args.side, args.side), outputs)

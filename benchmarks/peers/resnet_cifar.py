@@ -14,8 +14,7 @@ if __name__ == "__main__":
     import training
     from resnet_cifar_model import PARAMETERS, ResNetCifar
 
-    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
-    torch.set_num_threads(args.threads)
+    serve.use_threads(torch, args.threads)
     model = training.prepare(args, ResNetCifar(args.model))
     step = training.make_step(args, model, training.random_batches(args, (3, 32, 32), 10))
     serve.serve(args, step, training.about(args, args.model, PARAMETERS[args.model]), args.batch)

@@ -30,6 +30,12 @@ def arguments(description):
     return parser
 
 
+def use_threads(torch, threads):
+    """For PyTorch, before its first operation: it computes with so many threads, and takes denormals for zero as Tutti does."""
+    torch.set_flush_denormal(True)  # threads take it over from the one that starts them
+    torch.set_num_threads(threads)
+
+
 def peak_rss_bytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 

@@ -9,6 +9,7 @@ import os
 import time
 
 import allocator
+import serve
 
 
 def arguments():
@@ -74,8 +75,7 @@ def main(args):
 
     from gpt2 import Gpt2
 
-    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
-    torch.set_num_threads(args.threads)
+    serve.use_threads(torch, args.threads)
     torch.manual_seed(args.seed)
     text = open(args.text, encoding="utf-8").read()
     cut = int(len(text) * 0.9)

@@ -14,8 +14,7 @@ if __name__ == "__main__":
     import training
     from vit import Vit
 
-    torch.set_flush_denormal(True)  # before its threads start; Tutti does so, too
-    torch.set_num_threads(args.threads)
+    serve.use_threads(torch, args.threads)
     model = Vit(1000, 3, 16, 196, 12, 192, 3)
     about = training.about(args, "vit-ti", sum(p.numel() for p in model.parameters()))
     batches = training.random_batches(args, (3, 224, 224), 1000, count=2)

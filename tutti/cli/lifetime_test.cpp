@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <limits>
 #include <string>
 #include <thread>
+
+#include "tutti/cli/program.h"
 
 namespace tutti {
 namespace {
@@ -31,6 +35,30 @@ TEST(WriteError, WaitsForAStreamThatIsNotToWait) {
   reader.join();
   close(ends[0]);
   EXPECT_TRUE(text == long_text) << text.size() << " bytes";
+}
+
+/// 0 where a thread that is started now takes denormals for zero.
+int flushes() {
+  int code = 1;
+  std::thread([&] {
+    const volatile float denormal = std::numeric_limits<float>::denorm_min(), large = 1e30f;
+    if (denormal * large == 0) code = 0;
+  }).join();
+  return code;
+}
+
+TEST(Program, ComputesWithoutDenormals) {
+#if !defined(__x86_64__) && !defined(__aarch64__)
+  GTEST_SKIP() << "no way to ask for that here";
+#endif
+  EXPECT_EQ(flushes(), 1);
+  char name[] = "tutti", verb[] = "--version";
+  char* arguments[] = {name, verb, nullptr};
+  const auto run = [&] {
+    std::freopen("/dev/null", "w", stdout);
+    std::_Exit(run_program(2, arguments) == 0 ? flushes() : 2);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

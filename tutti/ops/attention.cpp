@@ -14,6 +14,7 @@ void require_attention(std::string_view op, const AttentionAttributes& a,
   require_inputs(op, in, sequences + (a.mask == AttentionMask::none ? 0 : 1));
   require(a.heads >= 1 && a.key_heads >= 1 && a.heads % a.key_heads == 0,
           "{}: {} heads do not share {} heads of keys evenly", op, a.heads, a.key_heads);
+  require(a.scale >= 0, "{}: a scale of {}, it must be above 0", op, a.scale);
   for (size_t i = 0; i < sequences; ++i) {
     require_batched(op, in[i], 3);
     const Shape& x = in[i].desc.shape;

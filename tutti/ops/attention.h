@@ -9,9 +9,9 @@
 //   y[h D + d, i] = sum over j of keep[i, j] p[i, j] v[g D + d, j],  keep = 0 or 1 / (1 - dropout)
 // where keep is a function of (seed, step, replica, sample, layer, head, row, column): the mask is
 // not stored, and is the same however heads are dealt to ranks, tiles are cut, or often it is
-// computed. Of bf16 sequences exp(s - top), keep p and ds = p (keep dp - dy y) are rounded to bf16
-// before they are multiplied with v, dy, k and q, as in FlashAttention (Dao et al. 2022); sums are
-// f32.
+// computed. Of bf16 sequences what is multiplied is bf16 and sums are f32, as in FlashAttention
+// (Dao et al. 2022): keep exp(s - the row's greatest s) is rounded before it meets v, keep p before
+// it meets dy, and ds = p (keep dp - sum of dy y) before it meets k and q.
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/dropout.h"
@@ -33,7 +33,7 @@ std::string_view name_of(AttentionInputs inputs);
 struct AttentionAttributes {
   int64_t heads = 1, key_heads = 1;
   bool causal = false;  ///< position i sees those up to i; of shorter q, its positions are the last
-  float scale = 0;      ///< 0: 1 / sqrt(D)
+  float scale = 0;      ///< above 0; 0: 1 / sqrt(D)
   AttentionMask mask = AttentionMask::none;
   AttentionInputs inputs = AttentionInputs::packed;
   float dropout = 0;       ///< probability of leaving a key out; below 1

@@ -106,6 +106,11 @@ constexpr const char* kAttentions[] = {
     "n3c16t9 heads2 keys35 q_and_kv hidden dropout0.5",
     "n2c48t21 heads6 key_heads2 causal dropout0.1 first_head6",
     "n3c40t133 heads5 segments dropout0.2 whole",
+    "n1c74t33 heads2 causal",
+    "n2c38t31 heads2",
+    "n1c16t31 heads2 keys44 causal separate",
+    "n2c40t29 heads4 key_heads2 keys35 q_and_kv hidden",
+    "n1c20t9 heads4 key_heads2 separate",
 };
 constexpr const char* kSequences[] = {
     "layer_norm{} {} n3c48t7",

@@ -124,8 +124,9 @@ class AttentionGradKernel final : public Kernel {
     const auto* const logs =
         static_cast<const float*>(args.in[2]) + (n * s.queries + first) * p_.a.heads + h;
     for (int64_t i = 0; i < count; ++i)
-      go_back(block, i, logs[i * p_.a.heads], attention::dot(dy.row(i), y.row(i), s.width), mask,
-              m);
+      go_back(block, i,
+              {.log = logs[i * p_.a.heads], .loss = attention::dot(dy.row(i), y.row(i), s.width)},
+              mask, m);
     const Operands of = operands(block, m);
     attention::multiply_rows<Element>({.a = of.ds_rows,
                                        .a_row = of.row,
@@ -156,15 +157,20 @@ class AttentionGradKernel final : public Kernel {
     add(of.p, m.dy_panels, m.dv);
   }
 
+  /// What backward knows of a query.
+  struct Query {
+    float log;   ///< of the sum of exp(scale s)
+    float loss;  ///< what every score's gradient loses: the sum over keys of keep p dp, or of dy y
+  };
   /// Of query i of a block: p = keep exp(scale s - log), which dv takes, and
-  /// ds = exp(scale s - log) (keep dp - all), where `all` is the sum over keys of p dp.
-  void go_back(const Block& block, int64_t i, float log, float all, const Mask& mask,
+  /// ds = exp(scale s - log) (keep dp - loss).
+  void go_back(const Block& block, int64_t i, const Query& known, const Mask& mask,
                const Memory& m) const {
     float *const p = m.p + i * p_.row(), *const ds = m.ds + i * p_.row();
     const int64_t query = block.first + i, end = padded(block.keys);
     mask.hide(query, p, p_.seen_before(query + 1), end);
     std::fill(ds + block.keys, ds + end, 0.f);  // where no product has been
-    const Floats shift = simd::splat(log);
+    const Floats shift = simd::splat(known.log);
     const auto probability = [&](int64_t j) {
       return attention::exp_of_seen(p_.s.scale * simd::load(p + j, simd::AllLanes{}), shift);
     };
@@ -175,13 +181,13 @@ class AttentionGradKernel final : public Kernel {
       for_each_vector(end, [&](int64_t j) {
         const Floats v = probability(j);
         put(p + j, v);
-        put(ds + j, v * (simd::load(ds + j, simd::AllLanes{}) - all));
+        put(ds + j, v * (simd::load(ds + j, simd::AllLanes{}) - known.loss));
       });
     else
       keep_.for_each(query, end, [&](int64_t j, Floats keep) {
         const Floats v = probability(j);
         put(p + j, keep * v);
-        put(ds + j, v * (keep * simd::load(ds + j, simd::AllLanes{}) - all));
+        put(ds + j, v * (keep * simd::load(ds + j, simd::AllLanes{}) - known.loss));
       });
   }
 
@@ -203,6 +209,7 @@ class AttentionGradKernel final : public Kernel {
               reinterpret_cast<const TermPair*>(m.ds), 2 * row};
     }
   }
+  static_assert(kQueryRows % 2 == 0);  // so that the last query has a row behind it
   /// Of queries i and i + 1: pairs of both in the place of the first, and rows of ds.
   void pair(int64_t i, const Block& block, const Memory& m) const {
     const int64_t row = p_.row(), end = padded(block.keys);

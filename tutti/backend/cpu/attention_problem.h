@@ -33,7 +33,9 @@ struct Problem {
     s = AttentionShape::of(a, shapes);
   }
   int64_t group() const { return a.heads / a.key_heads; }
-  /// Keys that the queries before `last` see, as far as `causal` says.
+  /// Keys that the queries before `last` see, as far as `causal` says. Some of a block do not see
+  /// the last ones, nor perhaps the second of the last pair: those weigh 0 in its products, and
+  /// only a NaN among them would show.
   int64_t seen_before(int64_t last) const { return a.causal ? last + s.keys - s.queries : s.keys; }
   int64_t row() const { return padded(s.keys); }     ///< floats of a row of scores
   int64_t width() const { return padded(s.width); }  ///< and of a vector of a head

@@ -26,9 +26,6 @@
 #include "tutti/data/neurons/seed_points.h"
 #include "tutti/data/neurons/volume.h"
 #include "tutti/data/store/fetch.h"
-#include "tutti/data/text/pre_tokens.h"
-#include "tutti/data/text/text_set.h"
-#include "tutti/data/text/token_file.h"
 #include "tutti/data/transform/steps.h"
 
 namespace tutti::fuzz {
@@ -251,56 +248,7 @@ void click_vocabulary(Bytes bytes) {
   });
 }
 
-/// Any bytes are encoded and come back; as characters they are a set or refused.
-void text(Bytes bytes) {
-  static const auto kTokenizer = data::parse_tokenizer(
-      [] {
-        data::Tokenizer::Files files = data::byte_tokenizer(false)->files();
-        files.vocabulary.replace(files.vocabulary.rfind('}'), 1, ", \"ab\": 256, \"aba\": 257}");
-        files.merges += "a b\nab a\n";
-        return files;
-      }(),
-      "own");
-  const std::string given(bytes.begin(), bytes.end());
-  std::vector<int32_t> tokens;
-  kTokenizer->encode(given, "input", tokens);
-  CHECK(kTokenizer->decode(tokens) == given, "{} bytes came back otherwise", given.size());
-  CHECK(given.empty() || data::last_safe_cut(given) < given.size(), "a cut behind the end");
-  const auto file = as_file("text", bytes);
-  using Kind = data::TextSetSpec::Kind;
-  for (const Kind kind : {Kind::bytes, Kind::characters})
-    answer([&] {
-      const data::TextSet set({.kind = kind, .files = {file, file}, .window = 7});
-      data::Sample sample(set.fields());
-      for (int64_t i = 0; i < set.size(); ++i) set.read(i, sample);
-    });
-}
-
-/// The first byte: 1 to let the header's checksum be right, which no search would find.
-void token_file(Bytes bytes) {
-  if (bytes.empty()) return;
-  std::vector<uint8_t> file(bytes.begin() + 1, bytes.end());
-  if (bytes[0] == 1 && file.size() >= 64) {
-    const uint64_t sum = data::token_header_sum(file);
-    std::memcpy(file.data() + 56, &sum, sizeof sum);
-  }
-  answer([&] { data::TokenFile(data::FileBytes::own(file, "input")).verify(); });
-}
-
-/// vocab.json, a zero byte, merges.txt.
-void vocabulary(Bytes bytes) {
-  const auto zero = std::ranges::find(bytes, 0);
-  data::Tokenizer::Files files{std::string(bytes.begin(), zero), {}};
-  if (zero != bytes.end()) files.merges.assign(zero + 1, bytes.end());
-  answer([&] {
-    const auto tokenizer = data::parse_tokenizer(files, "input");
-    const auto again = data::parse_tokenizer(tokenizer->files(), "again");
-    CHECK(again->size() == tokenizer->size() && again->identity() == tokenizer->identity(),
-          "{} tokens became {}", tokenizer->size(), again->size());
-  });
-}
-
-constexpr std::array<Target, 32> kTargets = {{{"idx", idx},
+constexpr std::array<Target, 29> kTargets = {{{"idx", idx},
                                               {"cifar", cifar},
                                               {"lattices", lattices},
                                               {"npy", npy},
@@ -328,10 +276,7 @@ constexpr std::array<Target, 32> kTargets = {{{"idx", idx},
                                               {"jpeg", jpeg},
                                               {"png", png},
                                               {"click_log", click_log},
-                                              {"click_vocabulary", click_vocabulary},
-                                              {"text", text},
-                                              {"token_file", token_file},
-                                              {"vocabulary", vocabulary}}};
+                                              {"click_vocabulary", click_vocabulary}}};
 
 }  // namespace
 

@@ -38,7 +38,8 @@ int replay(const tutti::fuzz::Target& target, const char* folder) {
 
 int main(int argc, char** argv) {
   if (argc == 3)
-    for (const auto& targets : {tutti::fuzz::data_targets(), tutti::fuzz::run_targets()})
+    for (const auto& targets :
+         {tutti::fuzz::data_targets(), tutti::fuzz::text_targets(), tutti::fuzz::run_targets()})
       for (const tutti::fuzz::Target& target : targets)
         if (target.name == argv[1]) return replay(target, argv[2]);
   std::fputs("usage: fuzz_replay TARGET FOLDER\n", stderr);

@@ -5,12 +5,22 @@
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
 #include "tutti/base/json.h"
+#include "tutti/base/log.h"
 #include "tutti/cli/config.h"
+#include "tutti/cli/data_inspect.h"
+#include "tutti/cli/machine_file.h"
+#include "tutti/comm/schedule/selection.h"
 #include "tutti/models/model.h"
 #include "tutti/models/registry.h"
+#include "tutti/plan/choices.h"
 #include "tutti/trace/record.h"
+#include "tutti/train/checkpoint_folder.h"
 #include "tutti/train/manifest.h"
+#include "tutti/train/optimizer.h"
+#include "tutti/train/rank_file.h"
 #include "tutti/train/safetensors.h"
+#include "tutti/train/table_files.h"
+#include "tutti/train/weights.h"
 
 namespace tutti::fuzz {
 namespace {
@@ -19,6 +29,56 @@ void safetensors(Bytes bytes) {
   answer([&] {
     const SafetensorsFile file(as_file("x.safetensors", bytes));
     for (const auto& entry : file.entries()) file.read_as_f32(entry);
+  });
+}
+
+/// Of a small network: parameters in each form of files, one of them frozen, a statistic, a table
+/// of which it has the middle rows, and what the table's update keeps.
+Variables small_network() {
+  Variables variables;
+  variables.parameters = {
+      {"a", {DType::f32, {2, 3, 1}, {}}, 0, {.stored = Init::Stored::transposed}},
+      {"b", {DType::f32, {16}, {}}, 64, {}},
+      {"c", {DType::f32, {2, 2, 1}, {}}, 128, {.stored = Init::Stored::matrix}}};
+  variables.statistics = {{"d", {DType::f32, {3}, {}}, 0, {}}};
+  variables.state_kinds = {"momentum", std::string(kAverageState)};
+  variables.parameter_bytes = 192;
+  variables.trained_bytes = 128;
+  variables.statistic_bytes = 64;
+  variables.tables = {{.variable = {"t", {DType::f32, {2, 3}, {}}, 0, {}}, .rows = {1, 4}},
+                      {.variable = {"t.sum", {DType::f32, {2, 1}, {}}, 64, {}},
+                       .rows = {1, 4},
+                       .kept_by_update = true}};
+  variables.table_bytes = 128;
+  return variables;
+}
+
+/// Into a network, as a file of weights, of the optimizer's state, and of a rank of a checkpoint.
+void weights(Bytes bytes) {
+  static const Variables kNetwork = small_network();
+  static const RankFiles kRankFiles{.count = 1, .id = "i"};
+  static const ScratchDirectory kCheckpoint;
+  static const bool kMade = [] {
+    log::configure(log::Level::error, 0, 1);
+    std::filesystem::create_directory(kCheckpoint.path() / kRankFolder);
+    kCheckpoint.write(kManifest, to_json({.info = {}, .files = {}, .rank_files = kRankFiles}));
+    return true;
+  }();
+  CHECK(kMade);
+  kCheckpoint.write(fmt::format("{}/0.safetensors", kRankFolder), bytes);
+  answer([&] {
+    const SafetensorsFile file(rank_file_path(kCheckpoint.path(), 0));
+    const SafetensorsFile* const files[] = {&file};
+    const ArenaRange kept[] = {{0, 20}, {100, 128}};
+    Weights alike(kNetwork, 1), apart(kNetwork, 2, Weights::Replicas::apart);
+    answer([&] { alike.import_model(file); });
+    answer([&] { alike.import_state(file, kept); });
+    answer([&] { alike.import_average(file, kept); });
+    answer([&] { alike.import_raw(file, false); });
+    answer([&] { alike.import_named_statistics(file, 0, 1); });
+    answer([&] { apart.import_rows(files, 1, 2); });
+    answer([&] { read_tables(file, kCheckpoint.path(), alike); });
+    answer([&] { verify_rank_file(kCheckpoint.path(), kRankFiles, 0); });
   });
 }
 
@@ -68,11 +128,57 @@ void layers(Bytes bytes) {
   });
 }
 
-constexpr std::array<Target, 5> kTargets = {{{"safetensors", safetensors},
-                                             {"record", record},
-                                             {"manifest", manifest},
-                                             {"config", config},
-                                             {"layers", layers}}};
+/// A machine that a replay goes by, and what its numbers make of a step.
+void machine(Bytes bytes) {
+  answer([&] {
+    const comm::Machine machine = read_machine(as_file("machine.toml", bytes));
+    for (const int devices : {1, 3, 1 << 20}) {
+      machine.compute_seconds(1e12, devices - 1, 1, 1);
+      machine.message_seconds(1e6, 0, devices - 1);
+      machine.allreduce_seconds(1e6, devices);
+    }
+  });
+}
+
+/// A table of algorithms, which is printed as one of the same meaning.
+void algorithms(Bytes bytes) {
+  const std::string text(bytes.begin(), bytes.end());
+  answer([&] {
+    const std::string printed = comm::Selection::parse(text, "input").to_string();
+    CHECK(comm::Selection::parse(printed, "printed").to_string() == printed, "{}", printed);
+  });
+}
+
+/// Kernels that were measured, as a tuning file and a checkpoint hold them.
+void choices(Bytes bytes) {
+  const std::string text(bytes.begin(), bytes.end());
+  answer([&] {
+    const std::string printed = Choices::parse(text).to_string();
+    CHECK(Choices::parse(printed).to_string() == printed, "{}", printed);
+  });
+}
+
+/// The first byte says which name the file has.
+void inspect(Bytes bytes) {
+  static constexpr const char* kNames[] = {"x.npy", "x.npz",      "x.toml", "x.dcd", "x.xtc",
+                                           "x.trr", "x.nc",       "x.tif",  "x.tar", "x.txt",
+                                           "x.csv", "x.tfrecord", "x.gz",   "x",     "x.tokens"};
+  if (bytes.empty()) return;
+  const auto path = as_file(kNames[bytes[0] % std::size(kNames)], bytes.subspan(1));
+  answer([&] { inspect_data(path); });
+  std::filesystem::remove(path);  // or it would be one of the folder's files
+}
+
+constexpr std::array<Target, 10> kTargets = {{{"safetensors", safetensors},
+                                              {"weights", weights},
+                                              {"record", record},
+                                              {"manifest", manifest},
+                                              {"config", config},
+                                              {"layers", layers},
+                                              {"machine", machine},
+                                              {"algorithms", algorithms},
+                                              {"choices", choices},
+                                              {"inspect", inspect}}};
 
 }  // namespace
 

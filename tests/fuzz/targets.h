@@ -18,9 +18,12 @@ struct Target {
 
 /// Parsers of data sets: idx, cifar, lattices, npy, npz, raw_arrays, hdf5, netcdf, tiff, dcd, trr,
 /// xtc, pdb, gro, psf, parm7, selection, volume, tfrecord, tf_example, field_line, statistics,
-/// steps, url_list, click_log, text, token_file, vocabulary.
+/// steps, url_list, tar, jpeg, png, click_log, click_vocabulary.
 std::span<const Target> data_targets();
-/// Of what runs write and read: safetensors, record, manifest, config, layers.
+/// Of texts: text, token_file, pairs, vocabulary.
+std::span<const Target> text_targets();
+/// Of what runs write and read: safetensors, weights, record, manifest, config, layers, machine,
+/// algorithms, choices; and inspect, which tells what a file is.
 std::span<const Target> run_targets();
 
 }  // namespace tutti::fuzz

@@ -134,6 +134,12 @@ case_virtual() {
   printf '[device]\ntflops = 1\n[between]\nlatency_us = -1\ngbit_per_s = 1\n' >wrong.toml
   expect 2 wrong --machine wrong.toml
   says wrong 'wrong.toml:4: between.latency_us must be at least 0, is -1'
+  printf '[device]\nper_node = 1e300\ntflops = 1\n[between]\nlatency_us = inf\ngbit_per_s = 1\n' >wrong.toml
+  expect 2 wrong --machine wrong.toml
+  says wrong 'wrong.toml:2: device.per_node must be a whole number up to 16777216, is 1e.300'
+  sed -i '/per_node/d' wrong.toml
+  expect 2 wrong --machine wrong.toml
+  says wrong 'wrong.toml:4: between.latency_us must be finite'
   expect 2 wrong --machine nowhere.toml
   says wrong 'nowhere.toml: no file that describes a machine lies there'
   expect 2 wrong --replicas 4 --machine measured.toml --set comm.compression=bf16

@@ -49,7 +49,7 @@ std::map<std::string, Json> parse_members(std::string_view text) {
   return members;
 }
 
-std::map<std::string, int64_t> parse_numbers(std::string_view text) {
+std::map<std::string, int64_t> parse_numbers(std::string_view text) try {
   using Event = Json::parse_event_t;
   std::map<std::string, int64_t> numbers;
   std::string key;
@@ -68,6 +68,8 @@ std::map<std::string, int64_t> parse_numbers(std::string_view text) {
   });
   if (!rest.is_object()) throw IoError("not a JSON object");
   return numbers;
+} catch (const Json::out_of_range& error) {  // 1e999, which is no double either
+  throw IoError(error.what());
 }
 
 void throw_no_whole_number(const Json& json) {

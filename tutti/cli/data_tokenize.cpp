@@ -8,6 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/launch.h"
+#include "tutti/data/text/token_file.h"
 #include "tutti/data/text/tokenize.h"
 
 namespace tutti {
@@ -99,7 +100,7 @@ Verb data_tokenize_verb() {
                          "token (GPT-2: 50257)",
                  .bind = &state->spec.vocabulary,
                  .least = 257,
-                 .greatest = 1 << 24},
+                 .greatest = data::kMostTokens},
                 {.names = "--part",
                  .help = "What the texts are for",
                  .bind = &state->spec.part,

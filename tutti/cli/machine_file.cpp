@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -46,12 +47,15 @@ class MachineTable {
       refuse(*node, fmt::format("{}.{} must be a number", name_, key));
     if (!(*value >= least))
       refuse(*node, fmt::format("{}.{} must be at least {}, is {}", name_, key, least, *value));
+    if (!std::isfinite(*value)) refuse(*node, fmt::format("{}.{} must be finite", name_, key));
     return *value;
   }
   int whole(std::string_view key, int least, int otherwise) const {
+    constexpr double kMost = 1 << 24;
     const double value = number(key, least, otherwise);
-    if (value != static_cast<int>(value))
-      refuse(*table_.get(key), fmt::format("{}.{} must be a whole number", name_, key));
+    if (value > kMost || value != std::floor(value))
+      refuse(*table_.get(key),
+             fmt::format("{}.{} must be a whole number up to {}, is {}", name_, key, kMost, value));
     return static_cast<int>(value);
   }
   comm::LinkCost link(std::string_view key) const {

@@ -1,25 +1,44 @@
 #include "tutti/train/table_files.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/base/name_pattern.h"
+#include "tutti/base/number.h"
 #include "tutti/train/rank_file.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::string_view kPrefix = "tables/";
+constexpr int64_t kMostRows = int64_t{1} << 48;  // sums of them fit
 
 /// Where some rows of a table are.
 struct SavedRows {
   int64_t rank = 0, first = 0, rows = 0;
   std::string tensor;
 };
+
+/// The rows of a tensor "tables/NAME@FIRST".
+SavedRows saved_rows(const std::filesystem::path& path, const SafetensorsFile::Entry& entry,
+                     size_t at) {
+  SavedRows rows{.tensor = entry.name};
+  if (entry.shape.size() != 2 ||
+      !read_number(std::string_view(entry.name).substr(at + 1), rows.first) || rows.first < 0 ||
+      rows.first > kMostRows || entry.shape[0] > kMostRows)
+    throw IoError(fmt::format(
+        "{}: tensor '{}' of shape [{}] is no part of a table: the file is damaged; take another "
+        "checkpoint",
+        path.string(), entry.name, fmt::join(entry.shape, ", ")));
+  rows.rows = entry.shape[0];
+  return rows;
+}
 
 std::map<std::string, std::vector<SavedRows>> find_rows(const std::filesystem::path& checkpoint,
                                                         const RankFiles& files) {
@@ -29,9 +48,8 @@ std::map<std::string, std::vector<SavedRows>> find_rows(const std::filesystem::p
     for (const SafetensorsFile::Entry& entry : file.entries()) {
       const size_t at = entry.name.rfind('@');
       if (!entry.name.starts_with(kPrefix) || at == std::string::npos) continue;
-      SavedRows rows{.rank = rank, .rows = entry.shape.at(0), .tensor = entry.name};
-      std::from_chars(entry.name.data() + at + 1, entry.name.data() + entry.name.size(),
-                      rows.first);
+      SavedRows rows = saved_rows(rank_file_path(checkpoint, rank), entry, at);
+      rows.rank = rank;
       found[entry.name.substr(kPrefix.size(), at - kPrefix.size())].push_back(rows);
     }
   }
@@ -79,6 +97,7 @@ void read_tables(const SafetensorsFile& file, const std::filesystem::path& check
   const RankFiles files = checkpoint.empty() ? RankFiles{} : rank_files_of(checkpoint);
   const auto saved = find_rows(checkpoint, files);
   std::vector<std::string> without;
+  std::set<int64_t> verified;  // the manifest has no checksums of the ranks' files
   for (const TableVariable& table : weights.variables().tables) {
     const std::string& name = table.variable.name;
     if (fits_any(except, name)) continue;
@@ -100,6 +119,7 @@ void read_tables(const SafetensorsFile& file, const std::filesystem::path& check
       for (const SavedRows& part : found->second) {
         if (part.first >= wanted.first + wanted.rows || part.first + part.rows <= wanted.first)
           continue;
+        if (verified.insert(part.rank).second) verify_rank_file(checkpoint, files, part.rank);
         const SafetensorsFile of_rank = open_rank_file(checkpoint, files, part.rank);
         rows += read_rows(of_rank, *of_rank.find(part.tensor), part.first, wanted);
       }

@@ -378,7 +378,7 @@ void Weights::import_rows(std::span<const SafetensorsFile* const> files, int loc
     const auto bytes = std::as_writable_bytes(std::span(plain));
     const int64_t rows = entry && !entry->shape.empty() ? entry->shape[0] : 0;
     if (!entry || entry->type != SafetensorsFile::Type::f32 || row >= rows ||
-        !(Shape(entry->shape) == rows_shape(*own.variable, static_cast<int>(rows))))
+        !std::ranges::equal(entry->shape, rows_shape(*own.variable, static_cast<int>(rows))))
       throw ConfigError(
           fmt::format("tensor '{}' has no row {} of shape {}: the checkpoint is of "
                       "another model, or of replicas that met otherwise",

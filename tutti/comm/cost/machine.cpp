@@ -52,7 +52,7 @@ double Machine::message_seconds(double bytes, int from, int to, int flows) const
 }
 
 double Machine::allreduce_seconds(double bytes, int devices) const {
-  const int nodes = (devices + devices_per_node - 1) / devices_per_node;
+  const int nodes = (devices - 1) / devices_per_node + 1;
   // A node's devices share its link, each with its part of the bytes.
   return exchange_seconds(inside, bytes, std::min(devices, devices_per_node)) +
          exchange_seconds(between_cost(nodes_per_switch > 0 && nodes > nodes_per_switch), bytes,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -226,6 +227,10 @@ TEST(TokenFile, RefusesWhatIsDamaged) {
   refused(Bytes(whole.begin(), whole.end() - 2), {"3 tokens of 2 bytes, and 4 bytes follow"});
   refused(Bytes(whole.begin(), whole.end() - 1), {"and 5 bytes follow"});
   refused(changed(64, 2), {"file: the checksum of its tokens"});
+  Bytes large = changed(19, 1);  // a vocabulary of 2^24 + 10
+  const uint64_t sum = token_header_sum(large);
+  std::memcpy(large.data() + 56, &sum, sizeof sum);
+  refused(large, {"file: says that its vocabulary has 16777226 tokens, of 1 to 1048576"});
   Tokens token(1);
   expect_io_error([&] { TokenFile(FileBytes::own(changed(66, 99), "file")).read(1, token); },
                   {"file: token number 1 is 99", "the vocabulary has 10"});

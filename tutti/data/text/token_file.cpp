@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::string_view kTokenMagic = "TUTTITOK";
 constexpr uint32_t kTokenVersion = 1;
-constexpr int64_t kMostTokens = 1 << 24;  // a manifest has no more classes
-constexpr size_t kHeaderSum = 56;         // where the header's own checksum stands
+constexpr size_t kHeaderSum = 56;  // where the header's own checksum stands
 using HeaderBytes = std::array<uint8_t, kTokenHeaderBytes>;
 
 template <class T>
@@ -70,7 +69,8 @@ TokenHeader parse_header(const HeaderBytes& bytes, const std::string& name) {
   if (header.token_bytes != 2 && header.token_bytes != 4)
     refuse(fmt::format("says that a token has {} bytes, which are 2 or 4", header.token_bytes));
   if (header.vocabulary < 1 || header.vocabulary > kMostTokens)
-    refuse(fmt::format("says that its vocabulary has {} tokens", header.vocabulary));
+    refuse(fmt::format("says that its vocabulary has {} tokens, of 1 to {}", header.vocabulary,
+                       kMostTokens));
   if (header.end_token < -1 || header.end_token >= header.vocabulary)
     refuse(fmt::format("token {} ends documents, of a vocabulary of {}", header.end_token,
                        header.vocabulary));

@@ -38,6 +38,8 @@ struct TokenHeader {
 };
 
 inline constexpr int64_t kTokenHeaderBytes = 64;
+/// Of a vocabulary. A name of each is kept in memory, whatever the size of the file.
+inline constexpr int64_t kMostTokens = 1 << 20;
 
 /// A token file, read by position; thread-safe.
 class TokenFile {

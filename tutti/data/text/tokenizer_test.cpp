@@ -240,6 +240,7 @@ TEST(Tokenizers, WhatIsWrongInAFileIsNamed) {
   refuse(R"({"a": 0, "b": 0})", "", {"each once"});
   refuse(R"({"a": 0, "b": 1.5})", "", {"expected an object", "1.5 is no whole number"});
   refuse(R"({"a": {"b": 0}})", "", {"'a' is no whole number"});
+  refuse(R"({"a": 1e999})", "", {"here/vocab.json", "1e999"});
   refuse(R"({"a": 0, "a": 1})", "", {"'a' is named twice"});
   refuse(R"({"b": 0, "a": 1})", "", {"token 1 is 'a'", "in the order"});
   refuse(R"({"ab": 0})", "", {"single characters"});

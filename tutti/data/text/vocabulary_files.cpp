@@ -11,6 +11,7 @@
 #include "tutti/base/json.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/text/byte_pairs.h"
+#include "tutti/data/text/token_file.h"
 #include "tutti/data/text/tokenizer.h"
 #include "tutti/data/text/utf8.h"
 #include "tutti/data/text/vocabulary_files.h"
@@ -74,6 +75,9 @@ std::vector<std::string> parse_vocabulary(const std::string& text, const std::st
         fmt::format("{}: expected an object of tokens and their numbers: {}", file, error.what()));
   }
   if (members.empty()) throw BadFile(fmt::format("{}: has no tokens", file));
+  if (std::ssize(members) > kMostTokens)
+    throw BadFile(fmt::format("{}: has {} tokens, at most {} can be used: give another vocabulary",
+                              file, members.size(), kMostTokens));
   std::vector<std::string> tokens(members.size());
   std::vector<bool> taken(members.size(), false);
   for (const auto& [token, at] : members) {

@@ -1,0 +1,104 @@
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/targets.h"
+#include "tutti/data/text/pair_set.h"
+#include "tutti/data/text/pre_tokens.h"
+#include "tutti/data/text/text_set.h"
+#include "tutti/data/text/token_file.h"
+#include "tutti/data/text/tokenizer.h"
+
+namespace tutti::fuzz {
+namespace {
+
+/// Any bytes are encoded and come back; as characters they are a set or refused.
+void text(Bytes bytes) {
+  static const auto kTokenizer = data::parse_tokenizer(
+      [] {
+        data::Tokenizer::Files files = data::byte_tokenizer(false)->files();
+        files.vocabulary.replace(files.vocabulary.rfind('}'), 1, ", \"ab\": 256, \"aba\": 257}");
+        files.merges += "a b\nab a\n";
+        return files;
+      }(),
+      "own");
+  const std::string given(bytes.begin(), bytes.end());
+  std::vector<int32_t> tokens;
+  kTokenizer->encode(given, "input", tokens);
+  CHECK(kTokenizer->decode(tokens) == given, "{} bytes came back otherwise", given.size());
+  CHECK(given.empty() || data::last_safe_cut(given) < given.size(), "a cut behind the end");
+  const auto file = as_file("text", bytes);
+  using Kind = data::TextSetSpec::Kind;
+  for (const Kind kind : {Kind::bytes, Kind::characters})
+    answer([&] {
+      const data::TextSet set({.kind = kind, .files = {file, file}, .window = 7});
+      data::Sample sample(set.fields());
+      for (int64_t i = 0; i < set.size(); ++i) set.read(i, sample);
+    });
+}
+
+/// A token file whose checksums, of the header and of the tokens, are right where `mend`: no search
+/// would find them.
+std::vector<uint8_t> token_bytes(Bytes bytes, bool mend) {
+  std::vector<uint8_t> file(bytes.begin(), bytes.end());
+  constexpr size_t kHeader = data::kTokenHeaderBytes;
+  if (!mend || file.size() < kHeader) return file;
+  const uint64_t of_tokens = XXH64(file.data() + kHeader, file.size() - kHeader, 0);
+  std::memcpy(file.data() + 32, &of_tokens, sizeof of_tokens);
+  const uint64_t of_header = data::token_header_sum(file);
+  std::memcpy(file.data() + 56, &of_header, sizeof of_header);
+  return file;
+}
+
+/// The first byte: 1 to mend the checksums.
+void token_file(Bytes bytes) {
+  if (bytes.empty()) return;
+  const auto path = as_file("train-0.tokens", token_bytes(bytes.subspan(1), bytes[0] == 1));
+  answer([&] { data::TokenFile(data::FileBytes::open(path)).verify(); });
+  answer([&] {
+    const data::TextSet set(
+        {.kind = data::TextSetSpec::Kind::tokens, .files = {path}, .window = 7, .anywhere = true});
+    data::Sample sample(set.fields());
+    for (int64_t i = 0; i < set.size(); ++i) set.read(i, sample);
+  });
+}
+
+/// The first byte: 1 to mend the checksums; then how many bytes the sources' file has, two bytes;
+/// both files.
+void pairs(Bytes bytes) {
+  if (bytes.size() < 3) return;
+  const bool mend = bytes[0] == 1;
+  const size_t first = std::min<size_t>(bytes[1] | bytes[2] << 8, bytes.size() - 3);
+  const auto source = as_file("source.tokens", token_bytes(bytes.subspan(3, first), mend));
+  const auto target = as_file("target.tokens", token_bytes(bytes.subspan(3 + first), mend));
+  answer([&] {
+    const data::PairSet set({.source = {source}, .target = {target}, .window = 7});
+    data::Sample sample(set.fields());
+    for (int64_t i = 0; i < set.size(); ++i) set.read(i, sample);
+  });
+}
+
+/// vocab.json, a zero byte, merges.txt.
+void vocabulary(Bytes bytes) {
+  const auto zero = std::ranges::find(bytes, 0);
+  data::Tokenizer::Files files{std::string(bytes.begin(), zero), {}};
+  if (zero != bytes.end()) files.merges.assign(zero + 1, bytes.end());
+  answer([&] {
+    const auto tokenizer = data::parse_tokenizer(files, "input");
+    const auto again = data::parse_tokenizer(tokenizer->files(), "again");
+    CHECK(again->size() == tokenizer->size() && again->identity() == tokenizer->identity(),
+          "{} tokens became {}", tokenizer->size(), again->size());
+  });
+}
+
+constexpr std::array<Target, 4> kTargets = {
+    {{"text", text}, {"token_file", token_file}, {"pairs", pairs}, {"vocabulary", vocabulary}}};
+
+}  // namespace
+
+std::span<const Target> text_targets() { return kTargets; }
+
+}  // namespace tutti::fuzz

@@ -26,6 +26,17 @@ case_language() {
   expect 0 narrow --set run.precision=bf16 --max-steps 2
   expect 2 wrong --set model.heads=5
   says wrong 'a width of 48 is not a multiple of 5 heads'
+  # A mistake in what shall replace a run leaves the run where it is.
+  expect 2 one --fresh --set model.heads=5
+  [ -d one/checkpoints ] && [ ! -e one.1 ] || fail "the run is set aside for one that cannot be"
+  # Weights that the last update has spoilt are no result, and not the best ones.
+  expect 1 spoilt --ranks 2 --lr 1e30 --epochs 0 --max-steps 1
+  says spoilt 'the validation loss is (NaN|infinite) after 1 steps'
+  [ "$(grep -c 'validation loss is' spoilt.log)" = 1 ] || fail "both ranks say it: $(cat spoilt.log)"
+  [ ! -e spoilt/checkpoints/best ] || fail "NaN is the best"
+  expect 0 longer --epochs 0 --max-steps 2
+  expect 0 longer --epochs 0 --max-steps 4 --resume
+  says longer 'the schedule spans the run, run.max_steps = 4 now and run.max_steps = 2 before'
 }
 
 case_llama() {

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <optional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
@@ -126,6 +128,12 @@ int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& 
     log::info("{}: fields, truth and predictions of {} samples", verb.pictures, samples);
   }
   print_quality(verb, config, found, goal, quality, reached);
+  for (const auto& metric : goal.metrics)
+    if (metric->name() == "loss" && !std::isfinite(quality.value(metric->name())))
+      throw NumericError(fmt::format(
+          "the loss is no number: the weights of {} are not finite, or too large; take an earlier "
+          "checkpoint",
+          verb.weights));
   return code;
 }
 

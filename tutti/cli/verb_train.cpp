@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -170,11 +171,22 @@ void begin_folder(const ConfiguredData& data, const RunPlace& place) {
     keep_tokenizer(*data.source_tokenizer, place.directory, kSourceTokenizerFolder);
 }
 
-/// Before an earlier run is set aside for this one.
-void check_ranks(const RunConfig& config, int ranks) {
+/// Before a folder is taken for the run: what is wrong with it. With --fresh all that a dry run
+/// would find, for an earlier run is then set aside.
+void check_before_folder(const TrainVerb& verb, const RunConfig& config, const Job& job,
+                         const RunData& data, const Backend& backend) {
   std::optional<comm::Machine> machine;
   if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
+  const int ranks = job.communicator().size();
   (void)replicas_of_job(config, ranks, machine ? &*machine : nullptr);
+  if (!verb.fresh) return;
+  (void)rehearse({.config = config,
+                  .ranks = ranks,
+                  .ranks_per_node = std::max(1, job.launcher().local_size),
+                  .data = data,
+                  .backend = backend,
+                  .machine = machine ? &*machine : nullptr,
+                  .first = false});
 }
 
 /// Trains with the ranks of the job, of which this process is one.
@@ -198,7 +210,8 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
 
   const PreparedData prepared = prepare_data(config, communicator);
   check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
-  check_ranks(config, communicator.size());
+  const CpuBackend backend;
+  check_before_folder(verb, config, job, prepared.data.view(), backend);
   const RunFolder folder(communicator, run_folder_request(config, verb.fresh));
   compare_tokenizers(communicator, config, prepared.data, folder.place());
   const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));
@@ -216,7 +229,6 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
     return signals->signal_number();
   };
   own_row::set_run(folder.place().resume.empty() ? RunState::no_checkpoint : RunState::checkpoint);
-  const CpuBackend backend;
   spec.backend = &backend;
   spec.communicator = &communicator;
   spec.data = prepared.data.view();

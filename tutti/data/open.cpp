@@ -295,9 +295,10 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
         : is_sample_set(spec.name)
             ? fmt::format("{} has no {} set: there is no folder {}", spec.name, spec.split,
                           (spec.dir / spec.split).string())
-            : fmt::format("{} has no {} set of its own: data.validation takes one from the "
-                          "training set",
-                          spec.name, spec.split));
+            : fmt::format("{} has no {} set of its own{}", spec.name, spec.split,
+                          spec.split == "validation"
+                              ? ": data.validation takes one from the training set"
+                              : ""));
   if (spec.name == "arrays") return open_arrays(spec);
   if (spec.name == "neurons") return open_neurons(spec);
   if (is_text_set(spec.name)) return open_text(spec);

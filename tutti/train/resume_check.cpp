@@ -65,6 +65,12 @@ OnResume on_resume(const std::string& key, const RunSettings& here) {
   return row->on_resume;
 }
 
+/// What ends the run, and what its schedule spans.
+std::string length_of(const RunSettings& run) {
+  const std::string key = run.at("run.epochs") == "0" ? "run.max_steps" : "run.epochs";
+  return fmt::format("{} = {}", key, run.at(key));
+}
+
 /// What helps besides --resume-anyway.
 std::string advice(const std::vector<Difference>& refused) {
   for (const Difference& d : refused) {
@@ -157,10 +163,13 @@ std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
   for (const std::string& change : accepted)
     log::warn_alike("resumed although changed: {}", change);
   const std::string& schedule = here.at("schedule.name");
-  if (here.at("run.epochs") != before.settings.at("run.epochs") &&
+  const std::string length = length_of(here);
+  if (length != length_of(before.settings) &&
       (schedule == "\"cosine\"" || schedule == "\"one_cycle\"" || schedule == "\"polynomial\""))
     log::warn_alike(
-        "the schedule spans run.epochs: from here on the rates are those of the new length");
+        "the schedule spans the run, {} now and {} before: from here on the rates are those of the "
+        "new length",
+        length, length_of(before.settings));
   return changes;
 }
 

@@ -45,8 +45,9 @@ LearningRateSchedule::LearningRateSchedule(LearningRateSettings settings)
   require(
       s_.warmup_steps >= 0 && s_.warmup_steps < s_.total_steps,
       fmt::format("the warm-up of {} steps (schedule.warmup_steps, schedule.warmup_epochs) must "
-                  "be shorter than the run of {} (run.epochs, run.max_steps)",
-                  s_.warmup_steps, s_.total_steps));
+                  "be shorter than the run of {} (run.epochs, run.max_steps); for example --set "
+                  "schedule.warmup_steps={}",
+                  s_.warmup_steps, s_.total_steps, s_.total_steps / 10));
   require(s_.base_batch >= 1 && s_.global_batch >= 1, "batch sizes must be >= 1");
   require(s_.peak_at >= 0 && s_.peak_at <= 1, "the peak must lie within the run (0 to 1)");
   require(std::ranges::adjacent_find(s_.milestones, std::ranges::greater_equal{}) ==

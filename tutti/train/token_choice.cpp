@@ -21,7 +21,10 @@ int32_t choose_token(std::span<const float> logits, const TokenChoice& choice, d
   for (size_t t = 0; t < logits.size(); ++t)
     if (!std::isnan(logits[t]))
       candidates.push_back({static_cast<int32_t>(t), static_cast<double>(logits[t])});
-  CHECK(!candidates.empty(), "no logit of {} is a number", logits.size());
+  if (candidates.empty())
+    throw NumericError(fmt::format(
+        "no logit of {} is a number: the weights are not finite; take an earlier checkpoint",
+        logits.size()));
   const auto kept = static_cast<std::ptrdiff_t>(
       choice.temperature == 0 ? 1
       : choice.top_k > 0      ? std::min<int64_t>(choice.top_k, std::ssize(candidates))

@@ -8,6 +8,8 @@
 #include <map>
 #include <vector>
 
+#include "tutti/base/error.h"
+
 namespace tutti {
 namespace {
 
@@ -43,6 +45,8 @@ TEST(TokenChoice, LeavesOutWhatIsUnlikely) {
 }
 
 TEST(TokenChoice, OfEqualOnesTheFirstAndNothingThatIsNoNumber) {
+  const std::vector<float> none(3, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_THROW((void)choose_token(none, {}, 0.5), NumericError);
   const std::vector<float> equal = {std::numeric_limits<float>::quiet_NaN(), 2, 2, -1e30f};
   EXPECT_EQ(choose_token(equal, {.temperature = 0}, 0.9), 1);
   EXPECT_EQ(chosen(equal, {}), (std::map<int32_t, int>{{1, 5000}, {2, 5000}}));

@@ -1,5 +1,6 @@
 #include "tutti/train/trainer_run.h"
 
+#include <cmath>
 #include <cstring>
 #include <span>
 
@@ -56,6 +57,18 @@ void TrainerRun::count_improvement() {
               learning_rate(step_));
 }
 
+/// Such weights are no result, whether another step would have found out or this was the last.
+void TrainerRun::require_finite_loss() {
+  const auto loss = result_.metrics.find("loss");
+  if (loss == result_.metrics.end() || std::isfinite(loss->second)) return;
+  together_ = true;
+  throw NumericError(fmt::format(
+      "the {} loss is {} after {} steps: the last updates have spoilt the weights; {}; lower "
+      "optimizer.lr or look at the data",
+      spec_.data.judge_name(), std::isnan(loss->second) ? "NaN" : "infinite", step_,
+      what_is_left()));
+}
+
 bool TrainerRun::evaluate() {
   const auto began = RunClock::Clock::now();
   const double train_seconds = clock_.train();
@@ -77,6 +90,7 @@ bool TrainerRun::evaluate() {
   target_reached_ = goal_.reached_by(quality());
   if (evaluation_due()) count_improvement();
   const bool best = config_.checkpoint.best && goal_.better(quality(), left_.best_value);
+  require_finite_loss();
   if (!all.exact()) text += fmt::format(", auc in {} bins", ScoreBins::kBins);
   if (!first()) return best;
   EvalRecord line{.epoch = epochs_done(),

@@ -164,6 +164,8 @@ class TrainerRun {
   double quality() const;
   /// Whether these weights are to be kept as the best so far.
   bool evaluate();
+  /// NumericError where the evaluation's loss is none.
+  void require_finite_loss();
   void count_improvement();
   bool stopped_early() const {
     return config_.run.patience > 0 && patience_.waited() >= config_.run.patience;

@@ -172,7 +172,7 @@ case_clip() {
   says wrong "optimizer.clip_norm must be at least 0"
   # Gradients whose squares do not fit: an error before the weights are used.
   expect 1 long --set optimizer.clip_norm=1 --set model.name=mlp --set model.width=0 --set 'model.hidden=[16]' --set optimizer.lr=2e19 --max-steps 9
-  says long "the norm of the gradient is infinite at step 1, although each"
+  says long "the norm of the gradient is infinite at step 2, although each"
 }
 
 case_precisions() {

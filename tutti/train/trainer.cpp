@@ -160,7 +160,7 @@ void TrainerRun::require_finite_gradients() const {
   if (training_->bad_gradient().empty()) return;
   throw NumericError(fmt::format(
       "{} at step {}, replica {}{}; {}; lower optimizer.lr or look at the data",
-      training_->bad_gradient(), step_, replicas_.replica(training_->local_replica()),
+      training_->bad_gradient(), step_ + 1, replicas_.replica(training_->local_replica()),
       network().losses.empty() ? "" : fmt::format(", although the loss is {}", last_loss_),
       what_is_left()));
 }
@@ -210,7 +210,7 @@ void TrainerRun::note_norms() {
         fmt::format("the norm of the gradient is {} at step {}, although each replica's gradient "
                     "is finite: their sum or its squares are too large; {}; lower optimizer.lr or "
                     "look at the data",
-                    std::isnan(norms.sum) ? "NaN" : "infinite", step_ - 1, what_is_left()));
+                    std::isnan(norms.sum) ? "NaN" : "infinite", step_, what_is_left()));
   }
   interval_.norms += norms;
 }
@@ -230,7 +230,7 @@ void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
   throw NumericError(
       fmt::format("the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
                   "the data",
-                  std::isnan(loss) ? "NaN" : "infinite", training_->info().step,
+                  std::isnan(loss) ? "NaN" : "infinite", training_->info().step + 1,
                   replicas_.replica(training_->local_replica()), where, what_is_left()));
 }
 

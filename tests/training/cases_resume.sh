@@ -11,7 +11,7 @@ case_resume() {
   expect 0 told --max-steps 2 --ranks 2
   rm told.log
   expect 0 told --max-steps 3 --ranks 2 --epochs 4 --threads 2 --set optimizer.lr=0.1 --resume-anyway optimizer.lr --resume -q
-  for what in 'the schedule spans run.epochs' 'run.threads was 1 and is now 2' 'resumed although changed: optimizer.lr'; do
+  for what in 'the schedule spans the run, run.epochs = 4 now' 'run.threads was 1 and is now 2' 'resumed although changed: optimizer.lr'; do
     [ "$(grep -c "$what" told.log)" = 1 ] || fail "not once: $what"
   done
   expect 2 parts --max-steps 14 --resume --replicas 3

@@ -107,10 +107,10 @@ def fastest(command, axes, log, steps=None, limit=None):
                 with Side([*command, *key], limit) as side:
                     count = steps or side.calibrate()
                     times[key] = min(mean_step_ms(side.run(count)) for _ in range(1 if steps else 3))
-                log(f"  candidate {' '.join(key)}: {times[key]:.1f} ms")
+                log(f"  candidate {' '.join(map(str, key))}: {times[key]:.1f} ms")
             except Failed as error:
                 times[key] = float("inf")
-                log(f"  candidate {' '.join(key)} refused: {error}")
+                log(f"  candidate {' '.join(map(str, key))} refused: {error}")
         return times[key]
 
     for i, options in enumerate(axes):

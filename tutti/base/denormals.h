@@ -7,7 +7,8 @@ namespace tutti {
 
 /// From here on arithmetic of this thread, and of threads that it starts, takes denormals for zero
 /// and makes none. What computes bits that are compared must be under it as a whole, or not at all.
-/// Nothing happens on processors other than x86-64 and AArch64.
-void flush_denormals();
+/// False, and nothing is done, where there is no way to ask for that: on processors other than
+/// x86-64 and AArch64.
+bool flush_denormals();
 
 }  // namespace tutti

@@ -12,6 +12,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/communicator.h"
+#include "tutti/comm/running_time.h"
 #include "tutti/comm/spin.h"
 
 namespace tutti::comm {
@@ -43,8 +44,6 @@ constexpr auto kNap = std::chrono::microseconds(20);
 // gone. It naps, so that others have its core; what has come is found that much later.
 constexpr auto kStalled = std::chrono::milliseconds(500);
 constexpr auto kStalledNap = std::chrono::microseconds(100);
-// Between two looks at the clock: this process did not run.
-constexpr auto kStopped = std::chrono::seconds(2);
 constexpr auto kLongNap = std::chrono::milliseconds(10);  // of a patient wait
 constexpr size_t kNamedRanks = 16;                        // of a long list, with their hosts
 
@@ -180,7 +179,7 @@ class Communicator::Wait {
 
   /// This process was stopped, as by Ctrl-Z, and the others with it: that is no time to answer.
   void forgive_stop(Clock::time_point now) {
-    if (now - last_ > kStopped) {
+    if (now - last_ > RunningTime::kStopped) {
       begin_ += now - last_;
       answered_ += now - last_;
     }

@@ -45,9 +45,7 @@ class AttentionKernel final : public Kernel {
     const auto [first, last] = share(p_.samples * p_.a.key_heads, args.part, args.parts);
     for (int64_t i = first; i < last; ++i) {
       const int64_t n = i / p_.a.key_heads, g = i % p_.a.key_heads;
-      Mask mask(p_.a.mask, m.mask);
-      if (p_.a.mask != AttentionMask::none)
-        mask.read(static_cast<const int32_t*>(args.in[p_.a.sequences()]) + n * s.keys, s.keys);
+      const Mask mask = p_.mask(args, 0, n, m.mask);
       attention::to_columns(rows(args, s.k, s.keys, n, g), s.keys, m.keys);
       attention::to_panels(rows(args, s.v, s.keys, n, g), s.keys, m.values);
       for (int64_t h = g * p_.group(); h < (g + 1) * p_.group(); ++h) {

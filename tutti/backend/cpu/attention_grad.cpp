@@ -50,9 +50,7 @@ class AttentionGradKernel final : public Kernel {
     const auto [first, last] = share(p_.samples * p_.a.key_heads, args.part, args.parts);
     for (int64_t i = first; i < last; ++i) {
       const int64_t n = i / p_.a.key_heads, g = i % p_.a.key_heads;
-      Mask mask(p_.a.mask, m.mask);
-      if (p_.a.mask != AttentionMask::none)
-        mask.read(static_cast<const int32_t*>(args.in[3 + p_.a.sequences()]) + n * s.keys, s.keys);
+      const Mask mask = p_.mask(args, 3, n, m.mask);
       const auto keys = rows(args, s.k, s.keys, n, g), values = rows(args, s.v, s.keys, n, g);
       attention::to_columns(keys, s.keys, m.keys);
       attention::to_panels(keys, s.keys, m.key_panels);

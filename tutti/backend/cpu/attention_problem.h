@@ -47,6 +47,14 @@ struct Problem {
     const int64_t all = channels[part.input];
     return {sequence + n * length * all + part.first + h * s.width, all, s.width};
   }
+  /// Which keys the queries of a sample see. `first`: the input that holds the first sequence;
+  /// `memory`: as Mask wants it.
+  Mask mask(const KernelArgs& args, size_t first, int64_t n, float* memory) const {
+    Mask mask(a.mask, memory);
+    if (a.mask != AttentionMask::none)
+      mask.read(static_cast<const int32_t*>(args.in[first + a.sequences()]) + n * s.keys, s.keys);
+    return mask;
+  }
   /// Of a result, or its gradient.
   template <class T>
   HeadRows<T> result(T* sequence, int64_t n, int64_t h) const {

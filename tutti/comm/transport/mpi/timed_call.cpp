@@ -9,25 +9,25 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/running_time.h"
 #include "tutti/comm/transport/mpi/mpi_call.h"
 
 namespace tutti::comm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr auto kSpin = std::chrono::milliseconds(2);
+constexpr double kSpinSeconds = 2e-3;
 constexpr auto kNap = std::chrono::microseconds(100);
 
 // Whether it has come to its end in time.
 bool complete(MPI_Request& request, double timeout) {
-  const auto begin = Clock::now();
+  RunningTime waited;
   for (;;) {
     int done = 0;
     MPI_CALL(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
     if (done != 0) return true;
-    const auto waited = Clock::now() - begin;
-    if (std::chrono::duration<double>(waited).count() > timeout) return false;
-    if (waited > kSpin)
+    const double seconds = waited.seconds();
+    if (seconds > timeout) return false;
+    if (seconds > kSpinSeconds)
       std::this_thread::sleep_for(kNap);
     else
       std::this_thread::yield();

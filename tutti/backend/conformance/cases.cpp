@@ -46,6 +46,12 @@ constexpr const char* kConvolutions[] = {
     "n2c40h9w7 k1r3s3 pad1",
     "n1c24d3h4w5 k3t3r3s3 pad1",
     "n5c16d4h5w6 k16t2r3s2 stride1x2x1 pad1x0x1 high0 groups16",
+    "n2c24d8h5w6 k36t3r3s3 pad0x1x1",
+    "n1c16d6h17w16 k16t3r3s3 pad0x1x1",
+    "n1c148d5h4w4 k196t3r3s3 pad0x1x1",
+    "n1c40d7h4w5 k18t3r3s3 pad0x1x1 dilation1x1x2",
+    "n3c18h9w11 k20r3s3 pad0x1",
+    "n2c34h10w9 k16r3s3 pad0x2 dilation1x2",
 };
 constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7",   "n3c5h6w7",
                                         "n7c19",     "n2c16d3h4w5", "n2c152h3w2"};

@@ -101,9 +101,9 @@ class FilterKernel final : public Kernel {
         simd::store_as(to + p * kPanels * rows() * kColumns, v);
       };
       if constexpr (kTerms == 1)
-        transform_plane<ResultsToPoints, kDeep, kZ>(load(i), store);
+        transform_plane<ResultsToPoints, ResultsToPoints, kDeep, kZ>(load(i), store);
       else
-        transform_pairs<ResultsToPoints, kDeep, kZ>(load(i), load(i + 1), store);
+        transform_pairs<ResultsToPoints, ResultsToPoints, kDeep, kZ>(load(i), load(i + 1), store);
     }
   }
 

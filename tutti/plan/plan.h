@@ -165,12 +165,14 @@ struct Plan {
   uint64_t hash() const;  ///< FNV-1a of to_string()
 };
 
-/// Samples [first, last) of thread t: the fixed share that makes sums independent of timing.
+/// Samples [first, last) of thread t: the fixed share that makes sums independent of timing. Where
+/// there are fewer samples than threads the first threads have them: thread 0 accumulates in place.
 struct Share {
   int64_t first = 0, last = 0;
   int64_t size() const { return last - first; }
 };
 inline Share share_of(int64_t total, int part, int parts) {
+  if (total < parts) return {std::min<int64_t>(part, total), std::min<int64_t>(part + 1, total)};
   return {total * part / parts, total * (part + 1) / parts};
 }
 /// Number of tiles that a share of `samples` is cut into; tile i is share_of(samples, i, tiles).

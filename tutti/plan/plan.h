@@ -111,9 +111,9 @@ struct PlanOptions {
   int threads = 1;
   std::string layout = "auto";  ///< "auto" (measured), or a layout name: "b16c", "last", "plain"
   size_t tile_bytes = 0;        ///< working set of one tile; 0 = the backend's advice
-  bool measure = true;  ///< measure kernels where several accept; otherwise the first is taken
-  bool coarse = false;  ///< take coarse kernels, too (KernelCandidate::coarse)
-  Choices choices{};    ///< recorded choices to honour
+  bool measure = true;    ///< measure kernels where several accept; otherwise the first is taken
+  double most_error = 2;  ///< no kernels beyond it (KernelCandidate::error)
+  Choices choices{};      ///< recorded choices to honour
   const Variables* variables =
       nullptr;  ///< take parameters as another plan laid them out (evaluation beside training)
   MemoryLimit memory{};  ///< where a plan needs more, results are computed again (recompute.h)

@@ -1,6 +1,10 @@
 #include "tutti/backend/cpu/winograd.h"
 
+#include <cmath>
+
 namespace tutti::winograd {
+
+double relative_error(int spatial) { return std::sqrt((2 * std::pow(5.0 / 3, spatial) + 1) / 2); }
 
 Tiles::Tiles(const Sliding& sliding, Rows rows)
     : s_(sliding), deep_(sliding.kernel[0] == kTaps), rows_(rows) {

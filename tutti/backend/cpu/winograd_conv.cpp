@@ -120,7 +120,7 @@ void append_winograd_candidate(const KernelRequest& request,
     c.refusal = "weights must be " + wanted.to_string();
   if (c.refusal.empty()) {
     w = wanted;
-    c.coarse = r->x.dtype == DType::bf16;
+    if (r->x.dtype == DType::bf16) c.error = winograd::relative_error(r->a->spatial);
     c.make = maker_of_winograd(*r);
   }
   candidates.push_back(std::move(c));

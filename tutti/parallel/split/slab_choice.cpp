@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kAxis = 0;               // slabs are cut along the outermost spatial dimension
 constexpr double kLargeTiles = 32;     // a layer is large from so many times tile_bytes a sample on
-constexpr double kMostCopied = 1.5;    // rows that slabs may read for each row of a sample
+constexpr double kMostCopied = 0.17;   // bytes of neighbours' rows for each byte of a layer
 constexpr double kLeastToWeights = 6;  // bytes of a slab for each byte of weights: a slab's weight
                                        // gradient is written, read and added
 constexpr int64_t kLeastGain = 4;  // of slabs that the threads cannot share evenly, against none
@@ -143,7 +143,7 @@ double SlabChoice::largest_layer(const Region& region) const {
 bool SlabChoice::pays(const Region& region, int64_t slabs) const {
   for (const int n : region.nodes) {
     const std::optional<RowReach> cut = reach(n, slabs);
-    double activations = 0, weights = 0;
+    double activations = 0, weights = 0, copied = 0;
     for (size_t i = 0; i < node(n).in.size(); ++i) {
       const Value v = node(n).in[i];
       if (!graph_.type(v).batched) {
@@ -152,13 +152,14 @@ bool SlabChoice::pays(const Region& region, int64_t slabs) const {
       }
       activations += share_of(v);
       if (graph_.shape(v)[cut->in[i].dim] == 1) continue;  // the same for all slabs
-      const double copied = static_cast<double>(cut->in[i].windows.front().count() * slabs) *
-                            settings_.grid.along(kAxis) /
-                            static_cast<double>(graph_.shape(v)[cut->in[i].dim]);
-      if (copied > kMostCopied) return false;
+      const double rows = static_cast<double>(cut->in[i].windows.front().count() * slabs) *
+                          settings_.grid.along(kAxis) /
+                          static_cast<double>(graph_.shape(v)[cut->in[i].dim]);
+      copied += (rows - 1) * share_of(v);
     }
     for (const Value v : node(n).out)
       if (graph_.type(v).batched) activations += share_of(v);
+    if (copied > kMostCopied * activations) return false;
     if (activations / static_cast<double>(slabs) < kLeastToWeights * weights) return false;
   }
   return true;

@@ -11,6 +11,7 @@
 #include "tutti/models/gpt2.h"
 #include "tutti/models/llama.h"
 #include "tutti/models/registry.h"
+#include "tutti/models/resnet.h"
 #include "tutti/models/transformer.h"
 #include "tutti/models/vgg.h"
 #include "tutti/models/vit.h"
@@ -109,6 +110,13 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
     n.out = convert(g, "prediction", vit_logits(g, n.in, spec), DType::f32);
     n.target = g.input("target", {DType::f32, {batch, spec.classes}, {}});
     n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
+  } else if (name == "resnet50") {
+    const int64_t side = full ? 224 : 64;
+    const ModelSpec spec{.classes = full ? 1000 : 10, .width = full ? 64 : 8};
+    n.in = g.input("image", {activations, {batch, 3, side, side}, {}});
+    n.out = convert(g, "prediction", imagenet_resnet_logits(g, n.in, spec, 50), DType::f32);
+    n.target = g.input("labels", {DType::i32, {batch}, {}});
+    n.loss = softmax_cross_entropy(g, "loss", n.out, n.target);
   } else if (name == "sequence" || name == "sequence-samples") {
     return encoder_of(name == "sequence", activations, batch);
   } else if (name == "transformer") {
@@ -260,6 +268,7 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
                      const StepData& data) {
   Weights weights(plan.variables, 1);
   weights.initialise(7);
+  if (!data.weights.empty()) weights.import_model(SafetensorsFile(data.weights));
   Buffer gradients(plan.variables.parameter_bytes);
   ReplicaState replica = weights.replica(0);
   replica.gradients = gradients.data();
@@ -303,6 +312,9 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
     export_plain(variable, gradients.data(), reinterpret_cast<float*>(gradient.bytes.data()));
   }
   step.model = weights.export_model(weights.parameters(), weights.statistics(0));
+  step.layout = plan.layout;
+  for (const PlanBand& band : plan.bands)
+    for (const Step& s : band.steps) ++step.kernels[s.kernel];
   return step;
 }
 

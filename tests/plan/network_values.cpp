@@ -1,13 +1,13 @@
 // network_values NETWORK FILE [--bf16 [--coarse]] [--batch N] [--data N] [--layout NAME]
-//                [--weights FILE]:
+//                [--weights FILE] [--inputs FILE]:
 // writes what a small network of batch 2 computes in one pass on the CPU backend, as safetensors:
 // in, target, out, loss, weight.NAME, gradient.NAME. With -full behind its name: the network of
 // MLPerf HPC, or the published one, on one sample, cut for two threads, with measured kernels, as
 // training computes it. --bf16: with activations of bf16, and then --coarse: with kernels that
 // round twice as coarsely, too. --data: other random inputs and targets. --weights: those of a
-// model that was trained, instead of initial ones. Prints which kernels computed it. What
-// benchmarks/peers/cosmoflow.py, deepcam.py, resnet.py, microscopy.py, gpt2.py, llama.py,
-// transformer.py, vit.py and sequence_encoder.py are compared with.
+// model that was trained, instead of initial ones. --inputs: in and target of a file. Prints which
+// kernels computed it. What benchmarks/peers/cosmoflow.py, deepcam.py, resnet.py, microscopy.py,
+// gpt2.py, llama.py, transformer.py, vit.py and sequence_encoder.py are compared with.
 
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +23,7 @@ namespace tutti::test {
 namespace {
 
 struct Asked {
-  std::string network, file, weights;
+  std::string network, file, weights, inputs;
   std::string layout;  ///< empty: the network's own
   bool bf16 = false, coarse = false;
   int64_t batch = 0;  ///< 0: the network's own
@@ -52,6 +52,8 @@ bool read(int argc, char** argv, Asked& asked) {
       asked.layout = argv[i];
     } else if (flag == "--weights") {
       asked.weights = argv[i];
+    } else if (flag == "--inputs") {
+      asked.inputs = argv[i];
     } else {
       return false;
     }
@@ -69,7 +71,8 @@ ScienceStep step_of(const Asked& asked) {
   const int64_t batch = asked.batch > 0 ? asked.batch : full ? 1 : 2;
   return run_step(
       science_network(asked.network, asked.bf16 ? DType::bf16 : DType::f32, batch, split),
-      CpuBackend(), options, {.data = asked.data, .weights = asked.weights});
+      CpuBackend(), options,
+      {.data = asked.data, .weights = asked.weights, .inputs = asked.inputs});
 }
 
 void write(const Asked& asked, ScienceStep step) {
@@ -99,7 +102,8 @@ int main(int argc, char** argv) {
                  "usage: network_values "
                  "(cosmoflow2|cosmoflow3|deepcam|resnet50|gpt2|transformer|vit)[-full]|"
                  "fc-densenet|vgg|llama|sequence|sequence-samples FILE "
-                 "[--bf16 [--coarse]] [--batch N] [--data N] [--layout NAME] [--weights FILE]\n");
+                 "[--bf16 [--coarse]] [--batch N] [--data N] [--layout NAME] [--weights FILE] "
+                 "[--inputs FILE]\n");
     return 2;
   }
   try {

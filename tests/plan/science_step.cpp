@@ -198,6 +198,19 @@ NamedTensor random_tensor(const std::string& name, const TensorDesc& desc, uint6
   return made;
 }
 
+/// Of the file with inputs, if there is one, else random numbers.
+NamedTensor tensor_of(const std::string& name, const TensorDesc& desc, const StepData& data) {
+  if (data.inputs.empty()) return random_tensor(name, desc, data.data);
+  const SafetensorsFile file(data.inputs);
+  const SafetensorsFile::Entry* entry = file.find(name);
+  CHECK(entry != nullptr, "{} has no '{}'", data.inputs, name);
+  NamedTensor taken = file.read(*entry);
+  CHECK(taken.desc == desc, "{}: '{}' is {} {}, not {} {}", data.inputs, name,
+        name_of(taken.desc.dtype), taken.desc.shape.to_string(), name_of(desc.dtype),
+        desc.shape.to_string());
+  return taken;
+}
+
 /// The bytes of a plain tensor in the plan's layout.
 std::vector<std::byte> laid_out(const NamedTensor& plain, const TensorDesc& desc) {
   std::vector<std::byte> bytes(desc.bytes());
@@ -279,8 +292,8 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
     desc.layout = Layout::plain();
     return desc;
   };
-  step.in = random_tensor("in", plain(network.in), data.data);
-  step.target = random_tensor("target", plain(network.target), data.data);
+  step.in = tensor_of("in", plain(network.in), data);
+  step.target = tensor_of("target", plain(network.target), data);
   const std::vector<std::byte> in = laid_out(step.in, plan.desc(network.in)),
                                target = laid_out(step.target, plan.desc(network.target));
   executor.bind_input(network.in, in.data());

@@ -48,6 +48,7 @@ struct StepData {
   uint64_t data = 0;                  ///< inputs and targets
   const ScienceStep* held = nullptr;  ///< whose ReLUs decide, for Rectifiers::held
   std::string weights = {};           ///< a file of an exported model; empty: initial weights
+  std::string inputs = {};            ///< a file with `in` and `target`; empty: random ones
 };
 
 /// Initial weights, inputs and targets are the same for the same network, batch and `data`.

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""ResNet-50 (He et al. 2016, with the stride in the 3 x 3 convolution) in PyTorch, under the parameter names of torchvision, with weights of Tutti:
-one pass forward and backward."""
+"""ResNet-50 (He et al. 2016, with the stride in the 3 x 3 convolution) in PyTorch, under the parameter names of torchvision, or the ResNet-44 of
+CIFAR-10, with weights of Tutti: one pass forward and backward."""
 import sys
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+import resnet_cifar_model
 import values
 
 STAGES = (3, 4, 6, 3)
@@ -55,14 +56,31 @@ class ResNet50(nn.Module):
         return self.fc(y.mean((2, 3)))
 
 
+class ResNet44(resnet_cifar_model.ResNetCifar):
+    """Parameters under Tutti's names: layerS.I where the model counts blocks through."""
+
+    def __init__(self):
+        super().__init__("resnet44")
+
+    def named_parameters(self, *args, **kwargs):
+        depth = resnet_cifar_model.DEPTHS["resnet44"]
+        for name, parameter in super().named_parameters(*args, **kwargs):
+            module, *rest = name.split(".")
+            if module == "blocks":
+                module = f"layer{int(rest[0]) // depth + 1}.{int(rest[0]) % depth}"
+                rest = rest[1:]
+            yield ".".join([{"conv": "conv1", "bn": "bn1", "fc": "linear"}.get(module, module), *rest]), parameter
+
+
 def main():
     args = values.arguments(__doc__)
     tensors = values.safetensors(args.file)
     shapes = {name.removeprefix("weight."): t.shape for name, t in tensors.items() if not name.startswith("gradient.")}
     width, channels = shapes["conv1.weight"][:2]
-    classes, side = shapes["fc.weight"][0], (args.side or [224])[0]
+    deep = "fc.weight" in shapes
+    classes, side = shapes["fc.weight" if deep else "linear.weight"][0], (args.side or [224 if deep else 32])[0]
     return values.run(
-        ResNet50(channels, classes, width),
+        ResNet50(channels, classes, width) if deep else ResNet44(),
         tensors,
         lambda: torch.randn(args.batch, channels, side, side),
         lambda: torch.randint(classes, (args.batch,)),

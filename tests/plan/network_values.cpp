@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
   if (!test::read(argc, argv, asked)) {
     std::fprintf(stderr,
                  "usage: network_values "
-                 "(cosmoflow2|cosmoflow3|deepcam|resnet50|gpt2|transformer|vit)[-full]|"
+                 "(cosmoflow2|cosmoflow3|deepcam|resnet44|resnet50|gpt2|transformer|vit)[-full]|"
                  "fc-densenet|vgg|llama|sequence|sequence-samples FILE "
                  "[--bf16 [--coarse]] [--batch N] [--data N] [--layout NAME] [--weights FILE] "
                  "[--inputs FILE]\n");

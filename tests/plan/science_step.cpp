@@ -117,6 +117,11 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
     n.out = convert(g, "prediction", imagenet_resnet_logits(g, n.in, spec, 50), DType::f32);
     n.target = g.input("labels", {DType::i32, {batch}, {}});
     n.loss = softmax_cross_entropy(g, "loss", n.out, n.target);
+  } else if (name == "resnet44") {
+    n.in = g.input("image", {activations, {batch, 3, 32, 32}, {}});
+    n.out = convert(g, "prediction", cifar_resnet_logits(g, n.in, {.classes = 10}, 44), DType::f32);
+    n.target = g.input("labels", {DType::i32, {batch}, {}});
+    n.loss = softmax_cross_entropy(g, "loss", n.out, n.target);
   } else if (name == "sequence" || name == "sequence-samples") {
     return encoder_of(name == "sequence", activations, batch);
   } else if (name == "transformer") {

@@ -24,10 +24,10 @@ struct ScienceNetwork {
 };
 
 /// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), "deepcam" or "resnet50": small
-/// ones; with "-full" behind the name those of MLPerf HPC and ImageNet. "gpt2", "llama" and
-/// "transformer" predict tokens: their `out` is -log p of them. "deepcam-wide" has few channels at
-/// a height of which four parts are multiples of all strides. `split`: how samples are cut and
-/// shared.
+/// ones; with "-full" behind the name those of MLPerf HPC and ImageNet. "resnet44" is CIFAR's.
+/// "gpt2", "llama" and "transformer" predict tokens: their `out` is -log p of them. "deepcam-wide"
+/// has few channels at a height of which four parts are multiples of all strides. `split`: how
+/// samples are cut and shared.
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
                                const SplitSettings& split = {.slabs = 1},
                                Rectifiers rectifiers = Rectifiers::relu);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "gradient_check.h"
+#include "tutti/ops/conv.h"
 #include "tutti/ops/fuse.h"
 
 namespace tutti {
@@ -92,6 +93,32 @@ TEST(Rewrite, LeavesWhatOthersRead) {
   shown.mark_output(w);
   squared_error(shown, relu(shown, "relu", w));
   EXPECT_EQ(count(fuse_forward(shown).graph, "activation"), 1);
+}
+
+/// The gradient of the weights of a convolution with padding, for a team of two.
+bool shared(const Shape& sample, int64_t outputs, int64_t taps, int64_t stride = 1) {
+  Graph g;
+  const Value y = conv(g, "conv", variable(g, "x", sample),
+                       {.out_channels = outputs,
+                        .kernel = in_all(taps),
+                        .stride = in_all(stride),
+                        .pad = in_all(taps / 2)});
+  differentiate(g, std::vector{squared_error(g, y)});
+  const Graph rewritten = share_in_team(g, 2).graph;
+  return std::ranges::any_of(rewritten.nodes(), [](const Node& node) {
+    const auto* op = dynamic_cast<const ConvBackwardWeights*>(node.op.get());
+    return op && op->whole();
+  });
+}
+
+TEST(Rewrite, TheTeamSharesGradientsOfLargeWeights) {
+  EXPECT_TRUE(shared({32, 2, 2, 2}, 32, 3));
+  EXPECT_TRUE(shared({32, 3, 2}, 64, 3));
+  EXPECT_FALSE(shared({32, 2, 2, 2}, 32, 3, 2)) << "no points at stride 2";
+  EXPECT_FALSE(shared({32, 16, 16}, 32, 3)) << "more is read than the sums cost";
+  EXPECT_FALSE(shared({8, 2, 2}, 32, 3)) << "few channels";
+  EXPECT_TRUE(shared({32, 4}, 32, 1));
+  EXPECT_FALSE(shared({32, 400}, 32, 1));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// network_values NETWORK FILE [--bf16 [--coarse]] [--batch N] [--data N] [--layout NAME]
+// network_values NETWORK FILE [--bf16 [--error X]] [--batch N] [--data N] [--layout NAME]
 //                [--weights FILE] [--inputs FILE]:
 // writes what a small network of batch 2 computes in one pass on the CPU backend, as safetensors:
 // in, target, out, loss, weight.NAME, gradient.NAME. With -full behind its name: the network of
 // MLPerf HPC, or the published one, on one sample, cut for two threads, with measured kernels, as
-// training computes it. --bf16: with activations of bf16, and then --coarse: with kernels that
-// round twice as coarsely, too. --data: other random inputs and targets. --weights: those of a
+// training computes it. --bf16: with activations of bf16, and then --error: with kernels of at most
+// that error (plan.bf16_error). --data: other random inputs and targets. --weights: those of a
 // model that was trained, instead of initial ones. --inputs: in and target of a file. Prints which
 // kernels computed it. What benchmarks/peers/cosmoflow.py, deepcam.py, resnet.py, microscopy.py,
 // gpt2.py, llama.py, transformer.py, vit.py and sequence_encoder.py are compared with.
@@ -25,7 +25,8 @@ namespace {
 struct Asked {
   std::string network, file, weights, inputs;
   std::string layout;  ///< empty: the network's own
-  bool bf16 = false, coarse = false;
+  bool bf16 = false;
+  double error = 0;   ///< 0: the plan's default
   int64_t batch = 0;  ///< 0: the network's own
   uint64_t data = 0;
 };
@@ -39,13 +40,14 @@ bool read(int argc, char** argv, Asked& asked) {
     const std::string_view flag = argv[i];
     if (flag == "--bf16") {
       asked.bf16 = true;
-    } else if (flag == "--coarse") {
-      asked.coarse = true;
     } else if (++i == argc) {
       return false;
     } else if (flag == "--batch") {
       asked.batch = std::atoll(argv[i]);
       if (asked.batch < 1) return false;
+    } else if (flag == "--error") {
+      asked.error = std::atof(argv[i]);
+      if (asked.error < 1) return false;
     } else if (flag == "--data") {
       asked.data = static_cast<uint64_t>(std::atoll(argv[i]));
     } else if (flag == "--layout") {
@@ -58,12 +60,13 @@ bool read(int argc, char** argv, Asked& asked) {
       return false;
     }
   }
-  return asked.bf16 || !asked.coarse;
+  return asked.bf16 || asked.error == 0;
 }
 
 ScienceStep step_of(const Asked& asked) {
   const bool full = asked.network.ends_with("-full");
-  PlanOptions options{.layout = full ? "auto" : "last", .measure = full, .coarse = asked.coarse};
+  PlanOptions options{.layout = full ? "auto" : "last", .measure = full};
+  if (asked.error > 0) options.most_error = asked.error;
   if (full) options.threads = 2;
   if (!asked.layout.empty()) options.layout = asked.layout;
   SplitSettings split{.slabs = 1};
@@ -102,7 +105,7 @@ int main(int argc, char** argv) {
                  "usage: network_values "
                  "(cosmoflow2|cosmoflow3|deepcam|resnet44|resnet50|gpt2|transformer|vit)[-full]|"
                  "fc-densenet|vgg|llama|sequence|sequence-samples FILE "
-                 "[--bf16 [--coarse]] [--batch N] [--data N] [--layout NAME] [--weights FILE] "
+                 "[--bf16 [--error X]] [--batch N] [--data N] [--layout NAME] [--weights FILE] "
                  "[--inputs FILE]\n");
     return 2;
   }

@@ -77,23 +77,23 @@ TEST(Plan, Bf16FollowsF32) {
   expect_close(got.statistics, want.statistics, 0.05, "bf16");
 }
 
-TEST(Plan, KernelsThatRoundTwiceAsCoarselyAreTakenOnlyWhereAllowed) {
-  const auto refused = [](DType dtype, bool coarse) {
+TEST(Plan, KernelsBeyondTheErrorAreNotTaken) {
+  const auto refused = [](DType dtype, double most_error) {
     const Plan plan = compile(small_residual_net(dtype, 4).graph, CpuBackend(),
-                              {.layout = "last", .measure = false, .coarse = coarse});
+                              {.layout = "last", .measure = false, .most_error = most_error});
     int steps = 0;
     for (const PlanBand& band : plan.bands)
       for (const Step& step : band.steps)
         for (const std::string& why : step.refused)
-          if (why.find("plan.coarse_bf16 allows it") != std::string::npos) ++steps;
+          if (why.find("plan.bf16_error allows it") != std::string::npos) ++steps;
     return steps;
   };
-  EXPECT_EQ(refused(DType::f32, false), 0);
-  EXPECT_EQ(refused(DType::bf16, true), 0);
+  EXPECT_EQ(refused(DType::f32, 1), 0);
+  EXPECT_EQ(refused(DType::bf16, PlanOptions{}.most_error), 0) << "two dimensions";
   if (matrix::kFastPairs)
-    EXPECT_GT(refused(DType::bf16, false), 0);
+    EXPECT_GT(refused(DType::bf16, 1), 0);
   else
-    EXPECT_EQ(refused(DType::bf16, false), 0);
+    EXPECT_EQ(refused(DType::bf16, 1), 0);
 }
 
 TEST(Plan, TheSameRunGivesTheSameBits) {

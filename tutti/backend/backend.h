@@ -123,9 +123,9 @@ struct KernelCandidate {
   std::vector<TensorDesc> in, out;
   std::function<std::unique_ptr<Kernel>()> make;
   KernelSpeed speed = KernelSpeed::fast;
-  /// Its results are twice as far from the exact ones as those of the definition in the same types:
-  /// not taken unless the plan allows it.
-  bool coarse = false;
+  /// How far its results are from exact ones, in multiples of what rounding operands and results to
+  /// these types leaves (2-norm, random operands). PlanOptions::most_error limits it.
+  double error = 1;
 };
 
 class Backend {

@@ -70,7 +70,7 @@ PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found)
   PlanOptions options;
   options.layout = to_string(config.plan.layout);
   options.measure = config.plan.measure;
-  options.coarse = config.plan.coarse_bf16;
+  options.most_error = config.plan.bf16_error;
   options.choices = Choices::parse(found.plan_choices);
   options.choices.make_advice_of_training();
   return options;

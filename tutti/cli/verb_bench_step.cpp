@@ -112,9 +112,9 @@ RunConfig settings_of(const BenchStepVerb& verb) {
     const size_t equals = set.find('=');
     const std::string key = set.substr(0, equals);
     if (equals == std::string::npos ||
-        (!key.starts_with("comm.") && key != "plan.memory" && key != "plan.coarse_bf16"))
+        (!key.starts_with("comm.") && key != "plan.memory" && key != "plan.bf16_error"))
       throw ConfigError(fmt::format(
-          "--set {}: write it as --set comm.KEY=VALUE, or plan.memory or plan.coarse_bf16", set));
+          "--set {}: write it as --set comm.KEY=VALUE, or plan.memory or plan.bf16_error", set));
     settings.push_back(
         {set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
   }
@@ -136,7 +136,7 @@ NetworkSpec timed_network(const BenchStepVerb& verb, const RunConfig& config, in
   spec.layout = verb.network.layout;
   spec.tuning_file = tuning_file("auto");
   spec.measure = !verb.no_measure;
-  spec.coarse = config.plan.coarse_bf16;
+  spec.most_error = config.plan.bf16_error;
   spec.memory = static_cast<size_t>(config.plan.memory);
   return spec;
 }
@@ -347,7 +347,7 @@ Verb bench_step_verb() {
            {.names = "--set",
             .value = "KEY=VALUE",
             .help = "A key of the exchange as in a configuration, for example "
-                    "comm.bucket_bytes=1MiB, or plan.memory=2GiB, plan.coarse_bf16=true; may be "
+                    "comm.bucket_bytes=1MiB, or plan.memory=2GiB, plan.bf16_error=3; may be "
                     "repeated",
             .bind = &state->sets,
             .kind = Names::setting},

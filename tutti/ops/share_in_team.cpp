@@ -24,13 +24,27 @@ OpPtr attention_of_team(const Graph& graph, const Node& node, int threads) {
   return nullptr;
 }
 
+/// Three taps a dimension at stride 1, where sums of points (Winograd) are wanted: each thread's
+/// would be larger than the weights.
+bool has_points(const ConvBackwardWeights& op, DType type) {
+  const ConvAttributes& a = op.conv();
+  for (int d = 0; d < a.spatial; ++d)
+    if (op.w_shape()[d + 2] != 3 || a.stride[static_cast<size_t>(d)] != 1) return false;
+  return type == DType::f32 && a.spatial >= 2;
+}
+
 OpPtr weights_of_team(const Graph& graph, const Node& node) {
-  constexpr int64_t kFewest = 16;  // outputs: the kernels' panels are shared
+  constexpr int64_t kFewest = 16;  // channels: the kernels' panels are shared
   const auto* op = dynamic_cast<const ConvBackwardWeights*>(node.op.get());
-  if (!op || op->whole() || op->conv().spatial != 1 || op->conv().groups != 1) return nullptr;
-  if (op->w_shape()[2] != 1) return nullptr;  // only kernels of one tap share their outputs
-  const size_t from = graph.type(node.in[0]).desc.bytes() + graph.type(node.in[1]).desc.bytes();
-  if (op->w_shape()[0] < kFewest || 2 * graph.type(node.out[0]).desc.bytes() < from) return nullptr;
+  if (!op || op->whole() || op->conv().groups != 1 || op->w_shape()[0] < kFewest) return nullptr;
+  const TensorDesc &x = graph.type(node.in[0]).desc, &dy = graph.type(node.in[1]).desc,
+                   &dw = graph.type(node.out[0]).desc;
+  const bool one_tap = op->conv().spatial == 1 && op->w_shape()[2] == 1;
+  // What a thread's sums cost is saved, what all threads read, or make points of, is not.
+  const bool pays = one_tap ? 2 * dw.bytes() >= x.bytes() + dy.bytes()
+                            : has_points(*op, x.dtype) && op->w_shape()[1] >= kFewest &&
+                                  dw.bytes() >= 4 * x.bytes();
+  if (!pays) return nullptr;
   return std::make_shared<ConvBackwardWeights>(op->conv(), op->w_shape(), true);
 }
 

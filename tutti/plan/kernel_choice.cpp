@@ -46,8 +46,11 @@ KernelCandidate KernelChooser::pick(Step& step) {
   step.request.team = options_.threads;
   std::vector<KernelCandidate> candidates = backend_.candidates(step.request);
   for (KernelCandidate& c : candidates)
-    if (c.coarse && !options_.coarse && c.refusal.empty())
-      c.refusal = "it rounds twice as coarsely; plan.coarse_bf16 allows it";
+    if (c.error > options_.most_error && c.refusal.empty())
+      c.refusal = fmt::format(
+          "its results are {:.1f} times as far from the exact ones as the definition's; "
+          "plan.bf16_error allows it",
+          c.error);
   const auto choice = [&]() -> KernelCandidate& {
     const KernelCandidate& taken =
         choose(step.request, candidates, options_.measure, options_.choices,

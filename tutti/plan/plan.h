@@ -111,9 +111,9 @@ struct PlanOptions {
   int threads = 1;
   std::string layout = "auto";  ///< "auto" (measured), or a layout name: "b16c", "last", "plain"
   size_t tile_bytes = 0;        ///< working set of one tile; 0 = the backend's advice
-  bool measure = true;  ///< measure kernels where several accept; otherwise the first is taken
-  bool coarse = false;  ///< take coarse kernels, too (KernelCandidate::coarse)
-  Choices choices{};    ///< recorded choices to honour
+  bool measure = true;    ///< measure kernels where several accept; otherwise the first is taken
+  double most_error = 2;  ///< no kernels beyond it (KernelCandidate::error)
+  Choices choices{};      ///< recorded choices to honour
   const Variables* variables =
       nullptr;  ///< take parameters as another plan laid them out (evaluation beside training)
   MemoryLimit memory{};  ///< where a plan needs more, results are computed again (recompute.h)
@@ -165,12 +165,14 @@ struct Plan {
   uint64_t hash() const;  ///< FNV-1a of to_string()
 };
 
-/// Samples [first, last) of thread t: the fixed share that makes sums independent of timing.
+/// Samples [first, last) of thread t: the fixed share that makes sums independent of timing. Where
+/// there are fewer samples than threads the first threads have them: thread 0 accumulates in place.
 struct Share {
   int64_t first = 0, last = 0;
   int64_t size() const { return last - first; }
 };
 inline Share share_of(int64_t total, int part, int parts) {
+  if (total < parts) return {std::min<int64_t>(part, total), std::min<int64_t>(part + 1, total)};
   return {total * part / parts, total * (part + 1) / parts};
 }
 /// Number of tiles that a share of `samples` is cut into; tile i is share_of(samples, i, tiles).

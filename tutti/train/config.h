@@ -204,7 +204,7 @@ struct PlanSection {
   int64_t slabs = 0;   ///< 0: chosen
   int64_t memory = 0;  ///< bytes a rank; 0: no limit
   bool measure = true;
-  bool coarse_bf16 = false;
+  double bf16_error = 2;
   std::string tuning = "auto";  ///< "auto": a file in the user's cache folder; "off"; else its path
   std::string choices_from;     ///< a checkpoint or a folder of them; empty: this run makes its own
 };

@@ -182,9 +182,11 @@ void write_plan_rows(ConfigTableWriter& t) {
         "Choose among kernels and layouts by running them; false: the first that accepts, the "
         "same in every run and a faster start")
       .may_change();
-  t.key(s, &S::coarse_bf16, "coarse_bf16",
-        "Take kernels for bf16, too, whose results are twice as far from the exact ones as those "
-        "of the definition: convolutions by Winograd, up to 1.8 times as fast")
+  t.key(s, &S::bf16_error, "bf16_error",
+        "Take kernels for bf16 whose results are at most so many times as far from the exact ones "
+        "as those of the definition. Convolutions by Winograd are up to 1.8 times as fast: of two "
+        "dimensions 1.8 times as far, of three 2.3. 1: none of them")
+      .at_least(1)
       .only_with("run.precision", {"bf16"});
   t.key(s, &S::tuning, "tuning",
         "File that keeps what was measured on this machine, so that the next start neither "

@@ -179,13 +179,13 @@ TEST(IdleKeys, MeasurementsAreKeptWhereThereAreAny) {
   EXPECT_NE(reason_of(config, "plan.tuning").find("and plan.measure is false"), std::string::npos);
 }
 
-TEST(IdleKeys, OnlyBf16HasCoarseKernels) {
+TEST(IdleKeys, OnlyBf16HasKernelsOfMoreError) {
   RunConfig config;
-  config.plan.coarse_bf16 = true;
-  EXPECT_NE(reason_of(config, "plan.coarse_bf16").find("and run.precision is fp32"),
+  config.plan.bf16_error = 3;
+  EXPECT_NE(reason_of(config, "plan.bf16_error").find("and run.precision is fp32"),
             std::string::npos);
   config.run.precision = Precision::bf16;
-  EXPECT_EQ(reason_of(config, "plan.coarse_bf16"), "");
+  EXPECT_EQ(reason_of(config, "plan.bf16_error"), "");
 }
 
 /// Whether it was written or is the default.

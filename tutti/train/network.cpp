@@ -110,7 +110,7 @@ class NetworkCompiler {
     // What was asked for, not the advice: without it, tiles go by the weights too (plan/tiles.h).
     options_.tile_bytes = spec.training.split.tile_bytes;
     options_.measure = spec.measure;
-    options_.coarse = spec.coarse;
+    options_.most_error = spec.most_error;
   }
   const PartGrid& grid() const { return training_.split.grid; }
   const std::string& tensors() const { return graph_.tensors; }
@@ -120,10 +120,11 @@ class NetworkCompiler {
   /// Rank 0's: measures, for all parts, what nothing is known of. The choices that all of them
   /// depend on are in the network then.
   void compile_first(Network& network) {
-    // A layout that was asked for, for an experiment, must not become every later run's, nor coarse
-    // kernels.
-    const bool keeps = spec_.measure && spec_.layout == "auto" && !spec_.coarse &&
-                       spec_.choices.empty() && !spec_.tuning_file.empty();
+    // A layout that was asked for, for an experiment, must not become every later run's, nor the
+    // kernels that another limit of their error allows.
+    const bool keeps = spec_.measure && spec_.layout == "auto" &&
+                       spec_.most_error == PlanOptions{}.most_error && spec_.choices.empty() &&
+                       !spec_.tuning_file.empty();
     Choices known = keeps ? read_tuning_file(spec_.tuning_file) : spec_.choices;
     // A stale file costs a measurement, not the run; and a layout that was chosen just now may turn
     // out to need too much memory.
@@ -257,7 +258,7 @@ class NetworkCompiler {
     PlanOptions options;
     options.layout = training.layout;
     options.measure = spec_.measure;
-    options.coarse = spec_.coarse;
+    options.most_error = spec_.most_error;
     options.choices = training.options.choices;
     options.variables = &variables;
     auto evaluation = evaluation_of(model, split, backend_, options, &graph_.stages);

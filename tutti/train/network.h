@@ -27,7 +27,7 @@ struct NetworkSpec {
   TrainingGraphSpec training;
   std::string layout = "auto";
   bool measure = true;                ///< choose kernels and layouts by measurement
-  bool coarse = false;                ///< among kernels that round twice as coarsely, too
+  double most_error = 2;              ///< PlanOptions::most_error
   Choices choices;                    ///< of a checkpoint, or empty
   std::filesystem::path tuning_file;  ///< where rank 0 keeps measurements between runs (unused with
                                       ///< `choices`); empty: nowhere

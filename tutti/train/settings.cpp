@@ -215,7 +215,7 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
   spec.training.split = split_settings(config);
   spec.layout = to_string(config.plan.layout);
   spec.measure = config.plan.measure;
-  spec.coarse = config.plan.coarse_bf16;
+  spec.most_error = config.plan.bf16_error;
   spec.memory = static_cast<size_t>(config.plan.memory);
   return spec;
 }

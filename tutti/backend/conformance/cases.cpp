@@ -46,6 +46,11 @@ constexpr const char* kConvolutions[] = {
     "n2c40h9w7 k1r3s3 pad1",
     "n1c24d3h4w5 k3t3r3s3 pad1",
     "n5c16d4h5w6 k16t2r3s2 stride1x2x1 pad1x0x1 high0 groups16",
+    "n2c24d8h5w6 k36t3r3s3 pad0x1x1",
+    "n1c16d6h17w16 k16t3r3s3 pad0x1x1",
+    "n1c40d7h4w5 k18t3r3s3 pad0x1x1 dilation1x1x2",
+    "n3c18h9w11 k20r3s3 pad0x1",
+    "n2c34h10w9 k16r3s3 pad0x2 dilation1x2",
 };
 constexpr const char* kActivations[] = {"n5c16h8w8", "n4c32h5w7",   "n3c5h6w7",
                                         "n7c19",     "n2c16d3h4w5", "n2c152h3w2"};
@@ -232,6 +237,8 @@ constexpr const char* kOthers[] = {
     // few products each: what bf16 loses in a large sum is all that a tanh near 0 shows
     "conv bf16 n3c8h4w4 k16r1s1 bias sigmoid",
     "conv bf16 n3c8h4w4 k16r1s1 tanh",
+    "conv_backward_data f32 n1c148d5h4w4 k196t3r3s3 pad0x1x1",
+    "conv_backward_data bf16 n1c148d5h4w4 k196t3r3s3 pad0x1x1",
     "reorder f32 n4c16h5w5 to_bf16",
     "reorder bf16 n4c16h5w5 to_f32",
     "reorder u8 n4c3h8w8 to_f32",
@@ -331,7 +338,9 @@ std::vector<std::string> conformance_lines() {
     add(fmt::format("token_rivals {} n3c5t40 all5", type));
     for (const char* shape : {"n2c19t5 ranks2 bias", "n3c48t7 ranks4", "n7c33 ranks3 bias"})
       add(fmt::format("sum_of_ranks {} {}", type, shape));
-    for (const char* shape : {"n2c48t21 k70r1", "n3c16t19 k40r3 pad1", "n1c19t33 k17r1"})
+    for (const char* shape :
+         {"n2c48t21 k70r1", "n3c16t19 k40r3 pad1", "n1c19t33 k17r1", "n2c24d3h4w5 k52t3r3s3 pad1",
+          "n3c32h7w9 k48r3s3 pad1", "n5c16h6w7 k16r3s3 stride2 pad1"})
       add(fmt::format("conv_backward_weights {} {} whole", type, shape));
     for (const char* shape : {"n3c48t68", "n2c19t8"})
       for (const char* rows : {"", " first6 all90", " first64 all160"})

@@ -89,7 +89,7 @@ ConformanceReport check_conformance(const OpCase& c, const Backend& backend) {
       const auto fail = [&](const std::string& what) {
         report.failures.push_back(where + ": " + what);
       };
-      const double tolerance = tolerance_of(c) * (run.coarse() ? 2 : 1);
+      const double tolerance = tolerance_of(c) * (run.error() > 1 ? 2 : 1);
       if (const std::string broken = run.broken_guard(); !broken.empty()) fail(broken);
       for (size_t i = 0; i < want.out.size(); ++i)
         if (const std::string d = difference(got.out[i], want.out[i], tolerance); !d.empty())

@@ -123,7 +123,7 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
   const std::vector<KernelCandidate> candidates = backend.candidates(request_for(options_.tile));
   const KernelCandidate& chosen = choose(candidates, options_.kernel, *problem_.op);
   kernel_name_ = chosen.name;
-  coarse_ = chosen.coarse;
+  error_ = chosen.error;
   for (const KernelCandidate& c : candidates)
     if (c.refusal.empty()) accepted_.push_back(c.name);
   for (size_t i = 0; i < request_.in.size(); ++i)

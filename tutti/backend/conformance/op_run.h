@@ -40,7 +40,7 @@ class OpRun {
   ~OpRun();
 
   const std::string& kernel() const { return kernel_name_; }
-  bool coarse() const { return coarse_; }
+  double error() const { return error_; }
   /// Names of the accepted candidates, best guess first.
   const std::vector<std::string>& accepted() const { return accepted_; }
   const std::vector<ValueType>& out_types() const { return out_types_; }
@@ -69,7 +69,7 @@ class OpRun {
   std::vector<Operand> in_, out_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::string kernel_name_;
-  bool coarse_ = false;  ///< KernelCandidate::coarse
+  double error_ = 1;  ///< KernelCandidate::error
   std::vector<std::string> accepted_;
   Walk walk_;
   int64_t batch_ = 0;

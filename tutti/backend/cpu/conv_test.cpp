@@ -127,7 +127,7 @@ enum class Adds { by_kernel, by_loops, twice, coarsely };
 /// most that was seen for the longest sum here, of 1200 products. Operands rounded to fewer bits,
 /// or a product too few, are a hundred times as far off. `twice`: a bias is added to the rounded
 /// sum, and what is wanted is rounded as well. `coarsely`: points are rounded to 8 bits before they
-/// are multiplied (KernelCandidate::coarse), so that sums are 0.5 % of their size away, rarely 3 %.
+/// are multiplied (KernelCandidate::error), so that sums are 0.5 % of their size away, rarely 3 %.
 void expect_close(const Values& got, const std::vector<double>& want, DType type, Adds adds,
                   const std::string& what) {
   ASSERT_EQ(got.size(), want.size());
@@ -185,9 +185,9 @@ int expect_all_match(const KernelRequest& r, std::vector<Values> in,
     const auto out = run_tiled(c, in, how);
     const bool loops = c.name.starts_with("onednn:ref") && c.out[0].dtype == DType::f32;
     expect_close(out[0], want, c.out[0].dtype,
-                 c.coarse ? Adds::coarsely
-                 : loops  ? Adds::by_loops
-                          : Adds::by_kernel,
+                 c.error > 1 ? Adds::coarsely
+                 : loops     ? Adds::by_loops
+                             : Adds::by_kernel,
                  fmt::format("{} {} in {} {} out {}", r.op->name(), c.name, c.in[0].to_string(),
                              c.in[1].to_string(), c.out[0].to_string()));
   }

@@ -111,7 +111,7 @@ void append_widened_conv_candidates(const KernelRequest& request,
   for (KernelCandidate& c : inner) {
     if (std::ranges::any_of(candidates, [&](const KernelCandidate& taken) {
           return c.name.starts_with("cpu:") && taken.name == c.name && taken.refusal.empty() &&
-                 !taken.coarse;
+                 taken.error <= 1;
         }))
       continue;  // takes bf16 itself
     c.name = "widened " + c.name;

@@ -124,7 +124,7 @@ bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& ca
     KernelCandidate c = candidate_for(r, product.name);
     c.refusal = product.refusal;
     c.speed = product.speed;
-    c.coarse = product.coarse;
+    c.error = product.error;
     if (c.refusal.empty() && no_bias)
       c.refusal = fmt::format("no bias can be added over channels of {}", y.to_string());
     c.in[0] = product.in[0];

@@ -4,8 +4,7 @@
 // dimensions likewise). Two results a dimension are made of four points: the data's points times
 // the filter's points, point by point, added over the channels. That is 16 multiplications where
 // the definition has 36, and 64 where it has 216. In f32 the results are as exact. In bf16 the
-// points are rounded once more, so results are twice as far from the exact ones
-// (KernelCandidate::coarse).
+// points are rounded once more, which relative_error() tells.
 
 #include <array>
 #include <cstdint>
@@ -27,27 +26,52 @@ constexpr int power(int n, bool deep) { return n * n * (deep ? n : 1); }
 constexpr int kPlane = power(kPoints, false);
 constexpr int planes(bool deep) { return deep ? kPoints : 1; }
 
+/// How a gradient of data is made along the first dimension: as a convolution of dy, or `spread`:
+/// as the forward pass transposed, two rows of dy over four of dx, which overlap with those of the
+/// next tile. A slab's window has more rows of dx than of dy, so it has fewer tiles that are
+/// spread.
+enum class Rows : uint8_t { gathered, spread };
+
+/// KernelCandidate::error in bf16, of `spatial` dimensions. Each multiplies the variance of what
+/// rounding the points of data and filter leaves by 5/3: five products make two results that have
+/// three terms each. The definition rounds its weights, and both round their result. Measured: 1.85
+/// and 2.3 of two and three dimensions; gradients of weights, whose operands were rounded before,
+/// likewise.
+double relative_error(int spatial);
+
 /// The tiles of one sample: which pixels each reads and makes. With a dilation of d a tile's pixels
-/// are d apart.
+/// are d apart. Tiles that are spread are counted sheet by sheet, see column().
 class Tiles {
  public:
-  explicit Tiles(const Sliding& sliding);
+  /// Rows::spread REQUIRES: a dilation of 1 in the first dimension.
+  explicit Tiles(const Sliding& sliding, Rows rows = Rows::gathered);
   bool deep() const { return deep_; }
   int64_t count() const;
-  /// Pixels of x in the `plane`-th of the tile's planes, -1 where there is padding; kPlane of them.
+  /// Rows::spread: a sheet is column() rows of beside() tiles. Each row overlaps with the next, and
+  /// none with another sheet's.
+  int64_t column() const { return static_cast<int64_t>(origins_[first()].size()); }
+  int64_t beside() const { return beside_; }
+  /// Rows that a tile reads and makes along the first dimension.
+  int reads() const { return rows_ == Rows::spread ? kResults : kPoints; }
+  int makes() const { return rows_ == Rows::spread ? kPoints : kResults; }
+  /// Pixels of x in the `plane`-th of the tile's planes, -1 where there is padding: rows of
+  /// kPoints.
   void read(int64_t tile, int plane, int64_t* pixels) const;
-  /// Pixels of y, -1 beyond its edge; results() of them.
+  /// Pixels of y, -1 beyond its edge.
   void made(int64_t tile, int64_t* pixels) const;
 
  private:
+  size_t first() const { return deep_ ? 0 : 1; }
   std::array<int64_t, 3> origin(int64_t tile) const;
   Sliding s_;
   bool deep_;
+  Rows rows_;
+  int64_t beside_ = 1;
   std::array<std::vector<int64_t>, 3> origins_;  ///< of a dimension: each tile's first result
 };
 
 /// How one dimension is transformed: kFrom numbers into kTo. What is made plane by plane says which
-/// numbers each point is made of.
+/// numbers each point is made of; what is made of planes, the part of each in each.
 struct DataToPoints {  // B^T
   static constexpr int kFrom = kPoints, kTo = kPoints;
   static constexpr bool kUses[kTo][kFrom] = {
@@ -72,12 +96,24 @@ struct FilterToPoints {  // G
 };
 struct PointsToResults {  // A^T
   static constexpr int kFrom = kPoints, kTo = kResults;
+  static constexpr int kParts[kFrom][kTo] = {{1, 0}, {1, 1}, {1, -1}, {0, -1}};
   [[gnu::always_inline]] static void apply(const simd::Floats* m, simd::Floats* to) {
     to[0] = m[0] + m[1] + m[2];
     to[1] = m[1] - m[2] - m[3];
   }
 };
-/// The transposed of these two: of gradients.
+/// The transposed of these three: of gradients.
+struct PointsToData {  // B
+  static constexpr int kFrom = kPoints, kTo = kPoints;
+  static constexpr int kParts[kFrom][kTo] = {
+      {1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
+  [[gnu::always_inline]] static void apply(const simd::Floats* p, simd::Floats* to) {
+    to[0] = p[0];
+    to[1] = p[1] - p[2] + p[3];
+    to[2] = p[1] + p[2] - p[0];
+    to[3] = simd::Floats{} - p[3];
+  }
+};
 struct ResultsToPoints {  // A
   static constexpr int kFrom = kResults, kTo = kPoints;
   static constexpr bool kUses[kTo][kFrom] = {{1, 0}, {1, 1}, {1, 1}, {0, 1}};
@@ -98,8 +134,30 @@ struct PointsToFilter {  // G^T
   }
 };
 
-/// Transforms all dimensions of a tile: load(i) gives number i in row-major order, store(i, v)
-/// takes it.
+/// Transforms a plane: rows by `Columns`, then columns by `Rows`. load(i) gives number i in
+/// row-major order, store(i, v) takes it.
+template <class Rows, class Columns, class Load, class Store>
+[[gnu::always_inline]] inline void transform_flat(Load load, Store store) {
+  simd::Floats rows[Rows::kFrom][Columns::kTo];
+#pragma GCC unroll 4
+  for (int y = 0; y < Rows::kFrom; ++y) {
+    simd::Floats from[Columns::kFrom];
+#pragma GCC unroll 4
+    for (int x = 0; x < Columns::kFrom; ++x) from[x] = load(y * Columns::kFrom + x);
+    Columns::apply(from, rows[y]);
+  }
+#pragma GCC unroll 4
+  for (int x = 0; x < Columns::kTo; ++x) {
+    simd::Floats from[Rows::kFrom], to[Rows::kTo];
+#pragma GCC unroll 4
+    for (int y = 0; y < Rows::kFrom; ++y) from[y] = rows[y][x];
+    Rows::apply(from, to);
+#pragma GCC unroll 4
+    for (int y = 0; y < Rows::kTo; ++y) store(y * Columns::kTo + x, to[y]);
+  }
+}
+
+/// Transforms all dimensions of a tile.
 template <class T, bool kDeep, class Load, class Store>
 [[gnu::always_inline]] inline void transform(Load load, Store store) {
   constexpr int kFrom = T::kFrom, kTo = T::kTo;
@@ -107,8 +165,8 @@ template <class T, bool kDeep, class Load, class Store>
     simd::Floats planes[kFrom][kTo * kTo];
 #pragma GCC unroll 4
     for (int z = 0; z < kFrom; ++z)
-      transform<T, false>([&](int i) { return load(z * kFrom * kFrom + i); },
-                          [&](int i, simd::Floats v) { planes[z][i] = v; });
+      transform_flat<T, T>([&](int i) { return load(z * kFrom * kFrom + i); },
+                           [&](int i, simd::Floats v) { planes[z][i] = v; });
 #pragma GCC unroll 16
     for (int i = 0; i < kTo * kTo; ++i) {
       simd::Floats from[kFrom], to[kTo];
@@ -119,43 +177,27 @@ template <class T, bool kDeep, class Load, class Store>
       for (int z = 0; z < kTo; ++z) store(z * kTo * kTo + i, to[z]);
     }
   } else {
-    simd::Floats rows[kFrom][kTo];
-#pragma GCC unroll 4
-    for (int y = 0; y < kFrom; ++y) {
-      simd::Floats from[kFrom];
-#pragma GCC unroll 4
-      for (int x = 0; x < kFrom; ++x) from[x] = load(y * kFrom + x);
-      T::apply(from, rows[y]);
-    }
-#pragma GCC unroll 4
-    for (int x = 0; x < kTo; ++x) {
-      simd::Floats from[kFrom], to[kTo];
-#pragma GCC unroll 4
-      for (int y = 0; y < kFrom; ++y) from[y] = rows[y][x];
-      T::apply(from, to);
-#pragma GCC unroll 4
-      for (int y = 0; y < kTo; ++y) store(y * kTo + x, to[y]);
-    }
+    transform_flat<T, T>(load, store);
   }
 }
 
-/// The points of one plane of a tile, kTo * kTo of them; load as above, of all dimensions. Only
-/// planes that these are made of are loaded.
-template <class T, bool kDeep, int kZ, class Load, class Store>
+/// The points of one plane of a tile, kPlane of them, the first dimension by `First` and the others
+/// by T; load as above, of all dimensions. Only planes that these are made of are loaded.
+template <class First, class T, bool kDeep, int kZ, class Load, class Store>
 [[gnu::always_inline]] inline void transform_plane(Load load, Store store) {
   if constexpr (kDeep)
-    transform<T, false>(
+    transform_flat<T, T>(
         [&](int i) {
-          simd::Floats from[T::kFrom]{}, to[T::kTo];
+          simd::Floats from[First::kFrom]{}, to[First::kTo];
 #pragma GCC unroll 4
-          for (int z = 0; z < T::kFrom; ++z)
-            if (T::kUses[kZ][z]) from[z] = load(z * T::kFrom * T::kFrom + i);
-          T::apply(from, to);
+          for (int z = 0; z < First::kFrom; ++z)
+            if (First::kUses[kZ][z]) from[z] = load(z * T::kFrom * T::kFrom + i);
+          First::apply(from, to);
           return to[kZ];
         },
         store);
   else
-    transform<T, false>(load, store);
+    transform_flat<First, T>(load, store);
 }
 
 /// f(plane) for each, as a constant.

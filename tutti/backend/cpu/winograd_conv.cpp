@@ -24,7 +24,8 @@ struct WinogradRequest {
   const ConvAttributes* a = nullptr;
   Makes makes = Makes::results;
   TensorDesc x, y, w;
-  bool bias = false, whole = false;
+  bool bias = false;
+  int team = 0;  ///< FilterProblem::team
   std::optional<ActivationAttributes> activation{};
 };
 
@@ -45,7 +46,7 @@ std::optional<WinogradRequest> winograd_request(const KernelRequest& r) {
                            .x = r.in[0],
                            .y = r.in[1],
                            .w = r.out[0],
-                           .whole = op->whole()};
+                           .team = op->whole() ? r.team : 0};
   return std::nullopt;
 }
 
@@ -68,7 +69,6 @@ std::string refusal_of_winograd(const WinogradRequest& r) {
     return "an odd number of channels has no pairs";
   if (r.x.shape[1] < kFewestChannels || r.y.shape[1] < kFewestChannels)
     return fmt::format("fewer than {} channels", kFewestChannels);
-  if (r.whole) return "threads have samples of their own";
   if (r.activation && r.activation->kind != ActivationKind::relu &&
       r.activation->kind != ActivationKind::leaky_relu)
     return "no activation but ReLU and leaky ReLU";
@@ -88,9 +88,8 @@ std::function<std::unique_ptr<Kernel>()> maker_of_winograd(const WinogradRequest
   const Sliding sliding = Sliding::of(*r.a, r.x.shape, r.y.shape, r.w.shape);
   const int64_t samples = r.x.shape[0], channels = r.x.shape[1], outputs = r.y.shape[1];
   if (r.makes == Makes::filter)
-    return [p = winograd::FilterProblem{sliding, samples, channels, outputs}, type = r.x.dtype] {
-      return winograd::make_filter_kernel(p, type);
-    };
+    return [p = winograd::FilterProblem{sliding, samples, channels, outputs, r.team},
+            type = r.x.dtype] { return winograd::make_filter_kernel(p, type); };
   const bool data = r.makes == Makes::data;
   winograd::DataProblem p{.sliding = data ? turned(sliding) : sliding,
                           .samples = samples,
@@ -121,7 +120,7 @@ void append_winograd_candidate(const KernelRequest& request,
     c.refusal = "weights must be " + wanted.to_string();
   if (c.refusal.empty()) {
     w = wanted;
-    c.coarse = r->x.dtype == DType::bf16;
+    if (r->x.dtype == DType::bf16) c.error = winograd::relative_error(r->a->spatial);
     c.make = maker_of_winograd(*r);
   }
   candidates.push_back(std::move(c));

@@ -18,17 +18,18 @@ constexpr int64_t kBlockBytes = 640 << 10, kFewestTiles = 2 * kMostRows, kMostTi
 constexpr int64_t kFilterBytes = 2 << 20, kGroupBytes = 768 << 10, kRunBytes = 8 << 20;
 
 /// T: float or bf16, of activations.
-template <class T, bool kDeep>
+template <class T, bool kDeep, Rows kRows>
 class DataKernel final : public Kernel {
  public:
   explicit DataKernel(const DataProblem& problem)
-      : p_(problem), total_(p_.samples * Tiles(p_.sliding).count()), panels_(panels_of(p_.to)),
-        sizes_(sizes_of(p_, total_, panels_)), points_(p_.sliding, p_.from, sizes_.run),
-        rows_(static_cast<size_t>(P * sizes_.block)) {}
+      : p_(problem), tiles_(p_.sliding, kRows), total_(p_.samples * tiles_.count()),
+        panels_(panels_of(p_.to)), sizes_(sizes_of(p_, tiles_, total_, panels_)),
+        points_(p_.sliding, p_.from, sizes_.run), rows_(static_cast<size_t>(P * sizes_.block)) {}
 
   size_t workspace_bytes() const override {
     return points_.bytes() + filter_bytes() + sums_bytes() +
-           (kDeep ? static_cast<size_t>(panels_ * sizes_.run * R * kColumns) * sizeof(float) : 0);
+           (kPartial ? static_cast<size_t>(panels_ * sizes_.run * R * kColumns) * sizeof(float)
+                     : 0);
   }
 
   void run(const KernelArgs& args) override {
@@ -64,20 +65,29 @@ class DataKernel final : public Kernel {
           }
         }
       });
+      if constexpr (kSpread)
+        for (int64_t panel = 0; panel < panels_; ++panel)
+          add_rows(static_cast<T*>(args.out[0]), panel, count);
     }
   }
 
  private:
-  static constexpr int P = kPlane, R = power(kResults, kDeep), kAllTaps = power(kTaps, kDeep);
-  static constexpr int kResultsOfPlane = power(kResults, false);
+  using Points = DataPoints<T, kDeep, kRows>;
+  static constexpr bool kSpread = kRows == Rows::spread;
+  /// Results are in parts before they are whole: of planes, or of tiles that overlap.
+  static constexpr bool kPartial = kDeep || kSpread;
+  /// How points of the first dimension become rows of results.
+  using Last = std::conditional_t<kSpread, PointsToData, PointsToResults>;
+  static constexpr int P = kPlane, R = Points::R, kAllTaps = power(kTaps, kDeep);
+  static constexpr int kRowOfResults = R / Last::kTo;  ///< results of a row of the first dimension
   using Term = TermsOf<T>;
   static constexpr int64_t kTerms = kTermsOf<T>;
   struct Sizes {
     int64_t block, run, group;  ///< tiles multiplied at a time, with points at a time; panels
     bool kept;                  ///< the points of all filters, of all planes
   };
-  static Sizes sizes_of(const DataProblem& p, int64_t total, int64_t panels) {
-    const int64_t tile_bytes = DataPoints<T, kDeep>::bytes_of_tile(p.from);
+  static Sizes sizes_of(const DataProblem& p, const Tiles& tiles, int64_t total, int64_t panels) {
+    const int64_t tile_bytes = Points::bytes_of_tile(p.from);
     const int64_t panel_bytes = P * p.from * kColumns * static_cast<int64_t>(sizeof(T));
     Sizes s{};
     s.block =
@@ -90,7 +100,8 @@ class DataKernel final : public Kernel {
       s.group = std::max(kGroupBytes / panel_bytes / kPanels, int64_t{1}) * kPanels;
       s.run = std::max({s.block, kRunBytes / tile_bytes, all / 2 / tile_bytes});
     }
-    s.run = std::min(s.run, total);
+    const int64_t sheet = kSpread ? tiles.column() * tiles.beside() : 1;
+    s.run = std::min(std::max(s.run / sheet, int64_t{1}) * sheet, total);
     return {std::min(s.block, s.run), s.run, std::min(s.group, panels), s.kept};
   }
 
@@ -107,6 +118,14 @@ class DataKernel final : public Kernel {
   /// Terms of one point, or tap, of a panel.
   int64_t terms() const { return p_.from / kTerms * kColumns; }
 
+  /// The tap that meets the data's `t`-th number.
+  int tap_of(int t) const {
+    if (!p_.mirrored) return t;
+    constexpr int kRowOfTaps = kAllTaps / kTaps;
+    return kSpread ? t / kRowOfTaps * kRowOfTaps + kRowOfTaps - 1 - t % kRowOfTaps
+                   : kAllTaps - 1 - t;
+  }
+
   /// Plane z of panels [first, first + count): [count][P][from][16], pairs of channels for one
   /// another.
   template <int kZ>
@@ -117,17 +136,16 @@ class DataKernel final : public Kernel {
       const float* const from = w + (first + j) * kAllTaps * tap;
       Term* const to = filter + j * P * terms();
       const auto load = [&](int64_t c) {
-        return [=, this](int t) {
-          return simd::load(from + (p_.mirrored ? kAllTaps - 1 - t : t) * tap + c,
-                            simd::AllLanes{});
-        };
+        return
+            [=, this](int t) { return simd::load(from + tap_of(t) * tap + c, simd::AllLanes{}); };
       };
       for (int64_t k = 0; k < terms(); k += kColumns) {
         const auto store = [&](int p, auto v) { simd::store_as(to + p * terms() + k, v); };
         if constexpr (kTerms == 1)
-          transform_plane<FilterToPoints, kDeep, kZ>(load(k), store);
+          transform_plane<FilterToPoints, FilterToPoints, kDeep, kZ>(load(k), store);
         else
-          transform_pairs<FilterToPoints, kDeep, kZ>(load(2 * k), load(2 * k + kColumns), store);
+          transform_pairs<FilterToPoints, FilterToPoints, kDeep, kZ>(load(2 * k),
+                                                                     load(2 * k + kColumns), store);
       }
     }
   }
@@ -180,53 +198,117 @@ class DataKernel final : public Kernel {
         if (p_.relu && p_.slope != 0) v = simd::select(v < simd::Floats{}, v * p_.slope, v);
         simd::store(y + made[r] * p_.to + column, v, lanes);
       };
-      transform<PointsToResults, false>(
+      // Of three dimensions, a plane: its part of every row of results.
+      using Rows = std::conditional_t<kDeep, PointsToResults, Last>;
+      transform_flat<Rows, PointsToResults>(
           [&](int p) {
             return simd::load(from + p * kPanels * sizes_.block * kColumns, simd::AllLanes{});
           },
           [&](int r, simd::Floats v) {
-            if constexpr (kDeep) {
-              add_plane<0, kZ>(partial, r, v, finish);
-              add_plane<1, kZ>(partial, r, v, finish);
-            } else {
+            if constexpr (kDeep)
+              add_plane<kZ>(partial, r, v, finish);
+            else if constexpr (kSpread)
+              simd::store(partial + r * kColumns, v, simd::AllLanes{});
+            else
               finish(r, v);
-            }
           });
     }
   }
-  /// The part that points of plane kZ have in result r of the tile's plane kResult: of planes
-  /// kResult to kResult + 2, as PointsToResults says; `finish` with the last of these.
-  template <int kResult, int kZ, class Finish>
+  /// The part that plane kZ has in each row's r-th result: the first one begins the sum, and the
+  /// last one ends it, with `finish` where no other tile has a part in it.
+  template <int kZ, class Finish>
   static void add_plane(float* partial, int r, simd::Floats v, Finish finish) {
-    if constexpr (kZ >= kResult && kZ <= kResult + 2) {
-      const int at = kResult * kResultsOfPlane + r;
-      float* const sum = partial + at * kColumns;
-      if constexpr (kZ > kResult) {
-        const simd::Floats before = simd::load(sum, simd::AllLanes{});
-        v = kResult == 1 ? before - v : before + v;
+    for_rows([&](auto row) {
+      constexpr int kRow = decltype(row)::value, kPart = Last::kParts[kZ][kRow];
+      if constexpr (kPart != 0) {
+        const int at = kRow * kRowOfResults + r;
+        float* const sum = partial + at * kColumns;
+        simd::Floats so_far = kPart > 0 ? v : simd::Floats{} - v;
+        if constexpr (has_part(kRow, 0, kZ)) {
+          const simd::Floats before = simd::load(sum, simd::AllLanes{});
+          so_far = kPart > 0 ? before + v : before - v;
+        }
+        if constexpr (kSpread || has_part(kRow, kZ + 1, kPoints))
+          simd::store(sum, so_far, simd::AllLanes{});
+        else
+          finish(at, so_far);
       }
-      if constexpr (kZ == kResult + 2)
-        finish(at, v);
-      else
-        simd::store(sum, v, simd::AllLanes{});
+    });
+  }
+  /// Whether any of planes [first, last) has a part in the row.
+  static constexpr bool has_part(int row, int first, int last) {
+    for (int z = first; z < last; ++z)
+      if (Last::kParts[z][row] != 0) return true;
+    return false;
+  }
+  template <class F>
+  static void for_rows(F f) {
+    [&]<int... row>(std::integer_sequence<int, row...>) {
+      (f(std::integral_constant<int, row>{}), ...);
+    }
+    (std::make_integer_sequence<int, Last::kTo>{});
+  }
+
+  /// The rows of dx of a run's tiles of one panel: the first two of a tile are the last two of the
+  /// one above it in its sheet, too.
+  void add_rows(T* dx, int64_t panel, int64_t count) {
+    const int64_t column = panel * kColumns, left = p_.to - column;
+    if (left < kColumns)
+      add_rows(dx + column, panel, count, simd::SomeLanes{static_cast<int>(left)});
+    else
+      add_rows(dx + column, panel, count, simd::AllLanes{});
+  }
+  template <class Lanes>
+  void add_rows(T* dx, int64_t panel, int64_t count, Lanes lanes) {
+    constexpr int kOverlap = R / 2;
+    const int64_t above = tiles_.beside() * R * kColumns;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = i / tiles_.beside() % tiles_.column();
+      const bool first = row == 0, last = row == tiles_.column() - 1;
+      const int64_t* const made = points_.made(i);
+      const float* const of_tile = results_ + (panel * sizes_.run + i) * R * kColumns;
+      for (int r = 0; r < (last ? R : kOverlap); ++r) {
+        if (made[r] < 0) continue;
+        simd::Floats v = simd::load(of_tile + r * kColumns, simd::AllLanes{});
+        if (!first && r < kOverlap)
+          v += simd::load(of_tile - above + (r + kOverlap) * kColumns, simd::AllLanes{});
+        simd::store(dx + made[r] * p_.to, v, lanes);
+      }
     }
   }
 
   DataProblem p_;
+  Tiles tiles_;
   int64_t total_, panels_;  ///< tiles of all samples, panels of results
   Sizes sizes_;
-  DataPoints<T, kDeep> points_;
+  Points points_;
   std::vector<float*> rows_;  ///< [P][sizes_.block]: where a tile's sums lie
   T* data_ = nullptr;
   Term* filter_ = nullptr;
   float* sums_ = nullptr;
-  float* results_ = nullptr;  ///< [panels][tiles of a run][R][16]: of three dimensions, so far
+  float* results_ = nullptr;  ///< [panels][tiles of a run][R][16]: kPartial
 };
 
 }  // namespace
 
+/// Whether a gradient of data has fewer tiles that way. Columns of tiles stay together, so long
+/// ones are left alone: they gain little.
+bool spreads(const DataProblem& p) {
+  constexpr int64_t kLongest = 16;
+  const size_t first = p.sliding.kernel[0] == kTaps ? 0 : 1;
+  if (!p.mirrored || p.sliding.dilation[first] != 1) return false;
+  const int64_t tiles = parts_of(p.sliding.x[first], int64_t{kResults});
+  return tiles <= kLongest && tiles < parts_of(p.sliding.y[first], int64_t{kResults});
+}
+
+template <class T, bool kDeep>
+using GatheredKernel = DataKernel<T, kDeep, Rows::gathered>;
+template <class T, bool kDeep>
+using SpreadKernel = DataKernel<T, kDeep, Rows::spread>;
+
 std::unique_ptr<Kernel> make_data_kernel(const DataProblem& problem, DType type) {
-  return kernel_of<DataKernel>(problem, type);
+  return spreads(problem) ? kernel_of<SpreadKernel>(problem, type)
+                          : kernel_of<GatheredKernel>(problem, type);
 }
 
 }  // namespace tutti::winograd

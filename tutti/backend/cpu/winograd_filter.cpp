@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "tutti/backend/cpu/winograd_kernels.h"
@@ -26,42 +27,78 @@ class FilterKernel final : public Kernel {
                                kFewestOfChunk, kDepth))),
         points_(p_.sliding, p_.channels, chunk_), rows_(static_cast<size_t>(p_.channels)) {}
   size_t workspace_bytes() const override {
-    return points_.bytes() +
-           static_cast<size_t>(kPlane * kPanels * rows() * kColumns) * sizeof(Term);
+    return points_.bytes() + slopes_bytes() +
+           (p_.team == 0 ? 0 : bytes_of(matrix::parts_of(panels_, p_.team)));
   }
-  size_t state_bytes() const override {
-    return static_cast<size_t>(panels_ * P * p_.channels * kColumns) * sizeof(float);
-  }
+  size_t state_bytes() const override { return p_.team == 0 ? bytes_of(panels_) : 0; }
 
   void run(const KernelArgs& args) override {
+    if (p_.team == 0) return add_panels(args, 0, panels_, static_cast<float*>(args.state));
+    // One part alone does the work of all.
+    for (int part = 0; part < p_.team; ++part)
+      if (args.parts == 1 || part == args.part) make_panels(args, part);
+  }
+
+  void finish(const FinishArgs& args) override {
+    const auto [begin, end] = matrix::part_of(panels_ * p_.channels, args.part, args.parts);
+    points_to_filter(args.states, static_cast<float*>(args.out[0]), begin, end);
+  }
+
+ private:
+  static constexpr int P = power(kPoints, kDeep), kAllTaps = power(kTaps, kDeep);
+  using Term = TermsOf<T>;
+  static constexpr int64_t kTerms = kTermsOf<T>;
+
+  /// Sums of so many panels.
+  size_t bytes_of(int64_t panels) const {
+    return static_cast<size_t>(panels * P * p_.channels * kColumns) * sizeof(float);
+  }
+  size_t slopes_bytes() const {
+    return workspace_part(static_cast<size_t>(kPlane * kPanels * rows() * kColumns) * sizeof(Term));
+  }
+
+  /// The part's share of dw.
+  void make_panels(const KernelArgs& args, int part) {
+    const auto [first, last] = matrix::part_of(panels_, part, p_.team);
+    auto* const sums = reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) +
+                                                points_.bytes() + slopes_bytes());
+    KernelArgs alone = args;
+    alone.first = true;
+    add_panels(alone, first, last, sums);
+    void* const states[]{sums};
+    points_to_filter(states,
+                     static_cast<float*>(args.out[0]) + first * kAllTaps * p_.channels * kColumns,
+                     0, (last - first) * p_.channels);
+  }
+
+  /// Adds to the sums of panels [first_panel, last_panel), or makes them if it is the first call.
+  void add_panels(const KernelArgs& args, int64_t first_panel, int64_t last_panel, float* state) {
     data_ = static_cast<Term*>(args.workspace);
     slopes_ = reinterpret_cast<Term*>(static_cast<std::byte*>(args.workspace) + points_.bytes());
     const auto* const dy = static_cast<const T*>(args.in[1]);
-    auto* const state = static_cast<float*>(args.state);
     for (int64_t first = 0; first < total_; first += chunk_) {
       const int64_t count = std::min(chunk_, total_ - first);
       for_planes<kDeep>([&](auto z) {
         points_.make(z, static_cast<const T*>(args.in[0]), first, count, data_);
-        for (int64_t j = 0; j < panels_; j += kPanels) {
-          const int64_t width = std::min(kPanels, panels_ - j);
+        for (int64_t j = first_panel; j < last_panel; j += kPanels) {
+          const int64_t width = std::min(kPanels, last_panel - j);
           for (int64_t k = 0; k < width; ++k) slopes_to_points(z, dy, count, j + k, k);
-          add(state + z * kPlane * p_.channels * kColumns, count, j, width,
+          add(state + z * kPlane * p_.channels * kColumns, count, j - first_panel, width,
               first > 0 || !args.first);
         }
       });
     }
   }
 
-  void finish(const FinishArgs& args) override {
-    auto* const dw = static_cast<float*>(args.out[0]);
+  /// Rows [begin, end) of dw, a panel's channels in turn, of the sums of all states.
+  void points_to_filter(std::span<void* const> states, float* dw, int64_t begin, int64_t end) {
     const int64_t tap = p_.channels * kColumns;
-    const auto [begin, end] = matrix::part_of(panels_ * p_.channels, args.part, args.parts);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t panel = i / p_.channels, c = i % p_.channels * kColumns;
       transform<PointsToFilter, kDeep>(
           [&](int p) {
             simd::Floats sum{};
-            for (void* const state : args.states)
+            for (void* const state : states)
               sum += simd::load(static_cast<const float*>(state) + (panel * P + p) * tap + c,
                                 simd::AllLanes{});
             return sum;
@@ -72,10 +109,6 @@ class FilterKernel final : public Kernel {
     }
   }
 
- private:
-  static constexpr int P = power(kPoints, kDeep), kAllTaps = power(kTaps, kDeep);
-  using Term = TermsOf<T>;
-  static constexpr int64_t kTerms = kTermsOf<T>;
   /// A plane of points of dy of a panel's channels into slopes_, [kPlane][kPanels][rows()][16], as
   /// its `at`-th panel.
   template <int kZ>
@@ -101,9 +134,9 @@ class FilterKernel final : public Kernel {
         simd::store_as(to + p * kPanels * rows() * kColumns, v);
       };
       if constexpr (kTerms == 1)
-        transform_plane<ResultsToPoints, kDeep, kZ>(load(i), store);
+        transform_plane<ResultsToPoints, ResultsToPoints, kDeep, kZ>(load(i), store);
       else
-        transform_pairs<ResultsToPoints, kDeep, kZ>(load(i), load(i + 1), store);
+        transform_pairs<ResultsToPoints, ResultsToPoints, kDeep, kZ>(load(i), load(i + 1), store);
     }
   }
 

@@ -24,6 +24,7 @@ std::unique_ptr<Kernel> make_data_kernel(const DataProblem& problem, DType type)
 struct FilterProblem {
   Sliding sliding;
   int64_t samples = 0, channels = 0, outputs = 0;
+  int team = 0;  ///< parts that share the outputs, each of all samples; 0: they are not shared
 };
 std::unique_ptr<Kernel> make_filter_kernel(const FilterProblem& problem, DType type);
 

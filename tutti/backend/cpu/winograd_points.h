@@ -23,27 +23,32 @@ constexpr int64_t kTermsOf = sizeof(TermsOf<T>) / sizeof(T);
 
 /// Transforms two things, each given by its load, and stores each point of both as pairs: of_first,
 /// of_second in turn.
-template <class Transform, bool kDeep, int kZ, class First, class Second, class Store>
-[[gnu::always_inline]] inline void transform_pairs(First first, Second second, Store store) {
+template <class First, class T, bool kDeep, int kZ, class LoadFirst, class LoadSecond, class Store>
+[[gnu::always_inline]] inline void transform_pairs(LoadFirst first, LoadSecond second,
+                                                   Store store) {
   simd::Floats points[kPlane];
-  transform_plane<Transform, kDeep, kZ>(first, [&](int p, simd::Floats v) { points[p] = v; });
-  transform_plane<Transform, kDeep, kZ>(
+  transform_plane<First, T, kDeep, kZ>(first, [&](int p, simd::Floats v) { points[p] = v; });
+  transform_plane<First, T, kDeep, kZ>(
       second, [&](int p, simd::Floats v) { store(p, matrix::interleaved(points[p], v)); });
 }
 
 /// E: float or bf16, a row is a tile; or TermPair, a row is two tiles of bf16, term by term.
-template <class E, bool kDeep>
+template <class E, bool kDeep, Rows kRows = Rows::gathered>
 class DataPoints {
  public:
-  static constexpr int P = kPlane, R = power(kResults, kDeep);
+  static constexpr bool kSpread = kRows == Rows::spread;
+  /// How the first dimension becomes points; pixels that a tile makes.
+  using First = std::conditional_t<kSpread, ResultsToPoints, DataToPoints>;
+  static constexpr int P = kPlane, R = power(kResults, kDeep) * (kSpread ? 2 : 1);
   static constexpr bool kPairs = std::is_same_v<E, matrix::TermPair>;
   static constexpr int64_t kTilesOfRow = kPairs ? 2 : 1;
   using Number = std::conditional_t<kPairs, bf16, E>;
 
   /// Of at most `most` tiles at a time, of the samples of one call.
   DataPoints(const Sliding& sliding, int64_t channels, int64_t most)
-      : tiles_(sliding), x_pixels_(matrix::volume(sliding.x)), y_pixels_(matrix::volume(sliding.y)),
-        channels_(channels), rows_((most + kTilesOfRow - 1) / kTilesOfRow),
+      : tiles_(sliding, kRows), x_pixels_(matrix::volume(sliding.x)),
+        y_pixels_(matrix::volume(sliding.y)), channels_(channels),
+        rows_((most + kTilesOfRow - 1) / kTilesOfRow),
         made_(static_cast<size_t>(rows_ * kTilesOfRow * R)), zeros_(static_cast<size_t>(channels)) {
   }
 
@@ -76,11 +81,11 @@ class DataPoints {
           return [&, k](int p) { return simd::load(from[k][p] + c, lanes); };
         };
         if constexpr (kPairs)
-          transform_pairs<DataToPoints, kDeep, kZ>(load(0), load(1), [&](int p, simd::Words v) {
-            simd::store_as(to + p * point() + c, v);
-          });
+          transform_pairs<First, DataToPoints, kDeep, kZ>(
+              load(0), load(1),
+              [&](int p, simd::Words v) { simd::store_as(to + p * point() + c, v); });
         else
-          transform_plane<DataToPoints, kDeep, kZ>(load(0), [&](int p, simd::Floats v) {
+          transform_plane<First, DataToPoints, kDeep, kZ>(load(0), [&](int p, simd::Floats v) {
             simd::store(to + p * point() + c, v, simd::AllLanes{});
           });
       });
@@ -94,11 +99,12 @@ class DataPoints {
             const Number** from) {
     const int64_t sample = tile / tiles_.count(), of_sample = tile % tiles_.count();
     const Number* const first = x + sample * x_pixels_ * channels_;
-    int64_t pixels[P];
-    for (int plane = 0; plane < planes(kDeep); ++plane) {
-      if (kDeep && !DataToPoints::kUses[kZ][plane]) continue;
+    constexpr int kRead = kDeep ? P : First::kFrom * kPoints;  // pixels of a plane
+    int64_t pixels[kRead];
+    for (int plane = 0; plane < (kDeep ? First::kFrom : 1); ++plane) {
+      if (kDeep && !First::kUses[kZ][plane]) continue;
       tiles_.read(of_sample, plane, pixels);
-      for (int p = 0; p < P; ++p)
+      for (int p = 0; p < kRead; ++p)
         from[plane * P + p] = pixels[p] < 0 ? zeros_.data() : first + pixels[p] * channels_;
     }
     if constexpr (kZ == 0) {

@@ -19,51 +19,14 @@ if __name__ == "__main__":
     from torch.nn import functional as F
 
     import training
-
-    class Bottleneck(nn.Module):
-        def __init__(self, inputs, width, stride):
-            super().__init__()
-            outputs = 4 * width
-            self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
-            self.bn1 = nn.BatchNorm2d(width)
-            self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
-            self.bn2 = nn.BatchNorm2d(width)
-            self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
-            self.bn3 = nn.BatchNorm2d(outputs)
-            self.shortcut = nn.Identity()
-            if stride != 1 or inputs != outputs:
-                self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
-
-        def forward(self, x):
-            y = F.relu(self.bn1(self.conv1(x)), inplace=True)
-            y = F.relu(self.bn2(self.conv2(y)), inplace=True)
-            return F.relu(self.bn3(self.conv3(y)) + self.shortcut(x), inplace=True)
-
-    class ResNet50(nn.Module):
-        """Input N x C x side x side, output N x outputs."""
-
-        def __init__(self, channels, outputs):
-            super().__init__()
-            self.conv = nn.Conv2d(channels, 64, 7, 2, 3, bias=False)
-            self.bn = nn.BatchNorm2d(64)
-            blocks = []
-            inputs = 64
-            for width, count in ((64, 3), (128, 4), (256, 6), (512, 3)):
-                for i in range(count):
-                    blocks.append(Bottleneck(inputs, width, 2 if i == 0 and width != 64 else 1))
-                    inputs = 4 * width
-            self.blocks = nn.Sequential(*blocks)
-            self.fc = nn.Linear(2048, outputs)
-            trainable = sum(p.numel() for p in self.parameters())
-            assert trainable == PARAMETERS[args.tilt], f"ResNet-50 has {trainable} parameters instead of {PARAMETERS[args.tilt]}"
-
-        def forward(self, x):
-            y = F.max_pool2d(F.relu(self.bn(self.conv(x)), inplace=True), 3, 2, 1)
-            return self.fc(self.blocks(y).mean((2, 3)))
+    from resnet import ResNet50
 
     serve.use_threads(torch, args.threads)
     channels, outputs = (1, 4) if args.tilt else (3, 1000)
-    model = training.prepare(args, ResNet50(channels, outputs))
+    model = ResNet50(channels, outputs)
+    trainable = sum(p.numel() for p in model.parameters())
+    assert trainable == PARAMETERS[args.tilt], f"ResNet-50 has {trainable} parameters instead of {PARAMETERS[args.tilt]}"
+    model = training.prepare(args, model)
     batches = training.random_batches(args, (channels, args.side, args.side), outputs)
     loss = nn.CrossEntropyLoss()
     if args.tilt:

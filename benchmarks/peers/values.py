@@ -1,6 +1,7 @@
 """What cosmoflow.py and deepcam.py share: weights from Tutti's files into a PyTorch network, one pass forward and backward, and how far its
 numbers are from Tutti's. With --against, an .npz of another such pass (in double precision, or in another layout), each tensor's distance from that
-is printed twice, Tutti's and this pass's own: Tutti should not be more than twice as far.
+is printed twice, Tutti's and this pass's own: Tutti should not be more than twice as far. Beside single tensors stand all gradients as one vector:
+its distance, and its cosine's from 1.
 
 A file is what Tutti exports (weights.safetensors: tensors by name), or what the test program tutti_network_values writes: in, target, out,
 loss, weight.NAME, gradient.NAME. Where a file has no inputs, random ones are taken. All numbers of the pass go to --out, an .npz with out,
@@ -12,7 +13,13 @@ import json
 import numpy as np
 import torch
 
-TYPES = {"F32": "<f4", "I32": "<i4", "F64": "<f8", "I64": "<i8"}
+TYPES = {"F32": "<f4", "I32": "<i4", "F64": "<f8", "I64": "<i8", "BF16": "<u2"}
+
+
+def numbers(raw, dtype):
+    """Those of bf16 as f32, whose upper halves they are."""
+    array = np.frombuffer(raw, TYPES[dtype])
+    return (array.astype("<u4") << 16).view("<f4") if dtype == "BF16" else array.copy()
 
 
 def safetensors(path):
@@ -22,7 +29,7 @@ def safetensors(path):
         body = file.read()
     header.pop("__metadata__", None)
     return {
-        name: np.frombuffer(body[slice(*about["data_offsets"])], TYPES[about["dtype"]]).reshape(about["shape"]).copy()
+        name: numbers(body[slice(*about["data_offsets"])], about["dtype"]).reshape(about["shape"])
         for name, about in header.items()
     }
 
@@ -32,6 +39,7 @@ def arguments(description):
     parser.add_argument("file", help="safetensors of Tutti")
     parser.add_argument("--out", metavar="FILE.npz")
     parser.add_argument("--double", action="store_true", help="compute in double precision")
+    parser.add_argument("--bf16", action="store_true", help="compute under torch.autocast in bf16")
     parser.add_argument("--channels-last", action="store_true", help="PyTorch's layout with the channels innermost")
     parser.add_argument("--against", metavar="FILE.npz", help="a pass to measure both from; ends with 1 if Tutti is more than twice as far from it")
     parser.add_argument("--batch", type=int, default=2, help="samples, where the file has no inputs")
@@ -53,6 +61,21 @@ def distance(ours, theirs, floor=1e-12):
     return float(np.linalg.norm(ours - theirs) / (np.linalg.norm(theirs) + floor))
 
 
+def whole(tensors, names):
+    return np.concatenate([np.asarray(tensors[name], "f8").ravel() for name in names])
+
+
+def compare_gradients(ours, this, other):
+    """All of them as one vector."""
+    names = [name for name in this if name.startswith("gradient.") and name in ours]
+    if not names:
+        return
+    exact = whole(other, names)
+    for side, gradients in (("Tutti", whole(ours, names)), ("PyTorch", whole(this, names))):
+        cosine = gradients @ exact / (np.linalg.norm(gradients) * np.linalg.norm(exact))
+        print(f"{side}: the whole gradient is {distance(gradients, exact):.2e} away, its cosine {1 - cosine:.2e} from 1")
+
+
 def compare(ours, this, other):
     """Prints how far both are from `other`, worst first. Whether Tutti is nowhere more than twice as far."""
     rows = sorted(
@@ -62,8 +85,14 @@ def compare(ours, this, other):
     print("    Tutti   PyTorch  ratio")
     for tutti, torch_, name in rows[:12]:
         print(f"{tutti:9.2e} {torch_:9.2e} {tutti / max(torch_, 1e-12):6.2f}  {name}")
-    print(f"{len(rows)} tensors, the largest distances are {max(r[0] for r in rows):.2e} and {max(r[1] for r in rows):.2e}")
-    return all(tutti <= 2 * torch_ for tutti, torch_, _ in rows)
+    tutti, torch_ = np.array([row[:2] for row in rows]).T
+    print(f"{len(rows)} tensors, the largest distances are {tutti.max():.2e} and {torch_.max():.2e}, medians {np.median(tutti):.2e} and {np.median(torch_):.2e}")
+    beyond = int((tutti > 2 * torch_).sum())
+    print(f"median ratio {np.median(tutti / np.maximum(torch_, 1e-12)):.2f}, {beyond} tensors more than twice as far")
+    for name in ("out", "loss"):
+        print(f"{name}: {distance(ours[name], other[name]):.2e} and {distance(this[name], other[name]):.2e}")
+    compare_gradients(ours, this, other)
+    return beyond == 0
 
 
 def run(model, tensors, random_input, random_target, loss_of, args, floor=1e-12):
@@ -76,7 +105,10 @@ def run(model, tensors, random_input, random_target, loss_of, args, floor=1e-12)
     if args.channels_last:
         layout = torch.channels_last_3d if x.dim() == 5 else torch.channels_last
         model, x = model.to(memory_format=layout), x.to(memory_format=layout)
-    out = model(x.to(dtype))
+    with torch.autocast("cpu", torch.bfloat16, enabled=args.bf16):
+        out = model(x.to(dtype))
+    if args.bf16:
+        out = out.float()  # as those who train in bf16 compute losses
     loss = loss_of(out, target)
     loss.backward()
     got = {"out": out.detach().numpy(), "loss": loss.detach().numpy()}

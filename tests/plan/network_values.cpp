@@ -1,12 +1,17 @@
-// network_values cosmoflow2|cosmoflow3|deepcam|fc-densenet|vgg|gpt2|llama|transformer|vit|sequence|
-// sequence-samples FILE:
+// network_values NETWORK FILE [--bf16 [--error X]] [--batch N] [--data N] [--layout NAME]
+//                [--weights FILE] [--inputs FILE]:
 // writes what a small network of batch 2 computes in one pass on the CPU backend, as safetensors:
 // in, target, out, loss, weight.NAME, gradient.NAME. With -full behind its name: the network of
-// MLPerf HPC on one sample, cut for two threads, with measured kernels, as training computes it.
-// What benchmarks/peers/cosmoflow.py, deepcam.py, microscopy.py, gpt2.py, llama.py, transformer.py,
-// vit.py and sequence_encoder.py are compared with.
+// MLPerf HPC, or the published one, on one sample, cut for two threads, with measured kernels, as
+// training computes it. --bf16: with activations of bf16, and then --error: with kernels of at most
+// that error (plan.bf16_error). --data: other random inputs and targets. --weights: those of a
+// model that was trained, instead of initial ones. --inputs: in and target of a file. Prints which
+// kernels computed it. What benchmarks/peers/cosmoflow.py, deepcam.py, resnet.py, microscopy.py,
+// gpt2.py, llama.py, transformer.py, vit.py and sequence_encoder.py are compared with.
 
 #include <cstdio>
+#include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "tests/plan/science_step.h"
@@ -14,35 +19,98 @@
 #include "tutti/base/error.h"
 #include "tutti/train/safetensors.h"
 
+namespace tutti::test {
+namespace {
+
+struct Asked {
+  std::string network, file, weights, inputs;
+  std::string layout;  ///< empty: the network's own
+  bool bf16 = false;
+  double error = 0;   ///< 0: the plan's default
+  int64_t batch = 0;  ///< 0: the network's own
+  uint64_t data = 0;
+};
+
+/// Whether the arguments make sense.
+bool read(int argc, char** argv, Asked& asked) {
+  if (argc < 3) return false;
+  asked.network = argv[1];
+  asked.file = argv[2];
+  for (int i = 3; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    if (flag == "--bf16") {
+      asked.bf16 = true;
+    } else if (++i == argc) {
+      return false;
+    } else if (flag == "--batch") {
+      asked.batch = std::atoll(argv[i]);
+      if (asked.batch < 1) return false;
+    } else if (flag == "--error") {
+      asked.error = std::atof(argv[i]);
+      if (asked.error < 1) return false;
+    } else if (flag == "--data") {
+      asked.data = static_cast<uint64_t>(std::atoll(argv[i]));
+    } else if (flag == "--layout") {
+      asked.layout = argv[i];
+    } else if (flag == "--weights") {
+      asked.weights = argv[i];
+    } else if (flag == "--inputs") {
+      asked.inputs = argv[i];
+    } else {
+      return false;
+    }
+  }
+  return asked.bf16 || asked.error == 0;
+}
+
+ScienceStep step_of(const Asked& asked) {
+  const bool full = asked.network.ends_with("-full");
+  PlanOptions options{.layout = full ? "auto" : "last", .measure = full};
+  if (asked.error > 0) options.most_error = asked.error;
+  if (full) options.threads = 2;
+  if (!asked.layout.empty()) options.layout = asked.layout;
+  SplitSettings split{.slabs = 1};
+  if (full) split = {.threads = 2};
+  const int64_t batch = asked.batch > 0 ? asked.batch : full ? 1 : 2;
+  return run_step(
+      science_network(asked.network, asked.bf16 ? DType::bf16 : DType::f32, batch, split),
+      CpuBackend(), options,
+      {.data = asked.data, .weights = asked.weights, .inputs = asked.inputs});
+}
+
+void write(const Asked& asked, ScienceStep step) {
+  std::vector<TensorRef> tensors{step.in.ref(), step.target.ref(), step.out.ref(), step.loss.ref()};
+  if (!step.source.bytes.empty()) tensors.push_back(step.source.ref());
+  for (NamedTensor& t : step.model) {
+    t.name = "weight." + t.name;
+    tensors.push_back(t.ref());
+  }
+  for (NamedTensor& t : step.gradients) {
+    t.name = "gradient." + t.name;
+    tensors.push_back(t.ref());
+  }
+  write_safetensors(asked.file, tensors, {{"network", asked.network}});
+  std::printf("layout %s\n", step.layout.c_str());
+  for (const auto& [kernel, steps] : step.kernels) std::printf("%4d %s\n", steps, kernel.c_str());
+}
+
+}  // namespace
+}  // namespace tutti::test
+
 int main(int argc, char** argv) {
   using namespace tutti;
-  if (argc != 3) {
-    std::fprintf(
-        stderr,
-        "usage: network_values (cosmoflow2|cosmoflow3|deepcam|gpt2|transformer|vit)[-full]|"
-        "fc-densenet|vgg|llama|sequence|sequence-samples FILE\n");
+  test::Asked asked;
+  if (!test::read(argc, argv, asked)) {
+    std::fprintf(stderr,
+                 "usage: network_values "
+                 "(cosmoflow2|cosmoflow3|deepcam|resnet44|resnet50|gpt2|transformer|vit)[-full]|"
+                 "fc-densenet|vgg|llama|sequence|sequence-samples FILE "
+                 "[--bf16 [--error X]] [--batch N] [--data N] [--layout NAME] [--weights FILE] "
+                 "[--inputs FILE]\n");
     return 2;
   }
   try {
-    const std::string_view network = argv[1];
-    const bool full = network.ends_with("-full");
-    test::ScienceStep step =
-        full ? test::run_step(test::science_network(argv[1], DType::f32, 1, {.threads = 2}),
-                              CpuBackend(), {.threads = 2, .measure = true})
-             : test::run_step(test::science_network(argv[1], DType::f32, 2), CpuBackend(),
-                              {.layout = "last", .measure = false});
-    std::vector<TensorRef> tensors{step.in.ref(), step.target.ref(), step.out.ref(),
-                                   step.loss.ref()};
-    if (!step.source.bytes.empty()) tensors.push_back(step.source.ref());
-    for (NamedTensor& t : step.model) {
-      t.name = "weight." + t.name;
-      tensors.push_back(t.ref());
-    }
-    for (NamedTensor& t : step.gradients) {
-      t.name = "gradient." + t.name;
-      tensors.push_back(t.ref());
-    }
-    write_safetensors(argv[2], tensors, {{"network", argv[1]}});
+    test::write(asked, test::step_of(asked));
   } catch (const Error& error) {
     std::fprintf(stderr, "network_values: %s\n", error.what());
     return 1;

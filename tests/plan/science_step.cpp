@@ -11,6 +11,7 @@
 #include "tutti/models/gpt2.h"
 #include "tutti/models/llama.h"
 #include "tutti/models/registry.h"
+#include "tutti/models/resnet.h"
 #include "tutti/models/transformer.h"
 #include "tutti/models/vgg.h"
 #include "tutti/models/vit.h"
@@ -109,6 +110,18 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
     n.out = convert(g, "prediction", vit_logits(g, n.in, spec), DType::f32);
     n.target = g.input("target", {DType::f32, {batch, spec.classes}, {}});
     n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
+  } else if (name == "resnet50") {
+    const int64_t side = full ? 224 : 64;
+    const ModelSpec spec{.classes = full ? 1000 : 10, .width = full ? 64 : 8};
+    n.in = g.input("image", {activations, {batch, 3, side, side}, {}});
+    n.out = convert(g, "prediction", imagenet_resnet_logits(g, n.in, spec, 50), DType::f32);
+    n.target = g.input("labels", {DType::i32, {batch}, {}});
+    n.loss = softmax_cross_entropy(g, "loss", n.out, n.target);
+  } else if (name == "resnet44") {
+    n.in = g.input("image", {activations, {batch, 3, 32, 32}, {}});
+    n.out = convert(g, "prediction", cifar_resnet_logits(g, n.in, {.classes = 10}, 44), DType::f32);
+    n.target = g.input("labels", {DType::i32, {batch}, {}});
+    n.loss = softmax_cross_entropy(g, "loss", n.out, n.target);
   } else if (name == "sequence" || name == "sequence-samples") {
     return encoder_of(name == "sequence", activations, batch);
   } else if (name == "transformer") {
@@ -190,6 +203,19 @@ NamedTensor random_tensor(const std::string& name, const TensorDesc& desc, uint6
   return made;
 }
 
+/// Of the file with inputs, if there is one, else random numbers.
+NamedTensor tensor_of(const std::string& name, const TensorDesc& desc, const StepData& data) {
+  if (data.inputs.empty()) return random_tensor(name, desc, data.data);
+  const SafetensorsFile file(data.inputs);
+  const SafetensorsFile::Entry* entry = file.find(name);
+  CHECK(entry != nullptr, "{} has no '{}'", data.inputs, name);
+  NamedTensor taken = file.read(*entry);
+  CHECK(taken.desc == desc, "{}: '{}' is {} {}, not {} {}", data.inputs, name,
+        name_of(taken.desc.dtype), taken.desc.shape.to_string(), name_of(desc.dtype),
+        desc.shape.to_string());
+  return taken;
+}
+
 /// The bytes of a plain tensor in the plan's layout.
 std::vector<std::byte> laid_out(const NamedTensor& plain, const TensorDesc& desc) {
   std::vector<std::byte> bytes(desc.bytes());
@@ -260,6 +286,7 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
                      const StepData& data) {
   Weights weights(plan.variables, 1);
   weights.initialise(7);
+  if (!data.weights.empty()) weights.import_model(SafetensorsFile(data.weights));
   Buffer gradients(plan.variables.parameter_bytes);
   ReplicaState replica = weights.replica(0);
   replica.gradients = gradients.data();
@@ -270,8 +297,8 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
     desc.layout = Layout::plain();
     return desc;
   };
-  step.in = random_tensor("in", plain(network.in), data.data);
-  step.target = random_tensor("target", plain(network.target), data.data);
+  step.in = tensor_of("in", plain(network.in), data);
+  step.target = tensor_of("target", plain(network.target), data);
   const std::vector<std::byte> in = laid_out(step.in, plan.desc(network.in)),
                                target = laid_out(step.target, plan.desc(network.target));
   executor.bind_input(network.in, in.data());
@@ -303,6 +330,9 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
     export_plain(variable, gradients.data(), reinterpret_cast<float*>(gradient.bytes.data()));
   }
   step.model = weights.export_model(weights.parameters(), weights.statistics(0));
+  step.layout = plan.layout;
+  for (const PlanBand& band : plan.bands)
+    for (const Step& s : band.steps) ++step.kernels[s.kernel];
   return step;
 }
 

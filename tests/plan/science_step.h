@@ -2,6 +2,7 @@
 // One forward and backward pass of small CosmoFlow and DeepCAM networks on a plan, in plain form:
 // for tests, and for a file that benchmarks/peers/ compare PyTorch with.
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,30 +23,35 @@ struct ScienceNetwork {
   Value source = {};              ///< a second input, tokens; invalid: there is none
 };
 
-/// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), or "deepcam": small ones; with
-/// "-full" behind the name those of MLPerf HPC. "gpt2", "llama" and "transformer" predict tokens:
-/// their `out` is -log p of them. "deepcam-wide" has few channels at a height of which four parts
-/// are multiples of all strides. `split`: how samples are cut and shared.
+/// "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), "deepcam" or "resnet50": small
+/// ones; with "-full" behind the name those of MLPerf HPC and ImageNet. "resnet44" is CIFAR's.
+/// "gpt2", "llama" and "transformer" predict tokens: their `out` is -log p of them. "deepcam-wide"
+/// has few channels at a height of which four parts are multiples of all strides. `split`: how
+/// samples are cut and shared.
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
                                const SplitSettings& split = {.slabs = 1},
                                Rectifiers rectifiers = Rectifiers::relu);
 
-/// f32 but for DeepCAM's labels, i32.
+/// f32 but for labels and tokens, i32, and an `in` of the activations' type.
 struct ScienceStep {
   std::vector<NamedTensor> model;      ///< parameters and, after the pass, statistics
   std::vector<NamedTensor> gradients;  ///< by the parameter's name
   NamedTensor in, target, out, loss;
-  std::vector<NamedTensor> seen = {};  ///< results of ReLUs, of Rectifiers::seen
-  NamedTensor source = {};             ///< where the network has one
+  std::vector<NamedTensor> seen = {};       ///< results of ReLUs, of Rectifiers::seen
+  NamedTensor source = {};                  ///< where the network has one
+  std::string layout = {};                  ///< the plan's
+  std::map<std::string, int> kernels = {};  ///< how many steps of the plan each computes
 };
 
 /// What a step computes with.
 struct StepData {
   uint64_t data = 0;                  ///< inputs and targets
   const ScienceStep* held = nullptr;  ///< whose ReLUs decide, for Rectifiers::held
+  std::string weights = {};           ///< a file of an exported model; empty: initial weights
+  std::string inputs = {};            ///< a file with `in` and `target`; empty: random ones
 };
 
-/// Weights, inputs and targets are the same for the same network, batch and `data`.
+/// Initial weights, inputs and targets are the same for the same network, batch and `data`.
 ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
                      const PlanOptions& options, const StepData& data = {});
 

@@ -11,7 +11,8 @@ class RunningTime {
  public:
   using Clock = std::chrono::steady_clock;
   /// Between two looks at the clock: this process did not run. It counts as kLook. On a busy
-  /// machine each look comes later than it should.
+  /// machine each look comes later than it should; one on which every look takes so long waits up
+  /// to four times as long.
   static constexpr std::chrono::seconds kStopped{2};
   static constexpr std::chrono::milliseconds kLook{500};
 

@@ -66,8 +66,8 @@ class ConvBackwardData : public Op {
   Shape x_shape_;
 };
 
-/// dw (f32) from (x, dy): a sum over the batch. `whole`: the team shares its outputs, not the
-/// samples (ops/fuse.h, share_in_team).
+/// dw (f32) from (x, dy): a sum over the batch. `whole`: the team shares it, by outputs where there
+/// is a kernel for that (ops/fuse.h, share_in_team).
 class ConvBackwardWeights : public Op {
  public:
   ConvBackwardWeights(ConvAttributes attributes, Shape w_shape, bool whole = false)

@@ -55,8 +55,9 @@ Rewritten recompute_activations(const Graph& graph, size_t first_backward);
 
 /// After differentiate, for a team of so many threads: what samples share out badly is done by the
 /// team as a whole (Walk::whole). Attention of fewer samples than keep the threads busy is shared
-/// by heads. So is the gradient of a sequence's weights by outputs, where it is larger than half of
-/// what it is made of: of samples, each thread would have a copy of it to add to the others'.
+/// by heads. So is the gradient of large weights by outputs, of one tap (sequences) or of three in
+/// each dimension: of samples, each thread would have a copy of it, or of its points, to add to the
+/// others'.
 Rewritten share_in_team(const Graph& graph, int threads);
 
 }  // namespace tutti

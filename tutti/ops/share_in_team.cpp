@@ -33,7 +33,7 @@ bool has_points(const ConvBackwardWeights& op, DType type) {
   return type == DType::f32 && a.spatial >= 2;
 }
 
-OpPtr weights_of_team(const Graph& graph, const Node& node) {
+OpPtr weights_of_team(const Graph& graph, const Node& node, int threads) {
   constexpr int64_t kFewest = 16;  // channels: the kernels' panels are shared
   const auto* op = dynamic_cast<const ConvBackwardWeights*>(node.op.get());
   if (!op || op->whole() || op->conv().groups != 1 || op->w_shape()[0] < kFewest) return nullptr;
@@ -43,7 +43,8 @@ OpPtr weights_of_team(const Graph& graph, const Node& node) {
   // What a thread's sums cost is saved, what all threads read, or make points of, is not.
   const bool pays = one_tap ? 2 * dw.bytes() >= x.bytes() + dy.bytes()
                             : has_points(*op, x.dtype) && op->w_shape()[1] >= kFewest &&
-                                  dw.bytes() >= 4 * x.bytes();
+                                  op->w_shape()[0] >= kFewest * threads &&
+                                  dw.bytes() >= 4 * x.bytes() && 2 * dw.bytes() >= dy.bytes();
   if (!pays) return nullptr;
   return std::make_shared<ConvBackwardWeights>(op->conv(), op->w_shape(), true);
 }
@@ -55,7 +56,7 @@ Rewritten share_in_team(const Graph& graph, int threads) {
   for (const Node& node : graph.nodes()) {
     if (threads < 2) break;
     OpPtr op = attention_of_team(graph, node, threads);
-    if (!op) op = weights_of_team(graph, node);
+    if (!op) op = weights_of_team(graph, node, threads);
     if (op) rewriter.replace(node, {node.name, std::move(op), node.in});
   }
   return rewriter.build();

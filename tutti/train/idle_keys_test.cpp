@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tutti/plan/plan.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/training_graph.h"
 
@@ -181,6 +182,7 @@ TEST(IdleKeys, MeasurementsAreKeptWhereThereAreAny) {
 
 TEST(IdleKeys, OnlyBf16HasKernelsOfMoreError) {
   RunConfig config;
+  EXPECT_EQ(config.plan.bf16_error, PlanOptions{}.most_error);
   config.plan.bf16_error = 3;
   EXPECT_NE(reason_of(config, "plan.bf16_error").find("and run.precision is fp32"),
             std::string::npos);

@@ -26,8 +26,8 @@ struct HeldCopies {
 struct NetworkSpec {
   TrainingGraphSpec training;
   std::string layout = "auto";
-  bool measure = true;                ///< choose kernels and layouts by measurement
-  double most_error = 2;              ///< PlanOptions::most_error
+  bool measure = true;  ///< choose kernels and layouts by measurement
+  double most_error = PlanOptions{}.most_error;
   Choices choices;                    ///< of a checkpoint, or empty
   std::filesystem::path tuning_file;  ///< where rank 0 keeps measurements between runs (unused with
                                       ///< `choices`); empty: nowhere

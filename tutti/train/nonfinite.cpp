@@ -86,7 +86,10 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
   for (const Node& node : model.graph.nodes())
     for (const Value v : node.out) model.graph.mark_output(v);
   const Plan plan = compile(model.graph, backend,
-                            {.layout = search.layout, .measure = false, .variables = &variables});
+                            {.layout = search.layout,
+                             .measure = false,
+                             .most_error = search.most_error,
+                             .variables = &variables});
   Executor executor(plan, backend);
   executor.bind(replica);
   for (size_t i = 0; i < model.inputs.size(); ++i)

@@ -11,7 +11,7 @@
 #include "tutti/data/transform/sample_writer.h"
 #include "tutti/models/model.h"
 #include "tutti/parallel/bucket.h"
-#include "tutti/plan/variables.h"
+#include "tutti/plan/plan.h"
 #include "tutti/train/weights.h"
 
 namespace tutti {
@@ -25,6 +25,7 @@ struct NonfiniteSearch {
   std::vector<data::BatchField> batch;  ///< of the training plan
   std::span<void* const> tensors;       ///< the batch
   std::string layout;  ///< of the training plan: the inputs' layouts follow from it
+  double most_error = PlanOptions{}.most_error;
 };
 
 /// Repeats the forward pass on the same batch, layer by layer with everything kept, and says what

@@ -225,7 +225,8 @@ void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
                              .parameters = training_->lent_weights(),
                              .batch = network().batch(),
                              .tensors = batch.tensors,
-                             .layout = network().training.layout},
+                             .layout = network().training.layout,
+                             .most_error = config_.plan.bf16_error},
                             *spec_.backend);
   throw NumericError(
       fmt::format("the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -14,6 +16,7 @@
 #include "tutti/backend/cpu/matrix_conv.h"
 #include "tutti/backend/cpu/matrix_tile.h"
 #include "tutti/backend/cpu/winograd_conv.h"
+#include "tutti/base/error.h"
 #include "tutti/ops/conv.h"
 
 namespace tutti {
@@ -21,7 +24,7 @@ namespace tutti {
 namespace {
 
 /// A gradient of weights that the team shares, of layouts that no kernel shares: each part adds up
-/// samples of its own, and then a share of all sums.
+/// samples of its own, if there are enough, and then a share of all sums.
 class SamplesOfTeamKernel final : public Kernel {
  public:
   struct Problem {
@@ -41,9 +44,10 @@ class SamplesOfTeamKernel final : public Kernel {
   /// All parts, or one alone, which does the work of all.
   void run(const KernelArgs& args) override {
     const bool alone = args.parts == 1;
-    bool opens = true;
+    CHECK(alone || (args.parts == p_.team && args.team), "made for {} parts that meet, run by {}",
+          p_.team, args.parts);
     for (int part = 0; part < p_.team; ++part)
-      if (alone || part == args.part) add_samples(args, samples_of(part), opens);
+      if (alone || part == args.part) add_samples(args, samples_of(part), part == args.part);
     if (args.team) args.team->meet();
     size_t states = 0;
     for (int part = 0; part < (alone ? 1 : p_.team); ++part)
@@ -59,8 +63,10 @@ class SamplesOfTeamKernel final : public Kernel {
   }
 
  private:
-  /// First sample and number of samples.
+  /// First sample and number of samples. Of few the first parts have one each: part 0 adds in
+  /// place.
   std::pair<int64_t, int64_t> samples_of(int part) const {
+    if (p_.samples < p_.team) return {part, part < p_.samples ? 1 : 0};
     const auto [begin, end] = matrix::part_of(p_.samples, part, p_.team);
     return {begin, end - begin};
   }
@@ -68,7 +74,7 @@ class SamplesOfTeamKernel final : public Kernel {
     const bool in_place = part == 0 && any_.state_output() == 0;
     return in_place ? args.out[0] : static_cast<std::byte*>(workspace) + workspace_;
   }
-  void add_samples(const KernelArgs& args, std::pair<int64_t, int64_t> samples, bool& opens) {
+  void add_samples(const KernelArgs& args, std::pair<int64_t, int64_t> samples, bool opens) {
     if (samples.second == 0) return;
     std::array<void*, 2> in{};
     for (size_t i = 0; i < in.size(); ++i)
@@ -79,7 +85,7 @@ class SamplesOfTeamKernel final : public Kernel {
                .out = args.out,
                .workspace = args.workspace,
                .state = state_of(args, args.part, args.workspace),
-               .first = std::exchange(opens, false),
+               .first = opens,
                .first_sample = samples.first,
                .step = args.step});
   }

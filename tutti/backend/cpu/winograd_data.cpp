@@ -18,11 +18,11 @@ constexpr int64_t kBlockBytes = 640 << 10, kFewestTiles = 2 * kMostRows, kMostTi
 constexpr int64_t kFilterBytes = 2 << 20, kGroupBytes = 768 << 10, kRunBytes = 8 << 20;
 
 /// T: float or bf16, of activations.
-template <class T, bool kDeep, Rows kRows>
+template <class T, bool kDeep, Along kAlong>
 class DataKernel final : public Kernel {
  public:
   explicit DataKernel(const DataProblem& problem)
-      : p_(problem), tiles_(p_.sliding, kRows), total_(p_.samples * tiles_.count()),
+      : p_(problem), tiles_(p_.sliding, kAlong), total_(p_.samples * tiles_.count()),
         panels_(panels_of(p_.to)), sizes_(sizes_of(p_, tiles_, total_, panels_)),
         points_(p_.sliding, p_.from, sizes_.run), rows_(static_cast<size_t>(P * sizes_.block)) {}
 
@@ -72,8 +72,8 @@ class DataKernel final : public Kernel {
   }
 
  private:
-  using Points = DataPoints<T, kDeep, kRows>;
-  static constexpr bool kSpread = kRows == Rows::spread;
+  using Points = DataPoints<T, kDeep, kAlong>;
+  static constexpr bool kSpread = kAlong == Along::spread;
   /// Results are in parts before they are whole: of planes, or of tiles that overlap.
   static constexpr bool kPartial = kDeep || kSpread;
   /// How points of the first dimension become rows of results.
@@ -199,8 +199,8 @@ class DataKernel final : public Kernel {
         simd::store(y + made[r] * p_.to + column, v, lanes);
       };
       // Of three dimensions, a plane: its part of every row of results.
-      using Rows = std::conditional_t<kDeep, PointsToResults, Last>;
-      transform_flat<Rows, PointsToResults>(
+      using OfPlane = std::conditional_t<kDeep, PointsToResults, Last>;
+      transform_flat<OfPlane, PointsToResults>(
           [&](int p) {
             return simd::load(from + p * kPanels * sizes_.block * kColumns, simd::AllLanes{});
           },
@@ -289,9 +289,7 @@ class DataKernel final : public Kernel {
   float* results_ = nullptr;  ///< [panels][tiles of a run][R][16]: kPartial
 };
 
-}  // namespace
-
-/// Whether a gradient of data has fewer tiles that way. Columns of tiles stay together, so long
+/// Whether a gradient of data has fewer tiles that way. Sheets of tiles stay together, so long
 /// ones are left alone: they gain little.
 bool spreads(const DataProblem& p) {
   constexpr int64_t kLongest = 16;
@@ -302,9 +300,11 @@ bool spreads(const DataProblem& p) {
 }
 
 template <class T, bool kDeep>
-using GatheredKernel = DataKernel<T, kDeep, Rows::gathered>;
+using GatheredKernel = DataKernel<T, kDeep, Along::gathered>;
 template <class T, bool kDeep>
-using SpreadKernel = DataKernel<T, kDeep, Rows::spread>;
+using SpreadKernel = DataKernel<T, kDeep, Along::spread>;
+
+}  // namespace
 
 std::unique_ptr<Kernel> make_data_kernel(const DataProblem& problem, DType type) {
   return spreads(problem) ? kernel_of<SpreadKernel>(problem, type)

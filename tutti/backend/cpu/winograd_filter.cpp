@@ -4,6 +4,7 @@
 
 #include "tutti/backend/cpu/winograd_kernels.h"
 #include "tutti/backend/cpu/winograd_points.h"
+#include "tutti/base/error.h"
 
 namespace tutti::winograd {
 namespace {
@@ -34,6 +35,8 @@ class FilterKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     if (p_.team == 0) return add_panels(args, 0, panels_, static_cast<float*>(args.state));
+    CHECK(args.parts == 1 || args.parts == p_.team, "made for {} parts, run by {}", p_.team,
+          args.parts);
     // One part alone does the work of all.
     for (int part = 0; part < p_.team; ++part)
       if (args.parts == 1 || part == args.part) make_panels(args, part);
@@ -60,6 +63,7 @@ class FilterKernel final : public Kernel {
   /// The part's share of dw.
   void make_panels(const KernelArgs& args, int part) {
     const auto [first, last] = matrix::part_of(panels_, part, p_.team);
+    if (first == last) return;
     auto* const sums = reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) +
                                                 points_.bytes() + slopes_bytes());
     KernelArgs alone = args;

@@ -33,10 +33,10 @@ template <class First, class T, bool kDeep, int kZ, class LoadFirst, class LoadS
 }
 
 /// E: float or bf16, a row is a tile; or TermPair, a row is two tiles of bf16, term by term.
-template <class E, bool kDeep, Rows kRows = Rows::gathered>
+template <class E, bool kDeep, Along kAlong = Along::gathered>
 class DataPoints {
  public:
-  static constexpr bool kSpread = kRows == Rows::spread;
+  static constexpr bool kSpread = kAlong == Along::spread;
   /// How the first dimension becomes points; pixels that a tile makes.
   using First = std::conditional_t<kSpread, ResultsToPoints, DataToPoints>;
   static constexpr int P = kPlane, R = power(kResults, kDeep) * (kSpread ? 2 : 1);
@@ -46,7 +46,7 @@ class DataPoints {
 
   /// Of at most `most` tiles at a time, of the samples of one call.
   DataPoints(const Sliding& sliding, int64_t channels, int64_t most)
-      : tiles_(sliding, kRows), x_pixels_(matrix::volume(sliding.x)),
+      : tiles_(sliding, kAlong), x_pixels_(matrix::volume(sliding.x)),
         y_pixels_(matrix::volume(sliding.y)), channels_(channels),
         rows_((most + kTilesOfRow - 1) / kTilesOfRow),
         made_(static_cast<size_t>(rows_ * kTilesOfRow * R)), zeros_(static_cast<size_t>(channels)) {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kAxis = 0;               // slabs are cut along the outermost spatial dimension
 constexpr double kLargeTiles = 32;     // a layer is large from so many times tile_bytes a sample on
-constexpr double kMostCopied = 0.17;   // bytes of neighbours' rows for each byte of a layer
+constexpr double kMostCopied = 0.25;   // bytes of neighbours' rows for each byte of a layer
 constexpr double kLeastToWeights = 6;  // bytes of a slab for each byte of weights: a slab's weight
                                        // gradient is written, read and added
 constexpr int64_t kLeastGain = 4;  // of slabs that the threads cannot share evenly, against none
@@ -138,8 +138,8 @@ double SlabChoice::largest_layer(const Region& region) const {
   return most;
 }
 
-/// Whether so many slabs cost little more than fewer: in rows that are copied, and in gradients of
-/// weights that are added.
+/// Whether so many slabs cost little more than fewer: in neighbours' rows that are copied, and in
+/// gradients of weights that are added.
 bool SlabChoice::pays(const Region& region, int64_t slabs) const {
   for (const int n : region.nodes) {
     const std::optional<RowReach> cut = reach(n, slabs);
@@ -155,7 +155,7 @@ bool SlabChoice::pays(const Region& region, int64_t slabs) const {
       const double rows = static_cast<double>(cut->in[i].windows.front().count() * slabs) *
                           settings_.grid.along(kAxis) /
                           static_cast<double>(graph_.shape(v)[cut->in[i].dim]);
-      copied += (rows - 1) * share_of(v);
+      copied += std::max(rows - 1, 0.0) * share_of(v);
     }
     for (const Value v : node(n).out)
       if (graph_.type(v).batched) activations += share_of(v);

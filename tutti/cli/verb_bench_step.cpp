@@ -118,6 +118,9 @@ RunConfig settings_of(const BenchStepVerb& verb) {
     settings.push_back(
         {set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
   }
+  for (const Setting& setting : settings)
+    if (setting.key == "plan.bf16_error" && verb.network.precision != "bf16")
+      throw ConfigError("plan.bf16_error has no effect: it is only for --precision bf16");
   return read_config({.file = {}, .environment = tutti_environment(), .flags = settings}).config;
 }
 

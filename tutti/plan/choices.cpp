@@ -153,9 +153,9 @@ const KernelCandidate& choose(const KernelRequest& request,
                       "give the same bits{}",
                       recorded, problem, why_refused(candidates, recorded)));
     log::warn(
-        "a measurement of earlier names the kernel '{}', which is not available here; {} is chosen "
-        "anew",
-        recorded, problem);
+        "a measurement of earlier names the kernel '{}', which is not available here{}; {} is "
+        "chosen anew",
+        recorded, why_refused(candidates, recorded), problem);
   }
   // Reference loops over a volume would be measured for minutes, also beside each other.
   const bool any_fast =

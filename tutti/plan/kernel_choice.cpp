@@ -48,9 +48,9 @@ KernelCandidate KernelChooser::pick(Step& step) {
   for (KernelCandidate& c : candidates)
     if (c.error > options_.most_error && c.refusal.empty())
       c.refusal = fmt::format(
-          "its results are {:.1f} times as far from the exact ones as the definition's; "
-          "plan.bf16_error allows it",
-          c.error);
+          "its results are {:.1f} times as far from the exact ones as the definition's, and "
+          "plan.bf16_error is {:g}",
+          c.error, options_.most_error);
   const auto choice = [&]() -> KernelCandidate& {
     const KernelCandidate& taken =
         choose(step.request, candidates, options_.measure, options_.choices,

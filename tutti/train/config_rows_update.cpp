@@ -185,7 +185,8 @@ void write_plan_rows(ConfigTableWriter& t) {
   t.key(s, &S::bf16_error, "bf16_error",
         "Take kernels for bf16 whose results are at most so many times as far from the exact ones "
         "as those of the definition. Convolutions by Winograd are up to 1.8 times as fast: of two "
-        "dimensions 1.8 times as far, of three 2.3. 1: none of them")
+        "dimensions 1.8 times as far, of three 2.3. 1: none of them, but for those that compute in "
+        "fp32 (`widened`)")
       .at_least(1)
       .only_with("run.precision", {"bf16"});
   t.key(s, &S::tuning, "tuning",

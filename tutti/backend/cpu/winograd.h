@@ -6,6 +6,7 @@
 // the definition has 36, and 64 where it has 216. In f32 the results are as exact. In bf16 the
 // points are rounded once more, which relative_error() tells.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -39,35 +40,69 @@ enum class Along : uint8_t { gathered, spread };
 /// whose result is not, would have 1.9 and 2.4.
 double relative_error(int spatial);
 
-/// The tiles of one sample: which pixels each reads and makes. With a dilation of d a tile's pixels
-/// are d apart. Tiles that are spread are counted sheet by sheet, see column().
+/// The tiles of a sample. With a dilation of d a tile's pixels are d apart. Tiles that are spread
+/// are counted sheet by sheet, see column().
 class Tiles {
  public:
+  class Walk;
   /// Along::spread REQUIRES: a dilation of 1 in the first dimension.
   explicit Tiles(const Sliding& sliding, Along along = Along::gathered);
-  bool deep() const { return deep_; }
   int64_t count() const;
   /// Along::spread: a sheet is column() rows of beside() tiles. Each row overlaps with the next,
   /// and none with another sheet's.
-  int64_t column() const { return static_cast<int64_t>(origins_[first()].size()); }
+  int64_t column() const { return tiles_along(first()); }
   int64_t beside() const { return beside_; }
-  /// Rows that a tile reads and makes along the first dimension.
-  int reads() const { return along_ == Along::spread ? kResults : kPoints; }
-  int makes() const { return along_ == Along::spread ? kPoints : kResults; }
-  /// Pixels of x in the `plane`-th of the tile's planes, -1 where there is padding: rows of
-  /// kPoints.
-  void read(int64_t tile, int plane, int64_t* pixels) const;
-  /// Pixels of y, -1 beyond its edge.
-  void made(int64_t tile, int64_t* pixels) const;
 
  private:
+  /// Of one dimension and each of its tiles, `of_tile` pixels, each the distance from the first
+  /// pixel of the sample: the sum of three is a pixel. kOutside where there is none.
+  struct Terms {
+    int of_tile = 0;
+    std::vector<int64_t> all{};
+    const int64_t* of(int64_t tile) const { return all.data() + tile * of_tile; }
+  };
+  /// Tiles follow each other in a dimension, `step` apart. After `count` of them the next turn
+  /// makes a step.
+  struct Turn {
+    size_t dim = 0;
+    int64_t count = 1, step = 1;
+  };
   size_t first() const { return deep_ ? 0 : 1; }
-  std::array<int64_t, 3> origin(int64_t tile) const;
-  Sliding s_;
+  int64_t tiles_along(size_t d) const;
+
   bool deep_;
-  Along along_;
-  int64_t beside_ = 1;
-  std::array<std::vector<int64_t>, 3> origins_;  ///< of a dimension: each tile's first result
+  int64_t beside_ = 1, x_pixels_, y_pixels_;
+  std::array<Terms, 3> reads_, makes_;
+  std::array<Turn, 4> order_;
+};
+
+/// One tile after the other: to find each anew would cost divisions. Tiles and pixels are counted
+/// through all samples. REQUIRES: `tiles` outlives it.
+class Tiles::Walk {
+ public:
+  Walk(const Tiles& tiles, int64_t first);
+  void next();
+  /// Pixels of x that the `plane`-th of the tile's planes reads, rows of kPoints; -1: padding.
+  void read(int plane, int64_t* pixels) const {
+    const Terms &rows = tiles_.reads_[1], &columns = tiles_.reads_[2];
+    add_terms(sample_ * tiles_.x_pixels_ + tiles_.reads_[0].of(at_[0])[plane], rows.of(at_[1]),
+              rows.of_tile, columns.of(at_[2]), kPoints, pixels);
+  }
+  /// Pixels of y that the tile makes; -1: beyond the edge.
+  void made(int64_t* pixels) const;
+
+ private:
+  [[gnu::always_inline]] static void add_terms(int64_t plane, const int64_t* row, int rows,
+                                               const int64_t* column, int columns,
+                                               int64_t* pixels) {
+    for (int j = 0; j < rows; ++j)
+      for (int k = 0; k < columns; ++k)
+        *pixels++ = std::max(plane + row[j] + column[k], int64_t{-1});
+  }
+  const Tiles& tiles_;
+  std::array<int64_t, 3> at_{};      ///< of each dimension: which of its tiles
+  std::array<int64_t, 4> turned_{};  ///< steps of each turn
+  int64_t sample_ = 0;
 };
 
 /// How one dimension is transformed: kFrom numbers into kTo. What is made plane by plane says which

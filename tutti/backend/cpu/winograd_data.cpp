@@ -50,14 +50,14 @@ class DataKernel final : public Kernel {
         points_.make(z, static_cast<const T*>(args.in[0]), first, count, data_);
         for (int64_t g = 0; g < panels_; g += sizes_.group) {
           const int64_t panels = std::min(sizes_.group, panels_ - g);
-          Term* const filter = filter_ + (sizes_.kept ? z * panels_ * P * terms() : 0);
+          Term* const filter = filter_ + (sizes_.kept ? z * panels_ * P * filter_point() : 0);
           if (first == 0 || !sizes_.kept) filter_to_points(z, w, g, panels, filter);
           const int64_t blocks = parts_of(count, sizes_.block);
           for (int64_t b = 0; b < blocks; ++b) {
             const auto [begin, end] = part_of(count, b, blocks);
             for (int64_t j = 0; j < panels; j += kPanels) {
               const int64_t width = std::min(kPanels, panels - j);
-              multiply(filter + j * P * terms(), begin, end - begin, width);
+              multiply(filter + j * P * filter_point(), begin, end - begin, width);
               for (int64_t k = 0; k < width; ++k)
                 points_to_results(z, static_cast<T*>(args.out[0]), bias, begin, end - begin,
                                   g + j + k, k);
@@ -107,8 +107,8 @@ class DataKernel final : public Kernel {
 
   size_t filter_bytes() const {
     const int64_t planes_kept = sizes_.kept ? planes(kDeep) : 1;
-    return workspace_part(static_cast<size_t>(planes_kept * sizes_.group * P * p_.from * kColumns) *
-                          sizeof(T));
+    return workspace_part(static_cast<size_t>(planes_kept * sizes_.group * P * filter_point()) *
+                          sizeof(Term));
   }
   size_t sums_bytes() const {
     return workspace_part(static_cast<size_t>(P * kPanels * sizes_.block * kColumns) *
@@ -117,6 +117,8 @@ class DataKernel final : public Kernel {
 
   /// Terms of one point, or tap, of a panel.
   int64_t terms() const { return p_.from / kTerms * kColumns; }
+  /// From a point to the next: a little more, or all would meet in the same sets of the caches.
+  int64_t filter_point() const { return terms() + kGap; }
 
   /// The tap that meets the data's `t`-th number.
   int tap_of(int t) const {
@@ -134,13 +136,13 @@ class DataKernel final : public Kernel {
     const int64_t tap = p_.from * kColumns;
     for (int64_t j = 0; j < count; ++j) {
       const float* const from = w + (first + j) * kAllTaps * tap;
-      Term* const to = filter + j * P * terms();
+      Term* const to = filter + j * P * filter_point();
       const auto load = [&](int64_t c) {
         return
             [=, this](int t) { return simd::load(from + tap_of(t) * tap + c, simd::AllLanes{}); };
       };
       for (int64_t k = 0; k < terms(); k += kColumns) {
-        const auto store = [&](int p, auto v) { simd::store_as(to + p * terms() + k, v); };
+        const auto store = [&](int p, auto v) { simd::store_as(to + p * filter_point() + k, v); };
         if constexpr (kTerms == 1)
           transform_plane<FilterToPoints, FilterToPoints, kDeep, kZ>(load(k), store);
         else
@@ -161,8 +163,8 @@ class DataKernel final : public Kernel {
         matrix::multiply_block<Term>({.a = data + p * point + first * row + begin,
                                       .a_row = row,
                                       .a_step = 1,
-                                      .b = filter + p * terms() + begin * kColumns,
-                                      .b_panel = P * terms(),
+                                      .b = filter + p * filter_point() + begin * kColumns,
+                                      .b_panel = P * filter_point(),
                                       .depth = end - begin,
                                       .c = rows_.data() + p * sizes_.block,
                                       .c_panel = sizes_.block * kColumns,

@@ -57,7 +57,7 @@ class FilterKernel final : public Kernel {
     return static_cast<size_t>(panels * P * p_.channels * kColumns) * sizeof(float);
   }
   size_t slopes_bytes() const {
-    return workspace_part(static_cast<size_t>(kPlane * kPanels * rows() * kColumns) * sizeof(Term));
+    return workspace_part(static_cast<size_t>(kPlane * slopes_point()) * sizeof(Term));
   }
 
   /// The part's share of dw.
@@ -114,7 +114,7 @@ class FilterKernel final : public Kernel {
   }
 
   /// A plane of points of dy of a panel's channels into slopes_, [kPlane][kPanels][rows()][16], as
-  /// its `at`-th panel.
+  /// its `at`-th panel. Points lie slopes_point() apart.
   template <int kZ>
   void slopes_to_points(std::integral_constant<int, kZ> z, const T* dy, int64_t count,
                         int64_t panel, int64_t at) {
@@ -134,9 +134,7 @@ class FilterKernel final : public Kernel {
           return made[r] < 0 ? simd::Floats{} : simd::load(dy + made[r] * outputs, lanes);
         };
       };
-      const auto store = [&](int p, auto v) {
-        simd::store_as(to + p * kPanels * rows() * kColumns, v);
-      };
+      const auto store = [&](int p, auto v) { simd::store_as(to + p * slopes_point(), v); };
       if constexpr (kTerms == 1)
         transform_plane<ResultsToPoints, ResultsToPoints, kDeep, kZ>(load(i), store);
       else
@@ -146,6 +144,7 @@ class FilterKernel final : public Kernel {
 
   /// Rows of terms of a chunk.
   int64_t rows() const { return (chunk_ + kTerms - 1) / kTerms; }
+  int64_t slopes_point() const { return kPanels * rows() * kColumns + kGap; }
 
   /// To the sums of one plane, which begin at `state`.
   void add(float* state, int64_t count, int64_t panel, int64_t width, bool add) {
@@ -156,7 +155,7 @@ class FilterKernel final : public Kernel {
       matrix::multiply_block<Term>({.a = data_ + p * points_.point(),
                                     .a_row = 1,
                                     .a_step = points_.row(),
-                                    .b = slopes_ + p * kPanels * rows() * kColumns,
+                                    .b = slopes_ + p * slopes_point(),
                                     .b_panel = rows() * kColumns,
                                     .depth = (count + kTerms - 1) / kTerms,
                                     .c = rows_.data(),

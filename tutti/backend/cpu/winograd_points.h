@@ -46,9 +46,7 @@ class DataPoints {
 
   /// Of at most `most` tiles at a time, of the samples of one call.
   DataPoints(const Sliding& sliding, int64_t channels, int64_t most)
-      : tiles_(sliding, kAlong), x_pixels_(matrix::volume(sliding.x)),
-        y_pixels_(matrix::volume(sliding.y)), channels_(channels),
-        rows_((most + kTilesOfRow - 1) / kTilesOfRow),
+      : tiles_(sliding, kAlong), channels_(channels), rows_((most + kTilesOfRow - 1) / kTilesOfRow),
         made_(static_cast<size_t>(rows_ * kTilesOfRow * R)), zeros_(static_cast<size_t>(channels)) {
   }
 
@@ -70,12 +68,15 @@ class DataPoints {
   void make(std::integral_constant<int, kZ> z, const Number* x, int64_t first, int64_t count,
             E* to) {
     const Number* from[kTilesOfRow][kPoints * P];
+    Tiles::Walk tile(tiles_, first);
     for (int64_t i = 0; i < count; i += kTilesOfRow, to += row()) {
       for (int64_t k = 0; k < kTilesOfRow; ++k)
-        if (i + k < count)
-          find(z, x, first + i + k, i + k, from[k]);
-        else
+        if (i + k < count) {
+          find(z, x, tile, i + k, from[k]);
+          tile.next();
+        } else {
           find_none(i + k, from[k]);
+        }
       for_vectors(channels_, [&](int64_t c, auto lanes) {
         const auto load = [&](int64_t k) {
           return [&, k](int p) { return simd::load(from[k][p] + c, lanes); };
@@ -95,24 +96,17 @@ class DataPoints {
  private:
   /// Where the tile's pixels lie that plane kZ is made of; with the first plane, which it makes.
   template <int kZ>
-  void find(std::integral_constant<int, kZ>, const Number* x, int64_t tile, int64_t i,
+  void find(std::integral_constant<int, kZ>, const Number* x, const Tiles::Walk& tile, int64_t i,
             const Number** from) {
-    const int64_t sample = tile / tiles_.count(), of_sample = tile % tiles_.count();
-    const Number* const first = x + sample * x_pixels_ * channels_;
     constexpr int kRead = kDeep ? P : First::kFrom * kPoints;  // pixels of a plane
     int64_t pixels[kRead];
     for (int plane = 0; plane < (kDeep ? First::kFrom : 1); ++plane) {
       if (kDeep && !First::kUses[kZ][plane]) continue;
-      tiles_.read(of_sample, plane, pixels);
+      tile.read(plane, pixels);
       for (int p = 0; p < kRead; ++p)
-        from[plane * P + p] = pixels[p] < 0 ? zeros_.data() : first + pixels[p] * channels_;
+        from[plane * P + p] = pixels[p] < 0 ? zeros_.data() : x + pixels[p] * channels_;
     }
-    if constexpr (kZ == 0) {
-      int64_t* const made = made_.data() + i * R;
-      tiles_.made(of_sample, made);
-      for (int r = 0; r < R; ++r)
-        if (made[r] >= 0) made[r] += sample * y_pixels_;
-    }
+    if constexpr (kZ == 0) tile.made(made_.data() + i * R);
   }
   /// Of a tile that there is none of: the other half of a row of pairs.
   void find_none(int64_t i, const Number** from) {
@@ -121,7 +115,7 @@ class DataPoints {
   }
 
   Tiles tiles_;
-  int64_t x_pixels_, y_pixels_, channels_, rows_;
+  int64_t channels_, rows_;
   std::vector<int64_t> made_;  ///< [tiles][R]
   std::vector<Number> zeros_;  ///< a pixel of padding
 };

@@ -17,6 +17,10 @@ enum class Rectifiers {
 };
 const char* name_of(Rectifiers rectifiers);
 
+/// How far flips may move a gradient of a small network, in the relative 2-norm: 2e-2 was seen.
+/// What a test allows with `relu` must be so much, and with `held` it checks the same closely.
+constexpr double kFlipped = 5e-2;
+
 struct Rectified {
   Rewritten graph;
   std::vector<Value> masks;  ///< of each ReLU in order: its result (seen), or the input (held)

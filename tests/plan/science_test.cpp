@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/plan/rectifiers.h"
 #include "tests/plan/science_step.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/reference/reference.h"
@@ -20,51 +21,68 @@ bool is_rounding(const NamedTensor& gradient) {
   return std::ranges::all_of(numbers_of(gradient), [](double x) { return std::abs(x) < 1e-6; });
 }
 
+const PlanOptions kPlain{.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false};
+
+/// A network with its ReLUs as they are, or decided by the reference beforehand.
+struct Decided {
+  std::string network;
+  Rectifiers rectifiers = Rectifiers::relu;
+  ScienceStep seen = {};
+
+  ScienceNetwork cut(int64_t slabs = 1) const {
+    return science_network(network, DType::f32, 2, {.slabs = slabs}, rectifiers);
+  }
+  ScienceStep run(const ScienceNetwork& made, const Backend& backend,
+                  const PlanOptions& options) const {
+    return run_step(made, backend, options,
+                    {.held = rectifiers == Rectifiers::held ? &seen : nullptr});
+  }
+  /// How far gradients may be apart.
+  double apart() const {
+    return rectifiers == Rectifiers::held || seen.seen.empty() ? 3e-3 : kFlipped;
+  }
+};
+
+std::vector<Decided> cases_of(const std::string& network) {
+  Decided seen{network, Rectifiers::seen};
+  seen.seen = seen.run(seen.cut(), ReferenceBackend(), kPlain);
+  std::vector<Decided> cases{{network, Rectifiers::relu, seen.seen}};
+  if (!seen.seen.seen.empty()) cases.push_back({network, Rectifiers::held, seen.seen});
+  return cases;
+}
+
+void expect_near(const ScienceStep& got, const ScienceStep& want, double gradients,
+                 const std::string& what) {
+  EXPECT_NEAR(numbers_of(got.loss)[0], numbers_of(want.loss)[0], 1e-4) << what;
+  EXPECT_LT(far(got.out, want.out), 1e-4) << what;
+  ASSERT_EQ(got.gradients.size(), want.gradients.size());
+  for (size_t i = 0; i < got.gradients.size(); ++i)
+    if (!is_rounding(want.gradients[i]))
+      EXPECT_LT(far(got.gradients[i], want.gradients[i]), gradients)
+          << want.gradients[i].name << " " << what;
+}
+
 class Science : public testing::TestWithParam<const char*> {};
 
 TEST_P(Science, CpuPlansAgreeWithTheReference) {
-  const ScienceNetwork network = science_network(GetParam(), DType::f32, 2);
-  const ScienceStep want =
-      run_step(network, ReferenceBackend(),
-               {.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false});
-  for (const char* layout : {"b16c", "last"}) {
-    const ScienceStep got =
-        run_step(network, CpuBackend(), {.threads = 2, .layout = layout, .measure = false});
-    EXPECT_NEAR(numbers_of(got.loss)[0], numbers_of(want.loss)[0], 1e-4) << layout;
-    EXPECT_LT(far(got.out, want.out), 1e-4) << layout;
-    ASSERT_EQ(got.gradients.size(), want.gradients.size());
-    for (size_t i = 0; i < got.gradients.size(); ++i) {
-      if (is_rounding(want.gradients[i])) continue;
-      EXPECT_LT(far(got.gradients[i], want.gradients[i]), 3e-3)
-          << want.gradients[i].name << " " << layout;
-    }
+  for (const Decided& c : cases_of(GetParam())) {
+    const ScienceStep want = c.run(c.cut(), ReferenceBackend(), kPlain);
+    for (const char* layout : {"b16c", "last"})
+      expect_near(c.run(c.cut(), CpuBackend(), {.threads = 2, .layout = layout, .measure = false}),
+                  want, c.apart(), fmt::format("{}, {}", layout, name_of(c.rectifiers)));
   }
 }
 
 TEST_P(Science, SlabsComputeTheSame) {
-  const PlanOptions plain{.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false};
-  const ScienceStep want =
-      run_step(science_network(GetParam(), DType::f32, 2), ReferenceBackend(), plain);
-  const ScienceStep oracle =
-      run_step(science_network(GetParam(), DType::f32, 2, {.slabs = 2}), ReferenceBackend(), plain);
-  for (size_t i = 0; i < oracle.gradients.size(); ++i) {
-    if (is_rounding(want.gradients[i])) continue;
-    EXPECT_LT(far(oracle.gradients[i], want.gradients[i]), 1e-3) << want.gradients[i].name;
-  }
-  for (const int64_t slabs : {2, 4}) {
-    const ScienceNetwork cut = science_network(GetParam(), DType::f32, 2, {.slabs = slabs});
-    for (const char* layout : {"plain", "b16c", "last"}) {
-      const std::string what = fmt::format("{} slabs, {}", slabs, layout);
-      const ScienceStep got = run_step(
-          cut, CpuBackend(), {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false});
-      EXPECT_NEAR(numbers_of(got.loss)[0], numbers_of(want.loss)[0], 1e-4) << what;
-      EXPECT_LT(far(got.out, want.out), 1e-4) << what;
-      for (size_t i = 0; i < got.gradients.size(); ++i) {
-        if (is_rounding(want.gradients[i])) continue;
-        EXPECT_LT(far(got.gradients[i], want.gradients[i]), 3e-3)
-            << want.gradients[i].name << " " << what;
-      }
-    }
+  for (const Decided& c : cases_of(GetParam())) {
+    const ScienceStep want = c.run(c.cut(), ReferenceBackend(), kPlain);
+    expect_near(c.run(c.cut(2), ReferenceBackend(), kPlain), want, 1e-3, "the reference's slabs");
+    for (const int64_t slabs : {2, 4})
+      for (const char* layout : {"plain", "b16c", "last"})
+        expect_near(c.run(c.cut(slabs), CpuBackend(),
+                          {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false}),
+                    want, c.apart(),
+                    fmt::format("{} slabs, {}, {}", slabs, layout, name_of(c.rectifiers)));
   }
 }
 

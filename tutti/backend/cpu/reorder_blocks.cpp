@@ -1,5 +1,6 @@
 #include "tutti/backend/cpu/reorder_blocks.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -17,6 +18,9 @@ using simd::kLanes, simd::Row;
 struct Places {
   std::vector<int64_t> from, to;
 };
+
+/// Blocks from one to the one whose lines are asked for meanwhile.
+constexpr size_t kAhead = 4;
 
 struct BlockReorder {
   Places rows, lanes;   ///< of dimensions 0 and 1: lanes are 16 neighbours of the result
@@ -36,26 +40,42 @@ class ReorderBlocksKernel final : public Kernel {
     const size_t lanes = r_.lanes.to.size() / kLanes, others = r_.others.to.size(),
                  rows = (r_.rows.to.size() + kLanes - 1) / kLanes, inner = r_.turned ? lanes : rows;
     const auto blocks = static_cast<int64_t>(rows * others * lanes);
+    const auto at = [&](size_t b) {
+      const size_t far = b / inner / others * kLanes, near = b % inner * kLanes;
+      return Block{r_.turned ? far : near, r_.turned ? near : far, b / inner % others};
+    };
     const auto end = static_cast<size_t>(blocks * (args.part + 1) / args.parts);
     for (auto b = static_cast<size_t>(blocks * args.part / args.parts); b < end; ++b) {
-      const size_t other = b / inner % others, far = b / inner / others * kLanes,
-                   near = b % inner * kLanes;
-      block(r_.turned ? far : near, r_.turned ? near : far, from + r_.others.from[other],
-            to + r_.others.to[other]);
+      if (b + kAhead < end) ask_for(at(b + kAhead), to);
+      make(at(b), from, to);
     }
   }
 
  private:
-  void block(size_t row, size_t lane, const float* from, To* to) const {
+  struct Block {
+    size_t row, lane, other;
+  };
+
+  /// The result's lines, which lie far apart from block to block: no hardware foresees them.
+  /// Inlined, because GCC drops calls of a function that does nothing but ask.
+  [[gnu::always_inline]] void ask_for(const Block& block, const To* to) const {
+    to += r_.others.to[block.other] + r_.lanes.to[block.lane];
+    const size_t end = std::min(block.row + kLanes, r_.rows.to.size());
+    for (size_t row = block.row; row < end; ++row) __builtin_prefetch(to + r_.rows.to[row], 1);
+  }
+
+  void make(const Block& block, const float* from, To* to) const {
     Row rows[kLanes]{};  // zeros where the source is not padded as far
     const auto &outer = (r_.turned ? r_.lanes : r_.rows).from,
                &inner = (r_.turned ? r_.rows : r_.lanes).from;
-    const size_t first = r_.turned ? lane : row, side = r_.turned ? row : lane;
+    const size_t first = r_.turned ? block.lane : block.row,
+                 side = r_.turned ? block.row : block.lane;
+    from += r_.others.from[block.other];
     if (side < inner.size())
       for (size_t i = 0; i < kLanes && first + i < outer.size(); ++i)
         std::memcpy(&rows[i], from + inner[side] + outer[first + i], sizeof(Row));
     if (r_.turned) simd::transpose(rows);
-    put(rows, row, to + r_.lanes.to[lane]);
+    put(rows, block.row, to + r_.others.to[block.other] + r_.lanes.to[block.lane]);
   }
 
   void put(const Row (&rows)[kLanes], size_t row, float* to) const {

@@ -11,10 +11,12 @@ namespace {
 
 using matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::panels_of;
 
-/// Tiles whose points are summed at a time: of this many bytes in a plane, within limits. All sums
-/// are read and written each time, and they come from farther away than points do, which the third
-/// cache holds: so a chunk is as long as one pass allows, unless it has many channels.
-constexpr int64_t kChunkBytes = 4 << 20, kFewestOfChunk = 64;
+/// Tiles whose points are summed at a time, within limits. All sums are read and written each time.
+/// Where those of a plane are small, they and the points stay in the second cache. Else the sums
+/// come from farther away than points do, which the third cache holds: so a chunk is as long as one
+/// pass allows, unless it has many channels.
+constexpr int64_t kNearBytes = 800 << 10, kFewestNear = 96;
+constexpr int64_t kFarBytes = 4 << 20, kFewestFar = 64;
 
 /// Sums over the tiles, point by point, of the data's points times the transposed transform of dy
 /// (Lavin and Gray's forward pass, transposed). The state: [panels][P][channels][16].
@@ -23,9 +25,7 @@ class FilterKernel final : public Kernel {
  public:
   explicit FilterKernel(const FilterProblem& problem)
       : p_(problem), total_(p_.samples * Tiles(p_.sliding).count()), panels_(panels_of(p_.outputs)),
-        chunk_(std::min(
-            total_, std::clamp(kChunkBytes / DataPoints<Term, kDeep>::bytes_of_tile(p_.channels),
-                               kFewestOfChunk, kDepth))),
+        chunk_(std::min(total_, chunk_of(p_.channels, panels_))),
         points_(p_.sliding, p_.channels, chunk_), rows_(static_cast<size_t>(p_.channels)) {}
   size_t workspace_bytes() const override {
     return points_.bytes() + slopes_bytes() +
@@ -52,6 +52,14 @@ class FilterKernel final : public Kernel {
   using Term = TermsOf<T>;
   static constexpr int64_t kTerms = kTermsOf<T>;
 
+  static int64_t chunk_of(int64_t channels, int64_t panels) {
+    constexpr int64_t kSlopes = kPlane * kPanels * kColumns * sizeof(Term) / kTerms;
+    const int64_t points = DataPoints<Term, kDeep>::bytes_of_tile(channels),
+                  sums = kPlane * channels * panels * kColumns * int64_t{sizeof(float)},
+                  near = (kNearBytes - sums) / (points + kSlopes);
+    return near >= kFewestNear ? std::min(near, kDepth)
+                               : std::clamp(kFarBytes / points, kFewestFar, kDepth);
+  }
   /// Sums of so many panels.
   size_t bytes_of(int64_t panels) const {
     return static_cast<size_t>(panels * P * p_.channels * kColumns) * sizeof(float);

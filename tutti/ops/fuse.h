@@ -57,7 +57,7 @@ Rewritten recompute_activations(const Graph& graph, size_t first_backward);
 /// team as a whole (Walk::whole). Attention of fewer samples than keep the threads busy is shared
 /// by heads. So is the gradient of large weights by outputs, of one tap (sequences) or of three in
 /// each dimension: of samples, each thread would have a copy of it, or of its points, to add to the
-/// others'.
+/// others'. Of three taps one thread gains, too: it keeps the points of a few outputs at a time.
 Rewritten share_in_team(const Graph& graph, int threads);
 
 }  // namespace tutti

@@ -24,8 +24,9 @@ OpPtr attention_of_team(const Graph& graph, const Node& node, int threads) {
   return nullptr;
 }
 
-/// Three taps a dimension at stride 1, where sums of points (Winograd) are wanted: each thread's
-/// would be larger than the weights.
+/// Three taps a dimension at stride 1, where sums of points (Winograd) are wanted: those of a
+/// thread would be larger than the weights, which a kernel that knows all samples makes a few at a
+/// time.
 bool has_points(const ConvBackwardWeights& op, DType type) {
   const ConvAttributes& a = op.conv();
   for (int d = 0; d < a.spatial; ++d)
@@ -41,7 +42,7 @@ OpPtr weights_of_team(const Graph& graph, const Node& node, int threads) {
                    &dw = graph.type(node.out[0]).desc;
   const bool one_tap = op->conv().spatial == 1 && op->w_shape()[2] == 1;
   // What a thread's sums cost is saved, what all threads read, or make points of, is not.
-  const bool pays = one_tap ? 2 * dw.bytes() >= x.bytes() + dy.bytes()
+  const bool pays = one_tap ? threads > 1 && 2 * dw.bytes() >= x.bytes() + dy.bytes()
                             : has_points(*op, x.dtype) && op->w_shape()[1] >= kFewest &&
                                   op->w_shape()[0] >= kFewest * threads &&
                                   dw.bytes() >= 4 * x.bytes() && 2 * dw.bytes() >= dy.bytes();
@@ -54,7 +55,6 @@ OpPtr weights_of_team(const Graph& graph, const Node& node, int threads) {
 Rewritten share_in_team(const Graph& graph, int threads) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
-    if (threads < 2) break;
     OpPtr op = attention_of_team(graph, node, threads);
     if (!op) op = weights_of_team(graph, node, threads);
     if (op) rewriter.replace(node, {node.name, std::move(op), node.in});

@@ -17,6 +17,9 @@ using matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::panels_of;
 /// pass allows, unless it has many channels.
 constexpr int64_t kNearBytes = 800 << 10, kFewestNear = 96;
 constexpr int64_t kFarBytes = 4 << 20, kFewestFar = 64;
+/// Data's points of all planes that are kept while a few outputs at a time are made from the first
+/// point to the last tap. Else each plane's are made once, and the sums of all outputs are there.
+constexpr size_t kKeptBytes = 8 << 20;
 
 /// Sums over the tiles, point by point, of the data's points times the transposed transform of dy
 /// (Lavin and Gray's forward pass, transposed). The state: [panels][P][channels][16].
@@ -26,15 +29,21 @@ class FilterKernel final : public Kernel {
   explicit FilterKernel(const FilterProblem& problem)
       : p_(problem), total_(p_.samples * Tiles(p_.sliding).count()), panels_(panels_of(p_.outputs)),
         chunk_(std::min(total_, chunk_of(p_.channels, panels_))),
-        points_(p_.sliding, p_.channels, chunk_), rows_(static_cast<size_t>(p_.channels)) {}
+        points_(p_.sliding, p_.channels, chunk_),
+        kept_(p_.team > 0 && chunk_ == total_ && planes(kDeep) * points_.bytes() <= kKeptBytes),
+        rows_(static_cast<size_t>(p_.channels)) {}
   size_t workspace_bytes() const override {
-    return points_.bytes() + slopes_bytes() +
-           (p_.team == 0 ? 0 : bytes_of(matrix::parts_of(panels_, p_.team)));
+    return data_bytes() + slopes_bytes() +
+           (p_.team == 0 ? 0 : bytes_of(kept_ ? kPanels : matrix::parts_of(panels_, p_.team)));
   }
   size_t state_bytes() const override { return p_.team == 0 ? bytes_of(panels_) : 0; }
 
   void run(const KernelArgs& args) override {
-    if (p_.team == 0) return add_panels(args, 0, panels_, static_cast<float*>(args.state));
+    auto* const memory = static_cast<std::byte*>(args.workspace);
+    data_ = reinterpret_cast<Term*>(memory);
+    slopes_ = reinterpret_cast<Term*>(memory + data_bytes());
+    if (p_.team == 0)
+      return add_panels(args, 0, panels_, static_cast<float*>(args.state), args.first);
     CHECK(args.parts == 1 || args.parts == p_.team, "made for {} parts, run by {}", p_.team,
           args.parts);
     // One part alone does the work of all.
@@ -64,6 +73,7 @@ class FilterKernel final : public Kernel {
   size_t bytes_of(int64_t panels) const {
     return static_cast<size_t>(panels * P * p_.channels * kColumns) * sizeof(float);
   }
+  size_t data_bytes() const { return (kept_ ? planes(kDeep) : 1) * points_.bytes(); }
   size_t slopes_bytes() const {
     return workspace_part(static_cast<size_t>(kPlane * slopes_point()) * sizeof(Term));
   }
@@ -73,32 +83,53 @@ class FilterKernel final : public Kernel {
     const auto [first, last] = matrix::part_of(panels_, part, p_.team);
     if (first == last) return;
     auto* const sums = reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) +
-                                                points_.bytes() + slopes_bytes());
-    KernelArgs alone = args;
-    alone.first = true;
-    add_panels(alone, first, last, sums);
-    void* const states[]{sums};
-    points_to_filter(states,
-                     static_cast<float*>(args.out[0]) + first * kAllTaps * p_.channels * kColumns,
-                     0, (last - first) * p_.channels);
+                                                data_bytes() + slopes_bytes());
+    if (kept_) for_planes<kDeep>([&](auto z) { make_points(z, args, 0, total_); });
+    const int64_t step = kept_ ? kPanels : last - first;
+    for (int64_t j = first; j < last; j += step) {
+      const int64_t end = std::min(j + step, last);
+      if (kept_)
+        for_planes<kDeep>([&](auto z) { add_plane(z, args, total_, j, end, sums, false); });
+      else
+        add_panels(args, j, end, sums, true);
+      void* const states[]{sums};
+      points_to_filter(states,
+                       static_cast<float*>(args.out[0]) + j * kAllTaps * p_.channels * kColumns, 0,
+                       (end - j) * p_.channels);
+    }
   }
 
-  /// Adds to the sums of panels [first_panel, last_panel), or makes them if it is the first call.
-  void add_panels(const KernelArgs& args, int64_t first_panel, int64_t last_panel, float* state) {
-    data_ = static_cast<Term*>(args.workspace);
-    slopes_ = reinterpret_cast<Term*>(static_cast<std::byte*>(args.workspace) + points_.bytes());
-    const auto* const dy = static_cast<const T*>(args.in[1]);
+  /// Adds all tiles to the sums of panels [begin, end), or makes them if these calls are the first.
+  void add_panels(const KernelArgs& args, int64_t begin, int64_t end, float* state, bool fresh) {
     for (int64_t first = 0; first < total_; first += chunk_) {
       const int64_t count = std::min(chunk_, total_ - first);
       for_planes<kDeep>([&](auto z) {
-        points_.make(z, static_cast<const T*>(args.in[0]), first, count, data_);
-        for (int64_t j = first_panel; j < last_panel; j += kPanels) {
-          const int64_t width = std::min(kPanels, last_panel - j);
-          for (int64_t k = 0; k < width; ++k) slopes_to_points(z, dy, count, j + k, k);
-          add(state + z * kPlane * p_.channels * kColumns, count, j - first_panel, width,
-              first > 0 || !args.first);
-        }
+        make_points(z, args, first, count);
+        add_plane(z, args, count, begin, end, state, first > 0 || !fresh);
       });
+    }
+  }
+
+  template <int kZ>
+  void make_points(std::integral_constant<int, kZ> z, const KernelArgs& args, int64_t first,
+                   int64_t count) {
+    points_.make(z, static_cast<const T*>(args.in[0]), first, count, data_of(kZ));
+  }
+  /// Where a plane's points of data lie.
+  Term* data_of(int z) const {
+    return data_ + (kept_ ? static_cast<size_t>(z) * points_.bytes() / sizeof(Term) : 0);
+  }
+
+  /// Of the tiles whose points were made last.
+  template <int kZ>
+  void add_plane(std::integral_constant<int, kZ> z, const KernelArgs& args, int64_t count,
+                 int64_t begin, int64_t end, float* state, bool add) {
+    const auto* const dy = static_cast<const T*>(args.in[1]);
+    for (int64_t j = begin; j < end; j += kPanels) {
+      const int64_t width = std::min(kPanels, end - j);
+      for (int64_t k = 0; k < width; ++k) slopes_to_points(z, dy, count, j + k, k);
+      multiply(data_of(kZ), state + ((j - begin) * P + kZ * kPlane) * p_.channels * kColumns, count,
+               width, add);
     }
   }
 
@@ -154,13 +185,13 @@ class FilterKernel final : public Kernel {
   int64_t rows() const { return (chunk_ + kTerms - 1) / kTerms; }
   int64_t slopes_point() const { return kPanels * rows() * kColumns + kGap; }
 
-  /// To the sums of one plane, which begin at `state`.
-  void add(float* state, int64_t count, int64_t panel, int64_t width, bool add) {
+  /// Points of data and of `width` panels' slopes: to the sums of one plane, at `sums`.
+  void multiply(const Term* data, float* sums, int64_t count, int64_t width, bool add) {
     const int64_t tap = p_.channels * kColumns;
     for (int64_t p = 0; p < kPlane; ++p) {
       for (int64_t c = 0; c < p_.channels; ++c)
-        rows_[static_cast<size_t>(c)] = state + (panel * P + p) * tap + c * kColumns;
-      matrix::multiply_block<Term>({.a = data_ + p * points_.point(),
+        rows_[static_cast<size_t>(c)] = sums + p * tap + c * kColumns;
+      matrix::multiply_block<Term>({.a = data + p * points_.point(),
                                     .a_row = 1,
                                     .a_step = points_.row(),
                                     .b = slopes_ + p * slopes_point(),
@@ -177,6 +208,7 @@ class FilterKernel final : public Kernel {
   int64_t total_, panels_;  ///< tiles of all samples, panels of outputs
   int64_t chunk_;           ///< tiles at a time
   DataPoints<Term, kDeep> points_;
+  bool kept_;
   std::vector<float*> rows_;  ///< by channel: where its sums lie
   Term *data_ = nullptr, *slopes_ = nullptr;
 };

@@ -48,7 +48,8 @@ case_codes() {
   expect 0 done --max-steps 1
   expect 2 unknown --set optimizer.learning_rate=1
   says unknown "optimizer.learning_rate"
-  expect 3 missed --max-steps 1 --target 1
+  expect 3 missed --max-steps 1 --target 1 --set schedule.warmup_factor=0.5
+  says missed 'schedule.warmup_factor = 0.5 has no effect'
   evaluates() {
     local wanted=$1 code
     shift
@@ -57,6 +58,7 @@ case_codes() {
     [ $code -eq "$wanted" ] || fail "eval $*: exit code $code, expected $wanted"
   }
   evaluates 3
+  grep -q 'has no effect' eval.log && fail "eval repeats a warning that is of training alone"
   says eval 'the target, accuracy 100.00 %, is not reached: the exit code is 3'
   evaluates 3 --json
   says eval '"target_reached": false'

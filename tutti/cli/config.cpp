@@ -47,12 +47,6 @@ struct Assignment {
   SettingPlace at;
 };
 
-std::vector<std::string> key_names() {
-  std::vector<std::string> names = {"include"};
-  for (const ConfigKey& row : config_keys()) names.push_back(row.name);
-  return names;
-}
-
 /// 4 MiB, 250 ms, 1.5 h -> bytes or seconds. Leaves anything else as it is, for set() to refuse.
 ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
   static const std::map<std::string, std::map<std::string, double, std::less<>>> kUnits = {
@@ -176,8 +170,7 @@ class FileReader {
       return;
     }
     if (!row)
-      return mistakes_.add(at_place(at), fmt::format("{}: unknown key '{}'{}", place(file, at),
-                                                     name, did_you_mean(name, key_names())));
+      return mistakes_.add(at_place(at), fmt::format("{}: {}", place(file, at), unknown_key(name)));
     try {
       found.push_back({row,
                        completed(*row, value_of(node), std::filesystem::path(file).parent_path()),
@@ -239,9 +232,7 @@ void read_setting(const Setting& setting, size_t source, std::vector<Assignment>
                   Mistakes& mistakes) {
   const SettingPlace at{.source = source, .line = found.size()};
   const ConfigKey* row = find_config_key(setting.key);
-  if (!row)
-    return mistakes.add(at, fmt::format("{}: unknown key '{}'{}", setting.where, setting.key,
-                                        did_you_mean(setting.key, key_names())));
+  if (!row) return mistakes.add(at, fmt::format("{}: {}", setting.where, unknown_key(setting.key)));
   try {
     found.push_back(
         {row, completed(*row, parse_setting(*row, setting.text), {}), setting.where, at});
@@ -302,11 +293,13 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mist
 }
 
 /// What was given and has no effect is a warning: a file may state it for another choice of a flag.
+/// The default says nothing, whoever wrote it down: a run's config.toml holds the defaults, too.
 void add_idle_keys(ResolvedConfig& resolved) {
   for (const IdleKey& idle : idle_keys(resolved.config, tasks_of(resolved.config)))
     if (const auto origin = resolved.origins.find(idle.key->name);
-        origin != resolved.origins.end() && !origin->second.starts_with("withdrawn"))
-      resolved.warnings.push_back(fmt::format("{}: {}", origin->second, idle.text));
+        origin != resolved.origins.end() &&
+        idle.key->get(resolved.config) != idle.key->get(RunConfig{}))
+      resolved.idle.push_back(fmt::format("{}: {}", origin->second, idle.text));
 }
 
 }  // namespace
@@ -337,6 +330,12 @@ ResolvedConfig read_config(const ConfigSources& sources) {
   }
   add_idle_keys(resolved);
   return resolved;
+}
+
+std::vector<std::string> ResolvedConfig::warnings_of_training() const {
+  std::vector<std::string> all = warnings;
+  all.insert(all.end(), idle.begin(), idle.end());
+  return all;
 }
 
 const std::vector<ConfigAlias>& config_aliases() {

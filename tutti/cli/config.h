@@ -34,8 +34,14 @@ struct ResolvedConfig {
   std::map<std::string, std::string>
       origins;  ///< key -> "file.toml:3:6", "TUTTI_...", "--lr"; absent: default
   std::vector<std::string> warnings;  ///< for the log of rank 0
+  /// Warnings of values other than the default that have no effect on the training.
+  std::vector<std::string> idle;
   /// What the files say of run.log_level: a flag or a variable speaks for one process.
   log::Level log_level_of_files = log::Level::info;
+
+  /// All warnings, for what trains and what tells of it. What uses a run's weights afterwards does
+  /// not repeat those that only training concerns.
+  std::vector<std::string> warnings_of_training() const;
 };
 
 /// Reads and checks everything. Throws ConfigError.

@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/cli/workload_library.h"
+#include "tutti/train/run_folder.h"
 
 namespace tutti {
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr const char* kGroup = "Configuration";
 constexpr const char* kLog = "Log";
+constexpr const char* kLogLevel = "log-level";
 
 std::string value_name(const ConfigKey& row) {
   if (!row.choices.empty()) return "";  // help shows the choices
@@ -90,10 +92,17 @@ std::vector<Flag> ConfigFlags::flags(const std::vector<std::string_view>& short_
                    .help = "Log warnings and errors only",
                    .bind = &quiet_,
                    .group = kLog});
-  const ConfigAlias level{"log-level", "run.log_level"};
+  const ConfigAlias level{kLogLevel, "run.log_level"};
   found.push_back(short_flag(level, values_[level.flag]));
   found.back().group = kLog;
   return found;
+}
+
+std::vector<Flag> ConfigFlags::flags_of_training() {
+  std::vector<std::string_view> all;
+  for (const ConfigAlias& alias : config_aliases())
+    if (alias.flag != kLogLevel) all.push_back(alias.flag);  // that one is every verb's
+  return flags(all);
 }
 
 std::vector<Setting> ConfigFlags::settings() const {
@@ -146,6 +155,17 @@ ResolvedConfig ConfigFlags::look() const {
 ResolvedConfig ConfigFlags::read() const {
   ResolvedConfig resolved = look();
   load_library(resolved.config.model);
+  return resolved;
+}
+
+ResolvedConfig ConfigFlags::read_run() const {
+  ResolvedConfig resolved = read();
+  std::string& directory = resolved.config.run.output_dir;
+  std::string& origin = resolved.origins["run.output_dir"];
+  const bool left_open = directory.empty() && (origin.empty() || origin.starts_with(file_ + ":"));
+  if (left_open) directory = folder_of_config(file_);
+  if (left_open && !directory.empty()) origin = "the folder of " + file_;
+  if (origin.empty()) resolved.origins.erase("run.output_dir");
   return resolved;
 }
 

@@ -22,10 +22,18 @@ class ConfigFlags {
   /// something to the verb: "epochs", "lr".
   std::vector<Flag> flags(const std::vector<std::string_view>& short_flags);
 
+  /// The same with all short flags: what train takes, and what shows or plans a run, so that the
+  /// flags of its command fit.
+  std::vector<Flag> flags_of_training();
+
   /// Precedence default < file < environment < flag. Throws ConfigError.
   ResolvedConfig look() const;
   /// The same, and loads model.library: what verbs that use a model do.
   ResolvedConfig read() const;
+
+  /// The same for verbs of a run: a run's config.toml means the folder that it lies in, unless
+  /// another is named.
+  ResolvedConfig read_run() const;
 
   const std::string& file() const { return file_; }
 

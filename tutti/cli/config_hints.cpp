@@ -5,11 +5,28 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <iterator>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/suggest.h"
+#include "tutti/train/config.h"
 
 namespace tutti {
 namespace {
+
+/// A key of earlier versions, the one in its place, and how values map.
+struct FormerKey {
+  std::string_view name, now, values;
+};
+constexpr FormerKey kFormerKeys[] = {
+    {"plan.coarse_bf16", "plan.bf16_error", "where 1 stands for false, and 3 for true"},
+    {"data.pad", "data.transforms", "where \"image: crop pad 4, divide 255, normalise\" pads by 4"},
+    {"data.crop", "data.transforms", "where \"image: crop pad 4, divide 255, normalise\" crops"},
+    {"data.flip", "data.transforms", "where \"image: flip x, divide 255, normalise\" flips"},
+    {"data.mean", "data.transforms",
+     "where \"image: divide 255, normalise mean 0.5 std 0.25\" says the mean"},
+    {"data.std", "data.transforms",
+     "where \"image: divide 255, normalise mean 0.5 std 0.25\" says the deviation"}};
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -55,6 +72,15 @@ void Mistakes::throw_if_any() const {
   std::string all = fmt::format("the configuration has {} mistakes:", sorted.size());
   for (const auto& [at, text] : sorted) all += "\n  " + text;
   throw ConfigError(all);
+}
+
+std::string unknown_key(std::string_view name) {
+  const auto former = std::ranges::find(kFormerKeys, name, &FormerKey::name);
+  if (former != std::end(kFormerKeys))
+    return fmt::format("unknown key '{}': it is '{}' now, {}", name, former->now, former->values);
+  std::vector<std::string> names = {"include"};
+  for (const ConfigKey& row : config_keys()) names.push_back(row.name);
+  return fmt::format("unknown key '{}'{}", name, did_you_mean(name, names));
 }
 
 std::string syntax_hint(std::string_view text, size_t line) {

@@ -29,6 +29,10 @@ class Mistakes {
   std::vector<std::pair<SettingPlace, std::string>> found_;
 };
 
+/// "unknown key 'optimiser.lr', did you mean 'optimizer.lr'?"; of a key that earlier versions had,
+/// what says the same now.
+std::string unknown_key(std::string_view name);
+
 /// Advice for a file that TOML's parser refuses: another format, a string without quotes, True
 /// instead of true. `line` counts from 1. "" where nothing fits.
 std::string syntax_hint(std::string_view text, size_t line);

@@ -113,7 +113,7 @@ void check_output_folder(const std::string& directory) {
 int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   const comm::Launcher launcher = read_launcher();
   if (launcher.rank == 0)
-    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+    for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
   RunConfig config = resolved.config;
   const PlannedRanks planned = plan_ranks(flags.ranks, flags.requested, launcher);
   config.run.threads = planned.threads;

@@ -6,6 +6,7 @@
 
 #include <cctype>
 #include <functional>
+#include <set>
 #include <sstream>
 
 #include "tutti/base/error.h"
@@ -108,9 +109,25 @@ TEST(Help, FitsTheTerminal) {
   }
 }
 
+/// So that the command line of a run fits, whose words after the verb stay as they are.
+TEST(Help, ConfigAndPlanTakeTheFlagsOfTrainThatStandForKeys) {
+  const auto verbs = all_verbs();
+  int keys = 0;
+  for (const Flag& flag : find_verb(verbs, {"train"}).verb->flags) {
+    if (flag.key.empty()) continue;
+    ++keys;
+    for (const char* verb : {"config", "plan"})
+      EXPECT_NE(find_flag(*find_verb(verbs, {verb}).verb, long_name(flag)), nullptr)
+          << verb << " " << flag.names;
+  }
+  EXPECT_GT(keys, 20);
+}
+
 TEST(Help, OnlyFlagsThatMeanSomething) {
-  every_verb([](const Verb& verb, const std::string& command) {
-    if (command == "tutti train" || command == "tutti replay" || command == "tutti study") return;
+  const std::set<std::string> of_training = {"tutti train", "tutti replay", "tutti study",
+                                             "tutti config", "tutti plan"};
+  every_verb([&](const Verb& verb, const std::string& command) {
+    if (of_training.contains(command)) return;
     for (const char* name : {"--epochs", "--lr", "--target", "--resume", "--profile", "--seed"}) {
       const bool own = command + name == "tutti data generate--seed" ||
                        command + name == "tutti generate--seed" ||

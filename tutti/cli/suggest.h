@@ -1,5 +1,6 @@
 #pragma once
-// "Did you mean": the nearest valid word to a misspelt one.
+// "Did you mean": what a wrong key, flag or verb stands for, by its spelling or by what other
+// programs call it.
 
 #include <string>
 #include <string_view>
@@ -7,14 +8,8 @@
 
 namespace tutti {
 
-/// Edits (insert, delete, replace, swap of neighbours) that turn a into b: optimal string alignment
-/// distance.
-int edit_distance(std::string_view a, std::string_view b);
-
 /// The candidate that other frameworks call `word` ("learning_rate" is optimizer.lr or --lr), else
-/// the one with the least distance to it, or "" when none is near enough to be what was meant. A
-/// word without a dot is also compared with the last part of dotted candidates: "learning.lr" and
-/// "lr" both find "optimizer.lr".
+/// the nearest spelling (base/spelling.h), or "".
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// ", did you mean 'x'?" or "".

@@ -101,7 +101,7 @@ int run_advise(const AdviseVerb& verb) {
     throw ConfigError(
         "--sync shows how fast schemes are on a machine: name it with --machine FILE");
   }
-  for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
   if (question.batches.empty()) question.batches = usual_batches(config);
   const Advice advice = advise(question);
   if (verb.json)

@@ -112,7 +112,8 @@ RunConfig settings_of(const BenchStepVerb& verb) {
     const size_t equals = set.find('=');
     const std::string key = set.substr(0, equals);
     if (equals == std::string::npos ||
-        (!key.starts_with("comm.") && key != "plan.memory" && key != "plan.bf16_error"))
+        (find_config_key(key) && !key.starts_with("comm.") && key != "plan.memory" &&
+         key != "plan.bf16_error"))  // of an unknown one read_config() says what may be meant
       throw ConfigError(fmt::format(
           "--set {}: write it as --set comm.KEY=VALUE, or plan.memory or plan.bf16_error", set));
     settings.push_back(

@@ -24,7 +24,7 @@ int run_config(const ConfigVerb& verb) {
   }
   const ResolvedConfig resolved = verb.flags.look();
   log::configure(resolved.config.run.log_level, 0, 1);
-  for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
   fmt::print("{}", verb.json ? resolved_json(resolved) : resolved_toml(resolved));
   return 0;
 }
@@ -38,7 +38,7 @@ Verb config_verb() {
       .summary = "Show the resolved configuration, its documentation or its schema",
       .text =
           "Prints every key with its value and where that came from: the default, a file, the "
-          "environment or a flag.",
+          "environment or a flag. Takes those flags of train that stand for a key.",
       .arguments = {state->flags.file_argument("config", false)},
       .flags = joined(
           {{.names = "--doc",
@@ -46,9 +46,10 @@ Verb config_verb() {
             .bind = &state->doc},
            {.names = "--schema", .help = "Print a JSON schema for editors", .bind = &state->schema},
            json_flag(state->json)},
-          state->flags.flags({})),
+          state->flags.flags_of_training()),
+      .foreign = {{"--ranks", "it stands for no key; leave it out, or give it to tutti plan."}},
       .examples = {{"tutti config", "Every key with its default"},
-                   {"tutti config run.toml --optimizer.lr=0.1",
+                   {"tutti config run.toml --lr 0.1 --resume",
                     "What train would use, and where each value came from"},
                    {"tutti config --doc", "Every key, its meaning and limits"}},
       .see_also = {"docs/configuration.md"},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/json.h"
@@ -16,6 +17,8 @@
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/network.h"
 #include "tutti/train/pipeline_settings.h"
+#include "tutti/train/resume_check.h"
+#include "tutti/train/run_folder.h"
 #include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/step_settings.h"
@@ -100,14 +103,31 @@ Json plan_json(const Plan& plan, bool refusals) {
   return out;
 }
 
+/// The kernels that an earlier run took, where train would take the same. A run that goes on has as
+/// many replicas as it began with.
+std::optional<Choices> earlier_choices(RunConfig& config) {
+  if (!config.checkpoint.resume.empty()) {
+    const RunPlace place = preview_run_folder(run_folder_request(config, false));
+    if (place.resume.empty()) return std::nullopt;
+    const CheckpointInfo before = verify_checkpoint(place.resume);
+    if (config.run.replicas == 0) config.run.replicas = replicas_of(before);
+    return Choices::parse(before.plan_choices);
+  }
+  if (config.plan.choices_from.empty()) return std::nullopt;
+  return Choices::parse(
+      verify_checkpoint(checkpoint_at(config.plan.choices_from, "plan.choices_from")).plan_choices,
+      Choices::Of::another_run);
+}
+
 int run_plan(const PlanVerb& verb) {
-  ResolvedConfig resolved = verb.flags.read();
+  ResolvedConfig resolved = verb.flags.read_run();
   RunConfig& config = resolved.config;
   log::configure(config.run.log_level, 0, 1);
-  for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+  for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
   config.run.threads =
       choose_threads(static_cast<int>(config.run.threads), read_surroundings().omp_num_threads,
                      read_topology(), verb.ranks);
+  const std::optional<Choices> earlier = earlier_choices(config);
   config.data.generate_train = 1;  // the plan depends on the shape of the images alone
   const auto dataset = open_configured(config, "train");
   const int workers = worker_ranks(config, verb.ranks);
@@ -121,10 +141,7 @@ int run_plan(const PlanVerb& verb) {
   NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, gradients).local);
   // The kernels that train would take, and leave for others.
   spec.tuning_file = tuning_file(config.plan.tuning);
-  if (!config.plan.choices_from.empty())
-    spec.choices = Choices::parse(
-        verify_checkpoint(checkpoint_at(config.plan.choices_from, "plan.choices_from"))
-            .plan_choices);
+  if (earlier) spec.choices = *earlier;
   if (verb.ranks > 1 && config.comm.bucket_bytes == 0 &&
       !spec.training.compression.compression.compresses())
     log::warn(
@@ -164,21 +181,20 @@ Verb plan_verb() {
           .summary = "Show in full what train would run",
           .text =
               "Every step in its order, with its kernel, its place in memory and its size, and "
-              "the hash that all ranks must share.",
+              "the hash that all ranks must share. Takes the flags of train that stand for a "
+              "key, and with --resume the kernels of the checkpoint.",
           .arguments = {state->flags.file_argument("plan", true)},
-          .flags =
-              joined({{.names = "--ranks",
-                       .value = "N",
-                       .help = "Ranks of the run in question; none are started",
-                       .bind = &state->ranks,
-                       .least = 1,
-                       .greatest = 1 << 20},
-                      {.names = "--refusals",
-                       .help = "Also say which kernels were refused, and why",
-                       .bind = &state->refusals},
-                      json_flag(state->json)},
-                     state->flags.flags({"data-dir", "batch-size", "global-batch-size", "precision",
-                                         "threads", "replicas", "spatial", "tensor"})),
+          .flags = joined({{.names = "--ranks",
+                            .value = "N",
+                            .help = "Ranks of the run in question; none are started",
+                            .bind = &state->ranks,
+                            .least = 1,
+                            .greatest = 1 << 20},
+                           {.names = "--refusals",
+                            .help = "Also say which kernels were refused, and why",
+                            .bind = &state->refusals},
+                           json_flag(state->json)},
+                          state->flags.flags_of_training()),
           .examples = {{"tutti plan run.toml", "Every step of a run on one rank"},
                        {"tutti plan run.toml --ranks 4 --precision bf16 --refusals",
                         "The same for one of four ranks in bf16, and why kernels were refused"}},

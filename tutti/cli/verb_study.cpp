@@ -173,12 +173,12 @@ void take_configuration(const RunConfig& config, study::StudyFlags& flags) {
   flags.target = goal_of_study(config).in_record();
 }
 
-/// Of the configuration's warnings without those of keys that one of the schemes has a use for.
-std::vector<std::string> warnings_of_all_schemes(const StudyVerb& verb,
-                                                 const std::vector<std::string>& own) {
+/// The configuration's idle keys without those that one of the schemes has a use for.
+std::vector<std::string> idle_in_all_schemes(const StudyVerb& verb,
+                                             const std::vector<std::string>& own) {
   std::vector<std::string> left = own;
   for (const SchemeOfStudy& choice : parse_schemes(verb.schemes, set_by_study)) {
-    const std::vector<std::string> its = read_with(verb, choice.sets).warnings;
+    const std::vector<std::string> its = read_with(verb, choice.sets).idle;
     std::erase_if(left, [&its](const std::string& warning) {
       const size_t key = warning.find(" has no effect");  // what comes behind it names the scheme
       return key != std::string::npos && std::ranges::none_of(its, [&](const std::string& one) {
@@ -244,7 +244,7 @@ int run_study_verb(const StudyVerb& verb) {
   for (const Setting& setting : verb.flags.settings()) {
     if (!set_by_study(setting.key)) flags.sets.push_back(setting.key + "=" + setting.text);
   }
-  const ResolvedConfig resolved = verb.flags.read();
+  ResolvedConfig resolved = verb.flags.read();
   const RunConfig& config = resolved.config;
   refuse_shared(resolved);
   flags.replicas = verb.replicas.empty() ? config.run.replicas : 0;
@@ -259,9 +259,8 @@ int run_study_verb(const StudyVerb& verb) {
       check_ranks_per_core(flags.replay_ranks > 0 ? flags.replay_ranks : size.ranks,
                            flags.oversubscribe, topology);
   log::configure(config.run.log_level, 0, 1);
-  const std::vector<std::string> warnings =
-      verb.schemes.empty() ? resolved.warnings : warnings_of_all_schemes(verb, resolved.warnings);
-  for (const std::string& warning : warnings) log::warn("{}", warning);
+  if (!verb.schemes.empty()) resolved.idle = idle_in_all_schemes(verb, resolved.idle);
+  for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
   if (!config.run.output_dir.empty()) flags.output_dir = config.run.output_dir;
   flags.command = shell_line(own_command());
   flags.verbose = config.run.log_level > log::Level::info;

@@ -57,16 +57,6 @@ ExitCode exit_code(RunStatus status) {
   return ExitCode::failure;
 }
 
-/// A run's config.toml means the folder that it lies in, unless another is named.
-void take_own_folder(const std::string& file, ResolvedConfig& resolved) {
-  std::string& directory = resolved.config.run.output_dir;
-  std::string& origin = resolved.origins["run.output_dir"];
-  const bool left_open = directory.empty() && (origin.empty() || origin.starts_with(file + ":"));
-  if (left_open) directory = folder_of_config(file);
-  if (left_open && !directory.empty()) origin = "the folder of " + file;
-  if (origin.empty()) resolved.origins.erase("run.output_dir");
-}
-
 /// Before anything is done for a run whose config.toml could not be read back: TOML is UTF-8.
 void refuse_other_bytes(const RunConfig& config) {
   for (const ConfigKey& row : config_keys()) {
@@ -240,8 +230,7 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
 
 int run_train(const TrainVerb& verb) {
   const double started = process_start_time();
-  ResolvedConfig resolved = verb.flags.read();
-  take_own_folder(verb.flags.file(), resolved);
+  ResolvedConfig resolved = verb.flags.read_run();
   refuse_other_bytes(resolved.config);
   const RunConfig& config = resolved.config;
   if (verb.replays && config.replay.machine.empty())
@@ -267,7 +256,7 @@ int run_train(const TrainVerb& verb) {
                         .ends_job = config.comm.on_timeout == comm::OnTimeout::abort}))
     return *code;
   if (launcher.rank == 0)
-    for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
+    for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
   return train_here(verb, resolved, requested, started);
 }
 
@@ -290,27 +279,7 @@ std::vector<Flag> flags_of(TrainVerb& state) {
        {.names = "--oversubscribe",
         .help = "Start more than 8 ranks or threads for each core, if that is asked for",
         .bind = &state.oversubscribe}},
-      state.flags.flags({"data-dir",
-                         "output-dir",
-                         "batch-size",
-                         "global-batch-size",
-                         "epochs",
-                         "max-steps",
-                         "lr",
-                         "seed",
-                         "precision",
-                         "target",
-                         "threads",
-                         "replicas",
-                         "spatial",
-                         "tensor",
-                         "sync",
-                         "machine",
-                         "slow",
-                         "slow-sigma",
-                         "resume",
-                         "profile",
-                         "check-collectives"}));
+      state.flags.flags_of_training());
 }
 
 }  // namespace

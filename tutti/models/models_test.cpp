@@ -112,6 +112,21 @@ TEST(Models, AllTrainInBothPrecisionsAndEvaluate) {
   }
 }
 
+TEST(Models, AMisspeltOneFindsItsName) {
+  const auto failure = [](std::string_view name) -> std::string {
+    try {
+      find_model(name);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(
+      failure("cosmoflo")
+          .starts_with("there is no model 'cosmoflo', did you mean 'cosmoflow'? There are mlp, "));
+  EXPECT_TRUE(failure("zebra-crossing").starts_with("there is no model 'zebra-crossing'; there"));
+}
+
 TEST(Models, RefuseWhatTheyDoNotTake) {
   ModelSpec spec = named("lenet");
   spec.width = 3;

@@ -1,8 +1,11 @@
 #include "tutti/models/registry.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 
+#include "tutti/base/spelling.h"
 #include "tutti/models/cosmoflow.h"
 #include "tutti/models/cosmoflow_small.h"
 #include "tutti/models/deepcam.h"
@@ -255,10 +258,12 @@ void register_model(ModelInfo model) {
 const ModelInfo& find_model(std::string_view name) {
   const auto found = std::ranges::find(models(), name, &ModelInfo::name);
   if (found != models().end()) return *found;
-  std::string names;
-  for (const ModelInfo& model : models()) names += (names.empty() ? "" : ", ") + model.name;
-  throw ConfigError(fmt::format(
-      "there is no model '{}'; there are {}, and those that model.library brings", name, names));
+  std::vector<std::string> names;
+  for (const ModelInfo& model : models()) names.push_back(model.name);
+  const std::string meant = did_you_mean(nearest_spelling(name, names));
+  throw ConfigError(fmt::format("there is no model '{}'{} {}, and those that model.library brings",
+                                name, meant.empty() ? "; there are" : meant + " There are",
+                                fmt::join(names, ", ")));
 }
 
 ModelSpec completed(const ModelSpec& spec) {

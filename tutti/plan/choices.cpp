@@ -89,8 +89,19 @@ std::string Choices::to_string() const {
   return text;
 }
 
-Choices Choices::parse(std::string_view text) {
+std::string_view Choices::loss() const {
+  switch (of_) {
+    case Of::another_run:
+      return "this run would not have the bits of the one that plan.choices_from names; without "
+             "that key it chooses anew";
+    case Of::first_rank: return "all ranks must compute as the first one does";
+    default: return "resuming would not give the same bits";
+  }
+}
+
+Choices Choices::parse(std::string_view text, Of of) {
   Choices choices;
+  choices.of_ = of;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
@@ -148,10 +159,9 @@ const KernelCandidate& choose(const KernelRequest& request,
         return *c;
       }
     if (choices.binding())
-      throw ConfigError(
-          fmt::format("the recorded kernel '{}' for {} is not available here: resuming would not "
-                      "give the same bits{}",
-                      recorded, problem, why_refused(candidates, recorded)));
+      throw ConfigError(fmt::format("the recorded kernel '{}' for {} is not available here: {}{}",
+                                    recorded, problem, choices.loss(),
+                                    why_refused(candidates, recorded)));
     log::warn(
         "a measurement of earlier names the kernel '{}', which is not available here{}; {} is "
         "chosen anew",

@@ -14,6 +14,9 @@ namespace tutti {
 
 class Choices {
  public:
+  /// Whose choices they are: why one that cannot be had here is an error. Of advice it is none.
+  enum class Of { resumed_run, another_run, first_rank, advice };
+
   /// The recorded choice for a problem, or empty. Counts as used.
   std::string_view find(const std::string& problem);
   void record(const std::string& problem, std::string choice) {
@@ -21,9 +24,11 @@ class Choices {
   }
   void forget(const std::string& problem) { made_.erase(problem); }
   /// From now on a choice that cannot be had here is made anew, with a warning; without this it is
-  /// an error, because a resumed run would go on with other bits.
-  void make_advice() { binding_ = false; }
-  bool binding() const { return binding_; }
+  /// an error.
+  void make_advice() { of_ = Of::advice; }
+  bool binding() const { return of_ != Of::advice; }
+  /// What a run would lose without a binding choice that cannot be had here, for the error.
+  std::string_view loss() const;
   /// Advice, and of a network that has no training side: its parameters are plain in memory, so
   /// what was chosen for other layouts of them counts, too.
   void make_advice_of_training() {
@@ -41,7 +46,7 @@ class Choices {
   /// One line a choice: PROBLEM <tab> CHOICE. parse throws ConfigError on anything else; what it
   /// reads is not used yet.
   std::string to_string() const;
-  static Choices parse(std::string_view text);
+  static Choices parse(std::string_view text, Of of = Of::resumed_run);
 
  private:
   struct Entry {
@@ -49,7 +54,8 @@ class Choices {
     bool used = false;
   };
   std::map<std::string, Entry> made_;
-  bool binding_ = true, any_layout_ = false;
+  Of of_ = Of::resumed_run;
+  bool any_layout_ = false;
 };
 
 /// The problem that a request poses, as text: op, attributes, operands. Equal text = same kernel.

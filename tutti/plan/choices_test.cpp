@@ -46,6 +46,28 @@ TEST(Choices, StaleOnesOfACheckpointAreAnErrorThoseOfATuningFileAreMadeAnew) {
   EXPECT_EQ(stale.find(problem_text(request())), "first");
 }
 
+TEST(Choices, AStaleOneSaysWhatTheRunLoses) {
+  const auto candidates = two_candidates();
+  const auto failure = [&](Choices::Of of) -> std::string {
+    Choices stale = Choices::parse(problem_text(request()) + "\tgone\n", of);
+    try {
+      choose(request(), candidates, false, stale);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto says = [](const std::string& text, std::string_view part) {
+    return text.find(part) != text.npos;
+  };
+  EXPECT_TRUE(says(failure(Choices::Of::resumed_run), "resuming would not give the same bits"));
+  const std::string anew = failure(Choices::Of::another_run);
+  EXPECT_TRUE(says(anew, "not have the bits of the one that plan.choices_from names")) << anew;
+  EXPECT_FALSE(says(anew, "resuming")) << anew;
+  EXPECT_TRUE(says(failure(Choices::Of::first_rank), "compute as the first one does"));
+  EXPECT_EQ(failure(Choices::Of::advice), "");
+}
+
 TEST(Choices, ARecordedKernelThatIsRefusedSaysWhy) {
   auto candidates = two_candidates();
   candidates.push_back(candidates.front());

@@ -234,10 +234,8 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
       Plan plan = compile_with_layout(graph, backend, fixed);
       if (binding || fits_memory(plan)) return plan;
     } else if (binding) {
-      throw ConfigError(
-          fmt::format("the recorded layout '{}' is not available here: resuming would not give the "
-                      "same bits",
-                      recorded));
+      throw ConfigError(fmt::format("the recorded layout '{}' is not available here: {}", recorded,
+                                    fixed.choices.loss()));
     } else {
       log::warn(
           "a measurement of earlier names the layout '{}', which is not available here; it is "

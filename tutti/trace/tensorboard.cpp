@@ -70,6 +70,10 @@ TensorBoardWriter::TensorBoardWriter(const std::string& directory, const std::st
       file_(path_, std::ios::binary | std::ios::app) {
   std::string event = event_head(unix_seconds);
   put_bytes(event, 3, "brain.Event:2");  // the version that every reader expects in the first event
+  append(event);
+}
+
+void TensorBoardWriter::append(const std::string& event) {
   file_ << tfrecord_frame(event) << std::flush;
   if (!file_)
     throw IoError(
@@ -109,9 +113,7 @@ void TensorBoardWriter::write_summary(int64_t step, double unix_seconds,
   put_key(event, 2, 0);
   put_varint(event, static_cast<uint64_t>(step));
   put_bytes(event, 5, summary);
-  file_ << tfrecord_frame(event) << std::flush;
-  if (!file_)
-    throw IoError(fmt::format("{}: cannot append TensorBoard events; is the disk full?", path_));
+  append(event);
 }
 
 void TensorBoardWriter::add(const StepRecord& event) {

@@ -37,6 +37,7 @@ class TensorBoardWriter {
   const std::string& path() const { return path_; }
 
  private:
+  void append(const std::string& event);
   void write_summary(int64_t step, double unix_seconds, const std::string& summary);
   std::string path_;
   std::ofstream file_;

@@ -1,7 +1,10 @@
 #include "tutti/trace/tensorboard.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
@@ -55,6 +58,32 @@ TEST(TensorBoard, ATextIsATensorOfOneStringForThePluginText) {
       metadata("\x0A\x06\x0A\x04text", 8),
       value = "\x0A\x01" + std::string("c") + "\x42\x0C" + tensor + "\x4A\x08" + metadata;
   EXPECT_TRUE(frames[1].ends_with("\x2A\x1D\x0A\x1B" + value)) << value.size();
+}
+
+/// Leads what the process has open under that path to another file.
+void redirect(const std::string& path, const char* to) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;
+    if (std::filesystem::read_symlink(entry.path(), closed) != path) continue;
+    const int other = ::open(to, O_WRONLY | O_CLOEXEC);
+    ASSERT_GE(::dup2(other, std::stoi(entry.path().filename())), 0);
+    ::close(other);
+    return;
+  }
+  FAIL() << path << " is not open";
+}
+
+TEST(TensorBoard, ADiskThatFillsUpIsSaidWithTheSystemsReason) {
+  const ScratchDirectory scratch;
+  TensorBoardWriter writer(scratch.path().string(), "h", 1);
+  redirect(writer.path(), "/dev/full");
+  try {
+    writer.add(StepRecord{.step = 1, .loss = 1});
+    FAIL() << "it was written";
+  } catch (const IoError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              writer.path() + ": cannot write the TensorBoard events: " + file_error(ENOSPC));
+  }
 }
 
 TEST(TensorBoard, AFlippedBitIsFound) {

@@ -122,8 +122,8 @@ struct ModelSection {
   int64_t lora_rank = 0;                            ///< 0: no LoRA
   double lora_alpha = 0;                            ///< 0: the rank
   std::vector<std::string> lora_layers;             ///< patterns over linear layers
-  double dropout = -1;                              ///< below 0: the model's own
-  double attention_dropout = -1;                    ///< below 0: the model's own
+  double dropout = -1;                              ///< -1: the model's own
+  double attention_dropout = -1;                    ///< -1: the model's own
   std::string weights;                              ///< path; empty: new ones
   std::vector<std::string> weights_except, freeze;  ///< patterns over parameters
 };

@@ -332,14 +332,14 @@ void write_model_rows(ConfigTableWriter& t) {
       .between(0, 64);
   t.key(s, &S::dropout, "dropout",
         "Probability with which dropout leaves an element out (cosmoflow, vgg, fc-densenet, gpt2, "
-        "transformer-base, vit, sequence-encoder, token-encoder). Below 0: the model's own")
-      .between(-1, 0.999);
+        "transformer-base, vit, sequence-encoder, token-encoder). -1: the model's own")
+      .own_or_probability();
   t.key(s, &S::attention_dropout, "attention_dropout",
         "Probability with which training leaves a key out of what a query attends to (gpt2, "
         "transformer-base, vit; sequence-encoder and token-encoder in their layers, not in the one "
         "query of a whole sequence), besides model.dropout. Published GPT-2 has 0.1 of both. "
-        "Below 0: the model's own, which is none")
-      .between(-1, 0.999);
+        "-1: the model's own, which is none")
+      .own_or_probability();
   t.key(s, &S::hidden, "hidden",
         "Sizes of the hidden layers (mlp, cosmoflow, vgg, dlrm, gpt2, llama, transformer-base, "
         "vit, sequence-encoder, token-encoder). Empty: the model's own")

@@ -155,6 +155,15 @@ class ConfigTableWriter {
     };
     return *this;
   }
+  /// A probability below 1, or -1 for the model's own; no other negative number means that.
+  ConfigTableWriter& own_or_probability() {
+    return between(-1, 0.999).checked_by([](const ConfigValue& value) {
+      const auto x = config_value_as<double>(value);
+      if (x < 0 && x != -1)
+        throw ConfigError(fmt::format(
+            "must be between 0 and 0.999, or -1 for the model's own, is {}", to_toml(value)));
+    });
+  }
   ConfigTableWriter& may_change() { return rows.back().on_resume = OnResume::may_change, *this; }
   ConfigTableWriter& no_matter() { return rows.back().on_resume = OnResume::no_matter, *this; }
   ConfigTableWriter& may_differ() {

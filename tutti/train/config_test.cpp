@@ -45,7 +45,8 @@ TEST(ConfigTable,
     ConfigValue other = row.get(config);
     if (auto* b = std::get_if<bool>(&other)) *b = !*b;
     if (auto* i = std::get_if<int64_t>(&other)) ++*i;
-    if (auto* x = std::get_if<double>(&other)) *x = *x < 0.5 ? *x + 0.125 : *x - 0.125;
+    if (auto* x = std::get_if<double>(&other))
+      *x = *x < 0 ? 0.125 : *x < 0.5 ? *x + 0.125 : *x - 0.125;
     if (auto* list = std::get_if<std::vector<int64_t>>(&other)) *list = {3, 5};
     if (auto* list = std::get_if<std::vector<double>>(&other)) *list = {0.25};
     if (auto* list = std::get_if<std::vector<std::string>>(&other))
@@ -82,6 +83,14 @@ TEST(ConfigTable, RefusesWrongTypesRangesAndWords) {
   EXPECT_EQ(config.loss.class_weights, (std::vector<double>{1, 2}));
   EXPECT_EQ(config.optimizer.lr, 1.0) << "a refused value must change nothing";
   EXPECT_EQ(find_config_key("optimiser.lr"), nullptr);
+  // Of a dropout -1 alone stands for the model's own.
+  for (const char* key : {"model.dropout", "model.attention_dropout"}) {
+    const std::string range = "must be between 0 and 0.999, or -1 for the model's own, is ";
+    EXPECT_EQ(set(key, int64_t{-1}), "");
+    EXPECT_EQ(set(key, 0.1), "");
+    EXPECT_EQ(set(key, -0.5), range + "-0.5");
+    EXPECT_EQ(set(key, int64_t{-2}), range + "-2");
+  }
 }
 
 TEST(ConfigRelations, CompressionIsCheckedAndReadable) {

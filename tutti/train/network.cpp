@@ -289,7 +289,7 @@ std::string choices_text(const std::string& layout, const Choices& choices) {
 void take_choices(const std::string& text, PlanOptions& options) {
   const size_t line = text.find('\n');
   options.layout = text.substr(0, line);
-  options.choices = Choices::parse(text.substr(line + 1));
+  options.choices = Choices::parse(text.substr(line + 1), Choices::Of::first_rank);
 }
 
 }  // namespace

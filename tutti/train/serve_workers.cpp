@@ -72,7 +72,8 @@ RunResult serve_workers(const TrainerSpec& spec) {
   const std::vector<std::byte> choices = hear_first_worker(*spec.job);
   NetworkSpec network = with_served_buckets(
       network_spec(config, *spec.data.train, batch_sizes(config.batch, workers).local));
-  network.choices = Choices::parse({reinterpret_cast<const char*>(choices.data()), choices.size()});
+  network.choices = Choices::parse({reinterpret_cast<const char*>(choices.data()), choices.size()},
+                                   Choices::Of::first_rank);
   network.warns = false;
   TrainingStep step({.network = std::move(network),
                      .exchange = {},

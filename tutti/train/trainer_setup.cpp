@@ -102,10 +102,14 @@ void TrainerRun::build_step() {
   if (resumed_)
     spec.choices = choices_before();
   else if (!config_.plan.choices_from.empty())
-    spec.choices = Choices::parse(comm::decide(comm_, "reading plan.choices_from", [&] {
-      return verify_checkpoint(checkpoint_at(config_.plan.choices_from, "plan.choices_from"))
-          .plan_choices;
-    }));
+    spec.choices = Choices::parse(
+        comm::decide(comm_, "reading plan.choices_from",
+                     [&] {
+                       return verify_checkpoint(
+                                  checkpoint_at(config_.plan.choices_from, "plan.choices_from"))
+                           .plan_choices;
+                     }),
+        Choices::Of::another_run);
   spec.tuning_file = spec_.tuning_file;
   constexpr int64_t kSteps = 256;
   TrainingStepSpec step = step_spec(config_, std::move(spec), replicas_, grid_, has_clock());

@@ -28,17 +28,6 @@ bool asks_to_stop(int signal) {
   return std::ranges::find(kWishes, signal) != kWishes.end();
 }
 
-/// What is left of a run whose job has died.
-std::string what_stands(const RankTable& table, const JobEnd& end) {
-  if (!end.trains) return "";
-  RunState run = RunState::not_known;
-  for (int rank = 0; rank < table.ranks(); ++rank) run = std::max(run, table.row(rank).run.load());
-  if (run == RunState::checkpoint) return ". The last checkpoint stands: --resume goes on from it";
-  return run == RunState::no_checkpoint
-             ? ". There is no checkpoint yet: --resume begins at the first step"
-             : ". It had not begun to train";
-}
-
 /// A signal to one rank, or to the launcher, that ended a rank while it started, before anything
 /// else went wrong: what the others then say follows from it. Returns the exit code, else 0.
 int explain_stop(const RankTable& table, const JobEnd& end) {
@@ -63,7 +52,7 @@ void explain_gone(const RankTable& table, const JobEnd& end) {
       code > 128 ? "killed by " + signal_text(code - 128) : std::string("gone without a word");
   end.print(fmt::format("tutti: {}: {}{}; the job has ended{}\n", rank_names(table, end.first_gone),
                         end.first_gone.size() > 1 ? "the first of them was " : "", how,
-                        what_stands(table, end)));
+                        what_stands(table, end.trains)));
 }
 
 /// Whether a rank's error is only that it has missed one of those that explain_gone() has named.
@@ -132,7 +121,8 @@ int believe_launcher(const RankTable& table, const JobEnd& end) {
   if (elsewhere && ranks.begun == table.ranks_here())
     where = ", but no rank of this host has failed: the cause is on another host";
   else if (ranks.sent_off > 0)
-    where = " after it had ended its ranks: something has told it to" + what_stands(table, end);
+    where =
+        " after it had ended its ranks: something has told it to" + what_stands(table, end.trains);
   else if (ranks.begun > 0)
     where = fmt::format(" when {} of {} ranks had begun", ranks.begun, table.ranks_here());
   end.print(fmt::format("tutti: {}: {}{}\n", end.program, how, where));
@@ -148,7 +138,7 @@ int explain_end(const RankTable& table, const JobEnd& end) {
   if (WIFSIGNALED(end.status) && !end.launcher_killed) {
     end.print(fmt::format(
         "tutti: {} (process {}) was killed by {}, and its ranks ended with it{}\n", end.program,
-        end.launcher, signal_text(WTERMSIG(end.status)), what_stands(table, end)));
+        end.launcher, signal_text(WTERMSIG(end.status)), what_stands(table, end.trains)));
     return kFailure;
   }
   if (code != 0) return code;
@@ -168,6 +158,16 @@ std::string rank_names(const RankTable& table, const std::vector<int>& ranks) {
     text += fmt::format("{}rank {}/{} (process {})", text.empty() ? "" : ", ", rank, table.ranks(),
                         table.row(rank).process.load());
   return text;
+}
+
+std::string what_stands(const RankTable& table, bool trains) {
+  if (!trains) return "";
+  RunState run = RunState::not_known;
+  for (int rank = 0; rank < table.ranks(); ++rank) run = std::max(run, table.row(rank).run.load());
+  if (run == RunState::checkpoint) return ". The last checkpoint stands: --resume goes on from it";
+  return run == RunState::no_checkpoint
+             ? ". There is no checkpoint yet: --resume begins at the first step"
+             : ". It had not begun to train";
 }
 
 std::string why_stopped(bool trains, int signal) {

@@ -37,6 +37,8 @@ bool is_failure(int code);
 /// "rank 1/2 (process 4711), rank ..."
 std::string rank_names(const RankTable& table, const std::vector<int>& ranks);
 
+/// What is left of a run whose job has died, to append to a sentence; empty where none trains.
+std::string what_stands(const RankTable& table, bool trains);
 /// For jobs that a signal has ended before they had done anything.
 std::string why_stopped(bool trains, int signal);
 

@@ -75,6 +75,7 @@ class Supervision {
   void see_off_ranks();
   void read_rest();
   void wait_for_reader();
+  int code_of_verdict() const;
   int explain(const std::string& banners);
 
   std::string launcher_name() const {
@@ -127,10 +128,19 @@ int Supervision::run() {
   see_off_ranks();
   read_rest();
   const std::string banners = output_.finish();
-  const int code = verdict_ ? *verdict_ : explain(banners);
+  const int code = verdict_ ? code_of_verdict() : explain(banners);
   wait_for_reader();
   close(signals_);
   return code;
+}
+
+// Ranks that could do without a stopped one have written a checkpoint, and their record says so.
+int Supervision::code_of_verdict() const {
+  constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
+  const bool saved = ranks_.count([](const RankRow& row) {
+    return row.state == RankState::ended && row.code == kRequeue;
+  }) > 0;
+  return saved && is_failure(*verdict_) ? kRequeue : *verdict_;
 }
 
 int Supervision::explain(const std::string& banners) {
@@ -238,14 +248,17 @@ void Supervision::look_for_stopped() {
   // counted, one a second, because the clock goes on while a scheduler has stopped this process,
   // too, with all others of the job.
   if (stopped_looks_++ < patience_.seconds + 2) return;
-  const std::string text = fmt::format(
-      "stopped by a signal (state T) for more than {:g} s: {}; kill -CONT lets a "
-      "stopped process go on",
-      patience_.seconds, stopped);
-  if (patience_.ends_job)
-    return end_job(static_cast<int>(ExitCode::failure), text + "; the job ends");
-  errors_.print("tutti: " + text + "; waiting goes on, as comm.on_timeout asks\n");
+  const std::string text = fmt::format("stopped by a signal (state T) for more than {:g} s: {}",
+                                       patience_.seconds, stopped);
   stopped_looks_ = 0;
+  if (!patience_.ends_job)
+    return errors_.print("tutti: " + text +
+                         "; kill -CONT lets a stopped process go on; waiting goes on, as "
+                         "comm.on_timeout asks\n");
+  // Woken by the launcher, they would go on with peers that have ended meanwhile.
+  for (const int rank : ranks_.stopped()) kill(table_.row(rank).process, SIGKILL);
+  end_job(static_cast<int>(ExitCode::failure),
+          text + "; the job ends" + what_stands(table_, patience_.trains));
 }
 
 // Ranks that have begun watch over the start of the others: MPI starts when all have come.

@@ -232,6 +232,35 @@ TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
   }
 }
 
+// A launcher lets stopped processes go on in order to end them. This one would then use peers that
+// have ended. The other rank can do without it, and saves the run.
+TEST(Supervise, AStoppedRankDoesNotGoOnWhenTheJobEnds) {
+  static pid_t stopped;
+  const RankTable table(2);
+  const Ended end = supervised(table, {.seconds = 0.5}, [&] {
+    signal(SIGTERM, [](int) { kill(stopped, SIGCONT); });
+    stopped = start_rank(table, 0, [] {
+      signal(SIGTERM, SIG_IGN);
+      raise(SIGSTOP);
+      own_row::end(7, "went on");
+    });
+    const pid_t saves = start_rank(table, 1, [] {
+      signal(SIGTERM, [](int) {
+        usleep(200'000);
+        own_row::end(75, "");
+        _exit(75);
+      });
+      own_row::set_state(RankState::stoppable);
+      idle();
+    });
+    while (runs(saves)) usleep(1000);
+    return 75;
+  });
+  EXPECT_EQ(end.code, 75);
+  EXPECT_NE(table.row(0).state, RankState::ended) << table.row(0).message.data();
+  EXPECT_EQ(count(end.said, "kill -CONT"), 0u) << end.said;
+}
+
 // As a scheduler does that gives the node to another job for a while: nobody is continued at the
 // same moment as the others.
 TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {

@@ -109,9 +109,11 @@ void TensorBoardWriter::write_summary(int64_t step, double unix_seconds,
   put_key(event, 2, 0);
   put_varint(event, static_cast<uint64_t>(step));
   put_bytes(event, 5, summary);
+  errno = 0;
   file_ << tfrecord_frame(event) << std::flush;
   if (!file_)
-    throw IoError(fmt::format("{}: cannot append TensorBoard events; is the disk full?", path_));
+    throw IoError(
+        fmt::format("{}: cannot append TensorBoard events: {}", path_, file_error(errno)));
 }
 
 void TensorBoardWriter::add(const StepRecord& event) {

@@ -31,7 +31,7 @@ case_samples() {
     near one-$set parts-$set
   done
   expect 2 parts-odd --ranks 3 --set parallel.spatial=2
-  says parts-odd '3 ranks are no replicas of 2 parts each'
+  says parts-odd '2 ranks share a sample, and this job has 3'
   expect 2 parts-few --ranks 2 --replicas 2 --set parallel.spatial=2
   says parts-few '2 replica.s. of 2 parts take 4 ranks, this job has 2.*--ranks 4.*run.replicas = 1'
   expect 0 normed --ranks 2 --set parallel.batchnorm_group_size=2 --max-steps 2

@@ -32,7 +32,7 @@ case_parts() {
     "$tutti" eval "$config" --weights parts-$set --ranks 3 --spatial 2 >odd.log 2>&1
     code=$?
     [ $code -eq 2 ] || fail "eval on 3 ranks with 2 parts: exit code $code, expected 2"
-    says odd '3 ranks are no replicas of 2 parts each'
+    says odd '2 ranks share a sample, and this job has 3'
     "$tutti" infer "$config" --weights parts-$set --split validation --output $set-one.npy >infer.log 2>&1 || fail "infer of $set"
     "$tutti" infer "$config" --weights parts-$set --split validation --output $set-two.npy --ranks 4 --spatial 2 >>infer.log 2>&1 || fail "infer of $set on parts"
     says infer '2 rank.s. predict; the other 2 have nothing to do'

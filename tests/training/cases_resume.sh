@@ -128,6 +128,38 @@ small_disk() {
   done
 }
 
+case_full_record() {
+  # A disk that fills up while ranks train: the one that writes the record says so, and nobody else says anything.
+  unshare --user --map-root-user --mount true 2>/dev/null || {
+    echo "skipped: no mount namespace for a small disk"
+    exit 77
+  }
+  mkdir disk
+  unshare --user --map-root-user --mount bash -c "$(declare -f filling_disk says fail wait_for); $(declare -p tutti config); filling_disk" || fail "on a filling disk"
+}
+
+# filling_disk: in a mount namespace of its own
+filling_disk() {
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  local run=(train "$config" --output-dir disk/run --epochs 100000 --set run.replicas=3 --set checkpoint.every_steps=20 --set checkpoint.keep=2)
+  mount -t tmpfs -o size=4m tmpfs disk || fail "no small disk"
+  for kind in ranks mpirun; do
+    rm -rf disk/*
+    if [ $kind = ranks ]; then
+      "$tutti" "${run[@]}" --ranks 3 >$kind.log 2>&1 &
+    else
+      mpirun --oversubscribe -n 3 "$tutti" "${run[@]}" >$kind.log 2>&1 &
+    fi
+    job=$!
+    wait_for disk/run/checkpoints/step_0000020 $job
+    head -c 8m /dev/zero >disk/filler 2>/dev/null
+    wait $job
+    [ $? -eq 1 ] || fail "a record that cannot be written is no success: $kind"
+    says $kind '^tutti: rank 0/3 on [^:]*: disk/run/[^:]*: cannot .*No space left on device; free some space'
+    [ "$(grep -c '^tutti: rank' $kind.log)" = 1 ] || fail "more ranks than the one that writes speak: $kind"
+  done
+}
+
 case_damaged() {
   # A rank's own file, damaged or gone: its checkpoint is, and the one before it is taken.
   expect 0 ranks --ranks 2 --set checkpoint.every_steps=1 --max-steps 4
@@ -160,6 +192,8 @@ case_killed() {
   wait $job
   code=$?
   [ $code -ne 0 ] && [ $code -ne 75 ] || fail "exit code $code after a rank was killed"
+  says parts '^tutti: rank [01]/2 .process [0-9]+.: killed by signal 9'
+  [ "$(grep -c '^tutti:' parts.log)" = 1 ] || fail "more is said than which rank was killed"
   grep '"status":"failed"' parts/record.jsonl | grep -Eq 'rank 0/2 on [^:]*: rank 0/2' && fail "the record names the rank twice"
   expect 0 parts --ranks 2 --resume
   same whole parts 24

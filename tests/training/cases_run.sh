@@ -79,7 +79,12 @@ case_codes() {
   expect 2 batch --set batch.global=7 --set batch.local=0
   says batch 'batch.global = 7 does not divide'
   expect 2 alone --set parallel.spatial=2
-  says alone '1 rank is no replica of 2 parts each: take a multiple of 2 ranks'
+  says alone 'parallel.spatial = .2.: 2 ranks share a sample, and this job has 1: start a multiple of 2 ranks'
+  # A run of such ranks goes on without sharing, where that is meant.
+  expect 0 shared --ranks 2 --replicas 1 --set parallel.spatial=2 --max-steps 2
+  expect 2 shared --replicas 1 --resume --max-steps 3
+  says shared 'parallel.spatial was .2. and is now .1..*--resume-anyway parallel.spatial'
+  expect 0 shared --replicas 1 --resume --max-steps 3 --resume-anyway parallel.spatial
   printf 'include = "%s"\n[optimizer]\nname = "adam"\n' "$config" >adam.toml
   "$tutti" model show adam.toml >show.log 2>&1 || fail "model show of a configuration"
   says show 'optimizer state [(]m, v[)]'

@@ -55,13 +55,12 @@ void explain_gone(const RankTable& table, const JobEnd& end) {
                         what_stands(table, end.trains)));
 }
 
-/// Whether a rank's error is only that it has missed one of those that explain_gone() has named.
-bool repeats_gone(const RankTable& table, const JobEnd& end, const std::string& text) {
-  if (WIFSIGNALED(end.status)) return false;
-  return std::ranges::any_of(end.first_gone, [&](int rank) {
-    const std::string lost = fmt::format("(process {} has ended)", table.row(rank).process.load());
-    return text.find(lost) != std::string::npos;
-  });
+/// Leaves out those that have only waited for others in vain, if it is known what ended one of
+/// these: explain_gone() has named it, or it has left an error of its own.
+void leave_out_echoes(const RankTable& table, const JobEnd& end, std::vector<int>& failed) {
+  const auto waited = [&](int rank) { return table.row(rank).waited.load(); };
+  const bool named_gone = !end.first_gone.empty() && !WIFSIGNALED(end.status);
+  if (named_gone || !std::ranges::all_of(failed, waited)) std::erase_if(failed, waited);
 }
 
 /// The errors that ranks have left, each text once, the first first. Returns the first one's code,
@@ -73,18 +72,22 @@ int explain_failures(const RankTable& table, const JobEnd& end) {
       failed.push_back(rank);
   if (failed.empty()) return 0;
   std::ranges::sort(failed, {}, [&](int rank) { return table.row(rank).order.load(); });
-  std::vector<std::string> said;
+  leave_out_echoes(table, end, failed);
+  if (failed.empty()) return kFailure;
+  std::vector<std::string> said, lines;
   for (const int rank : failed) {
     const RankRow& row = table.row(rank);
     const std::string text = row.message.data();
     if (text.empty() || std::ranges::find(said, text) != said.end()) continue;
-    if (repeats_gone(table, end, text)) continue;
-    if (said.size() < kVoices)
-      end.print("tutti: " + named(rank, table.ranks(), row.code, text) + "\n");
     said.push_back(text);
+    // What one rank has met and told the others (comm::decide) is one line, too.
+    const std::string line = named(rank, table.ranks(), row.code, text);
+    if (std::ranges::find(lines, line) != lines.end()) continue;
+    if (lines.size() < kVoices) end.print("tutti: " + line + "\n");
+    lines.push_back(line);
   }
-  if (said.size() > kVoices)
-    end.print(fmt::format("tutti: {} more ranks reported errors\n", said.size() - kVoices));
+  if (lines.size() > kVoices)
+    end.print(fmt::format("tutti: {} more ranks reported errors\n", lines.size() - kVoices));
   return table.row(failed.front()).code;
 }
 

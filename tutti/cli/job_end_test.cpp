@@ -104,18 +104,42 @@ TEST(JobEnd, ARankThatIsToldToStopBeforeItHasBegunStopsTheJob) {
 }
 
 TEST(JobEnd, WhoMissesAKilledRankHasNothingToAdd) {
-  const RankTable table(3);
-  be_rank(table, {1, 3, 3}, [] {});
+  const RankTable table(4);
+  be_rank(table, {1, 4, 4}, [] {});
   const std::string lost =
       "rank 1 on vm is gone (process " + std::to_string(table.row(1).process) + " has ended)";
-  be_rank(table, {0, 3, 3}, [&] { own_row::end(1, lost); });
-  be_rank(table, {2, 3, 3}, [] { own_row::end(1, "no space"); });
+  be_rank(table, {0, 4, 4}, [&] { own_row::end(1, lost, 0, true); });
+  be_rank(table, {2, 4, 4}, [] { own_row::end(1, "no space"); });
+  // It has heard of it from rank 0.
+  be_rank(table, {3, 4, 4}, [] { own_row::end(1, "rank 0 of the job has given up", 0, true); });
   const Said end =
       said_of(table, {.first_gone = {1}, .program = "mpirun", .status = exited(128 + SIGKILL)});
   EXPECT_EQ(end.code, 1);
-  EXPECT_NE(end.text.find("rank 1/3 (process"), end.text.npos) << end.text;
+  EXPECT_NE(end.text.find("rank 1/4 (process"), end.text.npos) << end.text;
   EXPECT_NE(end.text.find("no space"), end.text.npos) << end.text;
   EXPECT_EQ(end.text.find("is gone"), end.text.npos) << end.text;
+  EXPECT_EQ(end.text.find("has given up"), end.text.npos) << end.text;
+}
+
+TEST(JobEnd, OneRanksErrorIsToldOnceAndByIt) {
+  const RankTable table(3);
+  const std::string text = "record.jsonl: cannot be written";
+  be_rank(table, {1, 3, 3}, [] { own_row::end(1, "rank 2 on vm is gone", 0, true); });
+  be_rank(table, {0, 3, 3}, [&] { own_row::end(1, named(2, 3, 1, text)); });  // as rank 2 told it
+  be_rank(table, {2, 3, 3}, [&] { own_row::end(1, text); });
+  const Said end = said_of(table, {.program = "mpirun", .status = exited(1)});
+  EXPECT_EQ(end.code, 1);
+  EXPECT_EQ(end.text, "tutti: " + named(2, 3, 1, text) + "\n");
+}
+
+TEST(JobEnd, RanksThatAllWaitAllSayForWhom) {
+  const RankTable table(2);
+  be_rank(table, {0, 2, 2}, [] { own_row::end(1, "no answer; not arrived: rank 1", 0, true); });
+  be_rank(table, {1, 2, 2}, [] { own_row::end(1, "rank 0 of the job has given up", 0, true); });
+  const Said end = said_of(table, {.program = "mpirun", .status = exited(1)});
+  EXPECT_EQ(end.code, 1);
+  EXPECT_NE(end.text.find("no answer"), end.text.npos) << end.text;
+  EXPECT_NE(end.text.find("has given up"), end.text.npos) << end.text;
 }
 
 TEST(JobEnd, ALauncherThatWasKilledOnPurposeIsNoNews) {

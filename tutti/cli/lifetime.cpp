@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
-#include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/cli/config.h"
@@ -22,12 +21,16 @@
 #include "tutti/cli/rank_table.h"
 #include "tutti/cli/signals.h"
 #include "tutti/comm/bootstrap/launcher.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/comm/transport/mpi/session.h"
 
 namespace tutti {
 namespace {
 
 constexpr int kSlowReaderMs = 5000;  // of a stream that is not to wait, and is full
+// What rank 0 may say for all has this time to be said, and after it the cause of an end that
+// others have only noticed. The end of the job, which follows, then comes before their words.
+constexpr std::chrono::seconds kFirstSpeaks{3}, kCauseSpeaks{4};
 
 comm::Launcher launcher_or_single() {
   try {
@@ -58,10 +61,14 @@ std::string_view verb_of(const std::vector<std::string>& arguments) {
   return "";
 }
 
+/// The rank has waited for others in vain. One of them may have a reason to tell.
+bool has_waited(const std::exception& error) {
+  return dynamic_cast<const CommError*>(&error) != nullptr;
+}
+
 /// What every rank finds wrong if one does: then rank 0 says it, and its end ends the others.
 bool is_everybodys(const std::exception& error) {
-  return dynamic_cast<const CommError*>(&error) == nullptr &&
-         dynamic_cast<const NumericError*>(&error) == nullptr;
+  return !has_waited(error) && dynamic_cast<const NumericError*>(&error) == nullptr;
 }
 
 ExitCode code_of(const std::exception& error) {
@@ -98,7 +105,7 @@ void end_of_job(std::string_view report) noexcept {
   const int code = static_cast<int>(ExitCode::failure);
   const comm::Launcher launcher = launcher_or_single();
   const std::string text = named(launcher.rank, launcher.size, code, std::string(report));
-  if (!own_row::end(code, text)) write_error("tutti: " + text + "\n");
+  if (!own_row::end(code, text, 0, true)) write_error("tutti: " + text + "\n");
 }
 
 }  // namespace
@@ -141,9 +148,11 @@ int fail(const std::exception& error) {
   const auto* system = dynamic_cast<const std::system_error*>(&error);
   if (system && std::ferror(stdout) != 0 && launcher.size == 1)
     return output_failed(system->code().value());
-  if (!own_row::end(code, error.what())) {
-    if (launcher.rank > 0 && is_everybodys(error))
-      std::this_thread::sleep_for(std::chrono::seconds(3));
+  if (!own_row::end(code, error.what(), 0, has_waited(error))) {
+    if (has_waited(error) && launcher.size > 1)
+      comm::MpiSession::stay(kCauseSpeaks);
+    else if (is_everybodys(error) && launcher.rank > 0)
+      comm::MpiSession::stay(kFirstSpeaks);
     write_error("tutti: " + named(launcher.rank, launcher.size, code, error.what()) + "\n");
   }
   comm::MpiSession::end_job(code);
@@ -154,8 +163,9 @@ std::string named(int rank, int ranks, int code, const std::string& text) {
   if (ranks <= 1 || code == static_cast<int>(ExitCode::usage)) return text;
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  const std::string who = fmt::format("rank {}/{} on {}: ", rank, ranks, host.data());
-  return text.starts_with(who) ? text : who + text;  // the messages of comm/ begin so
+  return comm::names_rank(text)
+             ? text
+             : fmt::format("rank {}/{} on {}: {}", rank, ranks, host.data(), text);
 }
 
 void write_error(std::string_view text) {

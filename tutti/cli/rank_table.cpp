@@ -168,7 +168,7 @@ void own_row::note_sent_off() noexcept {
   if (RankRow* row = own.load()) row->sent_off = true;
 }
 
-bool own_row::end(int code, std::string_view message, int signal) noexcept {
+bool own_row::end(int code, std::string_view message, int signal, bool waited) noexcept {
   RankRow* row = own.load();
   if (row == nullptr) return false;
   // The first word counts. No handler may end the process between the claim and the last store.
@@ -183,6 +183,7 @@ bool own_row::end(int code, std::string_view message, int signal) noexcept {
   row->message[length] = 0;
   row->code = code;
   row->signal = signal;
+  row->waited = waited;
   row->order = own_page.load()->ended.fetch_add(1) + 1;
   row->state = RankState::ended;
   return true;

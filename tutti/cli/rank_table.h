@@ -30,6 +30,7 @@ struct RankRow {
   std::atomic<RankState> state{RankState::absent};
   std::atomic<int> code{0};           ///< the exit code that it would have if it were alone
   std::atomic<int> signal{0};         ///< that ended it while it was starting; 0: none
+  std::atomic<bool> waited{false};    ///< its error is that other ranks did not answer (CommError)
   std::atomic<int> order{0};          ///< 1 for the rank that left its code first, then 2 ...
   std::atomic<bool> sent_off{false};  ///< its launcher has told it to end: the cause is elsewhere
   std::atomic<RunState> run{RunState::not_known};
@@ -83,8 +84,9 @@ void set_run(RunState run) noexcept;
 /// Its launcher has told this rank to end.
 void note_sent_off() noexcept;
 /// Leaves the exit code; what comes first stays, and when this returns it is there, whichever
-/// thread left it. False when nobody will read it: then this process speaks for itself.
-bool end(int code, std::string_view message, int signal = 0) noexcept;
+/// thread left it. False when nobody will read it: then this process speaks for itself. `signal`
+/// and `waited` as in the row.
+bool end(int code, std::string_view message, int signal = 0, bool waited = false) noexcept;
 }  // namespace own_row
 
 }  // namespace tutti

@@ -35,6 +35,8 @@ class RankWatch {
   }
 
  private:
+  /// Whether ranks have failed, and not because they have missed one of `gone`.
+  bool failed_before(const std::vector<int>& gone) const;
   bool is_alive(int rank) const {
     return table_.row(rank).process != 0 && !gone_[static_cast<size_t>(rank)];
   }

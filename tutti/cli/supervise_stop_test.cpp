@@ -332,7 +332,7 @@ TEST(Supervise, AfterAWarningItWaitsOnWhereThatIsAsked) {
       own_row::end(0, "");
     });
     until(table, 0, RankState::starting);
-    sleep(6);
+    for (struct stat said{}; said.st_size == 0; usleep(1000)) fstat(supervisors_errors, &said);
     kill(table.row(0).process, SIGCONT);
     until(table, 0, RankState::ended);
     return 0;

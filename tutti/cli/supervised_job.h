@@ -26,6 +26,9 @@ struct Ended {
   std::string said;
 };
 
+/// In the launcher: where the supervisor's errors go to.
+inline int supervisors_errors = -1;
+
 /// The code of a job whose launcher is a child that runs `launcher`; its ranks are children of
 /// that.
 inline int code_of_job(const RankTable& table, const Patience& patience,
@@ -38,6 +41,7 @@ inline int code_of_job(const RankTable& table, const Patience& patience,
   const pid_t child = fork();
   if (child == 0) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
+    supervisors_errors = dup(STDERR_FILENO);
     dup2(errors[1], STDERR_FILENO);
     close(errors[1]);
     _exit(launcher());

@@ -11,8 +11,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/running_time.h"
 #include "tutti/comm/communicator.h"
-#include "tutti/comm/running_time.h"
 #include "tutti/comm/spin.h"
 
 namespace tutti::comm {

@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "tutti/base/error.h"
+#include "tutti/base/running_time.h"
 
 namespace tutti::data {
 namespace {
@@ -109,22 +110,24 @@ void Pipeline::look_again() {
 
 const Batch& Pipeline::next() {
   CHECK(remaining() > 0, "next() after the last of {} batches", given_);
-  const auto start = std::chrono::steady_clock::now();
   if (spec_.threads == 0) {
+    const auto start = std::chrono::steady_clock::now();
     SlotState& slot = slot_of(given_);
     slot.batch.id = order_->id(given_);
     for (int64_t first = 0; first < slot.batch.id.count; first += spec_.chunk)
       fill({given_, first, std::min<int64_t>(spec_.chunk, slot.batch.id.count - first)},
            inline_reader_);
+    last_wait_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   } else {
-    await(given_);
+    last_wait_ = await(given_);
   }
-  last_wait_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   total_wait_ += last_wait_;
   return slot_of(given_++).batch;
 }
 
-void Pipeline::await(int64_t k) {
+// A job that is stopped has not waited for its data.
+double Pipeline::await(int64_t k) {
+  RunningTime waited;
   std::unique_lock lock(mutex_);
   if (released_ < k) {
     slot_of(released_).ready = false;
@@ -132,8 +135,10 @@ void Pipeline::await(int64_t k) {
     space_.notify_all();
   }
   SlotState& slot = slot_of(k);
-  const auto limit = std::chrono::duration<double>(spec_.timeout_seconds);
-  if (!filled_.wait_for(lock, limit, [&] { return slot.ready || failure_; })) {
+  const std::chrono::duration<double> limit(spec_.timeout_seconds), look = RunningTime::kLook;
+  const auto answered = [&] { return slot.ready || failure_; };
+  while (!filled_.wait_for(lock, std::min(look, limit), answered)) {
+    if (waited.seconds() < limit.count()) continue;
     timed_out_ = true;
     const Position at = order_->id(k).position;
     throw IoError(
@@ -143,6 +148,7 @@ void Pipeline::await(int64_t k) {
                     spec_.timeout_seconds, at.epoch, at.step, at.replica, spec_.threads));
   }
   if (!slot.ready) std::rethrow_exception(failure_);
+  return waited.seconds();
 }
 
 bool Pipeline::claimable() const {

@@ -101,7 +101,7 @@ class Pipeline {
   void finish(const Chunk& chunk);
   void read_until_stopped(Reader& reader);
   void end_or_leave_behind(Reader& reader);
-  void await(int64_t k);
+  double await(int64_t k);  ///< the seconds that it took, but for stops of this process
 
   const Dataset& dataset_;
   const SampleWriter& writer_;

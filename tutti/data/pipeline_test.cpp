@@ -1,11 +1,15 @@
 #include "tutti/data/pipeline.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <thread>
 
 #include "tutti/base/error.h"
 
@@ -185,6 +189,31 @@ TEST(Pipeline, GivesUpOnAFileSystemThatHangs) {
   EXPECT_EQ(inside, 3);
   hang = false;
   while (inside > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// The whole process is stopped while it waits, by a child: no data could come meanwhile.
+TEST(Pipeline, AStopIsNoWaitForData) {
+  const pid_t sleeper = fork();
+  if (sleeper == 0) {
+    ::usleep(300'000);
+    ::kill(::getppid(), SIGSTOP);
+    ::sleep(4);
+    ::kill(::getppid(), SIGCONT);
+    ::_exit(0);
+  }
+  CountingDataset dataset;
+  const auto begin = std::chrono::steady_clock::now();
+  dataset.on_read = [&](int64_t) {
+    std::this_thread::sleep_until(begin + std::chrono::milliseconds(1500));
+  };
+  const SampleWriter writer = identity(5);
+  Pipeline pipeline(dataset, writer, std::make_unique<EvaluationOrder>(Range{0, 5}, 5),
+                    {.threads = 1, .timeout_seconds = 3.5});
+  pipeline.next();
+  ASSERT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4)) << "not stopped";
+  EXPECT_LT(pipeline.last_wait_seconds(), 3);
+  EXPECT_GT(pipeline.last_wait_seconds(), 0.2);
+  ::waitpid(sleeper, nullptr, 0);
 }
 
 TEST(Pipeline, PaddingOfABlockedLayoutIsZero) {

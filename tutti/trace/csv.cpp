@@ -94,8 +94,9 @@ void write_csv(const RunLog& log, const std::string& directory) {
 }
 
 void CsvFiles::File::append(const std::string& text) {
+  errno = 0;
   stream << text << std::flush;
-  if (!stream) throw IoError(fmt::format("{}: cannot append; is the disk full?", path));
+  if (!stream) throw IoError(fmt::format("{}: cannot append: {}", path, file_error(errno)));
 }
 
 CsvFiles::CsvFiles(const RunLog& before, const std::string& directory)

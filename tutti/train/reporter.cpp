@@ -7,6 +7,7 @@
 #include "tutti/base/error_type.h"
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
+#include "tutti/comm/control/agree.h"
 #include "tutti/train/durable_file.h"
 
 namespace tutti {
@@ -81,10 +82,8 @@ void Reporter::add(TestRecord event) {
 void append_failure(const RunPlace& place, const comm::Communicator& communicator,
                     const std::exception& error, RunStop event) noexcept {
   event.reason = error.what();
-  // The messages of comm/ begin so.
-  if (const std::string who = communicator.who();
-      communicator.size() > 1 && !event.reason.starts_with(who))
-    event.reason = who + ": " + event.reason;
+  if (communicator.size() > 1 && !comm::names_rank(event.reason))
+    event.reason = communicator.who() + ": " + event.reason;
   event.error = name(type_of(error));
   RunRecord::append_failure(record_path(place), std::move(event));
 }

@@ -1,6 +1,7 @@
 #include "tutti/train/resume.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "tutti/base/log.h"
 #include "tutti/base/name_pattern.h"
@@ -58,6 +59,17 @@ int stages_of(const CheckpointInfo& checkpoint) {
   int64_t stages = 1;
   if (said != checkpoint.settings.end()) read_number(said->second, stages);
   return static_cast<int>(stages);
+}
+
+/// Ranks that shared a sample, each with statistics of its own: the product of a list's numbers.
+int64_t parts_of(const CheckpointInfo& checkpoint) {
+  const auto said = checkpoint.settings.find("parallel.spatial");
+  int64_t parts = 1;
+  if (said == checkpoint.settings.end()) return parts;
+  std::istringstream list(said->second);
+  for (char before = 0; list >> before && before != ']';)
+    if (int64_t along = 1; list >> along) parts *= along;
+  return parts;
 }
 
 }  // namespace
@@ -143,7 +155,8 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
   else
     log::warn_alike("the state of the optimizer begins at zero: the checkpoint's is of {}",
                     checkpoint.info.optimizer);
-  if (checkpoint.info.replicas * parts == workers.replicas())
+  // Else they begin with their mean, which the model file has.
+  if (parts_of(checkpoint.info) == parts && checkpoint.info.replicas * parts == workers.replicas())
     restore_rows(checkpoint, workers, weights);
 }
 

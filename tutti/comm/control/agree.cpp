@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <exception>
 #include <future>
 #include <optional>
@@ -66,6 +67,11 @@ Outcome outcome_of(std::future<std::string>& work) {
     return {State::failed, ErrorType::other, "an exception of unknown type",
             std::current_exception()};
   }
+}
+
+// What other ranks throw: they have not met it themselves.
+std::string passed_on(const Communicator& c, ErrorType type, const std::string& text) {
+  return type == ErrorType::config || names_rank(text) ? text : c.who() + ": " + text;
 }
 
 // The future's destructor waits for the work, also when a rank is found dead meanwhile: the work
@@ -179,6 +185,7 @@ std::string decide(Communicator& communicator, std::string_view what,
       const Patience patience(communicator, "this rank is " + name);
       outcome = work_and_give_signs(communicator, name, work);
     }
+    if (outcome.error) outcome.text = passed_on(communicator, outcome.type, outcome.text);
     const std::string text = broadcast_text(communicator, std::move(outcome.text), 0);
     if (outcome.error) std::rethrow_exception(outcome.error);
     return text;
@@ -226,9 +233,15 @@ void on_each(Communicator& communicator, std::string_view what, const std::funct
   const bool first = all.failed == c.rank();
   ErrorType type = mine->type;
   c.broadcast_value(type, all.failed);
-  const std::string text = broadcast_text(c, first ? mine->text : std::string(), all.failed);
+  const std::string text =
+      broadcast_text(c, first ? passed_on(c, type, mine->text) : std::string(), all.failed);
   if (first) std::rethrow_exception(mine->error);
   throw_error(type, text);
+}
+
+bool names_rank(const std::string& text) {
+  int rank = 0, ranks = 0, end = 0;
+  return std::sscanf(text.c_str(), "rank %d/%d on %n", &rank, &ranks, &end) == 2 && end > 0;
 }
 
 void agree(Communicator& communicator, std::string_view what, std::string_view lines) {

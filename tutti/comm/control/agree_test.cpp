@@ -1,5 +1,6 @@
 #include "tutti/comm/control/agree.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -66,6 +67,12 @@ TEST(Decide, TheWorkHasTheCallersAffinityAndFloatingPointModes) {
   });
 }
 
+// The text of an error of `rank` on this one: others name it, and nobody for a configuration.
+std::string as_told(const Communicator& c, int rank, ExitCode code, const std::string& text) {
+  if (c.rank() == rank || code == ExitCode::usage) return text;
+  return fmt::format("rank {}/{} on {}: {}", rank, c.size(), c.host(rank), text);
+}
+
 template <class Type>
 void expect_error_everywhere(const Type& thrown, ExitCode code) {
   run_ranks(3, [&](Communicator& c) {
@@ -73,7 +80,7 @@ void expect_error_everywhere(const Type& thrown, ExitCode code) {
       decide(c, "failing", [&]() -> std::string { throw thrown; });
       ADD_FAILURE() << "no error on rank " << c.rank();
     } catch (const Type& error) {
-      EXPECT_STREQ(error.what(), thrown.what());
+      EXPECT_EQ(error.what(), as_told(c, 0, code, thrown.what()));
       EXPECT_EQ(error.exit_code(), code);
     }
     EXPECT_EQ(decide(c, "going on", [] { return "as before"; }), "as before");
@@ -95,7 +102,7 @@ TEST(Decide, AnErrorOfAnotherTypeKeepsItsText) {
       decide(c, "failing", []() -> std::string { throw std::invalid_argument("from a library"); });
       ADD_FAILURE() << "no error on rank " << c.rank();
     } catch (const std::exception& error) {
-      EXPECT_STREQ(error.what(), "from a library");
+      EXPECT_EQ(error.what(), as_told(c, 0, ExitCode::failure, "from a library"));
     }
   });
 }
@@ -122,7 +129,7 @@ TEST(OnEach, WhatFailsOnOneRankFailsOnAll) {
         });
         ADD_FAILURE() << "no error on rank " << c.rank();
       } catch (const IoError& error) {
-        EXPECT_STREQ(error.what(), "the disk of rank 2 is full");
+        EXPECT_EQ(error.what(), as_told(c, 2, ExitCode::failure, "the disk of rank 2 is full"));
       }
       on_each(c, "going on", [] {});
     }

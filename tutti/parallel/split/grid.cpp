@@ -1,6 +1,7 @@
 #include "tutti/parallel/split/grid.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tutti/base/error.h"
 
@@ -18,11 +19,11 @@ PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ran
   for (size_t axis = 0; axis < spatial.size(); ++axis)
     along_[axis] = static_cast<int>(spatial[axis]);
   if (ranks % parts() != 0)
-    throw ConfigError(
-        fmt::format("parallel.spatial: {} of {} parts each: take a multiple of {} ranks",
-                    ranks == 1 ? std::string("1 rank is no replica")
-                               : fmt::format("{} ranks are no replicas", ranks),
-                    parts(), parts()));
+    throw ConfigError(fmt::format(
+        "parallel.spatial = [{0}]: {1} ranks share a sample, and this job has {2}: start "
+        "a multiple of {1} ranks (--ranks {1}), or share none with "
+        "--set parallel.spatial=1",
+        fmt::join(spatial, ", "), parts(), ranks));
   if (stages > 1 && (parts() > 1 || sharing > 1))
     throw ConfigError(
         fmt::format("parallel.pipeline = {} is not built together with {}: give one of the two",

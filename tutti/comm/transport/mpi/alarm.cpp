@@ -14,8 +14,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kTag = 1;
 // A rank looks every 0.2 s, so that is how long a hop takes at most. The rest is for printing, on a
-// machine that many share.
-constexpr auto kGrace = std::chrono::milliseconds(3000);
+// machine that many share, after the seconds that the program leaves to the cause
+// (cli/lifetime.cpp).
+constexpr auto kGrace = std::chrono::milliseconds(7000);
 constexpr auto kGracePerHop = std::chrono::milliseconds(200);
 constexpr auto kForwarding = std::chrono::milliseconds(500);  ///< of what was printed, by mpirun
 
@@ -76,6 +77,13 @@ std::optional<int> Alarm::raised() {
 }
 
 void Alarm::abandon_send() { abandoned = true; }
+
+// MPI moves messages only inside its calls.
+void Alarm::move_on() {
+  int ignored = 0;
+  if (farewell.comm != MPI_COMM_NULL && !abandoned)
+    MPI_Iprobe(MPI_ANY_SOURCE, kTag, farewell.comm, &ignored, MPI_STATUS_IGNORE);
+}
 
 void Alarm::linger() {
   if (farewell.comm == MPI_COMM_NULL) return;

@@ -32,9 +32,11 @@ class Alarm {
   /// waits until all ranks have printed theirs, or for a few seconds where one is stopped, dead or
   /// computes; otherwise returns at once.
   static void linger();
+  /// Lets the messages of an alarm that was raised go on their way. Never blocks.
+  static void move_on();
   /// A message that was being sent is left to itself, and its memory may be gone by the time that
-  /// linger() is called: it then waits without MPI, which would go on to read from it. May be
-  /// called by any thread.
+  /// linger() is called: it then waits without MPI, which would go on to read from it.
+  /// May be called by any thread.
   static void abandon_send();
 
  private:

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "tutti/base/running_time.h"
 #include "tutti/comm/bootstrap/launcher.h"
-#include "tutti/comm/running_time.h"
 
 namespace tutti::comm {
 

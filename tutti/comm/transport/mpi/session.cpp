@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
+#include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/running_time.h"
 #include "tutti/comm/bootstrap/launcher.h"
 #include "tutti/comm/transport/mpi/alarm.h"
 #include "tutti/comm/transport/mpi/deadline.h"
@@ -120,6 +122,14 @@ void MpiSession::end_job(int code) {
   if (!running()) return;
   Alarm::linger();
   abort_in_turn(MPI_COMM_WORLD, code);
+}
+
+void MpiSession::stay(std::chrono::milliseconds time) {
+  RunningTime waited;  // the launcher, which ends the job meanwhile, is stopped with it
+  while (waited.seconds() < std::chrono::duration<double>(time).count()) {
+    if (running()) Alarm::move_on();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
 }
 
 std::string MpiSession::library_version() {

@@ -2,6 +2,7 @@
 // MpiSession: MPI from initialisation to finalisation, made by the program's entry, before threads
 // that use it.
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,6 +53,8 @@ class MpiSession {
   /// scope and its message is printed. Where ranks wait for each other, they get a second or two to
   /// print theirs. Returns if MPI is not running.
   static void end_job(int code);
+  /// Waits, and lets the alarm that this process has raised or passed on leave it meanwhile.
+  static void stay(std::chrono::milliseconds time);
   /// "Open MPI v4.1.4 ...". May be called without a session.
   static std::string library_version();
 

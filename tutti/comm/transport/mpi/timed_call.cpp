@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
-#include "tutti/comm/running_time.h"
+#include "tutti/base/running_time.h"
 #include "tutti/comm/transport/mpi/mpi_call.h"
 
 namespace tutti::comm {

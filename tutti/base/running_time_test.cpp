@@ -1,8 +1,8 @@
-#include "tutti/comm/running_time.h"
+#include "tutti/base/running_time.h"
 
 #include <gtest/gtest.h>
 
-namespace tutti::comm {
+namespace tutti {
 namespace {
 
 TEST(RunningTime, LeavesOutWhatAStoppedProcessMissed) {
@@ -16,4 +16,4 @@ TEST(RunningTime, LeavesOutWhatAStoppedProcessMissed) {
 }
 
 }  // namespace
-}  // namespace tutti::comm
+}  // namespace tutti

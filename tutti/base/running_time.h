@@ -1,10 +1,11 @@
 #pragma once
-// How long a rank has waited, for time-outs. A job that is stopped as a whole, as by Ctrl-Z or a
-// scheduler that suspends it, has not been waiting: no rank could answer.
+// How long a process has waited, for time-outs and for what a wait is booked as. A job that is
+// stopped as a whole, as by Ctrl-Z or a scheduler that suspends it, has not been waiting: nobody
+// could answer.
 
 #include <chrono>
 
-namespace tutti::comm {
+namespace tutti {
 
 /// Not thread-safe: who waits has one.
 class RunningTime {
@@ -31,4 +32,4 @@ class RunningTime {
   Clock::duration sum_{};
 };
 
-}  // namespace tutti::comm
+}  // namespace tutti

@@ -83,7 +83,7 @@ case_codes() {
   # A run of such ranks goes on without sharing, where that is meant.
   expect 0 shared --ranks 2 --replicas 1 --set parallel.spatial=2 --max-steps 2
   expect 2 shared --replicas 1 --resume --max-steps 3
-  says shared 'parallel.spatial was .2. and is now .1..*--resume-anyway parallel.spatial'
+  says shared 'parallel.spatial was .2. and is now ..; .*--resume-anyway parallel.spatial'
   expect 0 shared --replicas 1 --resume --max-steps 3 --resume-anyway parallel.spatial
   printf 'include = "%s"\n[optimizer]\nname = "adam"\n' "$config" >adam.toml
   "$tutti" model show adam.toml >show.log 2>&1 || fail "model show of a configuration"

@@ -80,6 +80,7 @@ std::string unknown_key(std::string_view name) {
     return fmt::format("unknown key '{}': it is '{}' now, {}", name, former->now, former->values);
   std::vector<std::string> names = {"include"};
   for (const ConfigKey& row : config_keys()) names.push_back(row.name);
+  std::erase(names, name);  // "include" is one of files alone
   return fmt::format("unknown key '{}'{}", name, did_you_mean(name, names));
 }
 

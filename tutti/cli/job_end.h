@@ -15,8 +15,8 @@
 namespace tutti {
 
 struct JobEnd {
-  /// Ranks that ended without having left a code, before another left an error, and without having
-  /// been told to end by the launcher.
+  /// Ranks that ended without having left a code and without having been told to end by the
+  /// launcher, before another left an error that is not about missing them.
   std::vector<int> first_gone = {};
   pid_t launcher = 0;
   std::string program;           ///< the launcher's name

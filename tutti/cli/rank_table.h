@@ -30,7 +30,7 @@ struct RankRow {
   std::atomic<RankState> state{RankState::absent};
   std::atomic<int> code{0};           ///< the exit code that it would have if it were alone
   std::atomic<int> signal{0};         ///< that ended it while it was starting; 0: none
-  std::atomic<bool> waited{false};    ///< its error is that other ranks did not answer (CommError)
+  std::atomic<bool> waited{false};    ///< its error is a CommError: mostly, others did not answer
   std::atomic<int> order{0};          ///< 1 for the rank that left its code first, then 2 ...
   std::atomic<bool> sent_off{false};  ///< its launcher has told it to end: the cause is elsewhere
   std::atomic<RunState> run{RunState::not_known};

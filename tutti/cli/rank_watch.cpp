@@ -55,6 +55,10 @@ std::vector<int> RankWatch::stopped() const {
   return ranks;
 }
 
+void RankWatch::kill_stopped() const {
+  for (const int rank : stopped()) kill(table_.row(rank).process, SIGKILL);
+}
+
 void RankWatch::signal(int number) const {
   for (const int rank : alive()) kill(table_.row(rank).process, number);
 }

@@ -23,6 +23,7 @@ class RankWatch {
   std::vector<int> alive() const;
   std::vector<int> stopped() const;  ///< those of them that a signal has stopped
   void signal(int number) const;     ///< to all that are alive
+  void kill_stopped() const;
   template <class Wanted>
   int count(Wanted wanted) const {
     int ranks = 0;

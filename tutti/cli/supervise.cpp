@@ -98,6 +98,7 @@ class Supervision {
   int asked_ = 0;  // the signal that came when ranks had trained already, since asked_since_
   Clock::time_point asked_since_{};
   std::optional<int> verdict_;  // this process ends the job, with this code
+  bool did_without_ = false;    // because of stopped ranks, which the others may do without
   Clock::time_point ending_since_{};
   bool ranks_killed_ = false, launcher_killed_ = false;
   int start_looks_ = 0, launcher_looks_ = 0;
@@ -138,9 +139,9 @@ int Supervision::run() {
 int Supervision::code_of_verdict() const {
   constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
   const bool saved = ranks_.count([](const RankRow& row) {
-    return row.state == RankState::ended && row.code == kRequeue;
+    return row.state == RankState::ended && row.code == kRequeue && row.signal == 0;
   }) > 0;
-  return saved && is_failure(*verdict_) ? kRequeue : *verdict_;
+  return saved && did_without_ ? kRequeue : *verdict_;
 }
 
 int Supervision::explain(const std::string& banners) {
@@ -244,7 +245,7 @@ void Supervision::look_for_stopped() {
     stopped_looks_ = 0;
     return;
   }
-  // Ranks that run report what they wait for at their own time-out; they speak first. Looks are
+  // Ranks that run end at their own time-out, which comes before this. Looks are
   // counted, one a second, because the clock goes on while a scheduler has stopped this process,
   // too, with all others of the job.
   if (stopped_looks_++ < patience_.seconds + 2) return;
@@ -256,7 +257,8 @@ void Supervision::look_for_stopped() {
                          "; kill -CONT lets a stopped process go on; waiting goes on, as "
                          "comm.on_timeout asks\n");
   // Woken by the launcher, they would go on with peers that have ended meanwhile.
-  for (const int rank : ranks_.stopped()) kill(table_.row(rank).process, SIGKILL);
+  ranks_.kill_stopped();
+  did_without_ = true;
   end_job(static_cast<int>(ExitCode::failure),
           text + "; the job ends" + what_stands(table_, patience_.trains));
 }

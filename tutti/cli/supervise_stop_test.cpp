@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "tutti/cli/signals.h"
 #include "tutti/cli/supervise.h"
 #include "tutti/cli/supervised_job.h"
 
@@ -197,8 +198,10 @@ TEST(Supervise, ASignalAtTheEndLetsTheRanksEndWell) {
 }
 
 TEST(Supervise, ASecondInterruptEndsTheJobAtOnce) {
-  const RankTable table(1);
+  const RankTable table(2);
   const Ended end = supervised(table, {}, [&] {
+    start_rank(table, 1, [] { own_row::end(75, ""); });  // has stopped as the first one asked
+    until(table, 1, RankState::ended);
     start_rank(table, 0, [&] {
       signal(SIGINT, [](int) { kill(getppid(), SIGUSR1); });
       own_row::set_state(RankState::stoppable);
@@ -259,6 +262,22 @@ TEST(Supervise, AStoppedRankDoesNotGoOnWhenTheJobEnds) {
   EXPECT_EQ(end.code, 75);
   EXPECT_NE(table.row(0).state, RankState::ended) << table.row(0).message.data();
   EXPECT_EQ(count(end.said, "kill -CONT"), 0u) << end.said;
+}
+
+// The job's end itself tells ranks that start to stop, and they have saved nothing.
+TEST(Supervise, AStoppedRankBesideOnesThatStartIsAFailure) {
+  const RankTable table(2);
+  const Ended end = supervised(table, {.seconds = 0.5}, [&] {
+    start_rank(table, 0, [] { raise(SIGSTOP); });
+    const pid_t starts = start_rank(table, 1, [] {
+      stop_while_starting({.trains = true});
+      idle();
+    });
+    while (runs(starts)) usleep(1000);
+    return 75;
+  });
+  EXPECT_EQ(end.code, 1);
+  EXPECT_EQ(table.row(1).code, 75);
 }
 
 // As a scheduler does that gives the node to another job for a while: nobody is continued at the

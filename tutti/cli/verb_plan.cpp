@@ -108,10 +108,11 @@ Json plan_json(const Plan& plan, bool refusals) {
 std::optional<Choices> earlier_choices(RunConfig& config) {
   if (!config.checkpoint.resume.empty()) {
     const RunPlace place = preview_run_folder(run_folder_request(config, false));
-    if (place.resume.empty()) return std::nullopt;
-    const CheckpointInfo before = verify_checkpoint(place.resume);
-    if (config.run.replicas == 0) config.run.replicas = replicas_of(before);
-    return Choices::parse(before.plan_choices);
+    if (!place.resume.empty()) {
+      const CheckpointInfo before = verify_checkpoint(place.resume);
+      if (config.run.replicas == 0) config.run.replicas = replicas_of(before);
+      return Choices::parse(before.plan_choices);
+    }
   }
   if (config.plan.choices_from.empty()) return std::nullopt;
   return Choices::parse(

@@ -1,3 +1,4 @@
+#include "tutti/base/error.h"
 #include "tutti/ops/attention.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/rewriter.h"
@@ -53,6 +54,7 @@ OpPtr weights_of_team(const Graph& graph, const Node& node, int threads) {
 }  // namespace
 
 Rewritten share_in_team(const Graph& graph, int threads) {
+  CHECK(threads > 0, "a team of {} threads", threads);
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
     OpPtr op = attention_of_team(graph, node, threads);

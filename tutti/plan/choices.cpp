@@ -95,8 +95,10 @@ std::string_view Choices::loss() const {
       return "this run would not have the bits of the one that plan.choices_from names; without "
              "that key it chooses anew";
     case Of::first_rank: return "all ranks must compute as the first one does";
-    default: return "resuming would not give the same bits";
+    case Of::resumed_run:
+    case Of::advice: break;  // advice that cannot be had is no loss
   }
+  return "resuming would not give the same bits";
 }
 
 Choices Choices::parse(std::string_view text, Of of) {

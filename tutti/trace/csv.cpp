@@ -106,7 +106,10 @@ CsvFiles::CsvFiles(const RunLog& before, const std::string& directory)
        {std::pair{&steps_, "steps.csv"}, std::pair{&epochs_, "epochs.csv"},
         std::pair{&evals_, "evals.csv"}}) {
     file->path = directory + "/" + name;
+    errno = 0;
     file->stream.open(file->path, std::ios::binary | std::ios::app);
+    if (!file->stream)
+      throw IoError(fmt::format("{}: cannot open it: {}", file->path, file_error(errno)));
   }
 }
 

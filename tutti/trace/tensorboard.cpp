@@ -68,12 +68,16 @@ TensorBoardWriter::TensorBoardWriter(const std::string& directory, const std::st
     : path_(fmt::format("{}/events.out.tfevents.{}.{}", directory,
                         static_cast<int64_t>(unix_seconds), host)),
       file_(path_, std::ios::binary | std::ios::app) {
+  if (!file_)
+    throw IoError(
+        fmt::format("{}: cannot open it for TensorBoard's events: {}", path_, file_error(errno)));
   std::string event = event_head(unix_seconds);
   put_bytes(event, 3, "brain.Event:2");  // the version that every reader expects in the first event
   append(event);
 }
 
 void TensorBoardWriter::append(const std::string& event) {
+  errno = 0;
   file_ << tfrecord_frame(event) << std::flush;
   if (!file_)
     throw IoError(

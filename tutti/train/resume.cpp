@@ -53,18 +53,24 @@ std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const Ru
 
 namespace {
 
-/// Ranks that had the layers of a replica.
-int stages_of(const CheckpointInfo& checkpoint) {
-  const auto said = checkpoint.settings.find("parallel.pipeline");
-  int64_t stages = 1;
-  if (said != checkpoint.settings.end()) read_number(said->second, stages);
-  return static_cast<int>(stages);
+/// How many ranks had a share of each replica, by a key that is one number.
+int64_t ranks_by(const CheckpointInfo& checkpoint, const char* key) {
+  const auto said = checkpoint.settings.find(key);
+  int64_t ranks = 1;
+  if (said != checkpoint.settings.end()) read_number(said->second, ranks);
+  return ranks;
 }
 
-/// Ranks that shared a sample, each with statistics of its own: the product of a list's numbers.
+/// Ranks that had the layers of a replica.
+int stages_of(const CheckpointInfo& checkpoint) {
+  return static_cast<int>(ranks_by(checkpoint, "parallel.pipeline"));
+}
+
+/// Ranks that shared a replica's samples or layers, each with statistics of its own
+/// (PartGrid::parts).
 int64_t parts_of(const CheckpointInfo& checkpoint) {
   const auto said = checkpoint.settings.find("parallel.spatial");
-  int64_t parts = 1;
+  int64_t parts = ranks_by(checkpoint, "parallel.tensor");
   if (said == checkpoint.settings.end()) return parts;
   std::istringstream list(said->second);
   for (char before = 0; list >> before && before != ']';)

@@ -340,7 +340,7 @@ std::vector<std::string> conformance_lines() {
       add(fmt::format("sum_of_ranks {} {}", type, shape));
     for (const char* shape :
          {"n2c48t21 k70r1", "n3c16t19 k40r3 pad1", "n1c19t33 k17r1", "n2c24d3h4w5 k52t3r3s3 pad1",
-          "n3c32h7w9 k48r3s3 pad1", "n5c16h6w7 k16r3s3 stride2 pad1"})
+          "n3c32h7w9 k48r3s3 pad1", "n3c16h20w20 k48r3s3 pad1", "n5c16h6w7 k16r3s3 stride2 pad1"})
       add(fmt::format("conv_backward_weights {} {} whole", type, shape));
     for (const char* shape : {"n3c48t68", "n2c19t8"})
       for (const char* rows : {"", " first6 all90", " first64 all160"})

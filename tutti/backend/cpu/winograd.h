@@ -55,7 +55,7 @@ class Tiles {
 
  private:
   /// Of one dimension and each of its tiles, `of_tile` pixels, each the distance from the first
-  /// pixel of the sample: the sum of three is a pixel. kOutside where there is none.
+  /// pixel of the sample: the sum of three is a pixel. Where there is none, it is negative.
   struct Terms {
     int of_tile = 0;
     std::vector<int64_t> all{};

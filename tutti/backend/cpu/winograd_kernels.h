@@ -19,8 +19,8 @@ struct DataProblem {
 };
 std::unique_ptr<Kernel> make_data_kernel(const DataProblem& problem, DType type);
 
-/// dw of x and dy, as [outputs / 16, taps, channels, 16]. A thread's state holds sums of points;
-/// the end transforms them.
+/// dw of x and dy, as [outputs / 16, taps, channels, 16]. Without a team a thread's
+/// state holds sums of points, which the end transforms.
 struct FilterProblem {
   Sliding sliding;
   int64_t samples = 0, channels = 0, outputs = 0;

@@ -50,7 +50,7 @@ class MpiSession {
   /// What threads may do while MPI runs: "single", "funneled", "serialized" or "multiple".
   static std::string thread_level();
   /// Ends all ranks with this exit code; for main(), after an exception has left the session's
-  /// scope and its message is printed. Where ranks wait for each other, they get a second or two to
+  /// scope and its message is printed. Where ranks wait for each other, they get some seconds to
   /// print theirs. Returns if MPI is not running.
   static void end_job(int code);
   /// Waits, and lets the alarm that this process has raised or passed on leave it meanwhile.

@@ -128,6 +128,7 @@ void MpiSession::stay(std::chrono::milliseconds time) {
   RunningTime waited;  // the launcher, which ends the job meanwhile, is stopped with it
   while (waited.seconds() < std::chrono::duration<double>(time).count()) {
     if (running()) Alarm::move_on();
+    // Nothing tells it to go on: what it gives time to is its own end by the launcher.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }

@@ -1,6 +1,7 @@
 #include "tutti/base/spelling.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -44,6 +45,13 @@ std::string nearest_spelling(std::string_view word, const std::vector<std::strin
 
 std::string did_you_mean(std::string_view found) {
   return found.empty() ? "" : fmt::format(", did you mean '{}'?", found);
+}
+
+std::string must_be_one_of(const std::vector<std::string>& choices, std::string_view word) {
+  constexpr size_t kMany = 8;
+  return fmt::format(
+      "must be one of {}, is \"{}\"{}", fmt::join(choices, ", "), word,
+      choices.size() > kMany ? did_you_mean(nearest_spelling(word, choices)) : std::string());
 }
 
 }  // namespace tutti

@@ -19,4 +19,7 @@ std::string nearest_spelling(std::string_view word, const std::vector<std::strin
 /// ", did you mean 'x'?", or "" where nothing was found.
 std::string did_you_mean(std::string_view found);
 
+/// `must be one of a, b, is "word"`, and the nearest where they are too many to look through.
+std::string must_be_one_of(const std::vector<std::string>& choices, std::string_view word);
+
 }  // namespace tutti

@@ -18,4 +18,11 @@ TEST(Spelling, TheNearestWordIsSuggestedAndAFarOneIsNot) {
   EXPECT_EQ(did_you_mean(nearest_spelling("zebra", words)), "");
 }
 
+TEST(Spelling, AmongManyChoicesTheNearestIsNamed) {
+  EXPECT_EQ(must_be_one_of({"fp32", "bf16"}, "fp64"), "must be one of fp32, bf16, is \"fp64\"");
+  EXPECT_EQ(must_be_one_of({"a1", "b2", "c3", "d4", "e5", "f6", "g7", "h8", "lattices"}, "latices"),
+            "must be one of a1, b2, c3, d4, e5, f6, g7, h8, lattices, is \"latices\", did you mean "
+            "'lattices'?");
+}
+
 }  // namespace tutti

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "tutti/base/error.h"
+#include "tutti/base/spelling.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/config.h"
@@ -137,8 +138,7 @@ std::vector<std::string> known_values(const Flag& flag) {
 void store(const Flag& flag, const std::string& text, const std::string& who) {
   if (!flag.choices.empty() &&
       std::find(flag.choices.begin(), flag.choices.end(), text) == flag.choices.end())
-    throw ConfigError(
-        fmt::format("{} must be one of {}, is '{}'", who, fmt::join(flag.choices, ", "), text));
+    throw ConfigError(who + " " + must_be_one_of(flag.choices, text));
   std::visit(Storing{flag, text, who}, flag.bind);
 }
 

@@ -23,6 +23,13 @@ int code_of_status(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/// As the rank says that knows most.
+RunState run_of(const RankTable& table) {
+  RunState run = RunState::not_known;
+  for (int rank = 0; rank < table.ranks(); ++rank) run = std::max(run, table.row(rank).run.load());
+  return run;
+}
+
 bool asks_to_stop(int signal) {
   constexpr std::array kWishes = {SIGTERM, SIGHUP, SIGINT, SIGUSR1, SIGUSR2};
   return std::ranges::find(kWishes, signal) != kWishes.end();
@@ -129,6 +136,7 @@ int believe_launcher(const RankTable& table, const JobEnd& end) {
   else if (ranks.begun > 0)
     where = fmt::format(" when {} of {} ranks had begun", ranks.begun, table.ranks_here());
   end.print(fmt::format("tutti: {}: {}{}\n", end.program, how, where));
+  if (has_stopped(table)) return static_cast<int>(ExitCode::requeue);
   return code == 0 || code > 128 ? kFailure : code;
 }
 
@@ -163,11 +171,12 @@ std::string rank_names(const RankTable& table, const std::vector<int>& ranks) {
   return text;
 }
 
+bool has_stopped(const RankTable& table) { return run_of(table) == RunState::stopped; }
+
 std::string what_stands(const RankTable& table, bool trains) {
   if (!trains) return "";
-  RunState run = RunState::not_known;
-  for (int rank = 0; rank < table.ranks(); ++rank) run = std::max(run, table.row(rank).run.load());
-  if (run == RunState::checkpoint) return ". The last checkpoint stands: --resume goes on from it";
+  const RunState run = run_of(table);
+  if (run >= RunState::checkpoint) return ". The last checkpoint stands: --resume goes on from it";
   return run == RunState::no_checkpoint
              ? ". There is no checkpoint yet: --resume begins at the first step"
              : ". It had not begun to train";

@@ -37,6 +37,8 @@ bool is_failure(int code);
 /// "rank 1/2 (process 4711), rank ..."
 std::string rank_names(const RankTable& table, const std::vector<int>& ranks);
 
+/// Whether the run was stopped in order, whatever became of its ranks and their launcher then.
+bool has_stopped(const RankTable& table);
 /// What is left of a run whose job has died, to append to a sentence; empty where none trains.
 std::string what_stands(const RankTable& table, bool trains);
 /// For jobs that a signal has ended before they had done anything.

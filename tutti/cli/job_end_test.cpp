@@ -71,6 +71,18 @@ TEST(JobEnd, RanksThatTheLauncherEndedAreNotTheCause) {
       "it to. The last checkpoint stands: --resume goes on from it\n");
 }
 
+// Told to end, the launcher ends its ranks, which save the run; they may be gone before they leave
+// a code.
+TEST(JobEnd, ARunThatHasStoppedInOrderIsToBeStartedAgain) {
+  const RankTable table(2);
+  for (const int rank : {0, 1})
+    be_rank(table, {rank, 2, 2}, [] {
+      own_row::note_sent_off();
+      own_row::set_run(RunState::stopped);
+    });
+  EXPECT_EQ(said_of(table, {.program = "mpirun", .status = exited(1)}).code, 75);
+}
+
 TEST(JobEnd, SaysWhatARunWouldGoOnFrom) {
   const auto text = [](RunState run, bool trains, JobEnd end) {
     const RankTable table(2);

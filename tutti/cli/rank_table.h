@@ -22,8 +22,9 @@ enum class RankState : int {
   ended       ///< it has left its exit code, and is about to exit
 };
 
-/// What a run would go on from, as far as a rank knows.
-enum class RunState : int { not_known, no_checkpoint, checkpoint };
+/// What a run would go on from, as far as a rank knows. stopped: it was asked to stop, and its
+/// record and its last checkpoint say so.
+enum class RunState : int { not_known, no_checkpoint, checkpoint, stopped };
 
 struct RankRow {
   std::atomic<int> process{0};

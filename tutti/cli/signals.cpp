@@ -27,9 +27,18 @@ void note_sender(int signal, const siginfo_t* info) {
   leave_launcher_watch();
 }
 
+/// In a handler.
+void print(std::string_view text) {
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // nobody reads it
+}
+
+constexpr std::string_view kSecondInterrupt =
+    "tutti: ended at once by a second interrupt; checkpoints that were written stand\n";
+
 void handle(int signal, siginfo_t* info, void*) {
   note_sender(signal, info);
   if (signal == SIGINT && interrupted.exchange(true)) {
+    if (at_start.speaks && !own_row::joined()) print(kSecondInterrupt);
     std::signal(SIGINT, SIG_DFL);  // so that the launcher and the shell see what ended this process
     std::raise(SIGINT);
   }
@@ -42,9 +51,6 @@ void end_while_starting(int signal, siginfo_t* info, void*) {
   if (started) return;
   const int code = at_start.trains ? static_cast<int>(ExitCode::requeue) : 128 + signal;
   if (!own_row::end(code, "", signal) && at_start.speaks) {
-    const auto print = [](std::string_view text) {
-      if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // nobody reads it
-    };
     print("tutti: stopped by ");
     print(signal_name(signal));
     print(at_start.trains ? " before the first step: nothing has changed, the same command starts "

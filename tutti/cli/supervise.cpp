@@ -135,13 +135,9 @@ int Supervision::run() {
   return code;
 }
 
-// Ranks that could do without a stopped one have written a checkpoint, and their record says so.
+// Ranks that could do without a stopped one, or without the launcher, have saved the run.
 int Supervision::code_of_verdict() const {
-  constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
-  const bool saved = ranks_.count([](const RankRow& row) {
-    return row.state == RankState::ended && row.code == kRequeue && row.signal == 0;
-  }) > 0;
-  return saved && did_without_ ? kRequeue : *verdict_;
+  return did_without_ && has_stopped(table_) ? static_cast<int>(ExitCode::requeue) : *verdict_;
 }
 
 int Supervision::explain(const std::string& banners) {

@@ -250,7 +250,7 @@ TEST(Supervise, AStoppedRankDoesNotGoOnWhenTheJobEnds) {
     const pid_t saves = start_rank(table, 1, [] {
       signal(SIGTERM, [](int) {
         usleep(200'000);
-        own_row::end(75, "");
+        own_row::set_run(RunState::stopped);
         _exit(75);
       });
       own_row::set_state(RankState::stoppable);

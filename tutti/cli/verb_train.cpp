@@ -224,8 +224,9 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
   spec.data = prepared.data.view();
   spec.staging = prepared.staging;
   spec.read_counts = prepared.counts.get();
-  const RunResult result = train(spec);
-  return static_cast<int>(exit_code(result.status));
+  const ExitCode code = exit_code(train(spec).status);
+  if (code == ExitCode::requeue) own_row::set_run(RunState::stopped);
+  return static_cast<int>(code);
 }
 
 int run_train(const TrainVerb& verb) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tutti/base/spelling.h"
 #include "tutti/models/layers.h"
 
 namespace tutti {
@@ -174,8 +175,7 @@ void check_layer_value(const LayerKey& key, const LayerValue& value) {
   if (key.words.empty()) return;
   const std::string& given = std::get<std::string>(value);
   if (std::ranges::find(key.words, given) == key.words.end())
-    throw ConfigError(
-        fmt::format("must be one of {}, is \"{}\"", fmt::join(key.words, ", "), given));
+    throw ConfigError(must_be_one_of(key.words, given));
 }
 
 namespace {

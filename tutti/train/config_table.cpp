@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tutti/base/spelling.h"
 #include "tutti/train/idle_keys.h"
 
 namespace tutti {
@@ -34,8 +35,7 @@ void check_choice(const ConfigKey& row, const ConfigValue& value) {
   const auto check = [&](const std::string& word) {
     if (!row.choices.empty() &&
         std::find(row.choices.begin(), row.choices.end(), word) == row.choices.end())
-      throw ConfigError(
-          fmt::format("must be one of {}, is \"{}\"", fmt::join(row.choices, ", "), word));
+      throw ConfigError(must_be_one_of(row.choices, word));
   };
   if (const auto* word = std::get_if<std::string>(&value)) check(*word);
   if (const auto* list = std::get_if<std::vector<std::string>>(&value))

@@ -302,8 +302,9 @@ std::string own_checkpoints(const std::string& dir, const RunPlace& place) {
 }
 
 bool holds_run(const fs::path& directory, const fs::path& checkpoints) {
-  std::error_code none;
-  return fs::exists(directory / kRecordFile, none) || !list_checkpoints(checkpoints).empty();
+  std::error_code none;  // a record without a byte: the disk was full when a run began
+  const auto bytes = fs::file_size(directory / kRecordFile, none);
+  return (!none && bytes > 0) || !list_checkpoints(checkpoints).empty();
 }
 
 RunPlace preview_run_folder(const RunFolderRequest& request) {

@@ -112,6 +112,12 @@ TEST_F(RunFolderTest, AUsedFolderIsRefusedAndNothingChanges) {
   EXPECT_EQ(refusal(request("elsewhere")), "");
 }
 
+TEST_F(RunFolderTest, ARecordWithoutAByteIsNoRun) {
+  const RunPlace place = taken(request("a"));  // the disk was full
+  std::ofstream(fs::path(place.directory) / kRecordFile).close();
+  EXPECT_EQ(refusal(request("a")), "");
+}
+
 TEST_F(RunFolderTest, FreshSetsTheOldRunAside) {
   leave_run(taken(request("a")), {1});
   const RunPlace second = taken(fresh("a"));

@@ -22,7 +22,7 @@ PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ran
     throw ConfigError(fmt::format(
         "parallel.spatial = [{0}]: {1} ranks share a sample, and this job has {2}: start "
         "a multiple of {1} ranks (--ranks {1}), or share none with "
-        "--set parallel.spatial=1",
+        "--set parallel.spatial=1, and --resume-anyway parallel.spatial of a run that goes on",
         fmt::join(spatial, ", "), parts(), ranks));
   if (stages > 1 && (parts() > 1 || sharing > 1))
     throw ConfigError(

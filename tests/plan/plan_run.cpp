@@ -5,16 +5,61 @@
 
 namespace tutti::test {
 
-TrainingGraph small_residual_net(DType activations, int64_t batch) {
+namespace {
+
+TrainingGraphSpec small_step(int64_t batch) {
   TrainingGraphSpec spec;
-  spec.model.name = "resnet8";
   spec.model.input = {3, 8, 8};
   spec.model.batch = batch;
-  spec.model.activations = activations;
   spec.optimizer.momentum = 0.9f;
   spec.optimizer.nesterov = true;
   spec.optimizer.weight_decay = 1e-4f;
   spec.bucket_bytes = 256 << 10;
+  return spec;
+}
+
+LayerTable layer(const std::string& type, std::vector<std::pair<std::string, LayerValue>> keys) {
+  keys.insert(keys.begin(), {"type", type});
+  return {keys};
+}
+
+LayerTable convolution(int64_t channels, int64_t stride) {
+  return layer("conv", {{"channels", channels},
+                        {"kernel", int64_t{3}},
+                        {"stride", stride},
+                        {"pad", int64_t{1}},
+                        {"bias", false}});
+}
+
+}  // namespace
+
+TrainingGraph small_residual_net(DType activations, int64_t batch) {
+  TrainingGraphSpec spec = small_step(batch);
+  spec.model.name = "resnet8";
+  spec.model.activations = activations;
+  return make_training_graph(spec);
+}
+
+TrainingGraph small_smooth_net(int64_t batch) {
+  TrainingGraphSpec spec = small_step(batch);
+  spec.model.name = "layers";
+  spec.model.classes = 10;
+  std::vector<LayerTable>& layers = spec.model.layers;
+  const std::string gelu = "gelu";
+  for (const int64_t channels : {16, 32, 64}) {
+    const std::string first = "in" + std::to_string(channels),
+                      last = "out" + std::to_string(channels);
+    layers.push_back(convolution(channels, channels == 16 ? 1 : 2));
+    layers.push_back(layer("batch_norm", {{"name", first}, {"activation", gelu}}));
+    layers.push_back(convolution(channels, 1));
+    layers.push_back(layer("batch_norm", {{"activation", gelu}}));
+    layers.push_back(convolution(channels, 1));
+    layers.push_back(layer("batch_norm", {{"name", last}}));
+    layers.push_back(
+        layer("add", {{"input", std::vector<std::string>{last, first}}, {"activation", gelu}}));
+  }
+  layers.push_back(layer("global_average", {}));
+  layers.push_back(layer("dense", {}));
   return make_training_graph(spec);
 }
 

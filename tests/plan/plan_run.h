@@ -17,6 +17,9 @@ struct PlanRun {
 };
 
 TrainingGraph small_residual_net(DType activations, int64_t batch);
+/// A residual network in f32 whose activations are GELUs: it compares nothing, so its gradients
+/// move by rounding alone, whatever the processor (rectifiers.h).
+TrainingGraph small_smooth_net(int64_t batch);
 
 /// One step: pack, forward and backward, update.
 PlanRun run_once(const TrainingGraph& training, const Backend& backend, const PlanOptions& options);

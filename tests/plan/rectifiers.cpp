@@ -1,28 +1,52 @@
 #include "tests/plan/rectifiers.h"
 
+#include <optional>
 #include <utility>
 
 #include "tutti/ops/activation.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/pool.h"
 
 namespace tutti::test {
 namespace {
 
-bool is_relu(const ActivationAttributes& a) { return a.kind == ActivationKind::relu; }
+/// What a ReLU multiplies negative numbers by; none: the activation is no ReLU.
+std::optional<float> slope_of(const ActivationAttributes& a) {
+  if (a.kind == ActivationKind::relu) return 0.0f;
+  if (a.kind == ActivationKind::leaky_relu) return a.slope;
+  return {};
+}
 
-/// The op without its ReLU, and whether it had one. Null: it was nothing but a ReLU.
-std::pair<OpPtr, bool> without_relu(const OpPtr& op) {
+/// An op that ends in a ReLU: what it does before, null where it is nothing but the ReLU, and the
+/// ReLU's slope.
+struct Rectifier {
+  OpPtr before;
+  std::optional<float> slope{};  ///< none: the op ends in no ReLU
+};
+
+Rectifier rectifier_of(const OpPtr& op) {
   if (const auto* norm = dynamic_cast<const BatchNormApply*>(op.get()); norm && norm->relu())
-    return {std::make_shared<BatchNormApply>(false, norm->residual()), true};
-  if (const auto* conv = dynamic_cast<const Conv*>(op.get());
-      conv && conv->activation() && is_relu(*conv->activation()))
-    return {std::make_shared<Conv>(conv->conv(), conv->bias()), true};
-  if (const auto* alone = dynamic_cast<const Activation*>(op.get());
-      alone && is_relu(alone->activation()))
-    return {nullptr, true};
-  return {op, false};
+    return {std::make_shared<BatchNormApply>(false, norm->residual()), 0.0f};
+  if (const auto* conv = dynamic_cast<const Conv*>(op.get()); conv && conv->activation())
+    if (const std::optional<float> slope = slope_of(*conv->activation()))
+      return {std::make_shared<Conv>(conv->conv(), conv->bias()), slope};
+  if (const auto* alone = dynamic_cast<const Activation*>(op.get()))
+    if (const std::optional<float> slope = slope_of(alone->activation())) return {nullptr, slope};
+  return {op};
+}
+
+bool is_maximum(const OpPtr& op) {
+  const auto* pool = dynamic_cast<const Pool*>(op.get());
+  return pool && pool->pool().kind == PoolKind::max;
+}
+
+/// The mean over the same windows.
+OpPtr average_of(const OpPtr& maximum) {
+  PoolAttributes attributes = dynamic_cast<const Pool&>(*maximum).pool();
+  attributes.kind = PoolKind::average;
+  return std::make_shared<Pool>(attributes);
 }
 
 Value bound(Graph& graph, const ValueInfo& info) {
@@ -50,14 +74,21 @@ Value append_rectified(Rectified& made, const Node& node, const std::vector<Valu
     graph.mark_output(made.masks.back());
     return y;
   }
-  const OpPtr op = without_relu(node.op).first;
-  const Value x = op ? graph.append(node.name, op, in).front() : in.front();
+  const Rectifier had = rectifier_of(node.op);
+  const Value x = had.before ? graph.append(node.name, had.before, in).front() : in.front();
   if (rectifiers == Rectifiers::gelu)
     return graph.append1(
         node.name + ".gelu",
         std::make_shared<Activation>(ActivationAttributes{.kind = ActivationKind::gelu}), {x});
   made.masks.push_back(graph.input(node.name + ".mask", graph.type(x).desc));
-  return graph.append1(node.name + ".held", std::make_shared<Mul>(), {x, made.masks.back()});
+  const auto scaled = [&](const std::string& name, Value v, float by) {
+    return graph.append1(node.name + name, std::make_shared<Scale>(by), {v});
+  };
+  const Value held =
+      graph.append1(node.name + ".held", std::make_shared<Mul>(), {x, made.masks.back()});
+  if (*had.slope == 0) return held;
+  return graph.append1(node.name + ".leaky", std::make_shared<Add>(),
+                       {scaled(".above", held, 1 - *had.slope), scaled(".below", x, *had.slope)});
 }
 
 }  // namespace
@@ -81,9 +112,13 @@ Rectified rectify(const Graph& old, Rectifiers rectifiers) {
   for (const Node& node : old.nodes()) {
     std::vector<Value> in;
     for (const Value v : node.in) in.push_back(at(v));
-    if (rectifiers != Rectifiers::relu && without_relu(node.op).second) {
+    if (rectifiers != Rectifiers::relu && rectifier_of(node.op).slope) {
       at(node.out[0]) = append_rectified(made, node, in, rectifiers);
       continue;
+    }
+    if (rectifiers != Rectifiers::relu && is_maximum(node.op)) {
+      at(node.out[0]) = graph.append(node.name, average_of(node.op), in).front();
+      continue;  // nothing reads the winners of a forward graph
     }
     const std::vector<Value> out = graph.append(node.name, node.op, in);
     for (size_t i = 0; i < out.size(); ++i) at(node.out[i]) = out[i];

@@ -75,10 +75,15 @@ bool try_lock(int file, const std::string& folder) {
 int open_lock_file(const std::filesystem::path& path, const FolderLockTerms& terms) {
   std::error_code failed;  // open() says why
   std::filesystem::create_directories(path.parent_path(), failed);
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | (terms.inherited ? 0 : O_CLOEXEC), 0666);
+  // A link would lead to a file of somebody else's choice, whose content the holder's name
+  // replaces.
+  const int file =
+      open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | (terms.inherited ? 0 : O_CLOEXEC), 0666);
   if (file < 0)
-    throw IoError(fmt::format("{}: cannot be written: {}; {}", path.string(), std::strerror(errno),
-                              terms.other_way));
+    throw IoError(fmt::format(
+        "{}: cannot be written: {}; {}", path.string(),
+        errno == ELOOP ? "it is a symbolic link, which is not followed" : std::strerror(errno),
+        terms.other_way));
   return file;
 }
 

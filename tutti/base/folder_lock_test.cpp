@@ -54,6 +54,13 @@ class FolderLockTest : public testing::Test {
   const fs::path root_ = scratch_.path();
 };
 
+TEST_F(FolderLockTest, ALinkIsNotFollowed) {
+  std::ofstream(root_ / "victim") << "mine";
+  fs::create_symlink(root_ / "victim", root_ / "work.lock");
+  EXPECT_THROW(FolderLock(root_, terms(0, false)), IoError);
+  EXPECT_EQ(fs::file_size(root_ / "victim"), 4u);
+}
+
 TEST_F(FolderLockTest, ASecondHolderIsRefusedWithTheFirstOnesName) {
   const FolderLock first(root_, terms(0, false));
   const std::string message = refusal(terms(0, false));

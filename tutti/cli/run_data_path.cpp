@@ -12,6 +12,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/own_file.h"
 #include "tutti/cli/shared_volumes.h"
 #include "tutti/comm/bootstrap/secret.h"
 #include "tutti/comm/control/agree.h"
@@ -204,12 +205,10 @@ void open_exchange(PreparedData& prepared, const RunConfig& config,
   training.peers = std::make_shared<SampleClients>(communicator, secret, prepared.server->port());
 }
 
-/// Unlike any other job's.
+/// Unlike any other job's, and nobody can guess it.
 std::string cache_name(comm::Communicator& communicator) {
-  return comm::decide(communicator, "naming the cache", [] {
-    return fmt::format("tutti-{}-{:x}", ::getpid(),
-                       std::chrono::system_clock::now().time_since_epoch().count());
-  });
+  return comm::decide(communicator, "naming the cache",
+                      [] { return fmt::format("tutti-{}-{}", ::getpid(), random_name()); });
 }
 
 /// Of each part; they share what there is by their sizes, since their samples are alike.

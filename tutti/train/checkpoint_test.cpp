@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +13,9 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
+#include "tutti/train/checkpoint_folder.h"
 #include "tutti/train/durable_file.h"
+#include "tutti/train/manifest.h"
 
 namespace tutti {
 namespace {
@@ -325,6 +328,32 @@ TEST_F(CheckpointTest, OfADamagedManifestTheDamageIsSaidAndNotWhoseExceptionItIs
     const std::string said = error.what();
     EXPECT_NE(said.find("manifest.json: damaged: parse error at"), said.npos) << said;
   }
+}
+
+// Anybody can make a manifest with a right checksum: it leads nowhere else and waits for nobody.
+TEST_F(CheckpointTest, AManifestNamesFilesOfItsFolderAlone) {
+  const auto refusal = [](const fs::path& checkpoint) -> std::string {
+    try {
+      verify_checkpoint(checkpoint);
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const fs::path checkpoint = write(1);
+  const Manifest honest = read_manifest(checkpoint / kManifest);
+  for (const char* name : {"../../secret", "/etc/hostname", "..", ""}) {
+    Manifest hostile = honest;
+    hostile.files[name] = {3, 4};
+    replace_file(checkpoint / kManifest, to_json(hostile));
+    EXPECT_NE(refusal(checkpoint).find("is no name of a file beside it"), std::string::npos)
+        << refusal(checkpoint);
+  }
+  replace_file(checkpoint / kManifest, to_json(honest));
+  EXPECT_EQ(refusal(checkpoint), "");
+  fs::remove(checkpoint / "state.safetensors");
+  ASSERT_EQ(::mkfifo((checkpoint / "state.safetensors").c_str(), 0600), 0);
+  EXPECT_NE(refusal(checkpoint).find("cannot be read"), std::string::npos) << "it does not wait";
 }
 
 TEST_F(CheckpointTest, APathThatCannotBeLookedAtIsAnIoError) {

@@ -60,7 +60,7 @@ FileDigest DurableFile::close() {
 }
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is not waited for
   if (fd_ < 0) fail(path_, "cannot be opened", errno);
   struct stat status {};
   const int error = ::fstat(fd_, &status) != 0 ? errno

@@ -71,9 +71,13 @@ Manifest from_json(const Json& json) {
        json.at("metrics").items())  // JSON has no NaN; it is written as null
     m.info.metrics[name] =
         value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-  for (const auto& [name, file] : json.at("files").items())
+  for (const auto& [name, file] : json.at("files").items()) {
+    // Anybody can make a manifest: it names files of its own folder alone.
+    if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos)
+      throw IoError(fmt::format("'{}' is no name of a file beside it", name));
     m.files[name] = {json_value<uint64_t>(file.at("bytes")),
                      from_hex(file.at("xxh64").get<std::string>())};
+  }
   if (const auto ranks = json.find("rank_files"); ranks != json.end())
     m.rank_files = {json_value<int64_t>(ranks->at("count")), ranks->at("id").get<std::string>()};
   return m;

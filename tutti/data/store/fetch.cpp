@@ -213,6 +213,7 @@ class Fetch {
   void set_options(CURL* curl, int64_t held, curl_slist* headers) {
     set_option(curl, CURLOPT_URL, item_.url.c_str());
     set_option(curl, CURLOPT_PROTOCOLS_STR, "http,https,ftp");
+    set_option(curl, CURLOPT_REDIR_PROTOCOLS_STR, redirections_of(item_.url));
     set_option(curl, CURLOPT_FOLLOWLOCATION, 1L);
     set_option(curl, CURLOPT_FAILONERROR, 1L);
     set_option(curl, CURLOPT_NOSIGNAL, 1L);
@@ -306,6 +307,10 @@ class Fetch {
 
 }  // namespace
 
+const char* redirections_of(std::string_view url) {
+  return url.starts_with("https:") || url.starts_with("HTTPS:") ? "https" : "http,https,ftp";
+}
+
 std::vector<FetchItem> known_downloads(std::string_view dataset) {
   struct Published {
     const char *name, *digits, *clothes;  // SHA-256
@@ -372,6 +377,14 @@ FetchResult fetch_files(const FetchSpec& spec) {
   if (failed)
     throw IoError(fmt::format("cannot make the folder {}: {}", spec.to.string(), failed.message()));
   FetchResult result;
+  const auto unknown =
+      std::ranges::count_if(spec.items, [](const FetchItem& item) { return item.sha256.empty(); });
+  if (unknown > 0)
+    log::warn(
+        "{} of {} file(s) have no SHA-256 in the list: nothing tells whether what comes is what "
+        "was "
+        "published; a line is: URL SHA256 [NAME]",
+        unknown, spec.items.size());
   for (const FetchItem& item : spec.items) {
     const int64_t came = Fetch(item, spec).run();
     ++result.files;

@@ -34,6 +34,10 @@ struct FetchResult {
   int64_t fetched_bytes = 0;  ///< over the network, by this call
 };
 
+/// The protocols that a server may send a request on to, as libcurl's
+/// CURLOPT_REDIR_PROTOCOLS_STR: what was asked for over https stays there.
+const char* redirections_of(std::string_view url);
+
 /// A file gets its name when it is whole and its checksum is right; until then it is NAME.part, and
 /// a later call goes on with it, where the server still has the same file. SHA256SUMS beside the
 /// files gets the checksums, for `tutti data verify`. IoError naming the URL, and what there is to

@@ -189,6 +189,11 @@ TEST_F(FetchTest, FilesOfThisMachineAreNotFetched) {
   EXPECT_FALSE(has("file"));
 }
 
+TEST(FetchRedirections, HttpsStaysHttps) {
+  EXPECT_STREQ(redirections_of("https://x.org/a"), "https");
+  EXPECT_STREQ(redirections_of("http://x.org/https:"), "http,https,ftp");
+}
+
 TEST_F(FetchTest, AServerThatCannotGoOnBeginsAgain) {
   server.breaks = 1;
   server.ranges = false;

@@ -12,6 +12,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/own_file.h"
 #include "tutti/data/store/shared_memory.h"
 
 namespace tutti::data {
@@ -30,10 +31,10 @@ class CacheFile {
   CacheFile(const fs::path& path, int64_t bytes) : path_(path) {
     std::error_code failed;
     fs::create_directories(path.parent_path(), failed);
-    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    const int error = file_ < 0 ? errno : ::posix_fallocate(file_, 0, bytes);
+    file_ = open_own_file(path, O_RDWR | O_CREAT);
+    const int error = ::posix_fallocate(file_, 0, bytes);
     if (error == 0) return;
-    if (file_ >= 0) ::close(file_);
+    ::close(file_);
     ::unlink(path.c_str());
     throw IoError(fmt::format(
         "{}: cannot take {:.1f} MiB for the cache: {}; lower data.cache.disk, or name another "

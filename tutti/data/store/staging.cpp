@@ -7,7 +7,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -20,6 +19,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
 #include "tutti/data/format/file_bytes.h"
 
 namespace tutti::data {
@@ -32,8 +32,7 @@ constexpr size_t kCopyBlock = size_t{4} << 20;
 /// A descriptor that is closed at the end.
 class OpenFile {
  public:
-  OpenFile(const fs::path& path, int flags)
-      : descriptor_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666)) {}
+  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
   ~OpenFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
@@ -65,7 +64,10 @@ struct ListedCopy {
 /// Lines that are no whole ones are of a process that was killed: their files are copied again.
 std::map<std::string, ListedCopy> read_copies(const fs::path& folder) {
   std::map<std::string, ListedCopy> copies;
-  std::ifstream in(folder / kStagedList);
+  if (std::error_code none; !fs::exists(fs::symlink_status(folder / kStagedList, none)))
+    return copies;
+  const OpenFile list(open_own_file(folder / kStagedList, O_RDONLY));
+  std::ifstream in(fmt::format("/proc/self/fd/{}", list.get()));
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     ListedCopy copy;
@@ -94,12 +96,6 @@ class Hash {
   };
   std::unique_ptr<XXH64_state_t, Free> state_;
 };
-
-std::string own_name() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return fmt::format("{}-{}", host.data(), ::getpid());
-}
 
 struct Task {
   fs::path original;
@@ -197,9 +193,8 @@ class Staging {
 
   void link_others() {
     for (const Task& task : missing_of(tasks_of(spec_.linked))) {
-      const fs::path target = spec_.to / task.name, part = target.string() + ".part-" + own_name();
+      const fs::path target = spec_.to / task.name, part = part_of(target);
       make_folder(target.parent_path());
-      ::unlink(part.c_str());
       if (::symlink(fs::absolute(task.original).c_str(), part.c_str()) != 0 ||
           ::rename(part.c_str(), target.c_str()) != 0)
         throw IoError(
@@ -210,7 +205,7 @@ class Staging {
 
   /// Of which there is no copy yet.
   std::vector<Task> missing_of(const std::vector<Task>& tasks) const {
-    make_folder(spec_.to);
+    make_own_folder(spec_.to);
     const std::map<std::string, ListedCopy> there = read_copies(spec_.to);
     std::vector<Task> missing;
     for (const Task& task : tasks) {
@@ -219,6 +214,11 @@ class Staging {
         missing.push_back(task);
     }
     return missing;
+  }
+
+  /// The name of a copy that is not whole yet: unlike any other's, so that nobody can expect it.
+  static fs::path part_of(const fs::path& target) {
+    return target.string() + ".part-" + random_name();
   }
 
   static void make_folder(const fs::path& folder) {
@@ -232,7 +232,7 @@ class Staging {
   bool has_copy(const Task& task) const {
     struct stat status {};
     return ::lstat((spec_.to / task.name).c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
-           status.st_size == task.found.bytes;
+           status.st_size == task.found.bytes && why_foreign(status).empty();
   }
 
   void check_space(const std::vector<Task>& missing) const {
@@ -278,7 +278,7 @@ class Staging {
   void copy(const Task& task) const {
     const fs::path target = spec_.to / task.name;
     make_folder(target.parent_path());
-    const fs::path part = target.string() + ".part-" + own_name();
+    const fs::path part = part_of(target);
     uint64_t checksum = 0;
     try {
       checksum = copy_bytes(task, part);
@@ -296,13 +296,11 @@ class Staging {
 
   static uint64_t copy_bytes(const Task& task, const fs::path& part) {
     const std::string from = task.original.string();
-    const OpenFile in(task.original, O_RDONLY);
+    const OpenFile in(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!in.is_open())
       throw IoError(fmt::format("{}: cannot be staged: {}", from, file_error(errno)));
     ::posix_fadvise(in.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-    const OpenFile out(part, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!out.is_open())
-      throw IoError(fmt::format("{}: cannot be written: {}", part.string(), file_error(errno)));
+    const OpenFile out(open_own_file(part, O_WRONLY | O_CREAT | O_EXCL));
     std::vector<std::byte> block(kCopyBlock);
     Hash hash;
     for (int64_t at = 0; at < task.found.bytes;) {
@@ -346,9 +344,8 @@ class Staging {
   /// One write(2) of a whole line, so that lines of several processes do not mix.
   void append_to_list(const std::string& line) const {
     const fs::path path = spec_.to / kStagedList;
-    const OpenFile list(path, O_WRONLY | O_CREAT | O_APPEND);
-    if (!list.is_open() ||
-        ::write(list.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    const OpenFile list(open_own_file(path, O_WRONLY | O_CREAT | O_APPEND));
+    if (::write(list.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
       throw IoError(fmt::format("{}: cannot be written: {}", path.string(), file_error(errno)));
   }
 

@@ -1,6 +1,8 @@
 #include "tutti/data/store/staging.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -125,6 +127,33 @@ TEST_F(StagingTest, OtherNodesFilesBecomeLinksThatGiveWayToCopies) {
   write_whole(from / "train/a.bin", "another");
   EXPECT_EQ(stage_files(node).linked_files, 1);  // but not one of what was there
   EXPECT_EQ(whole(to / "train/a.bin"), "another");
+}
+
+// Another user may have made the folder, or may write to it: what lies there is not believed, and
+// nothing is written through its links.
+TEST_F(StagingTest, AFolderOfSomebodyElseIsRefused) {
+  const fs::path victim = fs::path(scratch.path()) / "victim";
+  write_whole(victim, "mine");
+  fs::create_directory(to);
+  fs::create_symlink(victim, to / kStagedList);
+  fs::permissions(to, fs::perms::all);
+  EXPECT_NE(error(spec()).find("other users can write to it"), std::string::npos) << error(spec());
+  fs::permissions(to, fs::perms::owner_all);
+  EXPECT_NE(error(spec()).find("symbolic link"), std::string::npos) << error(spec());
+  EXPECT_EQ(whole(victim), "mine");
+  fs::remove(to / kStagedList);
+  stage_files(spec());
+  struct stat status {};
+  ASSERT_EQ(::stat(to.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  if (::geteuid() != 0) return;  // only root can give a file away
+  // A copy that another user has put in place of ours is made anew.
+  ASSERT_EQ(::chown((to / "train/b.bin").c_str(), 65534, 65534), 0);
+  EXPECT_EQ(stage_files(spec()).copied_files, 1);
+  ASSERT_EQ(::chown((to / kStagedList).c_str(), 65534, 65534), 0);
+  EXPECT_NE(error(spec()).find("uid 65534"), std::string::npos) << error(spec());
+  ASSERT_EQ(::chown(to.c_str(), 65534, 65534), 0);
+  EXPECT_NE(error(spec()).find("uid 65534"), std::string::npos) << error(spec());
 }
 
 TEST_F(StagingTest, ErrorsNameTheFileAndLeaveNothingHalfWritten) {

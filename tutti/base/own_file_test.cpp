@@ -1,0 +1,100 @@
+#include "tutti/base/own_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Action>
+std::string refusal_of(const Action& action) {
+  try {
+    action();
+  } catch (const IoError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(OwnFile, AFolderIsMadeForThisUserAlone) {
+  const ScratchDirectory scratch;
+  const fs::path folder = fs::path(scratch.path()) / "deep/stage/";
+  make_own_folder(folder);
+  struct stat status {};
+  ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  EXPECT_EQ(refusal_of([&] { make_own_folder(folder); }), "");
+  std::ofstream(fs::path(scratch.path()) / "file") << "x";
+  EXPECT_NE(
+      refusal_of([&] { make_own_folder(fs::path(scratch.path()) / "file"); }).find("is no folder"),
+      std::string::npos);
+}
+
+TEST(OwnFile, AFolderThatOthersCanWriteToIsRefusedWithARemedyThatHelps) {
+  const ScratchDirectory scratch;
+  const fs::path folder = fs::path(scratch.path()) / "stage";
+  fs::create_directory(folder);
+  for (const mode_t mode : {0777, 01777, 0770}) {
+    ASSERT_EQ(::chmod(folder.c_str(), mode), 0);
+    const std::string said = refusal_of([&] { make_own_folder(folder); });
+    EXPECT_NE(said.find("other users can write to it"), std::string::npos) << said;
+    const size_t begin = said.find("'chmod go-w ");
+    ASSERT_NE(begin, std::string::npos) << said;
+    const std::string remedy = said.substr(begin + 1, said.find('\'', begin + 1) - begin - 1);
+    ASSERT_EQ(std::system(remedy.c_str()), 0) << remedy;
+    EXPECT_EQ(refusal_of([&] { make_own_folder(folder); }), "");
+  }
+}
+
+TEST(OwnFile, ANeighboursFolderAndFileAreRefused) {
+  struct stat status {};
+  status.st_mode = S_IFDIR | 0755;
+  status.st_uid = ::geteuid() + 1;
+  EXPECT_NE(why_foreign(status).find("belongs to another user"), std::string::npos);
+  status.st_uid = 0;
+  EXPECT_EQ(why_foreign(status), "") << "what root has made is the machine's own";
+  if (::geteuid() != 0) return;  // only root can give a file away
+  const ScratchDirectory scratch;
+  const fs::path folder = fs::path(scratch.path()) / "stage", file = folder / "list";
+  fs::create_directory(folder);
+  std::ofstream(file) << "planted";
+  ASSERT_EQ(::chown(folder.c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chown(file.c_str(), 65534, 65534), 0);
+  EXPECT_NE(refusal_of([&] { make_own_folder(folder); }).find("uid 65534"), std::string::npos);
+  EXPECT_NE(refusal_of([&] { open_own_file(file, O_RDONLY); }).find("uid 65534"),
+            std::string::npos);
+}
+
+TEST(OwnFile, LinksAreNotFollowedAndPipesAreNotWaitedFor) {
+  const ScratchDirectory scratch;
+  const fs::path victim = fs::path(scratch.path()) / "victim",
+                 link = fs::path(scratch.path()) / "link", pipe = fs::path(scratch.path()) / "pipe";
+  std::ofstream(victim) << "mine";
+  fs::create_symlink(victim, link);
+  EXPECT_NE(
+      refusal_of([&] { open_own_file(link, O_WRONLY | O_CREAT | O_APPEND); }).find("symbolic link"),
+      std::string::npos);
+  EXPECT_EQ(fs::file_size(victim), 4u);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_NE(refusal_of([&] { open_own_file(pipe, O_RDONLY); }).find("no regular file"),
+            std::string::npos);
+}
+
+TEST(OwnFile, RandomNamesDiffer) {
+  const std::string name = random_name();
+  EXPECT_EQ(name.size(), 32u);
+  EXPECT_EQ(name.find_first_not_of("0123456789abcdef"), name.npos);
+  EXPECT_NE(name, random_name());
+}
+
+}  // namespace
+}  // namespace tutti

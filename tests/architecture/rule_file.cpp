@@ -48,6 +48,8 @@ Rules read_rules(const std::filesystem::path& file) {
       rules.headers.push_back({words[1], places});
     } else if (kind == "if") {
       rules.macros.push_back({words[1], places});
+    } else if (kind == "word") {
+      rules.words.push_back({words[1], places});
     } else {
       throw ConfigError(fmt::format("{}:{}: unknown rule `{}`", file.string(), number, kind));
     }

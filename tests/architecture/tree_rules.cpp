@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <regex>
 #include <set>
@@ -119,10 +120,31 @@ class TreeCheck {
                              header));
       } else if (std::regex_match(text, match, condition)) {
         check_condition(path, file, number, match[2]);
+      } else if (!file.ends_with("_test.cpp")) {
+        check_words(path, file, number, text.substr(0, text.find("//")));
       }
     }
     if (!guarded && path.extension() != ".cpp" && path.extension() != ".cu")
       report(path, 1, "a header begins with #pragma once");
+  }
+
+  void check_words(const fs::path& path, const std::string& file, int number,
+                   const std::string& code) {
+    const auto is_word = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+    };
+    for (const Fence& fence : rules_.words) {
+      const std::string& word = fence.pattern;
+      if (lies_in_any(file, fence.places)) continue;
+      for (size_t at = code.find(word); at != code.npos; at = code.find(word, at + 1)) {
+        const size_t behind = at + word.size();
+        if ((at == 0 || !is_word(code[at - 1])) &&
+            (behind == code.size() || !is_word(code[behind])))
+          report(path, number,
+                 fmt::format("`{}` stands only in: {} (includes.txt says why)", word,
+                             fmt::join(fence.places, ", ")));
+      }
+    }
   }
 
   /// Whether the header is one for tests, or includes one by way of others.

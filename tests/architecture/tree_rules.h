@@ -29,6 +29,7 @@ struct Rules {
       tests;  ///< folder -> what its tests may include besides
   std::vector<Fence> headers;
   std::vector<Fence> macros;
+  std::vector<Fence> words;  ///< whole words of code outside of tests, comments and includes
   std::vector<std::string> system_headers;
   std::vector<std::string> testing;  ///< headers that only *_test.cpp files may reach
   std::vector<std::string> generated;

@@ -27,6 +27,7 @@ system vector
 if TEST_DATA : .
 if __AVX* : backend/mpi
 generated tutti/graph/built.h
+word O_CREAT : base
 banned util new
 )";
 
@@ -95,6 +96,15 @@ TEST_F(TreeRules, TestsMayIncludeMore) {
 TEST_F(TreeRules, FencedHeaderOutsideItsFence) {
   expect("tutti/backend/other.cpp", "#include <mpi.h>\n",
          "tutti/backend/other.cpp:1: <mpi.h> may be included only in: backend/mpi");
+}
+
+TEST_F(TreeRules, AWordStandsWhereItMayInCodeAlone) {
+  write("tutti/base/file.cpp", "int f = O_CREAT;\n");
+  write("tutti/graph/node_test.cpp", "int f = O_CREAT;\n");
+  write("tutti/graph/node.cpp", "int MY_O_CREAT;  // as O_CREAT does\n");
+  EXPECT_EQ(check(), "");
+  expect("tutti/graph/node.cpp", "int f = A|O_CREAT|B;\n",
+         "tutti/graph/node.cpp:1: `O_CREAT` stands only in: base");
 }
 
 TEST_F(TreeRules, FenceOfSourcesHoldsForHeaders) {

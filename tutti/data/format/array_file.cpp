@@ -221,8 +221,38 @@ ArrayFile open_npy_folder(const std::filesystem::path& folder) {
   return {folder.string(), std::move(arrays)};
 }
 
-std::vector<StoredArray> with_periodic_array(const FileBytes& file,
-                                             std::vector<StoredArray> arrays) {
+/// NetCDF has had no unsigned types for long: `_Unsigned` "true" says that a signed one means the
+/// unsigned one of the same bits, in the attributes that speak of stored values, too. Such an
+/// attribute whose numbers the signed type cannot hold means nothing, as to netCDF4-python.
+void take_for_unsigned(ArrayInfo& info) {
+  const auto said = info.attributes.find("_Unsigned");
+  if (said == info.attributes.end() || (said->second.text != "true" && said->second.text != "True"))
+    return;
+  ElementType type = info.type;
+  switch (info.type) {
+    case ElementType::i8: type = ElementType::u8; break;
+    case ElementType::i16: type = ElementType::u16; break;
+    case ElementType::i32: type = ElementType::u32; break;
+    case ElementType::i64: type = ElementType::u64; break;
+    default: return;
+  }
+  const double half = std::ldexp(1.0, static_cast<int>(8 * size_of(type)) - 1);
+  for (const char* name :
+       {"_FillValue", "missing_value", "valid_range", "valid_min", "valid_max"}) {
+    const auto found = info.attributes.find(name);
+    if (found == info.attributes.end()) continue;
+    std::vector<double>& numbers = found->second.numbers;
+    if (std::ranges::any_of(numbers, [&](double x) { return x < -half || x >= half; })) {
+      info.attributes.erase(found);
+      continue;
+    }
+    for (double& x : numbers) x += x < 0 ? 2 * half : 0;
+  }
+  info.type = type;
+}
+
+std::vector<StoredArray> as_netcdf_says(const FileBytes& file, std::vector<StoredArray> arrays) {
+  for (StoredArray& array : arrays) take_for_unsigned(array.info);
   add_periodic_array(file, arrays);
   return arrays;
 }
@@ -242,9 +272,9 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
   };
   if (begins("\x93NUMPY")) return {file.name(), read_npy(file)};
   if (begins("PK\x03\x04") || begins("PK\x05\x06")) return {file.name(), read_npz(file)};
-  if (is_hdf5(file)) return {file.name(), with_periodic_array(file, read_hdf5(file, options))};
+  if (is_hdf5(file)) return {file.name(), as_netcdf_says(file, read_hdf5(file, options))};
   if (is_netcdf_classic(head))
-    return {file.name(), with_periodic_array(file, read_netcdf_classic(file))};
+    return {file.name(), as_netcdf_says(file, read_netcdf_classic(file))};
   if (is_tiff(head)) return {file.name(), read_tiff(file)};
   if (is_xtc(head)) return {file.name(), frame_arrays(read_xtc(file))};
   if (is_trr(head)) return {file.name(), frame_arrays(read_trr(file))};

@@ -1,10 +1,13 @@
 #include "tutti/data/format/file_bytes.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <span>
+#include <thread>
+#include <vector>
 
 #include "tutti/base/rng.h"
 #include "tutti/data/format/file_checks.h"
@@ -47,6 +50,30 @@ TEST(FileBytes, ReadsByPositionAndWalks) {
   EXPECT_TRUE(content(FileBytes::open(scratch.write("empty", Bytes{}))).empty());
   Bytes two(2);
   EXPECT_THROW(file.read(2'999'999, two), InternalError);
+}
+
+TEST(FileBytes, MoreFilesThanTheLimitAllowsAreReadInTurns) {
+  const ScratchDirectory scratch;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<FileBytes> files;
+  const auto read_all_of_them = [&] {
+    for (size_t i = 0; i < files.size(); ++i)
+      EXPECT_EQ(content(files[i]), (Bytes{static_cast<uint8_t>(i), 7})) << i;
+  };
+  for (int i = 0; i < 200; ++i)
+    files.push_back(FileBytes::open(
+        scratch.write(fmt::format("shard-{}", i), Bytes{static_cast<uint8_t>(i), 7})));
+  read_all_of_them();
+  { const std::jthread one(read_all_of_them), another(read_all_of_them); }
+  scratch.write("shard-3", Bytes{3, 7, 8});
+  std::filesystem::remove(scratch.path() / "shard-4");
+  expect_io_error([&] { content(files[3]); }, {"shard-3", "is another file"});
+  expect_error<BadFile>([&] { content(files[4]); }, {"shard-4", "No such file"});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(FileBytes, DirectReadsAreTheSameBytesAndErrors) {

@@ -230,10 +230,13 @@ std::string known_set_in(const fs::path& folder) {
       } catch (const IoError&) {}
       continue;
     }
-    if (std::ranges::any_of(known.train_files, [&](std::string file) {
-          if (const size_t either = file.find("[.gz]"); either != file.npos) file.resize(either);
-          return fs::exists(folder / file, unknown) || fs::exists(folder / (file + ".gz"), unknown);
-        }))
+    const auto there = [&](std::string file) {
+      if (const size_t either = file.find("[.gz]"); either != file.npos) file.resize(either);
+      return fs::exists(folder / file, unknown) || fs::exists(folder / (file + ".gz"), unknown);
+    };
+    // Without training files opening it says which are missing.
+    if (std::ranges::any_of(known.train_files, there) ||
+        std::ranges::any_of(known.test_files, there))
       return known.name;
   }
   return "";

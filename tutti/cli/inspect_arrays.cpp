@@ -107,8 +107,12 @@ Inspected inspect_arrays(const std::filesystem::path& path) {
       values += "; atoms, then the unit cell's three vectors";
     else if (is_trajectory(info))
       values += fmt::format("; {} frames of {} atoms", info.shape[0], info.shape[1]);
+    if (!info.link.empty() && info.problem.empty()) values += "; " + info.link;
     found.text += inspected_line(info.name, name_of(info.type), extents_text(info.shape), values);
-    if (info.problem.empty() && info.elements() > 0 && !is_coordinate(info) && !with_cells)
+    // What a link in the file leads to is listed under its own name, too.
+    const bool again = !info.link.empty() && !info.link.starts_with("external");
+    if (info.problem.empty() && info.elements() > 0 && !is_coordinate(info) && !with_cells &&
+        !again)
       found.arrays.push_back({.name = info.name,
                               .whole_numbers = is_integer(info.type),
                               .wide = is_integer(info.type) && size_of(info.type) >= 4,

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tutti/data/format/crc32.h"
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/molecules/dcd.h"
 #include "tutti/data/format/molecules/frames.h"
@@ -210,7 +211,7 @@ ArrayFile open_npy_folder(const std::filesystem::path& folder) {
     if (entry.path().extension() == ".npy") files.push_back(entry.path());
   if (failed || files.empty())
     throw BadFile(fmt::format("{}: expected a folder with .npy files{}", folder.string(),
-                              failed ? ": " + failed.message() : ""));
+                              failed ? ": " + file_error(failed.value()) : ""));
   std::ranges::sort(files);
   std::vector<StoredArray> arrays;
   for (const std::filesystem::path& path : files)
@@ -271,7 +272,13 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
                       [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
   };
   if (begins("\x93NUMPY")) return {file.name(), read_npy(file)};
-  if (begins("PK\x03\x04") || begins("PK\x05\x06")) return {file.name(), read_npz(file)};
+  if (begins("PK\x03\x04") || begins("PK\x05\x06")) {
+    std::vector<StoredArray> arrays = read_npz(file);
+    if (arrays.empty() && begins("PK\x03\x04"))
+      throw BadFile(
+          fmt::format("{}: expected arrays in NumPy's .npz, {}", file.name(), found_instead(file)));
+    return {file.name(), std::move(arrays)};
+  }
   if (is_hdf5(file)) return {file.name(), as_netcdf_says(file, read_hdf5(file, options))};
   if (is_netcdf_classic(head))
     return {file.name(), as_netcdf_says(file, read_netcdf_classic(file))};
@@ -282,9 +289,8 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
   if (path.extension() == ".toml") return {file.name(), read_raw_arrays(file, path)};
   throw BadFile(fmt::format(
       "{}: expected an array file (.npy, .npz, HDF5, NetCDF, TIFF, a trajectory as DCD, XTC "
-      "or TRR, or a .toml that describes raw data), "
-      "found {} bytes that begin with {:02x}: give another file, or fetch it again",
-      file.name(), file.size(), fmt::join(head, " ")));
+      "or TRR, or a .toml that describes raw data), {}",
+      file.name(), found_instead(file)));
 }
 
 }  // namespace tutti::data

@@ -35,6 +35,9 @@ struct ArrayInfo {
   /// can hold. Empty: it can. find() refuses such an array, so whoever allocates bytes() after
   /// find() never allocates what a damaged header makes up.
   std::string problem{};
+  /// In HDF5, where the name is a link: "soft link to raw/x", "external link to x in other.h5",
+  /// "hard link, as raw/x" (the second of two names). Empty: the array's own name.
+  std::string link{};
 
   int64_t elements() const;
   int64_t bytes() const;  ///< in memory

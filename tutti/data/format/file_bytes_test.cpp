@@ -157,6 +157,28 @@ TEST(GzipReader, InflatesInPieces) {
   EXPECT_GE(GzipReader(packed).most_bytes(), std::ssize(zeros));
 }
 
+TEST(GzipReader, WhatFollowsTheEndIsNamedUnlessItIsZeros) {
+  const ScratchDirectory scratch;
+  const Bytes part = half_random(1000);
+  Bytes padded = gzipped(part);
+  const size_t end = padded.size();
+  padded.resize(end + 200'000);
+  EXPECT_EQ(inflated(scratch.write("padded.gz", padded), 300), part);
+  padded.resize(end + 10);
+  padded.back() = 7;
+  const auto path = scratch.write("OLD", padded);
+  expect_error<BadFile>(
+      [&] { inflated(path, 300); },
+      {fmt::format("10 bytes that are no gzip follow the end of the stream at byte "
+                   "{0}: take them off with 'head -c {0} OLD > NEW'",
+                   end)});
+  ASSERT_EQ(
+      std::system(
+          fmt::format("cd '{}' && head -c {} OLD > NEW", scratch.path().string(), end).c_str()),
+      0);
+  EXPECT_EQ(inflated(scratch.path() / "NEW", 300), part);
+}
+
 TEST(GzipReader, ReadsSeveralMembersAsOne) {
   const ScratchDirectory scratch;
   Bytes packed, whole;
@@ -189,8 +211,8 @@ TEST(GzipReader, NamesTheFileAndWhatIsWrong) {
   wrong_length.back() ^= 0x80;
   expect_io_error([&] { inflate(wrong_length); }, {"corrupted", "incorrect length check"});
   Bytes longer = good;
-  longer.push_back(0);
-  expect_io_error([&] { inflate(longer); }, {"1 unexpected bytes"});
+  longer.push_back(1);
+  expect_io_error([&] { inflate(longer); }, {"1 bytes that are no gzip follow"});
   for (size_t at = 10; at < good.size(); at += 977) {  // any damage is noticed
     Bytes damaged = good;
     damaged[at] ^= 0x10;

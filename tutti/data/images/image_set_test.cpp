@@ -181,14 +181,14 @@ TEST(ImageSet, LinksInCirclesEndAndAreNamed) {
   fs::create_directory_symlink("..", root / "train/cat/up");
   fs::create_directory_symlink("../..", root / "train/dog/up");
   fs::create_directory_symlink("..", root / "train/loop");
-  // Folder i has two links to folder i - 1: without a bound 2^40 paths.
-  for (int i = 1; i < 40; ++i) {
+  // Folder i has two links to folder i - 1: without a bound 2^30 paths.
+  for (int i = 1; i < 30; ++i) {
     const fs::path folder = root / fmt::format("deep/l{}", i);
     fs::create_directory(folder);
     fs::create_directory_symlink(fmt::format("../l{}", i - 1), folder / "a");
     fs::create_directory_symlink(fmt::format("../l{}", i - 1), folder / "b");
   }
-  fs::create_directory_symlink("../../deep/l39", root / "train/cat/deep");
+  fs::create_directory_symlink("../../deep/l29", root / "train/cat/deep");
   testing::internal::CaptureStderr();
   const auto set = open_image_set(root, "train", {}, {});
   EXPECT_EQ(dataset_files({.name = "imagenet", .dir = root}).size(), 3u);

@@ -11,6 +11,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -31,8 +32,8 @@ std::vector<std::string> names_in(const fs::path& folder, bool hidden) {
     if (std::string name = entry->path().filename().string(); hidden || !name.starts_with('.'))
       names.push_back(std::move(name));
   if (failed)
-    throw IoError(
-        fmt::format("{}: cannot look into the folder: {}", folder.string(), failed.message()));
+    throw IoError(fmt::format("{}: cannot look into the folder: {}", folder.string(),
+                              file_error(failed.value())));
   std::ranges::sort(names);
   return names;
 }
@@ -77,6 +78,16 @@ std::string keys_to_correct(std::string_view key) {
   return key == "data.dir" || is_flag(key) ? std::string(key) : fmt::format("{} or data.dir", key);
 }
 
+/// Of a folder without files that are known by their names, one that lies there.
+std::string example_of(const fs::path& folder) {
+  for (const std::string& name : names_in(folder, false))
+    if (is_file(folder / name)) try {
+        const FirstBytes found = first_bytes_of(FileBytes::open(folder / name));
+        return fmt::format("; '{}' is {}", name, found.name);
+      } catch (const IoError&) {}
+  return "";
+}
+
 std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
   std::error_code failed;
   if (fs::is_directory(path, failed)) {
@@ -84,10 +95,10 @@ std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
     for (const std::string& name : names_in(path, false))
       if (is_sample_file_name(name) && describes_arrays(path / name)) files.push_back(path / name);
     if (files.empty())
-      throw BadFile(
-          fmt::format("{}: the folder {} holds no files that end in {}: name the files, or "
-                      "a pattern such as \"{}/*.dat\"",
-                      key, path.string(), fmt::join(kEndings, " "), path.string()));
+      throw BadFile(fmt::format(
+          "{}: the folder {} holds no files that end in {}{}: name the files, or "
+          "a pattern such as \"{}/*.dat\"",
+          key, path.string(), fmt::join(kEndings, " "), example_of(path), path.string()));
     return files;
   }
   if (is_there(path)) return {path};

@@ -111,7 +111,7 @@ Inspected inspect_arrays(const fs::path& path) {
     if (const auto units = info.attributes.find("units");
         units != info.attributes.end() && !units->second.text.empty())
       values += ", " + units->second.text;
-    const bool with_cells = info.name == data::kPeriodicArray;
+    const bool with_cells = info.name.starts_with(data::kPeriodicArray);
     if (with_cells)
       values += "; atoms, then the unit cell's three vectors";
     else if (is_trajectory(info))

@@ -36,7 +36,7 @@ class TrrFrames final : public Frames {
   bool has_cells() const override {
     return std::ranges::all_of(places_, [](const Place& place) { return place.box >= 0; });
   }
-  UnitCell cell(int64_t frame) const override {
+  UnitCell cell(int64_t frame, std::span<float>) const override {
     const Place& place = places_[static_cast<size_t>(frame)];
     UnitCell cell{};
     read_angstrom(place.box, place.wide, cell);

@@ -62,7 +62,7 @@ class XtcFrames final : public Frames {
   }
 
   bool has_cells() const override { return true; }
-  UnitCell cell(int64_t frame) const override {
+  UnitCell cell(int64_t frame, std::span<float>) const override {
     HeaderReader reader(file_);
     reader.skip(places_[static_cast<size_t>(frame)]);
     reader.begin_frame(frame);

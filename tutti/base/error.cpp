@@ -13,12 +13,34 @@ void check_failed(const char* file, int line, const char* condition, const std::
                                   message.empty() ? "" : ": ", message));
 }
 
+namespace {
+
+/// What helps against an errno; empty where the system's words say all.
+std::string_view file_advice(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT: return "free some space or choose another directory";
+    case EFBIG: return "raise the limit on file sizes (ulimit -f)";
+    case EMFILE:
+      return "this process has as many files open as it may: raise the limit (ulimit -n)";
+    case ENFILE:
+      return "the whole node has too many files open: end what keeps them, or have fs.file-max "
+             "raised";
+    case EACCES:
+    case EPERM: return "look at the rights of the file and of the folders above it (ls -ld)";
+    case EIO: return "the disk or the file server fails: try again, and look at dmesg";
+    case ESTALE: return "the file was replaced on its file server: start again";
+    case EISDIR: return "give a file, not a folder";
+    case ELOOP: return "its symbolic links lead round in a circle: remove one of them";
+    default: return {};
+  }
+}
+
+}  // namespace
+
 std::string file_error(int error) {
-  const char* advice = error == ENOSPC || error == EDQUOT
-                           ? "; free some space or choose another directory"
-                       : error == EFBIG ? "; raise the limit on file sizes (ulimit -f)"
-                                        : "";
-  return fmt::format("{}{}", std::strerror(error), advice);
+  const std::string_view advice = file_advice(error);
+  return fmt::format("{}{}{}", std::strerror(error), advice.empty() ? "" : "; ", advice);
 }
 
 }  // namespace tutti

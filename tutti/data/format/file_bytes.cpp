@@ -26,6 +26,16 @@ bool is_file(const fs::path& path) {
 
 namespace {
 
+/// Of a link that leads to nothing, where it leads; otherwise nothing.
+std::string missing_target(const fs::path& path) {
+  std::error_code no_link;
+  const std::string target = fs::read_symlink(path, no_link).string();
+  if (no_link) return {};
+  return fmt::format(
+      ": it is a symbolic link to '{}', which is not there{}", target,
+      target.find("annex/objects/") == target.npos ? "" : ": fetch it with 'git annex get FILE'");
+}
+
 std::atomic<int64_t> bytes_of_all_files{0};
 std::atomic<bool> direct_reads{false};
 
@@ -92,7 +102,7 @@ struct FileBytes::Content {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0)
         throw IoError(fmt::format("{}: cannot read byte {}: {}", name,
-                                  offset + static_cast<int64_t>(done), std::strerror(errno)));
+                                  offset + static_cast<int64_t>(done), file_error(errno)));
       if (got == 0)
         throw IoError(
             fmt::format("{}: has been shortened while it was in use: it had {} bytes when it was "
@@ -115,14 +125,14 @@ FileBytes FileBytes::open(const fs::path& path) {
   content->descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (content->descriptor < 0) {
     const int error = errno;
-    const std::string text =
-        fmt::format("{}: cannot open: {}", content->name, std::strerror(error));
+    const std::string text = fmt::format("{}: cannot open: {}{}", content->name, file_error(error),
+                                         error == ENOENT ? missing_target(path) : std::string());
     if (error == ENOENT) throw BadFile(text);
     throw IoError(text);
   }
   struct stat status {};
   if (::fstat(content->descriptor, &status) != 0)
-    throw IoError(fmt::format("{}: cannot stat: {}", content->name, std::strerror(errno)));
+    throw IoError(fmt::format("{}: cannot stat: {}", content->name, file_error(errno)));
   if (!S_ISREG(status.st_mode))
     throw IoError(fmt::format("{}: expected a file, found a {}: give the path of a regular file",
                               content->name,

@@ -72,9 +72,11 @@ class TrrFrames final : public Frames {
   }
 
   void read_header(HeaderReader& reader, int64_t number) {
+    const int64_t first = reader.at();
     bool begins = reader.u32() == kTrrMagic;
     for (const uint32_t word : kTrrName) begins &= reader.u32() == word;
-    if (!begins) wrong(number, "does not begin as one of a TRR does");
+    if (!begins)
+      wrong(number, fmt::format("does not begin at byte {} as one of a TRR does", first));
     std::array<int64_t, kParts> bytes{};
     for (int64_t& part : bytes) part = reader.i32();
     const int64_t atoms = reader.i32();

@@ -76,7 +76,12 @@ void read_trajectory(std::shared_ptr<const data::Frames> (*reader)(const data::F
   });
 }
 
-void dcd(Bytes bytes) { read_trajectory(data::read_dcd, bytes); }
+void dcd(Bytes bytes) {
+  answer([&] {
+    const auto file = data::FileBytes::own({bytes.begin(), bytes.end()}, "input");
+    data::ArrayFile(file.name(), data::dcd_arrays(file, false)).verify();
+  });
+}
 void trr(Bytes bytes) { read_trajectory(data::read_trr, bytes); }
 void xtc(Bytes bytes) { read_trajectory(data::read_xtc, bytes); }
 

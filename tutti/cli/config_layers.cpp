@@ -1,6 +1,6 @@
 #include "tutti/cli/config_layers.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -80,8 +80,9 @@ class LayerReader {
     }
     const LayerType* type = find_layer_type(*name);
     if (!type)
-      add(node->source(), fmt::format("there is no layer of type \"{}\"{}", *name,
-                                      did_you_mean(*name, type_names())));
+      add(node->source(),
+          fmt::format("there is no layer of type \"{}\"{}: there are {}", *name,
+                      did_you_mean(*name, type_names()), fmt::join(type_names(), ", ")));
     return type;
   }
 

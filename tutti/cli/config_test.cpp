@@ -298,7 +298,7 @@ TEST_F(ConfigFiles, MistakesInLayersNameTheirPlaces) {
   const std::string all = said(
       "[[model.layer]]\ntype = \"convv\"\n[[model.layer]]\ntype = \"conv\"\nchanels = 3\n"
       "activation = \"rely\"\nkernel = 0\n[[model.layer]]\nname = \"x\"\n");
-  EXPECT_NE(all.find("net.toml:2:8: there is no layer of type \"convv\", did you mean 'conv'?"),
+  EXPECT_NE(all.find("net.toml:2:8: there is no layer of type \"convv\", did you mean 'conv'?: there are "),
             std::string::npos)
       << all;
   EXPECT_NE(all.find("net.toml:5:1: a layer of type \"conv\" has no key 'chanels', did you mean "

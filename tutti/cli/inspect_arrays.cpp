@@ -102,7 +102,7 @@ Inspected inspect_arrays(const std::filesystem::path& path) {
         units != info.attributes.end() && !units->second.text.empty())
       values += ", " + units->second.text;
     if (info.problem.empty()) values += coding_text(info, data::value_coding(info));
-    const bool with_cells = info.name == data::kPeriodicArray;
+    const bool with_cells = info.name.starts_with(data::kPeriodicArray);
     if (with_cells)
       values += "; atoms, then the unit cell's three vectors";
     else if (is_trajectory(info))

@@ -53,7 +53,7 @@ SeenLines look_through(const fs::path& path, const data::ClickColumns& columns) 
   if (columns.header) next_line(file, line);
   int64_t at = columns.header ? 1 : 0;
   while (next_line(file, line)) {
-    ++at;
+    if (++at == 1) line = data::without_mark(line);
     if (line.empty()) continue;
     if (seen.lines == kLinesLookedAt) {
       seen.all = false;

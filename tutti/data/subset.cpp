@@ -8,6 +8,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
+#include "tutti/data/arrays/array_set.h"
 
 namespace tutti::data {
 namespace {
@@ -45,11 +46,14 @@ std::vector<SamplesOfFile> Subset::files() const {
 
 ValidationCut cut_validation(std::unique_ptr<Dataset> whole, int64_t count, uint64_t seed) {
   const std::shared_ptr<const Dataset> all = std::move(whole);
-  if (count < 1 || count >= all->size())
+  if (count < 1 || count >= all->size()) {
+    const auto* const files = dynamic_cast<const FileSamples*>(all.get());
     throw ConfigError(fmt::format(
-        "data.validation takes {} of the {} training samples: give a fraction or a count that "
+        "data.validation takes {} of the {} training sample{}{}: give a fraction or a count that "
         "leaves at least one sample in each part",
-        count, all->size()));
+        count, all->size(), all->size() == 1 ? "" : "s",
+        all->size() == 1 && files ? fmt::format(" ({})", files->how()) : ""));
+  }
   if (all->size() > std::numeric_limits<uint32_t>::max())
     throw ConfigError(
         fmt::format("data.validation cannot take samples out of a set of {}: it is limited to "

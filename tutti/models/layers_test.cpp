@@ -219,6 +219,15 @@ TEST(Layers, SayWhereTheyDoNotFit) {
                 .find("has no positions"),
             std::string::npos);
   EXPECT_NE(failure(layers_of({})).find("no layers"), std::string::npos);
+  ModelSpec flat = layers_of({layer("conv", {{"channels", number(2)}})});
+  flat.input = {3};
+  EXPECT_NE(failure(flat).find("a sample of its input 'image' is 3, and 2 to 4 axes are needed"),
+            std::string::npos)
+      << failure(flat);
+  ModelSpec single = layers_of({layer("dense")});
+  single.input = {};
+  EXPECT_NE(failure(single).find("'as 1' at the end of its line"), std::string::npos)
+      << failure(single);
 }
 
 TEST(Layers, TablesAreChecked) {

@@ -296,8 +296,11 @@ ModelSpec completed(const ModelSpec& spec) {
         spec.name, model.input.rank(), model.input.to_string(), full.input_field,
         full.input.to_string()));
   if (full.input.rank() == 0)
-    throw ConfigError(
-        fmt::format("model '{}' has no input of its own: give the extents of a sample", spec.name));
+    throw ConfigError(fmt::format(
+        "model '{}' takes samples with at least one axis, and one of the field '{}' has "
+        "none: a number is a sample of one element with 'as 1' at the end of its line in "
+        "data.fields, \"{}: from ... as 1\"",
+        spec.name, full.input_field, full.input_field));
   if (full.inputs.empty() && !model.more_inputs.empty()) {
     full.inputs.push_back({full.input_field, full.input});
     for (const std::string& field : model.more_inputs)

@@ -27,8 +27,12 @@ ConvAttributes conv_attributes(const ConvSpec& spec, int spatial) {
 /// Dimensions of an activation's positions, `least` to 3.
 int spatial_of(const Graph& graph, const std::string& name, Value x, int least = 2) {
   const Shape& shape = graph.shape(x);
-  require(shape.rank() >= least + 2 && shape.rank() <= 5,
-          "layer '{}': x is {}, {} to 5 dimensions are needed", name, shape.to_string(), least + 2);
+  const auto extents = std::span(shape.begin(), shape.end()).subspan(1);  // of a sample
+  require(
+      shape.rank() >= least + 2 && shape.rank() <= 5,
+      "layer '{}': a sample of its input '{}' is {}, and {} to 4 axes are needed: channels, then "
+      "positions; of a field, 'as' in its line of data.fields gives it other extents",
+      name, graph[x].name, extents.empty() ? "one number" : Shape(extents).to_string(), least + 1);
   return shape.rank() - 2;
 }
 

@@ -76,9 +76,12 @@ void drop_after(RunLog& log, int64_t step) {
 
 void add_event(RunLog& log, const Json& json, bool& started) {
   if (!json.is_object()) throw IoError("not a JSON object");
-  const std::string event = json.at("event").get<std::string>();
   if (const int schema = json_value<int>(json.at("schema")); schema > kRecordSchema)
-    throw IoError(fmt::format("schema {} is newer than this program's {}", schema, kRecordSchema));
+    throw IoError(fmt::format(
+        "its schema {} is that of a later version of Tutti, and this one reads up to {}: read the "
+        "record with the version that wrote it",
+        schema, kRecordSchema));
+  const std::string event = json.at("event").get<std::string>();
   if (event == "run_start") {
     RunStart start = parse<RunStart>(json);
     if (started) {

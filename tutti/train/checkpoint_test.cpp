@@ -117,6 +117,28 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(read_text(directory_ / "latest"), "step_0000123\n");
 }
 
+TEST_F(CheckpointTest, ALaterVersionsIsNotDamaged) {
+  const fs::path path = write(3);
+  write(2);
+  std::string text = read_text(path / "manifest.json");
+  const size_t at = text.find("\"schema\": 3");
+  ASSERT_NE(at, text.npos);
+  text.replace(at, 11, "\"schema\": 9");
+  std::ofstream(path / "manifest.json") << text;
+  for (const auto& look : std::vector<std::function<void()>>{
+           [&] { verify_checkpoint(path); }, [&] { find_latest_valid(directory_); },
+           [&] { checkpoint_at(directory_, "--resume"); }}) {
+    try {
+      look();
+      ADD_FAILURE() << "accepted";
+    } catch (const IoError& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find("schema 9 is that of a later version of Tutti"), said.npos) << said;
+      EXPECT_EQ(said.find("damaged"), said.npos) << said;
+    }
+  }
+}
+
 TEST_F(CheckpointTest, KeepsTheLastWritten) {
   for (const int64_t step : {10, 20, 30}) write(step, 2);
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000020", "step_0000030"}));

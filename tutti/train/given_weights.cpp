@@ -10,6 +10,8 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/models/lora.h"
 #include "tutti/train/checkpoint.h"
+#include "tutti/train/foreign_names.h"
+#include "tutti/train/manifest.h"
 #include "tutti/train/table_files.h"
 
 namespace tutti {
@@ -21,10 +23,12 @@ std::vector<std::string> names_of(const Variables& variables, const SafetensorsF
   for (const auto* list : {&variables.parameters, &variables.statistics})
     for (const Variable& variable : *list) names.push_back(variable.name);
   for (const TableVariable& table : variables.tables) names.push_back(table.variable.name);
+  const ForeignNames foreign(file, variables);
   for (const SafetensorsFile::Entry& entry : file.entries())
-    if (!variables.find_parameter(entry.name) && !variables.find_statistic(entry.name) &&
-        !variables.find_table(entry.name))
-      names.push_back(entry.name);
+    if (const std::string name = foreign.in_model(entry.name); !variables.find_parameter(name) &&
+                                                               !variables.find_statistic(name) &&
+                                                               !variables.find_table(name))
+      names.push_back(name);
   return names;
 }
 
@@ -63,6 +67,8 @@ template <class Verify>
 void or_another(Verify verify) {
   try {
     verify();
+  } catch (const LaterSchema&) {
+    throw;
   } catch (const IoError& damage) {
     throw IoError(fmt::format(
         "{}; give another checkpoint, or the folder of the run, of which the newest whole one is "
@@ -86,6 +92,10 @@ FoundWeights find_weights(const std::filesystem::path& path, std::string_view ke
       or_another([&] { verify_file_of_checkpoint(path); });
     return {SafetensorsFile(path)};
   }
+  for (const char* name : {"model.safetensors.index.json", "model.safetensors"})
+    if (folder && list_checkpoints(checkpoints_in(path)).empty() &&
+        std::filesystem::is_regular_file(path / name, failed))
+      return {SafetensorsFile(path / name)};
   const auto best = folder ? find_best(checkpoints_in(path)) : std::nullopt;
   const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, key);
   CheckpointInfo info;

@@ -128,13 +128,17 @@ Manifest read_manifest(const std::filesystem::path& path) {
   try {
     const Json json = parse_json(text);
     if (const int schema = json_value<int>(json.at("schema")); schema > kSchema)
-      throw IoError(fmt::format("schema {} was written by a later version; this one reads up to {}",
-                                schema, kSchema));
+      throw LaterSchema(
+          fmt::format("{}: its schema {} is that of a later version of Tutti, and this one reads "
+                      "up to {}: go on with the version that wrote it",
+                      path.string(), schema, kSchema));
     if (json.at(kChecksum) != checksum_of(json))
       throw IoError("its checksum does not match its content");
     Manifest manifest = from_json(json);
     manifest.checksum = json.at(kChecksum);
     return manifest;
+  } catch (const LaterSchema&) {
+    throw;
   } catch (const Json::exception& error) {
     throw IoError(fmt::format("{}: damaged: {}", path.string(), without_tag(error)));
   } catch (const IoError& error) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "tutti/base/error.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/durable_file.h"
 
@@ -20,8 +21,14 @@ struct Manifest {
   std::string checksum = {};  ///< of all that; read_manifest() fills it
 };
 
+/// Of a later version of the program: not damaged, and not for this one.
+class LaterSchema : public IoError {
+  using IoError::IoError;
+};
+
 std::string to_json(const Manifest& manifest);
-/// Throws IoError naming the file if it is missing, damaged or of a later schema.
+/// Throws IoError naming the file if it is missing or damaged, LaterSchema if it is of a later
+/// schema.
 Manifest read_manifest(const std::filesystem::path& path);
 
 }  // namespace tutti

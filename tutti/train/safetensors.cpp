@@ -11,6 +11,7 @@
 #include <set>
 
 #include "tutti/base/json.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti {
 namespace {
@@ -215,26 +216,91 @@ FileDigest write_safetensors(const std::filesystem::path& path, std::span<const 
   return file.close();
 }
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : file_(std::make_unique<InputFile>(path)) {
-  const HeaderReader reader{path.string()};
-  uint64_t header_bytes = 0;
-  if (file_->size() < 8) reader.fail(fmt::format("it has only {} bytes", file_->size()));
-  file_->read(0, std::as_writable_bytes(std::span(&header_bytes, 1)));
-  if (header_bytes > kHeaderLimit || header_bytes > file_->size() - 8)
-    reader.fail(fmt::format("a header of {} bytes in a file of {}", header_bytes, file_->size()));
-  std::string text(static_cast<size_t>(header_bytes), '\0');
-  file_->read(8, std::as_writable_bytes(std::span(text)));
-  data_begin_ = 8 + header_bytes;
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
+  std::error_code unknown;
+  const bool regular = std::filesystem::is_regular_file(path, unknown);  // else opening says why
+  if (regular &&
+      data::first_bytes_of(data::FileBytes::open(path)).content == data::Content::parts_index)
+    add_parts_of_index();
+  else
+    add_part(path);
+  for (size_t i = 0; i < entries_.size(); ++i)
+    if (!places_.emplace(entries_[i].name, i).second)
+      throw IoError(
+          fmt::format("{}: two of its files have a tensor '{}'", path.string(), entries_[i].name));
+}
 
+void SafetensorsFile::add_part(const std::filesystem::path& path) {
+  Part part{std::make_unique<InputFile>(path)};
+  const HeaderReader reader{path.string()};
+  const auto refuse = [&](const std::string& why) {
+    throw IoError(data::unreadable(path, data::Content::safetensors, why));
+  };
+  uint64_t header_bytes = 0;
+  const uint64_t size = part.file->size();
+  if (size < 8) refuse(fmt::format("it has only {} bytes", size));
+  part.file->read(0, std::as_writable_bytes(std::span(&header_bytes, 1)));
+  if (header_bytes > kHeaderLimit || header_bytes > size - 8)
+    refuse(fmt::format("a header of {} bytes in a file of {}", header_bytes, size));
+  std::string text(static_cast<size_t>(header_bytes), '\0');
+  part.file->read(8, std::as_writable_bytes(std::span(text)));
+  part.data_begin = 8 + header_bytes;
+
+  std::vector<Entry> entries;
   for (const auto& [name, json] : reader.parse(text)) {
     if (name == "__metadata__")
       metadata_ = reader.metadata(json);
     else
-      entries_.push_back(reader.entry(name, json));
+      entries.push_back(reader.entry(name, json));
   }
-  reader.check_places(entries_, file_->size() - data_begin_);
-  for (size_t i = 0; i < entries_.size(); ++i) places_.emplace(entries_[i].name, i);
+  reader.check_places(entries, size - part.data_begin);
+  for (Entry& entry : entries) {
+    entry.file = parts_.size();
+    entries_.push_back(std::move(entry));
+  }
+  parts_.push_back(std::move(part));
+}
+
+void SafetensorsFile::add_parts_of_index() {
+  const auto damaged = [&](const std::string& why) {
+    return IoError(
+        fmt::format("{}: the index of weights in several files is damaged: {}; fetch it "
+                    "again",
+                    path_.string(), why));
+  };
+  std::map<std::string, std::string> file_of;  // of each tensor
+  try {
+    for (const auto& [name, file] : parse_json(read_text(path_)).at("weight_map").items())
+      file_of[name] = file.get<std::string>();
+  } catch (const Json::exception& error) {
+    throw damaged(error.what());
+  } catch (const IoError& error) {
+    throw damaged(error.what());
+  }
+  std::set<std::string> files;
+  for (const auto& [name, file] : file_of) {
+    if (file.empty() || file == ".." || std::filesystem::path(file).filename() != file)
+      throw damaged(
+          fmt::format("'{}' lies in '{}', which is no name of a file beside it", name, file));
+    files.insert(file);
+  }
+  for (const std::string& file : files) {
+    const std::filesystem::path part = path_.parent_path() / file;
+    std::error_code unknown;
+    if (!std::filesystem::is_regular_file(part, unknown))
+      throw IoError(
+          fmt::format("{}: names {}, which is not there: fetch all {} files that it names",
+                      path_.string(), part.string(), files.size()));
+    add_part(part);
+  }
+  std::set<std::string_view> there;
+  for (const Entry& entry : entries_) there.insert(entry.name);
+  for (const auto& [name, file] : file_of)
+    if (!there.contains(name))
+      throw IoError(
+          fmt::format("{}: tensor '{}' is not in {}: the files do not belong together; "
+                      "fetch them again",
+                      path_.string(), name, file));
 }
 
 const Entry* SafetensorsFile::find(std::string_view name) const {
@@ -244,7 +310,7 @@ const Entry* SafetensorsFile::find(std::string_view name) const {
 
 std::vector<std::byte> SafetensorsFile::bytes(const Entry& entry) const {
   std::vector<std::byte> bytes(static_cast<size_t>(entry.end - entry.begin));
-  file_->read(data_begin_ + entry.begin, bytes);
+  parts_[entry.file].file->read(parts_[entry.file].data_begin + entry.begin, bytes);
   return bytes;
 }
 
@@ -253,7 +319,7 @@ void SafetensorsFile::read_part(const Entry& entry, uint64_t from,
   const uint64_t bytes = entry.end - entry.begin;
   CHECK(from <= bytes && part.size() <= bytes - from, "'{}': bytes {} to {} of {}", entry.name,
         from, from + part.size(), bytes);
-  file_->read(data_begin_ + entry.begin + from, part);
+  parts_[entry.file].file->read(parts_[entry.file].data_begin + entry.begin + from, part);
 }
 
 std::vector<float> SafetensorsFile::read_f32(const Entry& entry) const {
@@ -283,7 +349,8 @@ std::vector<float> SafetensorsFile::read_f32(const Entry& entry) const {
 }
 
 void SafetensorsFile::fail(const Entry& entry, const std::string& what) const {
-  throw IoError(fmt::format("{}: tensor '{}': {}", file_->path().string(), entry.name, what));
+  throw IoError(fmt::format("{}: tensor '{}': {}", parts_[entry.file].file->path().string(),
+                            entry.name, what));
 }
 
 Shape SafetensorsFile::shape_of(const Entry& entry) const {

@@ -2,7 +2,8 @@
 // The safetensors format, which Python readers of weights understand: 8 bytes little-endian length
 // of the header, the header as JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]},
 // "__metadata__": {"key": "text"}}, then the tensors' bytes, little-endian, row-major, without
-// gaps. Offsets count from the end of the header.
+// gaps. Offsets count from the end of the header. Large models lie in several such files, of which
+// an index tells the tensors: JSON {"weight_map": {"name": "FILE beside it"}}.
 
 #include <cstdint>
 #include <filesystem>
@@ -24,9 +25,10 @@ using TensorMetadata = std::map<std::string, std::string>;
 FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors,
                              const TensorMetadata& metadata = {});
 
-/// An open file whose header has been checked completely: every tensor has a known dtype, lies
-/// inside the file, has the size its shape says, and overlaps no other. Throws IoError naming file
-/// and tensor. Reading is safe from several threads.
+/// An open file, or the files of an index as one, whose headers have been checked completely: every
+/// tensor has a known dtype, lies inside its file, has the size its shape says, and overlaps no
+/// other. Throws IoError naming file and tensor, and for other files what they are and what to do.
+/// Reading is safe from several threads.
 class SafetensorsFile {
  public:
   enum class Type : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean };
@@ -35,11 +37,14 @@ class SafetensorsFile {
     Type type = Type::f32;
     std::vector<int64_t> shape;
     uint64_t begin = 0, end = 0;  ///< in bytes from the end of the header
+    size_t file = 0;              ///< of several
   };
 
   explicit SafetensorsFile(const std::filesystem::path& path);
 
-  const std::vector<Entry>& entries() const { return entries_; }  ///< in the order of their bytes
+  const std::filesystem::path& path() const { return path_; }
+  /// In the order of their bytes, file after file.
+  const std::vector<Entry>& entries() const { return entries_; }
   const TensorMetadata& metadata() const { return metadata_; }
   const Entry* find(std::string_view name) const;  ///< null if there is none
 
@@ -57,8 +62,15 @@ class SafetensorsFile {
   Shape shape_of(const Entry& entry) const;
   [[noreturn]] void fail(const Entry& entry, const std::string& what) const;
 
-  std::unique_ptr<InputFile> file_;
-  uint64_t data_begin_ = 0;
+  struct Part {
+    std::unique_ptr<InputFile> file;
+    uint64_t data_begin = 0;
+  };
+  void add_part(const std::filesystem::path& path);
+  void add_parts_of_index();
+
+  std::filesystem::path path_;
+  std::vector<Part> parts_;
   std::vector<Entry> entries_;
   std::map<std::string, size_t, std::less<>> places_;  ///< of the names in entries_
   TensorMetadata metadata_;

@@ -132,9 +132,9 @@ TEST_F(Safetensors, RefusesBadHeaders) {
 
 TEST_F(Safetensors, RefusesShortFiles) {
   replace_file(path_, "1234");
-  EXPECT_TRUE(contains(refusal(), "only 4 bytes"));
+  EXPECT_TRUE(contains(refusal(), "expected safetensors, found text (4 bytes)"));
   replace_file(path_, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10));
-  EXPECT_TRUE(contains(refusal(), "a header of"));
+  EXPECT_TRUE(contains(refusal(), "expected safetensors"));
   std::filesystem::remove(path_);
   EXPECT_TRUE(contains(refusal(), "No such file"));
 }
@@ -167,6 +167,62 @@ TEST_F(Safetensors, ReadsFilesOfOtherWriters) {
             (TensorDesc{DType::f32, {16, 3, 3, 3}, {}}));
 }
 #endif
+
+// What people have under the name of weights.
+TEST_F(Safetensors, OtherFilesAreNamed) {
+  const auto refused = [&](const std::string& text) {
+    DurableFile file(path_);
+    file.write(text);
+    file.close();
+    return refusal();
+  };
+  using namespace std::string_literals;
+  EXPECT_TRUE(contains(refused("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n"),
+                       "git lfs pull"));
+  EXPECT_TRUE(contains(refused("PK\3\4"s + std::string(200, '\0')), "torch.load"));
+  EXPECT_TRUE(contains(refused("\x80\x02\x8a\nl\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03."s),
+                       "torch.load"));
+  EXPECT_TRUE(contains(refused("\x1f\x8b\x08\0\0\0\0\0\0\0"s), "gzip -dc"));
+  // Of the right format, and cut: that is damage.
+  EXPECT_TRUE(contains(refused("\x40\0\0\0\0\0\0\0{\"a\":{\"dtype"s), "truncated or corrupted"));
+}
+
+TEST_F(Safetensors, AnIndexAndItsFilesAreOne) {
+  const auto write = [&](const char* name, const std::string& tensor, std::vector<float> values) {
+    const NamedTensor one{
+        tensor,
+        {DType::f32, {static_cast<int64_t>(values.size())}, {}},
+        {std::as_bytes(std::span(values)).begin(), std::as_bytes(std::span(values)).end()}};
+    const std::vector<TensorRef> refs = {one.ref()};
+    write_safetensors(scratch_.path() / name, refs);
+  };
+  write("model-00001-of-00002.safetensors", "b", {1, 2, 3});
+  write("model-00002-of-00002.safetensors", "a", {4, 5});
+  const auto index = [&](const std::string& map) {
+    DurableFile file(path_);
+    file.write("{\"metadata\": {\"total_size\": 20}, \"weight_map\": " + map + "}");
+    file.close();
+  };
+  index(R"({"a": "model-00002-of-00002.safetensors", "b": "model-00001-of-00002.safetensors"})");
+  const SafetensorsFile file(path_);
+  ASSERT_EQ(file.entries().size(), 2u);
+  EXPECT_EQ(file.read_f32(*file.find("a")), (std::vector<float>{4, 5}));
+  EXPECT_EQ(file.read_f32(*file.find("b")), (std::vector<float>{1, 2, 3}));
+  const SafetensorsFile moved = SafetensorsFile(path_);
+  EXPECT_EQ(moved.find("a")->file, 1u);
+  index(R"({"a": "model-00003-of-00002.safetensors"})");
+  EXPECT_TRUE(contains(refusal(), "model-00003-of-00002.safetensors, which is not there"));
+  index(R"({"c": "model-00001-of-00002.safetensors"})");
+  EXPECT_TRUE(contains(refusal(), "tensor 'c' is not in model-00001"));
+  index(R"({"a": "../x.safetensors"})");
+  EXPECT_TRUE(contains(refusal(), "no name of a file beside it"));
+  index(R"({"a": 1})");
+  EXPECT_TRUE(contains(refusal(), "the index"));
+  write("model-00002-of-00002.safetensors", "b", {4, 5});
+  index(R"({"b": "model-00002-of-00002.safetensors", "c": "model-00001-of-00002.safetensors"})");
+  EXPECT_TRUE(contains(refusal(), "two of its files have a tensor 'b'") ||
+              contains(refusal(), "tensor 'c' is not in"));
+}
 
 }  // namespace
 }  // namespace tutti

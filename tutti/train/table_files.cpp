@@ -11,6 +11,7 @@
 #include "tutti/base/log.h"
 #include "tutti/base/name_pattern.h"
 #include "tutti/base/number.h"
+#include "tutti/train/foreign_names.h"
 #include "tutti/train/rank_file.h"
 
 namespace tutti {
@@ -94,6 +95,7 @@ std::vector<TensorRef> table_refs(const Weights& weights) {
 void read_tables(const SafetensorsFile& file, const std::filesystem::path& checkpoint,
                  Weights& weights, std::span<const std::string> except) {
   if (weights.variables().tables.empty()) return;
+  const ForeignNames names(file, weights.variables());
   const RankFiles files = checkpoint.empty() ? RankFiles{} : rank_files_of(checkpoint);
   const auto saved = find_rows(checkpoint, files);
   std::vector<std::string> without;
@@ -105,7 +107,7 @@ void read_tables(const SafetensorsFile& file, const std::filesystem::path& check
     const Wanted wanted{weights.tables() + table.variable.offset, table.rows.first, shape[0],
                         shape[1]};
     int64_t rows = 0;
-    if (const SafetensorsFile::Entry* whole = file.find(name)) {
+    if (const SafetensorsFile::Entry* whole = file.find(names.in_file(name))) {
       if (whole->shape.size() == 2 && whole->shape[0] != table.rows.all)
         throw ConfigError(fmt::format("tensor '{}' has {} rows, the model's table has {}", name,
                                       whole->shape[0], table.rows.all));

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <iterator>
 
+#include "tutti/base/log.h"
 #include "tutti/base/name_pattern.h"
+#include "tutti/train/foreign_names.h"
 #include "tutti/train/initialise.h"
 #include "tutti/train/optimizer.h"
 
@@ -280,29 +282,22 @@ std::vector<NamedTensor> Weights::export_rows() const {
   return tensors;
 }
 
-/// What other systems' files hold besides: counts of batches, GPT-2's masks, and the frequencies of
-/// rotations.
-static bool is_foreign_buffer(const std::string& name) {
-  return name.ends_with("num_batches_tracked") || name.ends_with(".attn.bias") ||
-         name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq");
-}
-
 void Weights::import_model(const SafetensorsFile& file, std::span<const std::string> except) {
+  const ForeignNames names(file, variables_);
+  const auto name_of = [&](const Variable& variable) {
+    return names.found(variable.name, stored_shape(variable, variable.whole_shape()));
+  };
   for (const Variable& variable : variables_.parameters)
     if (fills_ && !fits_any(except, variable.name))
-      import_from(file, variable.name, variable, parameters());
+      import_from(file, name_of(variable), variable, parameters());
   for (const Variable& variable : variables_.statistics) {
     if (fits_any(except, variable.name)) continue;
-    const std::vector<float> plain = read(file, variable.name, variable.desc.shape);
+    const std::vector<float> plain = read(file, name_of(variable), variable.desc.shape);
     for (int r = 0; r < local_replicas(); ++r) import_plain(variable, plain.data(), statistics(r));
   }
-  for (const SafetensorsFile::Entry& entry : file.entries())
-    if (!variables_.find_parameter(entry.name) && !variables_.find_statistic(entry.name) &&
-        !variables_.find_table(entry.name) && !is_foreign_buffer(entry.name) &&
-        std::ranges::find(variables_.elsewhere, entry.name) == variables_.elsewhere.end() &&
-        !fits_any(except, entry.name))
-      throw ConfigError(
-          fmt::format("tensor '{}' in the weights belongs to no layer of the model", entry.name));
+  names.check_others(except);
+  if (const std::string said = names.said(); !said.empty())
+    log::info("{}: {}", file.path().string(), said);
   make_alike();
 }
 

@@ -90,9 +90,9 @@ class Weights {
   std::vector<NamedTensor> export_rows() const;
 
   /// Takes parameters, and into every local replica the statistics, from a file's tensors by name,
-  /// one after another. Throws ConfigError naming what is missing, unknown or of another shape;
-  /// entries of other systems that are no parameters here, "num_batches_tracked" and GPT-2's
-  /// "attn.bias" and "attn.masked_bias", are passed over. What fits one of `except`
+  /// one after another. Names may have other programs' beginnings (foreign_names.h), which the log
+  /// says. Throws ConfigError naming what is missing, unknown or of another shape; entries of other
+  /// systems that are no parameters here (is_foreign_buffer()) are passed over. What fits one of `except`
   /// keeps its value, and need not be there. Tables are passed over (train/table_files.h).
   void import_model(const SafetensorsFile& file, std::span<const std::string> except = {});
   /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else

@@ -60,6 +60,64 @@ TEST(Weights, FilesHoldMatricesAsPublished) {
   EXPECT_THROW(again.import_model(SafetensorsFile(path), {}), ConfigError);
 }
 
+// Names as other programs write them: wrappers in front, an outer module left out, a tied output.
+TEST(Weights, NamesOfOtherPrograms) {
+  const ScratchDirectory scratch;
+  const std::filesystem::path path = scratch.path() / "model-00001-of-00002.safetensors";
+  Variables variables;
+  const std::vector<std::string> own = {"model.embed_tokens.weight", "model.norm.weight"};
+  for (size_t i = 0; i < own.size(); ++i)
+    variables.parameters.push_back({own[i], {DType::f32, {2}, {}}, 64 * i, {}});
+  variables.parameter_bytes = variables.trained_bytes = 128;
+  const std::vector<float> values = {1, 2, 3, 4}, others = {9, 9};
+  const auto file_of = [&](const std::vector<std::string>& names) {
+    std::vector<TensorRef> tensors;
+    for (size_t i = 0; i < names.size(); ++i)
+      tensors.push_back(
+          {names[i],
+           {DType::f32, {2}, {}},
+           std::as_bytes(std::span(i == 3 ? others : values)).subspan(i == 1 ? 8 : 0, 8)});
+    write_safetensors(path, tensors);
+    return SafetensorsFile(path);
+  };
+  const auto imported = [&](const std::vector<std::string>& names) {
+    Weights weights(variables, 1);
+    weights.import_model(file_of(names));
+    const auto* const floats = reinterpret_cast<const float*>(weights.parameters());
+    return std::vector<float>{floats[0], floats[1], floats[16], floats[17]};
+  };
+  for (const std::string front : {"", "module.", "_orig_mod.", "_forward_module.module."})
+    for (const bool output : {false, true}) {
+      std::vector<std::string> names = {front + own[0], front + own[1]};
+      if (output) names.push_back("lm_head.weight");
+      EXPECT_EQ(imported(names), values) << front;
+    }
+  EXPECT_EQ(imported({"embed_tokens.weight", "norm.weight"}), values);
+  const auto refusal = [&](const std::vector<std::string>& names) -> std::string {
+    try {
+      imported(names);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto expect = [&](const std::vector<std::string>& names,
+                          const std::vector<std::string>& parts) {
+    const std::string said = refusal(names);
+    for (const std::string& part : parts) EXPECT_NE(said.find(part), said.npos) << said;
+  };
+  expect({"module." + own[0], "module.norn.weight"},
+         {"tensor 'model.norm.weight' (2) is missing", "'module.norn.weight', 'module.model.embed",
+          "model.safetensors.index.json"});
+  expect({"module." + own[0], own[1]}, {"'model.embed_tokens.weight' (2) is missing"});
+  expect({own[0], own[1], "model.norm.weigth"},
+         {"'model.norm.weigth' in the weights belongs to no layer",
+          "did you mean 'model.norm.weight'"});
+  expect({own[0], own[1], "x", "lm_head.weight"}, {"'x' in the weights"});
+  variables.parameters[1].name = "lm_head.bias";
+  expect({own[0], "lm_head.bias", "lm_head.weight", "lm_head.weight2"}, {"lm_head.weight2"});
+}
+
 TEST(Weights, ARankReadsTheStateThatItKeepsAndNothingElse) {
   const ScratchDirectory scratch;
   const std::filesystem::path path = scratch.path() / "weights.safetensors";

@@ -75,13 +75,14 @@ class SetState {
         lines_(spec.fields), opened_(files_.size()),
         cache_(std::make_shared<ChunkCache>(kMostChunks)) {
     records_ = is_record_file(files_.front());
-    const std::string how = records_ ? "each record is a sample" : settle();
+    how_ = records_ ? "each record is a sample" : settle();
     fields_ = acquire(0)->fields();
     count();
     for (size_t f = 0; f < spec.statistics.size(); ++f) fields_[f].statistics = spec.statistics[f];
     log::info("{}: {} samples in {} file{}; {}", spec.key, size(), files_.size(),
-              files_.size() == 1 ? "" : "s", how);
+              files_.size() == 1 ? "" : "s", how_);
   }
+  const std::string& how() const { return how_; }
 
   int64_t size() const { return firsts_.empty() ? std::ssize(files_) : firsts_.back(); }
   const std::vector<Field>& fields() const { return fields_; }
@@ -192,6 +193,7 @@ class SetState {
   std::vector<std::atomic<bool>> opened_;
   std::shared_ptr<ChunkCache> cache_;  // shared with files that readers hold
   bool records_ = false;
+  std::string how_;  // samples lie in the files
   std::vector<Field> fields_;
   std::vector<int64_t> firsts_;  // of each file: the samples up to its end; empty: one a file
   OpenFiles open_;
@@ -204,6 +206,7 @@ class ArraySet final : public FileSamples {
   int64_t size() const override { return state_->size(); }
   const std::vector<Field>& fields() const override { return state_->fields(); }
   Place place(int64_t index) const override { return state_->place(index); }
+  const std::string& how() const override { return state_->how(); }
   std::vector<SamplesOfFile> files() const override { return state_->files(); }
   void read(int64_t index, Sample& sample) const override {
     // A copy, because a reader that hangs may be left behind, and the set be gone when it wakes.

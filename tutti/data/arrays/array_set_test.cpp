@@ -8,6 +8,7 @@
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/set_checks.h"
 #include "tutti/data/format/npy_arrays.h"
+#include "tutti/data/subset.h"
 
 namespace tutti::data {
 namespace {
@@ -301,6 +302,22 @@ TEST(ArraySet, DamagedFilesAndPipesAreErrors) {
   const auto set = set_of({shrinks}, {"x: from array"});
   std::filesystem::resize_file(shrinks, 1000);
   expect_error<IoError>([&] { values_of<float>(*set, 3, "x"); }, {"s.npy", "shortened"});
+}
+
+// Two arrays of 64 and 60 rows are one sample, which the message about too few says with its
+// reason.
+TEST(ArraySet, FirstAxesThatDifferAreNamed) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.path() / "a.h5";
+  const auto x = rising<float>(64 * 3), y = rising<float>(60);
+  write_hdf5(file, std::vector<ArrayRef>{array_ref("x", ElementType::f32, {64, 3}, x),
+                                         array_ref("y", ElementType::f32, {60}, y)});
+  expect_config_error(
+      [&] {
+        cut_validation(set_of({file}, {"x: from x", "y: from y"}), 0, 1);
+      },
+      {"takes 0 of the 1 training sample (each file is one sample, since first axes "
+       "differ: x has 64, y has 60"});
 }
 
 }  // namespace

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <fstream>
+#include <ranges>
 #include <set>
 #include <system_error>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/first_bytes.h"
 
@@ -88,7 +91,23 @@ std::string example_of(const fs::path& folder) {
   return "";
 }
 
-std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
+/// Where an incomplete copy may lie behind an entry: `fits` says which names it means.
+template <class Fits>
+void warn_of_missing_parts(const std::vector<fs::path>& files, std::string_view key, Fits fits) {
+  std::vector<fs::path> missing = missing_parts(files);
+  std::erase_if(missing, [&](const fs::path& path) { return !fits(path.filename().string()); });
+  if (!missing.empty())
+    log::warn_alike(
+        "{}: {} is missing, and others of its set are there: unless a part is wanted, fetch it "
+        "again",
+        key,
+        fmt::join(missing | std::views::transform([](const fs::path& p) { return p.string(); }),
+                  ", "));
+}
+
+std::vector<fs::path> files_of(const std::string& entry, const fs::path& folder,
+                               std::string_view key) {
+  const fs::path path = (folder / entry).lexically_normal();
   std::error_code failed;
   if (fs::is_directory(path, failed)) {
     std::vector<fs::path> files;
@@ -99,16 +118,19 @@ std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
           "{}: the folder {} holds no files that end in {}{}: name the files, or "
           "a pattern such as \"{}/*.dat\"",
           key, path.string(), fmt::join(kEndings, " "), example_of(path), path.string()));
+    warn_of_missing_parts(files, key, [](const std::string&) { return true; });
     return files;
   }
   if (is_there(path)) return {path};
-  if (!is_pattern(path.string()))
+  if (!is_pattern(entry))
     throw BadFile(fmt::format("{}: {} does not exist{}: correct {}", key,
                               fs::absolute(path, failed).lexically_normal().string(),
                               is_flag(key) ? "" : " (relative paths start at data.dir)",
                               keys_to_correct(key)));
   std::vector<fs::path> files;
-  match({}, path.begin(), path.end(), files);
+  const fs::path pattern = fs::path(entry).lexically_normal();
+  match(pattern.is_absolute() ? fs::path() : folder.lexically_normal(), pattern.begin(),
+        pattern.end(), files);
   std::erase_if(files, [](const fs::path& file) {
     std::error_code unknown;
     return fs::is_directory(file, unknown);
@@ -117,13 +139,62 @@ std::vector<fs::path> files_of(const fs::path& path, std::string_view key) {
     throw BadFile(fmt::format("{}: no file fits the pattern {}: correct {}", key,
                               fs::absolute(path, failed).lexically_normal().string(),
                               keys_to_correct(key)));
+  warn_of_missing_parts(files, key, [&](const std::string& name) {
+    return ::fnmatch(pattern.filename().c_str(), name.c_str(), FNM_PERIOD) == 0;
+  });
   return files;
 }
 
 }  // namespace
 
 bool is_sample_file_name(std::string_view name) {
+  if (const auto numbered = numbered_name(name))
+    if (numbered->after.empty() || numbered->after == ".gz") return true;
   return std::ranges::any_of(kEndings, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+std::string NumberedName::of(int64_t other) const {
+  return fmt::format("{}{:0{}}{}{}", before, other, digits, between, after);
+}
+
+std::optional<NumberedName> numbered_name(std::string_view name) {
+  constexpr std::string_view kOf = "-of-", kDigits = "0123456789";
+  constexpr size_t kMostDigits = 9;
+  const size_t of = name.rfind(kOf);
+  if (of == name.npos || of == 0) return {};
+  const size_t last = name.find_last_not_of(kDigits, of - 1);
+  const size_t first = last == name.npos ? 0 : last + 1;
+  const size_t count = of + kOf.size(),
+               end = std::min(name.find_first_not_of(kDigits, count), name.size());
+  if (first == of || end == count || of - first > kMostDigits || end - count > kMostDigits)
+    return {};
+  NumberedName found{.before = std::string(name.substr(0, first)),
+                     .between = std::string(name.substr(of, end - of)),
+                     .after = std::string(name.substr(end)),
+                     .digits = of - first};
+  std::from_chars(name.data() + first, name.data() + of, found.number);
+  std::from_chars(name.data() + count, name.data() + end, found.count);
+  return found;
+}
+
+std::vector<fs::path> missing_parts(const std::vector<fs::path>& files) {
+  constexpr size_t kMost = 8;
+  const std::set<fs::path> given(files.begin(), files.end());
+  std::set<fs::path> seen;  // of each set one name
+  std::vector<fs::path> missing;
+  for (const fs::path& file : files) {
+    const auto name = numbered_name(file.filename().string());
+    if (!name || !seen.insert(file.parent_path() / name->of(0)).second) continue;
+    // Sets count from 0 (TensorFlow) or from 1 (PyTorch's parts of weights).
+    const auto path_of = [&](int64_t number) { return file.parent_path() / name->of(number); };
+    const auto there = [&](int64_t number) {
+      return given.contains(path_of(number)) || is_there(path_of(number));
+    };
+    const int64_t from = there(0) || !there(name->count) ? 0 : 1;
+    for (int64_t i = from; i < name->count + from && missing.size() < kMost; ++i)
+      if (!there(i)) missing.push_back(path_of(i));
+  }
+  return missing;
 }
 
 std::vector<fs::path> listed_files(const std::vector<std::string>& entries, const fs::path& folder,
@@ -131,7 +202,7 @@ std::vector<fs::path> listed_files(const std::vector<std::string>& entries, cons
   std::vector<fs::path> all;
   std::set<fs::path> seen;
   for (const std::string& entry : entries)
-    for (fs::path& file : files_of((folder / entry).lexically_normal(), key)) {
+    for (fs::path& file : files_of(entry, folder, key)) {
       if (!seen.insert(file.lexically_normal()).second)
         throw ConfigError(
             fmt::format("{} leads to {} twice: name every file once", key, file.string()));

@@ -37,5 +37,44 @@ TEST(FileList, FilesFoldersAndPatterns) {
   expect_config_error([&] { listed(scratch, {"a", "a/*.h5"}); }, {"2.h5 twice"});
 }
 
+// Brackets of the folder are its name's.
+TEST(FileList, OnlyEntriesArePatterns) {
+  const ScratchDirectory scratch;
+  const std::filesystem::path folder = scratch.path() / "exp[1]*";
+  std::filesystem::create_directories(folder / "in[2]");
+  scratch.write("exp[1]*/a.npz", Bytes{1});
+  scratch.write("exp[1]*/in[2]/b.npz", Bytes{1});
+  const auto names = [&](const std::string& entry, const std::filesystem::path& from) {
+    std::vector<std::string> found;
+    for (const auto& file : listed_files({entry}, from, "k"))
+      found.push_back(file.lexically_relative(folder).string());
+    return found;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names("*.npz", folder), Names{"a.npz"});
+  EXPECT_EQ(names("in*/*", folder), Names{"in[2]/b.npz"});
+  EXPECT_EQ(names("in[2]", folder), Names{"in[2]/b.npz"});
+  EXPECT_EQ(names("exp*/?.npz", scratch.path()), Names{"a.npz"});
+  expect_io_error([&] { names("c.npz", folder); }, {"c.npz", "does not exist"});
+}
+
+TEST(FileList, NumberedNames) {
+  EXPECT_TRUE(is_sample_file_name("train-00000-of-00002"));
+  EXPECT_TRUE(is_sample_file_name("train-00000-of-00002.gz"));
+  EXPECT_TRUE(is_sample_file_name("x.tfrecord-00000-of-00010"));
+  EXPECT_FALSE(is_sample_file_name("model-00001-of-00002.bin"));
+  EXPECT_FALSE(is_sample_file_name("one-of-00002"));
+  EXPECT_FALSE(numbered_name("-of-"));
+  EXPECT_EQ(numbered_name("a-003-of-012.tar")->of(11), "a-011-of-012.tar");
+  const ScratchDirectory scratch;
+  for (const char* file : {"a-00000-of-00004", "a-00002-of-00004", "a-00003-of-00004",
+                           "b-00001-of-00002.gz", "b-00002-of-00002.gz"})
+    scratch.write(file, Bytes{1});
+  std::vector<std::string> missing;
+  for (const auto& path : missing_parts(listed_files({"."}, scratch.path(), "k")))
+    missing.push_back(path.filename().string());
+  EXPECT_EQ(missing, (std::vector<std::string>{"a-00001-of-00004"}));
+}
+
 }  // namespace
 }  // namespace tutti::data

@@ -46,16 +46,22 @@ ElementType own_type(const FieldLine& line, const TfFeature& feature, const std:
 }
 
 void check_line(const FieldLine& line, const std::string& file) {
-  const auto refuse = [&](std::string_view why) {
+  const auto refuse = [&](std::string_view why, std::string_view instead) {
     throw ConfigError(
         fmt::format("data.fields: the line of '{}' {}, and {} holds TFRecords, where "
-                    "each record is a sample",
-                    line.field, why, file));
+                    "each record is a sample: {}",
+                    line.field, why, file, instead));
   };
   if (line.place == FieldLine::Place::axis || line.place == FieldLine::Place::cut)
-    refuse("has 'axis' or 'cut'");
-  if (line.arrays.size() > 1) refuse("stacks several arrays");
-  if (line.missing) refuse("has 'missing'");
+    refuse("has 'axis' or 'cut'", "leave it out");
+  if (line.arrays.size() > 1)
+    refuse("stacks several arrays",
+           "write the records with one feature that has all of them, or convert them to HDF5 or "
+           ".npz, whose arrays are stacked");
+  if (line.missing)
+    refuse("has 'missing'",
+           "replace the values when the records are written (numpy.nan_to_num), or convert them to "
+           "HDF5 or .npy, for which 'missing' is read");
 }
 
 /// Memory for a record that nobody shows any more, of those that this thread has had before: taking

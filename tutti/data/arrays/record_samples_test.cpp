@@ -69,7 +69,11 @@ TEST(ArraySet, RecordsOfAnyFeaturesPlainOrGzipped) {
                           {"record 0", "image, class, raw"});
     expect_error<BadFile>([&] { set_of(files, {"x: from raw"}); }, {"4 bytes", "'as'"});
     expect_error<BadFile>([&] { set_of(files, {"x: from image as 3"}); }, {"4 elements", "as 3"});
-    expect_config_error([&] { set_of(files, {"x: from image axis 0"}); }, {"TFRecords"});
+    expect_config_error([&] { set_of(files, {"x: from image axis 0"}); },
+                        {"TFRecords", "leave it"});
+    expect_config_error([&] { set_of(files, {"x: from image, raw"}); }, {"stacks", "HDF5 or .npz"});
+    expect_config_error([&] { set_of(files, {"x: from image missing 1"}); },
+                        {"'missing'", "numpy.nan_to_num"});
     Bytes bytes = read_all(files[0]);
     bytes[bytes.size() - 20] ^= 1;
     scratch.write("bad.rec", bytes);

@@ -70,6 +70,19 @@ bool first_axis_counts(const std::vector<FieldLine>& lines, const std::vector<Ar
          agree_in_first_axis_alone(lines, some.front());
 }
 
+/// ", since their first axes differ: x has 64, y 60"; empty where they do not.
+std::string unlike_axes(const std::vector<FieldLine>& lines, const ArrayFile& file) {
+  std::set<int64_t> extents;
+  std::string text;
+  for (const FieldLine& line : lines) {
+    const ArrayInfo& info = info_of(file, line);
+    const int64_t first = info.shape.empty() ? 1 : info.shape[0];
+    extents.insert(first);
+    text += fmt::format("{}{} has {}", text.empty() ? "" : ", ", line.field, first);
+  }
+  return extents.size() > 1 ? ", since first axes differ: " + text : "";
+}
+
 /// Lines without a place, beside lines that have one.
 void follow_others(std::vector<FieldLine>& lines, const ArrayFile& first) {
   const auto counted = std::ranges::find(lines, Place::axis, &FieldLine::place);
@@ -99,8 +112,10 @@ std::string settle_places(std::vector<FieldLine>& lines, const std::vector<Array
       return counts
                  ? "the first axis counts the samples ('whole' in the lines of data.fields: each "
                    "file is one)"
-                 : "each file is one sample ('axis 0' in the lines of data.fields: the first "
-                   "axis counts them)";
+                 : fmt::format(
+                       "each file is one sample{} ('axis 0' in the lines of data.fields: the "
+                       "first axis counts them)",
+                       some.empty() ? "" : unlike_axes(lines, some.front()));
     }
     follow_others(lines, some.front());
   }

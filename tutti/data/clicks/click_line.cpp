@@ -17,8 +17,19 @@ using ColumnKind = ClickColumns::Kind;
 constexpr int64_t kCriteoNumbers = 13, kCriteoCategories = 26;
 constexpr int64_t kCriteoColumns = 1 + kCriteoNumbers + kCriteoCategories;
 
+/// How many characters of `text`, which begins with a quote, are one in quotes; 0 where no quote
+/// ends it before a separator or the end.
+size_t quoted_length(std::string_view text, char separator) {
+  for (size_t at = 1; (at = text.find('"', at)) != text.npos; at += 2) {
+    const bool last = at + 1 == text.size();
+    if (last || text[at + 1] == separator) return at + 1;
+    if (text[at + 1] != '"') return 0;
+  }
+  return 0;
+}
+
 /// Takes the text before the next separator off `rest`; false after the last.
-bool next_column(std::string_view& rest, char separator, std::string_view& text) {
+bool next_part(std::string_view& rest, char separator, std::string_view& text) {
   if (rest.data() == nullptr) return false;
   const size_t end = rest.find(separator);
   text = rest.substr(0, end);
@@ -26,10 +37,29 @@ bool next_column(std::string_view& rest, char separator, std::string_view& text)
   return true;
 }
 
-std::vector<std::string_view> columns_of(std::string_view line, char separator) {
-  std::vector<std::string_view> columns;
+/// The same of columns, which may stand in quotes. Text with quotes in it is valid until the next
+/// call of the thread.
+bool next_column(std::string_view& rest, char separator, std::string_view& text) {
+  const size_t quoted = rest.starts_with('"') ? quoted_length(rest, separator) : 0;
+  if (quoted == 0) return next_part(rest, separator, text);
+  text = rest.substr(0, quoted);
+  rest = quoted == rest.size() ? std::string_view{} : rest.substr(quoted + 1);
+  text = text.substr(1, text.size() - 2);
+  if (text.find('"') == text.npos) return true;
+  thread_local std::string plain;
+  plain.clear();
+  for (size_t i = 0; i < text.size(); ++i) {
+    plain += text[i];
+    if (text[i] == '"') ++i;
+  }
+  text = plain;
+  return true;
+}
+
+std::vector<std::string> columns_of(std::string_view line, char separator) {
+  std::vector<std::string> columns;
   for (std::string_view rest = line, text; next_column(rest, separator, text);)
-    columns.push_back(text);
+    columns.emplace_back(text);
   return columns;
 }
 
@@ -56,6 +86,12 @@ ColumnKind kind_of(const std::string& name, bool avazu) {
   return is_numbered(name, 'c') ? ColumnKind::category : ColumnKind::none;
 }
 
+/// Tabs where there is one; else what there is more of.
+char separator_of(std::string_view line) {
+  if (line.find('\t') != line.npos) return '\t';
+  return std::ranges::count(line, ';') > std::ranges::count(line, ',') ? ';' : ',';
+}
+
 /// For messages: what may be long, or not text at all.
 std::string shown(std::string_view text) {
   std::string out;
@@ -72,7 +108,14 @@ std::string shown(std::string_view text) {
 bool parse_whole(std::string_view text, int32_t& value) {
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc{} && at == end;
+  if (error == std::errc{} && at == end) return true;
+  double number = 0;
+  const auto real = std::from_chars(text.data(), end, number);
+  if (real.ec != std::errc{} || real.ptr != end || number != std::trunc(number) ||
+      std::abs(number) > 2147483647.0)
+    return false;
+  value = static_cast<int32_t>(number);
+  return true;
 }
 
 constexpr char kBetween = '|', kBeforeWeight = ':';
@@ -97,7 +140,7 @@ void read_bag(const ClickTables& tables, const ClickBag& bag, std::string_view t
   std::ranges::fill(places, -1);
   size_t next = 0;
   std::string_view one;
-  for (std::string_view rest = text; !text.empty() && next_column(rest, kBetween, one); ++next) {
+  for (std::string_view rest = text; !text.empty() && next_part(rest, kBetween, one); ++next) {
     if (next == places.size())
       refuse(place, bag.column, fmt::format("{} categories at most (data.bag_length)", most), text);
     float weight = 1;
@@ -117,30 +160,43 @@ void read_bag(const ClickTables& tables, const ClickBag& bag, std::string_view t
 
 }  // namespace
 
+std::string_view without_mark(std::string_view line) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (line.starts_with(kMark)) line.remove_prefix(kMark.size());
+  return line;
+}
+
 ClickColumns click_columns(std::string_view first_line, const std::string& file,
                            ClickLabels labels) {
+  first_line = without_mark(first_line);
   ClickColumns columns;
-  columns.separator = first_line.find('\t') != first_line.npos ? '\t' : ',';
+  columns.separator = separator_of(first_line);
   const bool required = labels == ClickLabels::required;
   std::vector<std::string> names;
-  for (const std::string_view text : columns_of(first_line, columns.separator))
+  for (const std::string& text : columns_of(first_line, columns.separator))
     names.push_back(lower(text));
   const auto has = [&](std::string_view name) {
     return std::ranges::find(names, name) != names.end();
   };
   columns.header = has("id") || has("label") || has("click") || has("hour") ||
                    (!required && has("i1") && has("c1"));
-  const bool criteo = columns.separator == '\t' && std::ssize(names) == kCriteoColumns;
-  const bool unlabelled =
-      !required && columns.separator == '\t' && std::ssize(names) == kCriteoColumns - 1;
+  const bool criteo = std::ssize(names) == kCriteoColumns,
+             unlabelled = std::ssize(names) == kCriteoColumns - 1;
   if (columns.header) {
     for (const std::string& name : names) columns.kinds.push_back(kind_of(name, has("hour")));
     const int64_t found = std::ranges::count(columns.kinds, ColumnKind::label);
     if (found > 1 || (required && found == 0))
       throw BadFile(fmt::format(
           "{}: expected one column 'label' or 'click' in the first line, found {}: a file without "
-          "labels, as those for a competition's answers are, cannot be learned from",
+          "labels, as those for a competition's answers are, cannot be learned from; name it for "
+          "`tutti infer --input`",
           file, found));
+  } else if (unlabelled && required) {
+    throw BadFile(fmt::format(
+        "{}: the first line has 39 columns: Criteo's without the label, as Kaggle's test.txt is, "
+        "which cannot be learned from: name it for `tutti infer --input`, and logs with labels (40 "
+        "columns) here",
+        file));
   } else if (criteo || unlabelled) {
     columns.kinds.assign(names.size(), ColumnKind::category);
     const auto numbers = columns.kinds.begin() + (criteo ? 1 : 0);
@@ -151,8 +207,10 @@ ClickColumns click_columns(std::string_view first_line, const std::string& file,
         "{}: the first line has {} column{} between {}: expected Criteo's {} between tabs (label, "
         "13 numbers, 26 categories{}), or the names of the columns, with 'label' or 'click'",
         file, names.size(), names.size() == 1 ? "" : "s",
-        columns.separator == '\t' ? "tabs" : "commas", kCriteoColumns,
-        required ? "" : "; the label may be missing"));
+        columns.separator == '\t'  ? "tabs"
+        : columns.separator == ',' ? "commas"
+                                   : "semicolons",
+        kCriteoColumns, required ? "" : "; the label may be missing"));
   }
   columns.categories = std::ranges::count(columns.kinds, ColumnKind::category);
   columns.numbers = std::ranges::count(columns.kinds, ColumnKind::number) +
@@ -177,15 +235,17 @@ void read_click_line(const ClickColumns& columns, std::string_view line, const C
   int64_t next = 0;  // place of a category
   std::ranges::fill(out.weights, 0.0f);
   *out.label = 0;
+  if (line.empty()) throw BadFile(fmt::format("{}: the line is empty: remove it", place));
   for (std::string_view rest = line, text; next_column(rest, columns.separator, text); ++column) {
-    if (column == columns.kinds.size()) break;
+    if (column >= columns.kinds.size()) continue;  // counted
     const auto at = static_cast<int64_t>(column);
     int32_t value = 0;
     switch (columns.kinds[column]) {
       case ColumnKind::none: break;
       case ColumnKind::label:
-        if (text != "0" && text != "1") refuse(place, at, "the label 0 or 1", text);
-        *out.label = text == "1";
+        if (!parse_whole(text, value) || value < 0 || value > 1)
+          refuse(place, at, "the label 0 or 1", text);
+        *out.label = value == 1;
         break;
       case ColumnKind::number:
         if (!text.empty() && !parse_whole(text, value))
@@ -193,7 +253,8 @@ void read_click_line(const ClickColumns& columns, std::string_view line, const C
         out.numbers[number++] = value;
         break;
       case ColumnKind::hour:
-        if (text.size() != 8 || !parse_whole(text, value) || value < 0 || value % 100 > 23)
+        if (text.find_first_not_of("0123456789") < 8 || !parse_whole(text, value) || value < 0 ||
+            value > 99'999'999 || text.size() < 8 || value % 100 > 23)
           refuse(place, at, "an hour as YYMMDDHH", text);
         out.numbers[number++] = value % 100;
         break;
@@ -206,10 +267,9 @@ void read_click_line(const ClickColumns& columns, std::string_view line, const C
         break;
     }
   }
-  const int64_t found = std::ranges::count(line, columns.separator) + 1;
-  if (found == std::ssize(columns.kinds)) return;
+  if (column == columns.kinds.size()) return;
   throw BadFile(fmt::format("{}: expected {} columns, found {}: the file is damaged or was cut off",
-                            place, columns.kinds.size(), found));
+                            place, columns.kinds.size(), column));
 }
 
 void for_each_category(const ClickColumns& columns, std::string_view line,
@@ -224,7 +284,7 @@ void for_each_category(const ClickColumns& columns, std::string_view line,
       look(c, text);
       continue;
     }
-    for (std::string_view bag = text, one; next_column(bag, kBetween, one);) look(c, one);
+    for (std::string_view bag = text, one; next_part(bag, kBetween, one);) look(c, one);
   }
 }
 

@@ -2,12 +2,16 @@
 // Click logs as text: a line for each time that something was shown to somebody, with numbers,
 // categories and whether it was clicked. Criteo's and Avazu's:
 //
-//   tabs, no header    Criteo as Kaggle and the day files have it: the label, 13 whole numbers, 26
-//                      categories; all but the label may be empty
-//   a header           commas or tabs; of columns named Label, I1, I2 ... and C1, C2 ... in any
-//                      order; others, such as Id, are left out
+//   no header          Criteo as Kaggle and the day files have it: the label, 13 whole numbers, 26
+//                      categories between tabs (or commas or semicolons); all but the label may be
+//                      empty
+//   a header           commas, semicolons or tabs; of columns named Label, I1, I2 ... and C1, C2
+//                      ... in any order; others, such as Id, are left out
 //   a header with hour Avazu: click, hour as YYMMDDHH, of which the hour of the day is the one
 //                      number; all other columns but id are categories
+//
+// Text in quotes is what they enclose, as CSV has it, and "" in it a quote; a number may be a whole
+// one with a fraction, "5.0".
 
 #include <cstdint>
 #include <functional>
@@ -28,6 +32,9 @@ struct ClickColumns {
   bool header = false;  ///< the first line names them
   int64_t numbers = 0, categories = 0;
 };
+
+/// The first line of a file without the byte-order mark that Windows' programs write.
+std::string_view without_mark(std::string_view line);
 
 /// Whether lines say what was clicked. Files for answers of a competition do not.
 enum class ClickLabels : uint8_t { required, may_be_missing };

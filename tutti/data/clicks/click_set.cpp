@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -19,6 +20,12 @@ std::string_view text_of(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+bool has_mark(const FileBytes& file) {
+  std::vector<uint8_t> head(static_cast<size_t>(std::min<int64_t>(file.size(), 3)));
+  file.read(0, head);
+  return without_mark(text_of(head)).size() < head.size();
+}
+
 std::string_view without_return(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
@@ -30,9 +37,10 @@ std::string first_line(const FileBytes& file) {
   if (head.empty())
     throw BadFile(fmt::format("{}: is empty: expected a click log of text", file.name()));
   file.read(0, head);
-  if (head.size() > 1 && head[0] == 0x1f && head[1] == 0x8b)
-    throw BadFile(fmt::format(
-        "{}: is compressed by gzip: unpack it, since lines are read in any order", file.name()));
+  if (!is_plain_text(first_bytes_of(file).content))
+    throw BadFile(
+        fmt::format("{}: expected a click log of text, whose lines are read in any order; {}",
+                    file.name(), found_instead(file)));
   const std::string_view text = text_of(head);
   return std::string(without_return(text.substr(0, text.find('\n'))));
 }
@@ -60,13 +68,15 @@ struct ClickSet::Log {
 
   Log(const std::filesystem::path& path, ClickLabels labels)
       : file(FileBytes::open(path)), columns(click_columns(first_line(file), file.name(), labels)) {
-    int64_t start = 0, line = columns.header ? -1 : 0;
+    int64_t start = has_mark(file) ? 3 : 0, line = columns.header ? -1 : 0;
+    int64_t full = 0, full_end = 0;  // lines up to the last that is not empty, and its end
     const auto end_line = [&](int64_t end) {
       if (end - start > kLongestLine)
         throw BadFile(fmt::format("{}: line {} is longer than {} bytes: this is no click log",
                                   file.name(), number_of(line), kLongestLine));
       if (line >= 0 && line % kStride == 0) marks.push_back(start);
       ++line;
+      if (!is_blank(start, end)) full = line, full_end = end;
       start = end;
     };
     file.walk(0, [&](std::span<const uint8_t> block, int64_t at) {
@@ -76,9 +86,21 @@ struct ClickSet::Log {
       if (at + std::ssize(block) - start > kLongestLine) end_line(at + std::ssize(block));
     });
     if (start < file.size()) end_line(file.size());
-    if (line <= 0) throw BadFile(fmt::format("{}: has no line but the header", file.name()));
-    lines = line;
-    marks.push_back(file.size());
+    // Empty lines at the end, as editors leave them, are none.
+    if (full <= 0)
+      throw BadFile(fmt::format("{}: has no line{}", file.name(),
+                                columns.header ? " but the header" : " with anything in it"));
+    lines = full;
+    marks.resize(static_cast<size_t>((lines + kStride - 1) / kStride));
+    marks.push_back(full_end);
+  }
+
+  /// Only what may be no more than a line's end is read again.
+  bool is_blank(int64_t start, int64_t end) const {
+    if (end - start > 2) return false;
+    std::vector<uint8_t> bytes(static_cast<size_t>(end - start));
+    file.read(start, bytes);
+    return text_of(bytes).find_first_not_of("\r\n") == std::string_view::npos;
   }
 
   /// As an editor numbers it.

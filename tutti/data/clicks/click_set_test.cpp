@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tutti/base/scratch_directory.h"
 #include "tutti/data/clicks/click_line.h"
 #include "tutti/data/format/file_bytes.h"
@@ -104,15 +106,16 @@ TEST(ClickSet, WhatIsWrongInALineIsNamed) {
                "log.txt:2: column 2: expected a whole number of 32 bits, or nothing, found '1.5'");
   EXPECT_TELLS(failure(good + "0\t4294967296" + good.substr(3)), "found '4294967296'");
   EXPECT_TELLS(failure(good + good.substr(0, 20)), "log.txt:2: expected 40 columns, found ");
-  EXPECT_TELLS(failure(good + "\n" + good), "log.txt:2: column 1: expected the label");
+  EXPECT_TELLS(failure(good + "\n" + good), "log.txt:2: the line is empty");
   EXPECT_TELLS(failure(good + good.substr(0, good.size() - 1) + "\tmore\n"), "found 41");
 }
 
 TEST(ClickSet, WhatIsNoClickLogIsRefusedWhenItIsOpened) {
   EXPECT_TELLS(failure(""), "is empty");
-  EXPECT_TELLS(failure("\x1f\x8b\x08"), "compressed by gzip");
+  EXPECT_TELLS(failure("\x1f\x8b\x08"), "a gzip file");
+  EXPECT_TELLS(failure(std::string("L\0a\0b\0e\0l\0", 10)), "iconv -f UTF-16");
   EXPECT_TELLS(failure("hello\n"), "the first line has 1 column between commas");
-  EXPECT_TELLS(failure(criteo_line(0).substr(2)), "the first line has 39 columns between tabs");
+  EXPECT_TELLS(failure(criteo_line(0).substr(2)), "Kaggle's test.txt");
   EXPECT_TELLS(failure("Id,I1,C1\n1,2,3\n"), "expected one column 'label' or 'click'");
   EXPECT_TELLS(failure("label,C1\n1,3\n"), "names 0 numbers");
   EXPECT_TELLS(failure("label,I1,C1\n"), "no line but the header");
@@ -130,6 +133,7 @@ TEST(ClickSet, LinesToPredictNeedNoLabel) {
   const std::string with = criteo_line(1), without = with.substr(with.find('\t') + 1);
   const auto file = scratch.write("bare", without);
   EXPECT_TELLS(failure_of([&] { ClickSet({.files = {file}}); }), "39 columns");
+  EXPECT_TELLS(failure_of([&] { ClickSet({.files = {file}}); }), "`tutti infer --input`");
   const ClickSet bare({.files = {file}, .labels = ClickLabels::may_be_missing});
   const ClickSet whole({.files = {scratch.write("whole", with)}});
   EXPECT_EQ(line_of(bare, 0).dense, line_of(whole, 0).dense);
@@ -139,6 +143,57 @@ TEST(ClickSet, LinesToPredictNeedNoLabel) {
                         .labels = ClickLabels::may_be_missing});
   EXPECT_EQ(named.size(), 1);
   EXPECT_EQ(named.place(0).second, 2);
+}
+
+/// As pandas, Excel and editors leave them: the same samples.
+TEST(ClickSet, WhatProgramsMakeOfALog) {
+  const ScratchDirectory scratch;
+  std::string plain, floats = "Label,", quoted, names = "\"Label\"";
+  for (int i = 0; i < 39; ++i)
+    names += fmt::format(",\"{}{}\"", i < 13 ? 'I' : 'C', i < 13 ? i + 1 : i - 12);
+  floats = names + "\n";
+  quoted = names + "\r\n";
+  for (int line = 0; line < 20; ++line) {
+    plain += fmt::format("{}", line % 2);
+    floats += fmt::format("{}.0", line % 2);
+    quoted += fmt::format("\"{}\"", line % 2);
+    for (int i = 0; i < 39; ++i) {
+      const std::string text = i == 3   ? ""
+                               : i < 13 ? std::to_string(1000 * line + i)
+                                        : fmt::format("a{}, \"b\"", i);
+      plain += "\t" + text;
+      floats += i == 3   ? ","
+                : i < 13 ? fmt::format(",{}.0", text)
+                         : fmt::format(",\"a{}, \"\"b\"\"\"", i);
+      quoted += i < 13 ? fmt::format(",\"{}\"", text) : fmt::format(",\"a{}, \"\"b\"\"\"", i);
+    }
+    plain += "\n", floats += "\n", quoted += "\r\n";
+  }
+  const std::string mark = "\xef\xbb\xbf";
+  std::string semicolons = names + "\n";
+  std::ranges::replace(semicolons, ',', ';');
+  for (const char c : plain) semicolons += c == '\t' ? ';' : c;
+  const ClickSet wanted({.files = {scratch.write("plain", plain)}});
+  ASSERT_EQ(wanted.size(), 20);
+  const std::vector<std::pair<std::string, std::string>> logs = {{"marked", mark + plain},
+                                                                 {"blank ends", plain + "\n\r\n\n"},
+                                                                 {"floats", floats},
+                                                                 {"quoted", mark + quoted + "\r\n"},
+                                                                 {"semicolons", semicolons}};
+  for (const auto& [name, text] : logs) {
+    const ClickSet set({.files = {scratch.write(name, text)}});
+    ASSERT_EQ(set.size(), 20) << name;
+    for (const int64_t i : {0, 15, 16, 19}) {
+      EXPECT_EQ(line_of(set, i).dense, line_of(wanted, i).dense) << name;
+      EXPECT_EQ(line_of(set, i).categories, line_of(wanted, i).categories) << name;
+      EXPECT_EQ(line_of(set, i).label, i % 2) << name;
+    }
+  }
+  ClickVocabulary::of_logs({scratch.path() / "quoted"}, 1, {1}).write(scratch.path() / "words");
+  EXPECT_EQ(ClickVocabulary::read(scratch.path() / "words").row(0, "a13, \"b\""), 1);
+  EXPECT_TELLS(failure(mark + "\n"), "the first line has 1 column");
+  EXPECT_TELLS(failure("label,hour,C1\n1,14102100.0,x\n1,1410210.0,x\n"),
+               "log.txt:3: column 2: expected an hour");
 }
 
 TEST(ClickSet, AFileThatShrinksIsAnError) {
@@ -231,6 +286,10 @@ TEST(ClickSet, AVocabularyGivesEachCategoryARow) {
       }),
       "cut:4: expected a category");
   EXPECT_TELLS(failure_of([&] { ClickVocabulary::read(log); }), "log:1: expected 'tutti click");
+  EXPECT_TELLS(failure_of([&] {
+                 ClickVocabulary::read(scratch.write("later", "tutti click vocabulary 2\n"));
+               }),
+               "another version of Tutti");
 }
 
 #ifdef TUTTI_TEST_DATA

@@ -14,7 +14,8 @@
 namespace tutti::data {
 namespace {
 
-constexpr std::string_view kFirstLine = "tutti click vocabulary 1";
+constexpr std::string_view kFirstLine = "tutti click vocabulary 1",
+                           kFirstWords = "tutti click vocabulary ";
 constexpr std::string_view kColumn = "column ";
 
 /// So that a view can be looked for.
@@ -64,6 +65,7 @@ ClickVocabulary ClickVocabulary::of_logs(const std::vector<std::filesystem::path
     ClickColumns columns;
     for (int64_t number = 1; std::getline(file, line); ++number) {
       if (line.ends_with('\r')) line.pop_back();
+      if (number == 1) line = without_mark(line);
       if (number == 1) {
         columns = click_columns(line, log.string());
         counts.resize(static_cast<size_t>(columns.categories));
@@ -104,7 +106,14 @@ ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
     ++number;
     return static_cast<bool>(std::getline(file, line));
   };
-  if (!next() || line != kFirstLine) refuse(fmt::format("'{}'", kFirstLine));
+  if (!next() || line != kFirstLine) {
+    if (line.starts_with(kFirstWords))
+      throw BadFile(fmt::format(
+          "{}: '{}' was written by another version of Tutti, and this one reads '{}': make it anew "
+          "with `tutti data vocabulary`",
+          path.string(), line, kFirstLine));
+    refuse(fmt::format("'{}'", kFirstLine));
+  }
   while (next()) {
     int64_t rows = 0;
     const char* const end = line.data() + line.size();

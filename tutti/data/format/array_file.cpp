@@ -285,7 +285,7 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
   if (is_tiff(head)) return {file.name(), read_tiff(file)};
   if (is_xtc(head)) return {file.name(), frame_arrays(read_xtc(file))};
   if (is_trr(head)) return {file.name(), frame_arrays(read_trr(file))};
-  if (is_dcd(head)) return {file.name(), frame_arrays(read_dcd(file))};
+  if (is_dcd(head)) return {file.name(), dcd_arrays(file, options.probe)};
   if (path.extension() == ".toml") return {file.name(), read_raw_arrays(file, path)};
   throw BadFile(fmt::format(
       "{}: expected an array file (.npy, .npz, HDF5, NetCDF, TIFF, a trajectory as DCD, XTC "

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tutti/base/crc32c.h"
+#include "tutti/data/format/first_text.h"
 
 namespace tutti::data {
 namespace {
@@ -35,6 +36,7 @@ constexpr KnownContent kKnown[] = {
     {Content::zeros, "zeros alone at its beginning",
      "a download or a copy may have reserved its place and not filled it; fetch it again"},
     {Content::text, "text", kOther},
+    {Content::utf16, "text as UTF-16", "convert it with 'iconv -f UTF-16 -t UTF-8 FILE > NEW'"},
     {Content::csv, "a table of text (CSV)",
      "read it with numpy.loadtxt(FILE, delimiter=',', skiprows=1) and save it with numpy.save"},
     {Content::json, "JSON", kOther},
@@ -82,7 +84,19 @@ constexpr KnownContent kKnown[] = {
     {Content::trr, "a GROMACS trajectory (TRR)", kOther},
     {Content::dcd, "a DCD trajectory", kOther},
     {Content::amber_text, "a text trajectory of AMBER",
-     "convert it with cpptraj ('trajout NEW.nc netcdf')"},
+     "convert it with 'cpptraj -p TOPOLOGY -y FILE -x NEW.nc', or in Python with "
+     "mdtraj.load(FILE, top=TOPOLOGY).save('NEW.dcd')"},
+    {Content::xyz_text, "a text trajectory (XYZ)",
+     "convert it in Python with MDAnalysis.Universe(FILE).atoms.write('NEW.dcd', frames='all')"},
+    {Content::lammps_text, "a text trajectory of LAMMPS",
+     "convert it in Python with MDAnalysis.Universe(FILE, format='LAMMPSDUMP')"
+     ".atoms.write('NEW.dcd', frames='all')"},
+    {Content::pdb_text, "a PDB",
+     "as a topology it belongs into data.transforms ('select CA of FILE'); its models are a "
+     "trajectory after 'mdconvert FILE -o NEW.dcd'"},
+    {Content::gro_text, "a GRO",
+     "as a topology it belongs into data.transforms ('select CA of FILE'); its frames are a "
+     "trajectory after mdtraj.load(FILE).save('NEW.dcd') in Python"},
     {Content::jpeg, "a JPEG image", kOther},
     {Content::png, "a PNG image", kOther},
     {Content::bmp, "a BMP image", kPicture},
@@ -195,49 +209,17 @@ bool looks_like_text(std::string_view text) {
   });
 }
 
-/// At least two lines with as many commas, semicolons or tabs each, and at least one.
-bool looks_like_table(std::string_view text) {
-  const size_t first = text.find('\n');
-  if (first == text.npos) return false;
-  const size_t second = text.find('\n', first + 1);
-  const std::string_view lines[] = {text.substr(0, first),
-                                    text.substr(first + 1, second - first - 1)};
-  return std::ranges::any_of(",;\t"sv, [&](char c) {
-    const auto count = std::ranges::count(lines[0], c);
-    return count > 0 && count == std::ranges::count(lines[1], c);
-  });
-}
-
-/// Whether the line behind the title is of numbers of eight characters with three decimals.
-bool looks_like_amber_text(std::string_view text) {
-  const size_t first = text.find('\n');
-  if (first == text.npos) return false;
-  const size_t second = text.find('\n', first + 1);
-  const std::string_view line = text.substr(first + 1, second - first - 1);
-  if (line.empty() || line.size() > 80 || line.size() % 8 != 0) return false;
-  for (size_t i = 0; i < line.size(); ++i)
-    if ((line[i] == '.') != (i % 8 == 4) || (i % 8 > 4 && !(line[i] >= '0' && line[i] <= '9')))
+/// A byte-order mark, or letters of which every other byte is 0.
+bool looks_like_utf16(std::string_view text) {
+  if (has_at(text, 0, "\xff\xfe") || has_at(text, 0, "\xfe\xff")) return text.size() % 2 == 0;
+  text = text.substr(0, 64);
+  if (text.size() < 8) return false;
+  for (size_t i = 0; i + 1 < text.size(); i += 2) {
+    const char high = text[text[0] == 0 ? i : i + 1], low = text[text[0] == 0 ? i + 1 : i];
+    if (high != 0 || !(low == '\n' || low == '\r' || low == '\t' || (low >= ' ' && low <= '~')))
       return false;
+  }
   return true;
-}
-
-Content kind_of_text(std::string_view text) {
-  if (has_at(text, 0, "\xef\xbb\xbf")) text.remove_prefix(3);  // a byte-order mark
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  std::string_view body = begin == text.npos ? std::string_view{} : text.substr(begin);
-  std::string start(body.substr(0, 16));
-  std::ranges::transform(start, start.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
-  if (start.starts_with("<!doctype html") || start.starts_with("<html")) return Content::html;
-  if (start.starts_with("<?xml"))
-    return body.find("<html") == body.npos ? Content::xml : Content::html;
-  if (start.starts_with("{") || start.starts_with("["))
-    return body.find("\"weight_map\"") != body.npos || body.find(".safetensors\"") != body.npos
-               ? Content::parts_index
-               : Content::json;
-  if (looks_like_amber_text(text)) return Content::amber_text;
-  return looks_like_table(text) ? Content::csv : Content::text;
 }
 
 /// Of a zip file the first member's name says more.
@@ -277,8 +259,29 @@ Content kind_of(std::span<const uint8_t> head, int64_t size) {
       masked_crc(crc32c(head.data(), 8)) == (little_endian(text.substr(8, 4)) & 0xffffffff))
     return Content::tfrecord;
   if (size >= 16 && std::ranges::all_of(text, [](char c) { return c == 0; })) return Content::zeros;
+  if (looks_like_utf16(text)) return Content::utf16;
   return looks_like_text(text) ? kind_of_text(text) : Content::unknown;
 }
+
+}  // namespace
+
+bool is_plain_text(Content content) {
+  switch (content) {
+    case Content::unknown:
+    case Content::text:
+    case Content::csv:
+    case Content::json:
+    case Content::parts_index:
+    case Content::amber_text:
+    case Content::xyz_text:
+    case Content::lammps_text:
+    case Content::pdb_text:
+    case Content::gro_text: return true;
+    default: return false;
+  }
+}
+
+namespace {
 
 const KnownContent& known(Content content) {
   return *std::ranges::find(kKnown, content, &KnownContent::content);
@@ -289,8 +292,7 @@ bool may_be(Content found, Content expected) {
   if (found == expected) return true;
   switch (expected) {
     case Content::text:
-    case Content::csv:
-      return found == Content::text || found == Content::csv || found == Content::json;
+    case Content::csv: return is_plain_text(found) && found != Content::unknown;
     case Content::json: return found == Content::parts_index;
     case Content::zip: return found == Content::npz || found == Content::torch_zip;
     case Content::npz: return found == Content::zip;  // the first array may have any name
@@ -330,7 +332,10 @@ FirstBytes first_bytes_of(const FileBytes& file) {
 std::string found_instead(const FileBytes& file) { return described(file, first_bytes_of(file)); }
 
 std::string unreadable(const FileBytes& file, Content expected, std::string_view why) {
-  const FirstBytes found = first_bytes_of(file);
+  FirstBytes found = first_bytes_of(file);
+  // What lies in the place of weights and is a zip file is PyTorch's, whatever its first member is.
+  if (expected == Content::safetensors && found.content == Content::zip)
+    found = {Content::torch_zip, known(Content::torch_zip).name, known(Content::torch_zip).remedy};
   if (may_be(found.content, expected) && found.content != Content::zeros)
     return fmt::format("{}: {}: it is truncated or corrupted; {}", file.name(), why, kFetch);
   if (expected == Content::unknown)

@@ -17,10 +17,10 @@ namespace tutti::data {
 /// What a file may be. `text` is text of which nothing more is known; `unknown` is a format without
 /// a mark of its own (CIFAR, raw numbers), or none that is known here.
 enum class Content : uint8_t {
-  unknown, empty, zeros, text, csv, json, html, xml, lfs_pointer, annex_pointer, dvc_pointer,
+  unknown, empty, zeros, text, utf16, csv, json, html, xml, lfs_pointer, annex_pointer, dvc_pointer,
   parts_index, safetensors, torch_zip, torch_tar, pickle, gguf, zip, npz, gzip, bzip2, xz, zstd, lz4,
   seven_zip, rar, tar, npy, newer_npy, hdf5, netcdf, newer_netcdf, tiff, idx, tfrecord, xtc, trr, dcd,
-  amber_text, jpeg, png, bmp, webp, gif, heif, jpeg2000, dicom, fits, matlab, grib, parquet, arrow,
+  amber_text, xyz_text, lammps_text, pdb_text, gro_text, jpeg, png, bmp, webp, gif, heif, jpeg2000, dicom, fits, matlab, grib, parquet, arrow,
   sqlite, pdf, program, macos
 };
 // clang-format on
@@ -30,6 +30,9 @@ struct FirstBytes {
   std::string_view name{};    ///< "a pointer file of Git LFS"; of unknown content "something else"
   std::string_view remedy{};  ///< what to do with it, without a full stop; may be empty
 };
+
+/// Text of any kind, or what has no mark of its own.
+bool is_plain_text(Content content);
 
 /// What a file of `size` bytes is, by its first ones: kFirstBytes of them, or all. A file that
 /// begins with zeros alone is `zeros`.

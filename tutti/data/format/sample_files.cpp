@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 #include "tutti/data/arrays/array_set.h"
+#include "tutti/data/arrays/file_list.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/file_bytes.h"
 
@@ -47,7 +49,12 @@ std::vector<fs::path> sample_files(const fs::path& folder,
   std::error_code failed;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
     const std::string name = entry.path().filename().string();
-    if (std::ranges::any_of(endings, [&](const std::string& end) { return name.ends_with(end); }))
+    const auto numbered = numbered_name(name);  // "x.tfrecord-00000-of-00002.gz"
+    const std::string plain =
+        numbered ? numbered->before.substr(0, numbered->before.rfind('-')) + numbered->after : name;
+    if (std::ranges::any_of(endings, [&](const std::string& end) {
+          return name.ends_with(end) || plain.ends_with(end);
+        }))
       files.push_back(entry.path());
   }
   if (failed)
@@ -57,6 +64,9 @@ std::vector<fs::path> sample_files(const fs::path& folder,
     throw BadFile(fmt::format("{}: holds no files that end in {}", folder.string(),
                               fmt::join(endings, " or ")));
   std::ranges::sort(files);
+  if (const std::vector<fs::path> missing = missing_parts(files); !missing.empty())
+    log::warn_alike("{} is missing, and others of its set are there: fetch it again",
+                    missing.front().string());
   return files;
 }
 

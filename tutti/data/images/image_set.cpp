@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/data/arrays/file_list.h"
 
 namespace tutti::data {
 namespace {
@@ -81,6 +83,10 @@ std::unique_ptr<ImageSet> open_image_set(const std::filesystem::path& root, std:
         fmt::format("{}: there are no {} images: neither a folder '{}' with class folders "
                     "or .tar files, nor .tar files with '{}' in their names",
                     root.string(), part, part, part));
+  if (const std::vector<std::filesystem::path> missing = missing_parts(source.tars);
+      !missing.empty())
+    log::warn_alike("{} is missing, and others of its set are there: fetch it again",
+                    missing.front().string());
   ImagePlaces places(source);
   std::vector<std::string> classes = class_names(root, part, places);
   renumber(places, classes, part);

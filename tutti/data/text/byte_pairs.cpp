@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/text/pre_tokens.h"
 
@@ -40,6 +41,19 @@ BytePairTokenizer::BytePairTokenizer(BytePairs pairs, const std::string& name)
     made[static_cast<size_t>(result->second)] = true;
     merges_.emplace(pair.key(), Merge{static_cast<int32_t>(m), result->second});
   }
+  // Tokens with a meaning of their own, "<pad>", are of no merge.
+  size_t lacking = 0;
+  std::string first;
+  for (size_t t = 0; t < made.size(); ++t)
+    if (const std::string& text = pairs_.tokens[t];
+        !made[t] && static_cast<int32_t>(t) != end_token() &&
+        !(text.starts_with('<') && text.ends_with('>')) && lacking++ == 0)
+      first = text;
+  if (lacking > 0)
+    log::warn_alike(
+        "{}: the {} merges make {} of the {} tokens not, such as '{}', so no text has them: if the "
+        "file of merges was cut off, fetch it again",
+        name, pairs_.merges.size(), lacking, made.size(), first);
 }
 
 const BytePairTokenizer::Merge* BytePairTokenizer::merge_of(int32_t left, int32_t right) const {

@@ -4,6 +4,7 @@
 
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/text/pre_tokens.h"
+#include "tutti/data/text/text_source.h"
 #include "tutti/data/text/utf8.h"
 
 namespace tutti::data {
@@ -92,7 +93,9 @@ void for_each_block(
     int64_t at = std::max<int64_t>(0, range.first - begin);
     begin += file.size();
     std::string block;
-    for (bool first = at == 0; at < end;) {
+    const bool begins = at == 0;
+    if (begins && !cuts.with_marks) at = std::min(end, mark_bytes(file));
+    for (bool first = begins; at < end;) {
       const auto more = static_cast<size_t>(std::min(kTextBlock, end - at));
       const size_t kept = block.size();
       block.resize(kept + more);

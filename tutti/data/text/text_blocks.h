@@ -26,6 +26,7 @@ struct TextRange {
 struct TextCuts {
   bool anywhere = false;  ///< between any two characters; otherwise where first_piece() may be cut
   std::string separator{};  ///< of documents; empty: none
+  bool with_marks = false;  ///< a byte-order mark at a file's beginning is part of the text
 };
 
 /// Calls look(file, chunks) for block after block; chunks are views that end with the call. A file

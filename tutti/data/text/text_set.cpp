@@ -56,7 +56,12 @@ std::unique_ptr<TextSource> open_source(const TextSetSpec& spec) {
   for (const char32_t code : text.characters(range.first, range.count)) {
     std::string character;
     append_character(character, code);
-    tokenizer->encode(character, spec.files.front().string(), known);
+    try {
+      tokenizer->encode(character, spec.files.front().string(), known);
+    } catch (const ConfigError&) {
+      tokenizer->encode(character, text.place_of(code, range.first, range.count), known);
+      throw;
+    }
   }
   return std::move(text).source(std::move(tokenizer));
 }

@@ -112,6 +112,21 @@ TEST(TextSet, CharactersHaveTheVocabularyOfTheTrainingText) {
                  .training = {other}});
       },
       {file.string(), "the character '\xe6\x97\xa5' (U+65E5)", "not in the vocabulary"});
+  // File and byte of the first one, wherever it stands: it is in the second file here.
+  const auto good = scratch.write("good.txt", std::string(5000, 'a'));
+  const auto bad = scratch.write("bad.txt", std::string(4500, 'a') + "\xc3\xa9Z a Z");
+  expect_config_error(
+      [&] {
+        TextSet({.kind = TextSetSpec::Kind::characters,
+                 .files = {good, bad},
+                 .window = 4,
+                 .training = {other}});
+      },
+      {bad.string() + ": the character ' ' (U+0020) at byte 4503"});
+  // A byte-order mark is no character.
+  const auto marked = scratch.write("m.txt", "\xef\xbb\xbf" + text);
+  spec.files = {marked, marked};
+  EXPECT_EQ(whole_text(TextSet(spec)), whole_text(set));
   // And of a cut, that of the part before it.
   const auto late = scratch.write("c.txt", std::string("aaaaaaaaab"));
   spec = {.kind = TextSetSpec::Kind::characters, .files = {late}, .window = 2, .cut = 0.3};
@@ -181,6 +196,10 @@ TEST(TextSet, RefusesWhatIsNoText) {
   refused("ab\xff", {.kind = TextSetSpec::Kind::characters}, {name, "byte 2 (0xff) is no UTF-8"});
   refused("abcdef", {.window = 2, .segments = true}, {name, "--separator"});
   refused("\x1f\x8b", {}, {name, "gzip"});
+  refused(std::string("\xff\xfeT\0o\0", 6), {.kind = TextSetSpec::Kind::characters},
+          {name, "UTF-16", "iconv -f UTF-16 -t UTF-8"});
+  refused("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", {},
+          {name, "git lfs pull"});
   refused("TUTTITOK", {}, {name, "data.dataset = \"tokens\""});
   refused("TUTTITOK", {.kind = TextSetSpec::Kind::tokens}, {name, "fewer than the header"});
 }

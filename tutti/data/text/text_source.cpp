@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/utf8.h"
 
@@ -14,15 +16,38 @@ namespace fs = std::filesystem;
 
 FileBytes open_text(const fs::path& path) {
   FileBytes file = FileBytes::open(path);
+  switch (first_bytes_of(file).content) {
+    case Content::lfs_pointer:
+    case Content::annex_pointer:
+    case Content::dvc_pointer:
+    case Content::gzip:
+    case Content::bzip2:
+    case Content::xz:
+    case Content::zstd:
+    case Content::lz4:
+    case Content::seven_zip:
+    case Content::rar:
+    case Content::zip:
+    case Content::npz:
+    case Content::torch_zip:
+    case Content::tar:
+      throw BadFile(fmt::format("{}: expected a text, which is read by position; {}", file.name(),
+                                found_instead(file)));
+    default: break;
+  }
   std::array<uint8_t, 8> head{};
   const auto known = static_cast<size_t>(std::min<int64_t>(file.size(), head.size()));
   file.read(0, std::span(head).first(known));
-  if (head[0] == 0x1f && head[1] == 0x8b)
-    throw BadFile(fmt::format(
-        "{}: is compressed by gzip: unpack it, since texts are read by position", file.name()));
   if (std::string_view(reinterpret_cast<const char*>(head.data()), known) == "TUTTITOK")
     throw BadFile(fmt::format("{}: is a token file: set data.dataset = \"tokens\"", file.name()));
   return file;
+}
+
+int64_t mark_bytes(const FileBytes& file) {
+  std::array<uint8_t, 3> head{};
+  if (file.size() < std::ssize(head)) return 0;
+  file.read(0, head);
+  return head == std::array<uint8_t, 3>{0xef, 0xbb, 0xbf} ? std::ssize(head) : 0;
 }
 
 namespace {
@@ -103,7 +128,9 @@ struct WalkedText {
   std::vector<int64_t> marks{};
 
   explicit WalkedText(const fs::path& path) : file(open_text(path)) {
-    each_character(0, [&](char32_t, int64_t at) {
+    if (first_bytes_of(file).content == Content::utf16)
+      throw BadFile(fmt::format("{}: expected UTF-8; {}", file.name(), found_instead(file)));
+    each_character(mark_bytes(file), [&](char32_t, int64_t at) {
       if (characters++ % kCharacterStride == 0) marks.push_back(at);
       return true;
     });
@@ -185,23 +212,37 @@ class CharacterText::Walked final : public TextSource {
   }
   std::vector<char32_t> characters(int64_t first, int64_t count) const {
     std::vector<bool> seen(0x110000, false);
-    files_.each(first, count, [&](const auto& text, int64_t at, int64_t left, int64_t) {
-      int64_t number = at / kCharacterStride * kCharacterStride;
-      text->each_character(text->mark_of(at), [&](char32_t code, int64_t) {
-        if (number >= at) seen[code] = true;
-        return ++number < at + left;
-      });
-    });
+    each(first, count, [&](const WalkedText&, char32_t code, int64_t) { seen[code] = true; });
     std::vector<char32_t> found;
     for (char32_t code = 0; code < seen.size(); ++code)
       if (seen[code]) found.push_back(code);
     return found;
+  }
+  TextPlace place_of(char32_t code, int64_t first, int64_t count) const {
+    std::optional<TextPlace> found;
+    each(first, count, [&](const WalkedText& text, char32_t one, int64_t byte) {
+      if (one == code && !found) found = {text.file.name(), byte};
+    });
+    CHECK(found, "U+{:04X} is not among {} characters", static_cast<uint32_t>(code), count);
+    return *found;
   }
   void set_tokenizer(std::shared_ptr<const Tokenizer> tokenizer) {
     tokenizer_ = std::move(tokenizer);
   }
 
  private:
+  /// look(file, code, its byte in it) for each of these characters.
+  template <class Look>
+  void each(int64_t first, int64_t count, Look look) const {
+    files_.each(first, count, [&](const auto& text, int64_t at, int64_t left, int64_t) {
+      int64_t number = at / kCharacterStride * kCharacterStride;
+      text->each_character(text->mark_of(at), [&](char32_t code, int64_t byte) {
+        if (number >= at) look(*text, code, byte);
+        return ++number < at + left;
+      });
+    });
+  }
+
   InARow<std::unique_ptr<WalkedText>> files_;
   std::shared_ptr<const Tokenizer> tokenizer_;  // shared by the parts of a cut
 };
@@ -213,6 +254,9 @@ CharacterText::CharacterText(CharacterText&&) noexcept = default;
 int64_t CharacterText::size() const { return walked_->size(); }
 std::vector<char32_t> CharacterText::characters(int64_t first, int64_t count) const {
   return walked_->characters(first, count);
+}
+TextPlace CharacterText::place_of(char32_t code, int64_t first, int64_t count) const {
+  return walked_->place_of(code, first, count);
 }
 std::unique_ptr<TextSource> CharacterText::source(std::shared_ptr<const Tokenizer> tokenizer) && {
   walked_->set_tokenizer(std::move(tokenizer));

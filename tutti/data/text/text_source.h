@@ -28,14 +28,17 @@ class TextSource {
   virtual uint64_t tokenizer_identity() const { return tokenizer() ? tokenizer()->identity() : 0; }
 };
 
-/// A text. BadFile where it is compressed, or a token file.
+/// A text. BadFile where it is compressed, an archive, a pointer to another file, or a token file.
 FileBytes open_text(const std::filesystem::path& path);
+/// Bytes of a byte-order mark of UTF-8 at its beginning: 0 or 3.
+int64_t mark_bytes(const FileBytes& file);
 
 /// Text files one after the other, a token a byte: nothing is read of them but what is asked for.
 std::unique_ptr<TextSource> byte_text(const std::vector<std::filesystem::path>& files);
 
 /// The same, a token a character. UTF-8, which is checked as the files are walked through once; of
-/// 4096 characters one place is kept. BadFile naming file and byte.
+/// 4096 characters one place is kept. A byte-order mark at a file's beginning is passed over.
+/// BadFile naming file and byte.
 class CharacterText {
  public:
   explicit CharacterText(const std::vector<std::filesystem::path>& files);
@@ -44,6 +47,8 @@ class CharacterText {
   int64_t size() const;
   /// Those that are among the `count` characters from `first` on, ascending.
   std::vector<char32_t> characters(int64_t first, int64_t count) const;
+  /// Where the first of these characters stands that is `code`; it is among them.
+  TextPlace place_of(char32_t code, int64_t first, int64_t count) const;
   /// As tokens of such characters.
   std::unique_ptr<TextSource> source(std::shared_ptr<const Tokenizer> tokenizer) &&;
 

@@ -55,7 +55,8 @@ TokenHeader parse_header(const HeaderBytes& bytes, const std::string& name) {
                           [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }))
     refuse("is no token file: it does not begin with TUTTITOK");
   if (const auto version = number_at<uint32_t>(bytes, 8); version != kTokenVersion)
-    refuse(fmt::format("is of version {}, this program reads version {}", version, kTokenVersion));
+    refuse(fmt::format("is of version {}{}, this program reads version {}", version,
+                       version > kTokenVersion ? ", that of a later Tutti" : "", kTokenVersion));
   if (number_at<uint64_t>(bytes, kHeaderSum) != XXH64(bytes.data(), kHeaderSum, 0))
     refuse("its header is damaged: the checksum does not fit");
   TokenHeader header{.token_bytes = number_at<uint32_t>(bytes, 12),

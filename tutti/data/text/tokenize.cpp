@@ -8,6 +8,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/generate/each_sample.h"
 #include "tutti/data/text/pair_training.h"
 #include "tutti/data/text/text_blocks.h"
@@ -32,6 +33,8 @@ std::vector<NamedRange> ranges_of(const TokenizeSpec& spec) {
   for (const fs::path& input : spec.inputs) {
     const FileBytes file = open_text(input);
     if (file.size() == 0) throw BadFile(fmt::format("{}: is empty: leave it out", file.name()));
+    if (spec.kind != "bytes" && first_bytes_of(file).content == Content::utf16)
+      throw BadFile(fmt::format("{}: expected UTF-8; {}", file.name(), found_instead(file)));
     all += file.size();
   }
   if (spec.validation == 0) return {{spec.part, {spec.inputs, 0, all}}};
@@ -82,7 +85,9 @@ std::unique_ptr<Tokenizer> train_pairs(const TokenizeSpec& spec, const TextRange
 
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizeSpec& spec, const TextRange& text) {
   if (!spec.files.empty()) return read_tokenizer(spec.files);
-  const TextCuts cuts{.anywhere = spec.kind != "bpe", .separator = spec.separator};
+  const TextCuts cuts{.anywhere = spec.kind != "bpe",
+                      .separator = spec.separator,
+                      .with_marks = spec.kind == "bytes"};
   if (spec.kind == "bytes") return byte_tokenizer(!spec.separator.empty());
   if (spec.kind == "characters") return train_characters(spec, text, cuts);
   if (spec.kind == "bpe") return train_pairs(spec, text, cuts);
@@ -131,7 +136,9 @@ TokenizedPart write_part(const TokenizeSpec& spec, const NamedRange& named,
                          const Tokenizer& tokenizer) {
   ShardWriter writer(spec, named.part, tokenizer);
   TokenizedPart part{.part = named.part, .bytes = named.range.last - named.range.first};
-  const TextCuts cuts{.anywhere = tokenizer.kind() != "bpe", .separator = spec.separator};
+  const TextCuts cuts{.anywhere = tokenizer.kind() != "bpe",
+                      .separator = spec.separator,
+                      .with_marks = tokenizer.kind() == "bytes"};
   for_each_block(named.range, cuts,
                  [&](const std::string& file, std::span<const TextChunk> chunks) {
                    std::vector<std::vector<int32_t>> tokens(chunks.size());

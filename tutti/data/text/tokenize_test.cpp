@@ -142,6 +142,8 @@ TEST(Tokenize, RefusesWhatCannotBe) {
       {"--validation", "--part"});
   const fs::path packed = scratch.write("g", std::string("\x1f\x8b\x08"));
   expect_io_error([&] { tokenize({.inputs = {packed}, .to = to}); }, {"/g", "gzip", "unpack"});
+  const fs::path wide = scratch.write("w", std::string("\xff\xfeT\0o\0", 6));
+  expect_io_error([&] { tokenize({.inputs = {wide}, .to = to}); }, {"/w", "UTF-16", "iconv"});
   // The byte is that of the file, also behind the first chunk and document.
   const fs::path late = scratch.write("late", std::string(300'000, 'a') + " <s> b\xff");
   const TokenizeSpec spec{.inputs = {late},

@@ -23,7 +23,7 @@ class CellArrays final : public Frames {
     read_row(coordinates_, frame, xyz);
   }
   bool has_cells() const override { return true; }
-  UnitCell cell(int64_t frame) const override {
+  UnitCell cell(int64_t frame, std::span<float>) const override {
     std::array<float, 3> lengths{}, angles{};
     read_row(lengths_, frame, lengths);
     read_row(angles_, frame, angles);

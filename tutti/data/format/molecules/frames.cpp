@@ -12,7 +12,9 @@ void Frames::refuse(int64_t frame, std::string_view why) const {
   throw BadFile(fmt::format("{}: frame {} (counted from 0) {}", file_.name(), frame, why));
 }
 
-UnitCell Frames::cell(int64_t) const { CHECK(false, "{} has no unit cells", file_.name()); }
+UnitCell Frames::cell(int64_t, std::span<float>) const {
+  CHECK(false, "{} has no unit cells", file_.name());
+}
 
 namespace {
 
@@ -35,8 +37,8 @@ void check_coordinates(const Frames& frames, int64_t frame, size_t atom, const f
       frames.file().name(), frame, atom, xyz[0], xyz[1], xyz[2]));
 }
 
-UnitCell sound_cell(const Frames& frames, int64_t frame) {
-  const UnitCell cell = frames.cell(frame);
+UnitCell sound_cell(const Frames& frames, int64_t frame, std::span<float> xyz) {
+  const UnitCell cell = frames.cell(frame, xyz);
   if (!is_no_cell(cell) && !is_sound_cell(cell))
     throw BadFile(fmt::format(
         "{}: frame {} (counted from 0): its unit cell is [{}], expected vectors (x 0 0), (x y 0), "
@@ -51,7 +53,7 @@ UnitCell sound_cell(const Frames& frames, int64_t frame) {
 void add_cells(const std::shared_ptr<const Frames>& frames, StoredArray array,
                std::vector<StoredArray>& arrays) {
   try {
-    if (is_no_cell(sound_cell(*frames, 0))) return;
+    if (is_no_cell(sound_cell(*frames, 0, {}))) return;
   } catch (const BadFile& error) {
     array.info.problem = error.what();
   }
@@ -74,7 +76,7 @@ void read_frames(const Frames& frames, bool with_cells, const Slab& slab, float*
   const auto axis = static_cast<size_t>(slab.start[2]), axes = static_cast<size_t>(slab.count[2]);
   for (int64_t frame = slab.start[0]; frame < slab.start[0] + slab.count[0]; ++frame) {
     frames.read(frame, xyz);
-    const UnitCell cell = with_cells ? sound_cell(frames, frame) : UnitCell{};
+    const UnitCell cell = with_cells ? sound_cell(frames, frame, xyz) : UnitCell{};
     for (int64_t i = 0; i < slab.count[1]; ++i) {
       const size_t row = static_cast<size_t>(slab.start[1] + i);
       const float* from = row < atoms ? xyz.data() + 3 * row : cell.data() + 3 * (row - atoms);

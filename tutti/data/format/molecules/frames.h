@@ -27,8 +27,9 @@ class Frames {
   virtual void read(int64_t frame, std::span<float> xyz) const = 0;
   /// Whether the file has a unit cell for each frame.
   virtual bool has_cells() const { return false; }
-  /// In Angstrom; as it is stored, so perhaps not sound. Only where has_cells().
-  virtual UnitCell cell(int64_t frame) const;
+  /// In Angstrom; as it is stored, so perhaps not sound. Only where has_cells(). `xyz`, coordinates
+  /// of this frame, are turned where the stored vectors have other axes than a UnitCell.
+  virtual UnitCell cell(int64_t frame, std::span<float> xyz) const;
 
  protected:
   explicit Frames(FileBytes file) : file_(std::move(file)) {}

@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "tutti/data/format/first_bytes.h"
+
 namespace tutti::data {
 namespace {
 
@@ -14,16 +16,22 @@ bool begins_with_word(std::string_view text, std::string_view word) {
                                     text[word.size()] == '\n' || text[word.size()] == '\r');
 }
 
-std::vector<Atom> atoms_of(std::string_view text, const std::string& name,
+[[noreturn]] void refuse_as_topology(const FileBytes& file) {
+  throw BadFile(
+      fmt::format("{}: expected a topology: PDB (.pdb, .ent), GRO (.gro), PSF or AMBER's parm7, "
+                  "with its ending; {}",
+                  file.name(), found_instead(file)));
+}
+
+std::vector<Atom> atoms_of(const FileBytes& file, std::string_view text,
                            const std::filesystem::path& ending) {
+  if (!is_plain_text(first_bytes_of(file).content)) refuse_as_topology(file);
+  const std::string& name = file.name();
   if (begins_with_word(text, "PSF")) return read_psf_atoms(text, name);
   if (text.starts_with("%VERSION")) return read_parm7_atoms(text, name);
   if (ending == ".gro") return read_gro_atoms(text, name);
   if (ending == ".pdb" || ending == ".ent") return read_pdb_atoms(text, name);
-  throw BadFile(
-      fmt::format("{}: expected a topology: PDB (.pdb, .ent), GRO (.gro), PSF or AMBER's "
-                  "parm7: give such a file, with its ending",
-                  name));
+  refuse_as_topology(file);
 }
 
 }  // namespace
@@ -68,7 +76,7 @@ Topology read_topology(const std::filesystem::path& path) {
                               file.name(), file.size()));
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
-  return {file.name(), atoms_of(text, file.name(), path.extension())};
+  return {file.name(), atoms_of(file, text, path.extension())};
 }
 
 }  // namespace tutti::data

@@ -1,11 +1,11 @@
 #pragma once
 // Topology: the atoms of a molecule in the order of its trajectories, by name.
 //
-//   PDB    lines ATOM and HETATM, in columns; of several models the first, and of an atom's
-//          alternative places the first
+//   PDB    lines ATOM and HETATM, in columns; of several models, or frames between lines END, the
+//          first, and of an atom's alternative places the first
 //   GRO    a title, the number of atoms, a line an atom in columns; of several frames the first
-//   PSF    after "N !NATOM" a line an atom, in words: number, segment, residue's number and name,
-//          the atom's name, its type ...
+//   PSF    after "N !NATOM" a line an atom: number, segment (which may be blank), residue's number
+//          and name, the atom's name, its type ...; in columns, wide ones of a PSF EXT, or in words
 //   parm7  (prmtop) sections with a Fortran format each: ATOM_NAME, RESIDUE_LABEL, RESIDUE_POINTER
 
 #include <cstdint>

@@ -24,15 +24,36 @@ bool has_been(const std::vector<Atom>& atoms, const Atom& atom) {
   return false;
 }
 
+[[noreturn]] void refuse_second_molecule(const TextLines& lines) {
+  lines.refuse(
+      "other atoms follow behind the end: two files were joined; split them and name the one that "
+      "the "
+      "trajectory is of");
+}
+
 }  // namespace
 
 std::vector<Atom> read_pdb_atoms(std::string_view text, const std::string& name) {
-  std::vector<Atom> atoms;
+  std::vector<Atom> atoms, frame;  // the first frame, and what has been read of the present one
   TextLines lines(text, name);
-  bool in_model = false;
-  for (std::string_view line; lines.next(line);) {
-    if (line.starts_with("ENDMDL") || (in_model && line.starts_with("MODEL "))) break;
-    in_model |= line.starts_with("MODEL ");
+  const auto end_frame = [&] {
+    if (atoms.empty()) atoms = frame;
+    if (!frame.empty() && frame.size() != atoms.size()) refuse_second_molecule(lines);
+    frame.clear();
+  };
+  bool in_model = false, ended = false;
+  std::string_view line;
+  while (lines.next(line)) {
+    const bool model = line.starts_with("MODEL ");
+    if (line.starts_with("ENDMDL") || (in_model && model)) {
+      ended = true;
+      break;
+    }
+    in_model |= model;
+    if (columns_of(line, 0, 6) == "END") {
+      ended = true;
+      end_frame();
+    }
     if (!line.starts_with("ATOM  ") && !line.starts_with("HETATM")) continue;
     // Columns as the format counts them, from 1: name 13-16, alternative 17, residue 18-20 (21
     // where names have four letters), chain 22, number and insertion code 23-27.
@@ -45,10 +66,19 @@ std::vector<Atom> read_pdb_atoms(std::string_view text, const std::string& name)
           "expected an atom's name in columns 13 to 16 and its residue's number in 23 to "
           "26: the line is damaged, or no PDB; fetch the file again");
     const bool alternative = line.size() > 16 && line[16] != ' ';
-    if (alternative && has_been(atoms, atom)) continue;
-    atoms.push_back(std::move(atom));
+    if (alternative && has_been(frame, atom)) continue;
+    if (!atoms.empty() && (frame.size() == atoms.size() || !same_atom(atoms[frame.size()], atom)))
+      refuse_second_molecule(lines);
+    frame.push_back(std::move(atom));
   }
+  end_frame();
   if (atoms.empty()) lines.refuse("the file has no line ATOM or HETATM: expected a PDB of atoms");
+  if (in_model && !ended)
+    lines.refuse("the file ends in a model, expected ENDMDL: it is truncated; fetch it again");
+  constexpr size_t kCoordinatesEnd = 54;
+  if (!text.ends_with('\n') && line.size() < kCoordinatesEnd &&
+      (line.starts_with("ATOM  ") || line.starts_with("HETATM")))
+    lines.refuse("the file ends in the middle of a line: it is truncated; fetch it again");
   return atoms;
 }
 
@@ -78,6 +108,13 @@ std::vector<Atom> read_gro_atoms(std::string_view text, const std::string& name)
           "15: the line is damaged, or there are fewer atoms than announced");
     atoms.push_back(std::move(atom));
   }
+  lines.expect("the unit cell behind the atoms");
+  // Another frame: a title and the number of the same atoms.
+  std::string_view line;
+  int64_t again = 0;
+  if (lines.next(line) && lines.next(line) &&
+      whole_number_of(columns_of(line, 0, line.size()), again) && again != count)
+    refuse_second_molecule(lines);
   return atoms;
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 
 #include "tutti/data/format/molecules/topology.h"
 
@@ -121,10 +123,53 @@ class Parm7Reader {
   std::map<std::string, Parm7Section> sections_;
 };
 
+bool begins_as_number(std::string_view word) {
+  return !word.empty() && word.find_first_of("0123456789") <= 1;
+}
+
+/// A line in the columns of Fortran's formats: the atom's number, then segment, residue's number
+/// and name, the atom's name and its type, each `width` wide with a blank before it. Segments may
+/// have no name. Nothing where the line is not laid out so.
+std::optional<Atom> psf_columns(std::string_view line, size_t number, size_t width) {
+  std::array<std::string_view, 5> columns;
+  int64_t place = 0;
+  if (!whole_number_of(columns_of(line, 0, number), place)) return {};
+  for (size_t c = 0; c < columns.size(); ++c) {
+    const size_t at = number + c * (width + 1);
+    columns[c] = columns_of(line, at + 1, width);
+    if (at >= line.size() || line[at] != ' ' || columns[c].find(' ') != columns[c].npos) return {};
+  }
+  const auto [segment, residue_number, residue, name, type] = columns;
+  if (!begins_as_number(residue_number) || residue.empty() || name.empty() || type.empty())
+    return {};
+  return Atom{.name = std::string(name),
+              .residue = std::string(residue),
+              .residue_number = std::string(residue_number),
+              .chain = std::string(segment)};
+}
+
+/// A line in words. Where the segment is blank, they stand one place further to the left: behind
+/// the type stand the charge and the mass.
+std::optional<Atom> psf_words(std::string_view line) {
+  const auto words = words_of(line);
+  const bool charge_is_sixth = words.size() >= 8 && words[5].find('.') != words[5].npos &&
+                               words[6].find('.') != words[6].npos && begins_as_number(words[1]);
+  const size_t first = charge_is_sixth ? 1 : 2;
+  if (words.size() < first + 4 || !begins_as_number(words[first])) return {};
+  return Atom{.name = std::string(words[first + 2]),
+              .residue = std::string(words[first + 1]),
+              .residue_number = std::string(words[first]),
+              .chain = charge_is_sixth ? "" : std::string(words[1])};
+}
+
 }  // namespace
 
 std::vector<Atom> read_psf_atoms(std::string_view text, const std::string& name) {
   TextLines lines(text, name);
+  const auto flags = words_of(text.substr(0, text.find('\n')));
+  const auto has = [&](std::string_view flag) {
+    return std::ranges::find(flags, flag) != flags.end();
+  };
   int64_t count = -1;
   for (std::string_view line; count < 0 && lines.next(line);) {
     const auto words = words_of(line);
@@ -135,16 +180,16 @@ std::vector<Atom> read_psf_atoms(std::string_view text, const std::string& name)
   if (count < 0) lines.refuse("expected a line 'N !NATOM' of a PSF, found none: fetch it again");
   std::vector<Atom> atoms;
   for (int64_t i = 0; i < count; ++i) {
-    const auto words = words_of(lines.expect(fmt::format("{} atoms, found {}", count, i)));
-    // Where the segment is blank, the words stand one place further to the left.
-    if (words.size() < 6 || words[2].find_first_of("0123456789") > 1)
+    const std::string_view line = lines.expect(fmt::format("{} atoms, found {}", count, i));
+    // NAMD's form is words alone, and others' may have been written as if it were.
+    std::optional<Atom> atom;
+    if (!has("NAMD")) atom = psf_columns(line, has("EXT") ? 10 : 8, has("EXT") ? 8 : 4);
+    if (!atom) atom = psf_words(line);
+    if (!atom)
       lines.refuse(
           "expected an atom: its number, segment, residue's number and name, its name and "
-          "type: the line is damaged, or the segments have no names");
-    atoms.push_back({.name = std::string(words[4]),
-                     .residue = std::string(words[3]),
-                     .residue_number = std::string(words[2]),
-                     .chain = std::string(words[1])});
+          "type: the line is damaged, or the file ends before its atoms do; fetch it again");
+    atoms.push_back(std::move(*atom));
   }
   return atoms;
 }

@@ -62,6 +62,58 @@ TEST(Topology, AtomsOfEveryFormat) {
   EXPECT_EQ(atoms_text(open_text(scratch, "x.prmtop", kParm7)), "/GLY1/N /GLY1/CA /ALA2/CA ");
 }
 
+// Short and wide columns, X-PLOR's and CHARMM's types, NAMD's words, segments without names.
+TEST(Topology, AtomsOfEveryPsf) {
+  const ScratchDirectory scratch;
+  const auto atoms = [&](const std::string& flags, const std::string& lines) {
+    return atoms_text(
+        open_text(scratch, "x.psf",
+                  flags + "\n\n       1 !NTITLE\n REMARKS one\n\n       2 !NATOM\n" + lines));
+  };
+  EXPECT_EQ(atoms("PSF",
+                  "       1      1    GLY  N    NH3   -0.300000       14.0070           0\n"
+                  "       2      2    ALA  CA   CT1    0.070000       12.0110           0\n"),
+            "/GLY1/N /ALA2/CA ");
+  EXPECT_EQ(atoms("PSF CMAP",
+                  "       1 A    1    GLY  N      56  -0.300000       14.0070           0\n"
+                  "       2 A    52A  ALA  CA     22   0.070000       12.0110           0\n"),
+            "A:/GLY1/N A:/ALA52A/CA ");
+  EXPECT_EQ(
+      atoms(
+          "PSF EXT CMAP CHEQ XPLOR",
+          "         1          1        GLY      N        NH3     -0.300000       14.0070      0\n"
+          "         2 PROTEIN1 12345678 ALANINES CA       CT1      0.130000       12.0110      "
+          "0\n"),
+      "/GLY1/N PROTEIN1:/ALANINES12345678/CA ");
+  EXPECT_EQ(atoms("PSF NAMD", "1 SEG1 1 GLY N NH3 -0.3 14.007 0\n2 2 ALA CA CT1 0.07 12.011 0\n"),
+            "SEG1:/GLY1/N /ALA2/CA ");
+  EXPECT_EQ(atoms("PSF", "1 2 1 GLY N NH3 -0.3 14.007 0\n2 2 2 ALA CA CT1 0.07 12.011 0\n"),
+            "2:/GLY1/N 2:/ALA2/CA ");
+}
+
+// A file that goes on behind its end, or stops before it.
+TEST(Topology, PdbsEnds) {
+  const ScratchDirectory scratch;
+  const std::string first =
+      "ATOM      1  N   GLY A   1      -6.852  17.265  18.321  1.00  0.00           N\n"
+      "ATOM      2  CA  GLY A   1      -7.036  17.642  19.273  0.50  0.00           C\n";
+  const std::string other =
+      "ATOM      1  N   ALA A   1      -6.852  17.265  18.321  1.00  0.00           N\n";
+  const auto open = [&](const std::string& text) {
+    return atoms_text(open_text(scratch, "x.pdb", text));
+  };
+  const std::string expected = "A:/GLY1/N A:/GLY1/CA ";
+  EXPECT_EQ(open(first), expected);
+  EXPECT_EQ(open(first + "END\n" + first + "END\n"), expected) << "frames";
+  const auto refuse = [&](const std::string& text, const std::vector<std::string>& parts) {
+    expect_error<BadFile>([&] { open(text); }, parts);
+  };
+  refuse(first + "END\n" + other, {"/x.pdb:4", "behind the end", "split"});
+  refuse(first + "END\n" + first + other, {"/x.pdb:6", "behind the end"});
+  refuse("MODEL        1\n" + first, {"/x.pdb:3", "ENDMDL", "fetch it again"});
+  refuse(first.substr(0, first.size() - 40), {"/x.pdb:2", "ends in the middle of a line"});
+}
+
 TEST(Topology, AtomsByName) {
   const ScratchDirectory scratch;
   const Topology topology = open_text(scratch, "x.pdb", kPdb);
@@ -88,8 +140,13 @@ TEST(Topology, SaysWhatIsWrong) {
   refuse("x.gro", "title\nthree\n", {"/x.gro:2", "number of atoms"});
   refuse("x.gro", changed(kGro, "    3\n", "    300000000\n"), {"/x.gro:2", "300000000 atoms"});
   refuse("x.gro", changed(kGro, "    3\n", "    4\n"), {"/x.gro:6", "fewer atoms"});
+  refuse("x.gro", kGro.substr(0, kGro.find("   1.82060")), {"/x.gro:5", "the unit cell"});
+  refuse("x.gro", kGro.substr(0, kGro.rfind("    3\n")) + "    5\n",
+         {"/x.gro:8", "behind the end"});
+  refuse("x.pdb", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+         {"/x.pdb", "expected a topology", "git lfs pull"});
   refuse("x.psf", changed(kPsf, "3 !NATOM", "4 !NATOM"), {"/x.psf:9", "4 atoms, found 3"});
-  refuse("x.psf", changed(kPsf, "3 PROT", "3     "), {"/x.psf:9", "segments"});
+  refuse("x.psf", changed(kPsf, "3 PROT     2", "3 PROT     A"), {"/x.psf:9", "expected an atom"});
   refuse("x.psf", "PSF\n", {"/x.psf:1", "!NATOM"});
   refuse("x.parm7", changed(kParm7, "%FLAG ATOM_NAME", "%FLAG CHARGES"), {"/x.parm7", "ATOM_NAME"});
   refuse("x.parm7", changed(kParm7, "CA  CA", "CA    "), {"/x.parm7", "3 atoms in POINTERS, 2 in"});

@@ -56,33 +56,65 @@ inline std::vector<float> chain_coordinates(int64_t frames, int64_t atoms) {
 
 struct DcdForm {
   bool big_endian = false, cell = true;
-  int fixed = 0, dimensions = 3, version = 24;
+  std::vector<int32_t> free{};  ///< atoms that are not fixed, from 0 on; empty: no atom is fixed
+  int dimensions = 3, version = 24;
   std::array<double, 3> lengths{}, angles{};  ///< alpha, beta, gamma
+  std::array<double, 6> matrix{};             ///< instead of them, in the order of the file
+  int marker = 4;                             ///< bytes of a record's length
+  std::vector<std::string> titles = {""};
+  int64_t title_length = -1;  ///< what is written as their record's length; -1: what is true
+  int64_t announced = 0;      ///< frames
 };
 
 inline Bytes dcd_bytes(const std::vector<float>& xyz, int64_t atoms, const DcdForm& form = {}) {
   ByteWriter out(form.big_endian);
-  out.whole(84).text("CORD");
+  const auto length = [&](int64_t bytes) { out.whole(bytes, form.marker); };
+  const int64_t free = form.free.empty() ? atoms : std::ssize(form.free);
+  length(84);
+  out.text("CORD");
   for (int i = 0; i < 20; ++i)
-    out.whole(i == 8    ? form.fixed
+    out.whole(i == 0    ? form.announced
+              : i == 8  ? atoms - free
               : i == 10 ? form.cell
               : i == 11 ? form.dimensions - 3
               : i == 19 ? form.version
                         : 0);
-  out.whole(84).whole(84).whole(1).zeros(80).whole(84);
-  out.whole(4).whole(atoms).whole(4);
+  length(84);
+  const int64_t titles = 4 + 80 * std::ssize(form.titles);
+  length(form.title_length < 0 ? titles : form.title_length);
+  out.whole(std::ssize(form.titles));
+  for (std::string title : form.titles) {
+    title.resize(80, ' ');
+    out.text(title);
+  }
+  length(form.title_length < 0 ? titles : form.title_length);
+  length(4);
+  out.whole(atoms);
+  length(4);
+  if (free < atoms) {
+    length(4 * free);
+    for (const int32_t atom : form.free) out.whole(atom + 1);
+    length(4 * free);
+  }
   for (size_t at = 0; at < xyz.size(); at += static_cast<size_t>(3 * atoms)) {
     if (form.cell) {
-      out.whole(48);
-      for (const double x : {form.lengths[0], form.angles[2], form.lengths[1], form.angles[1],
-                             form.angles[0], form.lengths[2]})
-        out.f64(x);
-      out.whole(48);
+      const auto numbers = form.matrix[0] > 0
+                               ? form.matrix
+                               : std::array{form.lengths[0], form.angles[2], form.lengths[1],
+                                            form.angles[1],  form.angles[0], form.lengths[2]};
+      length(48);
+      for (const double x : numbers) out.f64(x);
+      length(48);
     }
-    for (size_t axis = 0; axis < 3; ++axis) {
-      out.whole(4 * atoms);
-      for (size_t i = 0; i < static_cast<size_t>(atoms); ++i) out.f32(xyz[at + 3 * i + axis]);
-      out.whole(4 * atoms);
+    for (int axis = 0; axis < form.dimensions; ++axis) {
+      const int64_t held = at == 0 ? atoms : free;
+      length(4 * held);
+      for (int64_t i = 0; i < held; ++i) {
+        const auto atom =
+            static_cast<size_t>(held == atoms ? i : form.free[static_cast<size_t>(i)]);
+        out.f32(axis == 3 ? 7.0f : xyz[at + 3 * atom + static_cast<size_t>(axis)]);
+      }
+      length(4 * held);
     }
   }
   return out.bytes();

@@ -41,14 +41,54 @@ TEST(Trajectory, DcdInBothByteOrdersWithAndWithoutCell) {
       }
 }
 
+// Lengths of 64 bits, a fourth dimension, atoms that stand still, and titles of any number, also
+// where their record's length is untrue.
+TEST(Trajectory, DcdOfOddForms) {
+  const ScratchDirectory scratch;
+  auto xyz = chain_coordinates(4, 11);
+  const std::vector<std::string> two = {"one", "two"};
+  for (const bool big_endian : {false, true})
+    for (const int marker : {4, 8})
+      for (const bool cell : {false, true})
+        for (const int dimensions : {3, 4})
+          for (const DcdForm& titles :
+               {DcdForm{}, DcdForm{.titles = two}, DcdForm{.titles = {}},
+                DcdForm{.titles = two, .title_length = 84}, DcdForm{.title_length = 164},
+                DcdForm{.titles = std::vector<std::string>(33)}}) {
+            DcdForm form = titles;
+            form.big_endian = big_endian, form.marker = marker;
+            form.cell = cell, form.dimensions = dimensions;
+            const ArrayFile file = open_bytes(scratch, "x.dcd", dcd_bytes(xyz, 11, form));
+            ASSERT_EQ(file.arrays()[0].shape, (TrajectoryShape{4, 11, 3}));
+            ASSERT_EQ(whole<float>(file, "coordinates"), xyz);
+          }
+  const std::vector<int32_t> free = {1, 4, 10};
+  for (size_t f = 1; f < 4; ++f)
+    for (size_t atom = 0; atom < 11; ++atom)
+      if (std::ranges::find(free, static_cast<int32_t>(atom)) == free.end())
+        std::copy_n(&xyz[3 * atom], 3, &xyz[33 * f + 3 * atom]);
+  for (const int marker : {4, 8}) {
+    const Bytes bytes = dcd_bytes(
+        xyz, 11, {.free = free, .lengths = {50, 50, 50}, .angles = {90, 90, 90}, .marker = marker});
+    const ArrayFile file = open_bytes(scratch, "fixed.dcd", bytes);
+    EXPECT_EQ(whole<float>(file, "coordinates"), xyz);
+    EXPECT_EQ(slab_of<float>(file, "coordinates_and_cell", {{3, 11, 0}, {1, 1, 1}})[0], 50);
+    Bytes odd = bytes;  // the first free atom is number 12 of 11
+    const std::string_view text(reinterpret_cast<const char*>(odd.data()), odd.size());
+    const size_t at = text.find(std::string("\x02\0\0\0\x05\0\0\0\x0b\0\0\0", 12));
+    ASSERT_NE(at, text.npos);
+    odd[at] = 12;
+    expect_error<BadFile>([&] { open_bytes(scratch, "odd.dcd", odd); },
+                          {"/odd.dcd", "atoms from 1 to 11", "found 12"});
+  }
+}
+
 TEST(Trajectory, DcdSaysWhatIsRefused) {
   const ScratchDirectory scratch;
   const auto xyz = chain_coordinates(2, 3);
   const auto refuse = [&](const Bytes& bytes, const std::vector<std::string>& parts) {
     expect_error<BadFile>([&] { open_bytes(scratch, "x.dcd", bytes).verify(); }, parts);
   };
-  refuse(dcd_bytes(xyz, 3, {.fixed = 1}), {"/x.dcd", "1 of its atoms are fixed", "mdconvert"});
-  refuse(dcd_bytes(xyz, 3, {.dimensions = 4}), {"/x.dcd", "fourth dimension"});
   const Bytes sound = dcd_bytes(xyz, 3);
   Bytes cut = sound;
   cut.resize(cut.size() - 5);
@@ -58,9 +98,24 @@ TEST(Trajectory, DcdSaysWhatIsRefused) {
   refuse(cut, {"/x.dcd", "expected a frame of 3 atoms", "found 0 bytes"});
   cut.resize(50);
   refuse(cut, {"/x.dcd", "truncated"});
-  Bytes velocities = sound;
-  velocities[4] = 'V', velocities[5] = 'E', velocities[6] = 'L';
-  refuse(velocities, {"/x.dcd", "velocities"});
+  Bytes untitled = sound;
+  untitled[92] = 80;  // the length of the titles, and neither it nor their number fits
+  untitled[96] = 7;
+  refuse(untitled, {"/x.dcd", "expected titles", "a record of 80 bytes"});
+  for (const Bytes& first : {sound, dcd_bytes(xyz, 3, {.announced = 2})}) {
+    Bytes joined = first;
+    const Bytes second = dcd_bytes(chain_coordinates(1, 40), 40);
+    joined.insert(joined.end(), second.begin(), second.end());
+    refuse(joined, {"/x.dcd", "another DCD begins", "behind 2 frames",
+                    fmt::format("'head -c {}'", first.size()),
+                    fmt::format("'tail -c +{}'", first.size() + 1)});
+  }
+  for (const int marker : {4, 8}) {
+    Bytes velocities = dcd_bytes(xyz, 3, {.marker = marker});
+    const auto at = static_cast<size_t>(marker);
+    velocities[at] = 'V', velocities[at + 1] = 'E', velocities[at + 2] = 'L';
+    refuse(velocities, {"/x.dcd", "velocities"});
+  }
   Bytes odd = sound;
   odd[sound.size() - 4] = 13;  // the last record's length
   refuse(odd, {"/x.dcd", "frame 1", "3 atoms with a unit cell"});

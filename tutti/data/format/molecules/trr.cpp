@@ -36,7 +36,7 @@ class TrrFrames final : public Frames {
   bool has_cells() const override {
     return std::ranges::all_of(places_, [](const Place& place) { return place.box >= 0; });
   }
-  UnitCell cell(int64_t frame) const override {
+  UnitCell cell(int64_t frame, std::span<float>) const override {
     const Place& place = places_[static_cast<size_t>(frame)];
     UnitCell cell{};
     read_angstrom(place.box, place.wide, cell);
@@ -72,9 +72,11 @@ class TrrFrames final : public Frames {
   }
 
   void read_header(HeaderReader& reader, int64_t number) {
+    const int64_t first = reader.at();
     bool begins = reader.u32() == kTrrMagic;
     for (const uint32_t word : kTrrName) begins &= reader.u32() == word;
-    if (!begins) wrong(number, "does not begin as one of a TRR does");
+    if (!begins)
+      wrong(number, fmt::format("does not begin at byte {} as one of a TRR does", first));
     std::array<int64_t, kParts> bytes{};
     for (int64_t& part : bytes) part = reader.i32();
     const int64_t atoms = reader.i32();

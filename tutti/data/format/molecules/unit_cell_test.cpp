@@ -1,5 +1,6 @@
 #include "tutti/data/format/molecules/unit_cell.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -134,6 +135,112 @@ TEST(UnitCell, ContactsOfAWrappedTrajectoryAreThoseOfTheWholeOne) {
     }
     EXPECT_GT(other, 0) << "the chain was not torn";
   }
+}
+
+struct StoredDcdCell {
+  std::array<double, 6> numbers;  // in the order of the file
+  int version = 24;
+  std::string title = "made for a test";
+};
+
+/// The files of one atom, whose unit cells are these, frame by frame.
+ArrayFile file_of_cells(const ScratchDirectory& scratch, const StoredDcdCell& stored) {
+  return open_array_file(scratch.write(
+      "x.dcd",
+      dcd_bytes({1, 2, 3}, 1,
+                {.version = stored.version, .matrix = stored.numbers, .titles = {stored.title}})));
+}
+
+/// The same cell as each program writes it, and numbers of which nothing says what they are.
+TEST(UnitCell, DcdCellsInThreeForms) {
+  const ScratchDirectory scratch;
+  struct Case {
+    StoredDcdCell stored;
+    std::array<double, 3> lengths, degrees;
+  };
+  const std::array<double, 6> leaning = {29.99587634,   1e-15,  30,
+                                         -0.4973960456, -1e-15, 29.99587634},
+                              octahedron = {38.49001795,  -7.698003573, 38.49001795,
+                                            -7.698003573, -7.698003573, 38.49001795},
+                              hexagon = {28.97777479, -7.764571353, 28.97777479, 2e-15, 2e-15, 50},
+                              dodecahedron = {48.09698831,  13.5299025, 46.19397663,
+                                              -1.903011687, 13.5299025, 48.09698831};
+  const double third = 1.0 / 3;
+  const std::vector<Case> cases = {
+      {{leaning, 40}, {30, 30, 30}, {90, 91.9, 90}},
+      {{leaning, 22}, {30, 30, 30}, {90, 91.9, 90}},
+      {{leaning, 24, "* DATE: 6/ 3/96 CREATED BY USER: me"}, {30, 30, 30}, {90, 91.9, 90}},
+      {{leaning, 24, "Cpptraj generated dcd file."}, {30, 30, 30}, {90, 91.9, 90}},
+      {{{30, 0, 30, -0.0331552, 0, 30}, 24, "REMARKS CREATED BY NAMD"},
+       {30, 30, 30},
+       {90, 91.9, 90}},
+      {{{30, 0, 30, -0.0331552, 0, 30}, 21}, {30, 30, 30}, {90, 91.9, 90}},
+      {{{30, 0, 30, -0.0331552, 0, 30}, 24, ""}, {30, 30, 30}, {90, 91.9, 90}},
+      {{{30, 90, 30, 91.9, 90, 30}}, {30, 30, 30}, {90, 91.9, 90}},
+      {{{30, 90, 30, 91.9, 90, 30}, 40}, {30, 30, 30}, {90, 91.9, 90}},
+      {{octahedron, 47}, {40, 40, 40}, {109.4712206, 109.4712206, 109.4712206}},
+      {{octahedron}, {40, 40, 40}, {109.4712206, 109.4712206, 109.4712206}},
+      {{{40, -third, 40, -third, -third, 40}},
+       {40, 40, 40},
+       {109.4712206, 109.4712206, 109.4712206}},
+      {{{40, 109.4712206, 40, 109.4712206, 109.4712206, 40}},
+       {40, 40, 40},
+       {109.4712206, 109.4712206, 109.4712206}},
+      {{hexagon, 35}, {30, 30, 50}, {90, 90, 120}},
+      {{{30, -0.5, 30, 0, 0, 50}}, {30, 30, 50}, {90, 90, 120}},
+      {{{30, 120, 30, 90, 90, 50}}, {30, 30, 50}, {90, 90, 120}},
+      {{dodecahedron, 36}, {50, 50, 50}, {60, 90, 60}},
+      {{{50, 0.5, 50, 0, 0.5, 50}}, {50, 50, 50}, {60, 90, 60}},
+      {{{21.01200942, 5.181110794, 18.22265145, 3.956204117, 1.446051539, 24.64259288}, 41},
+       {22, 19, 25},
+       {80, 70, 60}},
+      {{{500, 90, 500, 90, 90, 500}}, {500, 500, 500}, {90, 90, 90}},
+      {{{100, 90, 100, 90, 90, 100}, 27}, {100, 100, 100}, {90, 90, 90}},
+      {{{30, 0, 20, 0, 0, 25}, 24}, {30, 20, 25}, {90, 90, 90}},
+      {{{30, 0, 20, 1e-16, 0, 25}, 39}, {30, 20, 25}, {90, 90, 90}}};
+  for (const Case& one : cases) {
+    const std::string said =
+        fmt::format("{} version {}", fmt::join(one.stored.numbers, " "), one.stored.version);
+    const ArrayFile file = file_of_cells(scratch, one.stored);
+    const auto found = whole<float>(file, "coordinates_and_cell");
+    const UnitCell cell = unit_cell_of(one.lengths, one.degrees);
+    for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(found[3 + i], cell[i], 3e-4) << said;
+    // Atom and cell are turned together.
+    EXPECT_NEAR(std::hypot(found[0], found[1], found[2]), std::sqrt(14), 1e-5) << said;
+    EXPECT_EQ(file.arrays().size(), 2u) << said;
+  }
+}
+
+/// A matrix has the axes of the coordinates: what lies along its third row lies along c.
+TEST(UnitCell, CoordinatesAreTurnedWithAMatrix) {
+  const ScratchDirectory scratch;
+  const std::array<double, 6> matrix = {21.01200942, 5.181110794, 18.22265145,
+                                        3.956204117, 1.446051539, 24.64259288};
+  const std::vector<float> third = {3.956204117f, 1.446051539f, 24.64259288f};
+  const ArrayFile file = open_array_file(
+      scratch.write("x.dcd", dcd_bytes(third, 1, {.version = 41, .matrix = matrix})));
+  const auto found = whole<float>(file, "coordinates_and_cell");
+  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(found[i], found[9 + i], 1e-5);
+  EXPECT_EQ(whole<float>(file, "coordinates"), third);
+}
+
+TEST(UnitCell, DcdCellsThatNothingDecidesAreAskedFor) {
+  const ScratchDirectory scratch;
+  const StoredDcdCell open{{30, 0.02, 31, -0.4973960456, 0.01, 32}};
+  const ArrayFile file = file_of_cells(scratch, open);
+  expect_error<BadFile>(
+      [&] { file.find("coordinates_and_cell"); },
+      {"x.dcd", "frame 0", "cosines", "matrix", "version 24", "made for a test", "data.fields",
+       "'from coordinates_and_cell_cosines'", "'from coordinates_and_cell_matrix'"});
+  file.verify();
+  const auto cosines = whole<float>(file, "coordinates_and_cell_cosines");
+  EXPECT_NEAR(cosines[9], -0.4973960456 * 32, 1e-4);
+  const auto matrix = whole<float>(file, "coordinates_and_cell_matrix");
+  EXPECT_NEAR(matrix[3], std::hypot(30, 0.02, 0.4973960456), 1e-4);
+  // Angles of an octahedron as cosines contradict a version that has the matrix.
+  const double third = 1.0 / 3;
+  const ArrayFile contrary = file_of_cells(scratch, {{40, -third, 40, -third, -third, 40}, 40});
+  expect_error<BadFile>([&] { contrary.find("coordinates_and_cell"); }, {"version 40"});
 }
 
 TEST(UnitCell, WhatMakesNoSenseIsRefused) {

@@ -62,7 +62,7 @@ class XtcFrames final : public Frames {
   }
 
   bool has_cells() const override { return true; }
-  UnitCell cell(int64_t frame) const override {
+  UnitCell cell(int64_t frame, std::span<float>) const override {
     HeaderReader reader(file_);
     reader.skip(places_[static_cast<size_t>(frame)]);
     reader.begin_frame(frame);
@@ -87,8 +87,8 @@ class XtcFrames final : public Frames {
     const int64_t frame = place_of(reader.at());
     const uint32_t magic = reader.u32();
     if (magic != kXtcMagic && magic != kXtcLongMagic)
-      damaged(frame,
-              fmt::format("begins with {}, expected {} or {}", magic, kXtcMagic, kXtcLongMagic));
+      damaged(frame, fmt::format("begins at byte {} with {}, expected {} or {}", reader.at() - 4,
+                                 magic, kXtcMagic, kXtcLongMagic));
     Head head;
     head.atoms = reader.i32();
     if (head.atoms < 1) damaged(frame, fmt::format("has {} atoms", head.atoms));

@@ -1,0 +1,13 @@
+#pragma once
+// Private to first_bytes.cpp: which kind of text a file is.
+
+#include <string_view>
+
+#include "tutti/data/format/first_bytes.h"
+
+namespace tutti::data {
+
+/// Of a text's first characters; Content::text where nothing more is known.
+Content kind_of_text(std::string_view text);
+
+}  // namespace tutti::data

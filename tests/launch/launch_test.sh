@@ -219,6 +219,22 @@ case $case in
     [ $? -eq 1 ] || fail "a team that is too small was accepted"
     says limited 'a team of 2 threads and gives 1 \(its limit is 1\)'
     OMP_DYNAMIC=true train dynamic --threads 2 --max-steps 2 || fail "OMP_DYNAMIC"
+    # OpenMP binds the first thread before main. What the process may use is what it was started with.
+    doctor() { env -u OMP_NUM_THREADS "$@" doctor --no-measure; }
+    facts() { doctor "$@" | grep -E '^(affinity|threads a rank)'; }
+    all=$(facts "$tutti")
+    grep -q '^affinity' <<<"$all" || fail "doctor says nothing of affinity"
+    one=$(facts taskset -c "$(taskset -cp $$ | grep -o '[0-9]*$')" "$tutti")
+    grep -q '^affinity.* (1 core' <<<"$one" || fail "a real binding: $one"
+    for variable in OMP_PROC_BIND=true OMP_PROC_BIND=spread OMP_PLACES=cores GOMP_CPU_AFFINITY=0-63; do
+      [ "$(facts "$variable" "$tutti")" = "$all" ] || fail "with $variable: $(facts "$variable" "$tutti")"
+    done
+    [ "$(OMP_PROC_BIND=true facts taskset -c "$(taskset -cp $$ | grep -o '[0-9]*$')" "$tutti")" = "$one" ] || fail "OMP_PROC_BIND beside taskset"
+    # Where all threads of a team would share a core, one is enough, and the variable is named.
+    OMP_PROC_BIND=master facts "$tutti" | grep -q '^threads a rank *1 ' || fail "a team on one core"
+    [ "$(nproc)" = 1 ] || OMP_PROC_BIND=master doctor "$tutti" | grep -q 'OMP_PROC_BIND=master lets compute threads run on 1 of' || fail "the variable is not named"
+    train plain --ranks 2 --max-steps 1 && OMP_PROC_BIND=true train bound --ranks 2 --max-steps 1 || fail "two ranks"
+    [ "$(grep -o 'starting 2 ranks.*core' bound.log)" = "$(grep -o 'starting 2 ranks.*core' plain.log)" ] || fail "ranks of a bound process: $(cat bound.log)"
     ;;
   *)
     fail "no case $case"

@@ -196,9 +196,20 @@ case_record() {
   [ "$(wc -l <all/run/steps.csv)" -eq 9 ] || fail "steps.csv lost more than the damaged line"
   "$tutti" eval "$config" --weights all/run/checkpoints --logits logits.npy >eval.log 2>&1 || fail "eval cannot read the checkpoint"
   [ "$(wc -c <logits.npy)" -gt 160 ] || fail "logits are too short"
+  # The run's number of threads gives the same bits, so it is the default; another is said.
+  grep -q '"event":"machine".*"other_work":' all/run/record.jsonl || fail "the record does not say what the machine did beside the run"
+  expect 0 thread --max-steps 2 --threads 1
+  predict() { env -u OMP_NUM_THREADS "$tutti" eval "$config" --weights thread "$@" >eval.log 2>&1 || fail "eval $*"; }
+  predict --logits own.npy
+  says eval '1 thread.s. a rank, as the run of these weights had: the same bits'
+  predict --logits one.npy --threads 1
+  cmp own.npy one.npy || fail "eval takes other threads than the run had"
+  predict --threads 2
+  says eval '2 thread.s. a rank, where the run of these weights had 1: the last bits'
   # A benchmark of a network says which batch it takes where no flag does, before it is silent for a while.
   "$tutti" bench step --model lenet --steps 1 --warmup 0 --no-measure >bench.log 2>&1 || fail "bench step"
   says bench 'lenet, batch 128 a rank .--batch takes another.: compiling'
+  "$tutti" bench step --model lenet --steps 1 --warmup 0 --no-measure --json 2>bench.log | grep -q '"other_work":' || fail "bench does not say what other work took"
 }
 
 case_early() {

@@ -11,7 +11,9 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/step_bench.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/device/cpu/machine_watch.h"
 #include "tutti/device/cpu/process_memory.h"
+#include "tutti/study/statistics.h"
 #include "tutti/train/planning_rules.h"
 #include "tutti/train/server_clock.h"
 #include "tutti/train/server_settings.h"
@@ -68,13 +70,13 @@ BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset
   facts.buckets = bench.network().buckets.buckets;
   facts.has_tables = bench.network().has_tables;
   if (advice.planned_bytes > static_cast<double>(question.memory_bytes)) return advice;
-  std::vector<double> steps, updates;
+  std::vector<double> updates;
   bench.step();
   for (int i = 0; i < question.steps; ++i) {
-    steps.push_back(bench.step());
+    advice.steps.push_back(bench.step());
     updates.push_back(bench.update_seconds());
   }
-  advice.step_seconds = median_of(steps);
+  advice.step_seconds = median_of(advice.steps);
   advice.update_seconds = median_of(updates);
   advice.measured_bytes = static_cast<double>(proportional_bytes()) - static_cast<double>(before);
   return advice;
@@ -173,6 +175,26 @@ double step_seconds(const AdviceQuestion& question, const Advice& advice) {
 
 }  // namespace
 
+void choose_batch(Advice& advice) {
+  const auto speeds = [](const BatchAdvice& line) {
+    std::vector<double> rates;
+    for (const double seconds : line.steps)
+      rates.push_back(static_cast<double>(line.batch) / seconds);
+    return study::spread(rates);
+  };
+  advice.best_batch = 0;
+  advice.as_fast.clear();
+  const auto fastest = std::ranges::max_element(advice.batches, {}, &BatchAdvice::samples_per_s);
+  if (fastest == advice.batches.end() || fastest->step_seconds == 0) return;
+  for (const BatchAdvice& line : advice.batches) {
+    if (line.step_seconds == 0) continue;
+    const study::Ratio ratio = study::ratio_of_means(speeds(*fastest), speeds(line));
+    // Without an interval nothing is told apart.
+    if (line.batch == fastest->batch || !(ratio.low > 1)) advice.as_fast.push_back(line.batch);
+  }
+  advice.best_batch = std::ranges::min(advice.as_fast);
+}
+
 Advice advise(const AdviceQuestion& question) {
   RunConfig config = question.config;
   config.data.generate_train = 1;  // the network depends on the shape of samples alone
@@ -187,12 +209,13 @@ Advice advise(const AdviceQuestion& question) {
   batches.push_back(advice.batch);
   std::ranges::sort(batches);
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+  const MachineWatch watch;
   for (const int64_t batch : batches) {
     log::info("batch {}: compiling and timing {} steps", batch, question.steps);
     advice.batches.push_back(look_at(question, *dataset, batch, facts));
   }
-  const auto fastest = std::ranges::max_element(advice.batches, {}, &BatchAdvice::samples_per_s);
-  if (fastest->step_seconds > 0) advice.best_batch = fastest->batch;
+  advice.machine_use = watch.use();
+  choose_batch(advice);
   advice.parameters = facts.parameters;
   advice.weight_bytes = facts.weight_bytes;
   advice.flop = facts.flop_per_sample * static_cast<double>(advice.batch * advice.turns);

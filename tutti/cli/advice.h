@@ -9,6 +9,7 @@
 
 #include "tutti/base/json_forward.h"
 #include "tutti/comm/cost/machine.h"
+#include "tutti/trace/machine_use.h"
 #include "tutti/train/config.h"
 
 namespace tutti {
@@ -33,10 +34,11 @@ struct AdviceQuestion {
 /// A batch of a replica, as its plan and a few steps say.
 struct BatchAdvice {
   int64_t batch = 0;
-  double planned_bytes = 0;   ///< weights, states, gradients, activations and scratch
-  double measured_bytes = 0;  ///< that the process has grown by
-  double step_seconds = 0;    ///< the median; 0: not timed, it does not fit
-  double update_seconds = 0;  ///< the part of it after the backward pass
+  double planned_bytes = 0;     ///< weights, states, gradients, activations and scratch
+  double measured_bytes = 0;    ///< that the process has grown by
+  double step_seconds = 0;      ///< the median; 0: not timed, it does not fit
+  std::vector<double> steps{};  ///< seconds of each timed one
+  double update_seconds = 0;    ///< the part of it after the backward pass
   double samples_per_s() const {
     return step_seconds > 0 ? static_cast<double>(batch) / step_seconds : 0;
   }
@@ -59,7 +61,9 @@ struct Advice {
   double compute = 0, overhead = 0;  ///< of a step at that batch, on the machine
   bool compute_measured = false;     ///< here, and not the machine's own
   std::vector<BatchAdvice> batches{};
-  int64_t best_batch = 0;               ///< the fastest that fits; 0: none does
+  int64_t best_batch = 0;  ///< of those that fit and are as fast as any, the smallest; 0: none fits
+  std::vector<int64_t> as_fast{};       ///< batches whose steps cannot be told from the fastest's
+  MachineUse machine_use{};             ///< while steps were timed
   std::vector<WorkerAdvice> workers{};  ///< with a machine
   std::optional<int64_t> workers_by_rule{};
   /// Of a scheme: the most workers of those looked at that reach the efficiency.
@@ -75,6 +79,10 @@ struct Advice {
 /// Compiles the network and times steps of it on random data, alone. Throws as compile_network
 /// does.
 Advice advise(const AdviceQuestion& question);
+
+/// Fills in `best_batch` and `as_fast`: batches are told apart only where the 90 % interval of the
+/// ratio of their speeds leaves 1 out.
+void choose_batch(Advice& advice);
 
 std::string advice_text(const Advice& advice);
 Json advice_json(const Advice& advice);

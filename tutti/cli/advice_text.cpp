@@ -11,6 +11,13 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 
+/// Behind the line of the batch that is advised.
+const char* mark(const Advice& advice) {
+  if (!disturbance(advice.machine_use).empty()) return "  <- perhaps: see above";
+  return advice.as_fast.size() > 1 ? "  <- as fast as any, as far as these steps tell"
+                                   : "  <- the fastest";
+}
+
 std::string batch_lines(const Advice& advice) {
   std::string text = fmt::format(
       "\nMini-batch: the fastest whose memory is below {:.0f} MiB a rank\n"
@@ -23,7 +30,11 @@ std::string batch_lines(const Advice& advice) {
                           line.step_seconds * 1e3, line.samples_per_s());
     else
       text += fmt::format("{:>14} {:>10} {:>12}", "too large", "-", "-");
-    text += line.batch == advice.best_batch ? "  <- the fastest\n" : "\n";
+    if (line.batch == advice.best_batch)
+      text += mark(advice);
+    else if (std::ranges::find(advice.as_fast, line.batch) != advice.as_fast.end())
+      text += "  not told from it";
+    text += '\n';
   }
   return text;
 }
@@ -76,6 +87,8 @@ std::string advice_text(const Advice& advice) {
       "{}: {:.0f} parameters, {:.2f} MiB of gradients, batch {}{}, {:.4g} GFLOP a step\n",
       advice.model, advice.parameters, advice.weight_bytes / kMiB,
       advice.turns > 1 ? fmt::format("{} x ", advice.turns) : "", advice.batch, advice.flop * 1e-9);
+  if (const std::string said = disturbance_sentence(advice.machine_use); !said.empty())
+    text += '\n' + said + '\n';
   text += batch_lines(advice);
   if (advice.best_batch == 0) text += "none of them fits\n";
   if (!advice.workers.empty())
@@ -97,6 +110,10 @@ Json advice_json(const Advice& advice) {
               {"flop", advice.flop},
               {"memory_bytes", advice.memory_bytes},
               {"best_batch", advice.best_batch},
+              {"as_fast", advice.as_fast},
+              {"other_work", number_json(advice.machine_use.other_work)},
+              {"steal", number_json(advice.machine_use.steal)},
+              {"throttled", number_json(advice.machine_use.throttled)},
               {"batches", Json::array()}};
   for (const BatchAdvice& line : advice.batches)
     out["batches"].push_back({{"batch", line.batch},

@@ -4,6 +4,7 @@
 
 #include "tutti/base/json.h"
 #include "tutti/cli/bench_flags.h"
+#include "tutti/cli/bench_watch.h"
 #include "tutti/cli/comm_bench.h"
 #include "tutti/cli/comm_latency.h"
 #include "tutti/cli/comm_report.h"
@@ -147,13 +148,16 @@ size_t measure_comm(comm::Communicator& communicator, const CommMeasurement& ask
   if (asked.check_messages) communicator.set_check();
   use_selection(communicator, asked.selection);
   for (const std::string& file : {asked.output, asked.table}) check_output(communicator, file);
+  BenchWatch watch(communicator);
+  size_t wrong = 0;
   if (asked.tune)
     tune_and_write(communicator, asked);
   else if (asked.latency)
     print_latency(communicator, asked);
   else
-    return bench_sizes(communicator, asked, processes);
-  return 0;
+    wrong = bench_sizes(communicator, asked, processes);
+  watch.end();
+  return wrong;
 }
 
 void print_schedules(const CommMeasurement& asked) {

@@ -94,6 +94,11 @@ void Findings::add(std::string title, std::string text, std::string key) {
   add(std::move(title), std::move(text), std::move(key), value);
 }
 
+void Findings::append(const Findings& more) {
+  facts.insert(facts.end(), more.facts.begin(), more.facts.end());
+  warnings.insert(warnings.end(), more.warnings.begin(), more.warnings.end());
+}
+
 std::string to_text(const Findings& findings) {
   Json out = {{"warnings", findings.warnings}, {"facts", Json::array()}};
   for (const Fact& fact : findings.facts)
@@ -123,8 +128,7 @@ std::string rank_list(const std::vector<int>& ranks) {
 }
 
 std::string slow_threads_warning(double one, double all, int threads) {
-  constexpr double kExpected = 0.6;  // of threads x one: all cores together may clock lower
-  if (threads < 2 || all >= kExpected * one * threads) return "";
+  if (threads < 2 || all >= kExpectedRate * one * threads) return "";
   return fmt::format(
       "{} threads reach {:.1f} GFLOP/s together, one alone {:.1f}: they share cores (hardware "
       "threads of one core), or other work or a limit of power holds them back. Try fewer with "

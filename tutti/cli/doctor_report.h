@@ -25,6 +25,8 @@ struct Findings {
   void add(std::string title, std::string text, std::string key, const Json& value);
   /// The text is the value.
   void add(std::string title, std::string text, std::string key);
+  /// What another look has found, behind what is there.
+  void append(const Findings& more);
 };
 
 /// For sending them to rank 0.

@@ -1,6 +1,9 @@
 #include "tutti/cli/evaluation_ranks.h"
 
+#include <algorithm>
+
 #include "tutti/base/log.h"
+#include "tutti/cli/import_weights.h"
 #include "tutti/cli/launch.h"
 #include "tutti/train/settings.h"
 
@@ -24,9 +27,10 @@ PartGrid grid_of(const RunConfig& config, const comm::Communicator& ranks) {
 
 }  // namespace
 
-std::optional<int> launch_evaluation(int ranks, const RunConfig& config) {
+std::optional<int> launch_evaluation(int ranks, const FoundWeights& found, RunConfig& config) {
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
+  take_threads(found, std::max({ranks, launcher.local_size, 1}), config);
   check_threads_per_core(static_cast<int>(config.run.threads), false, read_topology());
   return launch_ranks(
       ranks,
@@ -35,9 +39,12 @@ std::optional<int> launch_evaluation(int ranks, const RunConfig& config) {
       {.seconds = config.comm.timeout_s, .trains = false});
 }
 
-EvaluationRanks::EvaluationRanks(RunConfig& config, bool one_group)
+EvaluationRanks::EvaluationRanks(RunConfig& config, const FoundWeights& found, bool one_group)
     : job_(job_options(config)), grid_(grid_of(config, job_.communicator())) {
   config.run.threads = job_.threads();
+  if (const std::string line = threads_line(found, job_.threads());
+      job_.communicator().rank() == 0 && !line.empty())
+    log::info("{}", line);
   const comm::Communicator& all = job_.communicator();
   if (!one_group || grid_.groups() == 1) return;
   if (all.rank() == 0)

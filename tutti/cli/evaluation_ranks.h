@@ -6,17 +6,18 @@
 
 #include "tutti/cli/job.h"
 #include "tutti/parallel/split/grid.h"
+#include "tutti/train/given_weights.h"
 
 namespace tutti {
 
-/// As launch_ranks() for these verbs.
-std::optional<int> launch_evaluation(int ranks, const RunConfig& config);
+/// As launch_ranks() for these verbs, with the threads of the weights' run (take_threads).
+std::optional<int> launch_evaluation(int ranks, const FoundWeights& found, RunConfig& config);
 
 class EvaluationRanks {
  public:
   /// Collective. `one_group`: the first group does all; the other ranks have nothing to do. Sets
   /// run.threads of `config` to what a rank has. ConfigError where the ranks are no groups.
-  EvaluationRanks(RunConfig& config, bool one_group);
+  EvaluationRanks(RunConfig& config, const FoundWeights& found, bool one_group);
 
   bool idle() const { return idle_; }  ///< this rank has nothing to do
   bool first() const { return communicator().rank() == 0; }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "tutti/base/error.h"
 #include "tutti/base/shell.h"
+#include "tutti/cli/launch.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/run_settings.h"
 #include "tutti/train/table_files.h"
@@ -19,6 +21,12 @@ std::string word_of(const RunSettings& settings, const char* key) {
   return at == settings.end() || at->second.size() < 2
              ? ""
              : at->second.substr(1, at->second.size() - 2);
+}
+
+/// Threads of a rank; 0: not known.
+int64_t threads_of_run(const FoundWeights& found) {
+  const auto at = found.settings.find("run.threads");
+  return at == found.settings.end() ? 0 : std::atoll(at->second.c_str());
 }
 
 /// A network as its settings name it.
@@ -74,6 +82,24 @@ PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found)
   options.choices = Choices::parse(found.plan_choices);
   options.choices.make_advice_of_training();
   return options;
+}
+
+void take_threads(const FoundWeights& found, int ranks, RunConfig& config) {
+  if (config.run.threads > 0 || read_surroundings().omp_num_threads > 0) return;
+  if (threads_of_run(found) * ranks <= cores_for_ranks(read_topology()))
+    config.run.threads = threads_of_run(found);
+}
+
+std::string threads_line(const FoundWeights& found, int64_t threads) {
+  const int64_t trained = threads_of_run(found);
+  if (trained == 0) return "";
+  if (threads == trained)
+    return fmt::format("{} thread(s) a rank, as the run of these weights had: the same bits",
+                       threads);
+  return fmt::format(
+      "{} thread(s) a rank, where the run of these weights had {}: the last bits of predictions "
+      "may differ; --threads {} takes as many",
+      threads, trained, trained);
 }
 
 void take_task(const FoundWeights& found, RunConfig& config) {

@@ -28,6 +28,8 @@
 namespace tutti {
 
 Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read_topology()) {
+  if (const std::string warning = team_warning(topology_); launcher_.rank == 0 && !warning.empty())
+    log::warn("{}", warning);
   const int omp_threads = read_surroundings().omp_num_threads;
   if (launcher_.name == "none") {
     communicator_ = comm::make_single_communicator();

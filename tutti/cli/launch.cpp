@@ -101,11 +101,6 @@ std::string only_loopback() {
   _exit(127);
 }
 
-/// Of this node, as far as this process may use them.
-int cores_for_ranks(const Topology& topology) {
-  return std::min(topology.bound_cores, topology.usable_cores());
-}
-
 /// 4 of "Open MPI v4.1.4"; 0 for other libraries.
 int open_mpi_version(const std::string& library) {
   const size_t at = library.find("Open MPI v");
@@ -145,11 +140,26 @@ Surroundings read_surroundings() {
   return s;
 }
 
+int cores_for_ranks(const Topology& topology) {
+  return std::min(topology.bound_cores, topology.usable_cores());
+}
+
 int choose_threads(int requested, int omp_num_threads, const Topology& topology, int local_ranks) {
   CHECK(local_ranks > 0);
   if (requested > 0) return requested;
   if (omp_num_threads > 0) return omp_num_threads;
-  return std::max(1, std::min(topology.bound_cores, topology.usable_cores() / local_ranks));
+  return std::max(1, std::min(topology.cores_of_team(), topology.usable_cores() / local_ranks));
+}
+
+std::string team_warning(const Topology& topology) {
+  if (topology.cores_of_team() >= topology.bound_cores) return "";
+  std::vector<std::string> set;
+  for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"})
+    if (const char* value = std::getenv(name)) set.push_back(fmt::format("{}={}", name, value));
+  return fmt::format(
+      "{} lets compute threads run on {} of the {} cores that this process may use: unset what is "
+      "not meant so",
+      fmt::join(set, ", "), topology.cores_of_team(), topology.bound_cores);
 }
 
 void check_ranks_per_core(int ranks, bool oversubscribe, const Topology& topology) {

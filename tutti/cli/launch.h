@@ -42,9 +42,18 @@ struct Launch {
   std::string line;  ///< one line for the log
 };
 
+/// Cores of this node that ranks started from this process may have: of its binding, and no more
+/// than the quota of its control groups.
+int cores_for_ranks(const Topology& topology);
+
 /// Compute threads of a rank: `requested`, else OMP_NUM_THREADS, else the cores divided by the
-/// ranks of this node, and never more than the cores the launcher bound this rank to; at least 1.
+/// ranks of this node, and never more than the cores the launcher bound this rank to, or than
+/// OpenMP's variables leave to a team; at least 1.
 int choose_threads(int requested, int omp_num_threads, const Topology& topology, int local_ranks);
+
+/// Which of OpenMP's variables leave compute threads fewer cores than the process may use, and what
+/// to do; empty: none does.
+std::string team_warning(const Topology& topology);
 
 /// Threads that a rank is to have, as asked for.
 struct RankThreads {

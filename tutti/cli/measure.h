@@ -3,6 +3,7 @@
 // every other fact.
 
 #include <cstdint>
+#include <functional>
 
 namespace tutti {
 
@@ -14,6 +15,17 @@ int cpu_vector_bytes();
 /// fp32 FLOP/s of independent fused multiply-adds held in registers, on `threads` threads; the best
 /// of several tries (0.3 s).
 double measure_peak_flops(int threads);
+
+/// Of threads x one thread's rate, what they should reach together: all cores may clock lower.
+constexpr double kExpectedRate = 0.6;
+
+/// The rates of one thread and of all. Where the latter is bad, both are measured again, up to
+/// twice and some time later, and the best counts: the system may have had two threads on one core
+/// for as long as one try takes. `measure`: measure_peak_flops.
+struct PeakRates {
+  double one = 0, all = 0;
+};
+PeakRates peak_rates(int threads, const std::function<double(int)>& measure);
 
 /// Bytes/s of a[i] = b[i] + s * c[i] over three arrays of `array_bytes` each: 2 reads and 1 write
 /// counted, as STREAM's triad does.

@@ -12,13 +12,18 @@
 #include "tutti/cli/command_line.h"
 #include "tutti/cli/launcher_watch.h"
 #include "tutti/cli/lifetime.h"
+#include "tutti/cli/start_affinity.h"
 #include "tutti/cli/terminal.h"
+#include "tutti/device/cpu/topology.h"
+#include "tutti/plan/team_places.h"
 
 namespace tutti {
 
 int run_program(int argc, char** argv) {
   if (const auto code = run_launcher_watch(argc, argv)) return *code;
   flush_denormals();  // before there is any other thread
+  restore_start_affinity();
+  limit_teams(team_processors());
   begin_process({argv + 1, argv + argc});
   const Terminal screen = terminal_of(STDERR_FILENO);
   if (screen.present)

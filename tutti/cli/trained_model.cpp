@@ -25,7 +25,7 @@ std::vector<Flag> model_flags(std::string& config, int& threads) {
            .kind = Names::file},
           {.names = "--threads",
            .value = "N",
-           .help = "Threads. 0: all cores",
+           .help = "Threads. 0: as many as the run of the weights had in a rank",
            .bind = &threads,
            .least = 0}};
 }

@@ -10,9 +10,11 @@
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/bench_flags.h"
+#include "tutti/cli/bench_watch.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/train/result_file.h"
 
 namespace tutti {
@@ -31,6 +33,8 @@ int run_ops(const BenchOpsVerb& verb) {
   const CpuBackend backend;
   const int threads =
       choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), 1);
+  const auto alone = comm::make_single_communicator();
+  BenchWatch watch(*alone);
   Json rows = Json::array();
   int failures = 0, lines = 0;
   if (!verb.json)
@@ -61,6 +65,7 @@ int run_ops(const BenchOpsVerb& verb) {
     rows.push_back({{"line", line}, {"checks", report.runs}, {"failures", report.failures}});
   }
   if (lines == 0) throw ConfigError(fmt::format("--filter '{}' matches no line", verb.filter));
+  watch.end();
   if (verb.json) fmt::print("{}\n", print_json(rows, 2));
   if (!verb.output.empty()) write_result_file(verb.output, print_json(rows, 2) + "\n");
   if (failures > 0)

@@ -22,10 +22,12 @@
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/device/cpu/machine_watch.h"
 #include "tutti/device/cpu/process_memory.h"
 #include "tutti/models/registry.h"
 #include "tutti/plan/planned_memory.h"
 #include "tutti/trace/record.h"
+#include "tutti/train/job_time.h"
 #include "tutti/train/result_file.h"
 #include "tutti/train/settings.h"
 
@@ -146,7 +148,8 @@ NetworkSpec timed_network(const BenchStepVerb& verb, const RunConfig& config, in
 }
 
 /// What a step took, for people.
-void print_step(const Json& result) {
+void print_step(const Json& result, const MachineUse& use) {
+  if (const std::string said = disturbance_sentence(use); !said.empty()) fmt::print("{}\n", said);
   std::vector<double> ms = result["step_ms"].get<std::vector<double>>();
   std::ranges::sort(ms);
   const int ranks = result["ranks"];
@@ -273,13 +276,17 @@ int run_step(BenchStepVerb verb) {
     return 0;
   }
   communicator.barrier();
+  const MachineWatch watch;
   Json result = timed_run(bench, verb.steps, news);
+  const MachineUse use = processor_time_of_job(communicator, watch).shares();
   result.update(about);
+  result.update(
+      {{"other_work", use.other_work}, {"steal", use.steal}, {"throttled", use.throttled}});
   result["activation_bytes"] = activation_bytes(bench, memory_before);
   if (verb.json)
     say(result);
   else if (first)
-    print_step(result);
+    print_step(result, use);
   if (first && !verb.output.empty()) write_result_file(verb.output, print_json(result, 2) + "\n");
   if (verb.profile) print_profile(bench, verb.steps, first);
   return 0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -23,7 +24,9 @@
 #include "tutti/cli/version.h"
 #include "tutti/comm/bootstrap/launcher.h"
 #include "tutti/comm/transport/mpi/session.h"
+#include "tutti/device/cpu/machine_watch.h"
 #include "tutti/device/cpu/topology.h"
+#include "tutti/train/job_time.h"
 
 namespace tutti {
 namespace {
@@ -104,13 +107,15 @@ void add_processor(Findings& found, const Self& self) {
                     self.local_ranks, self.threads, t.usable_cores()));
   if (t.cpu_quota > 0 && t.cpu_quota < t.cores)
     found.warnings.push_back(
-        fmt::format("the control group grants {:.3g} processors on {} cores: ask for whole cores, "
+        fmt::format("a control group grants {:.3g} processors on {} cores: ask for whole cores, "
                     "threads beyond it stall",
                     t.cpu_quota, t.cores));
   if (self.threads > t.bound_cores)
     found.warnings.push_back(fmt::format(
         "{} threads share {} bound core(s): change the launcher's binding, or --threads",
         self.threads, t.bound_cores));
+  if (const std::string warning = team_warning(t); !warning.empty())
+    found.warnings.push_back(warning);
 }
 
 /// Only the first rank of a host speaks of what changes from moment to moment; ranks of other hosts
@@ -198,7 +203,7 @@ void add_mpi(Findings& found, const Self& self, const MpiProbe& mpi,
 void add_measurements(Findings& found, const Self& self) {
   const Topology& t = self.topology;
   const int threads = self.threads;
-  const double one = measure_peak_flops(1), all = threads > 1 ? measure_peak_flops(threads) : one;
+  const auto [one, all] = peak_rates(threads, measure_peak_flops);
   int64_t last_level = 0;
   for (const CacheLevel& cache : t.caches) last_level = std::max(last_level, cache.bytes);
   const int64_t array = std::clamp<int64_t>(std::min(2 * last_level, t.available_bytes / 8),
@@ -219,21 +224,40 @@ void add_measurements(Findings& found, const Self& self) {
     found.warnings.push_back(warning);
 }
 
-void add_load(Findings& found, const Self& self, const Load& load) {
+/// `use`: of the job's processors since before the measurements, which are no other work.
+void add_load(Findings& found, const Self& self, const Load& load, const MachineUse& use) {
   const int others = std::max(0, load.runnable - self.local_ranks);
-  if (self.launcher.rank == 0)
+  const auto share = [](double part) {
+    return std::isfinite(part) ? fmt::format("{:.0f} %", 100 * part) : std::string("unknown");
+  };
+  if (self.launcher.rank == 0) {
     found.add("load",
               fmt::format("{:.2f} in the last minute, {} other process(es) want to run",
                           load.average, others),
               "load", {{"last_minute", load.average}, {"others_runnable", others}});
-  if (others > 0)  // the average still holds what has ended, such as a build
+    found.add(
+        "this look",
+        fmt::format("steal {}, other work {}{}", share(use.steal), share(use.other_work),
+                    self.topology.cpu_quota > 0
+                        ? fmt::format(", quota used up in {} of its periods", share(use.throttled))
+                        : ""),
+        "this_look",
+        {{"steal", use.steal}, {"other_work", use.other_work}, {"throttled", use.throttled}});
+  }
+  if (const std::string what = disturbance(use); self.launcher.rank == 0 && !what.empty())
+    found.warnings.push_back(
+        what +
+        ", and what is measured meanwhile says little: wait for other work to end, or ask "
+        "for nodes of your own or a larger quota");
+  else if (others > 0)  // the average still holds what has ended, such as a build
     found.warnings.push_back(
         "other work runs on this machine, and what is measured beside it says little: wait for it, "
         "or ask for nodes of your own");
 }
 
 Findings look(const DoctorVerb& verb, const Self& self, const Load& load, const MpiProbe& mpi,
-              const comm::Communicator* communicator) {
+              comm::Communicator* communicator) {
+  const MachineWatch watch;
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   Findings found;
@@ -244,9 +268,12 @@ Findings look(const DoctorVerb& verb, const Self& self, const Load& load, const 
   add_mpi(found, self, mpi, communicator);
   add_processor(found, self);
   add_memory(found, self);
-  add_load(found, self, load);
   // A wrong build cannot even run the measurement.
-  if (verb.measure && built_vector_bytes() <= cpu_vector_bytes()) add_measurements(found, self);
+  Findings measured;
+  if (verb.measure && built_vector_bytes() <= cpu_vector_bytes()) add_measurements(measured, self);
+  add_load(found, self, load,
+           (communicator ? processor_time_of_job(*communicator, watch) : watch.so_far()).shares());
+  found.append(measured);
   return found;
 }
 

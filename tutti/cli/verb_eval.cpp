@@ -140,15 +140,15 @@ int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& 
 int run_eval(EvalVerb& verb) {
   ResolvedConfig resolved = verb.flags.read();
   RunConfig& config = resolved.config;
-  if (const auto code = launch_evaluation(verb.ranks, config)) return *code;
-  const EvaluationRanks ranks(config, !verb.logits.empty() || !verb.pictures.empty());
+  const FoundWeights found = find_weights(verb.weights, "--weights");
+  if (const auto code = launch_evaluation(verb.ranks, found, config)) return *code;
+  const EvaluationRanks ranks(config, found, !verb.logits.empty() || !verb.pictures.empty());
   if (ranks.idle()) return 0;
   if (ranks.first())
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
   if (!verb.pictures.empty()) require_empty_folder(verb.pictures);
   if (verb.split.empty()) verb.split = configured_parts(config).back();
-  const FoundWeights found = find_weights(verb.weights, "--weights");
   const GivenNames given{.verb = "eval", .weights = verb.weights, .config = verb.flags.file()};
   return naming_networks(given, found, config,
                          [&] { return evaluate(verb, given, found, config, ranks); });

@@ -146,8 +146,12 @@ int run_generate(const GenerateVerb& verb) {
   log::configure(log::Level::warn, 0, 1);  // what is printed is the text
   const std::string file = configuration_of(verb.weights, verb.config);
   ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
-  resolved.config.run.threads = choose_threads(verb.threads, 0, read_topology(), 1);
   const FoundWeights found = find_weights(verb.weights, "generate");
+  resolved.config.run.threads = verb.threads;
+  take_threads(found, 1, resolved.config);
+  resolved.config.run.threads =
+      choose_threads(static_cast<int>(resolved.config.run.threads),
+                     read_surroundings().omp_num_threads, read_topology(), 1);
   const GivenNames given{.verb = "generate", .weights = verb.weights, .config = file};
   return naming_networks(given, found, resolved.config,
                          [&] { return generate(verb, given, found, resolved.config); });

@@ -253,13 +253,13 @@ int run_infer(const InferVerb& verb) {
   check_flags(verb);
   ResolvedConfig resolved = verb.flags.read();
   RunConfig& config = resolved.config;
-  if (const auto code = launch_evaluation(verb.ranks, config)) return *code;
-  const EvaluationRanks ranks(config, true);
+  const FoundWeights found = find_weights(verb.weights, "--weights");
+  if (const auto code = launch_evaluation(verb.ranks, found, config)) return *code;
+  const EvaluationRanks ranks(config, found, true);
   if (ranks.idle()) return 0;
   if (ranks.first())
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
-  const FoundWeights found = find_weights(verb.weights, "--weights");
   const GivenNames given{.verb = "infer", .weights = verb.weights, .config = verb.flags.file()};
   return naming_networks(given, found, config,
                          [&] { return infer(verb, given, found, config, ranks); });

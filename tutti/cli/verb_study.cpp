@@ -275,7 +275,7 @@ int run_study_verb(const StudyVerb& verb) {
   flags.has_sound_checkpoint = [](const std::string& directory) {
     return find_latest_valid(checkpoints_in(directory)).has_value();
   };
-  flags.cores = topology.usable_cores();
+  flags.cores = cores_for_ranks(topology);
   if (!flags.collect_only) check_replay(config);
   if (!verb.schemes.empty()) return run_schemes(verb, flags);
   if (!flags.collect_only) check_served_sizes(config, flags);

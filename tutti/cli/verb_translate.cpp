@@ -138,9 +138,12 @@ int run_translate(const TranslateVerb& verb) {
   const std::string file = configuration_of(verb.weights, verb.config);
   ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
   RunConfig& config = resolved.config;
-  config.run.threads = choose_threads(verb.threads, 0, read_topology(), 1);
   if (!verb.data_dir.empty()) config.data.dir = verb.data_dir;
   const FoundWeights found = find_weights(verb.weights, "translate");
+  config.run.threads = verb.threads;
+  take_threads(found, 1, config);
+  config.run.threads = choose_threads(static_cast<int>(config.run.threads),
+                                      read_surroundings().omp_num_threads, read_topology(), 1);
   const GivenNames given{.verb = "translate", .weights = verb.weights, .config = file};
   return naming_networks(given, found, config,
                          [&] { return translate(verb, given, found, config); });

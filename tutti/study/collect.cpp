@@ -35,6 +35,7 @@ RunLog as_on_machine(RunLog log) {
   start.machine = start.replayed_on;
   log.steps.clear();  // their times are of this machine
   log.arrivals.clear();
+  log.machine.clear();
   for (EpochRecord& epoch : log.epochs) {
     epoch.seconds = epoch.virtual_seconds;
     epoch.comm_exposed_seconds = epoch.virtual_waiting_seconds;

@@ -77,7 +77,7 @@ std::vector<std::string> comparison_notes(const std::vector<ComparedStudy>& stud
         "The studies are of different machines: how they scale may be compared, their times may "
         "not.");
   for (const ComparedStudy& study : studies)
-    for (const std::string& note : study.result.notes)
+    for (const std::string& note : study.result.all_notes())
       notes.push_back(fmt::format("{}: {}", study.name, note));
   return notes;
 }
@@ -219,6 +219,9 @@ int compare_studies(const ComparisonFlags& flags) {
   } else {
     for (const ComparedStudy& study : studies)
       shown += wrapped(fmt::format("{}: {}", study.name, study_words(study.result)), 98);
+    for (const ComparedStudy& study : studies)
+      for (const std::string& note : study.result.disturbances)
+        shown += wrapped(fmt::format("{}: {}", study.name, note), 98);
     shown += '\n' + aligned(narrow_table(comparison_table(studies)));
     for (const std::string& note : comparison_notes(studies)) shown += wrapped(note, 98);
   }

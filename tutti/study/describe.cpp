@@ -13,10 +13,14 @@
 namespace tutti::study {
 namespace {
 
+/// Four digits, and of what is below a hundredth two.
 int decimals_for(double value) {
   const double size = std::abs(value);
+  if (size > 0 && size < 0.01) return 1 - static_cast<int>(std::floor(std::log10(size)));
   return size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
 }
+
+constexpr int kMostDecimals = 6;  // what is smaller has an exponent
 
 std::string setting(const Configuration& settings, const std::string& key) {
   const auto at = settings.find(key);
@@ -152,12 +156,16 @@ void drop_empty(Facts& facts) {
 }  // namespace
 
 std::string number(double value) {
-  return std::isfinite(value) ? fmt::format("{:.{}f}", value, decimals_for(value)) : "-";
+  if (!std::isfinite(value)) return "-";
+  const int decimals = decimals_for(value);
+  return decimals > kMostDecimals ? fmt::format("{:.2g}", value)
+                                  : fmt::format("{:.{}f}", value, decimals);
 }
 
 std::string number(const Spread& s) {
   if (!std::isfinite(s.half_width)) return number(s.mean);
   const int decimals = decimals_for(s.mean);
+  if (decimals > kMostDecimals) return fmt::format("{:.2g} ±{:.2g}", s.mean, s.half_width);
   return fmt::format("{:.{}f} ±{:.{}f}", s.mean, decimals, s.half_width, decimals);
 }
 

@@ -35,6 +35,15 @@ TEST(Describe, ARatioShowsBothSidesOfItsInterval) {
   EXPECT_EQ(number(Ratio{}), "-");
 }
 
+TEST(Describe, SmallNumbersKeepTheirDigits) {
+  EXPECT_EQ(number(0.0111), "0.011");
+  EXPECT_EQ(number(0.0041), "0.0041");
+  EXPECT_EQ(number(0.000012), "0.000012");
+  EXPECT_EQ(number(0.00000012), "1.2e-07");
+  EXPECT_EQ(number(0.0), "0.000");
+  EXPECT_EQ(number(spread({0.0004, 0.0004})), "0.00040 ±0.00000");
+}
+
 TEST(Describe, TheHeaderSaysWhyWeakScalingNeedsMoreEpochs) {
   ReportText text;
   text.settings = {{"optimizer.lr", "0.1"},

@@ -121,6 +121,8 @@ void measure_run(RunSummary& run, const std::optional<Target>& target, const Mea
       run.log.start.replayed_on.empty()
           ? median(steady(epochs, &EpochRecord::seconds))
           : mean(measured(epochs, [](const EpochRecord& epoch) { return epoch.seconds; }));
+  run.timed_epochs = spread(steady(epochs, &EpochRecord::seconds));
+  run.machine = machine_of(run.log);
   run.first_epoch_only =
       epochs.size() == 1 && epochs.front().epoch == 1 && run.log.start.replayed_on.empty();
   // From that time, so that the two agree: of an even number of epochs the medians would not.

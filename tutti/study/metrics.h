@@ -21,6 +21,7 @@
 
 #include "tutti/study/size.h"
 #include "tutti/study/statistics.h"
+#include "tutti/trace/machine_use.h"
 #include "tutti/trace/record.h"
 
 namespace tutti::study {
@@ -49,6 +50,8 @@ struct RunSummary {
   double peak_learning_rate = kNotMeasured;  ///< largest that a step's line names
   double critical_batch = kNotMeasured;      ///< samples, at its end (docs/noise.md)
   StepParts step{};
+  MachineUse machine{};   ///< beside it, over its whole training; of a replay nothing
+  Spread timed_epochs{};  ///< the epochs of which epoch_seconds is the median
   int ranks() const { return log.start.ranks; }
   Size size() const { return {log.start.ranks, log.start.spatial}; }
   bool usable() const { return failure.empty(); }
@@ -130,10 +133,19 @@ struct StudyResult {
     return std::ranges::any_of(rows,
                                [](const ScaleRow& row) { return row.critical_batch.count > 0; });
   }
-  int base_ranks = 0;              ///< n0; 0 when no run is usable
-  std::vector<ScaleRow> rows;      ///< by size
-  std::vector<RunSummary> runs;    ///< by size, then repeat
-  std::vector<std::string> notes;  ///< what a reader must know before believing the numbers
+  /// Whether times are the virtual ones of a machine, and ranks the replicas on it.
+  bool replayed() const {
+    return std::ranges::any_of(
+        runs, [](const RunSummary& run) { return !run.log.start.replayed_on.empty(); });
+  }
+  /// What makes the times themselves doubtful, as sentences: said before the numbers, and first of
+  /// the notes.
+  std::vector<std::string> disturbances;
+  std::vector<std::string> all_notes() const;  ///< disturbances, then notes
+  int base_ranks = 0;                          ///< n0; 0 when no run is usable
+  std::vector<ScaleRow> rows;                  ///< by size
+  std::vector<RunSummary> runs;                ///< by size, then repeat
+  std::vector<std::string> notes;  ///< what else a reader must know before believing the numbers
 };
 
 /// The target's metric; without a target the run's own, which in old records is that of its target

@@ -62,6 +62,45 @@ bool has_note(const StudyResult& result, const std::string& text) {
   return false;
 }
 
+TEST(Metrics, OtherWorkIsSaidBeforeTheNumbers) {
+  std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(2, 50, 6, 4),
+                                  run_in(2, 50, 6, 4, 2)};
+  runs[0].log.machine = {{.seconds = 30, .other_work = 0.05, .steal = 0}};
+  runs[1].log.machine = {{.seconds = 30, .other_work = 0.5, .steal = 0.2},
+                         {.seconds = 10, .other_work = 0.1, .steal = 0.2},
+                         {.seconds = 99}};
+  runs[2].log.machine = {{.seconds = 9, .other_work = 0.12, .throttled = 0.7}};
+  const StudyResult result = evaluate(runs, std::nullopt);
+  EXPECT_EQ(result.disturbances,
+            (std::vector<std::string>{
+                "Other work took up to 40 % of the processors while 2 of 3 runs trained (2 ranks, "
+                "repeat 1: 40 %; 2 ranks, repeat 2: 12 %): these times say little.",
+                "The hypervisor kept 20 % of the processors for other machines while 1 of 3 runs "
+                "trained (2 ranks, repeat 1: 20 %): these times say little.",
+                "A control group's quota stopped the runs in 70 % of its periods while 1 of 3 runs "
+                "trained (2 ranks, repeat 2: 70 %): these times say little."}));
+  EXPECT_EQ(result.all_notes().front(), result.disturbances.front());
+}
+
+TEST(Metrics, EqualRunsThatTookDifferentTimesAreNamed) {
+  const auto said = [](std::vector<RunSummary> runs) {
+    const std::vector<std::string> all = evaluate(std::move(runs), std::nullopt).disturbances;
+    return all.empty() ? "" : all.front();
+  };
+  EXPECT_TRUE(
+      said({run_in(1, 16.4, 6, 4), run_in(1, 28.1, 6, 4, 2), run_in(1, 35.6, 6, 4, 3)})
+          .starts_with("Equal runs on 1 rank took 16.40, 28.10, 35.60 s an epoch: more than "
+                       "chance makes"));
+  EXPECT_EQ(said({run_in(1, 100, 6, 4), run_in(1, 109, 6, 4, 2), run_in(2, 50, 6, 4)}), "");
+  // Of 20 % between them: more than their epochs differ among themselves, or not.
+  std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(1, 120, 6, 4, 2)};
+  EXPECT_NE(said(runs), "");
+  for (RunSummary& run : runs)
+    for (size_t e = 1; e < run.log.epochs.size(); ++e)
+      run.log.epochs[e].seconds += e % 2 == 0 ? -30 : e == 3 ? 0 : 30;
+  EXPECT_EQ(said(runs), "");
+}
+
 TEST(Metrics, KnownAnswersWhenTheTargetIsReached) {
   // n=1: 100 s an epoch, 4 epochs: 410 s training + 4 evaluations = 414 s. n=4: 30 s, 5 epochs: 160
   // + 5 = 165 s.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -17,6 +18,71 @@ namespace {
 
 std::string counted(int count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// Says of each kind of disturbance which runs had it, and how much.
+void note_machine(StudyResult& result) {
+  struct Kind {
+    double MachineUse::*share;
+    const char* what;
+  };
+  const Kind kinds[] = {
+      {&MachineUse::other_work, "Other work took {} of the processors"},
+      {&MachineUse::steal, "The hypervisor kept {} of the processors for other machines"},
+      {&MachineUse::throttled, "A control group's quota stopped the runs in {} of its periods"}};
+  for (const Kind& kind : kinds) {
+    std::vector<std::string> runs;
+    double most = 0;
+    int usable = 0;
+    for (const RunSummary& run : result.runs) {
+      usable += run.usable();
+      MachineUse of_kind;
+      of_kind.*kind.share = run.machine.*kind.share;
+      if (!run.usable() || disturbance(of_kind).empty()) continue;
+      most = std::max(most, run.machine.*kind.share);
+      runs.push_back(fmt::format("{}{}: {}", run.size().words(),
+                                 run.repeat ? fmt::format(", repeat {}", run.repeat) : "",
+                                 percent(run.machine.*kind.share)));
+    }
+    if (runs.empty()) continue;
+    const std::string share = (runs.size() > 1 ? "up to " : "") + percent(most);
+    result.disturbances.push_back(
+        fmt::format("{} while {} of {} trained ({}): these times say little.",
+                    fmt::format(fmt::runtime(kind.what), share), runs.size(),
+                    counted(usable, "run"), fmt::join(runs, "; ")));
+  }
+}
+
+/// Whether two runs that should take the same time an epoch differ by more than their epochs do
+/// among themselves.
+bool times_part(const RunSummary& one, const RunSummary& other) {
+  constexpr double kAlike = 1.1, kApart = 1.5;  // however much the epochs of a run differ
+  const double a = one.epoch_seconds, b = other.epoch_seconds;
+  const double ratio = std::max(a, b) / std::min(a, b);
+  if (!(ratio > kAlike)) return false;
+  const Ratio means = ratio_of_means(one.timed_epochs, other.timed_epochs);
+  return ratio > kApart || !std::isfinite(means.low) || means.low > 1 || means.high < 1;
+}
+
+/// Names equal runs that took different times.
+void note_repeats(StudyResult& result) {
+  for (const ScaleRow& row : result.rows) {
+    Runs runs;
+    for (const RunSummary& run : result.runs)
+      if (run.usable() && run.size() == row.size() && std::isfinite(run.epoch_seconds) &&
+          (!run.first_epoch_only || row.first_epochs) && run.log.start.replayed_on.empty())
+        runs.push_back(&run);
+    if (runs.size() < 2) continue;
+    const auto [fast, slow] = std::ranges::minmax_element(
+        runs, {}, [](const RunSummary* run) { return run->epoch_seconds; });
+    if (!times_part(**fast, **slow)) continue;
+    std::vector<std::string> times;
+    for (const RunSummary* run : runs) times.push_back(number(run->epoch_seconds));
+    result.disturbances.push_back(fmt::format(
+        "Equal runs on {} took {} s an epoch: more than chance makes of them on a machine that "
+        "does nothing else. Look for other work, and repeat them before you compare.",
+        row.size().words(), fmt::join(times, ", ")));
+  }
 }
 
 /// Says when times are not of the machine at hand.
@@ -233,7 +299,33 @@ void note_configurations(StudyResult& result, const ReadConfiguration& read,
 
 std::string ranks_words(int ranks) { return counted(ranks, "rank"); }
 
+MachineUse machine_of(const RunLog& log) {
+  MachineUse use{.seconds = 0};
+  const auto mean_of = [&](double MachineRecord::*share) {
+    double sum = 0, seconds = 0;
+    for (const MachineRecord& line : log.machine)
+      if (std::isfinite(line.*share)) {
+        sum += line.seconds * line.*share;
+        seconds += line.seconds;
+      }
+    return seconds > 0 ? sum / seconds : kNotMeasured;
+  };
+  for (const MachineRecord& line : log.machine) use.seconds += line.seconds;
+  use.other_work = mean_of(&MachineRecord::other_work);
+  use.steal = mean_of(&MachineRecord::steal);
+  use.throttled = mean_of(&MachineRecord::throttled);
+  return use;
+}
+
+std::vector<std::string> StudyResult::all_notes() const {
+  std::vector<std::string> all = disturbances;
+  all.insert(all.end(), notes.begin(), notes.end());
+  return all;
+}
+
 void add_notes(StudyResult& result) {
+  note_machine(result);
+  note_repeats(result);
   note_replays(result);
   note_slowed(result);
   note_target(result);

@@ -94,16 +94,23 @@ std::string cards(const StudyResult& result) {
 
 std::string learning(const StudyResult& result) {
   if (!result.target) return "";
-  return section(
-      "How soon it has learned: " + escaped(target_words(*result.target, result.judge)),
-      html_table(learning_table(result)),
+  const std::string clock =
+      result.replayed()
+          ? "The clock is the virtual one of the replayed machine: it starts at the first weight "
+            "update and leaves evaluations out. Device-hours are the seconds to the target × "
+            "replicas. "
+          : "The clock starts at the first weight update and runs on during evaluations. "
+            "Core-hours are the seconds to the target × ranks × threads of a rank. ";
+  const std::string below =
       "Learning speed-up on n ranks = (seconds to the target on the smallest number of ranks) ÷ "
-      "(seconds to the target on n ranks), times that smallest number. The clock starts at the "
-      "first weight update and runs on during evaluations. Core-hours are the seconds to the "
-      "target × ranks × threads of a rank. Gain/s says how fast this value improves per "
-      "second, compared with the smallest size, over the epochs that all runs have: it can be "
-      "given even where the target was not reached. ± is a 90&nbsp;% interval of a mean, [low, "
-      "high] of a ratio: its sides differ. * is oversubscribed: more threads than cores.");
+      "(seconds to the target on n ranks), times that smallest number. " +
+      clock +
+      "Gain/s says how fast this value improves per second, compared with the smallest size, over "
+      "the epochs that all runs have: it can be given even where the target was not reached. ± is "
+      "a 90&nbsp;% interval of a mean, [low, high] of a ratio: its sides differ. * is "
+      "oversubscribed: more threads than cores.";
+  return section("How soon it has learned: " + escaped(target_words(*result.target, result.judge)),
+                 html_table(learning_table(result)), below.c_str());
 }
 
 std::string identity(const StudyResult& result) {
@@ -182,7 +189,7 @@ std::string html_report(const StudyResult& result, const ReportText& text) {
                  {"style", std::string(page_style())},
                  {"facts", definitions(header_facts(result, text))},
                  {"cards", cards(result)},
-                 {"notes", notes_html(result.notes)},
+                 {"notes", notes_html(result.all_notes())},
                  {"speed", html_table(speed_table(result))},
                  {"learning", learning(result)},
                  {"identity", identity(result)},

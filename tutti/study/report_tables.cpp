@@ -111,9 +111,10 @@ TextTable speed_table(const StudyResult& result) {
 }
 
 TextTable learning_table(const StudyResult& result) {
-  TextTable table{{"ranks", "seconds to target", "epochs", "core-hours", "learning speed-up",
-                   "efficiency", "gain/s", "mean best"},
-                  {}};
+  TextTable table{
+      {"ranks", "seconds to target", "epochs", result.replayed() ? "device-hours" : "core-hours",
+       "learning speed-up", "efficiency", "gain/s", "mean best"},
+      {}};
   for (const ScaleRow& row : result.rows)
     table.rows.push_back({ranks_cell(row), reach_cell(row, result),
                           number(row.epochs_to_target.mean), number(row.core_seconds.mean / 3600),
@@ -200,6 +201,9 @@ std::string terminal_report(const StudyResult& result) {
                                        [](const RunSummary& run) { return run.usable(); });
       usable != result.runs.end() && !usable->log.start.machine.empty())
     text += '\n' + usable->log.start.machine;
+  if (!result.disturbances.empty()) text += "\n";
+  for (const std::string& note : result.disturbances)
+    text += '\n' + wrapped(note, 98).substr(0, wrapped(note, 98).size() - 1);
   text += "\n\nHow fast it trains\n" + aligned(speed_table(result));
   if (result.target)
     text +=

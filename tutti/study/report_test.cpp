@@ -110,6 +110,33 @@ TEST(Report, TheTerminalTableIsExactAndFits100Columns) {
   }
 }
 
+TEST(Report, AReplaySaysWhoseClockItIsAndNothingOfEvaluationsIncluded) {
+  RunSummary run = make_run(2, 1, 5, 5);
+  run.log.start.replayed_on = "a machine";
+  const StudyResult result = evaluate({run}, std::nullopt);
+  EXPECT_EQ(learning_table(result).headings[3], "device-hours");
+  const std::string html = html_report(result, {.title = "T"});
+  EXPECT_NE(html.find("The clock is the virtual one of the replayed machine"), std::string::npos);
+  EXPECT_EQ(html.find("Core-hours are"), std::string::npos);
+  EXPECT_TRUE(parse_json(json_report(result, {.title = "T"}))["replayed"].get<bool>());
+  EXPECT_FALSE(parse_json(json_report(golden(), {.title = "T"}))["replayed"].get<bool>());
+  EXPECT_NE(html_report(golden(), {.title = "T"}).find("Core-hours are"), std::string::npos);
+}
+
+TEST(Report, WhatMakesTimesDoubtfulStandsBeforeThem) {
+  RunSummary run = make_run(1, 1, 5, 5);
+  run.log.machine = {{.seconds = 5, .other_work = 0.4}};
+  const StudyResult result = evaluate({run}, std::nullopt);
+  const std::string text = terminal_report(result), said = "Other work took 40 % of the processors";
+  EXPECT_LT(text.find(said), text.find("How fast it trains")) << text;
+  EXPECT_EQ(count(text, said), 1u);
+  const auto json = parse_json(json_report(result, {.title = "T"}));
+  EXPECT_TRUE(json["notes"][0].get<std::string>().starts_with(said));
+  EXPECT_EQ(json["runs"][0]["other_work"], 0.4);
+  const std::string html = html_report(result, {.title = "T"});
+  EXPECT_LT(html.find(said), html.find("class=\"cards\""));
+}
+
 TEST(Report, CsvHasAHeadingForEveryCellAndEmptyCellsForWhatIsNotKnown) {
   const StudyResult result = golden();
   for (const std::string& csv : {rows_csv(result), runs_csv(result, "")}) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <set>
@@ -11,11 +10,6 @@
 
 namespace tutti::study {
 namespace {
-
-int cores_of_this_process() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
 
 constexpr int64_t kDefaultGlobalBatch = 128;  // as [batch] documents when it is empty
 
@@ -103,11 +97,11 @@ std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
 
 PlannedRun plan_another(const StudyFlags& flags, const Size& size, int repeat) {
   const auto [least, most] = std::ranges::minmax(flags.ranks);
-  const int cores = flags.cores ? flags.cores : cores_of_this_process();
   const bool replay = flags.replay_ranks > 0;
   const int ranks = replay ? flags.replay_ranks : size.ranks;
-  const int threads = flags.threads_per_rank ? flags.threads_per_rank
-                                             : std::max(1, cores / (replay ? ranks : most.ranks));
+  const int threads = flags.threads_per_rank
+                          ? flags.threads_per_rank
+                          : std::max(1, flags.cores / (replay ? ranks : most.ranks));
   PlannedRun run;
   run.ranks = size.ranks;
   run.spatial = size.spatial;

@@ -52,8 +52,8 @@ struct StudyFlags {
   int64_t accumulate = 1;                     ///< batch.accumulate
   int64_t replicas = 0;                       ///< run.replicas; 0 = one per group of ranks
   int threads_per_rank = 0;  ///< run.threads; 0 = chosen once for the whole study, see plan_runs
-  int cores = 0;       ///< physical cores of the whole allocation; 0 = those this process may use
-  int64_t epochs = 0;  ///< run.epochs; 0: unknown
+  int cores = 1;             ///< physical cores that the runs may have
+  int64_t epochs = 0;        ///< run.epochs; 0: unknown
   std::optional<Target> target;  ///< null: the one that the records name
 
   /// The resolved configuration with these settings added ("key=value"), and the one in a file. The

@@ -31,6 +31,7 @@ const char* event_name(const SyncRecord&) { return "sync"; }
 const char* event_name(const StagesRecord&) { return "stages"; }
 const char* event_name(const ServersRecord&) { return "servers"; }
 const char* event_name(const NoiseRecord&) { return "noise"; }
+const char* event_name(const MachineRecord&) { return "machine"; }
 const char* event_name(const EpochRecord&) { return "epoch"; }
 const char* event_name(const EvalRecord&) { return "eval"; }
 const char* event_name(const TestRecord&) { return "test"; }
@@ -207,6 +208,7 @@ void RunRecord::append(SyncRecord event) { write_event(event); }
 void RunRecord::append(StagesRecord event) { write_event(event); }
 void RunRecord::append(ServersRecord event) { write_event(event); }
 void RunRecord::append(NoiseRecord event) { write_event(event); }
+void RunRecord::append(MachineRecord event) { write_event(event); }
 void RunRecord::append(EpochRecord event) { write_event(event); }
 void RunRecord::append(EvalRecord event) { write_event(event); }
 void RunRecord::append(TestRecord event) { write_event(event); }

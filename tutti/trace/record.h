@@ -180,6 +180,16 @@ struct NoiseRecord {
   std::map<std::string, double> layers{};  ///< with run.noise_layers: that of each parameter
 };
 
+/// Event "machine": what the machine did beside the run since the last such line, as
+/// trace/machine_use.h has it, over the processors that the ranks may use on all nodes.
+struct MachineRecord {
+  double time = 0;
+  int64_t epoch = 0, step = 0;
+  double seconds = kNotMeasured;  ///< since the last such line, or since the training began
+  double other_work = kNotMeasured, steal = kNotMeasured, throttled = kNotMeasured;  ///< shares
+  double load = kNotMeasured;  ///< rank 0's node's load average of the last minute
+};
+
 /// Event "epoch": one pass over the training data. `seconds` is training only: no evaluation, no
 /// checkpoint.
 struct EpochRecord {
@@ -274,6 +284,7 @@ class RunRecord {
   void append(StagesRecord event);
   void append(ServersRecord event);
   void append(NoiseRecord event);
+  void append(MachineRecord event);
   void append(EpochRecord event);
   void append(EvalRecord event);
   void append(TestRecord event);
@@ -307,6 +318,7 @@ struct RunLog {
   std::vector<StagesRecord> stages;
   std::vector<ServersRecord> servers;
   std::vector<NoiseRecord> noise;
+  std::vector<MachineRecord> machine;
   std::vector<EpochRecord> epochs;
   std::vector<EvalRecord> evals;
   std::optional<TestRecord> test;  ///< of the last end

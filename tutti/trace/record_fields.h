@@ -167,6 +167,17 @@ void fields(Event& e, Visit&& visit) {
   visit("layers", e.layers);
 }
 
+template <Is<MachineRecord> Event, class Visit>
+void fields(Event& e, Visit&& visit) {
+  visit("epoch", e.epoch);
+  visit("step", e.step);
+  visit("seconds", e.seconds);
+  visit("other_work", e.other_work);
+  visit("steal", e.steal);
+  visit("throttled", e.throttled);
+  visit("load", e.load);
+}
+
 template <Is<EpochRecord> Event, class Visit>
 void fields(Event& e, Visit&& visit) {
   visit("epoch", e.epoch);

@@ -66,6 +66,7 @@ void drop_after(RunLog& log, int64_t step) {
   std::erase_if(log.stages, later);
   std::erase_if(log.servers, later);
   std::erase_if(log.noise, later);
+  std::erase_if(log.machine, later);
   std::erase_if(log.epochs, later);
   std::erase_if(log.evals, later);
   std::erase_if(log.checkpoints, later);
@@ -106,6 +107,7 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   if (event == "stages") log.stages.push_back(parse<StagesRecord>(json));
   if (event == "servers") log.servers.push_back(parse<ServersRecord>(json));
   if (event == "noise") log.noise.push_back(parse<NoiseRecord>(json));
+  if (event == "machine") log.machine.push_back(parse<MachineRecord>(json));
   if (event == "epoch") log.epochs.push_back(parse<EpochRecord>(json));
   if (event == "eval") log.evals.push_back(parse<EvalRecord>(json));
   if (event == "test") log.test = parse<TestRecord>(json);

@@ -68,6 +68,8 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
                                  .waited_ms = 2.5,
                                  .waited_for_late_ms = 2.25,
                                  .straggler = 3});
+    record.append(MachineRecord{
+        .epoch = 1, .step = 20, .seconds = 13, .other_work = 0.4, .steal = 0.1, .load = 2.5});
     EpochRecord epoch;
     epoch.epoch = 1;
     epoch.step = 20;
@@ -121,6 +123,12 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
   EXPECT_EQ(log.arrivals[0].waited_ms, 2.5);
   EXPECT_EQ(log.arrivals[0].waited_for_late_ms, 2.25);
   EXPECT_EQ(log.arrivals[0].straggler, 3);
+  ASSERT_EQ(log.machine.size(), 1u);
+  EXPECT_EQ(log.machine[0].seconds, 13);
+  EXPECT_EQ(log.machine[0].other_work, 0.4);
+  EXPECT_EQ(log.machine[0].steal, 0.1);
+  EXPECT_TRUE(std::isnan(log.machine[0].throttled));
+  EXPECT_EQ(log.machine[0].load, 2.5);
   ASSERT_EQ(log.epochs.size(), 1u);
   EXPECT_TRUE(log.epochs[0].partial);
   EXPECT_EQ(log.epochs[0].seconds, 12.5);

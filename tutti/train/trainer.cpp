@@ -27,6 +27,7 @@ RunResult TrainerRun::run() {
   open_record();
   try {
     comm_.barrier();
+    watch_.emplace();
     clock_.start(earlier_.wall_seconds, earlier_.train_seconds);
     step_ended_ = clock_.train();
     resumed_.reset();

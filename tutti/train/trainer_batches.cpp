@@ -56,4 +56,14 @@ std::unique_ptr<BatchSource> TrainerRun::make_batches() {
   return fields;
 }
 
+/// Says once that readers do not keep up.
+void TrainerRun::report_waiting() {
+  const double reading = batches_->reading_seconds() - reading_before_;
+  reading_before_ = batches_->reading_seconds();
+  if (!first() || waiting_said_ || batches_->readers() == 0) return;
+  const std::string line = waiting_line({epoch_times_.total, epoch_times_.data_wait, reading});
+  waiting_said_ = !line.empty();
+  if (waiting_said_) log::warn("{}", line);
+}
+
 }  // namespace tutti

@@ -188,16 +188,6 @@ void TrainerRun::log_steps() {
   interval_ = StepInterval(turns_.local_count());
 }
 
-/// Says once that readers do not keep up.
-void TrainerRun::report_waiting() {
-  const double reading = batches_->reading_seconds() - reading_before_;
-  reading_before_ = batches_->reading_seconds();
-  if (!first() || waiting_said_ || batches_->readers() == 0) return;
-  const std::string line = waiting_line({epoch_times_.total, epoch_times_.data_wait, reading});
-  waiting_said_ = !line.empty();
-  if (waiting_said_) log::warn("{}", line);
-}
-
 void TrainerRun::end_epoch() {
   report_stages(epoch_steps_);
   report_compression();
@@ -235,6 +225,7 @@ void TrainerRun::end_epoch() {
   if (has_clock()) virtual_before_ = virtual_seconds();
   virtual_waited_ = 0;
   report_data();
+  report_machine(false);
   if (meeting_) report_meetings();
   if (servers_ || server_clock_ || rank_servers_) report_servers();
 }
@@ -352,6 +343,7 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
       !(earlier_.tested && step_ == first_step_))
     test();
   report_data();
+  if (step_ > first_step_) report_machine(true);
   if (spans_)
     spans_->write(
         (std::filesystem::path(place_.directory) / fmt::format("trace.rank{}.json", comm_.rank()))

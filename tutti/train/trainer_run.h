@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tutti/data/sampler.h"
+#include "tutti/device/cpu/machine_watch.h"
 #include "tutti/parallel/average.h"
 #include "tutti/parallel/meeting.h"
 #include "tutti/parallel/replicas.h"
@@ -82,6 +83,7 @@ class TrainerRun {
   /// The readers of both data sets, at the step where training begins or goes on.
   void build_data();
   std::unique_ptr<BatchSource> make_batches();
+  void report_waiting();
   /// Where the run before stood. The best checkpoint counts where it is of this run's past: not of
   /// steps that are computed again or of a course that was left, and not lost since.
   void go_on_from(const Checkpoint& checkpoint);
@@ -231,7 +233,9 @@ class TrainerRun {
   void report_stages(int64_t steps);
   /// Why this and other ranks left samples out since the last time. Collective.
   std::vector<std::string> new_reasons();
-  void report_waiting();
+  // --- trainer_machine.cpp ---
+  /// What the machine did beside the run since the last time; `ends`: it says so. Collective.
+  void report_machine(bool ends);
   void stop(RunStatus status, const std::string& reason);
   /// The flags with which the run goes on beyond what has ended it.
   std::string beyond_this_end() const;
@@ -312,7 +316,9 @@ class TrainerRun {
   std::optional<Reporter> reporter_;  // rank 0
   ProgressDisplay display_;
   RunClock clock_;
-  double step_ended_ = 0;  // reading of the training clock
+  std::optional<MachineWatch> watch_;  // since the training began
+  ProcessorTime machine_told_;         // in the record
+  double step_ended_ = 0;              // reading of the training clock
   RunClock::Clock::time_point run_started_;
 
   int64_t step_ = 0, first_step_ = 0, epoch_steps_ = 0;

@@ -11,8 +11,10 @@
 #include <iterator>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/device/cpu/control_group.h"
 
 namespace tutti {
 namespace {
@@ -49,6 +51,12 @@ std::string read_text(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// What limit_teams() was told.
+std::vector<int>& of_teams() {
+  static std::vector<int> processors;
+  return processors;
+}
+
 int at_least_one(int count) { return std::max(1, count); }
 
 }  // namespace
@@ -58,12 +66,7 @@ int Topology::usable_cores() const {
   return std::clamp(static_cast<int>(std::ceil(cpu_quota - 0.01)), 1, cores);
 }
 
-double parse_cpu_quota(const std::string& text) {
-  std::istringstream stream(text);
-  double quota = 0, period = 0;
-  if (!(stream >> quota >> period) || period <= 0) return 0;
-  return quota / period;
-}
+void limit_teams(std::vector<int> processors) { of_teams() = std::move(processors); }
 
 int64_t parse_meminfo(const std::string& text, const std::string& key) {
   std::istringstream lines(text);
@@ -84,12 +87,15 @@ Topology read_topology() {
   out.cores = count(HWLOC_OBJ_CORE);
   out.hardware_threads = count(HWLOC_OBJ_PU);
   const Bitmap bound = binding(topology);
-  const Bitmap of_core(hwloc_bitmap_alloc());
+  const Bitmap of_core(hwloc_bitmap_alloc()), teams(hwloc_bitmap_alloc());
+  for (const int processor : of_teams())
+    hwloc_bitmap_set(teams.get(), static_cast<unsigned>(processor));
   for (hwloc_obj_t core = nullptr;
        (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core));) {
     hwloc_bitmap_and(of_core.get(), core->cpuset, bound.get());
-    if (!hwloc_bitmap_iszero(of_core.get()))
-      out.bound_processors.push_back(hwloc_bitmap_first(of_core.get()));
+    if (hwloc_bitmap_iszero(of_core.get())) continue;
+    out.bound_processors.push_back(hwloc_bitmap_first(of_core.get()));
+    out.team_cores += hwloc_bitmap_intersects(of_core.get(), teams.get());
   }
   std::ranges::sort(out.bound_processors);
   out.bound_cores = at_least_one(static_cast<int>(out.bound_processors.size()));
@@ -102,17 +108,14 @@ Topology read_topology() {
   if (hwloc_obj_t socket = hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0))
     if (const char* model = hwloc_obj_get_info_by_name(socket, "CPUModel")) out.cpu_model = model;
 
-  out.cpu_quota = parse_cpu_quota(read_text("/sys/fs/cgroup/cpu.max"));
   const std::string meminfo = read_text("/proc/meminfo");
   out.memory_bytes = parse_meminfo(meminfo, "MemTotal");
   out.available_bytes = parse_meminfo(meminfo, "MemAvailable");
-  std::istringstream limit(read_text("/sys/fs/cgroup/memory.max"));
-  if (int64_t bytes = 0; limit >> bytes && bytes < out.memory_bytes) {
-    std::istringstream current(read_text("/sys/fs/cgroup/memory.current"));
-    int64_t used = 0;
-    current >> used;
-    out.memory_bytes = bytes;
-    out.available_bytes = std::min(out.available_bytes, std::max<int64_t>(0, bytes - used));
+  const GroupLimits limits = read_group_limits();
+  out.cpu_quota = limits.processors;
+  if (limits.memory_bytes > 0 && limits.memory_bytes < out.memory_bytes) {
+    out.memory_bytes = limits.memory_bytes;
+    out.available_bytes = std::min(out.available_bytes, limits.memory_left);
   }
   return out;
 }

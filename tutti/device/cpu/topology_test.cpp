@@ -30,10 +30,16 @@ TEST(Topology, SeesABinding) {
   sched_setaffinity(0, sizeof before, &before);
 }
 
+TEST(Topology, OpenMPLeavesATeamSomeOfTheCores) {
+  const std::vector<int> bound = read_topology().bound_processors;
+  limit_teams({bound.front()});
+  EXPECT_EQ(read_topology().cores_of_team(), 1);
+  EXPECT_EQ(read_topology().bound_processors, bound);
+  limit_teams({});
+  EXPECT_EQ(read_topology().cores_of_team(), static_cast<int>(bound.size()));
+}
+
 TEST(Topology, QuotaLimitsUsableCores) {
-  EXPECT_EQ(parse_cpu_quota("150000 100000\n"), 1.5);
-  EXPECT_EQ(parse_cpu_quota("max 100000\n"), 0);
-  EXPECT_EQ(parse_cpu_quota(""), 0);
   Topology t;
   t.cores = 8;
   EXPECT_EQ(t.usable_cores(), 8);

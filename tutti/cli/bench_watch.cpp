@@ -1,0 +1,34 @@
+#include "tutti/cli/bench_watch.h"
+
+#include <chrono>
+#include <thread>
+
+#include "tutti/base/log.h"
+#include "tutti/train/job_time.h"
+
+namespace tutti {
+namespace {
+
+MachineWatch after_a_look(comm::Communicator& communicator) {
+  constexpr auto kLook = std::chrono::milliseconds(250);
+  communicator.barrier();
+  const MachineWatch look;
+  std::this_thread::sleep_for(kLook);
+  const std::string found = disturbance(processor_time_of_job(communicator, look).shares());
+  if (communicator.rank() == 0 && !found.empty())
+    log::warn("{} before anything was measured: the times that follow say little", found);
+  return MachineWatch();
+}
+
+}  // namespace
+
+BenchWatch::BenchWatch(comm::Communicator& communicator)
+    : communicator_(communicator), watch_(after_a_look(communicator)) {}
+
+void BenchWatch::end() {
+  const std::string found = disturbance(processor_time_of_job(communicator_, watch_).shares());
+  if (communicator_.rank() == 0 && !found.empty())
+    log::warn("{} while these times were measured: they say little", found);
+}
+
+}  // namespace tutti

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "tutti/base/visible.h"
+
 namespace tutti {
 
 RepeatedKey::RepeatedKey(std::string repeated)
@@ -87,7 +89,7 @@ Json json_or_null(std::string_view text) {
 }
 
 std::string print_json(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+  return with_unicode_escapes(json.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string as_utf8(std::string_view text) {

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "tutti/base/error.h"
+#include "tutti/base/visible.h"
 
 namespace tutti::log {
 namespace {
@@ -93,7 +94,7 @@ bool is_first_rank() { return current_rank == 0; }
 std::string line_text(Level level, std::string_view text, int64_t time, const Style& style) {
   constexpr size_t kIndent = 9;  // as wide as the time
   std::string line = time_text(time, "%H:%M:%S ");
-  std::string event = fmt::format("{}{}", label(level), text);
+  std::string event = fmt::format("{}{}", label(level), visible(text));
   if (current_size > 1 && (current_rank > 0 || current_level >= Level::debug))
     event = fmt::format("rank {}/{}: {}", current_rank.load(), current_size.load(), event);
   if (style.columns > 0)
@@ -114,7 +115,7 @@ void write(Level level, std::string_view text, Wrap wrap) {
     if (current_rank == 0) lines.insert(0, date + "\n");
     last_date = std::move(date);
   }
-  std::fwrite(lines.data(), 1, lines.size(), stderr);
+  std::fwrite(lines.data(), 1, lines.size(), plain_errors());
 }
 
 }  // namespace tutti::log

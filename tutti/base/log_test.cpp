@@ -46,6 +46,9 @@ TEST(Log, WhatAllRanksFindAlikeIsSaidByTheFirst) {
 TEST(Log, ColorOnlyWhereItIsAskedFor) {
   EXPECT_EQ(text_of(Level::warn, "slow", {.color = true}), "\x1b[1;33mwarning: slow\x1b[0m\n");
   EXPECT_EQ(text_of(Level::info, "fine", {.color = true}), "fine\n");
+  EXPECT_EQ(text_of(Level::warn, "a\x1b[2Jb", {.color = true}),
+            "\x1b[1;33mwarning: a\\x1b[2Jb\x1b[0m\n")
+      << "whatever stands in a name is shown";
 }
 
 TEST(Log, LongLinesAreWrappedBetweenWordsOnATerminal) {

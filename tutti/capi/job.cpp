@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tutti/base/log.h"
 #include "tutti/capi/given_store.h"
 #include "tutti/capi/holdings.h"
 #include "tutti/capi/options.h"
@@ -35,9 +37,8 @@ void start_progress(comm::Communicator& communicator, int threads) {
 
 std::unique_ptr<comm::Communicator> communicator_of(const StoreGroup& group,
                                                     const JobOptions& options) {
-  return comm::make_store_communicator(
-      *group.store, group.prefix, group.rank, group.size,
-      {.process = options.process, .secret = group.secret, .address = options.address});
+  return comm::make_store_communicator(*group.store, group.prefix, group.rank, group.size,
+                                       {.process = options.process, .secret = group.secret});
 }
 
 JobOptions job_options(const tutti_comm_init_options* given) {
@@ -57,9 +58,9 @@ JobOptions job_options(const tutti_comm_init_options* given) {
   return {.process = {.shared_memory = options.private_memory == 0,
                       .timeout = options.timeout == 0 ? 60 : options.timeout,
                       .nodes = comm::nodes_named(nodes == nullptr ? "auto" : nodes),
-                      .wire = comm::wire_named(wire == nullptr ? "auto" : wire)},
-          .progress_threads = options.progress_threads,
-          .address = options.address == nullptr ? "" : options.address};
+                      .wire = comm::wire_named(wire == nullptr ? "auto" : wire),
+                      .address = options.address == nullptr ? "" : options.address},
+          .progress_threads = options.progress_threads};
 }
 
 void refuse_second_job() {
@@ -74,6 +75,16 @@ void refuse_address_of_others(const comm::HostAndPort& at, const char* address) 
       fmt::format("rank 0 serves the store of the job at '{}', but {} is no address of its host: "
                   "give one that it has",
                   address, found.front().host()));
+}
+
+// Whoever takes the port before rank 0 does gets a digest by which secrets can be tried out.
+void warn_of_short_secret(std::string_view secret) {
+  constexpr size_t kLongEnough = 32;
+  if (secret.size() < kLongEnough)
+    log::warn(
+        "the job's secret has {} characters, so that it can be guessed: take {} random ones or "
+        "more, as `openssl rand -hex 32` makes them",
+        secret.size(), kLongEnough);
 }
 
 template <class... Arguments>
@@ -171,7 +182,7 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
                         const tutti_comm_init_options* options) {
   return guarded([&] {
     refuse_second_job();
-    const JobOptions read = job_options(options);
+    JobOptions read = job_options(options);
     const comm::HostAndPort at = comm::parse_address(&given(address, "address"));
     if (at.port == 0)
       throw ConfigError(fmt::format(
@@ -185,6 +196,10 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
     StoreGroup group{
         .store = nullptr, .prefix = "job", .secret = secret, .rank = rank, .size = size};
     if (rank == 0) refuse_address_of_others(at, address);
+    if (rank == 0) warn_of_short_secret(secret);
+    // Ranks that reach the store at this host's own address are all on this host.
+    const comm::SocketAddress store = comm::resolve(at.host, at.port).front();
+    if (read.process.address.empty() && store.is_loopback()) read.process.address = store.host();
     if (rank == 0) group.server = std::make_unique<comm::TcpStoreServer>(at.host, at.port, secret);
     group.store = std::make_shared<comm::TcpStore>(at.host, at.port, secret, read.process.timeout);
     begin(read, std::move(group));

@@ -24,7 +24,6 @@ struct StoreGroup {
 struct JobOptions {
   comm::ProcessOptions process;
   int progress_threads = 0;
-  std::string address = {};
 };
 
 class Job {

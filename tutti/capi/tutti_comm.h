@@ -103,8 +103,10 @@ typedef struct tutti_comm_init_options {
   int progress_threads; /* threads of the library that move plans on between start and wait; with
                            MPI it needs MPI_THREAD_MULTIPLE. 0: whoever starts, tests and waits */
   int reserved2;        /* 0 */
-  const char* address;  /* without MPI: name or address of this host that the other ranks connect
-                           to; NULL: all of its addresses, tried one after another */
+  const char* address;  /* what other ranks connect to, where TCP is used: an address or a name of
+                           this host, an interface (ib0), or a network (10.1.0.0/16); NULL: all
+                           addresses of this host, or, where tutti_comm_init_tcp's store is on
+                           127.0.0.1 or ::1, that one */
 } tutti_comm_init_options;
 
 /* A place where the ranks of a job leave short values for each other. Both functions return 0, or

@@ -68,6 +68,9 @@ void print_summary(const RunConfig& config, const PlannedRanks& ranks, const Con
     if (set) counts += fmt::format(" and {} {}", set->size(), name);
   fmt::print("#   data     {}: {} samples of {}\n", config.data.dataset, counts, fields);
   fmt::print("#   model    {}: {} parameters\n", config.model.name, run.parameters);
+  if (!config.model.library.empty())
+    fmt::print("#   library  {}: its code runs in this program, and has run for this\n",
+               config.model.library);
   fmt::print("#   batch    {} samples: {} replica{} of {}{}, on {} rank{} x {} thread{}\n",
              run.batch.global, run.replicas, run.replicas == 1 ? "" : "s",
              config.batch.accumulate > 1 ? fmt::format("{} x ", config.batch.accumulate) : "",

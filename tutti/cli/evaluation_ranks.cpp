@@ -14,6 +14,7 @@ JobOptions job_options(const RunConfig& config) {
   return {.timeout = config.comm.timeout_s,
           .nodes = config.comm.nodes,
           .wire = config.comm.wire,
+          .address = config.comm.address,
           .threads = static_cast<int>(config.run.threads),
           .progress = config.comm.progress_threads};
 }

@@ -49,7 +49,8 @@ Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read
   communicator_ = session_->communicator({.shared_memory = options.shared_memory,
                                           .timeout = options.timeout,
                                           .nodes = comm::nodes_named(options.nodes),
-                                          .wire = comm::wire_named(options.wire)});
+                                          .wire = comm::wire_named(options.wire),
+                                          .address = options.address});
   if (const std::string wrong =
           comm::disagreement(launcher_, communicator_->rank(), communicator_->size(),
                              comm::MpiSession::library_version());

@@ -25,6 +25,7 @@ struct JobOptions {
   bool shared_memory = true;   ///< false sends everything through MPI, also on one node
   std::string nodes = "auto";  ///< as comm.nodes
   std::string wire = "auto";   ///< as comm.wire
+  std::string address = {};    ///< as comm.address
   int threads = 0;             ///< compute threads of a rank; 0: as choose_threads says
   std::string progress = "0";  ///< as comm.progress_threads
 };

@@ -22,6 +22,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/visible.h"
 #include "tutti/cli/progress.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/comm/transport/mpi/session.h"
@@ -96,7 +97,7 @@ std::string only_loopback() {
   words.push_back(nullptr);
   execv(words[0], words.data());
   const std::string text =
-      fmt::format("tutti: cannot start {}: {}\n", launch.command[0], std::strerror(errno));
+      fmt::format("tutti: cannot start {}: {}\n", visible(launch.command[0]), std::strerror(errno));
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) _exit(126);
   _exit(127);
 }

@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "tutti/base/error.h"
+#include "tutti/base/visible.h"
 #include "tutti/cli/config.h"
 #include "tutti/cli/launcher_watch.h"
 #include "tutti/cli/rank_table.h"
@@ -104,7 +105,7 @@ void end_of_job(std::string_view report) noexcept {
   if (report.empty()) return;
   const int code = static_cast<int>(ExitCode::failure);
   const comm::Launcher launcher = launcher_or_single();
-  const std::string text = named(launcher.rank, launcher.size, code, std::string(report));
+  const std::string text = named(launcher.rank, launcher.size, code, visible(report));
   if (!own_row::end(code, text, 0, true)) write_error("tutti: " + text + "\n");
 }
 
@@ -119,6 +120,7 @@ void begin_process(const std::vector<std::string>& arguments) {
     comm::set_last_act(end_of_job);
   }
   fill_closed_streams();
+  make_output_visible();
   if (const char* table = std::getenv(RankTable::kVariable); table != nullptr && is_rank)
     own_row::join(table, {launcher.rank, launcher.size, launcher.local_size});
   give_back_hangup();
@@ -148,12 +150,13 @@ int fail(const std::exception& error) {
   const auto* system = dynamic_cast<const std::system_error*>(&error);
   if (system && std::ferror(stdout) != 0 && launcher.size == 1)
     return output_failed(system->code().value());
-  if (!own_row::end(code, error.what(), 0, has_waited(error))) {
+  const std::string what = visible(error.what());
+  if (!own_row::end(code, what, 0, has_waited(error))) {
     if (has_waited(error) && launcher.size > 1)
       comm::MpiSession::stay(kCauseSpeaks);
     else if (is_everybodys(error) && launcher.rank > 0)
       comm::MpiSession::stay(kFirstSpeaks);
-    write_error("tutti: " + named(launcher.rank, launcher.size, code, error.what()) + "\n");
+    write_error("tutti: " + named(launcher.rank, launcher.size, code, what) + "\n");
   }
   comm::MpiSession::end_job(code);
   return code;
@@ -174,7 +177,10 @@ void write_error(std::string_view text) {
     if (count < 0 && errno == EINTR) continue;
     // Programs that share the stream may have made it one that does not wait.
     pollfd room{STDERR_FILENO, POLLOUT, 0};
-    if (count < 0 && errno == EAGAIN && poll(&room, 1, kSlowReaderMs) > 0) continue;
+    if (count < 0 && errno == EAGAIN) {
+      const int ready = poll(&room, 1, kSlowReaderMs);
+      if (ready > 0 || (ready < 0 && errno == EINTR)) continue;
+    }
     if (count <= 0) return;
     text.remove_prefix(static_cast<size_t>(count));
   }

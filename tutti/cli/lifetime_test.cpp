@@ -2,14 +2,19 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tutti/base/denormals.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/cli/program.h"
 
 namespace tutti {
@@ -59,6 +64,43 @@ TEST(Program, ComputesWithoutDenormals) {
     std::_Exit(now == flush_denormals() ? 0 : 1);  // where a processor can
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+}
+
+// Of an argument and of a folder's file, on both streams.
+TEST(Program, ControlBytesOfNamesAreShown) {
+  const ScratchDirectory scratch;
+  const std::string folder = std::string(scratch.path()) + "/f\x1b[2J";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/t\x1b]0;owned\x07.txt") << "some text\n";
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const auto output_of = [&](std::vector<std::string> words) {
+    const pid_t child = fork();
+    if (child == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      dup2(ends[1], STDERR_FILENO);
+      std::vector<char*> arguments;
+      for (std::string& word : words) arguments.push_back(word.data());
+      arguments.push_back(nullptr);
+      _exit(run_program(static_cast<int>(words.size()), arguments.data()));
+    }
+    waitpid(child, nullptr, 0);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    std::string text;
+    char bytes[4096];
+    for (ssize_t count; (count = read(ends[0], bytes, sizeof bytes)) > 0;)
+      text.append(bytes, static_cast<size_t>(count));
+    return text;
+  };
+  for (const auto& words : {std::vector<std::string>{"tutti", "data", "inspect", folder},
+                            {"tutti", "config", folder + "/no.toml"},
+                            {"tutti", "tra\x1b[2Jin"}}) {
+    const std::string text = output_of(words);
+    EXPECT_NE(text.find("\\x1b[2J"), std::string::npos) << text;
+    EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  }
+  close(ends[0]);
+  close(ends[1]);
 }
 
 }  // namespace

@@ -200,9 +200,10 @@ void open_exchange(PreparedData& prepared, const RunConfig& config,
   const std::string secret = comm::decide(communicator, "choosing the exchange's secret", [] {
     return std::string(comm::text_of(comm::fresh_nonce()));
   });
-  comm::on_each(communicator, "listening for other nodes' questions",
-                [&] { prepared.server = std::make_unique<SampleServer>(secret); });
-  training.peers = std::make_shared<SampleClients>(communicator, secret, prepared.server->port());
+  comm::on_each(communicator, "listening for other nodes' questions", [&] {
+    prepared.server = std::make_unique<SampleServer>(secret, config.comm.address);
+  });
+  training.peers = std::make_shared<SampleClients>(communicator, secret, *prepared.server);
 }
 
 /// Unlike any other job's, and nobody can guess it.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -217,15 +218,78 @@ TEST(DataPath, WhoDoesNotKnowTheSecretGetsNothing) {
   const RunConfig config = cached_lattices(4, 2);
   const auto communicator = comm::make_single_communicator();
   const PreparedData prepared = prepare_data(config, *communicator);
-  SampleServer server("secret");
+  SampleServer server("secret", "127.0.0.1");
+  EXPECT_EQ(server.hosts(), std::vector<std::string>{"127.0.0.1"});
   server.answer_from(dynamic_cast<const data::CachedSet&>(*prepared.data.train));
   std::vector<std::byte> packed;
-  SampleClients friendly(*communicator, "secret", server.port());
+  SampleClients friendly(*communicator, "secret", server);
   EXPECT_TRUE(friendly.get(0, packed));
   EXPECT_FALSE(friendly.get(4, packed));  // beyond the set
   EXPECT_TRUE(friendly.get(1, packed));
-  SampleClients stranger(*communicator, "guess", server.port());
+  SampleClients stranger(*communicator, "guess", server);
   EXPECT_FALSE(stranger.get(0, packed));
+}
+
+/// How many of these connections the other side has ended.
+int64_t ended_of(const std::vector<comm::Socket>& sockets) {
+  return std::ranges::count_if(sockets, [](const comm::Socket& socket) {
+    std::array<std::byte, 64> greeting;
+    ssize_t n = 0;
+    do n = ::recv(socket.descriptor(), greeting.data(), greeting.size(), 0);
+    while (n > 0);
+    return n == 0 || errno != EAGAIN;
+  });
+}
+
+// They have no thread, and few descriptors; who knows the secret is served beside them.
+TEST(DataPath, StrangersTakeNeitherThreadsNorDescriptors) {
+  constexpr int kStrangers = 200;
+  const RunConfig config = cached_lattices(4, 2);
+  const auto communicator = comm::make_single_communicator();
+  const PreparedData prepared = prepare_data(config, *communicator);
+  SampleServer server("secret", "127.0.0.1");
+  server.answer_from(dynamic_cast<const data::CachedSet&>(*prepared.data.train));
+  const auto count = [](const char* folder) {
+    return std::distance(std::filesystem::directory_iterator(folder), {});
+  };
+  const auto threads = count("/proc/self/task"), files = count("/proc/self/fd");
+  std::vector<comm::Socket> strangers;
+  for (int i = 0; i < kStrangers; ++i)
+    strangers.push_back(comm::begin_connect(comm::resolve("127.0.0.1", server.port()).front()));
+  constexpr int64_t kMost = comm::Listener::kMost;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (ended_of(strangers) < kStrangers - kMost && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GE(ended_of(strangers), kStrangers - kMost);
+  EXPECT_EQ(count("/proc/self/task"), threads);
+  EXPECT_LE(count("/proc/self/fd") - files - kStrangers, kMost);
+  std::vector<std::byte> packed;
+  SampleClients friendly(*communicator, "secret", server);
+  EXPECT_TRUE(friendly.get(0, packed));
+}
+
+TEST(DataPath, ANodeThatWasLostIsAskedAgain) {
+  const RunConfig config = cached_lattices(4, 2);
+  const auto communicator = comm::make_single_communicator();
+  const PreparedData prepared = prepare_data(config, *communicator);
+  const auto& set = dynamic_cast<const data::CachedSet&>(*prepared.data.train);
+  auto server = std::make_unique<SampleServer>("secret", "127.0.0.1");
+  server->answer_from(set);
+  const int port = server->port();
+  SampleClients patient(*communicator, "secret", *server, std::chrono::hours(1));
+  SampleClients soon(*communicator, "secret", *server, std::chrono::milliseconds(1));
+  std::vector<std::byte> packed;
+  EXPECT_TRUE(patient.get(0, packed));
+  EXPECT_TRUE(soon.get(0, packed));
+  server.reset();
+  EXPECT_FALSE(patient.get(0, packed));
+  EXPECT_FALSE(soon.get(0, packed));
+  server = std::make_unique<SampleServer>("secret", "127.0.0.1", port);
+  server->answer_from(set);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_TRUE(soon.get(0, packed));
+  EXPECT_TRUE(soon.get(1, packed));
+  EXPECT_FALSE(patient.get(0, packed)) << "an hour is not over";
 }
 
 /// Files of one number a sample, 100 * file + sample.

@@ -28,8 +28,11 @@ using comm::value_bytes;
 using comm::value_room;
 using Moment = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::seconds(30);        // for an answer
-constexpr auto kReach = std::chrono::seconds(3);            // for each address
+constexpr auto kPatience = std::chrono::seconds(30);  // for an answer
+constexpr auto kReach = std::chrono::seconds(3);      // for each address
+constexpr auto kRetryFor = std::chrono::seconds(5);   // a connection that was ended
+constexpr auto kRetryPause = std::chrono::milliseconds(20);
+constexpr auto kListenerLookMs = 100;                       // at a listener that has a deadline
 constexpr auto kIdle = std::chrono::hours(24 * 365);        // for a question
 constexpr auto kLastWait = std::chrono::seconds(5);         // for a reader that hangs
 constexpr int64_t kNone = -1, kLargest = int64_t{1} << 40;  // bytes of an answer
@@ -40,30 +43,37 @@ std::string both(const Nonce& server, const Nonce& client) {
   return std::string(comm::text_of(server)) + std::string(comm::text_of(client));
 }
 
-/// Each side proves that it knows the secret.
-bool meet_client(const Socket& socket, const std::string& secret) {
-  const auto deadline = Moment::now() + kPatience;
-  const Nonce own = comm::fresh_nonce();
-  Nonce theirs{};
-  Sha256Digest claimed{};
-  if (!send_all(socket, value_bytes(own), deadline) ||
-      !receive_all(socket, value_room(theirs), deadline) ||
-      !receive_all(socket, value_room(claimed), deadline) ||
-      !equal(claimed, comm::proof(secret, kAsks, both(own, theirs))))
-    return false;
-  return send_all(socket, value_bytes(comm::proof(secret, kAnswers, both(own, theirs))), deadline);
+struct Question {
+  Nonce nonce{};
+  Sha256Digest proof{};  // role kAsks
+};
+
+std::string greeting_text(const Nonce& nonce) { return std::string(comm::text_of(nonce)); }
+
+// One address where it was named, else those of the host.
+std::vector<std::string> hosts_of(const std::optional<comm::SocketAddress>& address) {
+  std::vector<std::string> hosts;
+  if (address) return {address->host()};
+  for (const comm::SocketAddress& own : comm::own_addresses())
+    if (hosts.size() < kMostAddresses) hosts.push_back(own.host());
+  return hosts;
 }
 
+// False, and errno, where the connection ends first.
 bool meet_server(const Socket& socket, const std::string& secret) {
   const auto deadline = Moment::now() + kPatience;
-  const Nonce own = comm::fresh_nonce();
   Nonce theirs{};
+  if (!receive_all(socket, value_room(theirs), deadline)) return false;
+  Question question{.nonce = comm::fresh_nonce()};
+  const std::string said = both(theirs, question.nonce);
+  question.proof = comm::proof(secret, kAsks, said);
   Sha256Digest claimed{};
-  return receive_all(socket, value_room(theirs), deadline) &&
-         send_all(socket, value_bytes(own), deadline) &&
-         send_all(socket, value_bytes(comm::proof(secret, kAsks, both(theirs, own))), deadline) &&
-         receive_all(socket, value_room(claimed), deadline) &&
-         equal(claimed, comm::proof(secret, kAnswers, both(theirs, own)));
+  if (!send_all(socket, value_bytes(question), deadline) ||
+      !receive_all(socket, value_room(claimed), deadline))
+    return false;
+  if (!equal(claimed, comm::proof(secret, kAnswers, said)))
+    throw CommError("who answers, or this process, does not know the job's secret");
+  return true;
 }
 
 }  // namespace
@@ -107,7 +117,6 @@ struct SampleServer::Connection {
   }
 
   void answer(const Shared& shared) const {
-    if (!meet_client(socket, shared.secret)) return;
     std::vector<std::byte> packed;
     for (int64_t index = 0; receive_all(socket, value_room(index), Moment::now() + kIdle);) {
       const int64_t bytes = shared.serve(index, packed) ? std::ssize(packed) : kNone;
@@ -119,41 +128,52 @@ struct SampleServer::Connection {
   }
 };
 
-SampleServer::SampleServer(std::string secret)
-    : shared_(std::make_shared<Shared>()), listener_(comm::listen_on({}, 0)) {
+SampleServer::SampleServer(std::string secret, const std::string& address, int port)
+    : shared_(std::make_shared<Shared>()), hosts_(hosts_of(comm::own_address(address))),
+      listener_(comm::listen_on(comm::own_address(address), port),
+                {sizeof(Question), greeting_text}) {
   shared_->secret = std::move(secret);
   shared_->wake = Socket(::eventfd(0, EFD_CLOEXEC));
-  thread_ = std::jthread([this] { accept_until_ended(); });
+  thread_ = std::jthread([this] { serve_until_ended(); });
 }
 
-int SampleServer::port() const { return comm::port_of(listener_); }
 void SampleServer::answer_from(const data::CachedSet& set) { shared_->set = &set; }
 
-void SampleServer::accept_until_ended() {
+void SampleServer::serve_until_ended() {
   for (;;) {
-    std::array<pollfd, 2> ready = {pollfd{listener_.descriptor(), POLLIN, 0},
+    std::array<pollfd, 2> ready = {pollfd{listener_.ready().descriptor(), POLLIN, 0},
                                    pollfd{shared_->wake.descriptor(), POLLIN, 0}};
-    ::poll(ready.data(), ready.size(), -1);
+    ::poll(ready.data(), ready.size(), listener_.pending() ? kListenerLookMs : -1);
     if (ready[1].revents != 0) return;
     std::erase_if(connections_, [](const std::shared_ptr<Connection>& one) {
       return one->ended_before(Moment::now());
     });
-    Socket socket = comm::accept_on(listener_);
-    if (!socket || connections_.size() >= kMostConnections) continue;
-    auto own = std::make_shared<Connection>();
-    own->socket = std::move(socket);
-    try {
-      own->thread = std::thread([own, shared = shared_] {
-        own->answer(*shared);
-        ::shutdown(own->socket.descriptor(), SHUT_RDWR);
-        own->over.release();
-      });
-    } catch (const std::system_error& error) {  // who asked reads for itself
-      log::debug("no thread for a node that asks for samples: {}", error.what());
-      continue;
-    }
-    connections_.push_back(std::move(own));
+    for (comm::Stranger& stranger : listener_.look()) try {
+        admit(stranger);
+      } catch (const std::exception& error) {  // who asked reads for itself
+        log::debug("a node that asks for samples is not answered: {}", error.what());
+      }
   }
+}
+
+// A proof of zeros refuses: a connection that just ends is tried again.
+void SampleServer::admit(comm::Stranger& stranger) {
+  Question question;
+  std::memcpy(&question, stranger.said.data(), sizeof question);
+  const std::string said = both(stranger.challenge, question.nonce);
+  const bool known = connections_.size() < kMostConnections &&
+                     equal(question.proof, comm::proof(shared_->secret, kAsks, said));
+  const Sha256Digest answer = known ? comm::proof(shared_->secret, kAnswers, said) : Sha256Digest{};
+  // The first bytes on a connection find room.
+  if (!send_all(stranger.socket, value_bytes(answer), Moment::now()) || !known) return;
+  auto own = std::make_shared<Connection>();
+  own->socket = std::move(stranger.socket);
+  own->thread = std::thread([own, shared = shared_] {
+    own->answer(*shared);
+    ::shutdown(own->socket.descriptor(), SHUT_RDWR);
+    own->over.release();
+  });
+  connections_.push_back(std::move(own));
 }
 
 SampleServer::~SampleServer() {
@@ -168,16 +188,16 @@ SampleServer::~SampleServer() {
     if (!connection->ended_before(deadline)) connection->thread.detach();
 }
 
-SampleClients::SampleClients(comm::Communicator& communicator, std::string secret, int port)
-    : secret_(std::move(secret)) {
+SampleClients::SampleClients(comm::Communicator& communicator, std::string secret,
+                             const SampleServer& own, std::chrono::milliseconds ask_again)
+    : secret_(std::move(secret)), ask_again_(ask_again) {
   struct Place {
     std::array<std::array<char, kAddressBytes>, kMostAddresses> hosts{};
     int port = 0;
   };
-  Place mine{.port = port};
-  const std::vector<comm::SocketAddress> addresses = comm::own_addresses();
-  for (size_t i = 0; i < std::min(addresses.size(), kMostAddresses); ++i)
-    addresses[i].host().copy(mine.hosts[i].data(), kAddressBytes - 1);
+  Place mine{.port = own.port()};
+  for (size_t i = 0; i < std::min(own.hosts().size(), kMostAddresses); ++i)
+    own.hosts()[i].copy(mine.hosts[i].data(), kAddressBytes - 1);
   const std::vector<Place> places = communicator.allgather_value(mine);
   const std::vector<int> numbers = numbered_nodes(communicator);
   node_ = numbers[static_cast<size_t>(communicator.rank())];
@@ -197,14 +217,17 @@ SampleClients::SampleClients(comm::Communicator& communicator, std::string secre
   }
 }
 
+// A connection that ends before it was answered may only have been one too many there.
 Socket SampleClients::connect(const Peer& peer) const {
   for (const std::string& host : peer.hosts) {
-    Socket socket = comm::begin_connect(comm::resolve(host, peer.port).front());
-    if (!socket) continue;
-    pollfd entry{socket.descriptor(), POLLOUT, 0};
-    ::poll(&entry, 1, std::chrono::milliseconds(kReach).count());
-    if (entry.revents != 0 && comm::take_error(socket) == 0 && meet_server(socket, secret_))
-      return socket;
+    const comm::SocketAddress address = comm::resolve(host, peer.port).front();
+    for (const auto until = Moment::now() + kRetryFor; Moment::now() < until;) {
+      Socket socket = comm::begin_connect(address);
+      if (socket && !finish_connect(socket, Moment::now() + kReach)) break;
+      if (socket && meet_server(socket, secret_)) return socket;
+      if (!comm::may_try_again(errno)) break;
+      std::this_thread::sleep_for(kRetryPause);
+    }
   }
   return {};
 }
@@ -221,28 +244,55 @@ Socket SampleClients::take_connection(Peer& peer) const {
   return connect(peer);
 }
 
+// One thread tries a node that was lost, when it is time, and the others go on without it.
+bool SampleClients::may_ask(Peer& peer) const {
+  auto until = peer.lost_until.load();
+  if (until == 0) return true;
+  const auto now = Moment::now();
+  return now.time_since_epoch().count() >= until &&
+         peer.lost_until.compare_exchange_strong(until,
+                                                 (now + ask_again_).time_since_epoch().count());
+}
+
+// False where the peer does not answer.
+bool SampleClients::ask(Peer& peer, int64_t index, std::vector<std::byte>& packed,
+                        bool& has_it) const {
+  Socket socket = take_connection(peer);
+  const auto deadline = Moment::now() + kPatience;
+  int64_t bytes = kNone;
+  if (!socket || !send_all(socket, value_bytes(index), deadline) ||
+      !receive_all(socket, value_room(bytes), deadline) || bytes < kNone || bytes >= kLargest)
+    return false;
+  packed.resize(static_cast<size_t>(std::max<int64_t>(bytes, 0)));
+  if (!receive_all(socket, packed, deadline)) return false;
+  const std::lock_guard lock(peer.mutex);
+  peer.idle.push_back(std::move(socket));
+  has_it = bytes != kNone;
+  return true;
+}
+
 bool SampleClients::get(int64_t index, std::vector<std::byte>& packed) {
   Peer& peer = *peers_[static_cast<size_t>(index % nodes())];
-  if (peer.lost) return false;
-  int64_t bytes = kNone;
+  if (!may_ask(peer)) return false;
+  bool has_it = false;
   try {
-    Socket socket = take_connection(peer);
-    const auto deadline = Moment::now() + kPatience;
-    const bool answered = socket && send_all(socket, value_bytes(index), deadline) &&
-                          receive_all(socket, value_room(bytes), deadline) && bytes >= kNone &&
-                          bytes < kLargest;
-    packed.resize(static_cast<size_t>(answered ? std::max<int64_t>(bytes, 0) : 0));
-    if (answered && receive_all(socket, packed, deadline)) {
-      const std::lock_guard lock(peer.mutex);
-      peer.idle.push_back(std::move(socket));
-      return bytes != kNone;
+    if (ask(peer, index, packed, has_it)) {
+      if (peer.lost_until.exchange(0) != 0)
+        log::info("data.cache: {} answers again (port {})", peer.name, peer.port);
+      return has_it;
     }
   } catch (const CommError& error) {
     log::debug("{}", error.what());
   }
-  if (!peer.lost.exchange(true))
-    log::warn("data.cache: {} does not answer (port {}): its samples are read from files here",
-              peer.name, peer.port);
+  packed.clear();
+  const auto until = (Moment::now() + ask_again_).time_since_epoch().count();
+  if (peer.lost_until.exchange(until) == 0)
+    log::warn(
+        "data.cache: {} does not answer (port {}): its samples are read from files here, and "
+        "it is asked again in {:.3g} s",
+        peer.name, peer.port, std::chrono::duration<double>(ask_again_).count());
+  const std::lock_guard lock(peer.mutex);
+  peer.idle.clear();  // they are of the peer as it was
   return false;
 }
 

@@ -4,12 +4,14 @@
 // have theirs. Who asks and who answers prove to each other that they know the job's secret.
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tutti/comm/bootstrap/listener.h"
 #include "tutti/comm/bootstrap/socket.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/data/store/sample_cache.h"
@@ -19,27 +21,32 @@ namespace tutti {
 /// Numbers of the ranks' nodes from 0 on, in the order of their first ranks.
 std::vector<int> numbered_nodes(const comm::Communicator& communicator);
 
-/// Answers from a cache, in a thread for each connection.
+/// Answers from a cache, in a thread for each connection that has proved to know the secret.
 class SampleServer {
  public:
-  /// Listens at any free port. CommError where that cannot be.
-  explicit SampleServer(std::string secret);
+  /// Listens on comm::own_address(address); port 0: any that is free. CommError where that cannot
+  /// be.
+  explicit SampleServer(std::string secret, const std::string& address = {}, int port = 0);
   /// Ends the connections. What hangs in the file system is left behind after a while.
   ~SampleServer();
   SampleServer(const SampleServer&) = delete;
   SampleServer& operator=(const SampleServer&) = delete;
 
-  int port() const;
+  int port() const { return listener_.port(); }
+  /// Addresses that it may be reached at.
+  const std::vector<std::string>& hosts() const { return hosts_; }
   /// Until then, and from the destructor on, nobody gets anything. Outlives the server.
   void answer_from(const data::CachedSet& set);
 
  private:
   struct Shared;
   struct Connection;
-  void accept_until_ended();
+  void serve_until_ended();
+  void admit(comm::Stranger& stranger);
 
   std::shared_ptr<Shared> shared_;
-  comm::Socket listener_;
+  std::vector<std::string> hosts_;
+  comm::Listener listener_;
   std::vector<std::shared_ptr<Connection>> connections_;  // of thread_ alone, while it runs
   std::jthread thread_;
 };
@@ -47,12 +54,15 @@ class SampleServer {
 /// The ranks of other nodes to ask.
 class SampleClients final : public data::CachePeers {
  public:
-  /// Collective: ranks tell each other where they listen.
-  SampleClients(comm::Communicator& communicator, std::string secret, int port);
+  static constexpr std::chrono::milliseconds kAskAgain{30'000};
+  /// Collective: ranks tell each other where their servers listen. A node that did not answer is
+  /// asked again `ask_again` later.
+  SampleClients(comm::Communicator& communicator, std::string secret, const SampleServer& own,
+                std::chrono::milliseconds ask_again = kAskAgain);
 
   int nodes() const override { return static_cast<int>(peers_.size()); }
   int node() const override { return node_; }
-  /// A node that does not answer is said once and not asked again.
+  /// A node that does not answer is named once, and left alone for a while.
   bool get(int64_t index, std::vector<std::byte>& packed) override;
 
  private:
@@ -60,15 +70,19 @@ class SampleClients final : public data::CachePeers {
     std::vector<std::string> hosts;  ///< addresses that it may be reached at
     int port = 0;
     std::string name;
-    std::atomic<bool> lost = false;
+    /// When to ask it again, by the steady clock; 0 while it answers.
+    std::atomic<std::chrono::steady_clock::rep> lost_until = 0;
     std::mutex mutex;
     std::vector<comm::Socket>
         idle;  ///< guarded by mutex: connections on which nothing is under way
   };
   comm::Socket connect(const Peer& peer) const;
   comm::Socket take_connection(Peer& peer) const;
+  bool may_ask(Peer& peer) const;
+  bool ask(Peer& peer, int64_t index, std::vector<std::byte>& packed, bool& has_it) const;
 
   std::string secret_;
+  std::chrono::milliseconds ask_again_;
   int node_ = 0;
   std::vector<std::unique_ptr<Peer>> peers_;  // of each node the one that this rank asks
 };

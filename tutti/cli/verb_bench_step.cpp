@@ -237,6 +237,7 @@ int run_step(BenchStepVerb verb) {
   const Job job({.timeout = comm.timeout_s,
                  .nodes = comm.nodes,
                  .wire = comm.wire,
+                 .address = comm.address,
                  .threads = verb.threads,
                  .progress = comm.progress_threads});
   comm::Communicator& communicator = job.communicator();

@@ -9,6 +9,7 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
 #include "tutti/base/rng.h"
+#include "tutti/base/visible.h"
 #include "tutti/cli/config.h"
 #include "tutti/cli/import_weights.h"
 #include "tutti/cli/launch.h"
@@ -86,6 +87,7 @@ std::vector<int32_t> first_tokens(const GenerateVerb& verb, const data::Tokenize
 }
 
 void print_text(std::string_view text) {
+  keep_bytes_of_output();
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }

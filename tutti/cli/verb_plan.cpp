@@ -183,7 +183,8 @@ Verb plan_verb() {
           .text =
               "Every step in its order, with its kernel, its place in memory and its size, and "
               "the hash that all ranks must share. Takes the flags of train that stand for a "
-              "key, and with --resume the kernels of the checkpoint.",
+              "key, and with --resume the kernels of the checkpoint. The code of a model.library "
+              "runs for it.",
           .arguments = {state->flags.file_argument("plan", true)},
           .flags = joined({{.names = "--ranks",
                             .value = "N",

@@ -186,6 +186,7 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
   const Job job({.timeout = config.comm.timeout_s,
                  .nodes = config.comm.nodes,
                  .wire = config.comm.wire,
+                 .address = config.comm.address,
                  .threads = static_cast<int>(config.run.threads),
                  .progress = config.comm.progress_threads});
   comm::Communicator& communicator = job.communicator();

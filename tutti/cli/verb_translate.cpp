@@ -10,6 +10,7 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
+#include "tutti/base/visible.h"
 #include "tutti/cli/config.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/import_weights.h"
@@ -118,10 +119,12 @@ int translate(const TranslateVerb& verb, const GivenNames& given, const FoundWei
   const std::vector<WrittenSequence> written = written_by(translator, pairs);
   std::string text;
   for (const WrittenSequence& one : written) text += pairs.text_of_target(one.tokens) + "\n";
-  if (!verb.output.empty())
+  if (!verb.output.empty()) {
     write_result_file(verb.output, text);
-  else if (verb.sources.split.empty())
+  } else if (verb.sources.split.empty()) {
+    keep_bytes_of_output();
     std::fwrite(text.data(), 1, text.size(), stdout);
+  }
   if (pairs.targets.empty()) return 0;
   TranslationQuality quality;
   for (size_t i = 0; i < written.size(); ++i) quality.add(pairs, i, written[i].tokens);

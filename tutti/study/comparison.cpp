@@ -13,6 +13,7 @@
 #include "tutti/study/describe.h"
 #include "tutti/study/html.h"
 #include "tutti/study/page.h"
+#include "tutti/trace/csv.h"
 
 namespace tutti::study {
 namespace {
@@ -89,7 +90,7 @@ std::string links_html(const std::vector<ComparedStudy>& studies, const ReportTe
     const std::string path = relative_path(plain_path(study.directory).string() + "/report.html",
                                            plain_path(text.directory).string());
     html += fmt::format("<li>{}: <a href=\"{}\">its own report</a></li>\n", escaped(study.name),
-                        escaped(path));
+                        link_target(path));
   }
   return html + "</ul>\n";
 }

@@ -113,7 +113,7 @@ TEST_F(ComparisonTest, ThePageNeedsNothingElseAndLinksToTheStudies) {
   testing::internal::GetCapturedStdout();
   const std::string html = written("studies.html");
   EXPECT_NE(html.find("<title>2 scaling studies</title>"), std::string::npos);
-  EXPECT_NE(html.find("href=\"../b/report.html\""), std::string::npos);
+  EXPECT_NE(html.find("href=\"./../b/report.html\""), std::string::npos);
   EXPECT_NE(html.find("--compare &lt;a&gt;"), std::string::npos);
   EXPECT_NE(html.find("const Figures"), std::string::npos);
   EXPECT_EQ(html.find("{{"), std::string::npos);

@@ -15,8 +15,21 @@ std::string escaped(std::string_view text) {
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
       case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
       default: out += c;
     }
+  return out;
+}
+
+std::string link_target(std::string_view path) {
+  constexpr std::string_view kPlain = "-._~/";  // and letters and digits, as RFC 3986 has them
+  std::string out = path.starts_with('/') ? "" : "./";
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       kPlain.find(c) != std::string_view::npos;
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", byte);
+  }
   return out;
 }
 

@@ -12,6 +12,9 @@
 namespace tutti::study {
 
 std::string escaped(std::string_view text);
+/// A path as the target of a link: percent-encoded, so that no part of it is a scheme, a query or a
+/// place in a page, and beginning with "./" where it is relative.
+std::string link_target(std::string_view path);
 /// JSON inside a script element: no "</script>" or "<!--" may appear in it.
 std::string script_safe(const std::string& json);
 

@@ -43,7 +43,6 @@ std::string terminal_report(const StudyResult& result);  ///< at most 100 column
 std::string aligned(const TextTable& table);             ///< as terminals show it
 /// "- " and the text, broken at spaces into lines of at most `columns`.
 std::string wrapped(const std::string& text, size_t columns);
-std::string csv_cell(const std::string& text);    ///< quoted where it has to be
 std::string rows_csv(const StudyResult& result);  ///< one line per rank count
 /// One line per run; `directory`: paths are relative to it.
 std::string runs_csv(const StudyResult& result, const std::string& directory);

@@ -4,6 +4,7 @@
 #include <concepts>
 
 #include "tutti/study/report.h"
+#include "tutti/trace/csv.h"
 
 namespace tutti::study {
 namespace {
@@ -11,32 +12,32 @@ namespace {
 /// Cells of one CSV line; an unmeasured number is an empty cell.
 struct Line {
   std::string text;
-  Line& add(const std::string& cell) {
-    text += (text.empty() ? "" : ",") + csv_cell(cell);
-    return *this;
-  }
+  Line& add(const std::string& cell) { return put(csv_cell(cell)); }
   Line& add(double value) {
-    return add(std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string());
+    return put(std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string());
   }
   template <std::integral T>
   Line& add(T value) {
-    return add(fmt::format("{}", value));
+    return put(fmt::format("{}", value));
   }
   /// 0 is not known.
   Line& add_batch(int64_t samples) { return samples ? add(samples) : add(std::string()); }
   Line& add(const Spread& s) { return add(s.mean).add(s.low).add(s.high).add(s.stdev); }
   Line& add(const Ratio& r) { return add(r.value).add(r.low).add(r.high); }
+
+ private:
+  Line& put(const std::string& cell) {
+    text += (text.empty() ? "" : ",") + cell;
+    return *this;
+  }
 };
 
-}  // namespace
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text)
-    cell += c == '"' ? std::string("\"\"") : c == '\n' ? std::string(" ") : std::string(1, c);
-  return cell + '"';
+/// A path that no spreadsheet takes for a formula, and that still leads to its file.
+std::string path_cell(const std::string& path) {
+  return path.find_first_of("=+-@") == 0 ? "./" + path : path;
 }
+
+}  // namespace
 
 std::string rows_csv(const StudyResult& result) {
   std::string text =
@@ -103,7 +104,7 @@ std::string runs_csv(const StudyResult& result, const std::string& directory) {
         .add(run.reach ? run.reach->train_seconds : kNotMeasured);
     line.add(run.reach ? run.reach->epoch : kNotMeasured)
         .add(run.best)
-        .add(relative_path(run.log.path, directory))
+        .add(path_cell(relative_path(run.log.path, directory)))
         .add(run.failure);
     const RunStart& start = run.log.start;
     line.add_batch(start.local_batch).add_batch(start.global_batch).add(start.threads_per_rank);

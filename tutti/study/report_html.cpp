@@ -14,7 +14,7 @@ namespace {
 
 /// A link to a file beside the report. It works as long as the page lies in the study's folder.
 std::string link(const std::string& path, const std::string& words) {
-  return fmt::format("<a href=\"{}\">{}</a>", escaped(path), escaped(words));
+  return fmt::format("<a href=\"{}\">{}</a>", link_target(path), escaped(words));
 }
 
 std::string card(const std::string& label, const std::string& value, const std::string& below,

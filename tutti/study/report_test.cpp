@@ -8,7 +8,9 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/study/html.h"
 #include "tutti/study/page.h"
+#include "tutti/trace/csv.h"
 
 namespace tutti::study {
 namespace {
@@ -284,9 +286,29 @@ TEST(Report, LinksAreRelativeToTheStudysFolder) {
   ReportText text;
   text.directory = "out";
   const std::string html = html_report(result, text);
-  EXPECT_NE(html.find("href=\"runs/n1/record.jsonl\""), std::string::npos);
-  EXPECT_NE(html.find("href=\"runs/n1/console.log\""), std::string::npos);
+  EXPECT_NE(html.find("href=\"./runs/n1/record.jsonl\""), std::string::npos);
+  EXPECT_NE(html.find("href=\"./runs/n1/console.log\""), std::string::npos);
   EXPECT_NE(runs_csv(result, "out").find(",runs/n1/record.jsonl,"), std::string::npos);
+}
+
+/// Whoever collects other people's folders has their names in the report.
+TEST(Report, NamesOfFoldersAreNeitherLinksOfTheirOwnNorFormulas) {
+  StudyResult result = golden();
+  result.runs[0].log.path = "out/javascript:alert(1)/record.jsonl";
+  result.runs[1].log.path = "out/=cmd|' calc'!A1/a#b?c%20d/record.jsonl";
+  result.runs[1].failure = "=1+1\rnext";
+  ReportText text;
+  text.directory = "out";
+  const std::string html = html_report(result, text);
+  EXPECT_NE(html.find("href=\"./javascript%3Aalert%281%29/record.jsonl\""), std::string::npos);
+  EXPECT_NE(html.find("/a%23b%3Fc%2520d/console.log\""), std::string::npos);
+  EXPECT_EQ(html.find("href=\"javascript"), std::string::npos);
+  EXPECT_EQ(escaped("'\"<"), "&#39;&quot;&lt;");
+  const std::string csv = runs_csv(result, "out");
+  EXPECT_NE(csv.find(",./=cmd|' calc'!A1/a#b?c%20d/record.jsonl,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",\"'=1+1 next\","), std::string::npos) << csv;
+  EXPECT_EQ(csv_cell("-5"), "\"'-5\"");
+  EXPECT_EQ(csv_cell("x = -5"), "x = -5");
 }
 
 TEST(Report, TheEmbeddedLibraryIsTheSystemsFile) {

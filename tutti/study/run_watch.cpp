@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tutti/base/json.h"
+#include "tutti/base/visible.h"
 #include "tutti/study/metrics.h"
 
 namespace tutti::study {
@@ -111,7 +112,7 @@ std::string StudyDisplay::label(size_t index) const {
 
 void StudyDisplay::update(size_t index, const std::string& text) {
   if (settings_.quiet || settings_.columns <= 0) return;
-  const std::string line = label(index) + text;
+  const std::string line = label(index) + visible(text);
   // One column stays free: some terminals wrap when the last one is filled.
   fmt::print(settings_.out, "\r\033[K{}",
              line.substr(0, static_cast<size_t>(std::max(1, settings_.columns - 1))));
@@ -122,7 +123,7 @@ void StudyDisplay::update(size_t index, const std::string& text) {
 void StudyDisplay::finish(size_t index, const std::string& text) {
   if (settings_.quiet) return;
   clear();
-  fmt::print(settings_.out, "{}{}\n", label(index), text);
+  fmt::print(settings_.out, "{}{}\n", label(index), visible(text));
   std::fflush(settings_.out);
 }
 

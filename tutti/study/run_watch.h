@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "tutti/base/visible.h"
 #include "tutti/study/sweep.h"
 #include "tutti/trace/record.h"
 
@@ -39,9 +40,9 @@ std::string result_text(const RunLog& log, const std::optional<Target>& target);
 class StudyDisplay {
  public:
   struct Settings {
-    bool quiet = false;       ///< show nothing
-    int columns = 0;          ///< of the terminal; 0: no terminal
-    std::FILE* out = stderr;  ///< not owned
+    bool quiet = false;               ///< show nothing
+    int columns = 0;                  ///< of the terminal; 0: no terminal
+    std::FILE* out = plain_errors();  ///< not owned
   };
   StudyDisplay(Settings settings, const std::vector<PlannedRun>& runs);
 

@@ -54,6 +54,17 @@ void write_file(const std::string& path, const std::string& text) {
 
 }  // namespace
 
+std::string csv_cell(const std::string& text) {
+  const bool formula = text.find_first_of("=+-@\t\r") == 0;
+  if (!formula && text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string cell = formula ? "\"'" : "\"";
+  for (const char c : text)
+    cell += c == '"'                 ? std::string("\"\"")
+            : c == '\n' || c == '\r' ? std::string(" ")
+                                     : std::string(1, c);
+  return cell + '"';
+}
+
 std::string steps_csv(const RunLog& log) { return table(log.steps); }
 std::string epochs_csv(const RunLog& log) { return table(log.epochs); }
 
@@ -68,7 +79,7 @@ std::set<std::string> metrics_of(const std::vector<EvalRecord>& evals) {
 
 std::string evals_header(const std::set<std::string>& metrics) {
   std::string text = cells(EvalRecord{}, true);
-  for (const std::string& metric : metrics) text += ',' + metric;
+  for (const std::string& metric : metrics) text += ',' + csv_cell(metric);
   return text + '\n';
 }
 

@@ -10,6 +10,9 @@
 
 namespace tutti {
 
+/// A text as one cell: on one line, quoted where it has to be, and after an apostrophe where it
+/// begins as a formula does, which a spreadsheet would compute.
+std::string csv_cell(const std::string& text);
 std::string steps_csv(const RunLog& log);
 std::string epochs_csv(const RunLog& log);
 std::string evals_csv(

@@ -266,6 +266,7 @@ struct CommSection {
   bool check = false;
   std::string nodes = "auto";        ///< or "hostname"
   std::string wire = "auto";         ///< or "mpi", "tcp"
+  std::string address;               ///< comm::own_address(); empty: all of each host
   std::string selection;             ///< path of a table of algorithms; empty: built-in
   std::string compression = "none";  ///< parse_compression_policy()
   int64_t compression_min_bytes = 64 << 10;

@@ -126,6 +126,14 @@ void write_comm_rows(ConfigTableWriter& t) {
         "where MPI itself would use TCP between the hosts of this job, else mpi")
       .one_of({"auto", "mpi", "tcp"})
       .no_matter();
+  t.key(
+       s, &S::address, "address",
+       "What each host listens on for other ranks, with comm.wire = \"tcp\" and for "
+       "data.cache.exchange: an interface (\"ib0\"), a network that one of its addresses is in "
+       "(\"10.1.0.0/16\"), or, where all ranks are on one host, an address or a name of it. Empty: "
+       "all its addresses")
+      .no_matter()
+      .may_differ();
   t.key(s, &S::selection, "selection",
         "File that says which algorithm a collective takes, as `tutti bench comm --tune` writes "
         "it. Empty: built-in")

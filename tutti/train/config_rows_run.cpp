@@ -282,7 +282,8 @@ void write_model_rows(ConfigTableWriter& t) {
   t.key(s, &S::name, "name", "Network, see `tutti model list`");
   t.key(s, &S::library, "library",
         "Shared object with models and metrics of your own, which model.name and run.metric may "
-        "then name; see docs/own_workload.md. A resume compares its content. Empty: none")
+        "then name; see docs/own_workload.md. It is code, which every verb that reads this "
+        "configuration runs, `plan` and --dry-run, too. A resume compares its content. Empty: none")
       .path()
       .may_change()
       .may_differ();

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "tutti/base/visible.h"
 #include "tutti/train/config.h"
 
 namespace tutti {
@@ -14,12 +15,12 @@ std::string toml_string(std::string_view text) {
   for (const char c : text) {
     if (c == '"' || c == '\\')
       out += '\\', out += c;
-    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+    else if (static_cast<unsigned char>(c) < 0x20)
       out += fmt::format("\\u{:04X}", static_cast<unsigned char>(c));
     else
       out += c;
   }
-  return out + '"';
+  return with_unicode_escapes(out) + '"';
 }
 
 std::string layer_toml(const LayerTable& layer) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tutti/base/log.h"
+#include "tutti/base/visible.h"
 
 namespace tutti {
 namespace {
@@ -90,7 +91,7 @@ std::string progress_bar(const ProgressState& s, int columns) {
       remaining_text(s),
       fmt::format("epoch {}", of_total(s.epoch, s.epochs)),
       std::isnan(s.loss) ? "" : fmt::format("loss {:.4f}", s.loss),
-      s.quality,
+      visible(s.quality),
       fmt::format("{:.0f} samples/s", s.samples_per_s),
       fmt::format("step {}", of_total(s.step, s.steps)),
       fmt::format("lr {:.4g}", s.learning_rate),

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "tutti/base/visible.h"
+
 namespace tutti {
 
 /// Where the run stands. Rates and times are those of the steps since the last report.
@@ -49,9 +51,9 @@ std::string duration_text(double seconds);
 class ProgressDisplay {
  public:
   struct Settings {
-    bool terminal = false;    ///< whether `out` is one that can erase a line
-    int columns = 80;         ///< of the terminal, where it does not say so itself
-    std::FILE* out = stderr;  ///< not owned; where the log goes too
+    bool terminal = false;            ///< whether `out` is one that can erase a line
+    int columns = 80;                 ///< of the terminal, where it does not say so itself
+    std::FILE* out = plain_errors();  ///< not owned; where the log goes too
     double redraw_every_s = 0.1;
   };
 

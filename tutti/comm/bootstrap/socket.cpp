@@ -72,7 +72,67 @@ SocketAddress any_address(int family) {
   return any;
 }
 
-// Waits until the socket is ready or the deadline has passed.
+struct InterfaceAddress {
+  std::string interface;
+  SocketAddress address;
+};
+
+// Of those that are up.
+std::vector<InterfaceAddress> interface_addresses() {
+  std::vector<InterfaceAddress> all;
+  ifaddrs* found = nullptr;
+  if (getifaddrs(&found) != 0) return all;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
+  for (const ifaddrs* at = found; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
+    const int family = at->ifa_addr->sa_family;
+    if (family == AF_INET)
+      all.push_back({at->ifa_name, copy_of(at->ifa_addr, sizeof(sockaddr_in))});
+    if (family == AF_INET6 &&
+        !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(at->ifa_addr)->sin6_addr))
+      all.push_back({at->ifa_name, copy_of(at->ifa_addr, sizeof(sockaddr_in6))});
+  }
+  return all;
+}
+
+// Of an IPv4 or IPv6 address, in the order of the network.
+std::span<const uint8_t> address_bytes(const SocketAddress& address) {
+  if (address.storage.ss_family == AF_INET6)
+    return reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr.s6_addr;
+  const auto* ip = &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr;
+  return {reinterpret_cast<const uint8_t*>(ip), sizeof *ip};
+}
+
+struct Network {
+  std::vector<uint8_t> bytes;
+  size_t bits = 0;  // that an address of it shares
+};
+
+// "10.1.0.0/16"; none for another text.
+std::optional<Network> network_named(const std::string& text) {
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  const std::string address = text.substr(0, slash), bits = text.substr(slash + 1);
+  Network network{std::vector<uint8_t>(address.find(':') == std::string::npos ? 4 : 16), 0};
+  const int family = network.bytes.size() == 4 ? AF_INET : AF_INET6;
+  if (inet_pton(family, address.c_str(), network.bytes.data()) != 1 || bits.empty() ||
+      bits.size() > 3 || bits.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  network.bits = std::stoul(bits);
+  if (network.bits > 8 * network.bytes.size()) return std::nullopt;
+  return network;
+}
+
+bool contains(const Network& network, const SocketAddress& address) {
+  const std::span<const uint8_t> bytes = address_bytes(address);
+  if (bytes.size() != network.bytes.size()) return false;
+  for (size_t bit = 0; bit < network.bits; ++bit)
+    if (((bytes[bit / 8] ^ network.bytes[bit / 8]) >> (7 - bit % 8) & 1) != 0) return false;
+  return true;
+}
+
+// Waits until the socket is ready or the deadline has passed. A signal may end the wait, too: the
+// caller looks, and waits again.
 bool wait_until_ready(const Socket& socket, short events, SocketDeadline deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - std::chrono::steady_clock::now());
@@ -170,19 +230,28 @@ std::vector<SocketAddress> resolve(const std::string& host, int port) {
 
 std::vector<SocketAddress> own_addresses() {
   std::vector<SocketAddress> all;
-  ifaddrs* found = nullptr;
-  if (getifaddrs(&found) != 0) return all;
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
-  for (const ifaddrs* at = found; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
-    const int family = at->ifa_addr->sa_family;
-    if (family == AF_INET) all.push_back(copy_of(at->ifa_addr, sizeof(sockaddr_in)));
-    if (family == AF_INET6 &&
-        !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(at->ifa_addr)->sin6_addr))
-      all.push_back(copy_of(at->ifa_addr, sizeof(sockaddr_in6)));
-  }
+  for (InterfaceAddress& one : interface_addresses()) all.push_back(std::move(one.address));
   std::ranges::stable_partition(all, [](const SocketAddress& a) { return !a.is_loopback(); });
   return all;
+}
+
+std::optional<SocketAddress> own_address(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::vector<InterfaceAddress> all = interface_addresses();
+  const auto network = network_named(text);
+  for (const InterfaceAddress& one : all)
+    if (network ? contains(*network, one.address) : one.interface == text) return one.address;
+  if (!network) try {
+      for (const SocketAddress& address : resolve(text, 0))
+        if (is_of_this_host(address)) return address;
+    } catch (const CommError&) {}
+  std::string known;
+  for (const InterfaceAddress& one : all)
+    known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", one.address.host(), one.interface);
+  throw ConfigError(fmt::format(
+      "'{}' names no address of this host: give an address or a name of it, an interface, or a "
+      "network as 10.1.0.0/16; it has {}",
+      text, known));
 }
 
 Socket listen_on(const std::optional<SocketAddress>& address, int port) {
@@ -216,8 +285,10 @@ int port_of(const Socket& listener) {
   return address.port();
 }
 
-Socket accept_on(const Socket& listener) {
-  Socket socket(::accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+Socket accept_on(const Socket& listener, SocketAddress* from) {
+  from->length = sizeof from->storage;
+  Socket socket(::accept4(listener.descriptor(), reinterpret_cast<sockaddr*>(&from->storage),
+                          &from->length, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) prepare_connection(socket);
   return socket;
 }
@@ -239,6 +310,23 @@ int take_error(const Socket& socket) {
   socklen_t length = sizeof error;
   if (getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return errno;
   return error;
+}
+
+bool finish_connect(const Socket& socket, SocketDeadline deadline) {
+  for (;;) {
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    errno = take_error(socket);
+    if (errno != 0) return false;
+    if (getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&peer), &length) == 0)
+      return true;
+    if (!wait_until_ready(socket, POLLOUT, deadline)) return false;
+  }
+}
+
+bool may_try_again(int error) {
+  return error == 0 || error == ECONNRESET || error == EPIPE || error == ETIMEDOUT ||
+         error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
 // The sizes of the buffers are left to the kernel: it lets them grow with what the connection

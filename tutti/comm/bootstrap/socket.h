@@ -60,19 +60,29 @@ std::vector<SocketAddress> resolve(const std::string& host, int port);
 /// Of the network interfaces that are up: those that other hosts may reach first, then those of
 /// this host alone.
 std::vector<SocketAddress> own_addresses();
+/// The address of this host that `text` names: a host name or an address, an interface ("ib0"), or
+/// a network that one of its addresses is in ("10.1.0.0/16"). None for an empty text, which stands
+/// for all addresses. Throws ConfigError where this host has none of that name.
+std::optional<SocketAddress> own_address(const std::string& text);
 
 /// Port 0: any that is free. An empty `address` listens to all, IPv4 and IPv6. Throws CommError.
 Socket listen_on(const std::optional<SocketAddress>& address, int port);
 /// Whether a program on this host may listen on it, at some port.
 bool is_of_this_host(const SocketAddress& address);
 int port_of(const Socket& listener);
-/// A connection that somebody asked for, if there is one.
-Socket accept_on(const Socket& listener);
+/// A connection that somebody asked for, if there is one, and who it was. None, and errno, if not.
+Socket accept_on(const Socket& listener, SocketAddress* from);
 /// Begins to connect; what has come of it is known when the socket can be written. None, and errno,
 /// where it cannot even begin.
 Socket begin_connect(const SocketAddress& to);
 /// The error of a socket, 0 if there is none.
 int take_error(const Socket& socket);
+/// Waits for what has come of begin_connect(). False, and errno, where there is no connection.
+bool finish_connect(const Socket& socket, std::chrono::steady_clock::time_point deadline);
+/// Whether an attempt to connect, or to be let in, that ended with this errno is worth another one
+/// at once. True where a connection was made and ended, as a listener does that has too many
+/// (listener.h), or where descriptors lack; false where nobody listens.
+bool may_try_again(int error);
 /// No delay, and a dead host is noticed though nothing is sent.
 void prepare_connection(const Socket& socket);
 

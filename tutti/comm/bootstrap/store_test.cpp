@@ -247,14 +247,43 @@ TEST(TcpStore, DamagedRequestsEndTheirOwnConnectionOnly) {
   EXPECT_EQ(store.get("\xa5", 0), "two");
 }
 
-// More than are remembered: the oldest are forgotten, members still come in.
+// More than are remembered, and others that come and go all the time.
 TEST(TcpStore, StrangersDoNotKeepMembersOut) {
   const TcpStoreServer server("127.0.0.1", 0, "secret");
   std::vector<Socket> strangers;
   for (size_t i = 0; i < 300; ++i) strangers.push_back(connect_to(server.port()));
-  TcpStore store("127.0.0.1", server.port(), "secret", 20);
-  store.set("x", "one");
-  EXPECT_EQ(store.get("x", 0), "one");
+  std::atomic<bool> over = false;
+  std::jthread flood([&] {
+    for (int i = 0; i < 1000 && !over; ++i) connect_to(server.port());
+  });
+  for (int member = 0; member < 5; ++member) {
+    TcpStore store("127.0.0.1", server.port(), "secret", 20);
+    store.set("x", "one");
+    EXPECT_EQ(store.get("x", 0), "one");
+  }
+  over = true;
+}
+
+// As a besieged server ends those of some members, too.
+TEST(TcpStore, AConnectionThatEndsBeforeItIsAnsweredIsMadeAgain) {
+  Socket listener = listen_on(resolve("127.0.0.1", 0).front(), 0);
+  const int port = port_of(listener);
+  std::string found;
+  std::jthread member(
+      [&] { found = TcpStore("127.0.0.1", port, "secret", 20).get("x", 20).value_or("nothing"); });
+  for (int ended = 0; ended < 2;) {
+    SocketAddress from;
+    const Socket socket = accept_on(listener, &from);
+    if (!socket)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    else
+      ++ended;
+  }
+  listener.close();
+  const TcpStoreServer server("127.0.0.1", port, "secret");
+  TcpStore("127.0.0.1", port, "secret", 20).set("x", "one");
+  member.join();
+  EXPECT_EQ(found, "one");
 }
 
 TEST(SocketAddress, IsReadFromText) {

@@ -17,6 +17,7 @@ using namespace store_protocol;
 namespace {
 
 constexpr auto kRetryConnect = std::chrono::milliseconds(100);
+constexpr auto kOneTry = std::chrono::seconds(10);  // then another try has better chances
 
 SocketDeadline after(double seconds) {
   // Far beyond any wait, and no overflow.
@@ -43,26 +44,20 @@ TcpStore::TcpStore(const std::string& host, int port, std::string secret, double
   idle_.push_back(connect(after(timeout), Server::starting));
 }
 
-// Until the server is there, where it may start later.
+// Until the server is there, where it may start later. A server that ends a connection before it
+// has answered may only have had too many.
 Socket TcpStore::connect(SocketDeadline deadline, Server server) const {
   std::string reason;
   do {
+    bool again = server == Server::starting;
     for (const SocketAddress& address : resolve(host_, port_)) {
+      const auto soon = std::min(deadline, std::chrono::steady_clock::now() + kOneTry);
       Socket socket = begin_connect(address);
-      if (socket) {
-        errno = 0;
-        Challenge challenge{};
-        if (receive_all(socket, value_room(challenge).first(sizeof challenge.magic), deadline)) {
-          if (challenge.magic != kMagic)
-            throw CommError(fmt::format(
-                "{} is no store of this kind, or on another kind of machine", address.text()));
-          prove(socket, deadline);
-          return socket;
-        }
-      }
+      if (socket && meet(socket, address, soon)) return socket;
+      again = again || may_try_again(errno);
       reason = fmt::format("{}: {}", address.text(), reason_of_errno());
     }
-    if (server == Server::running)
+    if (!again)
       throw CommError(fmt::format("the job's store at {}:{} is gone: {}", host_, port_, reason));
     std::this_thread::sleep_for(kRetryConnect);
   } while (std::chrono::steady_clock::now() < deadline);
@@ -72,25 +67,32 @@ Socket TcpStore::connect(SocketDeadline deadline, Server server) const {
       host_, port_, timeout_, reason));
 }
 
-void TcpStore::prove(Socket& socket, SocketDeadline deadline) const {
+// False, and errno, where the connection ends first or time is up; 0: it was ended in order.
+bool TcpStore::meet(const Socket& socket, const SocketAddress& address,
+                    SocketDeadline deadline) const {
+  Challenge challenge{};
+  if (!receive_all(socket, value_room(challenge).first(sizeof challenge.magic), deadline))
+    return false;
+  if (challenge.magic != kMagic)
+    throw CommError(
+        fmt::format("{} is no store of this kind, or on another kind of machine", address.text()));
+  if (!receive_all(socket, value_room(challenge.nonce), deadline)) return false;
   Introduction mine{kMagic, fresh_nonce(), {}};
-  Nonce theirs;
+  const std::string said = both(challenge.nonce, mine.nonce);
+  mine.proof = proof(secret_, "store client", said);
   Welcome welcome{};
-  bool all = receive_all(socket, value_room(theirs), deadline);
-  mine.proof = proof(secret_, "store client", both(theirs, mine.nonce));
-  all = all && send_all(socket, value_bytes(mine), deadline) &&
-        receive_all(socket, value_room(welcome), deadline);
-  if (!all)
-    throw CommError(fmt::format("the job's store at {}:{} has ended the connection: {}", host_,
-                                port_, reason_of_errno()));
+  if (!send_all(socket, value_bytes(mine), deadline) ||
+      !receive_all(socket, value_room(welcome), deadline))
+    return false;
   if (welcome.accepted != 1)
     throw CommError(
         fmt::format("the job's store at {}:{} refuses this process: its secret is "
                     "another one than the store's",
                     host_, port_));
-  if (!equal(welcome.proof, proof(secret_, "store server", both(theirs, mine.nonce))))
+  if (!equal(welcome.proof, proof(secret_, "store server", said)))
     throw CommError(
         fmt::format("who answers at {}:{} does not know the job's secret", host_, port_));
+  return true;
 }
 
 // One that another thread waits on is not shared: the server answers one request after another.

@@ -7,7 +7,7 @@
 // signed: the secret keeps strangers out, not whoever can change packets on the way.
 //
 // A request and an answer at a time on each connection. The server reads a request into room of a
-// fixed size, forgets connections that have not proved themselves within seconds, and bounds what
+// fixed size, keeps few connections that have not proved themselves (listener.h), and bounds what
 // it keeps.
 
 #include <cstddef>
@@ -40,7 +40,6 @@ class TcpStoreServer {
   /// at the same address, then waits for that job's server instead of finding this one.
   void admit_nobody();
   static constexpr size_t kMostBytes = size_t{256} << 20;  ///< of all keys and values
-  static constexpr size_t kMostStrangers = 512;  ///< connections that have not proved themselves
 
  private:
   class Service;
@@ -52,10 +51,11 @@ class TcpStoreServer {
 
 class TcpStore final : public Store {
  public:
-  /// Connects, and waits up to `timeout` seconds for a server. Later requests have the same time
-  /// beyond their own, but do not wait for a server that has been there and is gone: what it kept
-  /// is gone, too. Those of several threads go side by side. Throws CommError; also for another
-  /// secret than the server's.
+  /// Connects, and waits up to `timeout` seconds for a server. A connection that ends before it was
+  /// answered, as where strangers besiege the server, is made again. Later requests have the same
+  /// time beyond their own, but do not wait for a server that has been there and is gone: what it
+  /// kept is gone, too. Those of several threads go side by side. Throws CommError; also for
+  /// another secret than the server's.
   TcpStore(const std::string& host, int port, std::string secret, double timeout);
 
   void set(const std::string& key, const std::string& value) override;
@@ -66,7 +66,7 @@ class TcpStore final : public Store {
   enum class Server { starting, running };
   Socket connect(SocketDeadline deadline, Server server) const;
   Socket take_connection(SocketDeadline deadline);
-  void prove(Socket& socket, SocketDeadline deadline) const;
+  bool meet(const Socket& socket, const SocketAddress& address, SocketDeadline deadline) const;
   ReferenceResult ask(uint32_t operation, const std::string& key, const std::string& value,
                       double seconds);
 

@@ -13,6 +13,7 @@
 #include <map>
 
 #include "tutti/base/error.h"
+#include "tutti/comm/bootstrap/listener.h"
 #include "tutti/comm/bootstrap/store_protocol.h"
 #include "tutti/comm/bootstrap/tcp_store.h"
 
@@ -23,25 +24,28 @@ using namespace store_protocol;
 namespace {
 
 using StoreClock = std::chrono::steady_clock;
-constexpr auto kProveWithin = std::chrono::seconds(10);
 constexpr auto kLookAtDeadlines = std::chrono::milliseconds(100);
 constexpr size_t kLongestRequest = sizeof(Request) + Store::kLongestKey + Store::kLongestValue;
+
+std::string challenge_text(const Nonce& nonce) {
+  const Challenge challenge{kMagic, nonce};
+  return {reinterpret_cast<const char*>(&challenge), sizeof challenge};
+}
 
 }  // namespace
 
 class TcpStoreServer::Service {
  public:
   Service(Socket listener, const Socket& wake, std::string secret)
-      : listener_(std::move(listener)), secret_(std::move(secret)),
-        poll_(epoll_create1(EPOLL_CLOEXEC)) {
+      : listener_(std::move(listener), {sizeof(Introduction), challenge_text}),
+        secret_(std::move(secret)), poll_(epoll_create1(EPOLL_CLOEXEC)) {
     if (!poll_) throw CommError(fmt::format("epoll_create1: {}", std::strerror(errno)));
-    watch(EPOLL_CTL_ADD, listener_.descriptor(), EPOLLIN);
+    watch(EPOLL_CTL_ADD, listener_.ready().descriptor(), EPOLLIN);
     watch(EPOLL_CTL_ADD, wake.descriptor(), EPOLLIN);
     wake_ = wake.descriptor();
   }
 
-  // By any thread: the descriptor stays until the end.
-  void admit_nobody() { ::shutdown(listener_.descriptor(), SHUT_RDWR); }
+  void admit_nobody() { listener_.close(); }
 
   void serve() {
     std::array<epoll_event, 64> events;
@@ -51,8 +55,8 @@ class TcpStoreServer::Service {
       for (int i = 0; i < n; ++i) {
         const int descriptor = events[static_cast<size_t>(i)].data.fd;
         if (descriptor == wake_) return;
-        if (descriptor == listener_.descriptor())
-          accept();
+        if (descriptor == listener_.ready().descriptor())
+          admit_strangers();
         else if (const auto at = clients_.find(descriptor);
                  at != clients_.end() && !serve_safely(at->second))
           forget(descriptor);
@@ -64,15 +68,13 @@ class TcpStoreServer::Service {
  private:
   struct Client {
     Socket socket;
-    bool proved = false;
-    Nonce nonce{};
     std::string in = {}, out = {};      // `in` never longer than a request, `out` than a reply
     std::string waits_for = {};         // a key that is not set yet
-    StoreClock::time_point deadline{};  // of the proof, or of the wait
+    StoreClock::time_point deadline{};  // of the wait
   };
 
   // Whether there is a deadline to look at.
-  bool pending() const { return strangers_ > 0 || waiting_ > 0 || refused_; }
+  bool pending() const { return waiting_ > 0 || listener_.pending(); }
 
   void watch(int operation, int descriptor, uint32_t events) const {
     epoll_event event{};
@@ -81,46 +83,32 @@ class TcpStoreServer::Service {
     epoll_ctl(poll_.descriptor(), operation, descriptor, &event);
   }
 
-  void accept() {
-    for (;;) {
-      Socket socket = accept_on(listener_);
-      if (!socket) {
-        // No descriptors left: the listener would be ready again at once.
-        if (errno == EMFILE || errno == ENFILE) {
-          watch(EPOLL_CTL_MOD, listener_.descriptor(), 0);
-          refused_ = true;
-        } else if (errno == EINVAL) {
-          watch(EPOLL_CTL_DEL, listener_.descriptor(), 0);  // admit_nobody()
-        }
-        return;
-      }
-      if (strangers_ >= kMostStrangers) forget_oldest_stranger();
-      const int descriptor = socket.descriptor();
-      Client client{.socket = std::move(socket),
-                    .nonce = fresh_nonce(),
-                    .deadline = StoreClock::now() + kProveWithin};
-      const Challenge challenge{kMagic, client.nonce};
-      client.out.assign(reinterpret_cast<const char*>(&challenge), sizeof challenge);
-      watch(EPOLL_CTL_ADD, descriptor, EPOLLIN);
-      ++strangers_;
-      const auto at = clients_.emplace(descriptor, std::move(client)).first;
-      if (!serve_safely(at->second)) forget(descriptor);
-    }
+  void admit_strangers() {
+    for (Stranger& stranger : listener_.look()) admit(stranger);
+  }
+
+  void admit(Stranger& stranger) {
+    Introduction theirs;
+    std::memcpy(&theirs, stranger.said.data(), sizeof theirs);
+    const std::string said = both(stranger.challenge, theirs.nonce);
+    const bool proved =
+        theirs.magic == kMagic && equal(theirs.proof, proof(secret_, "store client", said));
+    const Welcome welcome =
+        proved ? Welcome{1, proof(secret_, "store server", said)} : Welcome{0, {}};
+    const int descriptor = stranger.socket.descriptor();
+    // The first bytes on a connection find room.
+    if (::send(descriptor, &welcome, sizeof welcome, MSG_NOSIGNAL) != sizeof welcome || !proved)
+      return;
+    watch(EPOLL_CTL_ADD, descriptor, EPOLLIN);
+    const auto at =
+        clients_.emplace(descriptor, Client{.socket = std::move(stranger.socket)}).first;
+    if (!serve_safely(at->second)) forget(descriptor);
   }
 
   void forget(int descriptor) {
     const auto at = clients_.find(descriptor);
-    if (!at->second.proved) --strangers_;
     if (!at->second.waits_for.empty()) --waiting_;
     clients_.erase(at);  // closed, and with that no longer watched
-  }
-
-  void forget_oldest_stranger() {
-    int oldest = -1;
-    for (const auto& [descriptor, client] : clients_)
-      if (!client.proved && (oldest < 0 || client.deadline < clients_.at(oldest).deadline))
-        oldest = descriptor;
-    if (oldest >= 0) forget(oldest);
   }
 
   // A client for whom there is no memory is one whose connection is over.
@@ -156,7 +144,6 @@ class TcpStoreServer::Service {
   // Bytes of what the client is saying, as far as it is known; more than kLongestRequest for
   // nonsense.
   static size_t wanted_by(const Client& client) {
-    if (!client.proved) return sizeof(Introduction);
     if (client.in.size() < sizeof(Request)) return sizeof(Request);
     const Request request = request_of(client);
     if (request.key_bytes == 0 || request.key_bytes > Store::kLongestKey ||
@@ -194,7 +181,6 @@ class TcpStoreServer::Service {
   }
 
   bool act(Client& client) {
-    if (!client.proved) return admit(client);
     const Request request = request_of(client);
     const std::string key = client.in.substr(sizeof request, request.key_bytes);
     std::string value = client.in.substr(sizeof request + request.key_bytes);
@@ -213,23 +199,6 @@ class TcpStoreServer::Service {
       ++waiting_;
     }
     return true;
-  }
-
-  bool admit(Client& client) {
-    Introduction theirs;
-    std::memcpy(&theirs, client.in.data(), sizeof theirs);
-    client.in.clear();
-    const std::string said = both(client.nonce, theirs.nonce);
-    Welcome welcome{};
-    if (theirs.magic == kMagic && equal(theirs.proof, proof(secret_, "store client", said))) {
-      welcome = {1, proof(secret_, "store server", said)};
-      client.proved = true;
-      --strangers_;
-    }
-    client.out.assign(reinterpret_cast<const char*>(&welcome), sizeof welcome);
-    if (client.proved) return true;
-    flush(client);
-    return false;
   }
 
   bool set(Client& client, const std::string& key, std::string value) {
@@ -268,24 +237,18 @@ class TcpStoreServer::Service {
     const auto now = StoreClock::now();
     if (!pending() || now < next_look_) return;
     next_look_ = now + kLookAtDeadlines;
-    if (std::exchange(refused_, false)) watch(EPOLL_CTL_MOD, listener_.descriptor(), EPOLLIN);
-    std::vector<int> late;
-    for (auto& [descriptor, client] : clients_) {
-      if (now < client.deadline) continue;
-      if (!client.proved) late.push_back(descriptor);
-      if (!client.waits_for.empty()) end_wait(client, kNotSet, {});
-    }
-    for (const int descriptor : late) forget(descriptor);
+    if (listener_.pending()) admit_strangers();
+    for (auto& [descriptor, client] : clients_)
+      if (now >= client.deadline && !client.waits_for.empty()) end_wait(client, kNotSet, {});
   }
 
-  Socket listener_;
+  Listener listener_;
   std::string secret_;
   Socket poll_;
   int wake_ = -1;
   std::map<int, Client> clients_;  // by descriptor
   std::map<std::string, std::string> values_;
-  size_t bytes_ = 0, strangers_ = 0, waiting_ = 0;
-  bool refused_ = false;
+  size_t bytes_ = 0, waiting_ = 0;
   StoreClock::time_point next_look_{};
 };
 

@@ -33,11 +33,10 @@ std::vector<std::string> run_with_connections(int ranks, const Body& body) {
     for (int p = 0; p < ranks; ++p)
       threads.emplace_back([&, p] {
         try {
-          const auto c =
-              make_store_communicator(store, "remote", p, ranks,
-                                      {.process = {.shared_memory = false, .timeout = 30},
-                                       .secret = "s",
-                                       .address = "127.0.0.1"});
+          const auto c = make_store_communicator(
+              store, "remote", p, ranks,
+              {.process = {.shared_memory = false, .timeout = 30, .address = "127.0.0.1"},
+               .secret = "s"});
           body(*c);
         } catch (const std::exception& error) {
           errors[static_cast<size_t>(p)] = error.what();

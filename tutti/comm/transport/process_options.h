@@ -2,6 +2,7 @@
 // What a communicator of processes is told by its caller.
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace tutti::comm {
@@ -26,6 +27,9 @@ struct ProcessOptions {
   double timeout = 60;        ///< seconds; of every wait
   Nodes nodes = Nodes::kernel;
   WireKind wire = WireKind::automatic;  ///< means nothing without MPI
+  /// What to listen on alone for connections of other ranks, as comm::own_address(). Empty: all
+  /// addresses of this host, which the others try one after another.
+  std::string address = {};
 };
 
 }  // namespace tutti::comm

@@ -70,7 +70,7 @@ std::unique_ptr<Wire> make_wire(MPI_Comm world, const ProcessOptions& options) {
   const std::string who = fmt::format("rank {}: setting up communication", rank);
   MPI_Comm own = duplicate(world, who, options.timeout);
   if (choose_wire(options.wire, own, who, options.timeout) == WireKind::tcp)
-    return make_tcp_wire(own, who, options.timeout);
+    return make_tcp_wire(own, who, options.timeout, options.address);
   return std::make_unique<MpiWire>(own, who, options.timeout);
 }
 

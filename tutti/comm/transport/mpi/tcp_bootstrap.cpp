@@ -49,7 +49,8 @@ struct Addresses {
 
 }  // namespace
 
-std::unique_ptr<Wire> make_tcp_wire(MPI_Comm comm, const std::string& who, double timeout) {
+std::unique_ptr<Wire> make_tcp_wire(MPI_Comm comm, const std::string& who, double timeout,
+                                    const std::string& address) {
   int rank = 0, size = 0;
   MPI_CALL(MPI_Comm_rank(comm, &rank));
   MPI_CALL(MPI_Comm_size(comm, &size));
@@ -59,7 +60,7 @@ std::unique_ptr<Wire> make_tcp_wire(MPI_Comm comm, const std::string& who, doubl
   auto addresses = std::make_shared<Addresses>();
   addresses->board = std::make_shared<tcp::Switchboard>(
       addresses->store, kJob, rank, size,
-      tcp::Switchboard::Options{.secret = std::string(text_of(secret)), .address = {}});
+      tcp::Switchboard::Options{.secret = std::string(text_of(secret)), .address = address});
   tcp::GroupInStore group;
   group.prefix = kJob;
   const std::string mine = addresses->store.get(group.key(rank), 0).value();

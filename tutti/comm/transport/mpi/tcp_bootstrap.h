@@ -12,7 +12,8 @@
 namespace tutti::comm {
 
 /// Collective among the ranks of `comm`, which it takes over. `who` and `timeout` as for
-/// timed_call.h.
-std::unique_ptr<Wire> make_tcp_wire(MPI_Comm comm, const std::string& who, double timeout);
+/// timed_call.h; `address` as ProcessOptions'.
+std::unique_ptr<Wire> make_tcp_wire(MPI_Comm comm, const std::string& who, double timeout,
+                                    const std::string& address);
 
 }  // namespace tutti::comm

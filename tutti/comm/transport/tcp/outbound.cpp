@@ -22,7 +22,9 @@ constexpr auto kLongestPause = std::chrono::milliseconds(100);  // between two t
 constexpr auto kConnectWithin = std::chrono::seconds(5);
 // A rank greets whenever it looks at its messages. Time to try the next of several addresses.
 constexpr auto kGreetWithin = std::chrono::seconds(20);
-constexpr int kRefusals = 3;                      // of all addresses: nobody is there any more
+constexpr int kRefusals = 3;  // of all addresses: nobody is there any more
+// A listener ends the connections of some callers while there are too many. More is worth a word.
+constexpr int kEndsUnsaid = 5;
 constexpr size_t kMostWritten = size_t{4} << 20;  // bytes at once, so that others pass
 constexpr size_t kFramesAtOnce = 8;
 
@@ -45,7 +47,7 @@ void Outbound::finish(const std::string& why) {
 void Outbound::advance(Time now) {
   if (phase_ == Phase::look_up && now >= next_try_) look_up(now);
   if (phase_ == Phase::connect && now >= next_try_) connect(now);
-  if (socket_ && is_opening() && now >= deadline_) try_next("no answer", false);
+  if (socket_ && is_opening() && now >= deadline_) try_next("no answer", Failure::silent);
 }
 
 void Outbound::look_up(Time now) {
@@ -80,23 +82,25 @@ void Outbound::connect(Time now) {
   if (socket_) return;
   deadline_ = now + kConnectWithin;
   socket_ = begin_connect(addresses_[next_address_]);
-  if (!socket_) return try_next(std::strerror(errno), false);
+  if (!socket_) return try_next(std::strerror(errno), Failure::silent);
   ready_.add(socket_, Readiness::What::outbound, static_cast<uint32_t>(peer_), true);
   wants_writable_ = true;
 }
 
-void Outbound::try_next(const std::string& reason, bool refused) {
+void Outbound::try_next(const std::string& reason, Failure failure) {
   socket_.close();
   in_.clear();
   phase_ = Phase::connect;
-  round_refused_ &= refused;
+  round_refused_ &= failure == Failure::refused;
   const std::string where = addresses_[next_address_].text();
   if (++next_address_ < addresses_.size()) return;
   next_address_ = 0;
   refused_rounds_ = std::exchange(round_refused_, true) ? refused_rounds_ + 1 : 0;
   if (refused_rounds_ >= kRefusals)
     return finish(fmt::format("nobody of this group answers at {} any more: {}", where, reason));
-  if (refused_rounds_ == 0 && !std::exchange(warned_, true))
+  if (failure == Failure::ended) ++ended_rounds_;
+  const bool unsaid = failure == Failure::ended && ended_rounds_ < kEndsUnsaid;
+  if (refused_rounds_ == 0 && !unsaid && !std::exchange(warned_, true))
     log::warn("rank {} cannot reach rank {} at {}: {}; it goes on trying", group_.rank, peer_,
               where, reason);
   pause_ = std::min(2 * pause_, 5 * kLongestPause);
@@ -107,7 +111,8 @@ void Outbound::on_ready(bool readable, bool writable) {
   if (!socket_) return;
   if (phase_ == Phase::connect && writable) {
     if (const int error = take_error(socket_); error != 0)
-      return try_next(std::strerror(error), error == ECONNREFUSED);
+      return try_next(std::strerror(error),
+                      error == ECONNREFUSED ? Failure::refused : Failure::silent);
     phase_ = Phase::greet;
     if (addresses_.size() > 1)
       deadline_ = std::chrono::steady_clock::now() + kGreetWithin;
@@ -122,7 +127,8 @@ void Outbound::on_ready(bool readable, bool writable) {
   if (writable) write();
 }
 
-// What is expected and no more, into in_. A connection that ends now is one to somebody else.
+// What is expected and no more, into in_. A connection that ends now may be one too many for the
+// listener; one that is not this group's says so by a welcome without proof.
 bool Outbound::receive_exactly(size_t bytes) {
   std::array<char, 256> piece;
   while (in_.size() < bytes) {
@@ -131,7 +137,7 @@ bool Outbound::receive_exactly(size_t bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     if (n <= 0) {
-      try_next(n == 0 ? "the connection was ended" : std::strerror(errno), true);
+      try_next(n == 0 ? "the connection was ended" : std::strerror(errno), Failure::ended);
       return false;
     }
     in_.append(piece.data(), static_cast<size_t>(n));
@@ -144,13 +150,14 @@ void Outbound::greet() {
   if (!receive_exactly(sizeof greeting)) return;
   std::memcpy(&greeting, in_.data(), sizeof greeting);
   in_.clear();
-  if (greeting.magic != Greeting::kMagic) return try_next("no rank listens there", true);
+  if (greeting.magic != Greeting::kMagic)
+    return try_next("no rank listens there", Failure::refused);
   hello_ = {.from = group_.rank, .to = peer_, .nonce = fresh_nonce()};
   expected_ = conversation(group_.prefix, home_.nonce, greeting.challenge, hello_);
   hello_.proof = proof(group_.secret, "rank calls", expected_);
   // The first bytes on a connection find room.
   if (::send(socket_.descriptor(), &hello_, sizeof hello_, MSG_NOSIGNAL) != sizeof hello_)
-    return try_next(std::strerror(errno), true);
+    return try_next(std::strerror(errno), Failure::ended);
   phase_ = Phase::welcome;
 }
 
@@ -160,7 +167,7 @@ void Outbound::take_welcome() {
   std::memcpy(&welcome, in_.data(), sizeof welcome);
   in_.clear();
   if (!equal(welcome.proof, proof(group_.secret, "rank answers", expected_)))
-    return try_next("who answers there is another one", true);
+    return try_next("who answers there is another one", Failure::refused);
   phase_ = Phase::open;
   write();
 }

@@ -56,7 +56,8 @@ class Outbound {
   void finish(const std::string& why);
   void look_up(Time now);
   void connect(Time now);
-  void try_next(const std::string& reason, bool refused);
+  enum class Failure { refused, ended, silent };
+  void try_next(const std::string& reason, Failure failure);
   void greet();
   void take_welcome();
   bool receive_exactly(size_t bytes);
@@ -83,7 +84,7 @@ class Outbound {
   size_t next_address_ = 0;
   Time next_try_{}, deadline_{};
   std::chrono::milliseconds pause_{1};
-  int refused_rounds_ = 0;
+  int refused_rounds_ = 0, ended_rounds_ = 0;
   bool round_refused_ = true, warned_ = false;
   Hello hello_;
   std::string expected_;  // of the welcome's proof, what was said

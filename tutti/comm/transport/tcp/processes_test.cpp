@@ -62,9 +62,8 @@ std::vector<int> run_processes(int size, const RankOfJob& rank) {
 }
 
 StoreOptions options_with(bool shared_memory) {
-  return {.process = {.shared_memory = shared_memory, .timeout = 20},
-          .secret = "secret",
-          .address = "127.0.0.1"};
+  return {.process = {.shared_memory = shared_memory, .timeout = 20, .address = "127.0.0.1"},
+          .secret = "secret"};
 }
 
 bool sums_are_right(Communicator& c, size_t count) {

@@ -9,10 +9,10 @@ namespace tutti::comm::tcp {
 
 class Readiness {
  public:
-  enum class What : uint32_t { listener, stranger, inbound, outbound };
+  enum class What : uint32_t { listener, inbound, outbound };
   struct Event {
     What what{};
-    uint32_t number = 0;  ///< a rank, or of a stranger
+    uint32_t number = 0;  ///< a rank
     bool readable = false, writable = false;
   };
 

@@ -37,7 +37,7 @@ std::unique_ptr<Communicator> make_store_communicator(Store& store, const std::s
     throw ConfigError(
         fmt::format("a prefix of {} bytes: 1 to {} are possible", prefix.size(), kLongestPrefix));
   const tcp::Switchboard::Options listen{.secret = secret_of(store, prefix, rank, options),
-                                         .address = options.address};
+                                         .address = options.process.address};
   auto board = std::make_shared<tcp::Switchboard>(store, prefix, rank, size, listen);
   return std::make_unique<ProcessCommunicator>(
       std::make_unique<TcpWire>(std::move(board), rank, size), options.process);

@@ -13,10 +13,8 @@ namespace tutti::comm {
 
 struct StoreOptions {
   ProcessOptions process = {};
-  std::string secret = {};   ///< that connections prove to know; empty: rank 0 makes one and leaves
-                             ///< it in the store, so who reads the store can join
-  std::string address = {};  ///< name or address of this host to listen on; empty: all of its
-                             ///< addresses, and the others try one after another
+  std::string secret = {};  ///< that connections prove to know; empty: rank 0 makes one and leaves
+                            ///< it in the store, so who reads the store can join
 };
 
 /// Collective among `size` processes, or threads, that give the same store, prefix and size, each a

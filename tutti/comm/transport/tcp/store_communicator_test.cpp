@@ -37,7 +37,7 @@ TEST(StoreCommunicator, Sums) {
 // All addresses of this host, one of which others connect to.
 TEST(StoreCommunicator, WithoutAnAddressOfItsOwn) {
   StoreOptions options = over_tcp();
-  options.address.clear();
+  options.process.address.clear();
   run_group(3, check_control, options);
 }
 
@@ -48,7 +48,7 @@ TEST(StoreCommunicator, OverIpv6) {
     GTEST_SKIP() << "this machine has no IPv6";
   }
   StoreOptions options = over_tcp();
-  options.address = "::1";
+  options.process.address = "::1";
   run_group(3, check_control, options);
 }
 

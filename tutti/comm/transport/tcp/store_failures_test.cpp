@@ -183,6 +183,33 @@ TEST(StoreCommunicator, NoiseAtThePortHarmsNobody) {
   over = true;
 }
 
+// A rank that strangers besiege ends connections before it has answered: it is not lost.
+TEST(StoreCommunicator, ConnectionsThatEndUnansweredAreMadeAgain) {
+  LocalStore store;
+  const Socket listener = listen_on(resolve("127.0.0.1", 0).front(), 0);
+  store.set(
+      "job/rank/1",
+      tcp::Home{
+          .nonce = fresh_nonce(), .port = port_of(listener), .ranks = 2, .hosts = {"127.0.0.1"}}
+          .text());
+  tcp::Switchboard board(store, "job", 0, 2, {.secret = "s", .address = "127.0.0.1"});
+  EXPECT_EQ(board.lost(1), "");  // connects
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  for (int ended = 0; ended < 5 && std::chrono::steady_clock::now() < until;) {
+    board.move();
+    EXPECT_EQ(board.lost(1), "");
+    SocketAddress from;
+    const Socket socket = accept_on(listener, &from);
+    if (!socket) {
+      std::this_thread::sleep_for(1ms);
+      continue;
+    }
+    const tcp::Greeting greeting{.challenge = fresh_nonce()};
+    if (ended++ % 2 == 0) send_all(socket, std::as_bytes(std::span(&greeting, 1)), until);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now(), until) << "it has not tried again";
+}
+
 // One who knows the secret and then says nonsense loses its connection, and the group is told.
 TEST(StoreCommunicator, NonsenseOfAMemberEndsItsConnection) {
   for (const tcp::FrameHeader nonsense :

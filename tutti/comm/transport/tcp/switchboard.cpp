@@ -15,9 +15,7 @@ namespace tutti::comm::tcp {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-constexpr auto kProveWithin = std::chrono::seconds(10);
-constexpr auto kStrangerLook = std::chrono::seconds(1);
-constexpr size_t kMostStrangers = 512;  // and two for each rank
+constexpr auto kListenerLook = std::chrono::milliseconds(100);
 // A peer that has ended may have said something that is still on its way on another connection.
 constexpr auto kLastWords = std::chrono::milliseconds(150);
 constexpr auto kAlarmFlush = std::chrono::milliseconds(500);
@@ -36,6 +34,11 @@ std::vector<std::string> hosts_of(const std::optional<SocketAddress>& address) {
   return hosts;
 }
 
+std::string greeting_text(const Nonce& challenge) {
+  const Greeting greeting{.challenge = challenge};
+  return {reinterpret_cast<const char*>(&greeting), sizeof greeting};
+}
+
 }  // namespace
 
 Switchboard::Switchboard(Store& store, std::string prefix, int rank, int size,
@@ -51,12 +54,11 @@ Switchboard::Switchboard(Store& store, std::string prefix, int rank, int size,
         fmt::format("rank {} of the group '{}' is in the store already: another process is this "
                     "rank, or there was a group of this name before; each needs a name of its own",
                     rank, group_.prefix));
-  std::optional<SocketAddress> address;
-  if (!options.address.empty()) address = resolve(options.address, 0).front();
-  listener_ = listen_on(address, 0);
-  ready_.add(listener_, Readiness::What::listener, 0);
+  const std::optional<SocketAddress> address = own_address(options.address);
+  listener_.emplace(listen_on(address, 0), Listener::Protocol{sizeof(Hello), greeting_text});
+  ready_.add(listener_->ready(), Readiness::What::listener, 0);
   const Home home{
-      .nonce = group_.nonce, .port = port_of(listener_), .ranks = size, .hosts = hosts_of(address)};
+      .nonce = group_.nonce, .port = listener_->port(), .ranks = size, .hosts = hosts_of(address)};
   store.set(group_.key(rank), home.text());
 }
 
@@ -175,11 +177,11 @@ void Switchboard::move() {
 void Switchboard::move_locked() {
   std::array<Readiness::Event, Readiness::kMost> events;
   const int n = ready_.look(events.data());
+  bool strangers = false;
   for (int i = 0; i < n; ++i) {
     const Readiness::Event& event = events[static_cast<size_t>(i)];
     switch (event.what) {
-      case Readiness::What::listener: accept(); break;
-      case Readiness::What::stranger: hear(event.number); break;
+      case Readiness::What::listener: strangers = true; break;
       case Readiness::What::inbound: {
         Inbound& connection = *inbound_.at(static_cast<int>(event.number));
         const std::optional<int> by = connection.take();
@@ -192,75 +194,43 @@ void Switchboard::move_locked() {
         break;
     }
   }
-  if (opening_.empty() && strangers_.empty()) return;
+  if (opening_.empty() && !strangers && !listener_->pending()) return;
   const auto now = SteadyClock::now();
   for (size_t i = 0; i < opening_.size(); ++i) opening_[i]->advance(now);
   std::erase_if(opening_, [](const Outbound* connection) { return !connection->is_opening(); });
-  drop_late_strangers(now);
+  if (!strangers && now < next_listener_look_) return;
+  next_listener_look_ = now + kListenerLook;
+  for (Stranger& stranger : listener_->look()) admit(stranger);
 }
 
-void Switchboard::accept() {
-  for (int i = 0; i < 64; ++i) {
-    Socket socket = accept_on(listener_);
-    if (!socket) return;
-    if (strangers_.size() >= kMostStrangers + 2 * static_cast<size_t>(group_.size))
-      strangers_.erase(std::ranges::min_element(strangers_, {},
-                                                [](const auto& at) { return at.second.deadline; }));
-    Greeting greeting{.challenge = fresh_nonce()};
-    // The first bytes on a connection find room.
-    if (::send(socket.descriptor(), &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting)
-      continue;
-    const uint32_t number = ++last_stranger_;
-    ready_.add(socket, Readiness::What::stranger, number);
-    strangers_[number] = {.socket = std::move(socket),
-                          .challenge = greeting.challenge,
-                          .in = {},
-                          .deadline = SteadyClock::now() + kProveWithin};
-  }
-}
-
-void Switchboard::hear(uint32_t number) {
-  const auto at = strangers_.find(number);
-  if (at == strangers_.end()) return;
-  Stranger& stranger = at->second;
-  std::array<char, sizeof(Hello)> piece;
-  const ssize_t n =
-      ::recv(stranger.socket.descriptor(), piece.data(), piece.size() - stranger.in.size(), 0);
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (n > 0) stranger.in.append(piece.data(), static_cast<size_t>(n));
-  if (n > 0 && stranger.in.size() < sizeof(Hello)) return;
-  if (n > 0) admit(stranger);
-  strangers_.erase(at);
-}
-
-// One that has proved itself is a stranger no more.
-bool Switchboard::admit(Stranger& stranger) {
-  Hello hello;
-  std::memcpy(&hello, stranger.in.data(), sizeof hello);
+// Whether it is a rank of this group that calls this one; `said` is then what both have agreed on.
+bool Switchboard::knows(const Stranger& stranger, const Hello& hello, std::string& said) const {
   if (hello.to != group_.rank || hello.from < 0 || hello.from >= group_.size ||
       hello.from == group_.rank)
     return false;
-  const std::string said = conversation(group_.prefix, group_.nonce, stranger.challenge, hello);
-  if (!equal(hello.proof, proof(group_.secret, "rank calls", said))) return false;
-  // A second call of a rank: it has given up the first before it could send anything.
-  std::unique_ptr<Inbound>& connection = inbound_[hello.from];
-  if (connection && connection->has_taken()) return false;
-  const Welcome welcome{proof(group_.secret, "rank answers", said)};
-  if (::send(stranger.socket.descriptor(), &welcome, sizeof welcome, MSG_NOSIGNAL) !=
-      sizeof welcome) {
-    if (!connection) inbound_.erase(hello.from);
-    return false;
-  }
-  ready_.change(stranger.socket, Readiness::What::inbound, static_cast<uint32_t>(hello.from),
-                false);
-  connection = std::make_unique<Inbound>(hello.from, std::move(stranger.socket), ready_, matching_);
-  return true;
+  said = conversation(group_.prefix, group_.nonce, stranger.challenge, hello);
+  return equal(hello.proof, proof(group_.secret, "rank calls", said));
 }
 
-void Switchboard::drop_late_strangers(Time now) {
-  if (now < next_stranger_look_) return;
-  next_stranger_look_ = now + kStrangerLook;
-  std::erase_if(strangers_, [&](const auto& at) { return at.second.deadline <= now; });
+// A welcome without proof refuses: a connection that just ends is tried again.
+void Switchboard::admit(Stranger& stranger) {
+  Hello hello;
+  std::memcpy(&hello, stranger.said.data(), sizeof hello);
+  std::string said;
+  const auto at = inbound_.find(hello.from);
+  // A second call of a rank: it has given up the first before it could send anything.
+  const bool welcome_here =
+      knows(stranger, hello, said) && !(at != inbound_.end() && at->second->has_taken());
+  const Welcome welcome =
+      welcome_here ? Welcome{proof(group_.secret, "rank answers", said)} : Welcome{};
+  // The first bytes on a connection find room.
+  if (::send(stranger.socket.descriptor(), &welcome, sizeof welcome, MSG_NOSIGNAL) !=
+          sizeof welcome ||
+      !welcome_here)
+    return;
+  ready_.add(stranger.socket, Readiness::What::inbound, static_cast<uint32_t>(hello.from));
+  inbound_[hello.from] =
+      std::make_unique<Inbound>(hello.from, std::move(stranger.socket), ready_, matching_);
 }
 
 // To the ranks 1, 2, 4, 8 ... after this one: after ceil(log2 P) hops all have heard, also around a

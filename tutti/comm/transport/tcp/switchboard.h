@@ -14,6 +14,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "tutti/comm/bootstrap/listener.h"
+#include "tutti/comm/transport/tcp/frame.h"
 #include "tutti/comm/transport/tcp/home.h"
 #include "tutti/comm/transport/tcp/inbound.h"
 #include "tutti/comm/transport/tcp/matching.h"
@@ -27,7 +29,7 @@ class Switchboard {
  public:
   struct Options {
     std::string secret;   ///< of the group; not empty
-    std::string address;  ///< of this host, to listen on alone; empty: all of them
+    std::string address;  ///< to listen on alone, as own_address(); empty: all of this host
   };
   /// Of this rank alone. `store` outlives it. Throws CommError.
   Switchboard(Store& store, std::string prefix, int rank, int size, const Options& options);
@@ -58,31 +60,21 @@ class Switchboard {
 
  private:
   using Time = std::chrono::steady_clock::time_point;
-  struct Stranger {  // somebody who has connected and not proved himself
-    Socket socket;
-    Nonce challenge{};
-    std::string in;
-    Time deadline{};
-  };
   Outbound& outbound(int peer);
   std::string end_of(int rank, bool connect, bool lives);
   void move_locked();
   void receive_locked(Incoming& message);
-  void accept();
-  void hear(uint32_t stranger);
-  bool admit(Stranger& stranger);
-  void drop_late_strangers(Time now);
+  void admit(Stranger& stranger);
+  bool knows(const Stranger& stranger, const Hello& hello, std::string& said) const;
   void tell_others(int by);
   void flush(std::chrono::milliseconds time, bool opening);
 
   std::mutex mutex_;
   GroupInStore group_;
   Readiness ready_;
-  Socket listener_;
+  std::optional<Listener> listener_;
+  Time next_listener_look_{};
   Matching matching_;
-  std::unordered_map<uint32_t, Stranger> strangers_;
-  uint32_t last_stranger_ = 0;
-  Time next_stranger_look_{};
   std::unordered_map<int, std::unique_ptr<Inbound>> inbound_;  // by rank
   std::unordered_map<int, std::unique_ptr<Outbound>> outbound_;
   std::vector<Outbound*> opening_;

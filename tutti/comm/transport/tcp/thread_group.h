@@ -34,9 +34,8 @@ inline std::vector<std::string> run_threads(int size, const std::function<void(i
 }
 
 inline StoreOptions over_tcp(double timeout = 30) {
-  return {.process = {.shared_memory = false, .timeout = timeout},
-          .secret = "s",
-          .address = "127.0.0.1"};
+  return {.process = {.shared_memory = false, .timeout = timeout, .address = "127.0.0.1"},
+          .secret = "s"};
 }
 
 inline void expect_none(const std::vector<std::string>& errors) {

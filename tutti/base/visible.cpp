@@ -1,0 +1,150 @@
+#include "tutti/base/visible.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+namespace tutti {
+namespace {
+
+struct Character {
+  size_t bytes = 1;
+  uint32_t point = 0;
+  enum class Kind { whole, cut_off, none } kind = Kind::whole;
+};
+
+// The first character of `text`, which is not empty. Overlong forms and surrogates are none.
+Character first_character(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t lead = byte(0);
+  if (lead < 0x80) return {1, lead};
+  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4) return {1, 0, Character::Kind::none};
+  uint32_t point = lead & (0x7fU >> bytes);
+  for (size_t i = 1; i < bytes; ++i) {
+    if (i == text.size()) return {i, 0, Character::Kind::cut_off};
+    const uint8_t next = byte(i);
+    const bool sound =
+        (next & 0xc0) == 0x80 &&
+        !(i == 1 && ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next > 0x9f) ||
+                     (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next > 0x8f)));
+    if (!sound) return {1, 0, Character::Kind::none};
+    point = point << 6 | (next & 0x3fU);
+  }
+  return {bytes, point};
+}
+
+bool is_obeyed(uint32_t point) {
+  if (point == '\n' || point == '\t') return false;
+  return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x61c || point == 0x200e ||
+         point == 0x200f || (point >= 0x2028 && point <= 0x202e) ||
+         (point >= 0x2066 && point <= 0x2069);
+}
+
+bool needs_no_change(std::string_view text) {
+  for (const char c : text)
+    if (static_cast<uint8_t>(c) >= 0x7f || is_obeyed(static_cast<uint8_t>(c))) return false;
+  return true;
+}
+
+// Appends what is shown. Returns how much of `text` that was: a character that its end cuts off is
+// left.
+size_t append_visible(std::string& out, std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const Character c = first_character(text.substr(at));
+    if (c.kind == Character::Kind::cut_off) break;
+    const std::string_view bytes = text.substr(at, c.bytes);
+    if (c.kind == Character::Kind::whole && !is_obeyed(c.point))
+      out += bytes;
+    else
+      for (const char byte : bytes) out += fmt::format("\\x{:02x}", static_cast<uint8_t>(byte));
+    at += c.bytes;
+  }
+  return at;
+}
+
+// One of the standard streams, of which stdio gives us pieces that may end within a character. It
+// is used until the process has ended, so it owns no memory.
+struct Outlet {
+  int descriptor;
+  std::array<char, 4> kept{};
+  size_t kept_bytes = 0;
+  bool plain = false;
+};
+
+ssize_t write_visible(void* cookie, const char* bytes, size_t count) {
+  Outlet& outlet = *static_cast<Outlet*>(cookie);
+  const std::string_view given(bytes, count);
+  std::string shown;
+  std::string_view rest = given;
+  if (!outlet.plain && (outlet.kept_bytes > 0 || !needs_no_change(given))) {
+    const std::string text =
+        std::string(outlet.kept.data(), outlet.kept_bytes) + std::string(given);
+    const size_t done = append_visible(shown, text);
+    outlet.kept_bytes = text.copy(outlet.kept.data(), outlet.kept.size(), done);
+    rest = shown;
+  }
+  while (!rest.empty()) {
+    const ssize_t written = ::write(outlet.descriptor, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return 0;  // the stream has an error, and errno
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
+  return static_cast<ssize_t>(count);
+}
+
+Outlet output{STDOUT_FILENO}, errors{STDERR_FILENO};
+std::FILE* given_errors = nullptr;
+
+// In place of `given`. Without memory the stream stays what it is.
+std::FILE* stream_to(Outlet& outlet, std::FILE* given, int buffering) {
+  std::fflush(given);
+  std::FILE* const stream = fopencookie(
+      &outlet, "w", {.read = nullptr, .write = write_visible, .seek = nullptr, .close = nullptr});
+  if (stream == nullptr) return given;
+  std::setvbuf(stream, nullptr, buffering, buffering == _IONBF ? 0 : BUFSIZ);
+  return stream;
+}
+
+}  // namespace
+
+std::string visible(std::string_view text) {
+  if (needs_no_change(text)) return std::string(text);
+  std::string out;
+  for (const char byte : text.substr(append_visible(out, text)))
+    out += fmt::format("\\x{:02x}", static_cast<uint8_t>(byte));
+  return out;
+}
+
+std::string with_unicode_escapes(std::string_view text) {
+  if (needs_no_change(text)) return std::string(text);
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const Character c = first_character(text.substr(at));
+    if (c.kind == Character::Kind::whole && is_obeyed(c.point))
+      out += fmt::format("\\u{:04x}", c.point);
+    else
+      out += text.substr(at, c.bytes);
+    at += c.bytes;
+  }
+  return out;
+}
+
+void make_output_visible() {
+  if (given_errors != nullptr) return;
+  given_errors = stderr;
+  stdout = stream_to(output, stdout, isatty(STDOUT_FILENO) != 0 ? _IOLBF : _IOFBF);
+  stderr = stream_to(errors, stderr, _IONBF);
+}
+
+void keep_bytes_of_output() {
+  if (isatty(STDOUT_FILENO) == 0) output.plain = true;
+}
+
+std::FILE* plain_errors() { return given_errors != nullptr ? given_errors : stderr; }
+
+}  // namespace tutti

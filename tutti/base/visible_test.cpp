@@ -1,0 +1,77 @@
+#include "tutti/base/visible.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace tutti {
+namespace {
+
+TEST(Visible, ControlBytesAreShown) {
+  EXPECT_EQ(visible("plain, \t tab\nand line"), "plain, \t tab\nand line");
+  EXPECT_EQ(visible("c\x1b[2J\x1b]0;PWNED\x07"), "c\\x1b[2J\\x1b]0;PWNED\\x07");
+  EXPECT_EQ(visible("over\rwritten\b\x7f"), "over\\x0dwritten\\x08\\x7f");
+  EXPECT_EQ(visible(std::string("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(visible("\xc2\x9b"
+                    "31m"),
+            "\\xc2\\x9b31m")
+      << "C1";
+  EXPECT_EQ(visible("\x9b"
+                    "31m"),
+            "\\x9b31m")
+      << "C1 of an 8-bit terminal, no UTF-8";
+  EXPECT_EQ(visible("\xe2\x80\xaegnp.exe"), "\\xe2\\x80\\xaegnp.exe") << "right to left";
+  EXPECT_EQ(visible("é, 日本, 😀, ×"), "é, 日本, 😀, ×");
+  EXPECT_EQ(visible("\xc0\x9b \xed\xa0\x80 \xf4\x90\x80\x80"),
+            "\\xc0\\x9b \\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80")
+      << "overlong, a surrogate, beyond the last character";
+  EXPECT_EQ(visible("cut \xe2\x80"), "cut \\xe2\\x80");
+}
+
+TEST(Visible, InStringsOfJson) {
+  EXPECT_EQ(with_unicode_escapes("é \x7f \xc2\x9b \xe2\x80\xae \xff"),
+            "é \\u007f \\u009b \\u202e \xff");
+}
+
+// Whatever writes to the streams, in whatever pieces.
+TEST(Visible, TheStandardStreamsAreMadeSo) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    make_output_visible();
+    std::fputs("a\x1b[2J \xe2", stdout);
+    std::fflush(stdout);
+    std::fputs("\x80", stdout);
+    std::fflush(stdout);
+    std::fputs("\x94\n", stdout);
+    std::fprintf(stderr, "%s", "b\x1b[2J\n");
+    std::fputs("\x1b[2K", plain_errors());
+    std::fflush(stdout);
+    keep_bytes_of_output();
+    std::fputs("\x01\n", stdout);
+    std::fflush(stdout);
+    close(STDOUT_FILENO);
+    std::fputs("nobody takes this\x1b", stdout);
+    const bool failed = std::fflush(stdout) != 0 && std::ferror(stdout) != 0 && errno == EBADF;
+    _exit(failed ? 7 : 1);
+  }
+  close(ends[1]);
+  std::string text;
+  std::array<char, 256> piece{};
+  for (ssize_t n; (n = read(ends[0], piece.data(), piece.size())) > 0;)
+    text.append(piece.data(), static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(text, "a\\x1b[2J b\\x1b[2J\n\x1b[2K\xe2\x80\x94\n\x01\n");
+}
+
+}  // namespace
+}  // namespace tutti

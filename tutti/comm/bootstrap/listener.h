@@ -1,0 +1,78 @@
+#pragma once
+// A listening socket whose connections have to say something before they count: a stranger gets a
+// challenge and has ten seconds for an answer of a fixed size.
+//
+// All listeners of a process share one small budget of strangers (kMost), so that nobody who does
+// not know the job's secret can take the descriptors that files need. Where it is spent, a newcomer
+// replaces a stranger that is drawn by lot: among those of the listener that has the most, and of
+// these among those of the host that has the most. An honest caller may be hit; its connection then
+// ends before it was answered, and it connects again.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tutti/comm/bootstrap/secret.h"
+#include "tutti/comm/bootstrap/socket.h"
+
+namespace tutti::comm {
+
+/// A connection that has said all that a stranger may say. Nothing of it has been judged.
+struct Stranger {
+  Socket socket;
+  Nonce challenge{};  ///< that it was sent
+  std::string said;   ///< Protocol::hello_bytes bytes
+};
+
+/// For one thread at a time, except where a function says more.
+class Listener {
+ public:
+  struct Protocol {
+    size_t hello_bytes;                           ///< how much a stranger has to say
+    std::string (*greeting)(const Nonce& nonce);  ///< what is sent at once to whoever connects
+  };
+  /// Throws CommError where the kernel gives no descriptor.
+  Listener(Socket socket, Protocol protocol);
+  /// Ends the connections of its strangers.
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  /// Readable when look() has something to do.
+  const Socket& ready() const { return poll_; }
+  /// Hears those who are connected, then accepts a few more. Never blocks. Without descriptors it
+  /// accepts nobody for a tenth of a second.
+  std::vector<Stranger> look();
+  /// Whether look() has to be called within a tenth of a second, though nothing is ready: a
+  /// deadline or a rest is to end. Any thread may ask.
+  bool pending() const { return strangers_ > 0 || resting_; }
+  /// From now on connections are refused. Any thread may say so.
+  void close();
+  int port() const { return port_of(socket_); }
+
+  static constexpr size_t kMost = 64;          ///< strangers of a process; fewer where it may open
+                                               ///< fewer than eight times as many files
+  static constexpr size_t kAcceptAtOnce = 16;  ///< connections that one look() accepts
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Waiting;
+  struct Budget;
+  static Budget& budget();
+  static void forget(Budget& all, size_t index);
+  static void evict_one(Budget& all, const Nonce& lot);
+  void hear(Budget& all, uint64_t number, std::vector<Stranger>& heard);
+  void accept_some(Budget& all, Time now);
+  void watch(int operation, const Socket& socket, uint32_t events, uint64_t number) const;
+
+  Socket socket_, poll_;
+  Protocol protocol_;
+  std::atomic<size_t> strangers_ = 0;  // changed under the budget's mutex
+  std::atomic<bool> resting_ = false;
+  Time rests_until_{};
+};
+
+}  // namespace tutti::comm

@@ -1,0 +1,154 @@
+#include "tutti/comm/bootstrap/listener.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <thread>
+
+#include "tutti/base/error.h"
+
+namespace tutti::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string hail(const Nonce& nonce) { return "hail" + std::string(text_of(nonce)); }
+
+std::optional<SocketAddress> loopback() { return resolve("127.0.0.1", 0).front(); }
+
+Socket call(int port) {
+  Socket socket = begin_connect(resolve("127.0.0.1", port).front());
+  EXPECT_TRUE(finish_connect(socket, std::chrono::steady_clock::now() + 10s));
+  return socket;
+}
+
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+// Until so many connections have said what is wanted.
+std::vector<Stranger> wait_for(Listener& listener, size_t count) {
+  std::vector<Stranger> all;
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  while (all.size() < count && std::chrono::steady_clock::now() < until) {
+    for (Stranger& one : listener.look()) all.push_back(std::move(one));
+    std::this_thread::sleep_for(1ms);
+  }
+  return all;
+}
+
+TEST(Listener, AStrangerIsHeardWhenItHasSaidAll) {
+  Listener listener(listen_on(loopback(), 0), {8, hail});
+  const Socket socket = call(listener.port());
+  EXPECT_TRUE(listener.look().empty());
+  EXPECT_TRUE(listener.pending());
+  Nonce nonce{};
+  std::array<char, 4> hailed{};
+  const auto soon = std::chrono::steady_clock::now() + 10s;
+  ASSERT_TRUE(receive_all(socket, value_room(hailed), soon));
+  ASSERT_TRUE(receive_all(socket, value_room(nonce), soon));
+  const std::string words = "halfwhole and more";
+  const auto bytes = std::as_bytes(std::span(words));
+  ASSERT_TRUE(send_all(socket, bytes.first(4), soon));
+  for (int look = 0; look < 5; ++look) EXPECT_TRUE(listener.look().empty());
+  ASSERT_TRUE(send_all(socket, bytes.subspan(4), soon));
+  const auto heard = wait_for(listener, 1);
+  ASSERT_EQ(heard.size(), 1u);
+  EXPECT_EQ(heard[0].said, "halfwhol");
+  EXPECT_EQ(heard[0].challenge, nonce);
+  std::array<char, 10> rest{};
+  EXPECT_TRUE(receive_all(heard[0].socket, value_room(rest), soon));
+  EXPECT_EQ(std::string(rest.data(), rest.size()), "e and more");
+  EXPECT_FALSE(listener.pending());
+}
+
+// Hundreds hold connections to one listener. They cost few descriptors, and neither who calls
+// another listener of this process nor who calls this one is kept out.
+TEST(Listener, StrangersOfAProcessShareABudget) {
+  Listener besieged(listen_on(loopback(), 0), {8, hail}),
+      other(listen_on(loopback(), 0), {8, hail});
+  const Socket quiet = call(other.port());
+  EXPECT_TRUE(other.look().empty());
+  std::vector<Socket> held;
+  const std::ptrdiff_t before = open_files();
+  for (int i = 0; i < 300; ++i) {
+    held.push_back(call(besieged.port()));
+    EXPECT_TRUE(besieged.look().empty());
+  }
+  for (int look = 0; look < 50; ++look) EXPECT_TRUE(besieged.look().empty());
+  EXPECT_LE(open_files() - before - std::ssize(held), std::ptrdiff_t{Listener::kMost});
+  const auto soon = std::chrono::steady_clock::now() + 10s;
+  ASSERT_TRUE(send_all(quiet, std::as_bytes(std::span("8 bytes.", 8)), soon));
+  EXPECT_EQ(wait_for(other, 1).size(), 1u);
+  const Socket newcomer = call(besieged.port());
+  besieged.look();
+  ASSERT_TRUE(send_all(newcomer, std::as_bytes(std::span("8 bytes.", 8)), soon));
+  EXPECT_EQ(wait_for(besieged, 1).size(), 1u);
+}
+
+// At a low limit of files, strangers take an eighth of it.
+TEST(Listener, ALowLimitOfFilesMakesTheBudgetSmaller) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  Listener listener(listen_on(loopback(), 0), {8, hail});
+  std::vector<Socket> held;
+  for (int i = 0; i < 60; ++i) held.push_back(call(listener.port()));
+  const std::ptrdiff_t files = open_files();
+  rlimit low = before;
+  low.rlim_cur = 128;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  for (int look = 0; look < 20; ++look) EXPECT_TRUE(listener.look().empty());
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(open_files() - files, 16);
+}
+
+// A listener that cannot accept stays ready: whoever polls it would not sleep.
+TEST(Listener, WithoutDescriptorsItRests) {
+  Listener listener(listen_on(loopback(), 0), {8, hail});
+  const Socket waits = call(listener.port());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(dup(0));  // the lowest that is free
+  close(static_cast<int>(none.rlim_cur));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_TRUE(listener.look().empty());
+  pollfd entry{listener.ready().descriptor(), POLLIN, 0};
+  const int ready = poll(&entry, 1, 0);
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(ready, 0);
+  EXPECT_TRUE(listener.pending());
+  const auto soon = std::chrono::steady_clock::now() + 10s;
+  ASSERT_TRUE(send_all(waits, std::as_bytes(std::span("8 bytes.", 8)), soon));
+  EXPECT_EQ(wait_for(listener, 1).size(), 1u);
+}
+
+TEST(OwnAddress, IsNamedInSeveralWays) {
+  EXPECT_FALSE(own_address(""));
+  EXPECT_EQ(own_address("127.0.0.1")->host(), "127.0.0.1");
+  const std::vector<SocketAddress> all = own_addresses();
+  ASSERT_FALSE(all.empty());
+  for (const SocketAddress& one : all) {
+    const std::string host = one.host();
+    EXPECT_EQ(own_address(host)->host(), host);
+    EXPECT_EQ(own_address(host + (host.find(':') == std::string::npos ? "/32" : "/128"))->host(),
+              host);
+  }
+  EXPECT_EQ(own_address("0.0.0.0/0")->storage.ss_family, AF_INET);
+  for (const char* wrong :
+       {"240.0.0.1", "240.0.0.0/8", "no-such-host.invalid", "10.0.0.0/33", "10/8", "::/200"})
+    try {
+      own_address(wrong);
+      ADD_FAILURE() << wrong;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find(all.front().host()), std::string::npos)
+          << error.what();
+    }
+}
+
+}  // namespace
+}  // namespace tutti::comm

@@ -7,6 +7,7 @@ It makes weights and maps, lets `tutti eval` predict and `tutti train` take one 
 logits, both losses, and the gradient of every parameter (the step's change of it). z_log_var starts at -40, so that what is drawn, exp(-40) times a
 normal number, is nothing in f32. Prints the largest difference of each, as a share of the largest value; exit status 1 where one is above 1e-5.
 """
+import one_line  # what is said of inputs
 import argparse
 import json
 import pathlib

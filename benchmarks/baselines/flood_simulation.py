@@ -14,11 +14,13 @@ everything else is compared:
     tutti train tests/training/neurons.toml --max-steps 1 --set optimizer.lr=0 --output-dir run.before
     python3 benchmarks/baselines/flood_simulation.py run tissue
 """
+import pathlib
+import sys
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
+import one_line  # what is said of inputs
 import argparse
 import itertools
 import json
-import pathlib
-import sys
 import tomllib
 
 import h5py

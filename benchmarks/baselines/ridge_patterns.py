@@ -6,8 +6,11 @@
 TRAIN and VALIDATION are the folders of the set. Prints the mean absolute error of the training set's mean and of the best of a few ridges, chosen on the
 validation set, which flatters it.
 """
-import glob
+import pathlib
 import sys
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
+import one_line  # what is said of inputs
+import glob
 
 import h5py
 import numpy as np

@@ -14,8 +14,11 @@ VALIDATION, by parameter and over all, of the mean of TRAIN, of the ridge, and w
 that also sees numbers beyond a power spectrum: the shares of cells by count, and variance, skewness,
 kurtosis and the density of peaks, in cells of 1, 2 and 4: whether there is more to learn. Needs numpy only.
 """
-import argparse
 import pathlib
+import sys
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
+import one_line  # what is said of inputs
+import argparse
 import time
 
 import numpy as np

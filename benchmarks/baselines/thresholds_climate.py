@@ -12,9 +12,12 @@ mean IoU on VALIDATION as DeepCAM defines it (the mean over samples of the mean 
 that is neither there nor predicted counts as 1) and each class's, of background everywhere and of the
 thresholds. Needs numpy only.
 """
+import pathlib
+import sys
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
+import one_line  # what is said of inputs
 import argparse
 import itertools
-import pathlib
 
 import numpy as np
 

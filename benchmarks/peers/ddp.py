@@ -1,8 +1,11 @@
 """What the programs with DistributedDataParallel share: they start their ranks themselves, all on this host, and most train a CIFAR ResNet."""
+import pathlib
+import sys
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
+import one_line  # what is said of inputs
 import os
 import socket
 import subprocess
-import sys
 
 import allocator
 import serve

@@ -6,6 +6,10 @@ All in one run: each rank holds one model for each, and blocks of steps alternat
 the processor's time for a step (which other work on the machine lengthens less), and the ratios of rates to Gloo's. tutti_torch must be
 importable (PYTHONPATH; integrations/torch/README.md).
 """
+import pathlib
+import sys
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
+import one_line  # what is said of inputs
 import argparse
 import json
 import statistics

@@ -6,10 +6,13 @@
 
 Without --serve a program makes one run of --steps steps and prints the same line.
 """
+import pathlib
+import sys
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
+import one_line  # what is said of inputs
 import argparse
 import json
 import resource
-import sys
 import time
 
 

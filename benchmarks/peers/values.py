@@ -7,6 +7,10 @@ A file is what Tutti exports (weights.safetensors: tensors by name), or what the
 loss, weight.NAME, gradient.NAME. Where a file has no inputs, random ones are taken. All numbers of the pass go to --out, an .npz with out,
 loss and gradient.NAME; where the file has Tutti's, the distances (2-norm, relative) are printed.
 """
+import pathlib
+import sys
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
+import one_line  # what is said of inputs
 import argparse
 import json
 

@@ -63,6 +63,8 @@ def main():
                 parts[part_of(english[md5][0])].setdefault(a, b)  # one translation of each
     for part in ("validation", "test"):
         parts[part] = {a: b for a, b in parts[part].items() if a not in parts["train"]}
+    if not parts["train"]:
+        raise ValueError("the two files have no descriptions in common: expected dists/*/main/i18n/Translation-en and that of another language, unpacked")
     folder.mkdir(parents=True, exist_ok=True)
     for part, pairs in parts.items():
         print(f"{part}: {len(pairs)} pairs")
@@ -71,4 +73,9 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) != 4:
+        sys.exit("debian_pairs.py: usage: debian_pairs.py TRANSLATION-en TRANSLATION-de FOLDER")
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(f"debian_pairs.py: {error}")

@@ -238,8 +238,8 @@ void write_staging_rows(ConfigTableWriter& t) {
             "Copies of the data set's files on each node, made before the run reads them; see "
             "[samples.md](samples.md) and `tutti data stage`.");
   t.key(s, &S::dir, "dir",
-        "Folder of the node that gets them; what an earlier job left there is not copied again. "
-        "Empty: no staging")
+        "Folder of the node that gets them, yours alone: one that is missing is made so; what an "
+        "earlier job left there is not copied again. Empty: no staging")
       .path()
       .no_matter()
       .may_differ();

@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   /* The even ranks, the last first; the odd ones are groups of their own beside them. */
   MPI_Comm half;
   MPI_Comm_split(MPI_COMM_WORLD, mpi_rank % 2, -mpi_rank, &half);
-  const tutti_comm_init_options options = {.size = sizeof options, .timeout = 30};
+  const tutti_comm_init_options options = {.size = sizeof options, .timeout = kHangSeconds};
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no Fortran handle",
         tutti_comm_init_fortran_comm(MPI_Comm_c2f(MPI_COMM_NULL), &options));
   OK(tutti_comm_init_fortran_comm(MPI_Comm_c2f(half), &options));

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
                                &plan));
   if (rank == 0) {
     const tutti_comm_store nobody = {.size = sizeof nobody, .set = set, .get = get};
-    const tutti_comm_init_options options = {.size = sizeof options, .timeout = 0.5};
+    const tutti_comm_init_options options = {.size = sizeof options, .timeout = patience(0.5)};
     tutti_comm* pair = NULL;
     EXPECT(tutti_comm_create(&nobody, 0, 2, "pair", &options, &pair) == TUTTI_COMM_ERROR_FAILED);
     OK(tutti_comm_start(plan));

@@ -291,13 +291,13 @@ int main(int argc, char** argv) {
   check_library();
   const int threads = strstr(argv[1], "threads") != NULL;
   const tutti_comm_init_options options = {.size = sizeof options,
-                                           .timeout = 60,
+                                           .timeout = kHangSeconds,
                                            .private_memory = strncmp(argv[1], "private", 7) == 0,
                                            .progress_threads = threads};
   OK(tutti_comm_init(&argc, &argv, &options));
   find_world();
   EXPECT(size <= kMostRanks / 2);
-  OK(tutti_comm_set_timeout(world, 50));
+  OK(tutti_comm_set_timeout(world, kHangSeconds));
   static float in[kCount], out[kCount];
   check_communicators();
   check_types();

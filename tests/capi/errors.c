@@ -156,10 +156,10 @@ static void calls_out_of_order(const char* directory) {
 
 static int late(void) {
   const tutti_comm_plan_options options = {.size = sizeof options, .name = "gradient"};
-  OK(tutti_comm_set_timeout(world, 1));
+  OK(tutti_comm_set_timeout(world, patience(1)));
   OK(allreduce(x, 4, TUTTI_COMM_F32, TUTTI_COMM_SUM, &options));
   if (rank == size - 1) { /* stays alive until the others end the job */
-    OK(tutti_comm_set_timeout(world, 60));
+    OK(tutti_comm_set_timeout(world, kHangSeconds));
     return tutti_comm_barrier(world);
   }
   OK(tutti_comm_start(plan));

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <tutti_comm.h>
 
+#include "tutti/base/patience.h"
+
 static tutti_comm* world;
 static int rank, size;
 

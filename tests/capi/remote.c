@@ -185,7 +185,7 @@ static void check_errors(void) {
 }
 
 int main(int argc, char** argv) {
-  tutti_comm_init_options options = {.size = sizeof options, .timeout = 30};
+  tutti_comm_init_options options = {.size = sizeof options, .timeout = kHangSeconds};
   for (int i = 1; i < argc; ++i) {
     if (!strcmp(argv[i], "private")) options.private_memory = 1;
     if (!strcmp(argv[i], "threads")) options.progress_threads = 1;

@@ -333,7 +333,7 @@ static void check_refused(void) {
   setenv("TUTTI_COMM_NODES", "foo", 1);
   FAILS(TUTTI_COMM_ERROR_ARGUMENT, "not by 'foo'", start_given(0, 1, "one", NULL));
   unsetenv("TUTTI_COMM_NODES");
-  const tutti_comm_init_options brief = {.size = sizeof brief, .timeout = 0.5};
+  const tutti_comm_init_options brief = {.size = sizeof brief, .timeout = patience(0.5)};
   FAILS(TUTTI_COMM_ERROR_FAILED, "has not come to the store", start_given(1, 2, "alone", &brief));
   FAILS(TUTTI_COMM_ERROR_STATE, "has not been called", tutti_comm_finalize());
   OK(start_given(0, 1, "one", NULL));
@@ -365,7 +365,7 @@ static void check_listeners(void) {
 static void be_rank(int r, int n) {
   char address[40];
   tutti_comm_init_options options = {.size = sizeof options,
-                                           .timeout = 30,
+                                           .timeout = kHangSeconds,
                                            .private_memory = strstr(name, "private") != NULL,
                                            .progress_threads = strstr(name, "progress") != NULL,
                                            .address = "127.0.0.1"};

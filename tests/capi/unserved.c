@@ -26,7 +26,7 @@ int epoll_ctl(int poll, int operation, int descriptor, struct epoll_event* event
 static void be_rank(int r, int n) {
   char address[40];
   const tutti_comm_init_options options = {
-      .size = sizeof options, .timeout = 20, .private_memory = 1, .address = "127.0.0.1"};
+      .size = sizeof options, .timeout = kHangSeconds, .private_memory = 1, .address = "127.0.0.1"};
   tutti_comm_memory* memory = NULL;
   float x = 1;
   snprintf(address, sizeof address, "127.0.0.1:%d", port);
@@ -46,9 +46,8 @@ static void be_rank(int r, int n) {
     refuses = 1;
     OK(tutti_comm_plan_send(world, &x, sizeof x, 0, 0, 0, NULL, &ready));
     OK(tutti_comm_start(ready));
-    const time_t begin = time(NULL);
     int status = TUTTI_COMM_OK;
-    while (status == TUTTI_COMM_OK && difftime(time(NULL), begin) < 15) {
+    while (status == TUTTI_COMM_OK) {
       tutti_comm_plan* plan = NULL;
       status = tutti_comm_plan_get(memory, &x, sizeof x, rank, 0, 0, NULL, &plan);
       OK(tutti_comm_plan_destroy(plan));

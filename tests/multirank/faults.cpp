@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/check/arrival.h"
 #include "tutti/comm/control/agree.h"
 
@@ -22,9 +23,6 @@ namespace {
 using comm::Communicator;
 
 bool is_last(const Communicator& c) { return c.rank() == c.size() - 1; }
-void sleep_seconds(double seconds) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-}
 
 // An allreduce in its own memory, run step by step; before the last of them something happens.
 class Steps {
@@ -90,7 +88,7 @@ class FaultyChannel final : public comm::Channel {
 
 // For a rank that has nothing to complain of while the others end the job. mpirun of Open MPI 4.1
 // dies, or hangs, when it ends a job of which one rank is in MPI_Finalize.
-void await_end() { sleep_seconds(30); }
+void await_end() { sleep_patiently(kHangSeconds); }
 
 // A launcher lets a stopped process go on in order to end it.
 void stop_until_ended(int signal) {
@@ -99,23 +97,23 @@ void stop_until_ended(int signal) {
 }
 
 void stopped(Communicator& c) {
-  c.set_timeout(1);
+  c.set_timeout(patience(1));
   Steps(c).run(5, [&] {
     if (is_last(c)) stop_until_ended(SIGSTOP);
   });
 }
 
 void goes_on(Communicator& c) {
-  c.set_timeout(1);
+  c.set_timeout(patience(1));
   c.set_on_timeout(comm::OnTimeout::go_on);
-  Steps(c).run(5, [&] { sleep_seconds(is_last(c) ? 4 : 0); });
+  Steps(c).run(5, [&] { sleep_patiently(is_last(c) ? 4 : 0); });
 }
 
 void slow(Communicator& c) {
   comm::ArrivalRecord arrivals(c, 1, 100);
   Steps steps(c);
   for (int step = 0; step < 4; ++step) {
-    if (is_last(c)) sleep_seconds(2);
+    if (is_last(c)) sleep_patiently(0.5);
     arrivals.note(0);
     steps.one();
   }
@@ -127,8 +125,8 @@ void slow(Communicator& c) {
 // Only the part that waits for the last rank times out; the others hear of it.
 void part_late(Communicator& c) {
   const auto part = c.split(c.rank() % 2, c.rank(), c.rank() % 2 == 0 ? "data 0" : "data 1");
-  part->set_timeout(1);
-  Steps(*part).run(5, [&] { sleep_seconds(is_last(c) ? 20 : 0); });
+  part->set_timeout(patience(1));
+  Steps(*part).run(5, [&] { sleep_patiently(is_last(c) ? 20 : 0); });
   c.barrier();
 }
 
@@ -144,7 +142,7 @@ void flip(Communicator& c) {
 
 // The first rank sends less, or more, than all others expect.
 void other_size(Communicator& c, size_t sent) {
-  c.set_timeout(5);
+  c.set_timeout(kHangSeconds);
   std::vector<std::byte> bytes(std::max<size_t>(sent, 200));
   comm::RoundOfMessages round;
   if (c.rank() == 0)
@@ -167,7 +165,7 @@ void other_size(Communicator& c, size_t sent) {
 
 // A message of two ranks that is longer than its receiver's room.
 void no_room(Communicator& c) {
-  c.set_timeout(5);
+  c.set_timeout(kHangSeconds);
   std::vector<std::byte> bytes(12);
   if (c.rank() == 0) {
     const auto message = c.plan_send({.peer = c.size() - 1, .data = bytes});
@@ -182,7 +180,7 @@ void no_room(Communicator& c) {
 
 // The last rank calls a barrier where the others broadcast.
 void mismatched_broadcast(Communicator& c) {
-  c.set_timeout(5);
+  c.set_timeout(kHangSeconds);
   int value = 7;
   if (is_last(c))
     c.barrier();
@@ -193,9 +191,9 @@ void mismatched_broadcast(Communicator& c) {
 
 // Rank 0 works for longer than the time-out, or stops or dies in the middle of it.
 void decides(Communicator& c, int signal) {
-  c.set_timeout(2);
+  c.set_timeout(patience(2));
   const std::string answer = comm::decide(c, "measuring kernels", [&] {
-    sleep_seconds(4);
+    sleep_patiently(4);
     if (signal != 0) stop_until_ended(signal);
     return std::string("the fastest");
   });
@@ -212,13 +210,13 @@ void endless(Communicator& c) {
     std::fflush(stdout);
   }
   for (int step = 0; step < 600; ++step) {
-    sleep_seconds(0.1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
     steps.one();
   }
 }
 
 void other_plan(Communicator& c, comm::CollectiveSpec of_last) {
-  c.set_timeout(5);
+  c.set_timeout(kHangSeconds);
   Steps(c, is_last(c) ? of_last : comm::CollectiveSpec{.count = 1000, .algorithm = "pairwise"})
       .run(1, [] {});
 }

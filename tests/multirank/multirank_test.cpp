@@ -16,6 +16,7 @@
 #include "tests/multirank/faults.h"
 #include "tests/multirank/speed.h"
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/base/rng.h"
 #include "tutti/comm/bootstrap/launcher.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -144,10 +145,10 @@ int run(const std::string& name, comm::Communicator& c) {
   } else if (name == "exits") {
     fault(c, [] { _exit(7); });
   } else if (name == "late") {
-    c.set_timeout(1);
-    fault(c, [] { std::this_thread::sleep_for(std::chrono::seconds(8)); });
+    c.set_timeout(patience(1));
+    fault(c, [] { sleep_patiently(8); });
   } else if (name == "mismatch") {
-    c.set_timeout(3);
+    c.set_timeout(patience(3));
     if (c.rank() == c.size() - 1)
       c.allgather_value(c.rank());
     else
@@ -177,12 +178,13 @@ int main(int count, char** arguments) {
   try {
     using Threads = tutti::comm::MpiSession::Threads;
     const bool one_stays_away = name == "no_start";
-    if (one_stays_away && tutti::comm::detect_launcher(std::getenv).rank == 1) sleep(100);
+    if (one_stays_away && tutti::comm::detect_launcher(std::getenv).rank == 1)
+      sleep_patiently(kHangSeconds);
     tutti::comm::MpiSession session(progress.empty() ? Threads::funneled : Threads::multiple,
-                                    nullptr, nullptr, one_stays_away ? 2 : 0);
+                                    nullptr, nullptr, one_stays_away ? patience(2) : 0);
     const auto communicator = session.communicator(
         {.shared_memory = transport == "shm",
-         .timeout = 30,
+         .timeout = kHangSeconds,
          .wire = tutti::comm::wire_named(transport == "shm" ? "auto" : transport)});
     try {
       communicator->set_progress(std::make_shared<tutti::comm::Progress>(progress));

@@ -7,6 +7,7 @@
 #include "tests/plan/parts_check.h"
 #include "tests/plan/rectifiers.h"
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/backend/cpu/simd.h"
 
 namespace tutti::test {
 namespace {
@@ -72,9 +73,16 @@ TEST(SharedSlabs, ComputesInnerOnesBeforeItWaits) {
   expect_serial({.network = "cosmoflow2", .spatial = {2}, .slabs = 4}, kFlipped);
 }
 
+/// In blocks of 16 channels a machine without AVX-512 has reference loops alone: volumes, of which
+/// they take ten times as long as of images, are for the others.
 TEST(SharedBlocks, ComputesTheSameInBlocksOfChannels) {
-  for (const char* network : {"cosmoflow2", "deepcam"})
-    expect_serial({.network = network, .spatial = {2, 2}, .slabs = 1, .layout = "b16c"}, kFlipped);
+  for (const std::string network : {"cosmoflow2", "deepcam"}) {
+    if (!TUTTI_AVX512 && network == "cosmoflow2") continue;
+    Parts parts{.network = network, .spatial = {2, 2}, .slabs = 1, .batch = 1};
+    const std::vector<ScienceStep> serial = serial_steps(parts);  // channels last, which is fast
+    parts.layout = "b16c";
+    expect_serial(parts, part_steps(parts), serial, kFlipped);
+  }
 }
 
 }  // namespace

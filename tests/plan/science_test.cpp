@@ -11,6 +11,7 @@
 #include "tests/plan/rectifiers.h"
 #include "tests/plan/science_step.h"
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/backend/cpu/simd.h"
 #include "tutti/backend/reference/reference.h"
 
 namespace tutti::test {
@@ -42,12 +43,18 @@ struct Decided {
   double apart() const { return flips() ? kFlipped : 3e-3; }
 };
 
+/// In blocks of 16 channels a machine without AVX-512 has reference loops alone, which its plans do
+/// not take: there one network shows that blocks are right.
+bool is_tried(const std::string& network, std::string_view layout) {
+  return TUTTI_AVX512 || layout != "b16c" || network == "fc-densenet";
+}
+
 std::vector<Decided> cases_of(const std::string& network) {
   Decided seen{network, Rectifiers::seen};
-  seen.seen = seen.run(seen.cut(), ReferenceBackend(), kPlain);
-  std::vector<Decided> cases{{network, Rectifiers::relu, seen.seen}};
-  if (!seen.seen.seen.empty()) cases.push_back({network, Rectifiers::held, seen.seen});
-  return cases;
+  const ScienceNetwork made = seen.cut();
+  if (made.masks.empty()) return {Decided{network}};
+  seen.seen = seen.run(made, ReferenceBackend(), kPlain);
+  return {{network, Rectifiers::relu, seen.seen}, {network, Rectifiers::held, seen.seen}};
 }
 
 void expect_near(const ScienceStep& got, const ScienceStep& want, double gradients,
@@ -68,24 +75,33 @@ TEST_P(Science, CpuPlansAgreeWithTheReference) {
   for (const Decided& c : cases_of(GetParam())) {
     const ScienceStep want = c.run(c.cut(), ReferenceBackend(), kPlain);
     for (const char* layout : {"b16c", "last"})
-      expect_near(c.run(c.cut(), CpuBackend(), {.threads = 2, .layout = layout, .measure = false}),
-                  want, c.apart(), fmt::format("{}, {}", layout, name_of(c.rectifiers)));
+      if (is_tried(c.network, layout))
+        expect_near(
+            c.run(c.cut(), CpuBackend(), {.threads = 2, .layout = layout, .measure = false}), want,
+            c.apart(), fmt::format("{}, {}", layout, name_of(c.rectifiers)));
   }
 }
+
+struct Cut {
+  int64_t slabs;
+  const char* layout;
+};
+/// Each layout, and more slabs than two in the one whose kernels are fast on every processor.
+constexpr Cut kCuts[] = {{2, "plain"}, {2, "b16c"}, {2, "last"}, {4, "last"}};
 
 TEST_P(Science, SlabsComputeTheSame) {
   for (const Decided& c : cases_of(GetParam())) {
     const ScienceStep want = c.run(c.cut(), ReferenceBackend(), kPlain);
     expect_near(c.run(c.cut(2), ReferenceBackend(), kPlain), want, c.flips() ? kFlipped : 1e-3,
                 "the reference's slabs");
-    // Where something may flip, one way to cut is enough: the others are compared closely.
-    for (const int64_t slabs : c.flips() ? std::vector<int64_t>{4} : std::vector<int64_t>{2, 4})
-      for (const char* layout : c.flips() ? std::vector<const char*>{"last"}
-                                          : std::vector<const char*>{"plain", "b16c", "last"})
-        expect_near(c.run(c.cut(slabs), CpuBackend(),
-                          {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false}),
-                    want, c.apart(),
-                    fmt::format("{} slabs, {}, {}", slabs, layout, name_of(c.rectifiers)));
+    for (const auto& [slabs, layout] : kCuts) {
+      // Where something may flip, one way to cut is enough: the others are compared closely.
+      if (!is_tried(c.network, layout) || (c.flips() && slabs != 4)) continue;
+      expect_near(c.run(c.cut(slabs), CpuBackend(),
+                        {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false}),
+                  want, c.apart(),
+                  fmt::format("{} slabs, {}, {}", slabs, layout, name_of(c.rectifiers)));
+    }
   }
 }
 

@@ -33,7 +33,7 @@ case_quorum() {
   wait_for stopped/record.jsonl $job
   victim=$(last_rank $job)
   kill -STOP "$victim"
-  sleep 1
+  sleep "$(patient 1)"
   kill -CONT "$victim"
   wait $job || fail "the job has not outlived a rank that stood still"
   counted stopped 300 1

@@ -30,7 +30,7 @@ stops_when_asked() {
   train "$name" --set model.width=8 --epochs 100000 --set run.log_every=100000 --set data.generate_train=24000 --max-steps 100000 "$@" &
   job=$!
   wait_for "$name/record.jsonl" $job
-  sleep 1
+  sleep "$(patient 1)"
   kill -TERM "$(last_rank $job)"
   wait $job
   [ $? -eq 75 ] || fail "a job that was asked to stop does not end with 75: $name"
@@ -82,17 +82,12 @@ case_served() {
 # served_bytes NAME: that its servers and workers have sent, over all its parts
 served_bytes() { grep '"event":"servers"' "$1/record.jsonl" | grep -Eo '"bytes":[0-9.e+]*' | cut -d: -f2 | awk '{ sum += $1 } END { printf "%d\n", sum }'; }
 
-# tensors FILE: its tensors by name, with checksums, in whichever order they lie
-tensors() {
-  tensor_lines "$1" | while read -r begin bytes name; do echo "$name $(tail -c +$((begin + 1)) "$1" | head -c "$bytes" | cksum)"; done | sort
-}
-
 # same_tensors NAME NAME STEP: weights and state, of runs whose buckets differ
 same_tensors() {
   local file run step
   step=$(printf 'step_%07d' "$3")
   for file in weights state; do
-    for run in "$1" "$2"; do tensors "$run/checkpoints/$step/$file.safetensors" >"$run.tensors"; done
+    for run in "$1" "$2"; do python3 -SE "$here/tensors.py" all "$run/checkpoints/$step/$file.safetensors" >"$run.tensors"; done
     [ -s "$1.tensors" ] && cmp "$1.tensors" "$2.tensors" || fail "$file of $1 and $2 differ at step $3"
   done
 }
@@ -168,7 +163,7 @@ case_served_deaths() {
     local victim
     victim=$(last_rank $job)
     kill -STOP "$victim"
-    sleep 2
+    sleep "$(patient 1)"
     kill -CONT "$victim"
     wait $job || fail "the job has not outlived a rank that stood still"
     counted "stopped-$own" 600 $((3 - own))

@@ -22,7 +22,7 @@ case_study() {
   grep -q '"compiler"' missed/runs/n0001-r1/record.jsonl || fail "the record does not name the compiler"
   ends 3 missed --ranks 1,2 --target 1 --epochs 1 --require-target
   says study 'kept from before: target not reached'
-  ends 0 missed --ranks 1,2 --target 1 --epochs 1 --set comm.timeout_s=120 --set checkpoint.keep=9
+  ends 0 missed --ranks 1,2 --target 1 --epochs 1 --set comm.timeout_s=300 --set checkpoint.keep=9
   ends 2 missed --ranks 1,2 --target 1 --epochs 2
   says study 'missed/runs/n0001-r1 was finished with another configuration .run.epochs: 1 there, 2 now.'
   ends 2 shared --ranks 1 --set checkpoint.dir=one
@@ -75,7 +75,7 @@ case_study() {
   says collect 'enters no number: stopped early, with a checkpoint'
   ! grep -q failed collect.log || fail "a stopped run is called failed"
   # As after a time-out: a key that changes neither results nor times is no reason to begin anew.
-  study stopped --ranks 2 --epochs 400 --set comm.timeout_s=120 &
+  study stopped --ranks 2 --epochs 400 --set comm.timeout_s=300 &
   job=$!
   record=stopped/runs/n0002-r1/record.jsonl
   goes_on stopped $job "a stopped run, after comm.timeout_s was raised,"

@@ -10,31 +10,12 @@ tensor_lines() {
     while read -r begin end name; do echo "$((8 + header + begin)) $((end - begin)) $name"; done
 }
 
-# kept CHECKPOINT: what its ranks keep, with checksums: each replica's statistics, whichever rank had them, and what is a rank's own
-kept() {
-  local files name begin bytes file
-  files=$(find "$1/ranks" -name '*.safetensors' | sort -V)
-  for name in $(tensor_lines "$1/ranks/0.safetensors" | sed -En 's,^[0-9]+ [0-9]+ ((replicas|seeds)/),\1,p'); do
-    echo "$name $(for file in $files; do
-      read -r begin bytes _ < <(tensor_lines "$file" | grep " $name\$")
-      tail -c +$((begin + 1)) "$file" | head -c "$bytes"
-    done | cksum)"
-  done
-  for file in $files; do
-    tensor_lines "$file" | grep ' compression' | while read -r begin bytes name; do
-      echo "$name $(tail -c +$((begin + 1)) "$file" | head -c "$bytes" | cksum)"
-    done
-  done
-}
-
 # same NAME NAME STEP: byte for byte the same weights and state, and the same kept by ranks
 same() {
   local step
   step=$(printf 'step_%07d' "$3")
   same_weights "$1" "$2" "$3"
-  kept "$1/checkpoints/$step" >one.kept
-  kept "$2/checkpoints/$step" >two.kept
-  [ -s one.kept ] && cmp one.kept two.kept || fail "what the ranks of $1 and $2 keep differs at step $3"
+  python3 -SE "$here/tensors.py" kept "$1/checkpoints/$step" "$2/checkpoints/$step" >kept.log || fail "what the ranks of $1 and $2 keep differs at step $3"
 }
 
 # same_weights NAME NAME STEP: where ranks keep nothing of their own

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "tutti/base/patience.h"
 #include "tutti/cli/signals.h"
 #include "tutti/cli/supervise.h"
 #include "tutti/cli/supervised_job.h"
@@ -220,7 +221,7 @@ TEST(Supervise, ASecondInterruptEndsTheJobAtOnce) {
 TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
   for (const bool launcher_too : {false, true}) {
     const RankTable table(2);
-    const Ended end = supervised(table, {.seconds = 0.5}, [&] {
+    const Ended end = supervised(table, {.seconds = patience(0.5)}, [&] {
       for (int rank : {0, 1}) start_rank(table, rank, [] { raise(SIGSTOP); });
       for (int rank : {0, 1}) until(table, rank, RankState::starting);
       if (launcher_too) raise(SIGSTOP);
@@ -240,7 +241,7 @@ TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
 TEST(Supervise, AStoppedRankDoesNotGoOnWhenTheJobEnds) {
   static pid_t stopped;
   const RankTable table(2);
-  const Ended end = supervised(table, {.seconds = 0.5}, [&] {
+  const Ended end = supervised(table, {.seconds = patience(0.5)}, [&] {
     signal(SIGTERM, [](int) { kill(stopped, SIGCONT); });
     stopped = start_rank(table, 0, [] {
       signal(SIGTERM, SIG_IGN);
@@ -267,7 +268,7 @@ TEST(Supervise, AStoppedRankDoesNotGoOnWhenTheJobEnds) {
 // The job's end itself tells ranks that start to stop, and they have saved nothing.
 TEST(Supervise, AStoppedRankBesideOnesThatStartIsAFailure) {
   const RankTable table(2);
-  const Ended end = supervised(table, {.seconds = 0.5}, [&] {
+  const Ended end = supervised(table, {.seconds = patience(0.5)}, [&] {
     signal(SIGTERM, SIG_IGN);  // with it its ranks would end before they have left a code
     start_rank(table, 0, [] { raise(SIGSTOP); });
     const pid_t starts = start_rank(table, 1, [] {
@@ -287,7 +288,7 @@ TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {
   const RankTable table(1);
   const pid_t job = fork();
   if (job == 0)
-    _exit(supervised(table, {.seconds = 0.5}, [&] {
+    _exit(supervised(table, {.seconds = patience(0.5)}, [&] {
             const pid_t rank = start_rank(table, 0, [] {
               own_row::set_state(RankState::stoppable);
               raise(SIGSTOP);
@@ -297,9 +298,9 @@ TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {
             return 3;
           }).code);
   until(table, 0, RankState::stoppable);
-  usleep(1'500'000);  // until it has seen the rank stopped
+  sleep_patiently(1.5);  // until it has seen the rank stopped
   kill(job, SIGSTOP);
-  usleep(4'000'000);
+  sleep_patiently(4);
   kill(job, SIGCONT);
   usleep(300'000);
   kill(table.row(0).process, SIGCONT);
@@ -346,7 +347,7 @@ TEST(Supervise, AStopOfTheTerminalStopsLauncherAndRanks) {
 
 TEST(Supervise, AfterAWarningItWaitsOnWhereThatIsAsked) {
   const RankTable table(1);
-  const Ended end = supervised(table, {.seconds = 0.5, .ends_job = false}, [&] {
+  const Ended end = supervised(table, {.seconds = patience(0.5), .ends_job = false}, [&] {
     start_rank(table, 0, [] {
       raise(SIGSTOP);
       own_row::end(0, "");

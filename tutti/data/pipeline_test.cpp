@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 
 namespace tutti::data {
 namespace {
@@ -193,25 +194,27 @@ TEST(Pipeline, GivesUpOnAFileSystemThatHangs) {
 
 // The whole process is stopped while it waits, by a child: no data could come meanwhile.
 TEST(Pipeline, AStopIsNoWaitForData) {
+  const double second = patience(1);
   const pid_t sleeper = fork();
   if (sleeper == 0) {
-    ::usleep(300'000);
+    sleep_patiently(0.3);
     ::kill(::getppid(), SIGSTOP);
-    ::sleep(4);
+    sleep_patiently(4);
     ::kill(::getppid(), SIGCONT);
     ::_exit(0);
   }
   CountingDataset dataset;
   const auto begin = std::chrono::steady_clock::now();
   dataset.on_read = [&](int64_t) {
-    std::this_thread::sleep_until(begin + std::chrono::milliseconds(1500));
+    std::this_thread::sleep_until(begin + std::chrono::duration<double>(1.5 * second));
   };
   const SampleWriter writer = identity(5);
   Pipeline pipeline(dataset, writer, std::make_unique<EvaluationOrder>(Range{0, 5}, 5),
-                    {.threads = 1, .timeout_seconds = 3.5});
+                    {.threads = 1, .timeout_seconds = 3.5 * second});
   pipeline.next();
-  ASSERT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4)) << "not stopped";
-  EXPECT_LT(pipeline.last_wait_seconds(), 3);
+  ASSERT_GE(std::chrono::steady_clock::now() - begin, std::chrono::duration<double>(4 * second))
+      << "not stopped";
+  EXPECT_LT(pipeline.last_wait_seconds(), 3 * second);
   EXPECT_GT(pipeline.last_wait_seconds(), 0.2);
   ::waitpid(sleeper, nullptr, 0);
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/parallel/server_link.h"
@@ -224,7 +225,7 @@ TEST(ServerLoop, AWorkerBesideItMeetsItsError) {
   const auto parts = deal_to_servers(layout, 1, false);
   for (const bool asks : {true, false}) {
     const auto alone = comm::make_single_communicator();
-    alone->set_timeout(2);
+    alone->set_timeout(patience(2));
     Failing weights;
     ServerLoop loop(*alone, {.ranks = ranks, .server = 0, .parts = parts, .tickets = {}}, layout,
                     weights);

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/patience.h"
 #include "tutti/base/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/models/registry.h"
@@ -80,7 +81,7 @@ TrainedStages train_stages(const PipelineRun& run) {
   trained.kept.resize(static_cast<size_t>(ranks));
   std::mutex mutex;
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
-    communicator.set_timeout(10);
+    communicator.set_timeout(kHangSeconds);
     const PartGrid grid({}, 1, ranks, communicator.rank(), run.stages);
     TrainingStepSpec spec{.network = {},
                           .exchange = {},

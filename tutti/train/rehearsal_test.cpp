@@ -8,6 +8,7 @@
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 
 namespace tutti {
 namespace {
@@ -51,7 +52,7 @@ TEST(Rehearsal, ReadsAsTrainingDoesAndGivesUpOnAFileSystemThatHangs) {
   spec.first = false;
   EXPECT_EQ(rehearse(spec).samples_read, 0) << "another process reads them";
   spec.first = true;
-  spec.read_timeout_s = 0.02;
+  spec.read_timeout_s = patience(0.02);
   EXPECT_THROW(rehearse(spec), IoError);
   reads_hang = false;
   while (inside_read > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -79,7 +79,7 @@ TEST(ResumeCheck, AnotherOrderOfTheSamplesIsRefusedWithTheReason) {
 
 TEST(ResumeCheck, WhatChangesNeitherResultsNorTimesIsNoNews) {
   Resume resume;
-  resume.now.comm.timeout_s = 120;
+  resume.now.comm.timeout_s = 300;
   resume.now.checkpoint.keep = 7;
   resume.now.run.profile = true;
   EXPECT_EQ(resume.changes(), std::vector<std::string>{});

@@ -124,8 +124,10 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
   const KernelCandidate& chosen = choose(candidates, options_.kernel, *problem_.op);
   kernel_name_ = chosen.name;
   error_ = chosen.error;
-  for (const KernelCandidate& c : candidates)
+  for (const KernelCandidate& c : candidates) {
     if (c.refusal.empty()) accepted_.push_back(c.name);
+    if (c.refusal.empty() && c.speed != KernelSpeed::fast) slow_.push_back(c.name);
+  }
   for (size_t i = 0; i < request_.in.size(); ++i)
     if (request_.in_free[i]) request_.in[i] = chosen.in[i];
   for (size_t i = 0; i < request_.out.size(); ++i)

@@ -3,6 +3,7 @@
 // their own accumulators, free operands in the form the kernel asks for. Values go in and out as
 // doubles in row-major order. For tests and benchmarks.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,10 @@ class OpRun {
   double error() const { return error_; }
   /// Names of the accepted candidates, best guess first.
   const std::vector<std::string>& accepted() const { return accepted_; }
+  /// Whether the accepted candidate of that name is reference loops (KernelSpeed).
+  bool is_slow(const std::string& kernel) const {
+    return std::ranges::find(slow_, kernel) != slow_.end();
+  }
   const std::vector<ValueType>& out_types() const { return out_types_; }
   /// Bytes of all operands in memory.
   size_t bytes() const;
@@ -70,7 +75,7 @@ class OpRun {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::string kernel_name_;
   double error_ = 1;  ///< KernelCandidate::error
-  std::vector<std::string> accepted_;
+  std::vector<std::string> accepted_, slow_;
   Walk walk_;
   int64_t batch_ = 0;
 };

@@ -3,13 +3,15 @@
 // given in plain order.
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tutti/backend/backend.h"
+#include "tutti/backend/reference/plain_tensor.h"
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
 #include "tutti/device/cpu/buffer.h"
@@ -19,10 +21,14 @@ namespace tutti::testing {
 /// A tensor's values in plain order, as floats.
 using Values = std::vector<float>;
 
+/// The same numbers for the same `n` and `stream`, drawn once.
 inline Values random_values(int64_t n, uint64_t stream, float mean = 0) {
+  static std::map<std::pair<int64_t, uint64_t>, Values> drawn;
+  Values& normal = drawn[{n, stream}];
   Rng rng(1, Purpose::test, stream);
-  Values v(static_cast<size_t>(n));
-  for (float& x : v) x = mean + rng.normal();
+  while (std::ssize(normal) < n) normal.push_back(rng.normal());
+  Values v = normal;
+  for (float& x : v) x += mean;
   return v;
 }
 
@@ -36,15 +42,9 @@ inline Values rounded(Values v, DType type) {
 /// Calls visit(plain position, offset in the layout) for all elements.
 template <class Visit>
 void for_each_element(const TensorDesc& d, Visit visit) {
-  std::array<int64_t, Shape::kMaxRank> index{};
-  for (int64_t i = 0; i < d.elements(); ++i) {
-    int64_t rest = i;
-    for (int k = d.shape.rank() - 1; k >= 0; --k) {
-      index[static_cast<size_t>(k)] = rest % d.shape[k];
-      rest /= d.shape[k];
-    }
-    visit(static_cast<size_t>(i), static_cast<size_t>(d.layout.offset(d.shape, index.data())));
-  }
+  const PlainTensor plain(d);
+  for (int64_t i = 0; i < plain.size(); ++i)
+    visit(static_cast<size_t>(i), static_cast<size_t>(plain.place(i)));
 }
 
 inline Buffer pack(const TensorDesc& d, const Values& v) {

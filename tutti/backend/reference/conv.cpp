@@ -21,31 +21,51 @@ struct ConvGeometry {
   }
 };
 
-/// Calls tap(x index, w index, y index) for every product that a convolution x, w -> y sums.
-template <class Tap>
-void for_each_tap(const ConvGeometry& g, const PlainTensor& x, const PlainTensor& w,
-                  const PlainTensor& y, Tap tap) {
+/// Products along one row of y, all with the same element of w.
+struct TapRow {
+  int64_t x, x_step;  ///< index of the first element of x, and how far they are apart
+  int64_t w;
+  int64_t y;  ///< index of the first element of y; they are neighbours
+  int64_t count;
+};
+
+/// Calls row(TapRow) until it has been given every product that a convolution x, w -> y sums.
+template <class Row>
+void for_each_row(const ConvGeometry& g, const PlainTensor& x, const PlainTensor& w,
+                  const PlainTensor& y, Row row) {
   const int64_t outputs = y.extent(1) / g.groups, inputs = x.extent(1) / g.groups;
-  const auto inside = [&](size_t d, int64_t o, int64_t k, int64_t& i) {
-    i = o * g.stride[d] - g.pad[d] + k * g.dilation[d];
-    return i >= 0 && i < x.extent(static_cast<int>(d) + 2);
+  const auto from = [&](size_t d, int64_t o, int64_t k) {
+    return o * g.stride[d] - g.pad[d] + k * g.dilation[d];
   };
-  int64_t id = 0, ih = 0, iw = 0;
+  // The outputs [first, last) along d that tap k has an input for.
+  const auto range = [&](size_t d, int64_t k) {
+    const int64_t all = y.extent(static_cast<int>(d) + 2), in = x.extent(static_cast<int>(d) + 2);
+    int64_t first = 0, last = all;
+    while (first < all && from(d, first, k) < 0) ++first;
+    while (last > first && from(d, last - 1, k) >= in) --last;
+    return std::array{first, last};
+  };
   for (int64_t n = 0; n < y.extent(0); ++n)
     for (int64_t k = 0; k < y.extent(1); ++k)
       for (int64_t c = 0; c < inputs; ++c)
         for (int64_t kd = 0; kd < w.extent(2); ++kd)
           for (int64_t kh = 0; kh < w.extent(3); ++kh)
             for (int64_t kw = 0; kw < w.extent(4); ++kw) {
-              const int64_t wi = w.at(k, c, kd, kh, kw), channel = k / outputs * inputs + c;
-              for (int64_t od = 0; od < y.extent(2); ++od)
-                for (int64_t oh = 0; oh < y.extent(3); ++oh) {
-                  if (!inside(0, od, kd, id) || !inside(1, oh, kh, ih)) continue;
-                  const int64_t x_row = x.at(n, channel, id, ih, 0), y_row = y.at(n, k, od, oh, 0);
-                  for (int64_t ow = 0; ow < y.extent(4); ++ow)
-                    if (inside(2, ow, kw, iw)) tap(x_row + iw, wi, y_row + ow);
-                }
+              const int64_t channel = k / outputs * inputs + c;
+              const auto [d0, d1] = range(0, kd);
+              const auto [h0, h1] = range(1, kh);
+              const auto [w0, w1] = range(2, kw);
+              for (int64_t od = d0; od < d1; ++od)
+                for (int64_t oh = h0; oh < h1; ++oh)
+                  row({x.at(n, channel, from(0, od, kd), from(1, oh, kh), from(2, w0, kw)),
+                       g.stride[2], w.at(k, c, kd, kh, kw), y.at(n, k, od, oh, w0), w1 - w0});
             }
+}
+
+double sum_of(const TapRow& t, const PlainTensor& x, const PlainTensor& dy) {
+  double sum = 0;
+  for (int64_t i = 0; i < t.count; ++i) sum += x[t.x + i * t.x_step] * dy[t.y + i];
+  return sum;
 }
 
 /// Sets every element to its channel's bias, or to 0.
@@ -60,7 +80,10 @@ Rule conv_forward(const Conv& op) {
     const PlainTensor &x = call.in[0], &w = call.in[1];
     PlainTensor& y = call.out[0];
     start_with_bias(y, bias ? &call.in[2] : nullptr);
-    for_each_tap(g, x, w, y, [&](int64_t xi, int64_t wi, int64_t yi) { y[yi] += x[xi] * w[wi]; });
+    for_each_row(g, x, w, y, [&](const TapRow& t) {
+      const double factor = w[t.w];
+      for (int64_t i = 0; i < t.count; ++i) y[t.y + i] += x[t.x + i * t.x_step] * factor;
+    });
     for (int64_t i = 0; f && i < y.size(); ++i) y[i] = activate(*f, y[i]);
   }};
 }
@@ -71,8 +94,10 @@ Rule conv_backward_data(const ConvAttributes& attributes, bool bias) {
     const PlainTensor &dy = call.in[0], &w = call.in[1];
     PlainTensor& dx = call.out[0];
     start_with_bias(dx, bias ? &call.in[2] : nullptr);
-    for_each_tap(g, dx, w, dy,
-                 [&](int64_t xi, int64_t wi, int64_t yi) { dx[xi] += dy[yi] * w[wi]; });
+    for_each_row(g, dx, w, dy, [&](const TapRow& t) {
+      const double factor = w[t.w];
+      for (int64_t i = 0; i < t.count; ++i) dx[t.x + i * t.x_step] += dy[t.y + i] * factor;
+    });
   }};
 }
 
@@ -88,8 +113,7 @@ Rule conv_backward_weights_whole(const ConvBackwardWeights& op) {
     const PlainTensor &x = call.in[0], &dy = call.in[1];
     PlainTensor& dw = call.out[0];
     for (int64_t i = 0; i < dw.size(); ++i) dw[i] = 0;
-    for_each_tap(g, x, dw, dy,
-                 [&](int64_t xi, int64_t wi, int64_t yi) { dw[wi] += x[xi] * dy[yi]; });
+    for_each_row(g, x, dw, dy, [&](const TapRow& t) { dw[t.w] += sum_of(t, x, dy); });
   }};
 }
 
@@ -98,8 +122,8 @@ Rule conv_backward_weights(const ConvBackwardWeights& op) {
   return {.run =
               [g = ConvGeometry(op.conv())](const RuleCall& call) {
                 const PlainTensor &x = call.in[0], &dy = call.in[1], &dw = call.out[0];
-                for_each_tap(g, x, dw, dy, [&](int64_t xi, int64_t wi, int64_t yi) {
-                  call.sums[static_cast<size_t>(wi)] += x[xi] * dy[yi];
+                for_each_row(g, x, dw, dy, [&](const TapRow& t) {
+                  call.sums[static_cast<size_t>(t.w)] += sum_of(t, x, dy);
                 });
               },
           .sums = static_cast<size_t>(op.w_shape().elements()),

@@ -22,11 +22,14 @@ PlainTensor::PlainTensor(const TensorDesc& desc)
   const Shape& s = desc.shape;
   extent_ = {s.rank() > 0 ? s[0] : 1, s.rank() > 1 ? s[1] : 1, 1, 1, 1};
   for (int d = 2; d < s.rank() && d < 5; ++d) extent_[static_cast<size_t>(5 - s.rank() + d)] = s[d];
-  std::array<int64_t, Shape::kMaxRank> index{};
-  for (int64_t& place : place_) {
-    place = desc.layout.offset(s, index.data());
-    for (int d = s.rank() - 1; d >= 0 && ++index[static_cast<size_t>(d)] == s[d]; --d)
-      index[static_cast<size_t>(d)] = 0;
+  if (place_.empty()) return;
+  // What the elements of one dimension add to a place is the same wherever the others are.
+  size_t known = 1;
+  for (int d = s.rank() - 1; d >= 0; --d) {
+    const std::vector<int64_t> terms = desc.layout.terms(s, d);
+    for (size_t i = terms.size(); i-- > 0;)
+      for (size_t k = 0; k < known; ++k) place_[i * known + k] = place_[k] + terms[i];
+    known *= terms.size();
   }
 }
 

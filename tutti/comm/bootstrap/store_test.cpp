@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/bootstrap/store_protocol.h"
 #include "tutti/comm/bootstrap/tcp_store.h"
 
@@ -21,7 +22,7 @@ void check_store(Store& a, Store& b) {
   a.set("x", "one");
   EXPECT_EQ(b.get("x", 0), "one");
   b.set("x", std::string("\0two", 4));
-  EXPECT_EQ(a.get("x", 5), std::string("\0two", 4));
+  EXPECT_EQ(a.get("x", kHangSeconds), std::string("\0two", 4));
   a.set("empty", "");
   EXPECT_EQ(b.get("empty", 0), "");
   const auto begin = Clock::now();
@@ -31,7 +32,7 @@ void check_store(Store& a, Store& b) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     b.set("late", "came");
   });
-  EXPECT_EQ(a.get("late", 30), "came");
+  EXPECT_EQ(a.get("late", kHangSeconds), "came");
 }
 
 std::string refusal_of(auto work) {
@@ -50,7 +51,8 @@ TEST(Store, InOneProcess) {
 
 void check_tcp_store(const char* host) {
   const TcpStoreServer server(host, 0, "secret");
-  TcpStore a(host, server.port(), "secret", 10), b(host, server.port(), "secret", 10);
+  TcpStore a(host, server.port(), "secret", kHangSeconds),
+      b(host, server.port(), "secret", kHangSeconds);
   check_store(a, b);
   const std::string long_value(Store::kLongestValue, 'v'), long_key(Store::kLongestKey, 'k');
   a.set(long_key, long_value);
@@ -93,7 +95,8 @@ bool has_ipv6() {
 TEST(TcpStore, OverIpv6) {
   if (!has_ipv6()) GTEST_SKIP() << "this machine has no IPv6";
   const TcpStoreServer server("::1", 0, "secret");
-  TcpStore a("::1", server.port(), "secret", 10), b("::1", server.port(), "secret", 10);
+  TcpStore a("::1", server.port(), "secret", kHangSeconds),
+      b("::1", server.port(), "secret", kHangSeconds);
   check_store(a, b);
 }
 
@@ -103,10 +106,10 @@ TEST(TcpStore, ManyWaitForOneKey) {
   std::atomic<int> right = 0;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
-      TcpStore store("127.0.0.1", server.port(), "secret", 10);
-      if (store.get("key", 20) == "value") ++right;
+      TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
+      if (store.get("key", kHangSeconds) == "value") ++right;
     });
-  TcpStore("127.0.0.1", server.port(), "secret", 10).set("key", "value");
+  TcpStore("127.0.0.1", server.port(), "secret", kHangSeconds).set("key", "value");
   threads.clear();
   EXPECT_EQ(right, 8);
 }
@@ -114,73 +117,69 @@ TEST(TcpStore, ManyWaitForOneKey) {
 // One that waits does not keep the others from setting what it waits for.
 TEST(TcpStore, ThreadsShareOne) {
   const TcpStoreServer server("127.0.0.1", 0, "secret");
-  TcpStore store("127.0.0.1", server.port(), "secret", 10);
+  TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
   std::jthread late([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     store.set("key", "value");
   });
-  EXPECT_EQ(store.get("key", 5), "value");
+  EXPECT_EQ(store.get("key", kHangSeconds), "value");
 }
 
 // A server is waited for where it may start later, and not where it has been and is gone: callers
-// hold up messages meanwhile.
+// hold up messages meanwhile. To wait three times would take longer than a test may.
 TEST(TcpStore, AServerThatIsGoneIsNotWaitedFor) {
   auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0, "secret");
-  TcpStore store("127.0.0.1", server->port(), "secret", 10);
+  TcpStore store("127.0.0.1", server->port(), "secret", kHangSeconds);
   server.reset();
-  const auto begin = Clock::now();
   for (int again = 0; again < 3; ++again) EXPECT_THROW(store.get("key", 0), CommError);
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20)) << "30 when it is waited for";
 }
 
 TEST(TcpStore, AnotherSecretIsAClearErrorAndHarmsNobody) {
   const TcpStoreServer server("127.0.0.1", 0, "secret");
-  TcpStore store("127.0.0.1", server.port(), "secret", 10);
+  TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
   store.set("x", "one");
   EXPECT_NE(refusal_of([&] {
-              TcpStore("127.0.0.1", server.port(), "secreT", 10);
+              TcpStore("127.0.0.1", server.port(), "secreT", kHangSeconds);
             }).find("its secret is another one than the store's"),
             std::string::npos);
-  EXPECT_THROW(TcpStore("127.0.0.1", server.port(), "", 10), ConfigError);
+  EXPECT_THROW(TcpStore("127.0.0.1", server.port(), "", kHangSeconds), ConfigError);
   EXPECT_EQ(store.get("x", 0), "one");
 }
 
 TEST(TcpStore, NobodyThereIsAnErrorAfterTheTimeOut) {
   const int port = TcpStoreServer("127.0.0.1", 0, "secret").port();
-  const auto begin = Clock::now();
   EXPECT_NE(refusal_of([&] {
               TcpStore("127.0.0.1", port, "secret", 0.5);
             }).find("does not answer within 0.5 s"),
             std::string::npos);
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST(TcpStore, AServerThatStartsLaterIsWaitedFor) {
   const int port = TcpStoreServer("127.0.0.1", 0, "secret").port();
-  std::jthread client([&] { TcpStore("127.0.0.1", port, "secret", 20).set("x", "one"); });
+  std::jthread client([&] { TcpStore("127.0.0.1", port, "secret", kHangSeconds).set("x", "one"); });
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const TcpStoreServer server("127.0.0.1", port, "secret");
-  EXPECT_EQ(TcpStore("127.0.0.1", port, "secret", 20).get("x", 20), "one");
+  EXPECT_EQ(TcpStore("127.0.0.1", port, "secret", kHangSeconds).get("x", kHangSeconds), "one");
 }
 
 // A job that ends, and the next one at its address: who comes early finds the later server.
 TEST(TcpStore, AServerThatAdmitsNobodyServesThoseThatItHas) {
   auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0, "secret");
   const int port = server->port();
-  TcpStore store("127.0.0.1", port, "secret", 10);
+  TcpStore store("127.0.0.1", port, "secret", kHangSeconds);
   store.set("x", "one");
   server->admit_nobody();
   std::string found;
   std::jthread early([&] {
-    TcpStore next("127.0.0.1", port, "secret", 20);
-    found = next.get("x", 20).value_or("nothing");
+    TcpStore next("127.0.0.1", port, "secret", kHangSeconds);
+    found = next.get("x", kHangSeconds).value_or("nothing");
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(store.get("x", 0), "one");
   store.set("x", "more");
   server.reset();
   const TcpStoreServer later("127.0.0.1", port, "secret");
-  TcpStore("127.0.0.1", port, "secret", 10).set("x", "two");
+  TcpStore("127.0.0.1", port, "secret", kHangSeconds).set("x", "two");
   early.join();
   EXPECT_EQ(found, "two");
 }
@@ -190,9 +189,9 @@ Socket connect_to(int port) {
   return socket;
 }
 
-bool ended(const Socket& socket, double seconds = 5) {
+bool ended(const Socket& socket) {
   std::array<std::byte, 4096> room;
-  const auto until = Clock::now() + std::chrono::milliseconds(static_cast<int>(1000 * seconds));
+  const auto until = Clock::now() + std::chrono::minutes(5);
   while (receive_all(socket, room, until)) {}
   return errno != ETIMEDOUT;
 }
@@ -201,7 +200,7 @@ bool ended(const Socket& socket, double seconds = 5) {
 Socket proved(int port) {
   using namespace store_protocol;
   Socket socket = connect_to(port);
-  const auto until = Clock::now() + std::chrono::seconds(5);
+  const auto until = Clock::now() + std::chrono::minutes(5);
   Challenge challenge{};
   EXPECT_TRUE(receive_all(socket, std::as_writable_bytes(std::span(&challenge, 1)), until));
   Introduction mine{kMagic, fresh_nonce(), {}};
@@ -216,9 +215,9 @@ Socket proved(int port) {
 TEST(TcpStore, DamagedRequestsEndTheirOwnConnectionOnly) {
   using namespace store_protocol;
   const TcpStoreServer server("127.0.0.1", 0, "secret");
-  TcpStore store("127.0.0.1", server.port(), "secret", 10);
+  TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
   store.set("x", "one");
-  const auto soon = [] { return Clock::now() + std::chrono::seconds(5); };
+  const auto soon = [] { return Clock::now() + std::chrono::minutes(5); };
   const std::string noise(5000, '\xa5');
   const Socket stranger = connect_to(server.port());
   send_all(stranger, std::as_bytes(std::span(noise)), soon());
@@ -257,7 +256,7 @@ TEST(TcpStore, StrangersDoNotKeepMembersOut) {
     for (int i = 0; i < 1000 && !over; ++i) connect_to(server.port());
   });
   for (int member = 0; member < 5; ++member) {
-    TcpStore store("127.0.0.1", server.port(), "secret", 20);
+    TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
     store.set("x", "one");
     EXPECT_EQ(store.get("x", 0), "one");
   }
@@ -270,7 +269,7 @@ TEST(TcpStore, AConnectionThatEndsBeforeItIsAnsweredIsMadeAgain) {
   const int port = port_of(listener);
   std::string found;
   std::jthread member(
-      [&] { found = TcpStore("127.0.0.1", port, "secret", 20).get("x", 20).value_or("nothing"); });
+      [&] { found = TcpStore("127.0.0.1", port, "secret", kHangSeconds).get("x", kHangSeconds).value_or("nothing"); });
   for (int ended = 0; ended < 2;) {
     SocketAddress from;
     const Socket socket = accept_on(listener, &from);
@@ -281,7 +280,7 @@ TEST(TcpStore, AConnectionThatEndsBeforeItIsAnsweredIsMadeAgain) {
   }
   listener.close();
   const TcpStoreServer server("127.0.0.1", port, "secret");
-  TcpStore("127.0.0.1", port, "secret", 20).set("x", "one");
+  TcpStore("127.0.0.1", port, "secret", kHangSeconds).set("x", "one");
   member.join();
   EXPECT_EQ(found, "one");
 }

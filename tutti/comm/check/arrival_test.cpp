@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::comm {
@@ -20,7 +21,7 @@ TEST(ArrivalRecord, NamesTheRankThatComesLate) {
       const int slow = interval == 0 ? 2 : 0;
       for (int step = 0; step < 6; ++step) {
         record.note(0);
-        if (c.rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(120));
+        if (c.rank() == slow) sleep_patiently(0.12);
         record.note(1);
         c.barrier();  // what makes everybody late in the end
       }

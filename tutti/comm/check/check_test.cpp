@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/check/reference_result.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -92,7 +93,7 @@ std::vector<std::string> outcomes(int ranks, const CollectiveSpec& spec,
     mine.output = x.data();
     const auto operation = (groups == 1 ? c : *part).plan(mine);
     if (fault && fault->in_transit)
-      (groups == 1 ? c : *part).set_timeout(2);  // the others wait for it in vain
+      (groups == 1 ? c : *part).set_timeout(patience(2));  // the others wait for it in vain
     try {
       for (int run = 0; run < 2; ++run) {
         operation->start();

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/compress/codec/topk.h"
 #include "tutti/comm/compress/compressed_job.h"
 
@@ -103,7 +104,7 @@ TEST(CompressedReduction, AWaitForARankThatNeverStartsEnds) {
       run_ranks(4, [&](Communicator& c) {
         const NodeGroups groups(c, 2);
         CompressedJob job(c, {.method = method, .count = 1000, .groups = &groups});
-        c.set_timeout(c.rank() == 2 ? 0.7 : 60);
+        c.set_timeout(c.rank() == 2 ? patience(0.7) : kHangSeconds);
         if (c.rank() == 2) job.run(0);
         c.barrier();
       });

@@ -10,13 +10,12 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/device/cpu/topology.h"
 
 namespace tutti::comm {
 namespace {
-
-void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 TEST(Decide, EveryRankGetsRankZerosBytes) {
   run_ranks(3, [](Communicator& c) {
@@ -29,10 +28,10 @@ TEST(Decide, EveryRankGetsRankZerosBytes) {
 
 TEST(Decide, WorkThatTakesLongerThanTheTimeoutIsWaitedFor) {
   run_ranks(3, [](Communicator& c) {
-    c.set_timeout(3);
+    c.set_timeout(patience(3));
     EXPECT_EQ(decide(c, "sleeping",
                      [] {
-                       pause(5);
+                       sleep_patiently(5);
                        return "awake";
                      }),
               "awake");
@@ -43,9 +42,9 @@ TEST(Decide, AWaitThatFailsSaysWhatRankZeroWasDoing) {
   std::string message;
   try {
     run_ranks(2, [](Communicator& c) {
-      c.set_timeout(1);
+      c.set_timeout(patience(1));
       if (c.rank() == 0)
-        pause(4);  // it does not come, and gives no sign
+        sleep_patiently(4);  // it does not come, and gives no sign
       else
         decide(c, "measuring kernels", [] { return ""; });
     });
@@ -110,9 +109,9 @@ TEST(Decide, AnErrorOfAnotherTypeKeepsItsText) {
 TEST(OnEach, EveryRankWorksAndAllWaitForTheLast) {
   std::atomic<int> done{0};
   run_ranks(5, [&](Communicator& c) {
-    c.set_timeout(1);
+    c.set_timeout(patience(1));
     on_each(c, "writing", [&] {
-      if (c.rank() == 2) pause(2.5);  // longer than the time-out
+      if (c.rank() == 2) sleep_patiently(2.5);  // longer than the time-out
       ++done;
     });
     EXPECT_EQ(done.load(), 5);

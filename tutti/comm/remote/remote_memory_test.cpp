@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/remote/service.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -35,7 +36,7 @@ std::vector<std::string> run_with_connections(int ranks, const Body& body) {
         try {
           const auto c = make_store_communicator(
               store, "remote", p, ranks,
-              {.process = {.shared_memory = false, .timeout = 30, .address = "127.0.0.1"},
+              {.process = {.shared_memory = false, .timeout = kHangSeconds, .address = "127.0.0.1"},
                .secret = "s"});
           body(*c);
         } catch (const std::exception& error) {
@@ -198,7 +199,7 @@ TEST(RemoteMemory, ServesWorkers) {
     const auto weights = c.expose(c.rank() == 0 ? kWeights * sizeof(float) : 0);
     const auto clocks = c.expose(c.rank() == 0 ? 2 * sizeof(int64_t) : 0);
     if (c.rank() == 0) {
-      c.set_timeout(0.3);  // of waits for answers; work may be longer in coming
+      c.set_timeout(patience(0.3));  // of waits for answers; work may be longer in coming
       const std::vector<int> workers{1, 2};
       weights->wait_for_accumulates(2 * kSteps, workers);
       expect_all(weights->data(), static_cast<float>(2 * kSteps));
@@ -214,7 +215,7 @@ TEST(RemoteMemory, ServesWorkers) {
         access.wait();
       };
       for (int step = 0; step < kSteps; ++step) {
-        if (step == 3 && c.rank() == 2) std::this_thread::sleep_for(500ms);
+        if (step == 3 && c.rank() == 2) sleep_patiently(0.5);
         do run(*look);
         while (step - all[1 - worker] > kBound);
         run(*pull);
@@ -225,7 +226,7 @@ TEST(RemoteMemory, ServesWorkers) {
         clocks->accumulate(0, worker * sizeof(int64_t), raw(clock), Element::i64);
       }
     }
-    c.set_timeout(30);
+    c.set_timeout(kHangSeconds);
     c.barrier();
   });
 }

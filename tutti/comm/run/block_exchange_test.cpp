@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
@@ -175,7 +176,7 @@ TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
 TEST(BlockExchange, NamesWhoIsMissing) {
   try {
     run_ranks(3, [](Communicator& c) {
-      c.set_timeout(0.1);
+      c.set_timeout(patience(0.1));
       if (c.rank() == 2) return;
       Round blocks(c, 1);
       blocks.exchange->start();

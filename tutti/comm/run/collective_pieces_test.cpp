@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/run/collective_cases.h"
 #include "tutti/comm/transport/shaped_channel.h"
 
@@ -17,7 +18,7 @@ namespace {
 TEST(Collective, ATimeOutSeesAllChunksUnderWay) {
   run_ranks(2, [](Communicator& c) {
     c.set_shape(LinkShape::parse("800kbit,0us"));
-    c.set_timeout(1);
+    c.set_timeout(patience(1));
     std::vector<float> x(62500, 1.0f);
     const auto sum = c.plan({.kind = Collective::allreduce,
                              .count = x.size(),
@@ -27,7 +28,7 @@ TEST(Collective, ATimeOutSeesAllChunksUnderWay) {
     sum->start();
     sum->wait();
     EXPECT_EQ(x[62499], 2.0f);
-    c.set_timeout(60);
+    c.set_timeout(kHangSeconds);
     c.barrier();
   });
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/run/collective_cases.h"
 
 namespace tutti::comm {
@@ -128,7 +129,7 @@ TEST(Collective, BlocksThatOverlapInTheOutputAreRefusedOnAllRanks) {
 
 TEST(Collective, WhatOneRankRefusesAllRefuseAndThenGoOn) {
   run_ranks(3, [](Communicator& c) {
-    c.set_timeout(5);
+    c.set_timeout(kHangSeconds);
     float x[4] = {1, 2, 3, 4};
     const auto planned = [&](const CollectiveSpec& spec) {
       return message_of_comm_error([&] { c.plan(spec); });
@@ -153,7 +154,7 @@ TEST(Collective, WhatOneRankRefusesAllRefuseAndThenGoOn) {
 TEST(Collective, ALateRankIsNamed) {
   for (const int threads : {0, 1, 2})
     run_ranks_with(threads, 3, [](Communicator& c) {
-      c.set_timeout(0.3);
+      c.set_timeout(patience(0.3));
       float x = 0;
       const auto operation = c.plan({.name = "gradient",
                                      .kind = Collective::allreduce,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
@@ -88,10 +89,10 @@ TEST(Message, WaitsForItsReceiver) {
 
 TEST(Message, APatientWaitOutlastsTheTimeOut) {
   run_ranks(2, [](Communicator& c) {
-    c.set_timeout(0.05);
+    c.set_timeout(patience(0.05));
     std::vector<int> data{c.rank()};
     if (c.rank() == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      sleep_patiently(0.2);
       const auto send = c.plan_send({.peer = 1, .data = bytes_of(data)});
       send->start();
       send->wait();
@@ -104,7 +105,7 @@ TEST(Message, APatientWaitOutlastsTheTimeOut) {
   });
   EXPECT_THROW(run_ranks(2,
                          [](Communicator& c) {
-                           c.set_timeout(0.05);
+                           c.set_timeout(patience(0.05));
                            std::vector<int> data{1};
                            if (c.rank() == 0) return;
                            const auto receive = c.plan_receive({.peer = 0, .data = bytes_of(data)});

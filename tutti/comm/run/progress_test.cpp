@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::comm {
@@ -155,7 +156,7 @@ TEST(Progress, AWaitOnAThreadTimesOut) {
   for (const int threads : {0, 1}) {
     const auto c = make_single_communicator();
     c->set_progress(progress_with(threads));
-    c->set_timeout(0.1);
+    c->set_timeout(patience(0.1));
     Scripted never(*c, [] { return false; });
     never.start();
     EXPECT_THROW(never.wait(), CommError);

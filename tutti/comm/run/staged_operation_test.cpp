@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
@@ -83,7 +84,7 @@ TEST(StagedOperation, AWaitMovesTheStagesOfOthers) {
 TEST(StagedOperation, AReportNamesTheStage) {
   try {
     run_ranks(2, [](Communicator& c) {
-      c.set_timeout(0.1);
+      c.set_timeout(patience(0.1));
       TwoSums sums(c);
       if (c.rank() == 1) sums.fail_in(1);
       sums.start();
@@ -92,7 +93,7 @@ TEST(StagedOperation, AReportNamesTheStage) {
       } catch (const CommError& error) {
         if (c.rank() == 0) throw;
         EXPECT_NE(std::string(error.what()).find("two sums"), std::string::npos) << error.what();
-        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        sleep_patiently(0.3);
       }
     });
     ADD_FAILURE() << "rank 1 has not gone on";

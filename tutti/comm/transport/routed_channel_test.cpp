@@ -67,7 +67,7 @@ TEST(RoutedChannel, ManyNodesOfTwoRanksHalveAndDoubleInPlace) {
         spec.output = x.data();
         const auto gather = c.plan(spec);
         EXPECT_TRUE(rank != 0 || gather->schedule().rounds.size() == 2 + 7) << "log2 of 65, up";
-        for (int run = 1; run <= 3; ++run) {
+        for (int run = 1; run <= 2; ++run) {
           for (size_t i = 0; i < x.size(); ++i) x[i] = float(i) * float(run);
           scatter->start();
           scatter->wait();

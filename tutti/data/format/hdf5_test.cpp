@@ -228,7 +228,6 @@ TEST(HdfProbe, AChildThatCrashesHangsOrEatsMemoryIsABadFile) {
         });
       },
       {"x.h5", "by signal 11", "corrupted"});
-  const auto before = std::chrono::steady_clock::now();
   expect_error<BadFile>(
       [] {
         bytes_of_child("x.h5", 1, []() -> std::vector<uint8_t> {
@@ -236,7 +235,6 @@ TEST(HdfProbe, AChildThatCrashesHangsOrEatsMemoryIsABadFile) {
         });
       },
       {"x.h5", "within 1 seconds"});
-  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(60));
   expect_error<BadFile>(
       [] {
         bytes_of_child("x.h5", 60, []() -> std::vector<uint8_t> {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/bootstrap/tcp_store.h"
 #include "tutti/comm/remote/remote_memory.h"
 #include "tutti/comm/transport/tcp/store_communicator.h"
@@ -36,7 +37,7 @@ std::vector<int> run_processes(int size, const RankOfJob& rank) {
       if (read(pipe[0], &port, sizeof port) != sizeof port) _exit(99);
       int code = 98;
       try {
-        TcpStore store("127.0.0.1", port, "secret", 20);
+        TcpStore store("127.0.0.1", port, "secret", kHangSeconds);
         code = rank(p, store);
       } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
@@ -62,7 +63,7 @@ std::vector<int> run_processes(int size, const RankOfJob& rank) {
 }
 
 StoreOptions options_with(bool shared_memory) {
-  return {.process = {.shared_memory = shared_memory, .timeout = 20, .address = "127.0.0.1"},
+  return {.process = {.shared_memory = shared_memory, .timeout = kHangSeconds, .address = "127.0.0.1"},
           .secret = "secret"};
 }
 
@@ -132,7 +133,6 @@ void kill_and_go_on(bool shared_memory) {
       sum->start();
       kill(getpid(), SIGKILL);
     }
-    const auto begin = std::chrono::steady_clock::now();
     try {
       for (int i = 0; i < 3; ++i) {
         sum->start();
@@ -141,8 +141,8 @@ void kill_and_go_on(bool shared_memory) {
       return 2;
     } catch (const CommError& error) {
       std::fprintf(stderr, "%s\n", error.what());
+      if (std::string(error.what()).find("no answer within") != std::string::npos) return 3;
     }
-    if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(10)) return 3;
     sum.reset();
     c.reset();
     const auto left = make_store_communicator(store, "after", p < kVictim ? p : p - 1, kRanks - 1,
@@ -163,7 +163,7 @@ void find_dead_rank(bool connected, const std::string& how) {
         store, "job", p, 2, tcp::Switchboard::Options{.secret = "s", .address = "127.0.0.1"});
     TcpWire wire(std::move(board), p, 2);
     char text = 'x';
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(5);
     if (p == 1) {
       const auto message = wire.messages();
       if (connected) message->send_taken(&text, 1, 0, 20);
@@ -203,7 +203,7 @@ TEST(StoreProcesses, AStoppedRankIsNotLost) {
       store.set("process", std::to_string(process));
       raise(SIGSTOP);
     } else {
-      process = std::stoi(store.get("process", 20).value());
+      process = std::stoi(store.get("process", kHangSeconds).value());
       const auto begin = std::chrono::steady_clock::now();
       for (auto now = begin; now - begin < std::chrono::milliseconds(1500);
            now = std::chrono::steady_clock::now()) {
@@ -214,7 +214,7 @@ TEST(StoreProcesses, AStoppedRankIsNotLost) {
       kill(process, SIGCONT);
     }
     int all = p;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(5);
     const auto message = wire.messages();
     p == 0 ? message->send_taken(&all, sizeof all, 1, 20)
            : message->receive(&all, sizeof all, 0, 20);
@@ -246,7 +246,7 @@ void serve_around_a_killed_rank(bool shared_memory) {
         push->start();
         push->wait();
       }
-      return store.get("served", 20) ? 0 : 4;
+      return store.get("served", kHangSeconds) ? 0 : 4;
     }
     std::vector<int> from{1, 2, kVictim};
     std::string lost;

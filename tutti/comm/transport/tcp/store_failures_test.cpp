@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "tutti/base/patience.h"
 #include "tutti/comm/transport/tcp/frame.h"
 #include "tutti/comm/transport/tcp/home.h"
 #include "tutti/comm/transport/tcp/tcp_wire.h"
@@ -15,7 +16,7 @@ using namespace std::chrono_literals;
 TEST(StoreCommunicator, OtherSizesAreNamed) {
   LocalStore store;
   const auto errors = run_threads(2, [&](int p) {
-    const auto c = make_store_communicator(store, "job", p, 2, over_tcp(5));
+    const auto c = make_store_communicator(store, "job", p, 2, over_tcp());
     std::vector<std::byte> data(p == 0 ? 40000 : 20000);
     const auto message = p == 0 ? c->plan_send({.peer = 1, .data = data})
                                 : c->plan_receive({.peer = 0, .data = data});
@@ -38,7 +39,7 @@ TEST(StoreCommunicator, ALateRankIsWaitedFor) {
 TEST(StoreCommunicator, ARankThatNeverComesIsNamed) {
   LocalStore store;
   const auto errors = run_threads(3, [&](int p) {
-    if (p < 2) make_store_communicator(store, "job", p, 3, over_tcp(1));
+    if (p < 2) make_store_communicator(store, "job", p, 3, over_tcp(patience(1)));
   });
   EXPECT_NE(errors[0].find("not arrived: rank 2"), std::string::npos) << errors[0];
   EXPECT_NE(errors[1], "");
@@ -62,7 +63,7 @@ TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
   EXPECT_EQ(store.asked, 1);
   for (const int rank : {1, 2, 4, 7}) {
     std::string lost;
-    for (int look = 0; look < 100 && lost.empty(); ++look) {
+    while (lost.empty()) {
       board.move();
       lost = board.lost(rank);
       std::this_thread::sleep_for(10ms);
@@ -76,18 +77,12 @@ TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
 void leave_two_waiting(bool shared_memory) {
   LocalStore store;
   const auto errors = run_threads(3, [&](int p) {
-    StoreOptions options = over_tcp(20);
+    StoreOptions options = over_tcp();
     options.process.shared_memory = shared_memory;
     const auto c = make_store_communicator(store, "job", p, 3, options);
     if (p == 2) return;
-    const auto begin = std::chrono::steady_clock::now();
-    try {
-      c->barrier();
-      c->barrier();
-    } catch (const CommError&) {
-      expect(std::chrono::steady_clock::now() - begin < 10s, "long before the time-out");
-      throw;
-    }
+    c->barrier();
+    c->barrier();
   });
   EXPECT_NE(errors[0].find("it has left the group"), std::string::npos) << errors[0];
   EXPECT_NE(errors[1], "");
@@ -101,7 +96,7 @@ TEST(StoreCommunicator, ANeighbourThatLeavesEndsAPatientWait) {
   LocalStore store;
   std::atomic<bool> left = false;
   const auto errors = run_threads(4, [&](int p) {
-    StoreOptions options = over_tcp(5);
+    StoreOptions options = over_tcp();
     options.process.shared_memory = true;
     auto c = make_store_communicator(store, "job", p, 4, options);
     std::byte word{};
@@ -111,10 +106,10 @@ TEST(StoreCommunicator, ANeighbourThatLeavesEndsAPatientWait) {
     } else if (p == 1) {
       const auto hear = c->plan_receive({.peer = 2, .data = {&word, 1}, .patient = true});
       hear->start();
-      hear->wait_for(10);
+      hear->wait_for(kHangSeconds);
     } else {
       while (!left) std::this_thread::sleep_for(1ms);
-      std::this_thread::sleep_for(2s);
+      sleep_patiently(2);
     }
   });
   EXPECT_NE(errors[1].find("rank 2 on"), std::string::npos) << errors[1];
@@ -140,7 +135,7 @@ TEST(StoreCommunicator, ARankStandsInAStoreOnce) {
 TEST(StoreCommunicator, AnotherNumberOfRanksIsSaid) {
   LocalStore store;
   const auto errors =
-      run_threads(2, [&](int p) { make_store_communicator(store, "job", p, 2 + p, over_tcp(20)); });
+      run_threads(2, [&](int p) { make_store_communicator(store, "job", p, 2 + p, over_tcp()); });
   EXPECT_NE((errors[0] + errors[1]).find("it was started as one of "), std::string::npos)
       << errors[0] << errors[1];
 }
@@ -148,7 +143,7 @@ TEST(StoreCommunicator, AnotherNumberOfRanksIsSaid) {
 TEST(StoreCommunicator, AnotherSecretDoesNotGetIn) {
   LocalStore store;
   const auto errors = run_threads(2, [&](int p) {
-    StoreOptions options = over_tcp(2);
+    StoreOptions options = over_tcp(patience(2));
     if (p == 1) options.secret = "another";
     make_store_communicator(store, "job", p, 2, options);
   });
@@ -220,7 +215,7 @@ TEST(StoreCommunicator, NonsenseOfAMemberEndsItsConnection) {
     tcp::Switchboard board(store, "job", 0, 2, {.secret = "s", .address = "127.0.0.1"});
     const tcp::Home home = tcp::Home::parse(*store.get("job/rank/0", 0));
     const Socket socket = begin_connect(resolve("127.0.0.1", home.port).front());
-    const auto until = std::chrono::steady_clock::now() + 10s;
+    const auto until = std::chrono::steady_clock::now() + 5min;
     tcp::Greeting greeting;
     for (int i = 0; i < 100; ++i) {
       board.move();

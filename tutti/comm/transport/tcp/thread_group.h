@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/comm/transport/tcp/store_communicator.h"
 
 namespace tutti::comm {
@@ -33,7 +34,7 @@ inline std::vector<std::string> run_threads(int size, const std::function<void(i
   return errors;
 }
 
-inline StoreOptions over_tcp(double timeout = 30) {
+inline StoreOptions over_tcp(double timeout = kHangSeconds) {
   return {.process = {.shared_memory = false, .timeout = timeout, .address = "127.0.0.1"},
           .secret = "s"};
 }

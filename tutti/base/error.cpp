@@ -1,5 +1,7 @@
 #include "tutti/base/error.h"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -14,11 +16,19 @@ void check_failed(const char* file, int line, const char* condition, const std::
 }
 
 std::string file_error(int error) {
-  const char* advice = error == ENOSPC || error == EDQUOT
-                           ? "; free some space or choose another directory"
-                       : error == EFBIG ? "; raise the limit on file sizes (ulimit -f)"
-                                        : "";
-  return fmt::format("{}{}", std::strerror(error), advice);
+  std::string advice;
+  if (error == ENOSPC || error == EDQUOT)
+    advice = "; free some space or choose another directory";
+  else if (error == EROFS)
+    advice = "; choose another directory";
+  else if (error == EFBIG)
+    advice = "; raise the limit on file sizes (ulimit -f)";
+  else if (rlimit files{}; error == EMFILE && getrlimit(RLIMIT_NOFILE, &files) == 0)
+    advice =
+        fmt::format("; this process may have {} open: raise the limit (ulimit -n)", files.rlim_cur);
+  else if (error == ENFILE)
+    advice = "; all processes of this machine together have too many open (sysctl fs.file-max)";
+  return std::strerror(error) + advice;
 }
 
 }  // namespace tutti

@@ -77,7 +77,7 @@ int open_lock_file(const std::filesystem::path& path, const FolderLockTerms& ter
   std::filesystem::create_directories(path.parent_path(), failed);
   const int file = open(path.c_str(), O_RDWR | O_CREAT | (terms.inherited ? 0 : O_CLOEXEC), 0666);
   if (file < 0)
-    throw IoError(fmt::format("{}: cannot be written: {}; {}", path.string(), std::strerror(errno),
+    throw IoError(fmt::format("{}: cannot be written: {}; {}", path.string(), file_error(errno),
                               terms.other_way));
   return file;
 }

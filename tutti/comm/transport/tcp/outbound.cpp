@@ -80,7 +80,7 @@ void Outbound::connect(Time now) {
   if (socket_) return;
   deadline_ = now + kConnectWithin;
   socket_ = begin_connect(addresses_[next_address_]);
-  if (!socket_) return try_next(std::strerror(errno), false);
+  if (!socket_) return try_next(file_error(errno), false);
   ready_.add(socket_, Readiness::What::outbound, static_cast<uint32_t>(peer_), true);
   wants_writable_ = true;
 }

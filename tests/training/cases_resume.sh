@@ -47,7 +47,9 @@ case_limits() {
   says run 'nothing to do: 24 steps are done, and run.epochs = 2 ends the run'
   says run 'toml --resume --epochs N [(]N above 3[)]'
   expect 3 run --epochs 2 --target 1 --resume -q
-  [ "$(grep -c 'nothing to do' run.log)" = 2 ] || fail "nothing to do, and -q is silent about it"
+  says run 'done: nothing to do at step 24'
+  grep -q '"status":"target_missed","reason":"nothing to do at step 24; accuracy [0-9.]* after 3.00 epochs, the target is 1' run/record.jsonl || fail "the record: $(tail -n 1 run/record.jsonl)"
+  [ "$(grep -c 'warning: nothing to do' run.log)" = 2 ] || fail "nothing to do, and -q is silent about it"
   expect 0 reached --epochs 1 --target 0.001
   says reached 'toml --resume --target X [(]X above 0[.][0-9]*, or 0 for none[)]'
   # Where nothing is done, config.toml stays that of what was done.

@@ -1,5 +1,7 @@
 #include "tutti/base/error.h"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -20,9 +22,8 @@ std::string_view file_advice(int error) {
   switch (error) {
     case ENOSPC:
     case EDQUOT: return "free some space or choose another directory";
+    case EROFS: return "choose another directory";
     case EFBIG: return "raise the limit on file sizes (ulimit -f)";
-    case EMFILE:
-      return "this process has as many files open as it may: raise the limit (ulimit -n)";
     case ENFILE:
       return "the whole node has too many files open: end what keeps them, or have fs.file-max "
              "raised";
@@ -40,6 +41,9 @@ std::string_view file_advice(int error) {
 
 std::string file_error(int error) {
   const std::string_view advice = file_advice(error);
+  if (rlimit files{}; error == EMFILE && getrlimit(RLIMIT_NOFILE, &files) == 0)
+    return fmt::format("{}; this process may have {} open: raise the limit (ulimit -n)",
+                       std::strerror(error), files.rlim_cur);
   return fmt::format("{}{}{}", std::strerror(error), advice.empty() ? "" : "; ", advice);
 }
 

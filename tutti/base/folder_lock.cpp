@@ -82,7 +82,7 @@ int open_lock_file(const std::filesystem::path& path, const FolderLockTerms& ter
   if (file < 0)
     throw IoError(fmt::format(
         "{}: cannot be written: {}; {}", path.string(),
-        errno == ELOOP ? "it is a symbolic link, which is not followed" : std::strerror(errno),
+        errno == ELOOP ? "it is a symbolic link, which is not followed" : file_error(errno),
         terms.other_way));
   return file;
 }

@@ -96,7 +96,7 @@ RunPlace place_beside(RunFolderRequest request, std::string& in_the_way) {
 
 }  // namespace
 
-void check_output_folder(const std::string& directory) {
+std::error_code check_output_folder(const std::string& directory) {
   const auto refuse = [&](const std::string& reason) {
     throw IoError(fmt::format("cannot make the output folder '{}': {}", directory, reason));
   };
@@ -110,7 +110,11 @@ void check_output_folder(const std::string& directory) {
   if (::mkdtemp(trial.data()) == nullptr)
     refuse(
         fmt::format("nothing can be written into '{}': {}", place.string(), std::strerror(errno)));
+  std::error_code no_links;
+  fs::create_directory_symlink("step", fs::path(trial) / "best", no_links);
+  ::unlink((trial + "/best").c_str());
   ::rmdir(trial.c_str());
+  return no_links;
 }
 
 int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
@@ -124,8 +128,14 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   std::string in_the_way;
   const RunPlace place = place_beside(run_folder_request(config, flags.fresh), in_the_way);
   config.run.output_dir = place.directory;
-  for (const std::string& folder : {place.directory, place.checkpoints})
-    check_output_folder(folder);
+  check_output_folder(place.directory);
+  if (const std::error_code none = check_output_folder(place.checkpoints);
+      none && config.checkpoint.best)
+    log::warn(
+        "'{}': the file system makes no links ({}): 'best' will be a file with the name of the "
+        "best "
+        "checkpoint",
+        place.checkpoints, none.message());
   check_resume_anyway(flags.resume_anyway, config.checkpoint.resume);
   std::optional<CheckpointInfo> before;
   if (!place.resume.empty()) before = verify_checkpoint(place.resume);

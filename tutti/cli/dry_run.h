@@ -2,6 +2,7 @@
 // tutti train --dry-run: would this run start?
 
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tutti/cli/config.h"
@@ -23,6 +24,7 @@ struct DryRunFlags {
 int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags);
 
 /// Whether a folder can be made there and written into; makes one and removes it again. IoError.
-void check_output_folder(const std::string& directory);
+/// Returns why there can be no symbolic link in it, which a run does without.
+std::error_code check_output_folder(const std::string& directory);
 
 }  // namespace tutti

@@ -27,6 +27,13 @@
 
 namespace tutti {
 
+void check_srun(const comm::Launcher& launcher) {
+  if (launcher.name != "srun" || launcher.size == 1 || std::getenv("PMIX_RANK") != nullptr ||
+      comm::MpiSession::starts_without_pmix())
+    return;
+  throw ConfigError(comm::disagreement(launcher, 0, 1, comm::MpiSession::library_version()));
+}
+
 Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read_topology()) {
   if (const std::string warning = team_warning(topology_); launcher_.rank == 0 && !warning.empty())
     log::warn("{}", warning);
@@ -37,6 +44,7 @@ Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read
     threads_ = choose_threads(options.threads, omp_threads, topology_, 1);
     return;
   }
+  check_srun(launcher_);
   // MPI wants to know before it starts. Where the launcher does not say how many ranks share the
   // node: at most as many threads as for one.
   const int neighbours = std::max(1, launcher_.local_size);

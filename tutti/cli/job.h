@@ -30,6 +30,10 @@ struct JobOptions {
   std::string progress = "0";  ///< as comm.progress_threads
 };
 
+/// Throws ConfigError where srun has started this process without anything that tells MPI its rank,
+/// and MPI would end it for that. Before MPI is started.
+void check_srun(const comm::Launcher& launcher);
+
 /// This process as a rank: MPI under a launcher, alone otherwise (then MPI is not even
 /// initialised). Logs how operations are moved forward.
 class Job {

@@ -11,6 +11,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/lifetime.h"
 #include "tutti/cli/signals.h"
+#include "tutti/cli/start_obstacles.h"
 
 namespace tutti {
 namespace {
@@ -52,14 +53,20 @@ int explain_stop(const RankTable& table, const JobEnd& end) {
   return 0;
 }
 
+/// Of a job whose ranks may have ended in MPI's start.
+std::string obstacles_of(const RankTable& table) {
+  return run_of(table) == RunState::not_known ? start_obstacles() : "";
+}
+
 void explain_gone(const RankTable& table, const JobEnd& end) {
   if (end.first_gone.empty() || WIFSIGNALED(end.status)) return;
   const int code = code_of_status(end.status);
   const std::string how =
       code > 128 ? "killed by " + signal_text(code - 128) : std::string("gone without a word");
-  end.print(fmt::format("tutti: {}: {}{}; the job has ended{}\n", rank_names(table, end.first_gone),
+  end.print(fmt::format("tutti: {}: {}{}; the job has ended{}{}\n",
+                        rank_names(table, end.first_gone),
                         end.first_gone.size() > 1 ? "the first of them was " : "", how,
-                        what_stands(table, end.trains)));
+                        what_stands(table, end.trains), obstacles_of(table)));
 }
 
 /// Leaves out those that have only waited for others in vain, if it is known what ended one of
@@ -135,7 +142,7 @@ int believe_launcher(const RankTable& table, const JobEnd& end) {
         " after it had ended its ranks: something has told it to" + what_stands(table, end.trains);
   else if (ranks.begun > 0)
     where = fmt::format(" when {} of {} ranks had begun", ranks.begun, table.ranks_here());
-  end.print(fmt::format("tutti: {}: {}{}\n", end.program, how, where));
+  end.print(fmt::format("tutti: {}: {}{}{}\n", end.program, how, where, obstacles_of(table)));
   if (has_stopped(table)) return static_cast<int>(ExitCode::requeue);
   return code == 0 || code > 128 ? kFailure : code;
 }

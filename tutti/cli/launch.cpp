@@ -6,6 +6,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <pwd.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -49,6 +50,13 @@ constexpr std::array kBindingVariables = {"OMPI_MCA_hwloc_base_binding_policy",
                                           "PRTE_MCA_rmaps_default_mapping_policy",
                                           "HYDRA_BINDING",
                                           "I_MPI_PIN"};
+
+/// Sandboxes may refuse it, and a launcher that is to bind ranks then kills them. hwloc asks with a
+/// mask of any length, so a mask that is too short says nothing.
+bool may_bind() {
+  cpu_set_t now;
+  return sched_getaffinity(0, sizeof now, &now) != 0 || sched_setaffinity(0, sizeof now, &now) == 0;
+}
 
 std::string home_of_user() {
   const passwd* user = getpwuid(geteuid());
@@ -135,6 +143,7 @@ Surroundings read_surroundings() {
   if (const char* threads = std::getenv("OMP_NUM_THREADS"))
     s.omp_num_threads = std::max(0, std::atoi(threads));
   s.omp_wait_policy = is_set("OMP_WAIT_POLICY");
+  s.may_bind = may_bind();
   s.hwloc_components = is_set("HWLOC_COMPONENTS");
   if (!is_set("OMPI_MCA_btl_tcp_if_include") && !is_set("OMPI_MCA_btl_tcp_if_exclude"))
     s.only_loopback = only_loopback();
@@ -202,7 +211,7 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
 
   auto& words = launch.command;
   words = {surroundings.mpirun, "-n", std::to_string(ranks)};
-  const bool bind = !launch.oversubscribed && !restricted;
+  const bool bind = !launch.oversubscribed && !restricted && surroundings.may_bind;
   const int open_mpi = open_mpi_version(surroundings.mpi_library);
   if (open_mpi > 0) {
     if (surroundings.root) words.push_back("--allow-run-as-root");
@@ -231,10 +240,13 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
     launch.environment.emplace_back("OMP_NUM_THREADS", std::to_string(launch.threads));
   if (launch.oversubscribed && !surroundings.omp_wait_policy)
     launch.environment.emplace_back("OMP_WAIT_POLICY", "passive");
-  launch.line = fmt::format(
-      "starting {} ranks x {} thread{} on {} core{}{}: {}", ranks, launch.threads,
-      launch.threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s",
-      launch.oversubscribed ? " (oversubscribed: times say nothing about scaling)" : "", line);
+  launch.line =
+      fmt::format("starting {} ranks x {} thread{} on {} core{}{}: {}", ranks, launch.threads,
+                  launch.threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s",
+                  launch.oversubscribed    ? " (oversubscribed: times say nothing about scaling)"
+                  : !surroundings.may_bind ? " (not bound: the system refuses it)"
+                                           : "",
+                  line);
   return launch;
 }
 
@@ -243,7 +255,7 @@ int run_launch(const Launch& launch, const Patience& patience) {
   Launch told = launch;
   told.environment.emplace_back(RankTable::kVariable, table.value());
   const auto refuse = [&] {
-    throw DeviceError(fmt::format("cannot start {}: {}", launch.command[0], std::strerror(errno)));
+    throw DeviceError(fmt::format("cannot start {}: {}", launch.command[0], file_error(errno)));
   };
   int errors[2];
   if (pipe2(errors, O_CLOEXEC) != 0) refuse();

@@ -29,6 +29,7 @@ struct Surroundings {
   /// Open MPI. Open MPI leaves the loopback out by itself, and ranks then cannot reach each other
   /// where /dev/shm has less than 4 MiB for each.
   std::string only_loopback = {};
+  bool may_bind = true;  ///< the system lets processes bind themselves to cores
 };
 Surroundings read_surroundings();
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tutti/base/error.h"
+#include "tutti/base/refused_calls.h"
 
 namespace tutti {
 namespace {
@@ -91,6 +92,15 @@ TEST(PlanLaunch, RespectsTheUsersChoices) {
   const Launch launch = plan_launch(2, {}, {"t"}, machine(8), user);
   EXPECT_EQ(launch.command, (Words{"/bin/mpirun", "-n", "2", "t"}));
   EXPECT_TRUE(launch.environment.empty());
+  Surroundings sandbox = kOpenMpi;
+  sandbox.may_bind = false;
+  const Launch unbound = plan_launch(2, {}, {"t"}, machine(8), sandbox);
+  EXPECT_EQ(unbound.command, (Words{"/bin/mpirun", "-n", "2", "--bind-to", "none", "t"}));
+  EXPECT_NE(unbound.line.find("not bound: the system refuses it"), std::string::npos);
+  EXPECT_EQ(
+      with_refused({SYS_sched_setaffinity}, EPERM, [] { return !read_surroundings().may_bind; }),
+      0);
+  EXPECT_TRUE(read_surroundings().may_bind);
   Topology pinned = machine(8);
   pinned.bound_cores = 4;
   const Launch inside = plan_launch(2, {}, {"t"}, pinned, kOpenMpi);

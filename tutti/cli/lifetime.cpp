@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,6 +55,32 @@ void give_back_hangup() {
   struct sigaction now {};
   sigaction(SIGHUP, nullptr, &now);
   if (now.sa_handler != SIG_IGN) std::signal(SIGHUP, SIG_DFL);
+}
+
+/// Threads of Python, and some launchers, start programs with signals blocked or ignored, which
+/// nobody has asked for: then nothing but SIGKILL would end this one. An ignored SIGHUP is nohup's,
+/// and an ignored SIGINT that of a shell's background job. A signal that came while it was blocked
+/// comes now, so handlers are there before.
+void hear_signals() {
+  struct sigaction now {};
+  sigaction(SIGTERM, nullptr, &now);
+  if (now.sa_handler == SIG_IGN) std::signal(SIGTERM, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+/// The usual limit of 1024 open files is for programs that call select(2); shards, ranks and their
+/// connections need more. Some systems have a hard limit of a thousand millions, and programs that
+/// are started from here may look at each number below it.
+void raise_file_limit() {
+  constexpr rlim_t kMostFiles = 1 << 20;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  const rlim_t wanted = std::min(files.rlim_max, kMostFiles);
+  if (files.rlim_cur >= wanted) return;
+  files.rlim_cur = wanted;
+  setrlimit(RLIMIT_NOFILE, &files);
 }
 
 std::string_view verb_of(const std::vector<std::string>& arguments) {
@@ -121,6 +148,7 @@ void begin_process(const std::vector<std::string>& arguments) {
   }
   fill_closed_streams();
   make_output_visible();
+  raise_file_limit();
   if (const char* table = std::getenv(RankTable::kVariable); table != nullptr && is_rank)
     own_row::join(table, {launcher.rank, launcher.size, launcher.local_size});
   give_back_hangup();
@@ -134,6 +162,7 @@ void begin_process(const std::vector<std::string>& arguments) {
   std::signal(SIGCHLD, SIG_DFL);
   // A write beyond the file-size limit then fails as on a full disk, with a message.
   std::signal(SIGXFSZ, SIG_IGN);
+  hear_signals();
 }
 
 int end_process(int code) {

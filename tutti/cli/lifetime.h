@@ -12,6 +12,9 @@ namespace tutti {
 /// main's first line. From here on
 /// - a process that a launcher started ends when the launcher does, even if it is stopped;
 /// - a closed stream is a stream that refuses bytes, not the number of the next file;
+/// - signals that were blocked or ignored when the process was started are heard, but for an
+/// ignored
+///   SIGHUP or SIGINT; and as many files may be open as the hard limit allows (2^20 at most);
 /// - `train`, and every rank, ends within seconds and with a line when a signal asks it to stop,
 ///   until it trains; and `train` outlives a closed pipe.
 void begin_process(const std::vector<std::string>& arguments);

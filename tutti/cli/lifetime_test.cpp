@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "tutti/base/denormals.h"
+#include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/program.h"
 
@@ -101,6 +105,46 @@ TEST(Program, ControlBytesOfNamesAreShown) {
   }
   close(ends[0]);
   close(ends[1]);
+}
+
+TEST(BeginProcessDeathTest, HearsSignalsThatWereBlockedOrIgnored) {
+  const auto begin = [](const char* verb, int signal, bool ignores) {
+    sigset_t all;
+    sigfillset(&all);
+    if (ignores) std::signal(signal, SIG_IGN);
+    sigprocmask(SIG_BLOCK, &all, nullptr);
+    if (!ignores) std::raise(signal);  // it came before main
+    begin_process({verb, "run.toml"});
+    std::raise(signal);
+    _exit(0);
+  };
+  for (const bool ignores : {false, true})
+    for (const int signal : {SIGTERM, SIGUSR1, SIGUSR2, SIGINT})
+      EXPECT_EXIT(begin("train", signal, ignores), testing::ExitedWithCode(75), "stopped by");
+  EXPECT_EXIT(begin("train", SIGHUP, false), testing::ExitedWithCode(75), "stopped by");
+  EXPECT_EXIT(begin("eval", SIGUSR1, false), testing::KilledBySignal(SIGUSR1), "");
+  EXPECT_EXIT(begin("eval", SIGTERM, true), testing::KilledBySignal(SIGTERM), "");
+  // As nohup and a shell's background job ask.
+  EXPECT_EXIT(begin("train", SIGHUP, true), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(begin("eval", SIGINT, true), testing::ExitedWithCode(0), "");
+}
+
+TEST(BeginProcess, MayOpenAsManyFilesAsTheHardLimitAllows) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlim_t most = std::min<rlim_t>(before.rlim_max, 1 << 20);
+  const auto run = [&] {
+    rlimit files{64, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &files);
+    begin_process({"eval"});
+    getrlimit(RLIMIT_NOFILE, &files);
+    std::_Exit(files.rlim_cur == most && files.rlim_max == before.rlim_max ? 0 : 1);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+  EXPECT_NE(file_error(EMFILE).find(
+                fmt::format("may have {} open: raise the limit (ulimit -n)", before.rlim_cur)),
+            std::string::npos)
+      << file_error(EMFILE);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <filesystem>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 
 namespace tutti {
 namespace {
@@ -41,10 +42,9 @@ static_assert(sizeof(Page) % alignof(RankRow) == 0);
 /// to open a device can have consequences.
 void* map_table(const std::string& path, size_t bytes) {
   std::error_code error;
-  if (!std::filesystem::read_symlink(path, error)
-           .string()
-           .starts_with(fmt::format("/memfd:{}", kTableName)))
-    return MAP_FAILED;
+  std::string name = std::filesystem::read_symlink(path, error).filename().string();
+  if (name.starts_with("memfd:")) name.erase(0, 6);
+  if (!name.starts_with(kTableName)) return MAP_FAILED;
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return MAP_FAILED;
   const bool fits = lseek(file, 0, SEEK_END) == static_cast<off_t>(bytes);
@@ -88,14 +88,14 @@ void wait_until_left(const RankRow& row) noexcept {
 
 RankTable::RankTable(int ranks) : ranks_(ranks) {
   const size_t bytes = bytes_of(ranks);
-  file_ = memfd_create(kTableName, MFD_CLOEXEC);
+  file_ = make_nameless_file(kTableName).descriptor;
   if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(bytes)) == 0)
     memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
   if (memory_ == nullptr || memory_ == MAP_FAILED) {
     const int error = errno;
     if (file_ >= 0) close(file_);
     throw DeviceError(fmt::format("cannot make {} bytes of memory to share with {} ranks: {}",
-                                  bytes, ranks, std::strerror(error)));
+                                  bytes, ranks, file_error(error)));
   }
   auto* page = static_cast<Page*>(memory_);  // zero, as fresh rows are
   page->ranks = ranks;

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "tutti/base/refused_calls.h"
+
 namespace tutti {
 namespace {
 
@@ -21,6 +23,18 @@ int in_child(const std::function<int()>& work) {
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(RankTable, NeedsNoMemfd) {
+  EXPECT_EQ(with_refused({SYS_memfd_create}, EPERM,
+                         [] {
+                           const RankTable table(2);
+                           return in_child([&] {
+                                    return own_row::join(table.value(), {1, 2}) ? 0 : 1;
+                                  }) == 0 &&
+                                  table.row(1).state == RankState::starting;
+                         }),
+            0);
 }
 
 TEST(RankTable, ARankReportsToTheProcessThatMadeIt) {

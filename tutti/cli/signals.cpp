@@ -14,6 +14,7 @@ namespace {
 
 std::atomic<int> received{0};
 std::atomic<bool> interrupted{false};
+std::atomic<bool> saved{false};  // SignalFlags::ignore_from_now
 std::atomic<bool> installed{false};
 std::atomic<bool> started{false};  // a SignalFlags has lived
 static_assert(std::atomic<int>::is_always_lock_free &&
@@ -37,6 +38,7 @@ constexpr std::string_view kSecondInterrupt =
 
 void handle(int signal, siginfo_t* info, void*) {
   note_sender(signal, info);
+  if (saved) return;
   if (signal == SIGINT && interrupted.exchange(true)) {
     if (at_start.speaks && !own_row::joined()) print(kSecondInterrupt);
     std::signal(SIGINT, SIG_DFL);  // so that the launcher and the shell see what ended this process
@@ -98,6 +100,7 @@ SignalFlags::SignalFlags() : stack_(std::make_unique<std::byte[]>(kStack)) {
   CHECK(!installed.exchange(true), "two SignalFlags at a time");
   received = 0;
   interrupted = false;
+  saved = false;
   const stack_t stack{.ss_sp = stack_.get(), .ss_flags = 0, .ss_size = kStack};
   sigaltstack(&stack, &stack_before_);
   for (size_t i = 0; i < kSignals.size(); ++i) {
@@ -123,6 +126,8 @@ SignalFlags::~SignalFlags() {
   sigaltstack(&stack_before_, nullptr);
   installed = false;
 }
+
+void SignalFlags::ignore_from_now() noexcept { saved = true; }
 
 int SignalFlags::signal_number() const noexcept { return received.load(std::memory_order_relaxed); }
 

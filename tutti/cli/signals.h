@@ -37,6 +37,8 @@ class SignalFlags {
 
   bool stop_requested() const noexcept { return signal_number() != 0; }
   int signal_number() const noexcept;  ///< the first one received, or 0
+  /// The run is saved as it was asked to be: further signals mean nothing, also a second SIGINT.
+  void ignore_from_now() noexcept;
 
  private:
   static constexpr std::array kSignals = {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGHUP, SIGCONT};

@@ -126,6 +126,15 @@ TEST(SignalFlagsDeathTest, SecondInterruptEndsNow) {
       testing::KilledBySignal(SIGINT), "");
 }
 
+TEST(SignalFlags, ASecondInterruptMeansNothingOnceTheRunIsSaved) {
+  SignalFlags flags;
+  std::raise(SIGINT);
+  flags.ignore_from_now();
+  std::raise(SIGINT);
+  std::raise(SIGTERM);
+  EXPECT_EQ(flags.signal_number(), SIGINT);
+}
+
 TEST(SignalFlagsDeathTest, FormerHandlersReturn) {
   EXPECT_EXIT(
       {

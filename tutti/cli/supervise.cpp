@@ -19,9 +19,11 @@
 #include "tutti/base/process_state.h"
 #include "tutti/cli/error_stream.h"
 #include "tutti/cli/job_end.h"
+#include "tutti/cli/launcher_files.h"
 #include "tutti/cli/launcher_output.h"
 #include "tutti/cli/rank_watch.h"
 #include "tutti/cli/signals.h"
+#include "tutti/cli/start_obstacles.h"
 
 namespace tutti {
 namespace {
@@ -66,6 +68,7 @@ class Supervision {
   void on_signal(int signal);
   void suspend();
   void look_for_end();
+  void look_for_files();
   void look_for_stopped();
   void look_at_start();
   void look_at_end();
@@ -103,6 +106,7 @@ class Supervision {
   bool ranks_killed_ = false, launcher_killed_ = false;
   int start_looks_ = 0, launcher_looks_ = 0;
   int stopped_looks_ = 0;
+  std::optional<LauncherFiles> files_;
 };
 
 int Supervision::run() {
@@ -116,6 +120,7 @@ int Supervision::run() {
     receive_signals();
     ranks_.look(verdict_.has_value());
     look_for_end();
+    if (!files_ && !over_ && ranks_.begun() > 0) look_for_files();
     if (const auto now = Clock::now(); now >= next_look && !over_) {
       next_look = now + seconds(1);
       look_for_stopped();
@@ -127,6 +132,7 @@ int Supervision::run() {
   }
   over_since_ = Clock::now();
   see_off_ranks();
+  if (files_ && WIFSIGNALED(status_)) remove_launcher_files(*files_);
   read_rest();
   const std::string banners = output_.finish();
   const int code = verdict_ ? code_of_verdict() : explain(banners);
@@ -205,13 +211,19 @@ void Supervision::look_for_end() {
   if (found < 0) status_ = kLostStatus;
 }
 
+// A launcher that is killed leaves files that only its ranks can name.
+void Supervision::look_for_files() {
+  for (const int rank : ranks_.alive())
+    if (!files_) files_ = files_of_launcher(table_.row(rank).process, job_.launcher);
+}
+
 // Ranks that start end with it, and those that train stop in order, all of them if one is asked: so
 // those of other hosts need no signal. Whether the job has trained is looked up when the signal has
 // been sent: a rank that has begun to train by then takes it as a wish.
 void Supervision::on_signal(int signal) {
   told_ = true;
   if (verdict_ || over_) return;
-  if (signal == SIGINT && ++interrupts_ > 1) {
+  if (signal == SIGINT && ++interrupts_ > 1 && !has_stopped(table_)) {
     end_job(128 + SIGINT,
             "ended at once by a second interrupt; checkpoints that were written stand");
     return ranks_.signal(SIGKILL);
@@ -264,8 +276,8 @@ void Supervision::look_at_start() {
   if (verdict_ || ranks_.begun() > 0 || is_stopped(process_state(job_.launcher))) return;
   if (++start_looks_ < patience_.start_seconds) return;
   end_job(static_cast<int>(ExitCode::failure),
-          fmt::format("{} has not brought a rank to its beginning within {} s; the job ends",
-                      launcher_name(), patience_.start_seconds));
+          fmt::format("{} has not brought a rank to its beginning within {} s{}; the job ends",
+                      launcher_name(), patience_.start_seconds, start_obstacles()));
 }
 
 // A signal to a job that has trained means nothing to its ranks. They end by themselves; one that

@@ -36,8 +36,8 @@ sigset_t supervised_signals();
 /// the ranks, which stop in order; before they train it ends the job within seconds, with exit code
 /// 75; when they have trained they end by themselves, and one that does not within five seconds is
 /// killed, with 1. SIGTSTP stops launcher, ranks and this process, until SIGCONT. A second SIGINT
-/// ends it at once, with 130. A launcher that waits for a silent host when its ranks here have
-/// failed and ended is killed.
+/// ends it at once, with 130, unless the run has saved itself by then. A launcher that waits for a
+/// silent host when its ranks here have failed and ended is killed.
 int supervise(const Supervised& job, const RankTable& table, const Patience& patience);
 
 }  // namespace tutti

@@ -18,6 +18,7 @@
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/doctor_report.h"
 #include "tutti/cli/host_probe.h"
+#include "tutti/cli/job.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/measure.h"
 #include "tutti/cli/verbs.h"
@@ -309,6 +310,7 @@ int run_doctor(const DoctorVerb& verb) {
     print(verb, {look(verb, self, load, probe_mpi(), nullptr)});
     return 0;
   }
+  check_srun(self.launcher);
   constexpr double kStartSeconds = 60;
   comm::MpiSession session(comm::MpiSession::Threads::multiple, nullptr, nullptr, kStartSeconds);
   const auto communicator = session.communicator();

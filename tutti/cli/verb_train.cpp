@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -46,6 +48,10 @@ struct TrainVerb {
   bool replays = false;  ///< `tutti replay`
   std::vector<std::string> resume_anyway;
 };
+
+// Of Slurm, PBS, LSF, Flux, Grid Engine and HTCondor.
+constexpr std::array kJobVariables = {"SLURM_JOB_ID", "PBS_JOBID",   "LSB_JOBID",
+                                      "FLUX_JOB_ID",  "SGE_TASK_ID", "_CONDOR_SLOT"};
 
 ExitCode exit_code(RunStatus status) {
   switch (status) {
@@ -127,6 +133,8 @@ TrainerSpec spec_of_run(const RunConfig& config, const TrainVerb& verb, const Jo
   TrainerSpec spec;
   spec.config = config;
   spec.about = about_this_run(job, verb);
+  spec.in_batch_job = std::ranges::any_of(
+      kJobVariables, [](const char* name) { return std::getenv(name) != nullptr; });
   spec.terminal = terminal_of(STDERR_FILENO).erases;
   spec.checkpoint_written = [] { own_row::set_run(RunState::checkpoint); };
   spec.tuning_file = tuning_file(config.plan.tuning);
@@ -172,7 +180,7 @@ void check_before_folder(const TrainVerb& verb, const RunConfig& config, const J
   if (!verb.fresh) return;
   (void)rehearse({.config = config,
                   .ranks = ranks,
-                  .ranks_per_node = std::max(1, job.launcher().local_size),
+                  .ranks_per_node = job.communicator().local_size(),
                   .data = data,
                   .backend = backend,
                   .machine = machine ? &*machine : nullptr,
@@ -219,15 +227,18 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
     if (!signals) signals.emplace();
     return signals->signal_number();
   };
+  // A second interrupt that comes now has nothing left to cut short.
+  spec.run_is_saved = [&signals] {
+    own_row::set_run(RunState::stopped);
+    if (signals) signals->ignore_from_now();
+  };
   own_row::set_run(folder.place().resume.empty() ? RunState::no_checkpoint : RunState::checkpoint);
   spec.backend = &backend;
   spec.communicator = &communicator;
   spec.data = prepared.data.view();
   spec.staging = prepared.staging;
   spec.read_counts = prepared.counts.get();
-  const ExitCode code = exit_code(train(spec).status);
-  if (code == ExitCode::requeue) own_row::set_run(RunState::stopped);
-  return static_cast<int>(code);
+  return static_cast<int>(exit_code(train(spec).status));
 }
 
 int run_train(const TrainVerb& verb) {

@@ -35,7 +35,7 @@ std::string bytes_of(const std::string& library) {
   if (fs::file_size(library, error) > kMostBytes) refuse(library, "is larger than 1 GiB");
   std::ifstream file(library, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file) refuse(library, fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (!file) refuse(library, fmt::format("cannot be read: {}", file_error(errno)));
   return bytes;
 }
 

@@ -223,7 +223,7 @@ class Communicator::Wait {
         limit_);
     if (c_.on_timeout_ == OnTimeout::abort) fail(pending_(), how);
     log::warn("{}; waiting goes on, as comm.on_timeout asks", c_.report(pending_(), how, since_));
-    limit_ += c_.timeout_;
+    limit_ *= 2;  // who goes on waiting for an hour needs no line a minute from each rank
   }
 
   [[noreturn]] void fail(const Pending& what, const std::string& how) {

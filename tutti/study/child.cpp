@@ -37,7 +37,7 @@ volatile sig_atomic_t stop_count = 0, interrupt_count = 0;
 Child::Child(const std::vector<std::string>& command) {
   int out[2], report[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(report, O_CLOEXEC) != 0)
-    throw IoError(fmt::format("cannot make a pipe for a run: {}", std::strerror(errno)));
+    throw IoError(fmt::format("cannot make a pipe for a run: {}", file_error(errno)));
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/base/json.h"
 #include "tutti/trace/record_fields.h"
 
@@ -166,6 +167,14 @@ RunRecord& RunRecord::operator=(RunRecord&& other) noexcept {
 template <class Event>
 void RunRecord::write_event(Event& event) {
   CHECK(file_ >= 0, "run record was moved from");
+  struct stat open {};
+  struct stat named {};
+  if (fstat(file_, &open) == 0 && (stat(path_.c_str(), &named) != 0 ||
+                                   named.st_ino != open.st_ino || named.st_dev != open.st_dev))
+    throw IoError(
+        fmt::format("{}: is not there any more: its folder was removed, moved or replaced while "
+                    "the run wrote into it, so nothing that follows would be kept",
+                    path_));
   if (event.time == 0) event.time = unix_now();
   const std::string line = to_line(event);
   size_t done = 0;
@@ -188,7 +197,7 @@ void RunRecord::append_failure(const std::string& path, RunStop event) noexcept 
     // After a half line of a disk that was full then and is no longer, the two would be one.
     const std::string line = (ends_within_line(file) ? "\n" : "") + to_line(event);
     // One call: a disk too full for the line leaves a cut one, which readers pass over.
-    if (::write(file, line.data(), line.size()) >= 0) fsync(file);
+    if (::write(file, line.data(), line.size()) >= 0) sync_to_disk(file);
   } catch (...) {
     // Out of memory: the record then ends as if the run had been killed.
   }
@@ -216,9 +225,7 @@ void RunRecord::append(CheckpointRecord event) { write_event(event); }
 void RunRecord::append(TargetReached event) { write_event(event); }
 void RunRecord::append(RunStop event) {
   write_event(event);
-  // A pipe or a device cannot be synchronised, which is no loss: only EIO and ENOSPC say that data
-  // are gone.
-  if (fsync(file_) != 0 && (errno == EIO || errno == ENOSPC))
+  if (!sync_to_disk(file_))
     throw IoError(
         fmt::format("{}: the run record did not reach the disk: {}", path_, file_error(errno)));
 }

@@ -268,6 +268,31 @@ TEST_F(RecordTest, AFullDiskIsAnIoErrorThatNamesTheFile) {
   EXPECT_THROW(RunRecord("/no/such/directory/r.jsonl"), IoError);
 }
 
+TEST_F(RecordTest, ARemovedMovedOrReplacedFolderIsAnIoError) {
+  const auto folder = directory_ / "run";
+  const auto says_so = [&](RunRecord& record) {
+    try {
+      record.append(StepRecord{});
+    } catch (const IoError& error) {
+      return std::string(error.what()).find("run/r.jsonl: is not there any more") !=
+             std::string::npos;
+    }
+    return false;
+  };
+  for (const char* what : {"removed", "moved", "replaced"}) {
+    std::filesystem::create_directory(folder);
+    RunRecord record(folder / "r.jsonl");
+    EXPECT_FALSE(says_so(record));
+    std::filesystem::rename(folder, directory_ / what);
+    if (what == std::string("removed")) std::filesystem::remove_all(directory_ / what);
+    if (what == std::string("replaced")) {
+      std::filesystem::create_directory(folder);
+      write("run/r.jsonl", kStart);
+    }
+    EXPECT_TRUE(says_so(record)) << what;
+  }
+}
+
 TEST_F(RecordTest, CsvHasOneColumnPerFieldAndEmptyCellsForUnmeasured) {
   RunLog log;
   log.epochs.push_back({.time = 1, .epoch = 1, .step = 20, .seconds = 2.5});

@@ -21,8 +21,7 @@ class PartialDirectory {
  public:
   explicit PartialDirectory(fs::path path) : path_(std::move(path)) {
     std::error_code error;
-    fs::remove_all(path_, error);
-    if (!fs::create_directories(path_, error) || error)
+    if (!fs::create_directory(path_, error) || error)
       throw IoError(fmt::format("{}: cannot be created: {}", path_.string(),
                                 error ? error.message() : "it exists"));
   }

@@ -8,7 +8,8 @@
 //   step_0000123/manifest.json        CheckpointInfo; size and XXH64 of the first two files and of
 //                                     itself; the number of rank files and their common mark
 //   latest                            a file: the name of the newest one
-//   best                              a link to the one of the best evaluation
+//   best                              a link to the one of the best evaluation; a file with its
+//                                     name where the file system has no links
 //
 // It is written under a hidden name, flushed to the disk and renamed: by rank 0, after all ranks
 // have written and flushed theirs. Failures throw IoError naming
@@ -140,13 +141,13 @@ std::string manifest_checksum(const std::filesystem::path& checkpoint);
 RankFiles rank_files_of(const std::filesystem::path& checkpoint);
 
 /// `path` if it is a checkpoint, valid or not; the checkpoint of a path to its weights, and the one
-/// that a path to `latest` names; else the newest valid one in it, where it is a folder of
-/// checkpoints or the folder of a run. Throws IoError naming `key` if there is none.
-/// Checkpoints in `except` are passed over like damaged ones, but for the first two cases.
+/// that a path to `latest` or `best` names; else the newest valid one in it, where it is a folder
+/// of checkpoints or the folder of a run. Throws IoError naming `key` if there is none. Checkpoints
+/// in `except` are passed over like damaged ones, but for the first two cases.
 std::filesystem::path checkpoint_at(const std::filesystem::path& path, std::string_view key,
                                     std::span<const std::filesystem::path> except = {});
-/// Whether `path` is the file `latest`, or the weights of a checkpoint, whose manifest can tell
-/// whether they are whole.
+/// Whether `path` is the file `latest` or `best`, or the weights of a checkpoint, whose manifest
+/// can tell whether they are whole.
 bool is_in_checkpoint(const std::filesystem::path& path);
 /// The checkpoint of the best evaluation in `directory`; nothing if none is marked or it is
 /// damaged, which is warned of.
@@ -164,6 +165,8 @@ void remove_leftovers(const std::filesystem::path& directory);
 std::optional<std::filesystem::path> find_latest_valid(
     const std::filesystem::path& directory, std::span<const std::filesystem::path> except = {});
 
+/// The step of the one that was written last, valid or not; -1 where there is none.
+int64_t newest_step(const std::filesystem::path& directory);
 /// All checkpoints in a directory, valid or not, last written first; those with an unreadable
 /// manifest come last.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& directory);

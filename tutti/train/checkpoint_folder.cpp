@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/base/log.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/manifest.h"
@@ -91,12 +93,13 @@ fs::path checkpoint_of_step(const fs::path& directory, int64_t step) {
 
 fs::path hidden_name(const fs::path& checkpoint, std::string_view why) {
   return checkpoint.parent_path() /
-         fmt::format(".{}.{}-{}", checkpoint.filename().string(), why, ::getpid());
+         fmt::format(".{}.{}-{}", checkpoint.filename().string(), why, unique_ending());
 }
 
 void give_name(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return;
-  if (errno == ENOTEMPTY || errno == EEXIST) {
+  const int refusal = errno;
+  if (std::error_code none; fs::exists(fs::symlink_status(to, none))) {
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
     const fs::path aside = hidden_name(to, kReplaced);  // a file system without exchange: two steps
     if (::rename(to.c_str(), aside.c_str()) == 0) {
@@ -105,13 +108,11 @@ void give_name(const fs::path& from, const fs::path& to) {
         fs::remove_all(aside, ignored);
         return;
       }
-      const int reason = errno;
       fs::rename(aside, to, ignored);  // else remove_leftovers() does it
-      errno = reason;
     }
   }
   throw IoError(fmt::format("{}: cannot be renamed to {}: {}", from.string(),
-                            to.filename().string(), file_error(errno)));
+                            to.filename().string(), file_error(refusal)));
 }
 
 std::vector<FoundCheckpoint> find_checkpoints(const fs::path& directory) {
@@ -128,21 +129,34 @@ std::vector<FoundCheckpoint> find_checkpoints(const fs::path& directory) {
   return found;
 }
 
+std::string name_in(const fs::path& file) {
+  const std::string text = read_text(file);
+  return text.substr(0, text.find('\n'));
+}
+
 fs::path best_of(const fs::path& directory) {
   std::error_code none;
-  const fs::path target = fs::read_symlink(directory / kBest, none);
+  const fs::path best = directory / kBest;
+  if (fs::is_regular_file(fs::symlink_status(best, none))) {
+    const fs::path named = fs::path(name_in(best)).filename();
+    return named.empty() ? fs::path() : directory / named;
+  }
+  const fs::path target = fs::read_symlink(best, none);
   return none ? fs::path() : directory / target.filename();
 }
 
 void mark_best(const fs::path& checkpoint) {
-  const fs::path link = checkpoint.parent_path() / kBest,
-                 partial = link.parent_path() / fmt::format(".{}.partial-{}", kBest, ::getpid());
-  std::error_code error;
-  fs::remove(partial, error);
+  const fs::path link = checkpoint.parent_path() / kBest, partial = hidden_name(link, kPartial);
+  std::error_code error, ignored;
   fs::create_directory_symlink(checkpoint.filename(), partial, error);
   if (!error) fs::rename(partial, link, error);
-  if (error) throw IoError(fmt::format("{}: cannot be made: {}", link.string(), error.message()));
-  sync_directory(link.parent_path());
+  if (!error) return sync_directory(link.parent_path());
+  fs::remove(partial, ignored);
+  replace_file(link, checkpoint.filename().string() + "\n");
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true))
+    log::warn("{}: cannot be made a link ({}): it is a file with the name of the checkpoint",
+              link.string(), error.message());
 }
 
 void prune_checkpoints(const fs::path& directory, int keep) {

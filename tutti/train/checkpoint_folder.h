@@ -21,7 +21,7 @@ inline constexpr std::string_view kPartial = "partial", kRemoved = "removed",
 
 bool is_checkpoint_name(std::string_view name);
 std::filesystem::path checkpoint_of_step(const std::filesystem::path& directory, int64_t step);
-/// Beside the checkpoint; nobody takes what has such a name for one.
+/// Beside the checkpoint; nobody takes what has such a name for one. Another one at every call.
 std::filesystem::path hidden_name(const std::filesystem::path& checkpoint, std::string_view why);
 
 struct FoundCheckpoint {
@@ -37,9 +37,12 @@ void give_name(const std::filesystem::path& from, const std::filesystem::path& t
 /// Removes all but the newest `keep` ones, the one just written among them, and the best one.
 void prune_checkpoints(const std::filesystem::path& directory, int keep);
 
-/// The checkpoint that `best` names; empty if there is no such link.
+/// The name that a file such as `latest` holds.
+std::string name_in(const std::filesystem::path& file);
+/// The checkpoint that `best` names; empty if it names none.
 std::filesystem::path best_of(const std::filesystem::path& directory);
-/// Replaces the link in one step: a reader sees the old one or the new one.
+/// Replaces `best` in one step: a reader sees the old one or the new one. A link, or, where the
+/// file system has none, a file with the name, as `latest` is.
 void mark_best(const std::filesystem::path& checkpoint);
 
 }  // namespace tutti

@@ -16,10 +16,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolder = "checkpoints";  ///< in a run's folder
 
-/// The name that the file `latest` holds.
-std::string name_in(const fs::path& latest) {
-  const std::string text = read_text(latest);
-  return text.substr(0, text.find('\n'));
+/// Whether `path` is the file `latest`, or the file that stands for the link `best`.
+bool is_file_with_a_name(const fs::path& path) {
+  std::error_code none;
+  return (path.filename() == kLatest || path.filename() == kBest) &&
+         fs::is_regular_file(path, none);
 }
 
 }  // namespace
@@ -31,7 +32,7 @@ fs::path checkpoints_in(const fs::path& path) {
 
 bool is_in_checkpoint(const fs::path& path) {
   std::error_code none;
-  if (path.filename() == kLatest) return fs::is_regular_file(path, none);
+  if (is_file_with_a_name(path)) return true;
   const fs::path folder = path.parent_path();
   // Other programs' exports, too, have weights of this name beside a manifest.
   return path.filename() == kWeightsFile && fs::exists(folder / kManifest, none) &&
@@ -42,7 +43,7 @@ fs::path checkpoint_at(const fs::path& path, std::string_view key,
                        std::span<const fs::path> except) {
   std::error_code error;
   if (is_in_checkpoint(path))
-    return path.filename() == kLatest ? path.parent_path() / name_in(path) : path.parent_path();
+    return is_file_with_a_name(path) ? path.parent_path() / name_in(path) : path.parent_path();
   if (fs::exists(path / kManifest, error)) return path;
   if (error) throw IoError(fmt::format("{}: '{}': {}", key, path.string(), error.message()));
   const fs::path directory = checkpoints_in(path);
@@ -74,6 +75,11 @@ std::vector<fs::path> list_checkpoints(const fs::path& directory) {
   std::vector<fs::path> paths;
   for (FoundCheckpoint& f : find_checkpoints(directory)) paths.push_back(std::move(f.path));
   return paths;
+}
+
+int64_t newest_step(const fs::path& directory) {
+  const std::vector<FoundCheckpoint> found = find_checkpoints(directory);
+  return found.empty() ? -1 : found.front().step;
 }
 
 std::optional<fs::path> find_latest_valid(const fs::path& directory,

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/refused_calls.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/train/checkpoint_folder.h"
 #include "tutti/train/durable_file.h"
@@ -290,6 +291,26 @@ TEST_F(CheckpointTest, TheBestOneIsNeverPruned) {
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000006");
   flip_a_bit(directory_ / "best/weights.safetensors", 500);
   EXPECT_FALSE(find_best(directory_).has_value());
+}
+
+TEST_F(CheckpointTest, NeedsNeitherLinksNorSyncNorAnExchangeOfNames) {
+  const auto whole = [&] {
+    for (const int64_t step : {1, 2, 2, 3}) write(step, 1, step == 2);
+    return names() == std::vector<std::string>{"best", "latest", "step_0000002", "step_0000003"} &&
+           fs::is_regular_file(fs::symlink_status(directory_ / "best")) &&
+           find_best(directory_)->filename() == "step_0000002" && newest_step(directory_) == 3 &&
+           checkpoint_at(directory_ / "best", "--weights") == directory_ / "step_0000002" &&
+           is_in_checkpoint(directory_ / "best");
+  };
+  const auto refused = {SYS_symlink, SYS_symlinkat, SYS_link, SYS_linkat, SYS_renameat2, SYS_fsync};
+  for (const int error : {EOPNOTSUPP, EPERM, ENOSYS, 524})
+    EXPECT_EQ(with_refused(refused, error, whole), 0) << error;
+  // The folder has come to a file system with links.
+  EXPECT_EQ(find_best(directory_)->filename(), "step_0000002");
+  set_aside_after(directory_, directory_ / "step_0000003", 1);
+  EXPECT_EQ(find_best(directory_)->filename(), "step_0000002.abandoned");
+  EXPECT_TRUE(fs::is_symlink(directory_ / "best"));
+  EXPECT_EQ(newest_step(directory_ / "nowhere"), -1);
 }
 
 TEST_F(CheckpointTest, IsFoundInARunsFolder) {

@@ -103,7 +103,9 @@ void write_comm_rows(ConfigTableWriter& t) {
       .at_least(0.1)
       .no_matter();
   t.key(s, &S::on_timeout, "on_timeout",
-        "After that report: abort ends the job, continue waits on and reports again each time-out")
+        "After that report: abort ends the job, continue waits on and reports again, each time "
+        "after "
+        "twice as long")
       .no_matter();
   t.key(s, &S::check, "check",
         "Send a checksum with every message and compare every sum among ranks, to find the rank "

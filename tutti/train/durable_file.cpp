@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 
 namespace tutti {
 namespace {
@@ -21,6 +22,10 @@ namespace {
 
 int open_new(const std::filesystem::path& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+int open_temporary(const std::filesystem::path& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 }
 
 }  // namespace
@@ -53,8 +58,7 @@ void DurableFile::write(std::span<const std::byte> bytes) {
 
 FileDigest DurableFile::close() {
   // A network file system may report a full disk only here.
-  // EINVAL: a device or a pipe, which has no disk behind it.
-  if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, "cannot be written to the disk", errno);
+  if (!sync_to_disk(fd_)) fail(path_, "cannot be written to the disk", errno);
   if (::close(std::exchange(fd_, -1)) != 0) fail(path_, "cannot be closed", errno);
   return {bytes_, XXH64_digest(hash_)};
 }
@@ -114,15 +118,18 @@ std::string read_text(const std::filesystem::path& path) {
 
 void replace_file(const std::filesystem::path& path, std::string_view text) {
   const std::filesystem::path partial =
-      path.parent_path() / fmt::format(".{}.partial-{}", path.filename().string(), ::getpid());
+      path.parent_path() / fmt::format(".{}.partial-{}", path.filename().string(), unique_ending());
+  DurableFile file(path, open_temporary(partial));  // messages say the name that users know
   try {
-    DurableFile file(path, open_new(partial));  // messages say the name that users know
     file.write(text);
     file.close();
-    std::filesystem::rename(partial, path);
-  } catch (const std::filesystem::filesystem_error& error) {
-    ::unlink(partial.c_str());
-    fail(path, "cannot be replaced", error.code().value());
+    // Some file systems rename over nothing: then there is a moment without the file.
+    if (::rename(partial.c_str(), path.c_str()) != 0) {
+      const int error = errno;
+      if ((error != EEXIST && !is_not_offered(error)) || ::unlink(path.c_str()) != 0 ||
+          ::rename(partial.c_str(), path.c_str()) != 0)
+        fail(path, "cannot be replaced", error);
+    }
   } catch (...) {
     ::unlink(partial.c_str());
     throw;
@@ -134,11 +141,9 @@ void sync_directory(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory.empty() ? "." : directory;
   const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) fail(path, "cannot be opened", errno);
-  const int error = ::fsync(fd) == 0 ? 0 : errno;
+  const int error = sync_to_disk(fd) ? 0 : errno;
   ::close(fd);
-  if (error != 0 && error != EINVAL)
-    fail(path, "cannot be written to the disk",
-         error);  // EINVAL: a file system that needs no such thing
+  if (error != 0) fail(path, "cannot be written to the disk", error);
 }
 
 }  // namespace tutti

@@ -97,11 +97,13 @@ void log_places(const RunPlace& place) {
 void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,
               const std::string& beyond) {
   const auto last = std::filesystem::path(place.checkpoints) / fmt::format("step_{:07}", left.last);
-  if (left.last >= 0 && std::filesystem::exists(last))  // a branch may not have written any
+  const std::string best = place.checkpoints + "/best";
+  // A branch may not have written any.
+  if (left.last >= 0 && std::filesystem::exists(last))
     log::command("weights of step {}: {}", left.last, shell_word(last.string()));
-  if (left.best >= 0)
+  if (left.best >= 0 && std::filesystem::exists(best))
     log::command("best weights, of step {} with {}: {}", left.best, left.best_text,
-                 shell_word(place.checkpoints + "/best"));
+                 shell_word(best));
   log::command("results in {}; curves: tensorboard --logdir {}", shell_word(place.directory),
                shell_word(place.directory));
   if (left.last >= 0 || left.best >= 0) log::command("evaluate: {}", next.eval);

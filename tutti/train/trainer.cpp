@@ -92,13 +92,19 @@ void TrainerRun::loop() {
           RunStatus::requeue,
           fmt::format("stopped by signal {} with a checkpoint at step {}", asked_by_, step_));
   }
-  const std::string early = stopped_early() ? stopped_early_words() : "";
-  if (config_.run.target > 0 && !target_reached_)
+  std::string words = step_ == first_step_ ? fmt::format("nothing to do at step {}", step_) : "";
+  if (stopped_early()) words += (words.empty() ? "" : "; ") + stopped_early_words();
+  if (config_.run.target > 0 && !target_reached_) {
+    const std::string known = std::isfinite(quality())
+                                  ? fmt::format("{} {:.4f} after {:.2f} epochs",
+                                                goal_.metric->name(), quality(), epochs_done())
+                                  : fmt::format("{} was not measured in these {:.2f} epochs",
+                                                goal_.metric->name(), epochs_done());
     return stop(RunStatus::target_missed,
-                fmt::format("{}{}{} {:.4f} after {:.2f} epochs, the target was {}", early,
-                            early.empty() ? "" : "; ", goal_.metric->name(), quality(),
-                            epochs_done(), config_.run.target));
-  stop(RunStatus::done, early.empty() ? fmt::format("{} steps", step_) : early);
+                fmt::format("{}{}{}, the target {} {}", words, words.empty() ? "" : "; ", known,
+                            step_ == first_step_ ? "is" : "was", config_.run.target));
+  }
+  stop(RunStatus::done, words.empty() ? fmt::format("{} steps", step_) : words);
 }
 
 bool TrainerRun::train_step() {

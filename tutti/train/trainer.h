@@ -30,6 +30,10 @@ struct TrainerSpec {
   bool terminal = false;                     ///< stdout is a terminal: draw a bar
   std::function<int()> stop_requested;       ///< 0 = no, else the signal that asked; may be empty
   std::function<void()> checkpoint_written;  ///< called on every rank; may be empty
+  /// Called on every rank when a run that was asked to stop has written its checkpoint, before its
+  /// record says so; may be empty.
+  std::function<void()> run_is_saved{};
+  bool in_batch_job = false;  ///< a scheduler may queue the run again
   /// Called on rank 0 when nothing refuses the run any more, before its record; may be empty.
   std::function<void()> run_begins{};
   double process_started = 0;              ///< unix time, for the start-up time in the log

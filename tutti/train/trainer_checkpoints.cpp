@@ -133,10 +133,14 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   try {
     written = write_together(best);
   } catch (const IoError& error) {
-    if (ends) throw IoError(fmt::format("{}; {}", error.what(), what_is_left()));
+    // It may be whole, and only what points at it has failed.
+    const bool stands = newest_step(place_.checkpoints) == step_ && left_.last != step_;
+    const std::string left =
+        stands ? fmt::format("the checkpoint of step {} itself is whole", step_) : what_is_left();
+    if (ends) throw IoError(fmt::format("{}; {}", error.what(), left));
     if (first())
       log::warn("no checkpoint of step {}: {}; {}; training goes on to the next one", step_,
-                error.what(), what_is_left());
+                error.what(), left);
   }
   together_ = false;
   const double seconds = RunClock::since(began);
@@ -158,10 +162,15 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
                                               .seconds = seconds});
 }
 
+// The folder knows best: what was written may have been removed since. A branch has written nothing
+// yet, and goes on from a checkpoint elsewhere.
 std::string TrainerRun::what_is_left() const {
+  int64_t last = newest_step(place_.checkpoints);
+  if (last < 0 && left_.last == first_step_) last = left_.last;
+  if (last >= 0) return fmt::format("the last checkpoint, of step {}, is from before it", last);
   return left_.last < 0
              ? "there is no checkpoint yet"
-             : fmt::format("the last checkpoint, of step {}, is from before it", left_.last);
+             : fmt::format("there is no checkpoint in '{}' any more", place_.checkpoints);
 }
 
 }  // namespace tutti

@@ -136,8 +136,10 @@ ProgressState TrainerRun::progress(double loss) const {
   state.first_step = first_step_;
   state.step = step_;
   state.steps = total_steps_;
-  state.epoch = (step_ - 1) / sampler_.steps_per_epoch() + 1;
-  state.epochs = (total_steps_ + sampler_.steps_per_epoch() - 1) / sampler_.steps_per_epoch();
+  const int64_t per_epoch = sampler_.steps_per_epoch();
+  state.epoch = (step_ - 1) / per_epoch + 1;
+  // A run that ends within an epoch has no number of epochs.
+  if (total_steps_ % per_epoch == 0) state.epochs = total_steps_ / per_epoch;
   state.loss = loss;
   if (std::isfinite(quality())) state.quality = to_text(*goal_.metric, quality());
   state.learning_rate = learning_rate(step_ - 1);
@@ -329,63 +331,6 @@ std::vector<std::string> TrainerRun::new_reasons() {
 void TrainerRun::report_compression() {
   const std::string line = exchange().compression_line(std::exchange(epoch_steps_, 0));
   if (first() && !line.empty()) log::info("{}", line);
-}
-
-void TrainerRun::stop(RunStatus status, const std::string& reason) {
-  result_.status = status;
-  result_.steps = step_;
-  display_.clear();
-  report_stages(epoch_steps_);
-  report_compression();
-  if (rank_servers_ && step_ > first_step_ && step_ % sampler_.steps_per_epoch() != 0)
-    report_servers();  // of the part of an epoch
-  if (spec_.data.tested_at_end() && status != RunStatus::requeue &&
-      !(earlier_.tested && step_ == first_step_))
-    test();
-  report_data();
-  if (step_ > first_step_) report_machine(true);
-  if (spans_)
-    spans_->write(
-        (std::filesystem::path(place_.directory) / fmt::format("trace.rank{}.json", comm_.rank()))
-            .string(),
-        comm_.rank());
-  if (!first()) return;
-  reporter_->record().append(stop_event(status, reason));
-  log::info("{}: {} ({:.1f} s training, {:.1f} s in all)", name(status), reason, clock_.train(),
-            startup_seconds_ + clock_.wall());
-  log_next(place_, left_, spec_.next, status == RunStatus::requeue ? "" : beyond_this_end());
-}
-
-std::string TrainerRun::beyond_this_end() const {
-  if (target_reached_)
-    return fmt::format(" --target X   (X {} {:.4f}, or 0 for none)",
-                       goal_.metric->higher_is_better() ? "above" : "below",
-                       earlier_.reached && !goal_.better(quality(), earlier_.reached->best)
-                           ? earlier_.reached->best
-                           : quality());
-  if (stopped_early() && step_ < total_steps_)
-    return fmt::format(" --set run.patience=N   (N above {}, or 0 for none)", patience_.waited());
-  return run_limit(config_.run, sampler_.steps_per_epoch(), step_).flags;
-}
-
-RunStop TrainerRun::stop_event(RunStatus status, const std::string& reason) const {
-  return {.status = status,
-          .reason = reason,
-          .error = {},
-          .epochs = epochs_done(),
-          .steps = step_,
-          .samples = step_ * batch_.global,
-          .wall_seconds = clock_.wall(),
-          .train_seconds = clock_.train(),
-          .eval_seconds = evaluation_seconds_,
-          .checkpoint_seconds = checkpoint_seconds_};
-}
-
-void TrainerRun::record_failure(const std::exception& error) {
-  display_.clear();
-  const bool alone = !together_ && dynamic_cast<const CommError*>(&error) == nullptr;
-  if (!first() && !alone) return;
-  append_failure(place_, comm_, error, stop_event(RunStatus::failed, {}));
 }
 
 }  // namespace tutti

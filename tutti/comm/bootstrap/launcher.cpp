@@ -97,7 +97,11 @@ std::optional<int> tasks_on_node(const char* variable, std::string_view text, in
   return std::nullopt;
 }
 
+// The nodes of a heterogeneous job are numbered over all its components, and the tasks per node are
+// those of the own component: only MPI knows how many ranks share a node.
 int slurm_local_size(const Environment& environment) {
+  for (const char* name : {"SLURM_HET_SIZE", "SLURM_PACK_SIZE"})
+    if (value_of(environment, name)) return -1;
   const int node = number(environment, {"SLURM_NODEID"}).value_or(0);
   for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"})
     if (const char* value = value_of(environment, name))
@@ -128,9 +132,12 @@ std::optional<Launcher> detect_row(const Environment& environment, const Launche
                   number(environment, row.local_size).value_or(-1)};
 }
 
+// MPI says how many ranks share the node where the launcher contradicts itself. A rank beyond the
+// size is another thing: it may belong to variables that are left over from another job.
 Launcher checked(Launcher launcher) {
-  if (launcher.rank >= launcher.size ||
-      (launcher.local_size >= 0 && launcher.local_rank >= launcher.local_size))
+  if (launcher.local_size > launcher.size || launcher.local_rank >= launcher.local_size)
+    launcher.local_size = -1;
+  if (launcher.rank >= launcher.size)
     throw ConfigError(fmt::format("the launcher's environment variables contradict each other ({})",
                                   launcher.to_string()));
   return launcher;

@@ -14,7 +14,7 @@ struct Launcher {
   int rank = 0;
   int size = 1;
   int local_rank = 0;  ///< -1 when the launcher does not say
-  int local_size = 1;  ///< -1 when the launcher does not say
+  int local_size = 1;  ///< -1 when the launcher does not say, or contradicts itself
 
   bool operator==(const Launcher&) const = default;
   std::string to_string() const;  ///< "srun: rank 3 of 8, local rank 1 of 4"

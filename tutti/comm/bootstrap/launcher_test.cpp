@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
+#include <string>
 
 #include "tutti/base/error.h"
 
@@ -43,6 +45,45 @@ TEST(Launcher, Srun) {
                     {"SLURM_LOCALID", "1"},
                     {"SLURM_NTASKS_PER_NODE", "2"}}),
             (Launcher{"srun", 3, 4, 1, 2}));
+}
+
+TEST(Launcher, WhatContradictsItselfLeavesTheRanksOfANodeToMpi) {
+  // A heterogeneous job: component 0 has a node with one task, component 1 nodes with two and one.
+  struct Rank {
+    const char *node, *local, *per_node;
+  };
+  const Rank ranks[] = {{"0", "0", "1"}, {"1", "0", "2,1"}, {"1", "1", "2,1"}, {"2", "0", "2,1"}};
+  for (int rank = 0; rank < 4; ++rank) {
+    Variables variables{{"SLURM_PROCID", std::to_string(rank)},
+                        {"SLURM_NTASKS", "4"},
+                        {"SLURM_STEP_ID", "0"},
+                        {"SLURM_STEP_NUM_TASKS", "4"},
+                        {"SLURM_NODEID", ranks[rank].node},
+                        {"SLURM_LOCALID", ranks[rank].local},
+                        {"SLURM_STEP_TASKS_PER_NODE", ranks[rank].per_node}};
+    const int local = std::stoi(ranks[rank].local);
+    if (rank == 2) {  // without the variable that says what the job is
+      EXPECT_EQ(detect(variables), (Launcher{"srun", 2, 4, 1, -1}));
+    }
+    for (const char* name : {"SLURM_HET_SIZE", "SLURM_PACK_SIZE"}) {
+      Variables heterogeneous = variables;
+      heterogeneous[name] = "2";
+      EXPECT_EQ(detect(heterogeneous), (Launcher{"srun", rank, 4, local, -1})) << name;
+    }
+  }
+  for (const auto& [rank, size, local_rank, local_size] :
+       {std::array{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+        std::array{"PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"},
+        std::array{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+        std::array{"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
+                   "JSM_NAMESPACE_LOCAL_SIZE"}}) {
+    EXPECT_EQ(detect({{rank, "5"}, {size, "8"}, {local_rank, "2"}, {local_size, "2"}}).local_size,
+              -1)
+        << rank;
+    EXPECT_EQ(detect({{rank, "5"}, {size, "8"}, {local_rank, "2"}, {local_size, "9"}}).local_size,
+              -1)
+        << rank;
+  }
 }
 
 TEST(Launcher, SrunWithPmi2IsStillSrun) {

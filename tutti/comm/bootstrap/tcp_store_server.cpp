@@ -39,7 +39,7 @@ class TcpStoreServer::Service {
   Service(Socket listener, const Socket& wake, std::string secret)
       : listener_(std::move(listener), {sizeof(Introduction), challenge_text}),
         secret_(std::move(secret)), poll_(epoll_create1(EPOLL_CLOEXEC)) {
-    if (!poll_) throw CommError(fmt::format("epoll_create1: {}", std::strerror(errno)));
+    if (!poll_) throw CommError(fmt::format("epoll_create1: {}", file_error(errno)));
     watch(EPOLL_CTL_ADD, listener_.ready().descriptor(), EPOLLIN);
     watch(EPOLL_CTL_ADD, wake.descriptor(), EPOLLIN);
     wake_ = wake.descriptor();
@@ -255,7 +255,7 @@ class TcpStoreServer::Service {
 TcpStoreServer::TcpStoreServer(const std::string& host, int port, std::string secret)
     : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (secret.empty()) throw ConfigError("the store needs a secret of the job that is not empty");
-  if (!wake_) throw CommError(fmt::format("eventfd: {}", std::strerror(errno)));
+  if (!wake_) throw CommError(fmt::format("eventfd: {}", file_error(errno)));
   const std::vector<SocketAddress> addresses = resolve(host, port);
   const bool this_host_alone =
       host == "localhost" || (addresses[0].is_loopback() && addresses[0].host() == host);

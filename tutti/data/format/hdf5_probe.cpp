@@ -21,11 +21,11 @@ constexpr size_t kMostReport = size_t{1} << 30;
 constexpr uint8_t kComplete = 0x5a;  // the last byte of a report
 
 /// In the child: no core files, no handlers of the parent's, a limit on memory, and an end with
-/// its parent.
+/// its parent, whom alone a wish to stop concerns, also one that a terminal sends to both.
 void confine_child() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGINT})
-    ::signal(signal, SIG_DFL);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(signal, SIG_DFL);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   long long pages = 0;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
@@ -94,15 +95,14 @@ struct LatticesWriter::State {
 LatticesWriter::LatticesWriter(fs::path path, const LatticeSpec& spec)
     : state_(std::make_unique<State>()) {
   state_->partial = path;
-  state_->partial +=
-      fmt::format(".partial-{}",
-                  ::getpid());  // two processes may write the same set: each renames a whole file
+  // Two processes may write the same set: each renames a whole file.
+  state_->partial += ".partial-" + unique_ending();
   state_->path = std::move(path);
   state_->header.seed = spec.seed;
   state_->header.first = spec.first;
   state_->header.count = spec.count;
   XXH64_reset(state_->hash.get(), 0);
-  state_->file = ::open(state_->partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  state_->file = ::open(state_->partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (state_->file < 0)
     throw IoError(
         fmt::format("{}: cannot create: {}", state_->partial.string(), file_error(errno)));
@@ -126,7 +126,7 @@ void LatticesWriter::finish() {
         state_->written, state_->header.count);
   state_->header.payload_hash = XXH64_digest(state_->hash.get());
   state_->write(&state_->header, sizeof(Header), 0);
-  const bool flushed = ::fsync(state_->file) == 0;
+  const bool flushed = sync_to_disk(state_->file);
   const bool closed = ::close(std::exchange(state_->file, -1)) == 0;
   if (!flushed || !closed || std::rename(state_->partial.c_str(), state_->path.c_str()) != 0) {
     const int error = errno;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 
 namespace tutti {
 namespace {
@@ -54,7 +55,7 @@ std::byte* map_file(size_t bytes, const std::filesystem::path& folder) {
   const auto length = static_cast<off_t>(bytes);
   int failed = fallocate(file, 0, 0, length) == 0 ? 0 : errno;
   // Where a file system cannot keep room it comes page by page, and a full disk ends the program.
-  if (failed == EOPNOTSUPP) failed = ftruncate(file, length) == 0 ? 0 : errno;
+  if (is_not_offered(failed)) failed = ftruncate(file, length) == 0 ? 0 : errno;
   void* start = MAP_FAILED;
   if (failed == 0) {
     start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

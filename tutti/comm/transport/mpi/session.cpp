@@ -133,6 +133,32 @@ void MpiSession::stay(std::chrono::milliseconds time) {
   }
 }
 
+bool MpiSession::starts_without_pmix() {
+  const std::string library = library_version();
+  if (!library.starts_with("Open MPI v") || std::atoi(library.c_str() + 10) >= 5 || running())
+    return true;
+  int level = 0, variables = 0;
+  if (MPI_T_init_thread(MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS) return true;
+  MPI_T_cvar_get_num(&variables);
+  bool found = false;
+  for (int i = 0; i < variables && !found; ++i) {
+    // Every component has variables that begin with its name.
+    std::array<char, 128> name{}, text{};
+    int name_length = static_cast<int>(name.size()), text_length = static_cast<int>(text.size());
+    int verbosity = 0, bound = 0, scope = 0;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    MPI_T_enum values = nullptr;
+    if (MPI_T_cvar_get_info(i, name.data(), &name_length, &verbosity, &type, &values, text.data(),
+                            &text_length, &bound, &scope) != MPI_SUCCESS)
+      continue;
+    const std::string_view is = name.data();
+    found =
+        is.starts_with("pmix_s1_") || is.starts_with("pmix_s2_") || is.starts_with("pmix_cray_");
+  }
+  MPI_T_finalize();
+  return found;
+}
+
 std::string MpiSession::library_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;

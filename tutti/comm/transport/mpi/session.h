@@ -55,6 +55,11 @@ class MpiSession {
   static void end_job(int code);
   /// Waits, and lets the alarm that this process has raised or passed on leave it meanwhile.
   static void stay(std::chrono::milliseconds time);
+  /// Whether a process that srun has started without PMIx can learn from this library which rank it
+  /// is, or that it is alone. Open MPI before 5 can only where it was built for another PMI of
+  /// Slurm; else it ends such a process while it starts, with twenty lines. To be asked before a
+  /// session; takes a third of a second.
+  static bool starts_without_pmix();
   /// "Open MPI v4.1.4 ...". May be called without a session.
   static std::string library_version();
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/device/cpu/topology.h"
 
 namespace tutti::comm {
@@ -22,10 +23,10 @@ namespace {
 constexpr size_t kLargePage = size_t{2} << 20;
 
 [[noreturn]] void fail(const char* call, size_t bytes, int error) {
-  throw CommError(
-      fmt::format("{} for {} bytes of shared memory failed: {}; is the node's or the "
-                  "job's memory limit reached?",
-                  call, bytes, std::strerror(error)));
+  const bool memory = error == ENOMEM || error == ENOSPC;
+  throw CommError(fmt::format("{} for {} bytes of shared memory failed: {}{}", call, bytes,
+                              memory ? std::strerror(error) : file_error(error),
+                              memory ? "; is the node's or the job's memory limit reached?" : ""));
 }
 
 uint64_t random_number() {
@@ -46,16 +47,14 @@ uint64_t* SharedSegment::place_of_nonce() const {
 SharedSegment SharedSegment::create(size_t bytes) {
   SharedSegment segment;
   if (bytes == 0) return segment;
-  constexpr unsigned kNoExecSeal = 8;  // MFD_NOEXEC_SEAL of Linux 6.3, which older headers lack
-  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  segment.descriptor_ = memfd_create("tutti", kFlags | kNoExecSeal);
-  if (segment.descriptor_ < 0 && errno == EINVAL)
-    segment.descriptor_ = memfd_create("tutti", kFlags);
+  const NamelessFile file = make_nameless_file("tutti");
+  segment.descriptor_ = file.descriptor;
   if (segment.descriptor_ < 0) fail("memfd_create", bytes, errno);
   if (mapped(bytes) > static_cast<size_t>(std::numeric_limits<off_t>::max()) ||
       ftruncate(segment.descriptor_, static_cast<off_t>(mapped(bytes))) != 0)
     fail("ftruncate", bytes, errno);
-  if (fcntl(segment.descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+  if (file.sealable &&
+      fcntl(segment.descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     fail("fcntl(F_ADD_SEALS)", bytes, errno);
   segment.bytes_ = bytes;
   segment.back(bytes, bytes);  // the page of the nonce
@@ -76,6 +75,8 @@ void SharedSegment::back(size_t begin, size_t end) {
         posix_fallocate(descriptor_, static_cast<off_t>(at), static_cast<off_t>(next - at));
     if (error == 0)
       at = next;
+    else if (is_not_offered(error))
+      return;  // each page comes when it is touched first
     else if (error != EINTR)
       fail("posix_fallocate", end - begin, error);
   }

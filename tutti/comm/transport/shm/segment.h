@@ -3,11 +3,12 @@
 // file system, so nothing is left behind when a job is killed, and it is not limited by the size of
 // /dev/shm.
 //
-// The owner creates it (memfd_create), tells the others its process id, its descriptor and a random
-// number that lies behind the memory, and they open /proc/<pid>/fd/<descriptor>. That works between
-// processes of one user in one process namespace; where it does not, open() says so. The number
-// tells whether the process that was found is the one that was meant: in another namespace, or
-// under another namespace's /proc, the same id belongs to somebody else.
+// The owner creates it (memfd_create; where a sandbox refuses that, an unlinked file:
+// base/file_calls.h), tells the others its process id, its descriptor and a random number that lies
+// behind the memory, and they open /proc/<pid>/fd/<descriptor>. That works between processes of one
+// user in one process namespace; where it does not, open() says so. The number tells whether the
+// process that was found is the one that was meant: in another namespace, or under another
+// namespace's /proc, the same id belongs to somebody else.
 
 #include <sys/types.h>
 
@@ -27,11 +28,10 @@ class SharedSegment {
  public:
   /// Empty: no memory.
   SharedSegment() = default;
-  /// Zeroed memory. It is sealed: nobody who maps it can shorten it, which would be a SIGBUS in the
-  /// middle of training, nor execute it as a file, where the kernel knows that seal. Whoever made
-  /// it, or has opened it for writing, backs it with pages before anybody touches it; what another
-  /// has backed stays as it is.
-  /// Throws CommError when there is not enough.
+  /// Zeroed memory. Where it is a memfd it is sealed: nobody who maps it can shorten it, which
+  /// would be a SIGBUS in the middle of training, nor execute it as a file, where the kernel knows
+  /// that seal. Whoever made it, or has opened it for writing, backs it with pages before anybody
+  /// touches it; what another has backed stays as it is. Throws CommError when there is not enough.
   static SharedSegment create(size_t bytes);
   /// Reserves pages for bytes [begin, end), near this thread's processor: a missing page would be a
   /// SIGBUS. Needs the descriptor. Throws CommError when there is not enough memory.

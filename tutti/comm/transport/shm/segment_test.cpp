@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "tutti/base/refused_calls.h"
 #include "tutti/comm/transport/shm/process_watch.h"
 #include "tutti/comm/transport/shm/window_registry.h"
 
@@ -94,6 +95,19 @@ TEST(SharedSegment, PeersThatReadCannotWriteAndNobodyCanShortenIt) {
   EXPECT_NE(child.finish(), 0) << "it wrote";
   EXPECT_NE(ftruncate(mine.descriptor(), 1), 0);
   EXPECT_NE(ftruncate(mine.descriptor(), 1 << 20), 0);
+}
+
+TEST(SharedSegment, NeedsNeitherMemfdNorFallocate) {
+  EXPECT_EQ(with_refused({SYS_memfd_create, SYS_fallocate}, EPERM,
+                         [] {
+                           SharedSegment mine = SharedSegment::create(10000);
+                           mine.back(0, 10000);
+                           const auto peer = SharedSegment::open(getpid(), mine.descriptor(), 10000,
+                                                                 mine.nonce(), PeerAccess::read);
+                           mine.memory()[9999] = std::byte{7};
+                           return peer && peer->memory()[9999] == std::byte{7};
+                         }),
+            0);
 }
 
 // Where two containers have equal process ids and descriptors, the size alone says nothing.

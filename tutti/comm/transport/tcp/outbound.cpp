@@ -82,7 +82,7 @@ void Outbound::connect(Time now) {
   if (socket_) return;
   deadline_ = now + kConnectWithin;
   socket_ = begin_connect(addresses_[next_address_]);
-  if (!socket_) return try_next(std::strerror(errno), Failure::silent);
+  if (!socket_) return try_next(file_error(errno), Failure::silent);
   ready_.add(socket_, Readiness::What::outbound, static_cast<uint32_t>(peer_), true);
   wants_writable_ = true;
 }

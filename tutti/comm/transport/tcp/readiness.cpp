@@ -28,7 +28,7 @@ uint64_t name_of_socket(Readiness::What what, uint32_t number) {
 }  // namespace
 
 Readiness::Readiness() : poll_(epoll_create1(EPOLL_CLOEXEC)) {
-  if (!poll_) throw CommError(fmt::format("epoll_create1: {}", std::strerror(errno)));
+  if (!poll_) throw CommError(fmt::format("epoll_create1: {}", file_error(errno)));
 }
 
 void Readiness::add(const Socket& socket, What what, uint32_t number, bool writable) const {

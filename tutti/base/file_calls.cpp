@@ -1,0 +1,58 @@
+#include "tutti/base/file_calls.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <system_error>
+
+namespace tutti {
+
+namespace fs = std::filesystem;
+
+bool is_not_offered(int error) noexcept {
+  constexpr int kNotSupported = 524;  // the kernel's own ENOTSUPP, which some file systems let out
+  constexpr std::array kErrors = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM, ENOTTY, kNotSupported};
+  return std::ranges::find(kErrors, error) != kErrors.end();
+}
+
+bool sync_to_disk(int file) noexcept {
+  while (::fsync(file) != 0) {
+    if (errno == EINTR) continue;
+    return is_not_offered(errno);
+  }
+  return true;
+}
+
+std::string unique_ending() {
+  std::random_device random;
+  return fmt::format("{}-{:08x}{:08x}", ::getpid(), random(), random());
+}
+
+NamelessFile make_nameless_file(const std::string& name) noexcept {
+  constexpr unsigned kNoExecSeal = 8;  // MFD_NOEXEC_SEAL of Linux 6.3, which older headers lack
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  int file = ::memfd_create(name.c_str(), kFlags | kNoExecSeal);
+  if (file < 0 && errno == EINVAL) file = ::memfd_create(name.c_str(), kFlags);
+  if (file >= 0) return {file, true};
+  const int error = errno;
+  std::error_code none;
+  for (const auto& folder : {fs::path("/dev/shm"), fs::temp_directory_path(none)}) {
+    std::string path = (folder / (name + "-XXXXXX")).string();
+    file = ::mkostemp(path.data(), O_CLOEXEC);
+    if (file < 0) continue;
+    ::unlink(path.c_str());
+    return {file, false};
+  }
+  errno = error;
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+#pragma once
+// For tests: a process in which the kernel refuses given system calls, as a container's filter or
+// an odd file system does.
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <initializer_list>
+#include <vector>
+
+namespace tutti {
+
+/// From now on these calls of this thread, and of what it starts, fail with `error`. Whether the
+/// kernel takes the filter.
+inline bool refuse_calls(std::initializer_list<int> calls, int error) {
+  const auto word = [](unsigned code, unsigned value, unsigned char yes = 0,
+                       unsigned char no = 0) -> sock_filter {
+    return {static_cast<unsigned short>(code), yes, no, value};
+  };
+  std::vector<sock_filter> filter = {
+      word(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(offsetof(seccomp_data, nr)))};
+  for (const int call : calls) {
+    filter.push_back(word(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
+    filter.push_back(word(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)));
+  }
+  filter.push_back(word(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/// Runs `holds` in a child that is refused these calls. 0 where it returned true, 1 where not, 2
+/// where the kernel took no filter, 3 after an exception; the wait status where it did not end.
+template <class Holds>
+int with_refused(std::initializer_list<int> calls, int error, Holds holds) {
+  const pid_t child = fork();
+  if (child == 0) {
+    int code = 3;
+    try {
+      code = !refuse_calls(calls, error) ? 2 : holds() ? 0 : 1;
+    } catch (...) {  // the child must not go on with other tests
+    }
+    _exit(code);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : status;
+}
+
+}  // namespace tutti

@@ -1,0 +1,69 @@
+#include "tutti/cli/launcher_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "tutti/base/number.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_own(const fs::path& path, mode_t kind) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && (status.st_mode & S_IFMT) == kind &&
+         status.st_uid == geteuid();
+}
+
+/// The value of a variable in an environment whose entries end with zero bytes.
+std::string value_in(const std::string& environment, const std::string& name) {
+  const std::string wanted = '\0' + name + '=';
+  const size_t at = ('\0' + environment).find(wanted);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + wanted.size() - 1, end = environment.find('\0', begin);
+  return environment.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+/// Whether a name is vader_segment.HOST.UID.JOB.RANK, or without UID, as before 4.1.
+bool is_of_job(std::string_view name, std::string_view job) {
+  const size_t rank = name.rfind('.');
+  return name.starts_with("vader_segment.") && rank != name.npos &&
+         name.substr(0, rank).ends_with(fmt::format(".{}", job));
+}
+
+}  // namespace
+
+std::optional<LauncherFiles> parse_launcher_files(const std::string& environment, pid_t launcher) {
+  const fs::path session = value_in(environment, "PMIX_SERVER_TMPDIR");
+  uint32_t job = 0;
+  if (!read_number(value_in(environment, "PMIX_NAMESPACE"), job) || job == 0 ||
+      session.filename() != fmt::format("pid.{}", launcher) ||
+      !session.parent_path().filename().string().starts_with("ompi."))
+    return std::nullopt;
+  return LauncherFiles{session, fmt::format("{:x}", job)};
+}
+
+std::optional<LauncherFiles> files_of_launcher(pid_t rank, pid_t launcher) {
+  std::ifstream file(fmt::format("/proc/{}/environ", rank), std::ios::binary);
+  return parse_launcher_files(std::string(std::istreambuf_iterator<char>(file), {}), launcher);
+}
+
+void remove_launcher_files(const LauncherFiles& files, const fs::path& memory) noexcept {
+  try {
+    std::error_code ignored;
+    if (is_own(files.session, S_IFDIR)) fs::remove_all(files.session, ignored);
+    for (const auto& entry : fs::directory_iterator(memory, ignored))
+      if (is_of_job(entry.path().filename().string(), files.job) && is_own(entry.path(), S_IFREG))
+        ::unlink(entry.path().c_str());
+  } catch (const std::exception&) {
+    // What is left takes some room, and harms nobody.
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,72 @@
+#include "tutti/cli/launcher_files.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tutti/base/refused_calls.h"
+#include "tutti/base/scratch_directory.h"
+#include "tutti/cli/start_obstacles.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(LauncherFiles, AreFoundByWhatARankWasToldAndOnlyThoseOfTheJobGo) {
+  const ScratchDirectory scratch;
+  const fs::path session = scratch.path() / "ompi.vm.0/pid.28867", shm = scratch.path() / "shm";
+  const auto environment = [](const fs::path& folder, const std::string& job) {
+    const std::string text = "A=1;PMIX_NAMESPACE=" + job + ";PMIX_SERVER_TMPDIR=" + folder.string();
+    std::string entries = text + ';';
+    for (char& c : entries)
+      if (c == ';') c = '\0';
+    return entries;
+  };
+  const auto files = parse_launcher_files(environment(session, "473759745"), 28867);
+  ASSERT_TRUE(files);
+  EXPECT_EQ(files->session, session);
+  EXPECT_EQ(files->job, "1c3d0001");
+  EXPECT_FALSE(parse_launcher_files(environment(session, "473759745"), 28868));
+  EXPECT_FALSE(parse_launcher_files(environment(session, "prterun-vm-28867@1"), 28867));
+  EXPECT_FALSE(parse_launcher_files(environment(scratch.path() / "x/pid.28867", "1"), 28867));
+  EXPECT_FALSE(parse_launcher_files("", 28867));
+
+  for (const fs::path& folder : {session / "0/0", session.parent_path() / "pid.1", shm})
+    fs::create_directories(folder);
+  fs::create_directory_symlink(shm, session / "0/link");
+  for (const char* name : {"vader_segment.vm.0.1c3d0001.0", "vader_segment.vm.0.1c3d0001.1",
+                           "vader_segment.vm.1c3d0001.0", "vader_segment.vm.0.1c3d0002.0",
+                           "vader_segment.vm.0.11c3d0001.0", "other.vm.0.1c3d0001.0"})
+    std::ofstream(shm / name) << 'x';
+  remove_launcher_files(*files, shm);
+  EXPECT_FALSE(fs::exists(session));
+  EXPECT_TRUE(fs::exists(session.parent_path() / "pid.1"));
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator(shm))
+    left.push_back(entry.path().filename().string());
+  std::ranges::sort(left);
+  EXPECT_EQ(left,
+            (std::vector<std::string>{"other.vm.0.1c3d0001.0", "vader_segment.vm.0.11c3d0001.0",
+                                      "vader_segment.vm.0.1c3d0002.0"}));
+}
+
+TEST(StartObstacles, NamesAFolderThatMpiCannotUse) {
+  const ScratchDirectory scratch;
+  EXPECT_EQ(obstacle_of_folder(scratch.path()), "");
+  EXPECT_TRUE(fs::is_empty(scratch.path()));
+  const auto says = [&](const char* what) {
+    return [&, what] {
+      const std::string text = obstacle_of_folder(scratch.path());
+      return text.find(scratch.path()) != std::string::npos && text.find(what) != std::string::npos;
+    };
+  };
+  EXPECT_EQ(with_refused({SYS_mkdir, SYS_mkdirat}, EROFS, says("nothing can be written there")), 0);
+  EXPECT_EQ(with_refused({SYS_fallocate}, ENOSPC, says("there is no room")), 0);
+}
+
+}  // namespace
+}  // namespace tutti

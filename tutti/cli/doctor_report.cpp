@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tutti/base/json.h"
+#include "tutti/cli/measure.h"
 
 namespace tutti {
 namespace {

@@ -298,8 +298,10 @@ std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int lau
     return std::nullopt;
   }
   if (ranks <= 1) return std::nullopt;
-  const Launch launch =
-      plan_launch(ranks, requested, own_command(), read_topology(), read_surroundings());
+  const Topology topology = read_topology();
+  if (const std::string warning = team_warning(topology); !warning.empty())
+    log::warn("{}", warning);
+  const Launch launch = plan_launch(ranks, requested, own_command(), topology, read_surroundings());
   log::command("{}", launch.line);
   return run_launch(launch, patience);
 }

@@ -184,6 +184,11 @@ constexpr Magic kMagics[] = {
     {Content::idx, 0, "\0\0\x08\x02"sv},
     {Content::idx, 0, "\0\0\x08\x03"sv},
     {Content::idx, 0, "\0\0\x08\x04"sv},
+    {Content::idx, 0, "\0\0\x09"sv},
+    {Content::idx, 0, "\0\0\x0b"sv},
+    {Content::idx, 0, "\0\0\x0c"sv},
+    {Content::idx, 0, "\0\0\x0d"sv},
+    {Content::idx, 0, "\0\0\x0e"sv},
 };
 
 std::string_view head_text(std::span<const uint8_t> head) {
@@ -238,6 +243,9 @@ Content kind_of(std::span<const uint8_t> head, int64_t size) {
   if (has_at(text, 0, "\x93NUMPY"))
     return text.size() > 6 && text[6] > 3 ? Content::newer_npy : Content::npy;
   if (has_at(text, 0, "PK\x03\x04") || has_at(text, 0, "PK\x05\x06")) return kind_of_zip(text);
+  if (text.size() >= 12 &&
+      masked_crc(crc32c(head.data(), 8)) == (little_endian(text.substr(8, 4)) & 0xffffffff))
+    return Content::tfrecord;
   for (const Magic& magic : kMagics)
     if (has_at(text, magic.at, magic.bytes)) return magic.content;
   // A bitmap says its own length, and the size of the header that follows.
@@ -255,9 +263,6 @@ Content kind_of(std::span<const uint8_t> head, int64_t size) {
     const bool torch = has_at(text, 2, "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv);
     return torch ? Content::torch_tar : Content::pickle;
   }
-  if (text.size() >= 12 &&
-      masked_crc(crc32c(head.data(), 8)) == (little_endian(text.substr(8, 4)) & 0xffffffff))
-    return Content::tfrecord;
   if (size >= 16 && std::ranges::all_of(text, [](char c) { return c == 0; })) return Content::zeros;
   if (looks_like_utf16(text)) return Content::utf16;
   return looks_like_text(text) ? kind_of_text(text) : Content::unknown;

@@ -42,12 +42,22 @@ size_t header_bytes(int rank) { return static_cast<size_t>(4 + 4 * rank); }
 std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_t> header, int rank,
                                     int64_t& elements) {
   const uint32_t expected = 0x800u + static_cast<uint32_t>(rank);
-  if (const uint32_t magic = big_endian(header.data()); magic != expected)
-    throw BadFile(unreadable(
-        path, idx_or_gzip(path),
-        fmt::format("expected IDX magic {:#010x} (bytes with {} extents), found {:#010x}{}",
-                    expected, rank, magic,
-                    magic >> 8 == 8 ? ", as if images and labels were exchanged" : "")));
+  if (const uint32_t magic = big_endian(header.data()); magic != expected) {
+    const std::string found =
+        fmt::format("expected IDX magic {:#010x} (bytes with {} extents), found {:#010x}", expected,
+                    rank, magic);
+    if (magic >> 8 == 8)
+      throw BadFile(
+          fmt::format("{}: {}: images and labels are exchanged, or this is another file of "
+                      "the set; rename them",
+                      path.string(), found));
+    if (magic >> 16 == 0 && magic >> 8 > 8 && magic >> 8 < 15)
+      throw BadFile(
+          fmt::format("{}: {}: its elements are no bytes; save them as bytes, or as .npy for "
+                      "data.dataset = \"arrays\"",
+                      path.string(), found));
+    throw BadFile(unreadable(path, idx_or_gzip(path), found));
+  }
   std::vector<int64_t> extents;
   elements = 1;
   for (int i = 0; i < rank; ++i) {

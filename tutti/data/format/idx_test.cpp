@@ -40,8 +40,12 @@ TEST(Idx, NamesTheFileAndWhatIsWrong) {
   expect_io_error([&] { read(idx(8, {5, 2, 3}, 31)); }, {"/x", "found 31"});
   expect_io_error([&] { read(idx(8, {5}, 5)); }, {"/x", "header of 16 bytes"});
   expect_io_error([&] { read(idx(8, {30}, 30)); },
-                  {"/x", "expected IDX magic 0x00000803", "found 0x00000801"});
-  expect_io_error([&] { read(idx(13, {5, 2, 3}, 30)); }, {"found 0x00000d03"});  // floats
+                  {"/x", "expected IDX magic 0x00000803", "found 0x00000801", "exchanged"});
+  expect_io_error(
+      [&] {
+        read(idx(13, {5, 2, 3}, 30));
+      },
+      {"found 0x00000d03", "its elements are no bytes"});  // floats
   expect_io_error([&] { read(idx(8, {5, 0, 3}, 0)); }, {"extent 2 of 3 is 0"});
   expect_io_error(
       [&] {
@@ -115,7 +119,7 @@ TEST(Idx, ALargeFileIsJudgedByItsHeader) {
   const ScratchDirectory scratch;
   const auto path = scratch.write("x", Bytes(16));
   std::filesystem::resize_file(path, int64_t{40} << 30);  // a hole: takes no room on the disk
-  expect_io_error([&] { read_idx(path, 3); }, {"IDX magic"});
+  expect_io_error([&] { read_idx(path, 3); }, {"zeros alone at its beginning"});
   scratch.write("side", idx(8, {1, 0x80000000u, 1}, 0));
   std::filesystem::resize_file(scratch.path() / "side", (int64_t{1} << 31) + 16);
   expect_io_error([&] { read_idx(scratch.path() / "side", 3); }, {"extent 2 of 3 is 2147483648"});

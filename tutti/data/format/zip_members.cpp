@@ -107,9 +107,7 @@ class ZipReader {
     directory_bytes_ = within(size, "directory of");
     directory_ = within(first, "directory at");
     // Places count from where the archive began: another one before it moves all of them.
-    if (const int64_t before = directory_end - directory_bytes_ - directory_;
-        before > 0 && directory_ + directory_bytes_ <= file_.size() &&
-        zip_number(bytes(directory_, 4), 0, 4) != kEntryMagic && count_ > 0)
+    if (const int64_t before = directory_end - directory_bytes_ - directory_; before > 0)
       cannot(fmt::format(
           "{0} bytes stand before the zip file, as where two were joined: 'tail -c +{1} "
           "OLD > NEW' makes a file of the last, 'head -c {0} OLD > NEW' one of what is "

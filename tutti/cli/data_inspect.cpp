@@ -11,6 +11,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/data_suggestion.h"
+#include "tutti/cli/inspect_arrays.h"
 #include "tutti/cli/inspect_clicks.h"
 #include "tutti/cli/inspect_images.h"
 #include "tutti/cli/inspect_pairs.h"
@@ -20,7 +21,6 @@
 #include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/format/array_file.h"
 #include "tutti/data/format/catalog.h"
-#include "tutti/data/format/molecules/frames.h"
 #include "tutti/data/format/sample_files.h"
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
@@ -32,100 +32,6 @@ namespace tutti {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t kMostElements = int64_t{64} << 20;
-
-struct ValueRange {
-  double low = std::numeric_limits<double>::infinity(), high = -low;
-  int64_t not_finite = 0;
-
-  void add(std::span<const float> values) {
-    for (const double x : values) {
-      if (!std::isfinite(x)) {
-        ++not_finite;
-        continue;
-      }
-      low = std::min(low, x);
-      high = std::max(high, x);
-    }
-  }
-  std::string to_string() const {
-    std::string text = low <= high ? fmt::format("{:.6g} to {:.6g}", low, high) : "no number";
-    if (not_finite > 0) text += fmt::format(", {} not finite", not_finite);
-    return text;
-  }
-};
-
-std::string extents(std::span<const int64_t> shape) {
-  return shape.empty() ? "one number" : fmt::format("{}", fmt::join(shape, "x"));
-}
-
-std::string line(std::string_view name, std::string_view type, const std::string& shape,
-                 const std::string& values) {
-  return fmt::format("  {:<32} {:<5} {:<20} {}\n", name, type, shape, values);
-}
-
-/// The whole array, or as many rows of its first dimension as fit the limit.
-std::string range_of(const data::ArrayFile& file, size_t array) {
-  const data::ArrayInfo& info = file.arrays()[array];
-  data::Slab slab = data::Slab::all(info);
-  const int64_t each =
-      info.shape.empty() ? 1 : info.elements() / std::max<int64_t>(info.shape[0], 1);
-  if (info.elements() > kMostElements) {
-    if (each > kMostElements) return "too large to be looked through";
-    slab = data::Slab::rows(info, 0, kMostElements / each);
-  }
-  std::vector<float> values(static_cast<size_t>(slab.elements()));
-  file.read_f32(array, slab, values.data());
-  ValueRange range;
-  range.add(values);
-  return range.to_string() + (slab.elements() < info.elements()
-                                  ? fmt::format(" in the first {} rows", slab.count[0])
-                                  : "");
-}
-
-/// What the file lists, and what of it may be a field.
-struct Inspected {
-  std::string text;
-  std::vector<FoundArray> arrays;
-};
-
-/// Whether an array says where values lie, as NetCDF's coordinates and bounds do.
-bool is_coordinate(const data::ArrayInfo& info) {
-  return (info.dimensions.size() == 1 && info.dimensions[0] == info.name) ||
-         info.name.ends_with("_bnds") || info.name.ends_with("_bounds") ||
-         info.name.starts_with("bounds_") || info.name.starts_with("nav_l");
-}
-
-/// As AMBER's convention of NetCDF and our readers of trajectories call the dimensions.
-bool is_trajectory(const data::ArrayInfo& info) {
-  return info.dimensions == std::vector<std::string>{"frame", "atom", "spatial"};
-}
-
-Inspected inspect_arrays(const fs::path& path) {
-  const data::ArrayFile file = data::open_array_file(path);
-  Inspected found{fmt::format("{}: {} array(s)\n", path.string(), file.arrays().size()), {}};
-  for (size_t i = 0; i < file.arrays().size(); ++i) {
-    const data::ArrayInfo& info = file.arrays()[i];
-    std::string values = info.problem.empty() ? range_of(file, i) : info.problem;
-    if (const auto units = info.attributes.find("units");
-        units != info.attributes.end() && !units->second.text.empty())
-      values += ", " + units->second.text;
-    const bool with_cells = info.name.starts_with(data::kPeriodicArray);
-    if (with_cells)
-      values += "; atoms, then the unit cell's three vectors";
-    else if (is_trajectory(info))
-      values += fmt::format("; {} frames of {} atoms", info.shape[0], info.shape[1]);
-    found.text += line(info.name, name_of(info.type), extents(info.shape), values);
-    if (info.problem.empty() && info.elements() > 0 && !is_coordinate(info) && !with_cells)
-      found.arrays.push_back({.name = info.name,
-                              .whole_numbers = is_integer(info.type),
-                              .wide = is_integer(info.type) && size_of(info.type) >= 4,
-                              .shape = info.shape,
-                              .as = ""});
-  }
-  return found;
-}
 
 /// Few bytes are a word, whose length differs from record to record.
 bool is_text(const data::TfFeature& feature) {
@@ -155,21 +61,24 @@ std::string feature_line(const data::TfFeature& feature) {
   ValueRange range;
   switch (feature.kind) {
     case Kind::bytes:
-      return line(feature.name, "bytes",
-                  feature.bytes.size() == 1 ? fmt::format("{} bytes", feature.bytes[0].size())
-                                            : fmt::format("{} texts", feature.bytes.size()),
-                  "");
+      return inspected_line(feature.name, "bytes",
+                            feature.bytes.size() == 1
+                                ? fmt::format("{} bytes", feature.bytes[0].size())
+                                : fmt::format("{} texts", feature.bytes.size()),
+                            "");
     case Kind::floats:
       range.add(feature.floats);
-      return line(feature.name, "f32", std::to_string(feature.floats.size()), range.to_string());
+      return inspected_line(feature.name, "f32", std::to_string(feature.floats.size()),
+                            range.to_string());
     case Kind::integers: {
       const std::vector<float> values(feature.integers.begin(), feature.integers.end());
       range.add(values);
-      return line(feature.name, "i64", std::to_string(feature.integers.size()), range.to_string());
+      return inspected_line(feature.name, "i64", std::to_string(feature.integers.size()),
+                            range.to_string());
     }
     case Kind::none: break;
   }
-  return line(feature.name, "", "no value", "");
+  return inspected_line(feature.name, "", "no value", "");
 }
 
 Inspected inspect_records(const fs::path& path) {
@@ -283,9 +192,9 @@ Report report_set(const std::string& name, const fs::path& path) {
   }
   for (size_t f = 0; f < ranges.size(); ++f) {
     const data::Field& field = set->fields()[f];
-    report.listing +=
-        line(field.name, name_of(field.element), extents({field.shape.begin(), field.shape.end()}),
-             fmt::format("{} in the first {}", ranges[f].to_string(), looked));
+    report.listing += inspected_line(
+        field.name, name_of(field.element), extents_text({field.shape.begin(), field.shape.end()}),
+        fmt::format("{} in the first {}", ranges[f].to_string(), looked));
   }
   report.configuration = fmt::format(
       "[data]\ndataset = \"{}\"\ndir = {}\ntransforms = {}  # the data set's own\n\n[model]\nname "
@@ -321,10 +230,13 @@ std::string known_set_in(const fs::path& folder) {
       } catch (const IoError&) {}
       continue;
     }
-    if (std::ranges::any_of(known.train_files, [&](std::string file) {
-          if (const size_t either = file.find("[.gz]"); either != file.npos) file.resize(either);
-          return fs::exists(folder / file, unknown) || fs::exists(folder / (file + ".gz"), unknown);
-        }))
+    const auto there = [&](std::string file) {
+      if (const size_t either = file.find("[.gz]"); either != file.npos) file.resize(either);
+      return fs::exists(folder / file, unknown) || fs::exists(folder / (file + ".gz"), unknown);
+    };
+    // Without training files opening it says which are missing.
+    if (std::ranges::any_of(known.train_files, there) ||
+        std::ranges::any_of(known.test_files, there))
       return known.name;
   }
   return "";

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <type_traits>
 
 #include "tutti/base/error.h"
 #include "tutti/data/open.h"
@@ -37,17 +39,22 @@ bool is_label_name(const std::string& name) {
 struct Looked {
   double low = INFINITY, high = -INFINITY, sum = 0, squares = 0, count = 0;
 
-  void add(std::span<const float> values) {
-    for (const double x : values) {
+  /// `missing`: stands for values that are not there, and does not count.
+  void add(std::span<const float> values, std::optional<float> missing) {
+    for (const float value : values) {
+      if (missing && value == *missing) continue;
+      const double x = value;
       low = std::min(low, x);
       high = std::max(high, x);
       sum += x;
       squares += x * x;
+      ++count;
     }
-    count += static_cast<double>(values.size());
   }
-  double mean() const { return sum / count; }
-  double deviation() const { return std::sqrt(std::max(squares / count - mean() * mean(), 0.0)); }
+  double mean() const { return count > 0 ? sum / count : 0; }
+  double deviation() const {
+    return count > 0 ? std::sqrt(std::max(squares / count - mean() * mean(), 0.0)) : 0;
+  }
 };
 
 /// Opens, reads some samples, and settles line after line.
@@ -83,19 +90,36 @@ class Suggestion {
     return name.find_first_of(" ,:") == std::string::npos ? name : "'" + name + "'";
   }
 
-  /// Opens the training files with these fields; reads samples while they are not too many. NaN
-  /// and fill values become 0, which the lines then say.
+  /// Opens the training files with these fields; reads samples while they are not too many. In the
+  /// input's statistics values that are missing do not count, and the lines then say that its mean
+  /// stands for them.
   void look(std::vector<std::string> lines) {
+    missing_.clear();
     try {
-      read(lines);
+      read(lines, {});
     } catch (const data::BadFile& error) {
       if (std::string_view(error.what()).find("missing V") == std::string_view::npos) throw;
-      missing_ = " missing 0";
-      lines[0] += missing_;
-      read(lines);
+      const bool whole = is_integer(set_->fields()[0].element);
+      const float mark = unlikely_value(set_->fields()[0].element);
+      lines[0] += fmt::format(" missing {}", mark);
+      read(lines, mark);
+      const double mean = looked_[0].mean();
+      missing_ = fmt::format(" missing {:.6g}", whole ? std::round(mean) : mean);
     }
   }
-  void read(const std::vector<std::string>& lines) {
+  /// A value of the type that an array is not expected to hold.
+  static float unlikely_value(data::ElementType type) {
+    float value = -1.5e30f;
+    data::with_elements(type, nullptr, [&](const auto* x) {
+      using T = std::remove_cvref_t<decltype(*x)>;
+      if constexpr (std::is_integral_v<T>)
+        value = std::is_signed_v<T> && sizeof(T) > 1
+                    ? static_cast<float>(std::numeric_limits<T>::min() / 2 - 1)
+                    : static_cast<float>(std::numeric_limits<T>::max() / 2 + 1);
+    });
+    return value;
+  }
+  void read(const std::vector<std::string>& lines, std::optional<float> missing) {
     set_ = data::open_dataset(
         {.name = "arrays", .dir = files_.dir, .arrays = {.train = files_.train, .fields = lines}});
     looked_.assign(lines.size(), {});
@@ -108,7 +132,7 @@ class Suggestion {
       for (size_t f = 0; f < lines.size(); ++f) {
         std::vector<float> values(static_cast<size_t>(set_->fields()[f].elements()));
         data::to_f32(set_->fields()[f].element, sample.at(f), std::ssize(values), values.data());
-        looked_[f].add(values);
+        looked_[f].add(values, f == 0 ? missing : std::nullopt);
       }
     }
   }

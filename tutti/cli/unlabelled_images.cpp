@@ -4,6 +4,7 @@
 #include "tutti/cli/unlabelled.h"
 #include "tutti/data/arrays/file_list.h"
 #include "tutti/data/format/catalog.h"
+#include "tutti/data/format/folder_walk.h"
 #include "tutti/data/images/coded_image.h"
 #include "tutti/data/images/image_set.h"
 
@@ -35,17 +36,12 @@ class ImagesWithoutLabels final : public UnlabelledSet {
 };
 
 void add_images(const std::filesystem::path& folder, std::vector<std::filesystem::path>& files) {
-  using Entries = std::filesystem::recursive_directory_iterator;
   std::vector<std::filesystem::path> found;
-  std::error_code failed;
-  const auto follow = std::filesystem::directory_options::follow_directory_symlink;
-  for (Entries at(folder, follow, failed), end; !failed && at != end; at.increment(failed))
-    if (const std::string name = at->path().filename().string();
-        data::is_image_name(name) && !name.starts_with('.'))
-      found.push_back(at->path());
-  if (failed)
-    throw IoError(fmt::format("--input: {}: cannot look into the folder: {}", folder.string(),
-                              failed.message()));
+  data::walk_folder(folder,
+                    [&](const std::filesystem::directory_entry& entry, const std::string& name) {
+                      if (data::is_image_name(name)) found.push_back(entry.path());
+                      return true;
+                    });
   if (found.empty())
     throw data::BadFile(fmt::format(
         "--input: the folder {} holds no images that end in .jpg, .jpeg or .png", folder.string()));

@@ -304,7 +304,7 @@ class ArraySamples final : public SampleFile {
                              reinterpret_cast<float*>(out));
     } else {
       file_.read(array.index, slab, out, cache_.get());
-      if (missing || !array.coding.missing.empty())
+      if (missing || array.coding.masks())
         absent = replace_missing(array.coding, type, out, count, missing);
     }
     if (absent >= 0) refuse_missing(source, i, slab, absent, sample);
@@ -316,9 +316,10 @@ class ArraySamples final : public SampleFile {
     for (size_t d = index.size(); d-- > 0; at /= slab.count[d])
       index[d] = slab.start[d] + at % slab.count[d];
     throw BadFile(fmt::format(
-        "{}: the array '{}' has a missing value (NaN or its fill value) at [{}]: 'missing V' in "
-        "the "
-        "line of the field '{}' in data.fields puts a number there; or leave the sample out",
+        "{}: the array '{}' has a missing value (NaN, a fill value, or one outside its valid "
+        "range) "
+        "at [{}]: 'missing V' in the line of the field '{}' in data.fields puts a number there; or "
+        "leave the sample out",
         what(source, sample), info(source, array).name, fmt::join(index, ", "), source.line.field));
   }
 

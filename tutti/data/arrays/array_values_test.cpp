@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/data/arrays/climate_values.h"
 #include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/arrays/set_checks.h"
 #include "tutti/data/arrays/statistics_file.h"
@@ -40,6 +41,104 @@ TEST(ArraySet, ClimateVariablesAreStackedAndDecoded) {
   expect_error<BadFile>([&] { values_of<float>(*gaps, 1, "data"); },
                         {"climate.nc, sample 1", "'P'", "missing value", "[1, 1, 0]", "missing V"});
   EXPECT_EQ(values_of<float>(*set_of({file}, {"data: from T, P missing 7"}), 1, "data")[6], 7);
+}
+
+/// Attributes of a variable, stored values, and what netCDF4-python 1.7 makes of them; NaN: masked.
+struct PackedCase {
+  ElementType type;
+  std::map<std::string, ArrayAttribute> attributes;
+  std::vector<double> stored, expected;
+};
+
+TEST(ClimateValues, AreThoseOfNetcdf4Python) {
+  using enum ElementType;
+  const double fill = 9.969209968386869e36;
+  const PackedCase cases[] = {
+      {i16, {}, {1, -32767, 2}, {1, NAN, 2}},
+      {i32, {}, {1, -2147483647, 2}, {1, NAN, 2}},
+      {u16, {}, {1, 65535, 2}, {1, NAN, 2}},
+      {f32, {}, {1, fill, 2}, {1, NAN, 2}},
+      {i8, {}, {1, -127, 2}, {1, -127, 2}},  // no default for single bytes (NetCDF's guide)
+      {u8, {}, {1, 255, 2}, {1, 255, 2}},
+      {i16, {{"_FillValue", {.numbers = {2}}}}, {1, 2, -32767}, {1, NAN, -32767}},
+      {i16, {{"missing_value", {.numbers = {5}}}}, {5, -32767, 2}, {NAN, NAN, 2}},
+      {f32, {{"missing_value", {.numbers = {5}}}}, {5, fill, 2}, {NAN, NAN, 2}},
+      {i16, {{"missing_value", {.numbers = {1, 2}}}}, {1, 2, 3, 4}, {NAN, NAN, 3, 4}},
+      {i16, {{"missing_value", {.numbers = {99999}}}}, {1, 2}, {1, 2}},
+      {i16, {{"missing_value", {.text = "2"}}}, {1, 2}, {1, 2}},
+      {i16,
+       {{"scale_factor", {.numbers = {0.1}}}, {"valid_range", {.numbers = {0, 50}}}},
+       {0, 10, 100, -1},
+       {0, 1, NAN, NAN}},
+      {i16,
+       {{"scale_factor", {.numbers = {0.1}}}, {"valid_range", {.numbers = {0.5, 50}}}},
+       {0, 10, 100},
+       {0, 1, 10}},
+      {i16, {{"valid_min", {.numbers = {1}}}}, {0, 10, 600}, {NAN, 10, 600}},
+      {i16, {{"valid_max", {.numbers = {10}}}}, {0, 10, 600}, {0, 10, NAN}},
+      {f32, {{"valid_range", {.numbers = {0, 1}}}}, {-1, 0, 1, 2}, {NAN, 0, 1, NAN}},
+      {i16,
+       {{"valid_range", {.numbers = {2, 3}}}, {"valid_min", {.numbers = {0}}}},
+       {1, 2, 3, 4},
+       {NAN, 2, 3, NAN}},
+      {i16,
+       {{"valid_range", {.numbers = {2, 3, 9}}}, {"valid_min", {.numbers = {3}}}},
+       {1, 2, 3, 4},
+       {NAN, NAN, 3, 4}},
+      {f32,
+       {{"scale_factor", {.numbers = {2}}}, {"valid_max", {.numbers = {3}}}},
+       {1, 3, 4},
+       {2, 6, NAN}},
+      {i16, {{"scale_factor", {.numbers = {0.5, 0.25}}}}, {1, 2}, {1, 2}},
+      {i16, {{"add_offset", {.numbers = {273.5}}}}, {1, 2}, {274.5, 275.5}},
+  };
+  for (size_t c = 0; c < std::size(cases); ++c) {
+    const PackedCase& one = cases[c];
+    const ArrayInfo info{.type = one.type,
+                         .shape = {std::ssize(one.stored)},
+                         .dimensions = {"x"},
+                         .attributes = one.attributes};
+    std::vector<uint8_t> stored(one.stored.size() * size_of(one.type));
+    with_elements(one.type, stored.data(), [&](const auto* x) {
+      using T = std::remove_cvref_t<decltype(*x)>;
+      if constexpr (std::is_arithmetic_v<T>)
+        for (size_t i = 0; i < one.stored.size(); ++i)
+          const_cast<T*>(x)[i] = static_cast<T>(one.stored[i]);
+    });
+    std::vector<float> found(one.stored.size());
+    decode_values(value_coding(info), one.type, stored.data(), std::ssize(found), NAN,
+                  found.data());
+    for (size_t i = 0; i < found.size(); ++i)
+      if (std::isnan(one.expected[i]))
+        EXPECT_TRUE(std::isnan(found[i])) << "case " << c << ", value " << i << ": " << found[i];
+      else
+        EXPECT_FLOAT_EQ(found[i], static_cast<float>(one.expected[i])) << "case " << c;
+  }
+  // Of an array that is not NetCDF's no value is taken for a default fill value.
+  EXPECT_TRUE(is_plain(value_coding({.type = i16, .shape = {3}})));
+}
+
+TEST(ClimateValues, UnsignedByConvention) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.path() / "a.h5";
+  const std::vector<int8_t> bytes = {0, 100, -56, -1};
+  for (const std::string said : {"true", "True", "false"}) {
+    ArrayRef array = array_ref("bright", ElementType::i8, {4}, bytes);
+    array.attributes = {{"_Unsigned", {.text = said}},
+                        {"scale_factor", {.numbers = {0.5}}},
+                        {"_FillValue", {.numbers = {-1}}},
+                        {"valid_range", {.numbers = {0, -56}}},
+                        {"valid_max", {.numbers = {200}}}};
+    write_hdf5(file, std::vector{array}, {});
+    const ArrayFile opened = open_array_file(file);
+    const bool is = said != "false";
+    EXPECT_EQ(opened.arrays()[0].type, is ? ElementType::u8 : ElementType::i8);
+    if (!is) continue;
+    EXPECT_EQ(whole<uint8_t>(opened, "bright"), (Bytes{0, 100, 200, 255}));
+    EXPECT_EQ(values_of<float>(*set_of({file}, {"x: from bright whole missing -1"}), 0, "x"),
+              (std::vector<float>{0, 50, 100, -1}));
+    EXPECT_EQ(opened.arrays()[0].attributes.contains("valid_max"), false);  // no number of its type
+  }
 }
 
 TEST(ArraySet, NanIsRefusedOrReplaced) {

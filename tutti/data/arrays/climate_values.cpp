@@ -3,12 +3,53 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 namespace tutti::data {
 namespace {
 
-constexpr double kNetcdfFill = 9.969209968386869e36;  // NC_FILL_FLOAT and NC_FILL_DOUBLE
+/// NC_FILL_SHORT and its kin: what NetCDF leaves where nothing was written.
+std::optional<double> netcdf_fill(ElementType type) {
+  switch (type) {
+    case ElementType::i16: return -32767;
+    case ElementType::u16: return 65535;
+    case ElementType::i32: return -2147483647.0;
+    case ElementType::u32: return 4294967295.0;
+    case ElementType::i64: return -9223372036854775806.0;
+    case ElementType::u64: return 18446744073709551614.0;
+    case ElementType::f32:
+    case ElementType::f64: return 9.969209968386869e36;
+    default: return {};
+  }
+}
+
+/// As a value of the array's type; nothing where that cannot hold it.
+std::optional<double> stored_number(ElementType type, double value) {
+  if (type == ElementType::f32) return static_cast<double>(static_cast<float>(value));
+  if (!is_integer(type)) return value;
+  bool holds = value == std::floor(value);
+  with_elements(type, nullptr, [&](const auto* x) {
+    using T = std::remove_cvref_t<decltype(*x)>;
+    if constexpr (std::is_integral_v<T>)
+      holds = holds && value >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
+              value <= static_cast<double>(std::numeric_limits<T>::max());
+  });
+  return holds ? std::optional(value) : std::nullopt;
+}
+
+/// The numbers of an attribute as values of the array; empty where one cannot be.
+std::vector<double> stored_numbers(const ArrayInfo& info, const char* name) {
+  const auto found = info.attributes.find(name);
+  if (found == info.attributes.end()) return {};
+  std::vector<double> numbers;
+  for (const double value : found->second.numbers) {
+    const auto stored = stored_number(info.type, value);
+    if (!stored) return {};
+    numbers.push_back(*stored);
+  }
+  return numbers;
+}
 
 double first_number(const ArrayInfo& info, const char* name, double otherwise) {
   const auto found = info.attributes.find(name);
@@ -40,25 +81,32 @@ T number_as(double x) {
 }  // namespace
 
 bool ValueCoding::is_missing(double stored) const {
-  return std::isnan(stored) || std::ranges::find(missing, stored) != missing.end();
+  return std::isnan(stored) || stored < least || stored > most ||
+         std::ranges::find(missing, stored) != missing.end();
 }
 
 ValueCoding value_coding(const ArrayInfo& info) {
   ValueCoding coding{.scale = first_number(info, "scale_factor", 1),
-                     .offset = first_number(info, "add_offset", 0)};
-  for (const char* name : {"_FillValue", "missing_value"})
-    if (const auto found = info.attributes.find(name); found != info.attributes.end())
-      for (double value : found->second.numbers) {
-        // An attribute of another type means the value that the array can hold.
-        if (info.type == ElementType::f32) value = static_cast<double>(static_cast<float>(value));
-        coding.missing.push_back(value);
-      }
-  if (!info.dimensions.empty() && coding.missing.empty() && !is_integer(info.type))
-    coding.missing.push_back(kNetcdfFill);
+                     .offset = first_number(info, "add_offset", 0),
+                     .missing = stored_numbers(info, "_FillValue")};
+  if (coding.missing.empty() && !info.dimensions.empty())
+    if (const auto fill = netcdf_fill(info.type))
+      coding.missing = {*stored_number(info.type, *fill)};
+  for (const double value : stored_numbers(info, "missing_value")) coding.missing.push_back(value);
+  const auto bound = [&](const char* name, double& to) {
+    if (const auto found = stored_numbers(info, name); found.size() == 1) to = found[0];
+  };
+  if (const auto range = stored_numbers(info, "valid_range"); range.size() == 2) {
+    coding.least = range[0];
+    coding.most = range[1];
+  } else {
+    bound("valid_min", coding.least);
+    bound("valid_max", coding.most);
+  }
   return coding;
 }
 
-bool is_plain(const ValueCoding& coding) { return !coding.scaled() && coding.missing.empty(); }
+bool is_plain(const ValueCoding& coding) { return !coding.scaled() && !coding.masks(); }
 
 int64_t decode_values(const ValueCoding& coding, ElementType type, const void* stored,
                       int64_t count, std::optional<double> replacement, float* out) {
@@ -81,7 +129,7 @@ int64_t decode_values(const ValueCoding& coding, ElementType type, const void* s
 
 int64_t replace_missing(const ValueCoding& coding, ElementType type, void* values, int64_t count,
                         std::optional<double> replacement) {
-  if (coding.missing.empty() && is_integer(type)) return -1;
+  if (!coding.masks() && is_integer(type)) return -1;
   int64_t absent = -1;
   with_elements(type, values, [&](const auto* x) {
     using T = std::remove_cvref_t<decltype(*x)>;

@@ -1,8 +1,12 @@
 #pragma once
-// What NetCDF's CF conventions say about the values of a variable: scale_factor, add_offset,
-// _FillValue, missing_value.
+// What NetCDF's conventions say about the values of a variable, in the order in which
+// netCDF4-python applies them: _Unsigned (when a file is opened, array_file.h); _FillValue,
+// missing_value, default fill values, valid_range, valid_min and valid_max, all of stored values;
+// then scale_factor and add_offset.
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,14 +20,19 @@ namespace tutti::data {
 struct ValueCoding {
   double scale = 1, offset = 0;
   std::vector<double> missing{};  ///< stored values that mean that there is none; NaN means so, too
+  /// Stored values outside mean that there is none.
+  double least = -std::numeric_limits<double>::infinity(), most = -least;
 
   bool scaled() const { return scale != 1 || offset != 0; }
+  /// Whether values other than NaN may be missing.
+  bool masks() const { return !missing.empty() || std::isfinite(least) || std::isfinite(most); }
   bool is_missing(double stored) const;
 };
 
-/// By the array's attributes. Floating-point variables of NetCDF also have NetCDF's own fill
-/// value. Attributes that make no
-/// sense are passed over.
+/// By the array's attributes. Variables of NetCDF without _FillValue have NetCDF's default one, but
+/// for those of single bytes, whose range is too small to lose a value. Attributes that make no
+/// sense, and those of numbers that the array's type cannot hold, are passed over; those of
+/// floating-point variables are rounded to their type.
 ValueCoding value_coding(const ArrayInfo& info);
 
 /// Whether the stored values are already what the network gets, but for NaN.

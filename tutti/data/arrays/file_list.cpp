@@ -14,6 +14,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -34,8 +35,8 @@ std::vector<std::string> names_in(const fs::path& folder, bool hidden) {
     if (std::string name = entry->path().filename().string(); hidden || !name.starts_with('.'))
       names.push_back(std::move(name));
   if (failed)
-    throw IoError(
-        fmt::format("{}: cannot look into the folder: {}", folder.string(), failed.message()));
+    throw IoError(fmt::format("{}: cannot look into the folder: {}", folder.string(),
+                              file_error(failed.value())));
   std::ranges::sort(names);
   return names;
 }
@@ -80,6 +81,16 @@ std::string keys_to_correct(std::string_view key) {
   return key == "data.dir" || is_flag(key) ? std::string(key) : fmt::format("{} or data.dir", key);
 }
 
+/// Of a folder without files that are known by their names, one that lies there.
+std::string example_of(const fs::path& folder) {
+  for (const std::string& name : names_in(folder, false))
+    if (is_file(folder / name)) try {
+        const FirstBytes found = first_bytes_of(FileBytes::open(folder / name));
+        return fmt::format("; '{}' is {}", name, found.name);
+      } catch (const IoError&) {}
+  return "";
+}
+
 /// Where an incomplete copy may lie behind an entry: `fits` says which names it means.
 template <class Fits>
 void warn_of_missing_parts(const std::vector<fs::path>& files, std::string_view key, Fits fits) {
@@ -103,11 +114,18 @@ std::vector<fs::path> files_of(const std::string& entry, const fs::path& folder,
     for (const std::string& name : names_in(path, false))
       if (is_sample_file_name(name) && describes_arrays(path / name)) files.push_back(path / name);
     if (files.empty())
+<<<<<<< HEAD
       throw BadFile(
           fmt::format("{}: the folder {} holds no files that end in {}: name the files, or "
                       "a pattern such as \"{}/*.dat\"",
                       key, path.string(), fmt::join(kEndings, " "), path.string()));
     warn_of_missing_parts(files, key, [](const std::string&) { return true; });
+=======
+      throw BadFile(fmt::format(
+          "{}: the folder {} holds no files that end in {}{}: name the files, or "
+          "a pattern such as \"{}/*.dat\"",
+          key, path.string(), fmt::join(kEndings, " "), example_of(path), path.string()));
+>>>>>>> 166180b71a2cf6ea478da3541d67f3d557dad28a
     return files;
   }
   if (is_there(path)) return {path};

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tutti/data/format/crc32.h"
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/molecules/dcd.h"
 #include "tutti/data/format/molecules/frames.h"
@@ -210,7 +211,7 @@ ArrayFile open_npy_folder(const std::filesystem::path& folder) {
     if (entry.path().extension() == ".npy") files.push_back(entry.path());
   if (failed || files.empty())
     throw BadFile(fmt::format("{}: expected a folder with .npy files{}", folder.string(),
-                              failed ? ": " + failed.message() : ""));
+                              failed ? ": " + file_error(failed.value()) : ""));
   std::ranges::sort(files);
   std::vector<StoredArray> arrays;
   for (const std::filesystem::path& path : files)
@@ -221,8 +222,38 @@ ArrayFile open_npy_folder(const std::filesystem::path& folder) {
   return {folder.string(), std::move(arrays)};
 }
 
-std::vector<StoredArray> with_periodic_array(const FileBytes& file,
-                                             std::vector<StoredArray> arrays) {
+/// NetCDF has had no unsigned types for long: `_Unsigned` "true" says that a signed one means the
+/// unsigned one of the same bits, in the attributes that speak of stored values, too. Such an
+/// attribute whose numbers the signed type cannot hold means nothing, as to netCDF4-python.
+void take_for_unsigned(ArrayInfo& info) {
+  const auto said = info.attributes.find("_Unsigned");
+  if (said == info.attributes.end() || (said->second.text != "true" && said->second.text != "True"))
+    return;
+  ElementType type = info.type;
+  switch (info.type) {
+    case ElementType::i8: type = ElementType::u8; break;
+    case ElementType::i16: type = ElementType::u16; break;
+    case ElementType::i32: type = ElementType::u32; break;
+    case ElementType::i64: type = ElementType::u64; break;
+    default: return;
+  }
+  const double half = std::ldexp(1.0, static_cast<int>(8 * size_of(type)) - 1);
+  for (const char* name :
+       {"_FillValue", "missing_value", "valid_range", "valid_min", "valid_max"}) {
+    const auto found = info.attributes.find(name);
+    if (found == info.attributes.end()) continue;
+    std::vector<double>& numbers = found->second.numbers;
+    if (std::ranges::any_of(numbers, [&](double x) { return x < -half || x >= half; })) {
+      info.attributes.erase(found);
+      continue;
+    }
+    for (double& x : numbers) x += x < 0 ? 2 * half : 0;
+  }
+  info.type = type;
+}
+
+std::vector<StoredArray> as_netcdf_says(const FileBytes& file, std::vector<StoredArray> arrays) {
+  for (StoredArray& array : arrays) take_for_unsigned(array.info);
   add_periodic_array(file, arrays);
   return arrays;
 }
@@ -241,10 +272,16 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
                       [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
   };
   if (begins("\x93NUMPY")) return {file.name(), read_npy(file)};
-  if (begins("PK\x03\x04") || begins("PK\x05\x06")) return {file.name(), read_npz(file)};
-  if (is_hdf5(file)) return {file.name(), with_periodic_array(file, read_hdf5(file, options))};
+  if (begins("PK\x03\x04") || begins("PK\x05\x06")) {
+    std::vector<StoredArray> arrays = read_npz(file);
+    if (arrays.empty() && begins("PK\x03\x04"))
+      throw BadFile(
+          fmt::format("{}: expected arrays in NumPy's .npz, {}", file.name(), found_instead(file)));
+    return {file.name(), std::move(arrays)};
+  }
+  if (is_hdf5(file)) return {file.name(), as_netcdf_says(file, read_hdf5(file, options))};
   if (is_netcdf_classic(head))
-    return {file.name(), with_periodic_array(file, read_netcdf_classic(file))};
+    return {file.name(), as_netcdf_says(file, read_netcdf_classic(file))};
   if (is_tiff(head)) return {file.name(), read_tiff(file)};
   if (is_xtc(head)) return {file.name(), frame_arrays(read_xtc(file))};
   if (is_trr(head)) return {file.name(), frame_arrays(read_trr(file))};
@@ -252,9 +289,8 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
   if (path.extension() == ".toml") return {file.name(), read_raw_arrays(file, path)};
   throw BadFile(fmt::format(
       "{}: expected an array file (.npy, .npz, HDF5, NetCDF, TIFF, a trajectory as DCD, XTC "
-      "or TRR, or a .toml that describes raw data), "
-      "found {} bytes that begin with {:02x}: give another file, or fetch it again",
-      file.name(), file.size(), fmt::join(head, " ")));
+      "or TRR, or a .toml that describes raw data), {}",
+      file.name(), found_instead(file)));
 }
 
 }  // namespace tutti::data

@@ -35,6 +35,9 @@ struct ArrayInfo {
   /// can hold. Empty: it can. find() refuses such an array, so whoever allocates bytes() after
   /// find() never allocates what a damaged header makes up.
   std::string problem{};
+  /// In HDF5, where the name is a link: "soft link to raw/x", "external link to x in other.h5",
+  /// "hard link, as raw/x" (the second of two names). Empty: the array's own name.
+  std::string link{};
 
   int64_t elements() const;
   int64_t bytes() const;  ///< in memory
@@ -69,7 +72,8 @@ class ArrayFile {
   size_t find(std::string_view array, ElementType type, std::span<const int64_t> shape) const;
 
   /// Reads a slab into `out`, row-major, native byte order, slab.elements() elements of the array's
-  /// own type. Stored values: scale_factor and the like are the reader's business. Each chunk is
+  /// own type. Stored values: scale_factor and the like are the reader's business, but for
+  /// `_Unsigned`, by which `type` is what the values mean. Each chunk is
   /// read and inflated once a call; one that the slab takes a part of is kept in `cache`, if there
   /// is one. A compressed .npz member is inflated whole at its first use and kept. CHECKs the
   /// slab's bounds; BadFile where the data are damaged, IoError where the file was shortened or the

@@ -102,6 +102,37 @@ TEST(ArrayFile, NpzStoredAndDeflated) {
   zip.add("none.npy", npy_bytes("|u1", false, "(0, 3)", {}), true);
   zip.add("one.npy", npy_bytes("|u1", false, "()", {7}), true);
   const Bytes sound = zip.bytes();
+  // Sound files of which a member is not read: what it is, and what to do.
+  const auto first_entry = [](size_t at, uint8_t value, Bytes bytes) {
+    const Bytes magic = {0x50, 0x4b, 0x01, 0x02};
+    const auto entry = std::search(bytes.begin(), bytes.end(), magic.begin(), magic.end());
+    *(entry + static_cast<ptrdiff_t>(at)) = value;
+    return bytes;
+  };
+  const std::pair<Bytes, std::string> not_read[] = {
+      {first_entry(10, 12, sound), "packed by bzip2 (method 12)"},
+      {first_entry(10, 14, sound), "packed by LZMA (method 14)"},
+      {first_entry(10, 93, sound), "packed by zstd (method 93)"},
+      {first_entry(8, 1, sound), "is encrypted"}};
+  for (const auto& [bytes, said] : not_read) try {
+      open_array_file(scratch.write("x.npz", bytes));
+      ADD_FAILURE() << said;
+    } catch (const BadFile& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(said), text.npos) << text;
+      EXPECT_NE(text.find("numpy.savez"), text.npos) << text;
+      EXPECT_EQ(text.find("fetch it again"), text.npos) << text;
+    }
+  {
+    Bytes joined = sound, followed = sound;
+    joined.insert(joined.end(), sound.begin(), sound.end());
+    followed.resize(followed.size() + 5);
+    EXPECT_EQ(open_array_file(scratch.write("x.npz", followed)).arrays().size(), 4u);
+    expect_error<BadFile>(
+        [&] { open_array_file(scratch.write("x.npz", joined)); },
+        {fmt::format("{} bytes stand before the zip file, as where two were joined", sound.size()),
+         fmt::format("tail -c +{} OLD", sound.size() + 1)});
+  }
   const ArrayFile file = open_array_file(scratch.write("x.npz", sound));
   ASSERT_EQ(file.arrays().size(), 4u);
   EXPECT_EQ(whole<float>(file, "x"), values);

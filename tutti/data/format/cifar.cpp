@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "tutti/base/error.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -32,12 +33,11 @@ StoredImages open_file(const fs::path& path, Classes classes) {
   const FileBytes file = FileBytes::open(path);
   const int64_t size = file.size();
   if (size == 0 || size % kCifarRecordBytes != 0)
-    throw BadFile(fmt::format(
-        "{}: expected whole records of {} bytes (10000 of them: 30730000 bytes), found {} bytes, "
-        "which is {} records "
-        "and {} bytes: the file is truncated or not CIFAR-10's binary version; fetch it again",
-        path.string(), kCifarRecordBytes, size, size / kCifarRecordBytes,
-        size % kCifarRecordBytes));
+    throw BadFile(unreadable(
+        file, Content::unknown,
+        fmt::format("expected whole records of {} bytes (10000 of them: 30730000 bytes) of "
+                    "CIFAR-10's binary version, found {} bytes, which is {} records and {} bytes",
+                    kCifarRecordBytes, size, size / kCifarRecordBytes, size % kCifarRecordBytes)));
   StridedBytes labels{.first = 0, .stride = kCifarRecordBytes};
   file.walk(0, [&](auto block, int64_t at) { labels.look(block, at); });
   StoredImages images(kShape, std::move(classes));

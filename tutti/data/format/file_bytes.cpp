@@ -1,6 +1,7 @@
 #include "tutti/data/format/file_bytes.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <mutex>
 
 namespace tutti::data {
 
@@ -55,32 +58,135 @@ std::byte* direct_block() {
   return block.get();
 }
 
+/// An open file, closed when nobody reads from it any more.
+struct Descriptors {
+  int plain = -1;
+  int direct = -1;  // of the same file, past the system's cache; -1: not so
+
+  Descriptors() = default;
+  Descriptors(const Descriptors&) = delete;
+  Descriptors& operator=(const Descriptors&) = delete;
+  ~Descriptors() {
+    if (plain >= 0) ::close(plain);
+    if (direct >= 0) ::close(direct);
+  }
+};
+
+/// A file that may be closed for a while.
+struct ClosableFile {
+  std::mutex mutex;
+  std::shared_ptr<const Descriptors>
+      open;                      // guarded by mutex; shared with reads that are under way
+  std::atomic<int64_t> used{0};  // when it was read last
+};
+
+/// The files that are open, of the process.
+class FewOpenFiles {
+ public:
+  /// `file` has been opened; those that were used longest ago are closed if there are too many.
+  void add(ClosableFile& file, std::shared_ptr<const Descriptors> open) {
+    const std::lock_guard lock(mutex_);
+    while (std::ssize(files_) >= most()) {
+      const auto oldest = std::ranges::min_element(
+          files_, {}, [](const ClosableFile* one) { return one->used.load(); });
+      close(**oldest);
+      files_.erase(oldest);
+    }
+    const std::lock_guard own(file.mutex);
+    if (!file.open) files_.push_back(&file);
+    file.open = std::move(open);
+  }
+  void remove(ClosableFile& file) {
+    const std::lock_guard lock(mutex_);
+    std::erase(files_, &file);
+  }
+  int64_t now() { return clock_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  static int64_t most() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
+    return std::clamp<int64_t>(static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 20)) / 4,
+                               8, 4096);
+  }
+  static void close(ClosableFile& file) {
+    std::shared_ptr<const Descriptors> last;  // closed once the lock is free
+    const std::lock_guard lock(file.mutex);
+    last.swap(file.open);
+  }
+
+  std::mutex mutex_;
+  std::vector<ClosableFile*> files_;  // guarded by mutex_
+  std::atomic<int64_t> clock_{0};
+};
+
+/// Never destroyed: files of other static objects may outlive it.
+FewOpenFiles& open_files() {
+  static FewOpenFiles* const files = std::make_unique<FewOpenFiles>().release();
+  return *files;
+}
+
 }  // namespace
 
 struct FileBytes::Content {
   std::string name;
-  int descriptor = -1;  // -1: the bytes are in memory
-  int direct = -1;      // of the same file, past the system's cache; -1: not so
+  bool on_disk = false;  // otherwise the bytes are in memory
+  bool direct = false;
   int64_t size = 0;
   std::vector<uint8_t> memory;
+  mutable ClosableFile file;
 
   Content() = default;
   Content(const Content&) = delete;
   Content& operator=(const Content&) = delete;
   ~Content() {
-    if (descriptor >= 0) ::close(descriptor);
-    if (direct >= 0) ::close(direct);
+    if (on_disk) open_files().remove(file);
+  }
+
+  /// Opens it, or opens it again.
+  std::shared_ptr<const Descriptors> opened() const {
+    auto found = std::make_shared<Descriptors>();
+    // Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
+    found->plain = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (found->plain < 0) {
+      const int error = errno;
+      const std::string text = fmt::format("{}: cannot open: {}{}", name, file_error(error),
+                                           error == ENOENT ? missing_target(name) : std::string());
+      if (error == ENOENT) throw BadFile(text);
+      throw IoError(text);
+    }
+    if (direct)  // where it fails, the file system has none
+      found->direct = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DIRECT);
+    return found;
+  }
+
+  std::shared_ptr<const Descriptors> descriptors() const {
+    file.used = open_files().now();
+    {
+      const std::lock_guard lock(file.mutex);
+      if (file.open) return file.open;
+    }
+    auto again = opened();
+    struct stat status {};
+    if (::fstat(again->plain, &status) != 0 || status.st_size != size)
+      throw IoError(
+          fmt::format("{}: is another file than the one of {} bytes that was opened first: it was "
+                      "changed while it was in use. Restore it, then start again from the last "
+                      "checkpoint",
+                      name, size));
+    open_files().add(file, again);
+    return again;
   }
 
   /// How many bytes came so; the rest is to be read otherwise, which says what is wrong.
-  size_t read_directly(int64_t offset, std::span<uint8_t> out) const {
+  static size_t read_directly(int descriptor, int64_t offset, std::span<uint8_t> out) {
     size_t done = 0;
     while (done < out.size()) {
       const auto at = static_cast<size_t>(offset) + done, begin = at / kDirectUnit * kDirectUnit;
       const size_t wanted =
           std::min(kDirectBlock,
                    (at + out.size() - done - begin + kDirectUnit - 1) / kDirectUnit * kDirectUnit);
-      const ssize_t got = ::pread(direct, direct_block(), wanted, static_cast<off_t>(begin));
+      const ssize_t got = ::pread(descriptor, direct_block(), wanted, static_cast<off_t>(begin));
       if (got < 0 && errno == EINTR) continue;
       if (got <= static_cast<ssize_t>(at - begin)) break;
       const size_t bytes = std::min(static_cast<size_t>(got) - (at - begin), out.size() - done);
@@ -91,13 +197,16 @@ struct FileBytes::Content {
   }
 
   void read(int64_t offset, std::span<uint8_t> out) const {
-    if (descriptor < 0) {
+    if (!on_disk) {
       if (!out.empty()) std::memcpy(out.data(), memory.data() + offset, out.size());
       return;
     }
-    size_t done = direct >= 0 && out.size() >= kLeastDirect ? read_directly(offset, out) : 0;
+    const auto open = descriptors();
+    size_t done = open->direct >= 0 && out.size() >= kLeastDirect
+                      ? read_directly(open->direct, offset, out)
+                      : 0;
     while (done < out.size()) {
-      const ssize_t got = ::pread(descriptor, out.data() + done, out.size() - done,
+      const ssize_t got = ::pread(open->plain, out.data() + done, out.size() - done,
                                   offset + static_cast<int64_t>(done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0)
@@ -121,17 +230,10 @@ int64_t FileBytes::bytes_read() { return bytes_of_all_files; }
 FileBytes FileBytes::open(const fs::path& path) {
   auto content = std::make_shared<Content>();
   content->name = path.string();
-  // Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
-  content->descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (content->descriptor < 0) {
-    const int error = errno;
-    const std::string text = fmt::format("{}: cannot open: {}{}", content->name, file_error(error),
-                                         error == ENOENT ? missing_target(path) : std::string());
-    if (error == ENOENT) throw BadFile(text);
-    throw IoError(text);
-  }
+  content->direct = direct_reads;
+  auto open = content->opened();
   struct stat status {};
-  if (::fstat(content->descriptor, &status) != 0)
+  if (::fstat(open->plain, &status) != 0)
     throw IoError(fmt::format("{}: cannot stat: {}", content->name, file_error(errno)));
   if (!S_ISREG(status.st_mode))
     throw IoError(fmt::format("{}: expected a file, found a {}: give the path of a regular file",
@@ -140,8 +242,9 @@ FileBytes FileBytes::open(const fs::path& path) {
                               : S_ISFIFO(status.st_mode) ? "pipe"
                                                          : "device or socket"));
   content->size = status.st_size;
-  if (direct_reads)  // where it fails, the file system has none
-    content->direct = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DIRECT);
+  content->on_disk = true;
+  content->file.used = open_files().now();
+  open_files().add(content->file, std::move(open));
   return FileBytes(std::move(content));
 }
 
@@ -164,7 +267,7 @@ void FileBytes::read(int64_t offset, std::span<uint8_t> out) const {
 }
 
 const uint8_t* FileBytes::in_memory(int64_t offset) const {
-  return content_->descriptor < 0 ? content_->memory.data() + offset : nullptr;
+  return content_->on_disk ? nullptr : content_->memory.data() + offset;
 }
 
 void FileBytes::walk(int64_t offset,
@@ -179,7 +282,7 @@ void FileBytes::walk(int64_t offset,
 }
 
 void FileBytes::read_ahead() const {
-  if (content_->descriptor >= 0) ::posix_fadvise(content_->descriptor, 0, 0, POSIX_FADV_WILLNEED);
+  if (content_->on_disk) ::posix_fadvise(content_->descriptors()->plain, 0, 0, POSIX_FADV_WILLNEED);
 }
 
 void StridedBytes::look(std::span<const uint8_t> block, int64_t at) {

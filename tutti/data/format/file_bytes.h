@@ -29,6 +29,10 @@ bool is_file(const std::filesystem::path& path);
 /// Files are read by position and not mapped: the system's cache holds them once for all ranks of a
 /// node either way, but a file that is shortened while it is in use, or a disk that fails, is then
 /// an error with a message, where a mapping ends the process by a signal.
+///
+/// A set may have more files than a process may have open. So a quarter of the limit (ulimit -n)
+/// stays open, at most 4096: those that were read last. The others are opened anew when they are
+/// read again, and must then be as long as they were.
 class FileBytes {
  public:
   /// Opens a file and reads nothing. BadFile if it is missing; IoError if it is not a regular file
@@ -41,8 +45,8 @@ class FileBytes {
   const std::string& name() const;
 
   /// Copies out.size() bytes from `offset` on, all of them within size(). IoError naming the file
-  /// if it has been shortened or the disk fails. May outlive this object, so that a thread that
-  /// hangs in the file system can be left behind.
+  /// if it has been shortened or removed, or the disk fails. May outlive this object, so that a
+  /// thread that hangs in the file system can be left behind.
   void read(int64_t offset, std::span<uint8_t> out) const;
 
   /// Whether files that are opened from now on are read past the system's cache (O_DIRECT), in

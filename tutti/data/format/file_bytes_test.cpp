@@ -1,10 +1,13 @@
 #include "tutti/data/format/file_bytes.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <span>
+#include <thread>
+#include <vector>
 
 #include "tutti/base/rng.h"
 #include "tutti/data/format/file_checks.h"
@@ -47,6 +50,30 @@ TEST(FileBytes, ReadsByPositionAndWalks) {
   EXPECT_TRUE(content(FileBytes::open(scratch.write("empty", Bytes{}))).empty());
   Bytes two(2);
   EXPECT_THROW(file.read(2'999'999, two), InternalError);
+}
+
+TEST(FileBytes, MoreFilesThanTheLimitAllowsAreReadInTurns) {
+  const ScratchDirectory scratch;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<FileBytes> files;
+  const auto read_all_of_them = [&] {
+    for (size_t i = 0; i < files.size(); ++i)
+      EXPECT_EQ(content(files[i]), (Bytes{static_cast<uint8_t>(i), 7})) << i;
+  };
+  for (int i = 0; i < 200; ++i)
+    files.push_back(FileBytes::open(
+        scratch.write(fmt::format("shard-{}", i), Bytes{static_cast<uint8_t>(i), 7})));
+  read_all_of_them();
+  { const std::jthread one(read_all_of_them), another(read_all_of_them); }
+  scratch.write("shard-3", Bytes{3, 7, 8});
+  std::filesystem::remove(scratch.path() / "shard-4");
+  expect_io_error([&] { content(files[3]); }, {"shard-3", "is another file"});
+  expect_error<BadFile>([&] { content(files[4]); }, {"shard-4", "No such file"});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(FileBytes, DirectReadsAreTheSameBytesAndErrors) {
@@ -130,6 +157,28 @@ TEST(GzipReader, InflatesInPieces) {
   EXPECT_GE(GzipReader(packed).most_bytes(), std::ssize(zeros));
 }
 
+TEST(GzipReader, WhatFollowsTheEndIsNamedUnlessItIsZeros) {
+  const ScratchDirectory scratch;
+  const Bytes part = half_random(1000);
+  Bytes padded = gzipped(part);
+  const size_t end = padded.size();
+  padded.resize(end + 200'000);
+  EXPECT_EQ(inflated(scratch.write("padded.gz", padded), 300), part);
+  padded.resize(end + 10);
+  padded.back() = 7;
+  const auto path = scratch.write("OLD", padded);
+  expect_error<BadFile>(
+      [&] { inflated(path, 300); },
+      {fmt::format("10 bytes that are no gzip follow the end of the stream at byte "
+                   "{0}: take them off with 'head -c {0} OLD > NEW'",
+                   end)});
+  ASSERT_EQ(
+      std::system(
+          fmt::format("cd '{}' && head -c {} OLD > NEW", scratch.path().string(), end).c_str()),
+      0);
+  EXPECT_EQ(inflated(scratch.path() / "NEW", 300), part);
+}
+
 TEST(GzipReader, ReadsSeveralMembersAsOne) {
   const ScratchDirectory scratch;
   Bytes packed, whole;
@@ -162,8 +211,8 @@ TEST(GzipReader, NamesTheFileAndWhatIsWrong) {
   wrong_length.back() ^= 0x80;
   expect_io_error([&] { inflate(wrong_length); }, {"corrupted", "incorrect length check"});
   Bytes longer = good;
-  longer.push_back(0);
-  expect_io_error([&] { inflate(longer); }, {"1 unexpected bytes"});
+  longer.push_back(1);
+  expect_io_error([&] { inflate(longer); }, {"1 bytes that are no gzip follow"});
   for (size_t at = 10; at < good.size(); at += 977) {  // any damage is noticed
     Bytes damaged = good;
     damaged[at] ^= 0x10;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -50,14 +51,29 @@ struct GzipReader::State {
     return unread() >= kLeastBytes && stream.next_in[0] == 0x1f && stream.next_in[1] == 0x8b;
   }
 
+  /// Whether what is left is zeros alone, as tapes and some file systems leave them.
+  bool zeros_follow() {
+    for (;;) {
+      if (std::any_of(stream.next_in, stream.next_in + stream.avail_in,
+                      [](uint8_t byte) { return byte != 0; }))
+        return false;
+      stream.avail_in = 0;
+      if (unread() == 0) return true;
+      refill();
+    }
+  }
+
   /// Goes on with the next member; false when there is none.
   bool next_member() {
     if (unread() == 0) return false;
-    if (!at_member())
+    if (!at_member()) {
+      const int64_t bytes = unread();
+      if (zeros_follow()) return false;
       throw BadFile(
-          fmt::format("{}: {} unexpected bytes after the end of the gzip stream: fetch the file "
-                      "again",
-                      file.name(), unread()));
+          fmt::format("{0}: {1} bytes that are no gzip follow the end of the stream at byte {2}: "
+                      "take them off with 'head -c {2} OLD > NEW', or fetch the file again",
+                      file.name(), bytes, file.size() - bytes));
+    }
     inflateReset(&stream);
     between_members = false;
     return true;
@@ -66,11 +82,14 @@ struct GzipReader::State {
 
 GzipReader::GzipReader(const std::filesystem::path& path)
     : state_(std::make_unique<State>(FileBytes::open(path))) {
-  if (!state_->at_member())
+  if (state_->at_member()) return;
+  const FirstBytes found = first_bytes_of(state_->file);
+  if (found.content == Content::unknown || found.content == Content::text)
     throw BadFile(
         fmt::format("{}: expected a gzip file (bytes 1f 8b ...), found {} bytes of something else: "
                     "fetch it again, or rename it without .gz if it is not compressed",
                     path.string(), state_->file.size()));
+  throw BadFile(unreadable(state_->file, Content::gzip, "a member of less than 18 bytes"));
 }
 
 GzipReader::~GzipReader() = default;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/hdf5_listing.h"
 #include "tutti/data/format/hdf5_probe.h"
 
@@ -108,14 +110,22 @@ std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions
     const std::lock_guard lock(hdf5_mutex());
     listing = walk_hdf5(path, file.size());
   }
+  if (!listing.error.empty() && listing.damaged)
+    throw BadFile(unreadable(file, Content::hdf5,
+                             fmt::format("expected an HDF5 file, found one of {} bytes that cannot "
+                                         "be read: {}",
+                                         file.size(), listing.error)));
   if (!listing.error.empty())
-    throw BadFile(
-        fmt::format("{}: expected an HDF5 file, found a damaged one of {} bytes: {}: "
-                    "fetch it again",
-                    file.name(), file.size(), listing.error));
-  const Hdf5Checks checks(file);
+    throw BadFile(fmt::format("{}: the HDF5 file cannot be read: {}", file.name(), listing.error));
+  std::map<std::string, FileBytes> files;  // that external links lead to
   std::vector<StoredArray> arrays;
-  for (Hdf5DataSet& set : listing.sets) arrays.push_back(checks.checked(std::move(set)));
+  for (Hdf5DataSet& set : listing.sets) {
+    const auto other = set.file.empty()
+                           ? files.end()
+                           : files.try_emplace(set.file, FileBytes::open(set.file)).first;
+    arrays.push_back(
+        Hdf5Checks(other == files.end() ? file : other->second).checked(std::move(set)));
+  }
   return arrays;
 }
 

@@ -95,6 +95,7 @@ template <class Walker, class Set>
 void walk_fields(Walker& w, Set& set) {
   w.text(set.info.name), w.number(set.info.type), w.list(set.info.shape), w.list(set.info.chunk);
   w.texts(set.info.dimensions), w.attributes(set.info.attributes), w.text(set.info.problem);
+  w.text(set.info.link), w.text(set.file);
   w.number(set.swapped), w.number(set.layout), w.number(set.first), w.list(set.inside);
   w.list(set.filters), w.number(set.bare_edges), w.list(set.chunks), w.list(set.fill);
 }
@@ -103,7 +104,7 @@ void walk_fields(Walker& w, Set& set) {
 
 std::vector<uint8_t> to_bytes(const Hdf5Listing& listing) {
   ListingWriter writer;
-  writer.text(listing.error);
+  writer.text(listing.error), writer.number(listing.damaged);
   writer.number(listing.sets.size());
   for (const Hdf5DataSet& set : listing.sets) walk_fields(writer, set);
   return std::move(writer.bytes);
@@ -112,7 +113,7 @@ std::vector<uint8_t> to_bytes(const Hdf5Listing& listing) {
 Hdf5Listing hdf5_listing_from(std::span<const uint8_t> bytes, const std::string& file) {
   ListingReader reader(bytes, file);
   Hdf5Listing listing;
-  reader.text(listing.error);
+  reader.text(listing.error), reader.number(listing.damaged);
   for (size_t left = reader.count(1); left > 0; --left)
     walk_fields(reader, listing.sets.emplace_back());
   reader.end();

@@ -21,7 +21,8 @@ struct Hdf5DataSet {
     uint32_t skipped = 0;
   };
 
-  ArrayInfo info;  ///< info.chunk included
+  ArrayInfo info;      ///< info.chunk included
+  std::string file{};  ///< that it lies in, where an external link leads to another one
   bool swapped = false;
   Layout layout = Layout::contiguous;
   int64_t first = -1;              ///< contiguous: place in the file; -1: never written
@@ -35,11 +36,12 @@ struct Hdf5DataSet {
 struct Hdf5Listing {
   std::vector<Hdf5DataSet> sets{};
   std::string error{};  ///< why the file could not be read; empty: it could
+  bool damaged = true;  ///< the error says nothing better than that
 };
 
 /// Walks the headers with HDF5's library, which may crash on a damaged file, and which takes one
-/// caller at a time: the caller holds hdf5_mutex() (hdf5_probe.h). Data sets are found by hard
-/// links; soft and external links are not followed. Never throws for what is wrong with the file.
+/// caller at a time: the caller holds hdf5_mutex() (hdf5_probe.h). Data sets are listed by
+/// each of their names (hdf5_links.h). Never throws for what is wrong with the file.
 Hdf5Listing walk_hdf5(const std::filesystem::path& path, int64_t file_bytes);
 
 std::vector<uint8_t> to_bytes(const Hdf5Listing& listing);

@@ -66,7 +66,7 @@ class Child {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
       throw IoError(
-          fmt::format("{}: cannot make a pipe to a child process: {}", file, std::strerror(errno)));
+          fmt::format("{}: cannot make a pipe to a child process: {}", file, file_error(errno)));
     from_ = ends[0];
     pid_ = ::fork();
     if (pid_ == 0) be_child(ends[1], work);
@@ -75,7 +75,7 @@ class Child {
     if (pid_ < 0) {
       ::close(from_);
       throw IoError(fmt::format("{}: cannot start a child process to read its headers: {}", file,
-                                std::strerror(error)));
+                                file_error(error)));
     }
   }
   ~Child() {

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -123,7 +125,83 @@ TEST(Hdf5, ErrorsNameFileAndDataSet) {
   expect_error<BadFile>([&] { open_array_file(scratch.write("cut", cut)); }, {"/cut", "truncated"});
   expect_error<BadFile>(
       [&] { open_array_file(scratch.write("head", Bytes(sound.begin(), sound.begin() + 20))); },
-      {"/head", "damaged one of 20 bytes"});
+      {"/head", "found one of 20 bytes", "truncated or corrupted"});
+}
+
+std::filesystem::path hdf5_sample(const std::string& name) {
+  return std::filesystem::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus/hdf5" / name;
+}
+
+TEST(Hdf5, EveryNameThatCanBeOpenedIsAnArray) {
+  const ArrayFile file = open_array_file(hdf5_sample("links"));
+  const std::vector<int16_t> x = {0, 1, 2, 3, 4, 5};
+  for (const char* name : {"raw/x", "again", "soft", "group/x"})
+    EXPECT_EQ(whole<int16_t>(file, name), x) << name;
+  EXPECT_EQ(whole<int16_t>(file, "outside"), (std::vector<int16_t>{10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(file.arrays()[file.find("soft")].link, "soft link to /raw/x");
+  EXPECT_EQ(file.arrays()[file.find("outside")].link, "external link to /y in linked_target");
+  EXPECT_EQ(file.arrays()[file.find("again")].link, "");
+  EXPECT_EQ(file.arrays()[file.find("raw/x")].link, "hard link, as again");
+  EXPECT_EQ(file.arrays().size(), 7u);  // raw/up leads back
+  expect_error<BadFile>([&] { file.find("nowhere"); }, {"soft link to /raw/z", "not there"});
+  expect_error<BadFile>([&] { file.find("lost"); }, {"external link to /y in gone.h5"});
+}
+
+/// What a shell says to a command in a folder, with the programs of HDF5.
+int run_hdf5_tool(const std::filesystem::path& folder, const std::string& command) {
+  return std::system(
+      fmt::format("cd '{}' && {} > /dev/null 2>&1", folder.string(), command).c_str());
+}
+
+TEST(Hdf5, RemediesAreNamedAndWork) {
+  const ScratchDirectory scratch;
+  struct Remedy {
+    const char *file, *array, *said, *command;
+  };
+  const Remedy remedies[] = {
+      {"view", "v", "a virtual layout): copy it with 'h5repack -l CONTI OLD NEW'",
+       "h5repack -l CONTI OLD NEW"},
+      {"scaleoffset", "x", "repack it with 'h5repack -f GZIP=4 OLD NEW'",
+       "h5repack -f GZIP=4 OLD NEW"},
+      {"lzf", "x", "only h5py reads LZF, so write it again with h5py", nullptr},
+      {"left_open", "x", "run 'h5clear -s FILE'", "cp OLD NEW && h5clear -s NEW"},
+      {"newer_view", "x", "it has a newer format than HDF5 ", nullptr}};
+  const std::vector<int16_t> x = {0, 1, 2, 3, 4, 5};
+  for (const Remedy& one : remedies) {
+    const std::filesystem::path folder = scratch.path() / one.file;
+    std::filesystem::create_directory(folder);
+    std::filesystem::copy(hdf5_sample(one.file), folder / "OLD");
+    try {
+      open_array_file(folder / "OLD").find(one.array);
+      ADD_FAILURE() << one.file;
+    } catch (const BadFile& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find(one.said), said.npos) << said;
+      EXPECT_EQ(said.find("fetch it again"), said.npos) << said;
+    }
+    if (one.command == nullptr || run_hdf5_tool(folder, "h5repack --version") != 0) continue;
+    EXPECT_EQ(run_hdf5_tool(folder, one.command), 0) << one.command;
+    EXPECT_EQ(whole<int16_t>(open_array_file(folder / "NEW"), one.array), x) << one.command;
+  }
+}
+
+TEST(Hdf5, WhatTheSystemRefusesIsNoDamage) {
+  const auto path = hdf5_sample("links");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const FileBytes file = FileBytes::open(path);
+  rlimit few = before;
+  few.rlim_cur = 3;
+  std::string said;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  try {
+    read_hdf5(file, {.probe = false});
+  } catch (const IoError& error) {
+    said = error.what();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(said.find("ulimit -n"), said.npos) << said;
+  EXPECT_EQ(said.find("fetch it again"), said.npos) << said;
 }
 
 // MATLAB's files begin with 512 bytes of their own.

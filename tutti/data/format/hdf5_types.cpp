@@ -1,6 +1,7 @@
 #include "tutti/data/format/hdf5_types.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "tutti/base/error.h"
@@ -68,6 +69,28 @@ std::string h5_reason() {
       },
       &reason);
   return reason;
+}
+
+std::string h5_cause() {
+  const std::string reason = h5_reason();
+  const auto says = [&](std::string_view words) { return reason.find(words) != reason.npos; };
+  if (says("already open for write") || says("consistency flags"))
+    return "its writer has not closed it: wait until the writer ends, or, where it ended without "
+           "closing it, run 'h5clear -s FILE'";
+  if (says("version"))
+    if (says("bad") || says("wrong") || says("unknown") || says("unsupported")) {
+      unsigned major = 0, minor = 0, release = 0;
+      H5get_libversion(&major, &minor, &release);
+      return fmt::format(
+          "it has a newer format than HDF5 {}.{}.{} reads ({}): write it with h5py's "
+          "libver=('earliest', 'v110'); if no newer program wrote it, it is corrupted",
+          major, minor, release, reason);
+    }
+  constexpr std::string_view kErrno = "errno = ";
+  int error = 0;
+  if (const size_t at = reason.find(kErrno); at != reason.npos)
+    std::from_chars(reason.data() + at + kErrno.size(), reason.data() + reason.size(), error);
+  return error > 0 ? file_error(error) : reason;
 }
 
 std::string h5_name(hid_t object) {

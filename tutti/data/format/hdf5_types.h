@@ -30,6 +30,10 @@ class H5Id {
 /// What HDF5 says about the call that failed last: the innermost reason.
 std::string h5_reason();
 
+/// The same with what to do, where the file is newer than this library, was left open by its
+/// writer, or the system says why (too many open files); otherwise h5_reason().
+std::string h5_cause();
+
 /// An object's path without the first '/'.
 std::string h5_name(hid_t object);
 

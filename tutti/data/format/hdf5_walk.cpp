@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tutti/data/format/hdf5_links.h"
 #include "tutti/data/format/hdf5_listing.h"
 #include "tutti/data/format/hdf5_types.h"
 #include "tutti/data/format/stored_array.h"
@@ -8,7 +9,6 @@
 namespace tutti::data {
 namespace {
 
-constexpr size_t kMostDataSets = 100'000;
 constexpr hsize_t kMostAttributeBytes = 1 << 16;
 // Before 1.14, HDF5 finds each chunk by going through those before it, so time goes with the
 // square.
@@ -84,6 +84,19 @@ void read_h5_dimensions(hid_t set, ArrayInfo& info) {
   H5Dvlen_reclaim(memory, space, H5P_DEFAULT, scales.data());
 }
 
+/// h5repack unpacks what its library knows by itself; of another filter it needs the plug-in, and
+/// without it leaves the array out of the new file.
+std::string h5_filter_remedy(H5Z_filter_t filter) {
+  constexpr H5Z_filter_t kLzf = 32000;
+  if (filter == kLzf)
+    return "only h5py reads LZF, so write it again with h5py: "
+           "new.create_dataset(NAME, data=old[NAME][()], compression='gzip')";
+  if (filter < H5Z_FILTER_RESERVED && H5Zfilter_avail(filter) > 0)
+    return "repack it with 'h5repack -f GZIP=4 OLD NEW'";
+  return "repack it with 'h5repack -f GZIP=4 OLD NEW', which needs the filter's plug-in "
+         "(HDF5_PLUGIN_PATH), or write it again with h5py and hdf5plugin, compression='gzip'";
+}
+
 /// The filters that reading knows to undo; others are the problem.
 void read_h5_filters(hid_t plist, Hdf5DataSet& set) {
   for (int i = 0, count = H5Pget_nfilters(plist); i < count; ++i) {
@@ -101,9 +114,8 @@ void read_h5_filters(hid_t plist, Hdf5DataSet& set) {
       set.filters.push_back(static_cast<uint8_t>(Filter::checksum));
     else
       set.info.problem = fmt::format(
-          "its filter {} ({}) is not known here, only deflate, shuffle and Fletcher-32: repack it "
-          "with 'h5repack -f GZIP=4 OLD NEW'",
-          static_cast<int>(filter), name[0] != '\0' ? name : "no name");
+          "its filter {} ({}) is not known here, only deflate, shuffle and Fletcher-32: {}",
+          static_cast<int>(filter), name[0] != '\0' ? name : "no name", h5_filter_remedy(filter));
   }
 }
 
@@ -213,7 +225,7 @@ void read_h5_layout(hid_t id, hid_t type, hid_t space, int64_t file_bytes, Hdf5D
   switch (H5Pget_layout(plist)) {
     case H5D_CONTIGUOUS: {
       if (H5Pget_external_count(plist) > 0) {
-        set.info.problem = "its data lie in other files: copy it with 'h5repack OLD NEW'";
+        set.info.problem = "its data lie in other files: copy it with 'h5repack -l CONTI OLD NEW'";
         return;
       }
       const haddr_t first = H5Dget_offset(id);
@@ -236,7 +248,8 @@ void read_h5_layout(hid_t id, hid_t type, hid_t space, int64_t file_bytes, Hdf5D
       return;
     default:
       set.info.problem =
-          "it is a view of other data sets (a virtual layout): copy it with 'h5repack OLD NEW'";
+          "it is a view of other data sets (a virtual layout): copy it with 'h5repack -l CONTI OLD "
+          "NEW'";
   }
 }
 
@@ -245,7 +258,7 @@ Hdf5DataSet read_h5_data_set(hid_t id, const std::string& name, int64_t file_byt
   set.info.name = name;
   const H5Id type(H5Dget_type(id)), space(H5Dget_space(id));
   if (!type.ok() || !space.ok()) {
-    set.info.problem = fmt::format("its header is damaged: {}", h5_reason());
+    set.info.problem = fmt::format("its header is damaged: {}", h5_cause());
     return set;
   }
   if (H5Sget_simple_extent_type(space) == H5S_NULL) {
@@ -266,29 +279,15 @@ Hdf5DataSet read_h5_data_set(hid_t id, const std::string& name, int64_t file_byt
   return set;
 }
 
-struct H5Walk {
-  Hdf5Listing* listing;
-  int64_t file_bytes;
-};
-
-herr_t visit_h5_object(hid_t root, const char* name, const H5O_info_t* object, void* data) {
-  const auto& walk = *static_cast<H5Walk*>(data);
-  if (object->type != H5O_TYPE_DATASET) return 0;
-  if (walk.listing->sets.size() == kMostDataSets) {
-    walk.listing->error = fmt::format("it has more than {} data sets", kMostDataSets);
-    return -1;
-  }
-  const H5Id set(H5Oopen(root, name, H5P_DEFAULT));
-  if (!set.ok()) {
-    walk.listing->error = fmt::format("data set '{}' cannot be opened: {}", name, h5_reason());
-    return -1;
-  }
-  Hdf5DataSet found = read_h5_data_set(set, name, walk.file_bytes);
-  const auto kind = found.info.attributes.find("NAME");
-  if (kind == found.info.attributes.end() ||
-      !kind->second.text.starts_with("This is a netCDF dimension but not a netCDF variable"))
-    walk.listing->sets.push_back(std::move(found));
-  return 0;
+/// Of a name that leads to nothing, or to what the library cannot open.
+Hdf5DataSet unopened_h5_set(const H5Name& name) {
+  Hdf5DataSet set;
+  set.info.name = name.path;
+  set.info.problem = name.link.empty()
+                         ? fmt::format("it cannot be opened: {}", h5_cause())
+                         : fmt::format("it is a {}, which is not there or cannot be opened: {}",
+                                       name.link, h5_cause());
+  return set;
 }
 
 }  // namespace
@@ -301,13 +300,22 @@ Hdf5Listing walk_hdf5(const std::filesystem::path& path, int64_t file_bytes) {
   H5Pset_file_locking(access, false, true);  // many file systems of clusters have no locks
   const H5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access));
   if (!file.ok()) {
-    listing.error = h5_reason();
+    const std::string reason = h5_reason();
+    listing.error = h5_cause();
+    listing.damaged = listing.error == reason;
     return listing;
   }
-  H5Walk walk{&listing, file_bytes};
-  if (H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, visit_h5_object, &walk) < 0 &&
-      listing.error.empty())
-    listing.error = h5_reason();
+  listing.error = walk_h5_names(file, [&](const H5Name& name) {
+    Hdf5DataSet found = name.object < 0 ? unopened_h5_set(name)
+                                        : read_h5_data_set(name.object, name.path, file_bytes);
+    found.info.link = name.link;
+    found.file = name.file;
+    const auto kind = found.info.attributes.find("NAME");
+    if (kind == found.info.attributes.end() ||
+        !kind->second.text.starts_with("This is a netCDF dimension but not a netCDF variable"))
+      listing.sets.push_back(std::move(found));
+  });
+  listing.damaged = !listing.error.starts_with("it has more than");
   return listing;
 }
 

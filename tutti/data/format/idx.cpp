@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tutti/base/error.h"
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/gzip.h"
 
 namespace tutti::data {
@@ -24,12 +25,17 @@ fs::path plain_or_gz(const fs::path& plain) {
   return !is_there(plain) && is_there(packed) ? packed : plain;
 }
 
+/// What the file itself is to be.
+Content idx_or_gzip(const fs::path& path) {
+  return path.extension() == ".gz" ? Content::gzip : Content::idx;
+}
+
 size_t header_bytes(int rank) { return static_cast<size_t>(4 + 4 * rank); }
 
 [[noreturn]] void refuse_short_header(const fs::path& path, int rank, int64_t found) {
-  throw BadFile(fmt::format(
-      "{}: truncated: expected an IDX header of {} bytes, found {} bytes: fetch the file again",
-      path.string(), header_bytes(rank), found));
+  throw BadFile(unreadable(path, idx_or_gzip(path),
+                           fmt::format("expected an IDX header of {} bytes, found {} bytes",
+                                       header_bytes(rank), found)));
 }
 
 /// The extents, with their product in `elements`.
@@ -37,10 +43,11 @@ std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_
                                     int64_t& elements) {
   const uint32_t expected = 0x800u + static_cast<uint32_t>(rank);
   if (const uint32_t magic = big_endian(header.data()); magic != expected)
-    throw BadFile(
-        fmt::format("{}: expected IDX magic {:#010x} (bytes with {} extents), found {:#010x}: the "
-                    "file is corrupted, or images and labels are exchanged; fetch it again",
-                    path.string(), expected, rank, magic));
+    throw BadFile(unreadable(
+        path, idx_or_gzip(path),
+        fmt::format("expected IDX magic {:#010x} (bytes with {} extents), found {:#010x}{}",
+                    expected, rank, magic,
+                    magic >> 8 == 8 ? ", as if images and labels were exchanged" : "")));
   std::vector<int64_t> extents;
   elements = 1;
   for (int i = 0; i < rank; ++i) {
@@ -49,18 +56,17 @@ std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_
     const bool side = i > 0;  // of an image: it becomes an int
     if (extent == 0 || (side && extent > std::numeric_limits<int>::max()) ||
         __builtin_mul_overflow(elements, extent, &elements))
-      throw BadFile(fmt::format("{}: corrupted: extent {} of {} is {}: fetch the file again",
-                                path.string(), i + 1, rank, extent));
+      throw BadFile(unreadable(path, idx_or_gzip(path),
+                               fmt::format("extent {} of {} is {}", i + 1, rank, extent)));
   }
   return extents;
 }
 
 [[noreturn]] void refuse_length(const fs::path& path, const std::vector<int64_t>& extents,
                                 int64_t elements, const std::string& found) {
-  throw BadFile(
-      fmt::format("{}: expected {} = {} bytes of data after the header, found {}: the file is "
-                  "truncated or corrupted; fetch it again",
-                  path.string(), fmt::join(extents, " x "), elements, found));
+  throw BadFile(unreadable(path, idx_or_gzip(path),
+                           fmt::format("expected {} = {} bytes of data after the header, found {}",
+                                       fmt::join(extents, " x "), elements, found)));
 }
 
 IdxArray inflate_idx(const fs::path& path, int rank) {

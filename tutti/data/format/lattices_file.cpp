@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -36,7 +37,7 @@ struct Header {
 static_assert(sizeof(Header) == 64);
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw BadFile(fmt::format("{}: {}: fetch the file or make it again", path.string(), what));
+  throw BadFile(unreadable(path, Content::unknown, what) + ", or make it anew");
 }
 
 Header checked_header(const fs::path& path, const FileBytes& file) {

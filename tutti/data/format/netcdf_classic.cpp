@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/molecules/frames.h"
 
 namespace tutti::data {
@@ -55,10 +56,9 @@ class ClassicHeader {
   };
 
   [[noreturn]] void wrong(std::string_view expected, std::string_view found) const {
-    throw BadFile(
-        fmt::format("{}: expected {} at byte {} of a NetCDF header, found {}: the file "
-                    "is corrupted; fetch it again",
-                    file_.name(), expected, reader_.at(), found));
+    throw BadFile(unreadable(file_, Content::netcdf,
+                             fmt::format("expected {} at byte {} of a NetCDF header, found {}",
+                                         expected, reader_.at(), found)));
   }
 
   /// A length or a count of things that take a byte each at least.

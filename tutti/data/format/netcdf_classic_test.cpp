@@ -13,6 +13,7 @@ struct ClassicForm {
   int version = 1;
   int64_t records = 4, announced = -1;  ///< -1: as many
   bool time = true;                     ///< without it x alone lies along the records, not padded
+  bool no_sign = false;                 ///< x has the attribute _Unsigned
 };
 
 Bytes classic_bytes(const ClassicForm& form) {
@@ -38,7 +39,9 @@ Bytes classic_bytes(const ClassicForm& form) {
       name("t"), out.whole(1, wide).whole(0, wide);
       out.whole(0).whole(0, wide).whole(6).whole(8, wide), place(1);
     }
-    name("x"), out.whole(2, wide).whole(0, wide).whole(2, wide).whole(12).whole(2, wide);
+    name("x"), out.whole(2, wide).whole(0, wide).whole(2, wide).whole(12);
+    out.whole(form.no_sign ? 3 : 2, wide);
+    if (form.no_sign) name("_Unsigned"), out.whole(2).whole(4, wide).text("true");
     name("scale_factor"), out.whole(5).whole(1, wide).f32(0.5f);
     name("units"), out.whole(2).whole(1, wide).text("m").padded();
     out.whole(3).whole(8, wide), place(2);
@@ -72,6 +75,14 @@ TEST(NetcdfClassic, ArraysAndRecordsOfAllVersions) {
     EXPECT_EQ(x.attributes.at("units").text, "m");
     file.verify();
   }
+}
+
+TEST(NetcdfClassic, SignedNumbersMayMeanUnsignedOnes) {
+  const ScratchDirectory scratch;
+  const ArrayFile file =
+      open_array_file(scratch.write("x.nc", classic_bytes({.records = 1, .no_sign = true})));
+  EXPECT_EQ(whole<uint16_t>(file, "x"), (std::vector<uint16_t>{65531, 65532, 65533}));
+  EXPECT_EQ(file.arrays()[0].type, ElementType::i16);
 }
 
 TEST(NetcdfClassic, OneVariableAlongTheRecordsIsNotPadded) {

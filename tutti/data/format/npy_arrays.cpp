@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/npy_header.h"
 #include "tutti/data/format/zip_members.h"
 
@@ -45,7 +46,19 @@ StoredArray checked_npy(const std::string& name, int64_t bytes, const Read& read
   array.first = begin + length;
   if (!array.info.problem.empty()) return array;
   check_announced(array.info, bytes - array.first);
-  if (array.info.problem.empty() && array.info.bytes() != bytes - array.first)
+  const int64_t held = bytes - array.first, wanted = array.info.bytes();
+  if (array.info.problem.empty() && held > wanted) {
+    std::vector<uint8_t> next(static_cast<size_t>(std::min<int64_t>(held - wanted, 6)));
+    read(array.first + wanted, next);
+    const bool another = std::memcmp(next.data(), "\x93NUMPY", next.size()) == 0;
+    throw BadFile(fmt::format(
+        "{}: {} bytes follow the array's end at byte {}{}", name, held - wanted,
+        array.first + wanted,
+        another ? ": another array, as numpy.save leaves it where it is called twice for one open "
+                  "file: save each in a file of its own, or all with numpy.savez"
+                : ": the file was joined with another one or written over: save it again"));
+  }
+  if (array.info.problem.empty() && held != wanted)
     refuse(fmt::format("expected {} [{}] = {} bytes of data, found {}", name_of(array.info.type),
                        fmt::join(array.info.shape, ", "), array.info.bytes(), bytes - array.first));
   if (!array.info.problem.empty()) refuse(array.info.problem);
@@ -99,6 +112,8 @@ std::string npy_type(ElementType type) {
 }  // namespace
 
 std::vector<StoredArray> read_npy(const FileBytes& file) {
+  if (const Content found = first_bytes_of(file).content; found != Content::npy)
+    throw BadFile(unreadable(file, Content::npy, "no .npy header"));
   StoredArray array = checked_npy(file.name(), file.size(),
                                   [&](int64_t at, std::span<uint8_t> out) { file.read(at, out); });
   array.info.name = "array";

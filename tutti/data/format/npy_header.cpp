@@ -103,6 +103,20 @@ class PythonText {
   std::string_view rest_;
 };
 
+/// What an array of such elements is to be saved as, by the letter of its type.
+std::string_view npy_remedy(char letter) {
+  switch (letter) {
+    case 'O': return "(Python objects): save x.astype('float32'), or each of them by itself";
+    case 'U':
+    case 'S': return "(texts): save their numbers, numpy.unique(x, return_inverse=True)[1]";
+    case 'c': return "(complex numbers): save numpy.stack([x.real, x.imag], axis=-1)";
+    case 'f': return "(long floats): save x.astype('float64')";
+    case 'M':
+    case 'm': return "(times): save x.astype('int64')";
+    default: return ": save the array as numbers";
+  }
+}
+
 /// '<f4' and the like.
 void set_npy_type(std::string_view descr, StoredArray& array) {
   array.swapped = descr.starts_with('>');
@@ -121,8 +135,8 @@ void set_npy_type(std::string_view descr, StoredArray& array) {
   if ((name != "bool" && (code.empty() || std::string_view("iuf").find(code[0]) == code.npos)) ||
       !element_type_of(name, array.info.type))
     array.info.problem =
-        fmt::format("elements of type '{}' are not known here: save the array as numbers",
-                    PythonText::printable(descr));
+        fmt::format("elements of type '{}' are not known here {}", PythonText::printable(descr),
+                    npy_remedy(code.empty() ? ' ' : code[0]));
 }
 
 }  // namespace
@@ -138,7 +152,9 @@ void parse_npy_header(std::string_view text, StoredArray& array) {
       has_type = true;
       if (python.at('[')) {
         python.pass_list();
-        array.info.problem = "records with fields are not known here: save each field on its own";
+        array.info.problem =
+            "records with fields are not known here: save each field on its own, as "
+            "numpy.savez('NEW.npz', **{n: x[n] for n in x.dtype.names}) does";
       } else {
         set_npy_type(python.quoted(), array);
       }

@@ -58,8 +58,8 @@ std::vector<fs::path> sample_files(const fs::path& folder,
       files.push_back(entry.path());
   }
   if (failed)
-    throw BadFile(
-        fmt::format("{}: cannot look into the folder: {}", folder.string(), failed.message()));
+    throw BadFile(fmt::format("{}: cannot look into the folder: {}", folder.string(),
+                              file_error(failed.value())));
   if (files.empty())
     throw BadFile(fmt::format("{}: holds no files that end in {}", folder.string(),
                               fmt::join(endings, " or ")));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -25,10 +26,10 @@ struct TarPlace {
   int64_t at;
 
   [[noreturn]] void refuse(std::string_view why) const {
+    const std::string text = fmt::format("at byte {} of the tar archive, {}", at, why);
+    if (at == 0) throw BadFile(unreadable(file, Content::tar, text));
     throw BadFile(
-        fmt::format("{}: at byte {} of the tar archive, {}: the archive is damaged; make or fetch "
-                    "it again",
-                    file.name(), at, why));
+        fmt::format("{}: {}: the archive is damaged; make or fetch it again", file.name(), text));
   }
 };
 
@@ -57,12 +58,42 @@ std::string tar_text(std::span<const uint8_t> field) {
   return {field.begin(), end};
 }
 
-void check_header(const TarPlace& place, const TarHeader& header) {
+bool sum_fits(const TarPlace& place, const TarHeader& header) {
   const std::span<const uint8_t> all(header);
   int64_t sum = 0;
   for (size_t i = 0; i < all.size(); ++i) sum += i >= 148 && i < 156 ? ' ' : all[i];
-  if (tar_number(place, all.subspan(148, 8)) != sum)
-    place.refuse("a header's checksum does not fit");
+  return tar_number(place, all.subspan(148, 8)) == sum;
+}
+
+bool is_zero(std::span<const uint8_t> bytes) {
+  return std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; });
+}
+
+/// Where the next archive begins behind the closing blocks at `at`, as in archives that were joined
+/// with cat; `end` where there is none. BadFile where other bytes follow.
+int64_t past_closing_blocks(const FileBytes& file, int64_t at, int64_t end) {
+  constexpr int64_t kPiece = 128 * kTarBlock;
+  const int64_t closed = at;
+  std::vector<uint8_t> piece;
+  for (; at < end; at += kPiece) {
+    piece.resize(static_cast<size_t>(std::min(kPiece, end - at)));
+    file.read(at, piece);
+    const auto found = std::ranges::find_if(piece, [](uint8_t byte) { return byte != 0; });
+    if (found == piece.end()) continue;
+    at += (found - piece.begin()) / kTarBlock * kTarBlock;
+    TarHeader header{};
+    if (end - at >= kTarBlock) file.read(at, header);
+    bool sound = false;
+    try {
+      sound = end - at >= kTarBlock && sum_fits({file, at}, header);
+    } catch (const BadFile&) {}
+    if (sound) return at;
+    throw BadFile(
+        fmt::format("{}: {} bytes that are no tar archive follow its end at byte {}: the file was "
+                    "joined with another one or written over; make or fetch it again",
+                    file.name(), end - at, closed));
+  }
+  return end;
 }
 
 /// Lines "LENGTH KEY=VALUE\n" of a pax header: the path and the size, if they are there.
@@ -75,6 +106,7 @@ void read_pax(const TarPlace& place, std::string_view text, std::string& path, i
         text[digits] != ' ' || text[length - 1] != '\n')
       place.refuse("a pax header has a line of another length than it says");
     const std::string_view line = text.substr(digits + 1, length - digits - 2);
+    if (line.starts_with("GNU.sparse.")) place.refuse("a sparse file is stored, which is not read");
     if (line.starts_with("path=")) path = line.substr(5);
     if (line.starts_with("size=")) {
       int64_t value = -1;
@@ -114,14 +146,17 @@ void walk_tar(const FileBytes& file, int64_t begin, int64_t end,
     if (end - at < kTarBlock)
       place.refuse(at == begin ? "there is no header" : "it ends without its closing blocks");
     file.read(at, header);
-    if (std::ranges::all_of(header, [](uint8_t byte) { return byte == 0; })) return;
-    check_header(place, header);
+    if (is_zero(header)) {
+      if ((at = past_closing_blocks(file, at, end)) == end) return;
+      continue;
+    }
+    if (!sum_fits(place, header)) place.refuse("a header's checksum does not fit");
     const std::span<const uint8_t> fields(header);
     const char type = static_cast<char>(header[156]);
     const bool text = type == 'L' || type == 'K' || type == 'x' || type == 'g';
     const bool regular = type == '0' || type == 0 || type == '7';
-    // A link or folder may carry a size without having bytes.
-    int64_t bytes = text || regular ? tar_number(place, fields.subspan(124, 12)) : 0;
+    // Links, devices and folders may carry a size without having bytes.
+    int64_t bytes = type < '1' || type > '6' ? tar_number(place, fields.subspan(124, 12)) : 0;
     if (regular && long_size >= 0) bytes = long_size;
     if (bytes > end - at - kTarBlock)
       place.refuse(fmt::format("a member of {} bytes begins, of which {} are there", bytes,
@@ -133,6 +168,7 @@ void walk_tar(const FileBytes& file, int64_t begin, int64_t end,
       read_pax(place, member_text(place, bytes), long_name, long_size);
     } else if (!text) {
       if (type == 'S') place.refuse("a sparse file is stored, which is not read");
+      if (type == 'M') place.refuse("a file goes on that begins in another archive");
       if (regular)
         look({.name = long_name.empty() ? member_name(fields) : long_name,
               .offset = at + kTarBlock,

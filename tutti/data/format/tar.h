@@ -17,8 +17,8 @@ struct TarMember {
 };
 
 /// Calls look() with each regular file of the archive that lies in bytes [begin, end) of `file`, in
-/// order. BadFile naming the file, the place and what is wrong where it is no archive, is damaged,
-/// or ends early.
+/// order; archives that were joined are read as one. BadFile naming the file, the place and what is
+/// wrong where it is no archive, is damaged, ends early, or goes on with something else.
 void walk_tar(const FileBytes& file, int64_t begin, int64_t end,
               const std::function<void(const TarMember&)>& look);
 

@@ -35,7 +35,15 @@ const TiffCase kTiffCases[] = {
     {"f32_big_float_differences", ElementType::f32, {12, 9}, 1, 1, 997, 0.5},
     {"f16_packbits", ElementType::f16, {2, 6, 8}, 2, 1, 97, 0.5},
     {"rgb_lzw_differences", ElementType::u8, {10, 11, 3}, 1, 3, 251},
-    {"bigtiff_i16", ElementType::i16, {2, 5, 6}, 2, 1, 997, 1, -400}};
+    {"bigtiff_i16", ElementType::i16, {2, 5, 6}, 2, 1, 997, 1, -400},
+    {"imagej_one_directory", ElementType::u16, {8, 5, 6}, 8, 1, 997},
+    {"imagej_hyperstack", ElementType::u16, {4, 2, 5, 6}, 8, 1, 997},
+    {"shaped_one_directory", ElementType::u16, {2, 3, 5, 6}, 6, 1, 997},
+    {"ome_planes", ElementType::u16, {2, 3, 5, 6}, 6, 1, 997},
+    {"volume_tiles", ElementType::u16, {5, 10, 20}, 5, 1, 997},
+    {"volume_strips", ElementType::i16, {3, 5, 6}, 3, 1, 997},
+    {"planes_lzw", ElementType::u8, {3, 10, 11}, 3, 1, 251},
+    {"levels", ElementType::u16, {2, 16, 16}, 2, 1, 997}};
 
 double value_at(const TiffCase& of, int64_t p, int64_t y, int64_t x, int64_t c) {
   return static_cast<double>((p * 37 + y * y * 13 + x * x * 7 + x * y * 5 + c * 50) % of.modulus) *
@@ -50,7 +58,7 @@ TEST(Tiff, ReadsWhatOthersWrite) {
     const ArrayInfo& info = file.arrays()[index];
     std::vector<float> values(static_cast<size_t>(info.elements()));
     file.read_f32(index, Slab::all(info), values.data());
-    const size_t rows = of.pages > 1 ? 1 : 0;
+    const size_t rows = of.shape.size() - (of.channels > 1 ? 3 : 2);
     size_t at = 0;
     for (int64_t p = 0; p < of.pages; ++p)
       for (int64_t y = 0; y < of.shape[rows]; ++y)
@@ -81,6 +89,16 @@ TEST(Tiff, ReadsSlabsAcrossPagesStripsAndTiles) {
   }
 }
 
+TEST(Tiff, SmallerVersionsAreArraysOfTheirOwn) {
+  const ArrayFile file = open_array_file(tiff_sample("levels"));
+  ASSERT_EQ(file.arrays().size(), 2u);
+  const std::vector<uint16_t> full = whole<uint16_t>(file, "image"),
+                              half = whole<uint16_t>(file, "level1");
+  EXPECT_EQ(file.arrays()[1].shape, (std::vector<int64_t>{2, 8, 8}));
+  for (size_t i = 0; i < half.size(); ++i)
+    ASSERT_EQ(half[i], full[i / 64 * 256 + i % 64 / 8 * 32 + i % 8 * 2]) << i;
+}
+
 TEST(Tiff, PagesOfAnotherShapeAreArraysOfTheirOwn) {
   const ArrayFile file = open_array_file(tiff_sample("other_page"));
   ASSERT_EQ(file.arrays().size(), 2u);
@@ -106,6 +124,29 @@ Bytes bytes_of_sample(const std::string& name) {
   Bytes bytes(static_cast<size_t>(file.size()));
   file.read(0, bytes);
   return bytes;
+}
+
+/// With `from` replaced by `to`, which is as long.
+Bytes with_text(Bytes bytes, std::string_view from, std::string_view to) {
+  const auto found = std::search(bytes.begin(), bytes.end(), from.begin(), from.end());
+  EXPECT_NE(found, bytes.end()) << from;
+  std::ranges::copy(to, found);
+  return bytes;
+}
+
+TEST(Tiff, StacksThatAreNotWholeAreNamed) {
+  const auto names = [](const Bytes& bytes, const char* said) {
+    EXPECT_NE(refusal_of(bytes).find(said), std::string::npos) << refusal_of(bytes);
+  };
+  Bytes cut = bytes_of_sample("imagej_one_directory");
+  cut.pop_back();
+  names(cut, "ImageJ's images=8 speaks of more than the 1 page of the file");
+  names(with_text(bytes_of_sample("imagej_hyperstack"), "images=8", "images=9"), "images=9");
+  names(with_text(bytes_of_sample("ome_planes"), "SizeT=\"2\"", "SizeT=\"4\""),
+        "OME's description of 12 planes speaks of more than the 6 pages");
+  // Without a number of images that makes sense the pages are what they are.
+  EXPECT_EQ(refusal_of(with_text(bytes_of_sample("imagej_hyperstack"), "images=8", "images=x")),
+            "");
 }
 
 TEST(Tiff, SaysWhatItCannotRead) {
@@ -159,6 +200,18 @@ TEST(Tiff, RefusesHostileFiles) {
   EXPECT_NE(changed(279, 3).find("a part of 16 bytes has 3"), std::string::npos);
   EXPECT_NE(changed(278, 0).find("no rows"), std::string::npos);
   EXPECT_NE(changed(258, 12).find("12 bits"), std::string::npos);
+  // MetaMorph's stacks have one directory, and as many planes as the count of a tag says.
+  const auto planes = [&](uint32_t count) {
+    Entries entries = sound;
+    entries.push_back({33629, 5, count, 8});
+    return ArrayFile("x.stk", read_tiff(FileBytes::own(made_by_hand(entries), "x.stk")))
+        .arrays()[0];
+  };
+  EXPECT_EQ(planes(3).shape, (std::vector<int64_t>{3, 4, 4}));
+  EXPECT_NE(planes(11).problem.find("MetaMorph's 11 planes"), std::string::npos);
+  Entries sparse = sound;  // a part that is left out is zeros
+  sparse[3][3] = sparse[5][3] = 0;
+  EXPECT_EQ(refusal_of(made_by_hand(sparse)), "");
   Entries tiles = {{256, 4, 1, 4},          {257, 4, 1, 4}, {258, 3, 1, 8}, {322, 4, 1, 0x7fffffff},
                    {323, 4, 1, 0x7fffffff}, {324, 4, 1, 8}, {325, 4, 1, 16}};
   EXPECT_NE(refusal_of(made_by_hand(tiles)).find("larger than the file can hold"),

@@ -4,6 +4,8 @@
 #include <limits>
 #include <span>
 
+#include "tutti/base/log.h"
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/stored_array.h"
 
 namespace tutti::data {
@@ -20,6 +22,18 @@ uint64_t zip_number(std::span<const uint8_t> at, size_t offset, size_t bytes) {
   uint64_t value = 0;
   for (size_t i = bytes; i-- > 0;) value = value << 8 | at[offset + i];
   return value;
+}
+
+std::string method_name(int method) {
+  switch (method) {
+    case 9: return "deflate64 (method 9)";
+    case 12: return "bzip2 (method 12)";
+    case 14: return "LZMA (method 14)";
+    case 20:
+    case 93: return fmt::format("zstd (method {})", method);
+    case 95: return "xz (method 95)";
+    default: return fmt::format("method {}", method);
+  }
 }
 
 class ZipReader {
@@ -40,10 +54,11 @@ class ZipReader {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw BadFile(
-        fmt::format("{}: no sound zip file: {}: it is truncated or corrupted; fetch it "
-                    "again",
-                    file_.name(), what));
+    throw BadFile(unreadable(file_, Content::zip, fmt::format("no sound zip file: {}", what)));
+  }
+  /// Of a sound file.
+  [[noreturn]] void cannot(const std::string& what) const {
+    throw BadFile(fmt::format("{}: {}", file_.name(), what));
   }
 
   std::vector<uint8_t> bytes(int64_t at, int64_t count) const {
@@ -70,12 +85,19 @@ class ZipReader {
     const auto place = static_cast<size_t>(at);
     uint64_t count = zip_number(end, place + 10, 2), size = zip_number(end, place + 12, 4),
              first = zip_number(end, place + 16, 4);
-    const int64_t end_at = file_.size() - tail + at;
+    const int64_t end_at = file_.size() - tail + at,
+                  behind = file_.size() - end_at - kEndBytes -
+                           static_cast<int64_t>(zip_number(end, place + 20, 2));
+    if (behind > 0)
+      log::warn_alike("{}: {} bytes follow the end of the zip file and are not read", file_.name(),
+                      behind);
+    int64_t directory_end = end_at;
     if (count == 0xffff || size == 0xffffffff || first == 0xffffffff) {
       const auto locator = bytes(end_at - kLocatorBytes, kLocatorBytes);
       if (zip_number(locator, 0, 4) == kLocatorMagic) {
         const auto end64 = bytes(within(zip_number(locator, 8, 8), "directory at"), kEnd64Bytes);
         if (zip_number(end64, 0, 4) != kEnd64Magic) refuse("its zip64 directory is missing");
+        directory_end = within(zip_number(locator, 8, 8), "directory at");
         count = zip_number(end64, 32, 8);
         size = zip_number(end64, 40, 8);
         first = zip_number(end64, 48, 8);
@@ -84,6 +106,15 @@ class ZipReader {
     count_ = within(count, "members");
     directory_bytes_ = within(size, "directory of");
     directory_ = within(first, "directory at");
+    // Places count from where the archive began: another one before it moves all of them.
+    if (const int64_t before = directory_end - directory_bytes_ - directory_;
+        before > 0 && directory_ + directory_bytes_ <= file_.size() &&
+        zip_number(bytes(directory_, 4), 0, 4) != kEntryMagic && count_ > 0)
+      cannot(fmt::format(
+          "{0} bytes stand before the zip file, as where two were joined: 'tail -c +{1} "
+          "OLD > NEW' makes a file of the last, 'head -c {0} OLD > NEW' one of what is "
+          "before it",
+          before, before + 1));
   }
 
   ZipMember entry(const std::vector<uint8_t>& directory, size_t& at) const {
@@ -101,12 +132,16 @@ class ZipReader {
       if (static_cast<unsigned char>(c) < ' ') c = '?';  // it goes into messages
     member.method = static_cast<int>(zip_number(directory, at + 10, 2));
     member.crc = static_cast<uint32_t>(zip_number(directory, at + 16, 4));
-    if ((zip_number(directory, at + 8, 2) & 1) != 0 ||
-        (member.method != ZipMember::kStored && member.method != ZipMember::kDeflated))
-      refuse(
-          fmt::format("member '{}' is encrypted or packed by method {}, expected stored or "
-                      "deflated",
-                      member.name, member.method));
+    if ((zip_number(directory, at + 8, 2) & 1) != 0)
+      cannot(
+          fmt::format("member '{}' is encrypted, which is not read: unpack it with 'unzip -P "
+                      "PASSWORD FILE' and save the arrays again (numpy.savez)",
+                      member.name));
+    if (member.method != ZipMember::kStored && member.method != ZipMember::kDeflated)
+      cannot(fmt::format(
+          "member '{}' is packed by {}, which is not read: load the file in Python and save it "
+          "again, numpy.savez_compressed('NEW.npz', **numpy.load('OLD.npz'))",
+          member.name, method_name(member.method)));
     uint64_t stored = zip_number(directory, at + 20, 4), full = zip_number(directory, at + 24, 4),
              local = zip_number(directory, at + 42, 4);
     size_t more = at + kEntryBytes + name;

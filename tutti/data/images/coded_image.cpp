@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tutti/base/error.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -33,7 +34,13 @@ bool is_image_name(std::string_view name) {
 
 ImageSize image_size(std::span<const uint8_t> coded, int64_t most_pixels) {
   if (coded.empty()) throw BadFile("is empty");
-  if (!is_jpeg(coded) && !is_png(coded)) throw BadFile("is neither a JPEG nor a PNG");
+  if (!is_jpeg(coded) && !is_png(coded)) {
+    const FirstBytes found = first_bytes_of(coded, std::ssize(coded));
+    throw BadFile(
+        found.content == Content::unknown
+            ? std::string("is neither a JPEG nor a PNG")
+            : fmt::format("is neither a JPEG nor a PNG, but {}: {}", found.name, found.remedy));
+  }
   const ImageSize size = is_jpeg(coded) ? jpeg_size(coded) : png_size(coded);
   if (size.width < 1 || size.height < 1) throw BadFile("has no pixels");
   if (size.width > most_pixels / size.height)

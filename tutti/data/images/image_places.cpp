@@ -9,6 +9,9 @@
 #include <unordered_map>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/format/folder_walk.h"
 #include "tutti/data/format/tar.h"
 #include "tutti/data/images/coded_image.h"
 
@@ -22,19 +25,6 @@ std::vector<std::string_view> part_names(std::string_view part) {
   return {part};
 }
 
-/// What lies in a folder, by name; hidden entries are nobody's.
-std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
-  std::vector<fs::directory_entry> entries;
-  std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed))
-    if (!entry.path().filename().string().starts_with('.')) entries.push_back(entry);
-  if (failed)
-    throw BadFile(
-        fmt::format("{}: cannot look into the folder: {}", folder.string(), failed.message()));
-  std::ranges::sort(entries, {}, [](const fs::directory_entry& e) { return e.path().string(); });
-  return entries;
-}
-
 bool is_folder(const fs::directory_entry& entry) {
   std::error_code unknown;
   return entry.is_directory(unknown);
@@ -42,7 +32,7 @@ bool is_folder(const fs::directory_entry& entry) {
 
 std::vector<fs::path> archives_in(const fs::path& folder) {
   std::vector<fs::path> archives;
-  for (const fs::directory_entry& entry : entries_of(folder))
+  for (const fs::directory_entry& entry : folder_entries(folder))
     if (entry.path().extension() == ".tar" && !is_folder(entry)) archives.push_back(entry.path());
   return archives;
 }
@@ -63,23 +53,43 @@ bool says_any_part(const fs::path& file) {
   return says_part(file, "train") || says_part(file, "validation") || says_part(file, "test");
 }
 
-bool holds_images(const fs::path& folder) {
-  std::error_code unknown;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, unknown))
-    if (is_image_name(entry.path().filename().string())) return true;
-  return false;
+/// Whether a name says that a file is no image, so that its bytes need not be looked at.
+bool says_no_image(const fs::path& name) {
+  constexpr std::string_view kOthers[] = {".txt", ".cls", ".json", ".xml", ".csv",  ".md",
+                                          ".npy", ".h5",  ".yaml", ".yml", ".toml", ".log",
+                                          ".tar", ".db",  ".py",   ".sh",  ".html"};
+  return std::ranges::find(kOthers, name.extension().string()) != std::end(kOthers);
 }
 
-/// Images in a folder and those below it, as paths from `below` on.
-void list_images(const fs::path& folder, const std::string& below,
-                 std::vector<std::string>& names) {
-  for (const fs::directory_entry& entry : entries_of(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (is_image_name(name))
-      names.push_back(below + name);
-    else if (is_folder(entry))
-      list_images(entry.path(), below + name + "/", names);
+/// By the bytes of [offset, offset + bytes).
+FirstBytes first_bytes_in(const FileBytes& file, int64_t offset, int64_t bytes) {
+  std::vector<uint8_t> head(static_cast<size_t>(std::min<int64_t>(bytes, 64)));
+  file.read(offset, head);
+  return first_bytes_of(head, bytes);
+}
+
+bool is_image(const FirstBytes& found) {
+  return found.content == Content::jpeg || found.content == Content::png;
+}
+
+/// A file that is not called as an image; what cannot be opened is none.
+FirstBytes first_bytes_at(const fs::path& path) {
+  if (says_no_image(path)) return {};
+  try {
+    const FileBytes file = FileBytes::open(path);
+    return first_bytes_in(file, 0, file.size());
+  } catch (const IoError&) {
+    return {};
   }
+}
+
+bool holds_images(const fs::path& folder) {
+  bool found = false;
+  walk_folder(folder, [&](const fs::directory_entry& entry, const std::string& name) {
+    found = is_image_name(name) || is_image(first_bytes_at(entry.path()));
+    return !found;
+  });
+  return found;
 }
 
 /// A WebDataset sample's key: the path up to the first dot of the file's name.
@@ -117,6 +127,42 @@ int class_number(const FileBytes& file, const TarMember& member) {
   return number;
 }
 
+/// Pictures of formats that are not read, so that nobody misses them in silence.
+struct PassedOver {
+  int64_t count = 0;
+  std::string first{}, what{}, remedy{};
+
+  void add(const FirstBytes& found, std::string_view name) {
+    switch (found.content) {
+      case Content::bmp:
+      case Content::webp:
+      case Content::gif:
+      case Content::tiff:
+      case Content::heif:
+      case Content::jpeg2000: break;
+      default: return;
+    }
+    if (count++ == 0) first = name, what = found.name, remedy = found.remedy;
+  }
+  void add(const PassedOver& more) {
+    if (count == 0 && more.count > 0)
+      *this = more;
+    else
+      count += more.count;
+  }
+  /// ": 12 pictures such as a.bmp (a BMP image) ...".
+  std::string text() const {
+    return count == 0 ? std::string()
+                      : fmt::format(
+                            ": {} picture{} of other formats, such as {} ({}); only JPEG and "
+                            "PNG are read: {}",
+                            count, count == 1 ? "" : "s", first, what, remedy);
+  }
+  void warn(const std::string& where) const {
+    if (count > 0) log::warn_alike("{}: passed over{}", where, text());
+  }
+};
+
 /// An image found in an archive, before classes have numbers.
 struct FoundImage {
   std::string name, folder;
@@ -127,28 +173,40 @@ struct FoundImage {
 struct FoundArchive {
   std::vector<FoundImage> images;
   std::unordered_map<std::string, int> numbers;  ///< of keys
+  PassedOver passed_over{};
 
   void read(const FileBytes& file, int64_t begin, int64_t end, const std::string& within) {
     walk_tar(file, begin, end, [&](const TarMember& member) {
       const fs::path path(member.name);
       if (path.filename().string().starts_with('.')) return;
       if (is_image_name(member.name)) {
-        const std::string_view folder = folder_of(member.name);
-        images.push_back({member.name, folder.empty() ? within : std::string(folder), member.offset,
-                          member.bytes});
+        add(member, within);
       } else if (path.extension() == ".cls") {
         numbers[std::string(key_of(member.name))] = class_number(file, member);
       } else if (path.extension() == ".tar" && within.empty()) {
         read(file, member.offset, member.offset + member.bytes, path.stem().string());
+      } else if (!says_no_image(path)) {
+        const FirstBytes first = first_bytes_in(file, member.offset, member.bytes);
+        if (is_image(first))
+          add(member, within);
+        else
+          passed_over.add(first, member.name);
       }
     });
+  }
+
+ private:
+  void add(const TarMember& member, const std::string& within) {
+    const std::string_view folder = folder_of(member.name);
+    images.push_back(
+        {member.name, folder.empty() ? within : std::string(folder), member.offset, member.bytes});
   }
 };
 
 }  // namespace
 
 bool has_class_folders(const fs::path& folder) {
-  for (const fs::directory_entry& entry : entries_of(folder))
+  for (const fs::directory_entry& entry : folder_entries(folder))
     if (is_folder(entry) && holds_images(entry.path())) return true;
   return false;
 }
@@ -179,9 +237,11 @@ ImageSource image_source(const fs::path& root, std::string_view part) {
 std::vector<fs::path> files_of(const ImageSource& source) {
   if (source.folder.empty()) return source.tars;
   std::vector<fs::path> files;
-  const auto follow = fs::directory_options::follow_directory_symlink;
-  for (const auto& entry : fs::recursive_directory_iterator(source.folder, follow))
-    if (entry.is_regular_file()) files.push_back(entry.path());
+  walk_folder(source.folder, [&](const fs::directory_entry& entry, const std::string&) {
+    std::error_code unknown;
+    if (entry.is_regular_file(unknown)) files.push_back(entry.path());
+    return true;
+  });
   std::ranges::sort(files);
   return files;
 }
@@ -204,23 +264,42 @@ void ImagePlaces::add(std::string_view name, int label, int64_t file, int64_t of
 }
 
 void ImagePlaces::list_folders() {
-  std::vector<std::string> names, loose;
-  for (const fs::directory_entry& entry : entries_of(source_.folder)) {
-    const std::string own = entry.path().filename().string();
-    if (!is_folder(entry)) {
-      if (is_image_name(own)) loose.push_back(own);
-      continue;
-    }
-    names.clear();
-    list_images(entry.path(), own + "/", names);
-    if (names.empty())
+  std::vector<std::string> folders, loose;
+  for (const fs::directory_entry& entry : folder_entries(source_.folder))
+    if (is_folder(entry)) folders.push_back(entry.path().filename().string());
+  std::vector<std::vector<std::string>> names(folders.size());  // of each folder's images
+  std::vector<PassedOver> others(folders.size());
+  const std::vector<fs::path> passed_over =
+      walk_folder(source_.folder, [&](const fs::directory_entry& entry, const std::string& name) {
+        const bool called = is_image_name(name);
+        const FirstBytes first = called ? FirstBytes() : first_bytes_at(entry.path());
+        const size_t slash = name.find('/');
+        const bool image = called || is_image(first);
+        if (slash == name.npos) {
+          if (image) loose.push_back(name);
+          return true;
+        }
+        const auto of = static_cast<size_t>(
+            std::ranges::lower_bound(folders, name.substr(0, slash)) - folders.begin());
+        if (image)
+          names[of].push_back(name);
+        else
+          others[of].add(first, name);
+        return true;
+      });
+  PassedOver all_others;
+  for (size_t f = 0; f < folders.size(); ++f) {
+    const fs::path folder = source_.folder / folders[f];
+    if (std::ranges::find(passed_over, folder) != passed_over.end()) continue;
+    if (names[f].empty())
       throw BadFile(fmt::format(
-          "{}: the class folder has no images that end in .jpg, .jpeg or .png: fetch them, or "
-          "remove the folder",
-          entry.path().string()));
-    for (const std::string& name : names) add(name, static_cast<int>(classes_.size()), 0, 0, -1);
-    classes_.push_back(own);
+          "{}: the class folder has no images, JPEG or PNG{}: fetch them, or remove the folder",
+          folder.string(), others[f].text()));
+    for (const std::string& name : names[f]) add(name, static_cast<int>(classes_.size()), 0, 0, -1);
+    all_others.add(others[f]);
+    classes_.push_back(folders[f]);
   }
+  all_others.warn(source_.folder.string());
   if (classes_.empty())
     throw BadFile(fmt::format(
         "{}: has no class folders{}: each image must lie in a folder that is called as its class",
@@ -247,6 +326,9 @@ void ImagePlaces::list_archives() {
     for (const FoundImage& image : own.images)
       if (folders.empty() || folders.back() != image.folder) folders.push_back(image.folder);
   }
+  PassedOver others;
+  for (const FoundArchive& archive : found) others.add(archive.passed_over);
+  others.warn(source_.tars.front().string());
   std::ranges::sort(folders);
   folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
   for (size_t t = 0; t < found.size(); ++t)
@@ -271,8 +353,8 @@ void ImagePlaces::list_archives() {
       add(image.name, label, static_cast<int64_t>(t), image.offset, image.bytes);
     }
   if (entries_.empty())
-    throw BadFile(fmt::format("{}: has no images that end in .jpg, .jpeg or .png",
-                              source_.tars.front().string()));
+    throw BadFile(fmt::format("{}: has no images, JPEG or PNG{}", source_.tars.front().string(),
+                              others.text()));
   if (!numbered_) classes_ = std::move(folders);
   for (int c = 0; numbered_ && c <= greatest; ++c) classes_.push_back(std::to_string(c));
 }

@@ -115,9 +115,20 @@ TEST(ImageSet, DamagedTarsAreNamed) {
     const fs::path path = scratch.write("damaged.tar", content);
     expect_io_error([&] { open_image_set(path, "train", {}, {}); }, {"damaged.tar", why});
   };
-  refused({}, "no header");
+  refused({}, "an empty file");
   refused({bytes.begin(), bytes.begin() + 700}, "of which");
   refused({bytes.begin(), bytes.begin() + 4096}, "closing blocks");
+  const std::vector<uint8_t> web = bytes;
+  bytes.insert(bytes.end(), web.begin(), web.end());  // as 'cat a.tar b.tar' makes it
+  {
+    const auto joined = open_image_set(scratch.write("joined.tar", bytes), "train", {}, {});
+    EXPECT_EQ(joined->size(), 4);
+    EXPECT_EQ(label_of(*joined, 2), label_of(*joined, 0));
+  }
+  bytes.resize(web.size() + 700);
+  std::fill(bytes.end() - 700, bytes.end(), uint8_t{9});
+  refused(bytes, "700 bytes that are no tar archive follow its end");
+  bytes = web;
   std::vector<uint8_t> flipped = bytes;
   flipped[3] ^= 1;
   refused(flipped, "checksum");
@@ -131,6 +142,61 @@ TEST(ImageSet, DamagedTarsAreNamed) {
   }
   expect_io_error([&] { open_image_set(scratch.path() / "lacking.tar", "train", {}, {}); },
                   {"lacking.tar", "b.jpg", "no b.cls"});
+}
+
+TEST(ImageSet, FirstBytesDecideAndOtherPicturesAreNamed) {
+  const ScratchDirectory scratch;
+  const fs::path root = scratch.path();
+  put_file(root / "train/ants/a.jpg", grey_jpeg(1));
+  put_file(root / "train/ants/0001", grey_jpeg(2));
+  put_file(root / "train/ants/b.jfif", grey_jpeg(3));
+  put_file(root / "train/ants/c.webp", {'R', 'I', 'F', 'F', 4, 0, 0, 0, 'W', 'E', 'B', 'P'});
+  put_file(root / "train/ants/notes.txt", grey_jpeg(4));
+  testing::internal::CaptureStderr();
+  const auto set = open_image_set(root, "train", {}, {});
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(set->size(), 3);
+  EXPECT_NE(
+      said.find("passed over: 1 picture of other formats, such as ants/c.webp (a WebP image)"),
+      said.npos)
+      << said;
+  put_file(root / "train/bees/d.webp", {'R', 'I', 'F', 'F', 4, 0, 0, 0, 'W', 'E', 'B', 'P'});
+  expect_io_error([&] { open_image_set(root, "train", {}, {}); },
+                  {"train/bees", "no images", "d.webp (a WebP image)"});
+  // A name says nothing of what is in a file.
+  put_file(root / "val/ants/a.jpg", {'v', 'e', 'r', 's', 'i', 'o', 'n', ' '});
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\n";
+  DecodedImage image;
+  expect_io_error(
+      [&] { decode_whole(std::vector<uint8_t>(pointer.begin(), pointer.end()), "a.jpg", image); },
+      {"a.jpg is neither a JPEG nor a PNG, but a pointer file of Git LFS", "git lfs pull"});
+}
+
+TEST(ImageSet, LinksInCirclesEndAndAreNamed) {
+  const ScratchDirectory scratch;
+  const fs::path root = scratch.path();
+  for (const char* name : {"train/cat/a.jpg", "train/dog/b.jpg", "deep/l0/c.jpg"})
+    put_file(root / name, grey_jpeg(1));
+  fs::create_directory_symlink(".", root / "train/cat/again");
+  fs::create_directory_symlink("..", root / "train/cat/up");
+  fs::create_directory_symlink("../..", root / "train/dog/up");
+  fs::create_directory_symlink("..", root / "train/loop");
+  // Folder i has two links to folder i - 1: without a bound 2^30 paths.
+  for (int i = 1; i < 30; ++i) {
+    const fs::path folder = root / fmt::format("deep/l{}", i);
+    fs::create_directory(folder);
+    fs::create_directory_symlink(fmt::format("../l{}", i - 1), folder / "a");
+    fs::create_directory_symlink(fmt::format("../l{}", i - 1), folder / "b");
+  }
+  fs::create_directory_symlink("../../deep/l29", root / "train/cat/deep");
+  testing::internal::CaptureStderr();
+  const auto set = open_image_set(root, "train", {}, {});
+  EXPECT_EQ(dataset_files({.name = "imagenet", .dir = root}).size(), 3u);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(set->size(), 3);
+  EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_NE(said.find("passed over: this link leads to a folder that lies above it"), said.npos)
+      << said;
 }
 
 TEST(ImageSet, GeneratedFoldersAndShardsAreTheSameImages) {

@@ -1,0 +1,27 @@
+#pragma once
+// What the description of a TIFF file says of its pages: how many there are, and how they make up a
+// stack.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tutti/data/format/tiff_directory.h"
+
+namespace tutti::data {
+
+struct TiffStack {
+  /// Of more than one each, the slowest first: ImageJ's frames, slices and channels, OME's axes
+  /// but X and Y, the first extents of tifffile's shape, MetaMorph's planes.
+  std::vector<int64_t> extents{};
+  std::string said{};       ///< "ImageJ's images=8"; empty: nothing is said
+  bool one_behind = false;  ///< one directory may stand for planes that lie one behind the other
+  bool of_several = false;  ///< the planes of several images: their extents say nothing
+
+  int64_t planes() const;
+};
+
+/// By the first page's description. What makes no sense says nothing.
+TiffStack tiff_stack(const TiffPage& first);
+
+}  // namespace tutti::data

@@ -101,6 +101,7 @@ TEST(Trajectory, DcdSaysWhatIsRefused) {
   Bytes untitled = sound;
   untitled[92] = 80;  // the length of the titles, and neither it nor their number fits
   untitled[96] = 7;
+  untitled[180] = 81;
   refuse(untitled, {"/x.dcd", "expected titles", "a record of 80 bytes"});
   for (const Bytes& first : {sound, dcd_bytes(xyz, 3, {.announced = 2})}) {
     Bytes joined = first;

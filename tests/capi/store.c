@@ -365,10 +365,10 @@ static void check_listeners(void) {
 static void be_rank(int r, int n) {
   char address[40];
   tutti_comm_init_options options = {.size = sizeof options,
-                                           .timeout = kHangSeconds,
-                                           .private_memory = strstr(name, "private") != NULL,
-                                           .progress_threads = strstr(name, "progress") != NULL,
-                                           .address = "127.0.0.1"};
+                                     .timeout = kHangSeconds,
+                                     .private_memory = strstr(name, "private") != NULL,
+                                     .progress_threads = strstr(name, "progress") != NULL,
+                                     .address = "127.0.0.1"};
   snprintf(address, sizeof address, "127.0.0.1:%d", port);
   if (strcmp(name, "refused") == 0) {
     check_refused();

@@ -96,13 +96,15 @@ case $case in
       "$tutti" train "$config" --output-dir $victim --ranks 2 --epochs 500 --set checkpoint.every_steps=2 >$victim.log 2>&1 &
       job=$!
       wait_until has $victim/checkpoints/step_0000002 || fail "no checkpoint"
-      if [ $victim = rank ]; then kill -KILL "$(ranks_of $job | tail -n 1)"; else kill -KILL "$(pgrep -P $job)"; fi
+      launcher=$(pgrep -P $job)
+      if [ $victim = rank ]; then kill -KILL "$(ranks_of $job | tail -n 1)"; else kill -KILL "$launcher"; fi
       wait $job
       code=$?
       [ $code -eq 1 ] || fail "$victim: exit code $code"
       wait_until none_left || fail "$victim left $(processes)"
     done
     once rank 'rank [01]/2 \(process [0-9]+\).*killed by signal 9'
+    compgen -G "${TMPDIR:-/tmp}/ompi.*/pid.$launcher" >/dev/null && fail "Open MPI's folder of the killed mpirun is left"
     once launcher 'mpi[a-z]* \(process [0-9]+\) was killed by signal 9'
     ;;
   ending)

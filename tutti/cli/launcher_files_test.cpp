@@ -1,6 +1,7 @@
 #include "tutti/cli/launcher_files.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -66,6 +67,14 @@ TEST(StartObstacles, NamesAFolderThatMpiCannotUse) {
   };
   EXPECT_EQ(with_refused({SYS_mkdir, SYS_mkdirat}, EROFS, says("nothing can be written there")), 0);
   EXPECT_EQ(with_refused({SYS_fallocate}, ENOSPC, says("there is no room")), 0);
+  EXPECT_EQ(with_refused({}, 0,
+                         [] {
+                           const rlimit few{20, 20};
+                           setrlimit(RLIMIT_NOFILE, &few);
+                           return start_obstacles().find("no more than 20 files open") !=
+                                  std::string::npos;
+                         }),
+            0);
 }
 
 }  // namespace

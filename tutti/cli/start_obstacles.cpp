@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +16,9 @@ namespace tutti {
 namespace {
 
 constexpr off_t kSessionBytes = 1 << 20;  // an Open MPI of two ranks keeps some hundred KiB
+
+constexpr rlim_t kLauncherFiles =
+    128;  // with 24 an mpirun of two ranks brings none of them to its start
 
 /// Open MPI's, whose order differs from the standard library's.
 std::filesystem::path session_folder() {
@@ -61,6 +65,13 @@ std::string start_obstacles() {
     found +=
         "; no network interface is up, not even the loopback, and MPI needs one also within a "
         "machine: ip link set lo up";
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < kLauncherFiles)
+    found += fmt::format(
+        "; a process may have no more than {} files open here (ulimit -n), and MPI's launcher "
+        "needs "
+        "more",
+        files.rlim_cur);
   return found;
 }
 

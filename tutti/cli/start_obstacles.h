@@ -7,8 +7,8 @@
 namespace tutti {
 
 /// For jobs in which no rank came further than MPI's start: what is wrong with the folder for
-/// temporary files or with the network, as text to append to a sentence; empty where nothing is.
-/// Launchers and libraries of MPI do not say it, or not all of it.
+/// temporary files, with the network or with limits, as text to append to a sentence; empty where
+/// nothing is. Launchers and libraries of MPI do not say it, or not all of it.
 std::string start_obstacles();
 
 /// What keeps MPI from keeping its files in this folder; empty: nothing.

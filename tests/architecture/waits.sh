@@ -31,6 +31,7 @@ rule "timeout_s=\"?$few([^0-9]|\$)" '--set comm.timeout_s=5 >run.log' "${scripts
 rule "sleep (0\\.[5-9]|[1-9][0-9]?( |\$))" '  sleep 2' "${scripts[@]}"
 rule "timeout(_s)?(\\(| = )([^;]* [?:] )?$few([^0-9.]|\$)" 'c.set_timeout(0.2);' "${programs[@]}"
 rule "now\\(\\) \\+ (std::chrono::)?(seconds\\($few\\)|$few""s)" 'until = Clock::now() + 20s;' "${programs[@]}"
+rule "now\\(\\) - [a-z_]+ < (std::chrono::seconds|[0-9]+s)" 'while (now() - begin < 20s)' "${programs[@]}"
 rule "(EXPECT|ASSERT)_L[TE]\\(.*(now\\(\\)|wait_seconds)" 'EXPECT_LT(Clock::now() - begin, seconds(10));' "${programs[@]}"
 rule "difftime\\(.*\\) < *[0-9k]" 'EXPECT(difftime(time(NULL), begin) < 15);' "${programs[@]}"
 rule "TIMEOUT $few( |\\)|\$)" 'set_tests_properties(a PROPERTIES TIMEOUT 60)' "${builds[@]}"

@@ -121,13 +121,12 @@ struct Problem {
 };
 
 enum class Adds { by_kernel, by_loops, twice, coarsely };
-
 /// |got - want| against the size of the sums: f32 by rounding of long sums, bf16 by the result's 8
-/// bits. `by_loops`: oneDNN's reference loops, which add one product after the other; twice the
-/// most that was seen for the longest sum here, of 1200 products. Operands rounded to fewer bits,
-/// or a product too few, are a hundred times as far off. `twice`: a bias is added to the rounded
-/// sum, and what is wanted is rounded as well. `coarsely`: points are rounded to 8 bits before they
-/// are multiplied (KernelCandidate::error), so that sums are 0.5 % of their size away, rarely 3 %.
+/// bits. `by_loops`: oneDNN's reference loops, which add one product after the other. Operands
+/// rounded to fewer bits, or a product too few, are a hundred times as far off. `twice`: a bias is
+/// added to the rounded sum, and what is wanted is rounded as well. `coarsely`: points are rounded
+/// to 8 bits before they are multiplied (KernelCandidate::error), so that sums are 0.5 % of their
+/// size away, rarely 3 %.
 void expect_close(const Values& got, const std::vector<double>& want, DType type, Adds adds,
                   const std::string& what) {
   ASSERT_EQ(got.size(), want.size());
@@ -153,7 +152,6 @@ struct Operands {
   Values x, w, b, dy;
   std::vector<double> y, bare, dx, dw;  ///< y: with bias and ReLU; bare: without
   int64_t products = 0;
-
   Operands(const Problem& p, DType type) {
     x = testing::rounded(testing::random_values(p.x_shape(p.batch).elements(), 1), type);
     w = testing::rounded(testing::random_values(p.w_shape().elements(), 2), type);
@@ -177,10 +175,6 @@ struct Operands {
   }
 };
 
-/// Products of a convolution beyond which a library's reference loops are left out: nothing of them
-/// is ours but what they are given, which fewer products show as well.
-constexpr int64_t kMostOfLoops = 300000;
-
 /// Runs the accepted candidates; returns how many there are.
 int expect_all_match(const KernelRequest& r, std::vector<Values> in,
                      const std::vector<double>& want, const testing::TiledRun& how,
@@ -189,7 +183,8 @@ int expect_all_match(const KernelRequest& r, std::vector<Values> in,
   for (const KernelCandidate& c : CpuBackend().candidates(r)) {
     if (!c.refusal.empty() || c.name == "reference") continue;
     ++accepted;
-    if (c.speed != KernelSpeed::fast && products > kMostOfLoops) continue;
+    // Of a library's reference loops nothing is ours but what they are given: few products show it.
+    if (c.speed != KernelSpeed::fast && products > 300000) continue;
     const auto out = run_tiled(c, in, how);
     const bool loops = c.name.starts_with("onednn:ref") && c.out[0].dtype == DType::f32;
     expect_close(out[0], want, c.out[0].dtype,

@@ -349,7 +349,7 @@ TEST(RemoteMemory, ProgressThreadsServe) {
               const auto memory = c.expose(400'000);
               if (c.rank() == 0) {
                 const auto begin = std::chrono::steady_clock::now();
-                while (!done && std::chrono::steady_clock::now() - begin < 20s)
+                while (!done && std::chrono::steady_clock::now() - begin < 5min)
                   std::this_thread::sleep_for(1ms);  // not a call of the library
                 EXPECT_TRUE(done);
               } else {
@@ -391,8 +391,7 @@ TEST(RemoteMemory, ALostWorkerIsNamedAndTheOthersAreServed) {
     memory->wait_for_accumulates(2, left);
     expect_all(memory->data(), 2.0f);
   });
-  EXPECT_EQ(errors[0], "");
-  EXPECT_EQ(errors[1], "");
+  EXPECT_EQ(errors[0] + errors[1], "");
   EXPECT_NE(errors[2].find("lost"), std::string::npos);
 }
 

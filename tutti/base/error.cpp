@@ -17,7 +17,7 @@ void check_failed(const char* file, int line, const char* condition, const std::
 
 namespace {
 
-/// What helps against an errno; empty where the system's words say all.
+/// Names what helps against an errno; empty where the system's words say all.
 std::string_view file_advice(int error) {
   switch (error) {
     case ENOSPC:

@@ -109,7 +109,7 @@ Inspected inspect_arrays(const std::filesystem::path& path) {
       values += fmt::format("; {} frames of {} atoms", info.shape[0], info.shape[1]);
     if (!info.link.empty() && info.problem.empty()) values += "; " + info.link;
     found.text += inspected_line(info.name, name_of(info.type), extents_text(info.shape), values);
-    // What a link in the file leads to is listed under its own name, too.
+    // An array that a link of the file leads to is listed under its own name, too.
     const bool again = !info.link.empty() && !info.link.starts_with("external");
     if (info.problem.empty() && info.elements() > 0 && !is_coordinate(info) && !with_cells &&
         !again)

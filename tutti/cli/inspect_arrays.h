@@ -1,5 +1,5 @@
 #pragma once
-// What `tutti data inspect` says about an array file, and the lines that all its listings have.
+// Here `tutti data inspect` describes an array file; its other listings have the same lines.
 
 #include <cstdint>
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace tutti {
 
-/// Of values as a field has them.
+/// The least and the greatest of values as a field has them.
 struct ValueRange {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   int64_t not_finite = 0, missing = 0;
@@ -22,7 +22,7 @@ struct ValueRange {
   std::string to_string() const;
 };
 
-/// What the file lists, and what of it may be a field.
+/// The listing of a file, and the arrays of it that may be fields.
 struct Inspected {
   std::string text;
   std::vector<FoundArray> arrays;

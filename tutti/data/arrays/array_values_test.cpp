@@ -114,7 +114,7 @@ TEST(ClimateValues, AreThoseOfNetcdf4Python) {
       else
         EXPECT_FLOAT_EQ(found[i], static_cast<float>(one.expected[i])) << "case " << c;
   }
-  // Of an array that is not NetCDF's no value is taken for a default fill value.
+  // An array that is not NetCDF's has no default fill value.
   EXPECT_TRUE(is_plain(value_coding({.type = i16, .shape = {3}})));
 }
 

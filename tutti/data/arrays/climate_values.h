@@ -1,8 +1,7 @@
 #pragma once
-// What NetCDF's conventions say about the values of a variable, in the order in which
-// netCDF4-python applies them: _Unsigned (when a file is opened, array_file.h); _FillValue,
-// missing_value, default fill values, valid_range, valid_min and valid_max, all of stored values;
-// then scale_factor and add_offset.
+// NetCDF's conventions say what the values of a variable mean. They hold in netCDF4-python's order:
+// _Unsigned (when a file is opened, array_file.h); _FillValue, missing_value, default fill values,
+// valid_range, valid_min and valid_max, all of stored values; then scale_factor and add_offset.
 
 #include <cmath>
 #include <cstdint>

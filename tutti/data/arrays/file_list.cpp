@@ -81,7 +81,7 @@ std::string keys_to_correct(std::string_view key) {
   return key == "data.dir" || is_flag(key) ? std::string(key) : fmt::format("{} or data.dir", key);
 }
 
-/// Of a folder without files that are known by their names, one that lies there.
+/// Names a file of a folder in which none is known by its name, and what it is.
 std::string example_of(const fs::path& folder) {
   for (const std::string& name : names_in(folder, false))
     if (is_file(folder / name)) try {

@@ -273,7 +273,8 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
   };
   if (begins("\x93NUMPY")) return {file.name(), read_npy(file)};
   if (begins("PK\x03\x04") || begins("PK\x05\x06")) {
-    std::vector<StoredArray> arrays = read_npz(file);
+    const bool torch = first_bytes_of(file).content == Content::torch_zip;
+    std::vector<StoredArray> arrays = torch ? std::vector<StoredArray>() : read_npz(file);
     if (arrays.empty() && begins("PK\x03\x04"))
       throw BadFile(
           fmt::format("{}: expected arrays in NumPy's .npz, {}", file.name(), found_instead(file)));

@@ -29,7 +29,7 @@ bool is_file(const fs::path& path) {
 
 namespace {
 
-/// Of a link that leads to nothing, where it leads; otherwise nothing.
+/// Says where a link leads that leads to nothing; empty for other files.
 std::string missing_target(const fs::path& path) {
   std::error_code no_link;
   const std::string target = fs::read_symlink(path, no_link).string();

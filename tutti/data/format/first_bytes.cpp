@@ -126,7 +126,7 @@ struct Magic {
   std::string_view bytes;
 };
 
-// What is more particular stands before what is less so.
+// The more particular ones stand first.
 constexpr Magic kMagics[] = {
     {Content::lfs_pointer, 0, "version https://git-lfs.github.com/spec/"sv},
     {Content::lfs_pointer, 0, "version https://hawser.github.com/spec/"sv},
@@ -227,7 +227,7 @@ bool looks_like_utf16(std::string_view text) {
   return true;
 }
 
-/// Of a zip file the first member's name says more.
+/// A zip file's first member says more by its name.
 Content kind_of_zip(std::string_view text) {
   if (text.size() < 30) return Content::zip;
   const std::string_view name = text.substr(30, little_endian(text.substr(26, 2)) & 0xffff);
@@ -288,7 +288,7 @@ bool is_plain_text(Content content) {
 
 namespace {
 
-const KnownContent& known(Content content) {
+const KnownContent& row_of_content(Content content) {
   return *std::ranges::find(kKnown, content, &KnownContent::content);
 }
 
@@ -326,7 +326,8 @@ std::string described(const FileBytes& file, const FirstBytes& found) {
 }  // namespace
 
 FirstBytes first_bytes_of(std::span<const uint8_t> head, int64_t size) {
-  const KnownContent& found = known(kind_of(head.first(std::min(head.size(), kFirstBytes)), size));
+  const KnownContent& found =
+      row_of_content(kind_of(head.first(std::min(head.size(), kFirstBytes)), size));
   return {.content = found.content, .name = found.name, .remedy = found.remedy};
 }
 
@@ -345,7 +346,7 @@ std::string unreadable(const FileBytes& file, Content expected, std::string_view
     return fmt::format("{}: {}: it is truncated or corrupted; {}", file.name(), why, kFetch);
   if (expected == Content::unknown)
     return fmt::format("{}: {}; {}", file.name(), why, described(file, found));
-  return fmt::format("{}: expected {}, {}", file.name(), known(expected).name,
+  return fmt::format("{}: expected {}, {}", file.name(), row_of_content(expected).name,
                      described(file, found));
 }
 

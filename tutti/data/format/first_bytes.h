@@ -14,7 +14,7 @@
 namespace tutti::data {
 
 // clang-format off
-/// What a file may be. `text` is text of which nothing more is known; `unknown` is a format without
+/// A file may be any of these. `text` is text of which nothing more is known; `unknown` is a format without
 /// a mark of its own (CIFAR, raw numbers), or none that is known here.
 enum class Content : uint8_t {
   unknown, empty, zeros, text, utf16, csv, json, html, xml, lfs_pointer, annex_pointer, dvc_pointer,
@@ -34,8 +34,8 @@ struct FirstBytes {
 /// Text of any kind, or what has no mark of its own.
 bool is_plain_text(Content content);
 
-/// What a file of `size` bytes is, by its first ones: kFirstBytes of them, or all. A file that
-/// begins with zeros alone is `zeros`.
+/// Tells what a file of `size` bytes is, by its first ones: kFirstBytes of them, or all. A file
+/// that begins with zeros alone is `zeros`.
 inline constexpr size_t kFirstBytes = 1024;
 FirstBytes first_bytes_of(std::span<const uint8_t> head, int64_t size);
 /// The same of a file. IoError where it cannot be read.

@@ -126,13 +126,13 @@ TEST(FirstBytes, AFileIsCalledDamagedOnlyWhereItBeginsAsItsFormatDoes) {
             (scratch.path() / "none").string() + ": cannot open: No such file or directory");
 }
 
-/// What a shell says to `command`, run in `folder`; the commands that messages name.
+/// Runs a command that a message names in `folder` and returns what the shell says to it.
 int shell(const fs::path& folder, const std::string& command) {
   return std::system(fmt::format("cd '{}' && {}", folder.string(), command).c_str());
 }
 
 TEST(FirstBytes, RemediesThatAreCommandsWork) {
-  // What packs a file, and the command that the message names, with its names filled in.
+  // The first command packs a file, the second one is what the message names.
   const std::pair<std::string, std::string> rows[] = {
       {"gzip -c words > packed", "gzip -dc FILE > NEW"},
       {"bzip2 -c words > packed", "bzip2 -dc FILE > NEW"},

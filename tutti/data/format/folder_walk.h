@@ -18,8 +18,7 @@ std::vector<std::filesystem::path> walk_folder(
     const std::function<bool(const std::filesystem::directory_entry& file,
                              const std::string& below)>& look);
 
-/// What lies in a folder, by name; hidden entries are nobody's. BadFile where it cannot be looked
-/// into.
+/// Lists a folder, by name; hidden entries are nobody's. BadFile where it cannot be looked into.
 std::vector<std::filesystem::directory_entry> folder_entries(const std::filesystem::path& folder);
 
 }  // namespace tutti::data

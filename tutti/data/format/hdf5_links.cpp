@@ -10,7 +10,7 @@
 namespace tutti::data {
 namespace {
 
-/// Of names, groups and those that lead to nothing among them.
+/// A file with more names, groups among them, is refused.
 constexpr int64_t kMostNames = 100'000;
 
 class H5NameWalk {

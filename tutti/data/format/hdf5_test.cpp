@@ -147,7 +147,7 @@ TEST(Hdf5, EveryNameThatCanBeOpenedIsAnArray) {
   expect_error<BadFile>([&] { file.find("lost"); }, {"external link to /y in gone.h5"});
 }
 
-/// What a shell says to a command in a folder, with the programs of HDF5.
+/// Runs a command of HDF5's programs in a folder and returns what the shell says to it.
 int run_hdf5_tool(const std::filesystem::path& folder, const std::string& command) {
   return std::system(
       fmt::format("cd '{}' && {} > /dev/null 2>&1", folder.string(), command).c_str());

@@ -279,7 +279,7 @@ Hdf5DataSet read_h5_data_set(hid_t id, const std::string& name, int64_t file_byt
   return set;
 }
 
-/// Of a name that leads to nothing, or to what the library cannot open.
+/// Describes a name that leads to nothing, or to what the library cannot open.
 Hdf5DataSet unopened_h5_set(const H5Name& name) {
   Hdf5DataSet set;
   set.info.name = name.path;

@@ -25,7 +25,7 @@ fs::path plain_or_gz(const fs::path& plain) {
   return !is_there(plain) && is_there(packed) ? packed : plain;
 }
 
-/// What the file itself is to be.
+/// The format that the file itself has, by its name.
 Content idx_or_gzip(const fs::path& path) {
   return path.extension() == ".gz" ? Content::gzip : Content::idx;
 }

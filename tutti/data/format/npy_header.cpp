@@ -103,7 +103,7 @@ class PythonText {
   std::string_view rest_;
 };
 
-/// What an array of such elements is to be saved as, by the letter of its type.
+/// Says how an array of such elements can be saved as numbers, by the letter of its type.
 std::string_view npy_remedy(char letter) {
   switch (letter) {
     case 'O': return "(Python objects): save x.astype('float32'), or each of them by itself";

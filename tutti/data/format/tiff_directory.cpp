@@ -151,7 +151,8 @@ class TiffReader {
     return place(at);
   }
 
-  /// Of texts, whole numbers and places; of pairs of numbers, which are only counted. 0 of others.
+  /// Knows texts, whole numbers, places, and pairs of numbers, which are only counted; 0 for
+  /// others.
   static int64_t size_of_type(int type) {
     switch (type) {
       case 1:

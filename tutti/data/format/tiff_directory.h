@@ -30,14 +30,14 @@ struct TiffPage {
     return problem.empty() && other.problem.empty() && element == other.element &&
            shape == other.shape && part == other.part && filters == other.filters;
   }
-  /// Of one strip or tile of `of_rows` rows. INT64_MAX where that overflows.
+  /// Counts the bytes of a strip or tile of `of_rows` rows; INT64_MAX where that overflows.
   int64_t part_bytes(int64_t of_rows) const;
 };
 
 struct TiffDirectories {
   bool big_endian = false;
   std::vector<TiffPage> pages{};
-  /// Of each page, its SubIFDs: smaller versions of it, mostly.
+  /// Each page has its SubIFDs here: smaller versions of it, mostly.
   std::vector<std::vector<TiffPage>> below{};
 };
 

@@ -1,6 +1,5 @@
 #pragma once
-// What the description of a TIFF file says of its pages: how many there are, and how they make up a
-// stack.
+// The description of a TIFF file may say how many pages there are, and how they make up a stack.
 
 #include <cstdint>
 #include <string>
@@ -11,8 +10,8 @@
 namespace tutti::data {
 
 struct TiffStack {
-  /// Of more than one each, the slowest first: ImageJ's frames, slices and channels, OME's axes
-  /// but X and Y, the first extents of tifffile's shape, MetaMorph's planes.
+  /// The slowest comes first, and those of one are left out: ImageJ's frames, slices and channels,
+  /// OME's axes but X and Y, the first extents of tifffile's shape, MetaMorph's planes.
   std::vector<int64_t> extents{};
   std::string said{};       ///< "ImageJ's images=8"; empty: nothing is said
   bool one_behind = false;  ///< one directory may stand for planes that lie one behind the other

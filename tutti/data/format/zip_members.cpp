@@ -56,7 +56,7 @@ class ZipReader {
   [[noreturn]] void refuse(const std::string& what) const {
     throw BadFile(unreadable(file_, Content::zip, fmt::format("no sound zip file: {}", what)));
   }
-  /// Of a sound file.
+  /// Refuses what is sound, but not read.
   [[noreturn]] void cannot(const std::string& what) const {
     throw BadFile(fmt::format("{}: {}", file_.name(), what));
   }

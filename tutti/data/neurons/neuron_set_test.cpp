@@ -161,6 +161,12 @@ TEST_F(NeuronFiles, RefuseWhatIsNoVolume) {
   refused(spec, "three axes");
   spec.files = {write("other.h5", v, {5, 45, 15})};
   refused(spec, "[5, 45, 15]");
+  std::vector<ArrayRef> packed = {{"raw", ElementType::u8, {15, 15, 15}, v.image.data()},
+                                  {"labels", ElementType::u32, {15, 15, 15}, v.labels.data()}};
+  packed[0].attributes = {{"scale_factor", {.numbers = {0.5}}}};
+  write_hdf5(folder_ / "packed.h5", packed);
+  spec.files = {folder_ / "packed.h5"};
+  refused(spec, "packed by scale_factor");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "tutti/base/error.h"
+#include "tutti/data/arrays/climate_values.h"
 #include "tutti/data/format/array_file.h"
 
 namespace tutti::data {
@@ -27,6 +28,11 @@ Voxels3 extents_of_volume(const ArrayFile& file, const ArrayInfo& info) {
 
 std::vector<uint8_t> all_of(const ArrayFile& file, size_t array) {
   const ArrayInfo& info = file.arrays()[array];
+  if (value_coding(info).scaled())
+    throw BadFile(fmt::format(
+        "{}: the array '{}' is packed by scale_factor or add_offset, which volumes do not undo: "
+        "save its values unpacked",
+        file.name(), info.name));
   std::vector<uint8_t> bytes(static_cast<size_t>(info.bytes()));
   file.read(array, Slab::all(info), bytes.data());
   return bytes;

@@ -200,7 +200,7 @@ case_record() {
   grep -q '"event":"machine".*"other_work":' all/run/record.jsonl || fail "the record does not say what the machine did beside the run"
   expect 0 thread --max-steps 2 --threads 1
   predict() { env -u OMP_NUM_THREADS "$tutti" eval "$config" --weights thread "$@" >eval.log 2>&1 || fail "eval $*"; }
-  predict --logits own.npy
+  predict --logits own.npy --set run.threads=0
   says eval '1 thread.s. a rank, as the run of these weights had: the same bits'
   predict --logits one.npy --threads 1
   cmp own.npy one.npy || fail "eval takes other threads than the run had"

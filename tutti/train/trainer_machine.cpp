@@ -25,8 +25,11 @@ void TrainerRun::report_machine(bool ends) {
                                            .throttled = use.throttled,
                                            .load = load});
   if (!ends) return;
-  if (const std::string said = disturbance_sentence(now.shares()); !said.empty())
-    log::info("{}", said);
+  for (const auto share : {&MachineUse::other_work, &MachineUse::steal, &MachineUse::throttled}) {
+    MachineUse one;  // a line each, so that none is long
+    one.*share = now.shares().*share;
+    if (const std::string said = disturbance_sentence(one); !said.empty()) log::info("{}", said);
+  }
 }
 
 }  // namespace tutti

@@ -114,18 +114,11 @@ std::vector<fs::path> files_of(const std::string& entry, const fs::path& folder,
     for (const std::string& name : names_in(path, false))
       if (is_sample_file_name(name) && describes_arrays(path / name)) files.push_back(path / name);
     if (files.empty())
-<<<<<<< HEAD
-      throw BadFile(
-          fmt::format("{}: the folder {} holds no files that end in {}: name the files, or "
-                      "a pattern such as \"{}/*.dat\"",
-                      key, path.string(), fmt::join(kEndings, " "), path.string()));
-    warn_of_missing_parts(files, key, [](const std::string&) { return true; });
-=======
       throw BadFile(fmt::format(
           "{}: the folder {} holds no files that end in {}{}: name the files, or "
           "a pattern such as \"{}/*.dat\"",
           key, path.string(), fmt::join(kEndings, " "), example_of(path), path.string()));
->>>>>>> 166180b71a2cf6ea478da3541d67f3d557dad28a
+    warn_of_missing_parts(files, key, [](const std::string&) { return true; });
     return files;
   }
   if (is_there(path)) return {path};

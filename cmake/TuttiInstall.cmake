@@ -25,6 +25,17 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake 
 install(FILES ${PROJECT_BINARY_DIR}/TuttiConfig.cmake ${PROJECT_BINARY_DIR}/TuttiConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/TuttiDependencies.cmake ${PROJECT_SOURCE_DIR}/cmake/TuttiCommDependencies.cmake DESTINATION ${package_dir} COMPONENT comm)
 
+# The build tree is a package as the installed one is: -DCMAKE_PREFIX_PATH=build, or PKG_CONFIG_PATH=build and pkg-config --cflags, which
+# prefers names that end in -uninstalled. A workload of one's own needs no installation then. Libraries to compare with are in no package:
+# where they are built in, that of the build tree has what shared objects need alone.
+if(TARGET tutti_gloo OR TARGET tutti_oneccl)
+  export(TARGETS tutti_compiler tutti_workload NAMESPACE Tutti:: FILE ${PROJECT_BINARY_DIR}/TuttiTargets.cmake)
+else()
+  export(EXPORT TuttiTargets NAMESPACE Tutti:: FILE ${PROJECT_BINARY_DIR}/TuttiTargets.cmake)
+endif()
+export(EXPORT TuttiCommTargets NAMESPACE Tutti:: FILE ${PROJECT_BINARY_DIR}/TuttiCommTargets.cmake)
+file(COPY ${PROJECT_SOURCE_DIR}/cmake/TuttiDependencies.cmake ${PROJECT_SOURCE_DIR}/cmake/TuttiCommDependencies.cmake DESTINATION ${PROJECT_BINARY_DIR})
+
 # tutti.pc names the static libraries in one group, because pkg-config knows no order among them, and MPI by its own libraries,
 # because the name of MPI's .pc file differs between MPI implementations.
 set(pc_libraries "")
@@ -39,6 +50,8 @@ list(TRANSFORM MPI_CXX_INCLUDE_DIRS PREPEND "-I" OUTPUT_VARIABLE pc_mpi_includes
 list(JOIN pc_mpi_includes " " pc_mpi_includes)
 file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # relocatable: `cmake --install --prefix` may name any place
 configure_file(${PROJECT_SOURCE_DIR}/packaging/tutti.pc.in ${PROJECT_BINARY_DIR}/tutti.pc @ONLY)
+get_property(workload_interface_dir GLOBAL PROPERTY TUTTI_WORKLOAD_INTERFACE_DIR)
+configure_file(${PROJECT_SOURCE_DIR}/packaging/tutti-uninstalled.pc.in ${PROJECT_BINARY_DIR}/tutti-uninstalled.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tutti.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # The manual page and the completions are what the program itself says, so they cannot differ from it. A program that was built for

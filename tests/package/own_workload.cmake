@@ -83,5 +83,12 @@ object(no_entry "${includes}const char is[] = TUTTI_WORKLOAD_INTERFACE;\n}\n")
 refused(2 "no_entry.so.: has no function tutti_workload_register" ${tutti} ${look} --set model.library=no_entry.so)
 object(unresolved "${includes}const char is[] = TUTTI_WORKLOAD_INTERFACE;\nvoid nobody();\nvoid tutti_workload_register() { nobody(); }\n}\n")
 refused(2 "cannot be loaded: .*undefined symbol: nobody" ${tutti} ${look} --set model.library=unresolved.so)
-object(nothing "${includes}const char is[] = TUTTI_WORKLOAD_INTERFACE;\nvoid tutti_workload_register() {}\n}\n")
+# Built with what the build tree says, without an installation: the headers, the generated one among them, are found.
+find_program(PKG_CONFIG NAMES pkg-config REQUIRED)
+execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${BUILD_DIR} ${PKG_CONFIG} --cflags tutti OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+file(WRITE ${WORK_DIR}/nothing.cpp "#include \"tutti/train/workload.h\"\nstatic void nothing() {}\nTUTTI_WORKLOAD(nothing);\n")
+run("building nothing from the build tree" ${CXX} -shared -fPIC ${SANITIZE_FLAG} ${flags} ${WORK_DIR}/nothing.cpp -o ${WORK_DIR}/nothing.so)
+run("configuring examples/own_workload against the build tree" ${CMAKE_COMMAND} -S ${example} -B ${WORK_DIR}/uninstalled -G ${GENERATOR}
+  -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${BUILD_DIR})
 refused(2 "registers no model and no metric" ${tutti} ${look} --set model.library=nothing.so)

@@ -292,6 +292,15 @@ case_infer() {
     "$tutti" data inspect $set.nc >inspect.log 2>&1 || fail "cannot inspect $set.nc"
     says inspect 'prediction'
   done
+  # Each file of predictions says which samples its rows are, and who predicted them.
+  python3 - <<'END' || fail "volumes-split.npy.json: $(cat volumes-split.npy.json)"
+import glob, json, sys
+about, given = json.load(open("volumes-split.npy.json")), json.load(open("volumes-infer.npy.json"))
+files = sorted(glob.glob("volumes/validation/*"))
+said = about["attributes"]
+sys.exit(not (about["index"] == list(range(len(files))) and about["file"] == given["file"] == files and said["split"] == "validation" and said["model"] == "cosmoflow"
+              and said["step"] == [1] and said["checkpoint"] and said["program"].startswith("tutti ") and given["attributes"]["split"] == "files"))
+END
   # What is saved as truth is what the metric compares with.
   python3 - eval-volumes.log <<'END' || fail "the saved files have another mae than eval: $(cat eval-volumes.log)"
 import array, re, sys

@@ -19,10 +19,20 @@ case_layers() {
   # The tasks follow from the fields, the losses from the weights.
   says one 'kind.iou [0-9.]* %, kind.accuracy [0-9.]* %, kind.loss [0-9.]*, copy.mae [0-9.]*, copy.loss'
   "$tutti" eval "$config" --weights one --json --logits out.npy --save-predictions seen >eval.json 2>eval.log || fail "eval"
-  python3 - eval.json <<'END' || fail "copy.loss is not half of copy.mae: $(cat eval.json)"
-import json, sys
+  # Numbers are those of the data, whose 'min-max' is undone: the metric, the predictions, the truth. The loss, half of a mean, is of what is learned.
+  python3 - eval.json <<'END' || fail "mae or loss are not what the saved files say: $(cat eval.json)"
+import array, json, sys
 found = json.load(open(sys.argv[1]))
-sys.exit(not abs(found["copy.loss"] - found["copy.mae"] / 2) < 1e-6)
+read = lambda name: array.array("f", open(name, "rb").read()[128:])
+y, t, stored = read("out.copy.npy"), read("seen/truth.copy.npy"), read("seen/data.npy")
+channels, positions = 16, 48 * 64
+near = lambda a, b: abs(a - b) <= 1e-4 * max(abs(a), abs(b), 1e-3)
+mae = sum(abs(a - b) for a, b in zip(y, t)) / len(y)
+back = all(near(t[(s * channels + c) * positions + p], stored[(s * positions + p) * channels + c])
+           for s in range(3) for c in range(channels) for p in range(0, positions, 97))
+print(mae, back, file=sys.stderr)
+sys.exit(not (near(found["copy.mae"], mae) and back and found["copy.loss"] < found["copy.mae"] and "'min-max' is undone" in found["units"][0]
+              and json.load(open("out.copy.npy.json"))["attributes"]["undone"] == "min-max"))
 END
   # All predictions are written, by eval and by infer.
   "$tutti" infer "$config" --weights one --split validation --output again.npy >infer.log 2>&1 || fail "infer"
@@ -139,8 +149,7 @@ END
   # What names the rows of a file belongs to that file alone, and does not outlive it.
   [ "$(cat r.h5.files.txt)" = q.kind.h5 ] || fail "r.h5.files.txt names $(cat r.h5.files.txt)"
   "$tutti" infer single.toml --weights single --split validation --output r.h5 >written.log 2>&1 || fail "infer of a part"
-  [ ! -e r.h5.files.txt ] || fail "r.h5.files.txt is of other predictions"
-  says written 'r.h5.files.txt: removed'
+  ls -d maps/validation/* | cmp - r.h5.files.txt || fail "r.h5.files.txt names $(cat r.h5.files.txt)"
   # A target that the second output reaches; one that there is none of.
   expect 0 reached --target 2
   says reached 'done: target reached'
@@ -151,6 +160,12 @@ END
   small=(--set data.generate_train=64 --set data.generate_test=8 --set model.task=auto --set plan.measure=false --target 0 --threads 1)
   expect 0 auto "${small[@]}" --epochs 1
   says auto 'test mae [0-9.]*, loss'
+  says auto "predictions of 'image' and errors as mae are in the units of the data: 'divide 255, normalise mean 0.2398 std 0.171' is undone"
+  grep -q '"units":."predictions of .image. and errors as mae are in the units of the data' auto/record.jsonl || fail "the record does not name units"
+  "$tutti" infer "$config" "${small[@]:0:8}" --threads 1 --weights auto --split test --output r.h5 >written.log 2>&1 || fail "infer of generated images: $(tail -n 3 written.log)"
+  [ ! -e r.h5.files.txt ] || fail "r.h5.files.txt is of other predictions"
+  says written 'r.h5.files.txt: removed'
+  says written "'divide 255, normalise mean 0.2398 std 0.171' is undone"
 }
 
 # An example that is to reach its target, as its first lines say.

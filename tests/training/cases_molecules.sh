@@ -113,7 +113,7 @@ END
   expect 0 part --resume --max-steps 4
   for other in two four part; do same_weights one $other 4; done
   "$tutti" eval chain.toml --weights one --save-predictions seen --logits logits.npy --json >eval.json 2>eval.log || fail "cannot evaluate"
-  for metric in f1 accuracy recall; do grep -q "\"$metric\"" eval.json || fail "no $metric: $(cat eval.json)"; done
+  for metric in f1 accuracy precision recall loss; do grep -q "\"$metric\"" eval.json || fail "no $metric: $(cat eval.json)"; done
   "$tutti" infer chain.toml --weights one --input chain-1/validation.h5 --output infer.npy >infer.log 2>&1 || fail "cannot infer"
   for name in z_mean z_log_var; do
     cmp seen/prediction.$name.npy logits.$name.npy || fail "eval writes two kinds of $name"

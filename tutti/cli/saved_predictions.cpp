@@ -40,17 +40,24 @@ class SeenSample {
       : saved_(saved), sample_(saved.dataset.fields()),
         writer_(sample_writer(saved.config, saved.dataset, plain_fields(saved))) {
     for (size_t i = 0; i < writer_.size(); ++i) memory_.emplace_back(writer_.desc(i).bytes());
+    back_.assign(memory_.size(), false);
+    for (size_t o = 0; o < saved.network.target_of.size(); ++o)
+      if (saved.network.of_data[o]) back_[truth_at(o)] = true;
   }
   void read(int64_t index) {
     saved_.dataset.read(index, sample_);
     std::vector<void*> tensors;
     for (std::vector<std::byte>& tensor : memory_) tensors.push_back(tensor.data());
     writer_.write(sample_, std::nullopt, index, 0, tensors);
+    for (size_t i = 0; i < memory_.size(); ++i)
+      if (back_[i])
+        writer_.values(i).invert(
+            {reinterpret_cast<float*>(memory_[i].data()), memory_[i].size() / sizeof(float)});
   }
   /// The first input.
   const float* input() const { return reinterpret_cast<const float*>(memory_[0].data()); }
   Shape input_shape() const { return sample_of(writer_.desc(0).shape); }
-  /// What prediction `output` is to be: f32 or i32.
+  /// What prediction `output` is to be: f32 in the units of the data, or i32.
   const void* truth(size_t output) const { return memory_[truth_at(output)].data(); }
   const TensorDesc& truth_desc(size_t output) const { return writer_.desc(truth_at(output)); }
 
@@ -79,6 +86,7 @@ class SeenSample {
   data::Sample sample_;
   data::SampleWriter writer_;
   std::vector<std::vector<std::byte>> memory_;
+  std::vector<bool> back_;  // of these: it is to be in the units of the data
 };
 
 /// Channel `c` of [C, H, W], or its middle slice of [C, D, H, W].
@@ -132,10 +140,16 @@ Shape prediction_shape(const SavedPredictions& saved, size_t output) {
 std::unique_ptr<data::RowWriter> rows_named(const std::filesystem::path& file, size_t output,
                                             const SavedPredictions& saved, DType type,
                                             const Shape& sample) {
+  const std::string& name = saved.network.names[output];
+  RowAttributes attributes = attributes_of(saved.source, name);
+  if (file.stem() == "truth") attributes["values"].text = "what the network should predict";
   return data::open_npy_rows(
-      path_of_output(file, saved.network.names[output]),
-      {.type = type == DType::i32 ? data::ElementType::i32 : data::ElementType::f32,
-       .shape = extents_of(saved.samples, sample)});
+      path_of_output(file, name),
+      {.name = file.stem().string(),
+       .type = type == DType::i32 ? data::ElementType::i32 : data::ElementType::f32,
+       .shape = extents_of(saved.samples, sample),
+       .attributes = std::move(attributes),
+       .columns = row_columns(saved.dataset.origins(), saved.samples)});
 }
 
 void save_outputs(const std::filesystem::path& folder, const SavedPredictions& saved) {

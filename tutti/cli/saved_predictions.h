@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include "tutti/cli/prediction_rows.h"
 #include "tutti/data/dataset.h"
 #include "tutti/models/model.h"
 #include "tutti/train/config.h"
@@ -16,6 +17,7 @@ struct SavedPredictions {
   const RunConfig& config;
   const data::Dataset& dataset;
   const ModelSpec& model;
+  const PredictionSource& source;
   const EvaluationNetwork& network;
   std::span<const std::vector<float>> predictions;  ///< each, of the first samples, plain layout
   int64_t samples = 0;
@@ -25,8 +27,9 @@ struct SavedPredictions {
 void require_empty_folder(const std::filesystem::path& folder);
 
 /// Makes the folder, and in it: FIELD.npy of each field as it is stored; prediction.npy and
-/// truth.npy, what the network predicts and what it should, in its own units and extents (of
-/// several predictions prediction.NAME.npy, truth.NAME.npy; what the model reads out has no truth);
+/// truth.npy, what the network predicts and what it should, in the units of the data and the
+/// network's extents (of several predictions prediction.NAME.npy, truth.NAME.npy; what the model
+/// reads out has no truth), with .npy.json of each, as `infer` has them;
 /// and for the first 16 samples
 /// sample_0000.png: of maps the input's first channel, truth and the first prediction side by side;
 /// of volumes the middle slice of up to four channels; of images the first channel. Of numbers also

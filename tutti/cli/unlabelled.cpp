@@ -21,31 +21,22 @@
 namespace tutti {
 namespace {
 
-class WithoutTarget final : public UnlabelledSet {
+class WithoutTarget final : public data::Dataset {
  public:
   /// Of targets that are read as inputs, too, the files have the field.
-  WithoutTarget(std::unique_ptr<data::FileSamples> inputs, std::vector<std::filesystem::path> files,
-                const std::vector<data::Field>& targets)
-      : inputs_(std::move(inputs)), files_(std::move(files)), fields_(inputs_->fields()) {
+  WithoutTarget(std::unique_ptr<data::Dataset> inputs, const std::vector<data::Field>& targets)
+      : inputs_(std::move(inputs)), fields_(inputs_->fields()) {
     for (const data::Field& target : targets)
       if (std::ranges::find(fields_, target.name, &data::Field::name) == fields_.end())
         fields_.push_back(target);
   }
-  std::string origins() const override {
-    std::string text;
-    for (int64_t i = 0; i < size(); ++i) {
-      const data::FileSamples::Place at = inputs_->place(i);
-      text += files_[at.file].string() + (at.alone ? "" : fmt::format("\t{}", at.sample)) + "\n";
-    }
-    return text;
-  }
+  std::vector<data::SamplesOfFile> files() const override { return inputs_->files(); }
   int64_t size() const override { return inputs_->size(); }
   const std::vector<data::Field>& fields() const override { return fields_; }
   void read(int64_t index, data::Sample& sample) const override { inputs_->read(index, sample); }
 
  private:
-  std::unique_ptr<data::FileSamples> inputs_;
-  std::vector<std::filesystem::path> files_;
+  std::unique_ptr<data::Dataset> inputs_;
   std::vector<data::Field> fields_;
 };
 
@@ -178,13 +169,35 @@ data::Field class_numbers(const RunConfig& config, const std::vector<data::Field
   return {.name = name, .class_names = std::vector<std::string>(outputs)};
 }
 
+/// Whether predictions of the field go back through steps that take the data set's own numbers;
+/// checkpoints of earlier versions keep none.
+bool takes_statistics(const RunConfig& config, const std::string& field) {
+  for (const data::FieldSteps& steps : field_steps(config.data))
+    if (steps.field == field)
+      for (const data::ValueStep& step : steps.values)
+        if ((step.kind == data::ValueStep::Kind::normalise ||
+             step.kind == data::ValueStep::Kind::min_max) &&
+            step.first.empty())
+          return true;
+  return false;
+}
+
 /// What the network learned. Fields of the checkpoint have the names that the configuration gives.
 std::vector<data::Field> learned_targets(const RunConfig& config, const FoundWeights& found,
                                          const std::vector<data::FieldLine>& inputs) {
   const std::vector<std::string>& names = config.data.target;
   std::vector<data::Field> targets = fields_of(found.learned);
-  if (targets.empty() && (names.size() > 1 || !tasks_of(config)))
-    targets = configured_targets(config);
+  const bool lacks =
+      targets.empty()
+          ? std::ranges::any_of(
+                names, [&](const std::string& name) { return takes_statistics(config, name); })
+          : std::ranges::any_of(targets, [&](const data::Field& target) {
+              return target.statistics.mean.empty() && target.statistics.least.empty() &&
+                     takes_statistics(config, target.name);
+            });
+  if (lacks || (targets.empty() && (names.size() > 1 || !tasks_of(config))))
+    if (std::vector<data::Field> found_there = configured_targets(config); !found_there.empty())
+      targets = std::move(found_there);
   if (targets.empty() && names.size() > 1)
     throw ConfigError(fmt::format(
         "the network learned {}, and what these are is not known: give --weights of a run's folder "
@@ -203,7 +216,7 @@ std::vector<data::Field> learned_targets(const RunConfig& config, const FoundWei
 
 }  // namespace
 
-std::unique_ptr<UnlabelledSet> open_unlabelled(RunConfig& config, const UnlabelledFiles& files,
+std::unique_ptr<data::Dataset> open_unlabelled(RunConfig& config, const UnlabelledFiles& files,
                                                const FoundWeights& found) {
   const auto [lines, configured] = input_lines(config, files);
   const std::vector<std::filesystem::path> places = data::npy_folders(files.files, lines);
@@ -216,8 +229,7 @@ std::unique_ptr<UnlabelledSet> open_unlabelled(RunConfig& config, const Unlabell
                                                         ? training_files(config.data)
                                                         : std::vector<std::filesystem::path>(),
                                       .settled_with = data::parse_field_lines(config.data.fields)});
-  return std::make_unique<WithoutTarget>(std::move(inputs), places,
-                                         take_targets(config, found, lines));
+  return std::make_unique<WithoutTarget>(std::move(inputs), take_targets(config, found, lines));
 }
 
 std::vector<data::Field> take_targets(RunConfig& config, const FoundWeights& found,

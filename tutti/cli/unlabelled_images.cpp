@@ -11,14 +11,14 @@
 namespace tutti {
 namespace {
 
-class ImagesWithoutLabels final : public UnlabelledSet {
+class ImagesWithoutLabels final : public data::Dataset {
  public:
   ImagesWithoutLabels(std::vector<std::filesystem::path> files, std::vector<data::Field> fields)
       : files_(std::move(files)), fields_(std::move(fields)) {}
-  std::string origins() const override {
-    std::string text;
-    for (const std::filesystem::path& file : files_) text += file.string() + "\n";
-    return text;
+  std::vector<data::SamplesOfFile> files() const override {
+    std::vector<data::SamplesOfFile> all;
+    for (const std::filesystem::path& file : files_) all.push_back({file.string(), 1});
+    return all;
   }
   int64_t size() const override { return std::ssize(files_); }
   const std::vector<data::Field>& fields() const override { return fields_; }
@@ -71,7 +71,7 @@ std::vector<std::filesystem::path> listed_images(const std::vector<std::string>&
   return files;
 }
 
-std::unique_ptr<UnlabelledSet> open_unlabelled_images(
+std::unique_ptr<data::Dataset> open_unlabelled_images(
     RunConfig& config, const std::vector<std::filesystem::path>& files, const FoundWeights& found) {
   const std::string name = config.data.input.empty() ? "image" : config.data.input.front();
   std::vector<data::Field> fields = {

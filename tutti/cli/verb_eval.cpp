@@ -14,10 +14,11 @@
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
+#include "tutti/cli/prediction_rows.h"
 #include "tutti/cli/run_tokenizer.h"
 #include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/verbs.h"
-#include "tutti/data/format/npy_arrays.h"
+#include "tutti/data/format/row_writer.h"
 #include "tutti/train/evaluator.h"
 #include "tutti/train/given_weights.h"
 #include "tutti/train/network.h"
@@ -45,7 +46,8 @@ std::optional<bool> target_reached(const EvalVerb& verb, const Goal& goal, const
 }
 
 void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWeights& found,
-                   const Goal& goal, const Quality& quality, std::optional<bool> reached) {
+                   const Goal& goal, const Quality& quality, std::optional<bool> reached,
+                   const std::vector<std::string>& units) {
   if (verb.json) {
     Json out = {{"dataset", config.data.dataset},
                 {"split", verb.split},
@@ -62,6 +64,8 @@ void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWei
       out["target"] = goal.target;
       out["target_reached"] = *reached;
     }
+    if (!units.empty()) out["units"] = units;
+    if (const std::string word = quality.undefined(); !word.empty()) out["undefined"] = word;
     fmt::print("{}\n", print_json(out, 2));
     return;
   }
@@ -69,22 +73,28 @@ void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWei
   for (const auto& metric : goal.metrics)
     text += ", " + to_text(*metric, quality.value(metric->name()));
   fmt::print("{} {}: {} samples{}\n", config.data.dataset, verb.split, quality.samples(), text);
+  for (const std::string& sentence : units) fmt::print("{}\n", sentence);
+  if (const std::string word = quality.undefined(); !word.empty()) fmt::print("{}\n", word);
   if (reached)
     fmt::print("the target, {}, is {}\n", to_text(*goal.metric, goal.target),
                *reached ? "reached" : "not reached: the exit code is 3");
 }
 
 void write_predictions(const std::string& path, const EvaluationNetwork& network, int64_t samples,
-                       const std::vector<std::vector<float>>& predictions) {
+                       const std::vector<std::vector<float>>& predictions,
+                       const PredictionSource& source) {
   for (size_t o = 0; o < predictions.size(); ++o) {
     const Shape& batch = network.plan.desc(network.predictions[o]).shape;
     std::vector<int64_t> extents(batch.begin(), batch.end());
     extents.front() = samples;
-    data::write_npy_array(path_of_output(path, network.names[o]),
-                          {.name = "predictions",
-                           .type = data::ElementType::f32,
-                           .shape = extents,
-                           .values = predictions[o].data()});
+    const auto rows =
+        data::open_npy_rows(path_of_output(path, network.names[o]),
+                            {.name = "prediction",
+                             .shape = extents,
+                             .attributes = attributes_of(source, network.names[o]),
+                             .columns = row_columns(source.dataset.origins(), samples)});
+    rows->append(predictions[o].data(), samples);
+    rows->close();
   }
 }
 
@@ -97,7 +107,7 @@ int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& 
   take_task(found, config);
   const CpuBackend backend;
   const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
-  const Goal goal = goal_of(config, model);
+  Goal goal = goal_of(config, model);
   SplitSettings split = split_settings(config);
   split.grid = ranks.grid();
   const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
@@ -106,7 +116,14 @@ int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& 
   import_weights(given, found, weights);
 
   const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());
-  Evaluator evaluator({*network, backend, ranks.communicator(), *dataset, writer}, goal.metrics);
+  const std::optional<data::SampleWriter> losses = loss_writer(config, *dataset, *network, goal);
+  Evaluator evaluator({.network = *network,
+                       .backend = backend,
+                       .communicator = ranks.communicator(),
+                       .dataset = *dataset,
+                       .writer = writer,
+                       .losses = losses ? &*losses : nullptr},
+                      goal.metrics);
   evaluator.bind(weights.replica(0));
   const int64_t samples =
       verb.samples > 0 ? std::min(verb.samples, dataset->size()) : dataset->size();
@@ -117,17 +134,24 @@ int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& 
   const auto code =
       static_cast<int>(reached.value_or(true) ? ExitCode::done : ExitCode::target_missed);
   if (!ranks.first()) return code;
-  if (!verb.logits.empty()) write_predictions(verb.logits, *network, samples, logits);
+  const PredictionSource source{.config = config,
+                                .model = model,
+                                .dataset = *dataset,
+                                .found = found,
+                                .weights = verb.weights,
+                                .split = verb.split};
+  if (!verb.logits.empty()) write_predictions(verb.logits, *network, samples, logits, source);
   if (!verb.pictures.empty()) {
     save_predictions(verb.pictures, {.config = config,
                                      .dataset = *dataset,
                                      .model = model,
+                                     .source = source,
                                      .network = *network,
                                      .predictions = logits,
                                      .samples = samples});
     log::info("{}: fields, truth and predictions of {} samples", verb.pictures, samples);
   }
-  print_quality(verb, config, found, goal, quality, reached);
+  print_quality(verb, config, found, goal, quality, reached, unit_sentences(model));
   for (const auto& metric : goal.metrics)
     if (metric->name() == "loss" && !std::isfinite(quality.value(metric->name())))
       throw NumericError(fmt::format(
@@ -191,7 +215,8 @@ Verb eval_verb() {
             .help = "Write what the network predicts of all samples, float32: samples "
                     "x classes, or samples x classes x height x width; of texts samples x 2 x "
                     "tokens, -log of the probability of each and whether it was the likeliest; of "
-                    "several predictions each, as FILE.NAME.npy",
+                    "several predictions each, as FILE.NAME.npy; of numbers in the units of the "
+                    "data. FILE.npy.json has which sample each row is, and attributes as of infer",
             .bind = &state->logits,
             .kind = Names::file},
            {.names = "--save-predictions",

@@ -12,6 +12,7 @@
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
+#include "tutti/cli/prediction_rows.h"
 #include "tutti/cli/run_tokenizer.h"
 #include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/trace_volume.h"
@@ -41,9 +42,11 @@ struct InferVerb {
 class PredictionRows {
  public:
   PredictionRows(const InferVerb& verb, const std::string& name, const Shape& batch,
-                 int64_t samples)
+                 int64_t samples, const PredictionSource& source)
       : path_(path_of_output(verb.output, name)), labels_(verb.labels), wide_(batch[1] > 256) {
-    data::RowArray array{.name = "prediction"};
+    data::RowArray array{.name = "prediction",
+                         .attributes = attributes_of(source, name),
+                         .columns = row_columns(source.dataset.origins(), samples)};
     array.shape.assign(batch.begin(), batch.end());
     outputs_ = array.shape.at(1);
     array.shape.front() = samples;
@@ -55,6 +58,7 @@ class PredictionRows {
     }
     if (labels_) {
       array.name = "label";
+      array.attributes["values"].text = "numbers of the most likely classes";
       array.type = wide_ ? data::ElementType::i32 : data::ElementType::u8;
       array.shape.erase(array.shape.begin() + 1);
       array.dimensions.erase(array.dimensions.begin() + 1);
@@ -147,13 +151,12 @@ void write_origins(const std::string& output, const std::string& origins) {
 struct InferredData {
   std::unique_ptr<data::Dataset> dataset;
   std::vector<std::filesystem::path> files;  ///< of --input
-  std::string origins;                       ///< of each sample, where files were given
 };
 
 InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeights& found) {
   if (verb.inputs.empty()) {
     take_tokenizer(verb.weights, verb.split, config);
-    return {open_configured(config, verb.split), {}, {}};
+    return {open_configured(config, verb.split), {}};
   }
   if (is_text(config.data))
     throw ConfigError(
@@ -172,8 +175,7 @@ InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeig
   auto set = images   ? open_unlabelled_images(config, files, found)
              : clicks ? open_unlabelled_clicks(config, files)
                       : open_unlabelled(config, {.files = files, .fields = verb.fields}, found);
-  std::string origins = set->origins();
-  return {std::move(set), std::move(files), std::move(origins)};
+  return {std::move(set), std::move(files)};
 }
 
 struct PredictedSamples {
@@ -184,11 +186,11 @@ struct PredictedSamples {
 
 /// Predicts for the whole data set; the first rank writes.
 void predict_all(const InferVerb& verb, Evaluator& evaluator, const EvaluationNetwork& network,
-                 const PredictedSamples& samples) {
+                 const PredictedSamples& samples, const PredictionSource& source) {
   std::vector<PredictionRows> rows;
   for (size_t o = 0; samples.first_rank && o < network.predictions.size(); ++o)
     rows.emplace_back(verb, network.names[o], network.plan.desc(network.predictions[o]).shape,
-                      samples.count);
+                      samples.count, source);
   evaluator.predict(samples.count, samples.readers,
                     [&](size_t output, const float* y, int64_t count) {
                       if (samples.first_rank) rows[output].append(y, count);
@@ -198,6 +200,8 @@ void predict_all(const InferVerb& verb, Evaluator& evaluator, const EvaluationNe
     fmt::print("{}: {} of {} samples\n", one.path(), verb.labels ? "labels" : "predictions",
                samples.count);
   }
+  if (samples.first_rank && !verb.labels)
+    for (const std::string& sentence : unit_sentences(source.model)) fmt::print("{}\n", sentence);
 }
 
 void check_flags(const InferVerb& verb) {
@@ -239,13 +243,22 @@ int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& fo
   std::vector<data::BatchField> inputs = network->batch();
   inputs.resize(network->inputs.size());
   const data::SampleWriter writer = input_writer(config, *data.dataset, inputs);
-  Evaluator evaluator({*network, backend, ranks.communicator(), *data.dataset, writer}, {});
+  const std::vector<data::ValueFunction> targets =
+      steps_of_targets(config, *data.dataset, *network);
+  Evaluator evaluator({*network, backend, ranks.communicator(), *data.dataset, writer, targets},
+                      {});
   evaluator.bind(weights.replica(0));
   predict_all(verb, evaluator, *network,
               {.count = data.dataset->size(),
                .readers = static_cast<int>(config.data.readers),
-               .first_rank = ranks.first()});
-  if (ranks.first()) write_origins(verb.output, data.origins);
+               .first_rank = ranks.first()},
+              {.config = config,
+               .model = model,
+               .dataset = *data.dataset,
+               .found = found,
+               .weights = verb.weights,
+               .split = verb.split.empty() ? "files" : verb.split});
+  if (ranks.first()) write_origins(verb.output, origin_lines(data.dataset->origins()));
   return 0;
 }
 
@@ -277,8 +290,11 @@ Verb infer_verb() {
           "or for data.dataset = \"imagenet\" from images and folders of them, or for \"clicks\" "
           "from logs whose lines may have no label, and writes what the network predicts, in their "
           "order, batch after batch: of classes the outputs before the "
-          "softmax, samples x classes x positions. The transforms of the input are those of the "
-          "configuration. Beside out.nc, out.nc.files.txt names the file of each row, and its "
+          "softmax, samples x classes x positions; of numbers those of the data, since transforms "
+          "of the target are undone. The transforms of the input are those of the configuration. "
+          "index, file and row say which sample each row is, attributes which network predicted, "
+          "in which units and with which classes: in out.nc and out.h5 themselves, of out.npy in "
+          "out.npy.json. Beside out.nc, out.nc.files.txt names the file of each row, and its "
           "number in it where files hold several. Of data.dataset = \"neurons\" it reads one "
           "volume and writes the number of the object of each voxel, and where the volume has "
           "labels it says how good that is. With --ranks, as many as parallel.spatial says share "

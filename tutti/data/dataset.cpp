@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "tutti/base/error.h"
 #include "tutti/data/images/coded_image.h"
@@ -30,6 +31,22 @@ Sample::Sample(std::span<const Field> fields) {
   memory_.resize((bytes + sizeof(Page) - 1) / sizeof(Page));
   seen_.resize(fields.size());
   keepers_.resize(fields.size());
+}
+
+SampleOrigins Dataset::origins() const {
+  SampleOrigins all;
+  all.number.resize(static_cast<size_t>(size()));
+  std::iota(all.number.begin(), all.number.end(), int64_t{0});
+  const std::vector<SamplesOfFile> known = files();
+  const bool alone = std::ranges::all_of(known, [](const auto& of) { return of.samples == 1; });
+  for (const SamplesOfFile& of : known) {
+    all.file.insert(all.file.end(), static_cast<size_t>(of.samples),
+                    static_cast<int32_t>(all.files.size()));
+    all.files.push_back(of.file);
+    for (int64_t i = 0; !alone && i < of.samples; ++i) all.row.push_back(i);
+  }
+  if (all.file.size() != all.number.size()) all.files.clear(), all.file.clear(), all.row.clear();
+  return all;
 }
 
 size_t field_index(const Dataset& dataset, std::string_view name) {

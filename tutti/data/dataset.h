@@ -24,6 +24,15 @@ struct SamplesOfFile {
   int64_t samples = 0;
 };
 
+/// Where the samples of a set come from, in their order.
+struct SampleOrigins {
+  std::vector<int64_t> number{};     ///< of each in the set that it was taken out of, from 0
+  std::vector<std::string> files{};  ///< empty: a sample lies in no file of its own, or not known
+  std::vector<int32_t> file{};       ///< of each in `files`
+  /// Of each in its file: from 0, or the line of a text, from 1. Empty: each file is one sample.
+  std::vector<int64_t> row{};
+};
+
 /// A fixed set of samples, all of the same fields. Immutable after opening: all const calls may run
 /// on any number of threads.
 class Dataset {
@@ -48,6 +57,8 @@ class Dataset {
   /// The files of the samples in their order, where each sample lies in one file and those of a
   /// file follow each other. Empty: it is not so, or not known.
   virtual std::vector<SamplesOfFile> files() const { return {}; }
+  /// By files(), if they are known.
+  virtual SampleOrigins origins() const;
 };
 
 /// Where the field stands in fields(). ConfigError listing the fields there are.

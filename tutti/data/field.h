@@ -36,6 +36,7 @@ struct Field {
   /// Each sample is an image file's bytes, JPEG or PNG of any size: neither shape nor elements are
   /// known before a step has decoded it (`resized-crop`). Statistics are those of RGB.
   bool coded = false;
+  std::string unit{};  ///< of the values, as the files' attribute `units` has it; empty: not known
 
   int64_t elements() const { return shape.elements(); }
   size_t bytes() const { return static_cast<size_t>(elements()) * size_of(element); }

@@ -44,6 +44,17 @@ std::vector<SamplesOfFile> Subset::files() const {
   return own;
 }
 
+SampleOrigins Subset::origins() const {
+  const SampleOrigins all = whole_->origins();
+  SampleOrigins own{.files = all.files};
+  for (const uint32_t i : samples_) {
+    own.number.push_back(all.number[i]);
+    if (!all.file.empty()) own.file.push_back(all.file[i]);
+    if (!all.row.empty()) own.row.push_back(all.row[i]);
+  }
+  return own;
+}
+
 ValidationCut cut_validation(std::unique_ptr<Dataset> whole, int64_t count, uint64_t seed) {
   const std::shared_ptr<const Dataset> all = std::move(whole);
   if (count < 1 || count >= all->size()) {

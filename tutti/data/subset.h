@@ -24,6 +24,7 @@ class Subset final : public Dataset {
     whole_->read_rows(samples_[static_cast<size_t>(index)], sample, rows);
   }
   std::vector<SamplesOfFile> files() const override;
+  SampleOrigins origins() const override;
   const Dataset& whole() const { return *whole_; }
 
  private:

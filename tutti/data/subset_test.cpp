@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tutti/base/error.h"
@@ -45,6 +46,32 @@ TEST(Subset, ACutHasEachSampleInOnePartAndKeepsTheirOrder) {
   std::set<int32_t> all(train.begin(), train.end());
   all.insert(held.begin(), held.end());
   EXPECT_EQ(all.size(), 50u);
+}
+
+// What a prediction file says of its rows.
+TEST(Subset, KnowsWhereItsSamplesComeFrom) {
+  class InFiles final : public Dataset {
+   public:
+    int64_t size() const override { return numbers_.size(); }
+    const std::vector<Field>& fields() const override { return numbers_.fields(); }
+    void read(int64_t index, Sample& sample) const override { numbers_.read(index, sample); }
+    std::vector<SamplesOfFile> files() const override { return {{"a.h5", 4}, {"b.h5", 6}}; }
+
+   private:
+    Numbers numbers_{10};
+  };
+  const ValidationCut cut = cut_validation(std::make_unique<InFiles>(), 4, 7);
+  const SampleOrigins origins = cut.validation->origins();
+  const std::vector<int32_t> held = numbers_of_samples(*cut.validation);
+  EXPECT_EQ(origins.number, (std::vector<int64_t>(held.begin(), held.end())));
+  EXPECT_EQ(origins.files, (std::vector<std::string>{"a.h5", "b.h5"}));
+  ASSERT_EQ(origins.row.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(origins.file[i], held[i] < 4 ? 0 : 1);
+    EXPECT_EQ(origins.row[i], held[i] < 4 ? held[i] : held[i] - 4);
+  }
+  EXPECT_TRUE(Numbers(3).origins().files.empty());
+  EXPECT_EQ(Numbers(3).origins().number, (std::vector<int64_t>{0, 1, 2}));
 }
 
 TEST(Subset, TheCutDependsOnTheSeedAlone) {

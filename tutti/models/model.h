@@ -30,7 +30,8 @@ struct Objective {
   std::optional<TaskKind> task{};           ///< none: the specification's
   std::optional<PointwiseLossKind> loss{};  ///< of numbers; none: the specification's
   float weight = 1;                         ///< of its loss in the sum of all
-  bool own_loss = false;  ///< the model adds its losses itself (ModelBuilder::add_loss)
+  bool own_loss = false;  ///< the model adds its losses itself (ModelBuilder::add_loss); then
+                          ///< evaluations have the sum of all losses of the model as one
   std::vector<std::string> metrics{};  ///< registered ones (train/metrics.h), before the task's
 };
 
@@ -44,6 +45,9 @@ struct ModelField {
   std::vector<int64_t> bags{};  ///< of these: elements that name rows of one table; empty: 1 each
   /// The bytes of each class's name, which of a token is what it stands for; empty: not known.
   std::vector<int32_t> class_bytes{};
+  std::string unit{};    ///< of its values in the data, "K"; empty: not known
+  std::string undone{};  ///< steps that its predictions are taken back through (train/units.h)
+  std::string kept{};    ///< steps that have no way back
 };
 
 /// What becomes of the rows that a bag names.

@@ -66,8 +66,9 @@ ModelField target_named(const ModelSpec& spec, const std::string& field) {
                                 spec.name, field, known_fields(spec.target_field, spec.targets)));
 }
 
-ModelBuilder::ModelBuilder(const ModelSpec& spec, std::vector<Objective> objectives)
-    : spec_(spec), objectives_(std::move(objectives)) {}
+ModelBuilder::ModelBuilder(const ModelSpec& spec, std::vector<Objective> objectives, bool losses)
+    : spec_(spec), objectives_(std::move(objectives)), losses_(losses || spec.mode == Mode::train) {
+}
 
 Value ModelBuilder::input(const std::string& field) {
   for (const GraphInput& input : built_.inputs)
@@ -234,7 +235,7 @@ ModelGraph ModelBuilder::finish() && {
         }))
       throw ConfigError(
           fmt::format("model '{}' makes no prediction '{}'", spec_.name, objective.name));
-  if (training() && built_.losses.empty())
+  if (spec_.mode == Mode::train && built_.losses.empty())
     throw ConfigError(fmt::format("model '{}' has no loss: there is nothing to learn", spec_.name));
   return std::move(built_);
 }

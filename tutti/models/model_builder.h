@@ -12,12 +12,14 @@ namespace tutti {
 /// Used once, by one thread.
 class ModelBuilder {
  public:
-  /// `spec` is complete (registry.h) and must outlive the builder.
-  ModelBuilder(const ModelSpec& spec, std::vector<Objective> objectives);
+  /// `spec` is complete (registry.h) and must outlive the builder. `losses`: in mode eval, too.
+  ModelBuilder(const ModelSpec& spec, std::vector<Objective> objectives, bool losses = false);
 
   Graph& graph() { return built_.graph; }
   const ModelSpec& spec() const { return spec_; }
-  bool training() const { return spec_.mode == Mode::train; }
+  /// Whether there are targets and losses: in training, and where the losses of a validation set
+  /// are asked for, with layers as spec().mode has them.
+  bool training() const { return losses_; }
   const std::vector<Objective>& objectives() const { return objectives_; }
 
   /// A field of data.input as [N, sample...], in the type of the activations. ConfigError listing
@@ -67,6 +69,7 @@ class ModelBuilder {
 
   const ModelSpec& spec_;
   std::vector<Objective> objectives_;
+  bool losses_;
   ModelGraph built_;
 };
 

@@ -345,10 +345,10 @@ bool tasks_known(const ModelSpec& spec) {
                              [](const Objective& objective) { return objective.task.has_value(); });
 }
 
-ModelGraph build_model(const ModelSpec& given) {
+ModelGraph build_model(const ModelSpec& given, bool losses) {
   const ModelSpec spec = completed(given);
   const ModelInfo& model = find_model(spec.name);
-  ModelBuilder builder(spec, objectives_of(given));
+  ModelBuilder builder(spec, objectives_of(given), losses);
   if (model.build)
     model.build(builder);
   else

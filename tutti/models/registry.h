@@ -58,7 +58,8 @@ std::vector<Objective> objectives_of(const ModelSpec& spec);
 bool tasks_known(const ModelSpec& spec);
 
 /// Builds the graph: forward and, in train mode, the losses. Throws ConfigError naming the layer if
-/// the input does not fit.
-ModelGraph build_model(const ModelSpec& spec);
+/// the input does not fit. `losses`: also in mode eval, with targets; a model that writes its own
+/// in training alone has none then.
+ModelGraph build_model(const ModelSpec& spec, bool losses = false);
 
 }  // namespace tutti

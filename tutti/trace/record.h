@@ -77,6 +77,7 @@ struct RunStart {
   std::string metric{};  ///< evaluations are compared by it; empty: an old record that does not say
   bool higher_is_better = true;  ///< of that metric
   std::optional<Target> target{};
+  std::vector<std::string> units{};  ///< sentences: what predictions and errors are in
 };
 
 /// Event "step": averages over the steps since the last such line. The four parts add up to

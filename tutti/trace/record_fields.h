@@ -67,6 +67,7 @@ void fields(Event& e, Visit&& visit) {
   visit("metric", e.metric);
   visit("higher_is_better", e.higher_is_better);
   visit("target", e.target);
+  visit("units", e.units);
 }
 
 template <Is<StepRecord> Event, class Visit>

@@ -38,6 +38,8 @@ struct LearnedField {
   std::vector<int64_t> shape{};  ///< of one sample, before transforms
   int64_t classes = 0;           ///< 0: numbers, and not class numbers
 
+  std::string unit{};  ///< of its values in the data; empty: not known
+  std::map<std::string, std::vector<float>> statistics{};  ///< mean, std, min, max, as far as known
   bool operator==(const LearnedField&) const = default;
 };
 

@@ -24,13 +24,13 @@ void write_run_rows(ConfigTableWriter& t) {
       .may_change();
   t.key(s, &S::metric, "metric",
         "What is to be reached, and decides which weights are the best: accuracy, top5 (classify); "
-        "iou, accuracy (segment); mae (regress); perplexity, bits, accuracy (language); loss. "
-        "Empty: the task's first")
+        "iou, accuracy (segment); mae (regress), or of zeros and ones f1, accuracy, precision, "
+        "recall, auc; perplexity, bits, accuracy (language); loss. Empty: the task's first")
       .may_change();
   t.key(
        s, &S::target, "target",
        "Value of the metric on the validation set, or on the test set where there is no validation "
-       "set, fractions as 0.9; the run ends there, or with exit code 3. 0: none")
+       "set, as 0.9, mae in the data's unit; the run ends there, or with exit code 3. 0: none")
       .at_least(0)
       .may_change();
   t.key(s, &S::patience, "patience",

@@ -1,5 +1,6 @@
 #include "tutti/train/evaluation_network.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "tutti/ops/fuse.h"
 #include "tutti/parallel/split/rows_read.h"
 #include "tutti/parallel/split/tensors.h"
+#include "tutti/train/units.h"
 
 namespace tutti {
 namespace {
@@ -21,7 +23,35 @@ void add_targets(EvaluationNetwork& network, ModelSpec model) {
   for (const GraphInput& target : built.targets)
     network.targets.push_back(
         {target.field, built.graph.type(target.value).desc, {}, target.classes});
-  for (const ModelOutput& output : built.outputs) network.target_of.push_back(output.target);
+  for (const ModelOutput& output : built.outputs) {
+    network.target_of.push_back(output.target);
+    network.of_data.push_back(is_of_data(output.objective));
+  }
+}
+
+/// Losses are means over a batch: of one sample they are its own, and the mean over samples is
+/// that of the set, however many there are. Null where the model writes none in evaluations.
+std::unique_ptr<OwnLosses> own_losses_of(ModelSpec model, const Plan& evaluation,
+                                         const Backend& backend, PlanOptions options) {
+  model.mode = Mode::eval;
+  model.batch = 1;
+  const ModelGraph built = build_model(model, true);
+  if (built.losses.empty()) return nullptr;
+  const Rewritten whole = drop_copies(built.graph);
+  const Rewritten fused = fuse_forward(whole.graph);
+  const auto final_value = [&](Value v) {
+    return fused.of[static_cast<size_t>(whole.of[static_cast<size_t>(v.id)].id)];
+  };
+  auto own = std::make_unique<OwnLosses>();
+  options.variables = &evaluation.variables;
+  options.choices = {};
+  options.measure = false;
+  own->plan = compile(fused.graph, backend, options);
+  for (const auto& some : {built.inputs, built.targets})
+    for (const GraphInput& input : some)
+      own->inputs.push_back({input.field, final_value(input.value), input.classes});
+  for (const Value loss : built.losses) own->losses.push_back(final_value(loss));
+  return own;
 }
 
 /// This rank's stage, with the variables that it has in training. All predictions are the last
@@ -130,9 +160,16 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
       network->names.push_back(reading.name);
     }
   network->rows = rows_of(graph, network->inputs);
+  const bool whole_here =
+      network->grid.stages() == 1 && network->grid.tensor() == 1 && !network->shares_tables;
+  if (whole_here &&
+      std::ranges::any_of(built.outputs, [](const auto& o) { return o.objective.own_loss; }))
+    network->own_losses = own_losses_of(model, network->plan, backend, own);
   if (network->grid.stage() + 1 == network->grid.stages()) add_targets(*network, model);
   return network;
 }
+
+std::vector<data::BatchField> OwnLosses::batch() const { return batch_of(plan, inputs); }
 
 std::vector<data::BatchField> EvaluationNetwork::batch() const {
   std::vector<data::BatchField> fields = batch_of(plan, inputs);

@@ -42,11 +42,37 @@ void put_together(Quality& quality, comm::Communicator& communicator) {
 Evaluator::Evaluator(const Evaluated& what, std::span<const std::shared_ptr<const Metric>> metrics)
     : what_(what), executor_(what.network.plan, what.backend),
       parts_(what.communicator, what.network.grid, what.network.plan, executor_),
-      metrics_(metrics.begin(), metrics.end()), plain_(what.network.predictions.size()) {
+      metrics_(metrics.begin(), metrics.end()), plain_(what.network.predictions.size()),
+      restored_(plain_.size()), restored_target_(plain_.size()) {
   executor_.set_exchanges(parts_);
+  if (what.losses) losses_.emplace(what.network.own_losses->plan, what.backend);
 }
 
-void Evaluator::bind(const ReplicaState& model) { executor_.bind(model); }
+void Evaluator::bind(const ReplicaState& model) {
+  executor_.bind(model);
+  if (losses_) losses_->bind(model);
+}
+
+void Evaluator::add_losses(int64_t samples, int readers, Quality& quality) {
+  const PartGrid& grid = what_.network.grid;
+  const OwnLosses& own = *what_.network.own_losses;
+  data::PipelineSpec spec;
+  spec.threads = readers;
+  const data::Range mine = data::evaluation_range(samples, grid.group(), grid.groups());
+  data::Pipeline pipeline(what_.dataset, *what_.losses,
+                          std::make_unique<data::EvaluationOrder>(mine, 1), spec);
+  losses_->pack();
+  for (int64_t seen = 0; pipeline.remaining() > 0; ++seen) {
+    const data::Batch& batch = pipeline.next();
+    if (seen % grid.parts() != grid.part()) continue;
+    for (size_t i = 0; i < own.inputs.size(); ++i)
+      losses_->bind_input(own.inputs[i].value, batch.tensors[i]);
+    losses_->run({});
+    double sum = 0;
+    for (const Value loss : own.losses) sum += *static_cast<const float*>(losses_->result(loss));
+    quality.add_losses(sum);
+  }
+}
 
 const float* Evaluator::prediction(size_t output) {
   const Value value = what_.network.predictions[output];
@@ -55,6 +81,54 @@ const float* Evaluator::prediction(size_t output) {
   if (desc.layout.is_plain() || desc.shape.rank() == 2) return x;
   to_plain(desc, x, plain_[output]);
   return plain_[output].data();
+}
+
+namespace {
+
+/// Each of `count` samples of `y` back through its steps.
+const float* back_through(const data::ValueFunction& steps, const float* y, int64_t count,
+                          int64_t numbers, std::vector<float>& memory) {
+  memory.assign(y, y + count * numbers);
+  for (int64_t i = 0; i < count; ++i)
+    steps.invert(
+        std::span(memory).subspan(static_cast<size_t>(i * numbers), static_cast<size_t>(numbers)));
+  return memory.data();
+}
+
+}  // namespace
+
+const data::ValueFunction* Evaluator::steps_back(size_t output) const {
+  const EvaluationNetwork& network = what_.network;
+  if (output >= network.target_of.size() || !network.of_data[output]) return nullptr;
+  const size_t target = network.target_of[output];
+  const data::ValueFunction& steps = what_.targets.empty()
+                                         ? what_.writer.values(network.inputs.size() + target)
+                                         : what_.targets[target];
+  return steps.has_inverse() ? &steps : nullptr;
+}
+
+const float* Evaluator::restored(size_t output, int64_t count) {
+  const float* const y = prediction(output);
+  const data::ValueFunction* const steps = steps_back(output);
+  return steps ? back_through(*steps, y, count, sample_of(what_.network, output).elements(),
+                              restored_[output])
+               : y;
+}
+
+void Evaluator::judge(std::vector<Judged>& outputs, const data::Batch& batch) {
+  const EvaluationNetwork& network = what_.network;
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    Judged& one = outputs[o];
+    const void* const target = batch.tensors[network.inputs.size() + network.target_of[o]];
+    one.prediction.data = restored(o, batch.id.count);
+    one.target.data = target;
+    const data::ValueFunction* const steps = steps_back(o);
+    if (!steps) continue;
+    one.learned = {prediction(o), one.prediction.sample};
+    one.learned_target = {target, one.target.sample};
+    one.target.data = back_through(*steps, static_cast<const float*>(target), batch.id.count,
+                                   one.target.sample.elements(), restored_target_[o]);
+  }
 }
 
 std::vector<Judged> Evaluator::judged() const {
@@ -123,18 +197,16 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<flo
   Quality quality(metrics_, samples);
   int64_t seen = 0;
   pass(samples, readers, [&](const data::Batch& batch) {
-    for (size_t o = 0; o < outputs.size(); ++o) {
-      outputs[o].prediction.data = prediction(o);
-      outputs[o].target.data = batch.tensors[network.inputs.size() + network.target_of[o]];
-    }
+    judge(outputs, batch);
     // All parts have whole predictions, and judge them in turn.
     for (int64_t i = 0; i < batch.id.count && !outputs.empty(); ++i, ++seen)
       if (seen % network.grid.parts() == network.grid.part()) quality.add(outputs, i);
     for (size_t o = 0; keep && o < network.predictions.size(); ++o) {
-      const float* y = prediction(o);
+      const float* y = restored(o, batch.id.count);
       (*keep)[o].insert((*keep)[o].end(), y, y + batch.id.count * sample_of(network, o).elements());
     }
   });
+  if (losses_) add_losses(samples, readers, quality);
   put_together(quality, what_.communicator);
   return quality;
 }
@@ -142,7 +214,7 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<flo
 void Evaluator::predict(int64_t samples, int readers, const TakePredictions& take) {
   pass(samples, readers, [&](const data::Batch& batch) {
     for (size_t o = 0; o < what_.network.predictions.size(); ++o)
-      take(o, prediction(o), batch.id.count);
+      take(o, restored(o, batch.id.count), batch.id.count);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "tutti/data/pipeline.h"
 #include "tutti/data/sampler.h"
@@ -21,6 +22,10 @@ struct Evaluated {
   comm::Communicator& communicator;
   const data::Dataset& dataset;
   const data::SampleWriter& writer;  ///< fills the tensors of network.batch()
+  /// The steps of each of network.targets, where the writer fills inputs alone.
+  std::span<const data::ValueFunction> targets{};
+  /// Fills the tensors of network.own_losses->batch(); null: those losses are not asked for.
+  const data::SampleWriter* losses = nullptr;
 };
 
 /// Collective. Makes of each rank's part what all ranks have seen, the same on every rank, and
@@ -37,10 +42,12 @@ class Evaluator {
   void bind(const ReplicaState& model);
   /// Collective. Quality over the first `samples` of the data set, each counted once, on all ranks;
   /// a group's last batch may be partial. `keep`, if not null, receives each of the network's
-  /// predictions of this group's samples in the plain layout.
+  /// predictions of this group's samples in the plain layout and the units of the data
+  /// (train/units.h).
   Quality run(int64_t samples, int readers, std::vector<std::vector<float>>* keep = nullptr);
 
-  /// One of the network's predictions of the next `count` samples, in the plain layout.
+  /// One of the network's predictions of the next `count` samples, in the plain layout and the
+  /// units of the data.
   using TakePredictions = std::function<void(size_t output, const float* y, int64_t count)>;
   /// Collective. Predicts alone, in the order of the group's samples, on all of its ranks: the
   /// writer may fill the inputs only.
@@ -56,12 +63,20 @@ class Evaluator {
   std::vector<Judged> judged() const;
   /// A prediction in the plain layout; in `plain_` where the plan has another.
   const float* prediction(size_t output);
+  /// The steps that a prediction goes back through; null: none.
+  const data::ValueFunction* steps_back(size_t output) const;
+  /// Its first `count` samples in the units of the data; in `restored_` where that is another.
+  const float* restored(size_t output, int64_t count);
+  void judge(std::vector<Judged>& outputs, const data::Batch& batch);
+  /// This rank's share of the losses that the model writes itself.
+  void add_losses(int64_t samples, int readers, Quality& quality);
 
   const Evaluated what_;
   Executor executor_;
+  std::optional<Executor> losses_;
   PartExchange parts_;
   std::vector<std::shared_ptr<const Metric>> metrics_;
-  std::vector<std::vector<float>> plain_;  ///< of each prediction
+  std::vector<std::vector<float>> plain_, restored_, restored_target_;  ///< of each prediction
 };
 
 }  // namespace tutti

@@ -37,9 +37,12 @@ std::string checksum_of(Json json) {
 
 LearnedField learned_from_json(const Json& json) {
   constexpr int64_t kMostClasses = 1 << 24;
-  LearnedField field{.name = json.at("name").get<std::string>(),
-                     .shape = json_value<std::vector<int64_t>>(json.at("shape")),
-                     .classes = json_value<int64_t>(json.at("classes"))};
+  LearnedField field{
+      .name = json.at("name").get<std::string>(),
+      .shape = json_value<std::vector<int64_t>>(json.at("shape")),
+      .classes = json_value<int64_t>(json.at("classes")),
+      .unit = json.value("unit", ""),
+      .statistics = json.value("statistics", std::map<std::string, std::vector<float>>{})};
   if (field.classes < 0 || field.classes > kMostClasses ||
       field.shape.size() > static_cast<size_t>(Shape::kMaxRank) ||
       std::ranges::any_of(field.shape, [](int64_t extent) { return extent < 1; }))
@@ -115,8 +118,11 @@ std::string to_json(const Manifest& manifest) {
       {"files", Json::object()},
       {"rank_files", {{"count", manifest.rank_files.count}, {"id", manifest.rank_files.id}}}};
   for (const LearnedField& field : info.learned)
-    json["learned"].push_back(
-        {{"name", field.name}, {"shape", field.shape}, {"classes", field.classes}});
+    json["learned"].push_back({{"name", field.name},
+                               {"shape", field.shape},
+                               {"classes", field.classes},
+                               {"unit", field.unit},
+                               {"statistics", field.statistics}});
   for (const auto& [name, digest] : manifest.files)
     json["files"][name] = {{"bytes", digest.bytes}, {"xxh64", hex(digest.xxh64)}};
   json[kChecksum] = checksum_of(parse_json(print_json(json)));

@@ -5,6 +5,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/models/registry.h"
+#include "tutti/train/found_metrics.h"
 #include "tutti/train/surprise_metric.h"
 
 namespace tutti {
@@ -51,18 +52,6 @@ void at_each_position(const SampleTensor& prediction, const SampleTensor& target
   }
 }
 
-/// Between 0 and 1, the more the better.
-class Share : public Metric {
- public:
-  explicit Share(std::string_view name) : name_(name) {}
-  std::string_view name() const override { return name_; }
-  bool higher_is_better() const override { return true; }
-  bool is_fraction() const override { return true; }
-
- private:
-  std::string_view name_;
-};
-
 class Accuracy final : public Share {
  public:
   Accuracy() : Share("accuracy") {}
@@ -103,12 +92,13 @@ class CrossEntropy final : public Metric {
       sum += weight_of(label) * y.cross_entropy(label);
     });
     const double mean = loss_.scale * sum / static_cast<double>(target.sample.elements());
-    const double weight = weight_of_sample(target, i);
+    const double weight = weight_of_sample(prediction, target, i);
     return weight > 0 ? mean / weight : 0;
   }
   /// That of its labels in the mean: over all samples it is the mean that training takes of a
   /// batch.
-  double weight_of_sample(const SampleTensor& target, int64_t i) const override {
+  double weight_of_sample(const SampleTensor& /*prediction*/, const SampleTensor& target,
+                          int64_t i) const override {
     if (loss_.class_weights.empty() || loss_.mean_over == MeanOver::labels) return 1;
     const int64_t positions = target.sample.elements();
     double sum = 0;
@@ -145,72 +135,12 @@ class IntersectionOverUnion final : public Share {
   }
 };
 
-/// Logits of zeros and ones: above 0 stands for one. NaN is neither.
-struct Found {
-  int64_t right = 0, ones = 0, found = 0, both = 0;
-
-  Found(const SampleTensor& prediction, const SampleTensor& target, int64_t i) {
-    for (int64_t e = 0; e < prediction.sample.elements(); ++e) {
-      const float y = prediction.numbers(i)[e];
-      const bool one = target.numbers(i)[e] >= 0.5f;
-      ones += one;
-      found += y > 0;
-      both += one && y > 0;
-      right += one ? y > 0 : y <= 0;
-    }
-  }
-};
-
-class FoundOnes final : public Share {
- public:
-  FoundOnes() : Share("f1") {}
-  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
-                   int64_t i) const override {
-    const Found f(prediction, target, i);
-    return f.ones + f.found == 0
-               ? 1
-               : 2 * static_cast<double>(f.both) / static_cast<double>(f.ones + f.found);
-  }
-};
-
-class GivenBack final : public Share {
- public:
-  GivenBack() : Share("recall") {}
-  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
-                   int64_t i) const override {
-    const Found f(prediction, target, i);
-    return f.ones == 0 ? 1 : static_cast<double>(f.both) / static_cast<double>(f.ones);
-  }
-};
-
-class RightSide final : public Share {
- public:
-  RightSide() : Share("accuracy") {}
-  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
-                   int64_t i) const override {
-    return static_cast<double>(Found(prediction, target, i).right) /
-           static_cast<double>(prediction.sample.elements());
-  }
-};
-
-class UnderCurve final : public Share {
- public:
-  UnderCurve() : Share("auc") {}
-  bool of_order() const override { return true; }
-  double of_sample(const SampleTensor& prediction, const SampleTensor& /*target*/,
-                   int64_t i) const override {
-    return static_cast<double>(*prediction.numbers(i));
-  }
-  double weight_of_sample(const SampleTensor& target, int64_t i) const override {
-    return *target.numbers(i) >= 0.5f ? 1 : 0;
-  }
-};
-
-/// The mean over a sample's numbers.
-class Pointwise final : public Metric {
+/// The mean over a sample's numbers: a loss, of what the network learns.
+class Pointwise : public Metric {
  public:
   Pointwise(std::string name, PointwiseLossAttributes loss) : name_(std::move(name)), loss_(loss) {}
   std::string_view name() const override { return name_; }
+  bool of_learned() const override { return true; }
   bool higher_is_better() const override { return false; }
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                    int64_t i) const override {
@@ -239,6 +169,27 @@ class Pointwise final : public Metric {
   PointwiseLossAttributes loss_;
 };
 
+/// The same in the units of the data.
+class MeanError final : public Pointwise {
+ public:
+  explicit MeanError(std::string unit)
+      : Pointwise("mae", {.kind = PointwiseLossKind::mae}), unit_(std::move(unit)) {}
+  bool of_learned() const override { return false; }
+  std::string_view unit() const override { return unit_; }
+
+ private:
+  std::string unit_;
+};
+
+/// Of losses that the model writes itself.
+class OwnLoss final : public Metric {
+ public:
+  std::string_view name() const override { return "loss"; }
+  bool higher_is_better() const override { return false; }
+  bool of_own_losses() const override { return true; }
+  double of_sample(const SampleTensor&, const SampleTensor&, int64_t) const override { return 0; }
+};
+
 /// A metric of one of several predictions.
 class OfOutput final : public Metric {
  public:
@@ -254,9 +205,13 @@ class OfOutput final : public Metric {
                    int64_t i) const override {
     return metric_->of_sample(prediction, target, i);
   }
-  double weight_of_sample(const SampleTensor& target, int64_t i) const override {
-    return metric_->weight_of_sample(target, i);
+  double weight_of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                          int64_t i) const override {
+    return metric_->weight_of_sample(prediction, target, i);
   }
+  double without_weights() const override { return metric_->without_weights(); }
+  std::string_view unit() const override { return metric_->unit(); }
+  bool of_learned() const override { return metric_->of_learned(); }
 
  private:
   std::string name_;
@@ -311,20 +266,23 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
       metrics.push_back(std::make_shared<Accuracy>());
       if (!objective.own_loss) metrics.push_back(std::make_shared<CrossEntropy>(entropy));
       break;
-    case TaskKind::regress:
+    case TaskKind::regress: {
+      const auto target = std::ranges::find(model.targets, objective.target, &ModelField::name);
+      const bool known = target != model.targets.end();
       if (pointwise.kind == PointwiseLossKind::bce_with_logits) {
-        metrics.push_back(std::make_shared<FoundOnes>());
+        metrics.push_back(std::make_shared<OfFound>("f1", OfFound::Kind::f1));
         metrics.push_back(std::make_shared<RightSide>());
-        metrics.push_back(std::make_shared<GivenBack>());
-        const auto target = std::ranges::find(model.targets, objective.target, &ModelField::name);
+        metrics.push_back(std::make_shared<OfFound>("precision", OfFound::Kind::precision));
+        metrics.push_back(std::make_shared<OfFound>("recall", OfFound::Kind::recall));
         // Without fields, as where a configuration is read, it may yet be one.
-        if (target == model.targets.end() ? model.targets.empty() : target->sample.elements() == 1)
+        if (known ? target->sample.elements() == 1 : model.targets.empty())
           metrics.push_back(std::make_shared<UnderCurve>());
+      } else {
+        metrics.push_back(std::make_shared<MeanError>(known ? target->unit : ""));
       }
-      metrics.push_back(std::make_shared<Pointwise>(
-          "mae", PointwiseLossAttributes{.kind = PointwiseLossKind::mae}));
       if (!objective.own_loss) metrics.push_back(std::make_shared<Pointwise>("loss", pointwise));
       break;
+    }
   }
   return metrics;
 }
@@ -351,6 +309,10 @@ std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model) {
                             : std::make_shared<OfOutput>(name + "." + std::string(metric->name()),
                                                          o, std::move(metric)));
   }
+  const auto is_loss = [](const auto& metric) { return metric->name() == "loss"; };
+  if (std::ranges::any_of(objectives, &Objective::own_loss) &&
+      std::ranges::none_of(metrics, is_loss))
+    metrics.push_back(std::make_shared<OwnLoss>());
   return metrics;
 }
 
@@ -365,8 +327,12 @@ const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics
 }
 
 std::string to_text(const Metric& metric, double value) {
-  return metric.is_fraction() ? fmt::format("{} {:.2f} %", metric.name(), value * 100)
-                              : fmt::format("{} {:.4f}", metric.name(), value);
+  if (metric.is_fraction()) return fmt::format("{} {:.2f} %", metric.name(), value * 100);
+  const double size = std::abs(value);  // units of the data may be any
+  const bool usual = value == 0 || (size >= 1e-3 && size < 1e6);
+  return fmt::format("{} {}{}{}", metric.name(),
+                     usual ? fmt::format("{:.4f}", value) : fmt::format("{:.4g}", value),
+                     metric.unit().empty() ? "" : " ", metric.unit());
 }
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,30 +29,43 @@ struct SampleTensor {
   }
 };
 
-/// A prediction and what it is compared with.
+/// A prediction and what it is compared with, in the units of the data.
 struct Judged {
   SampleTensor prediction, target;
+  /// As the network learns them, where transforms make another unit of it; no data: the same.
+  SampleTensor learned{}, learned_target{};
 };
 
-/// A measure of predictions: a mean over samples, perhaps a weighted one, or one of their order.
-/// Immutable; safe from any thread.
+/// A measure of predictions: a mean over samples, perhaps a weighted one, so a ratio of two sums
+/// over all of them, or one of their order. Immutable; safe from any thread.
 class Metric {
  public:
   virtual ~Metric() = default;
 
   virtual std::string_view name() const = 0;  ///< "accuracy": in the record and the configuration
   virtual bool higher_is_better() const = 0;
-  virtual bool is_fraction() const { return false; }  ///< people read it in percent
+  virtual bool is_fraction() const { return false; }    ///< people read it in percent
+  virtual std::string_view unit() const { return {}; }  ///< "K"; empty: none, or not known
+  /// Whether it takes predictions and targets as the network learns them, as losses do.
+  virtual bool of_learned() const { return false; }
   virtual size_t output() const { return 0; }  ///< of the model's predictions, the one it reads
-  /// Of sample i. Quality rounds it to a multiple of 2^-24, so that sums are exact up to 2^29 and
-  /// the same in any order. Throws ConfigError naming the sample for a class number that the
-  /// prediction does not have.
+  /// Of sample i. Quality rounds it to a multiple of 2^-79, and adds up multiples of four sizes,
+  /// so that sums are exact and the same in any order. Throws ConfigError naming the sample for a
+  /// class number that the prediction does not have.
   virtual double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                            int64_t i) const = 0;
-  /// How much of_sample() counts in the mean; rounded likewise.
-  virtual double weight_of_sample(const SampleTensor& /*target*/, int64_t /*i*/) const { return 1; }
+  /// How much of_sample() counts in the mean; rounded to a multiple of 2^-24. Where the weights of
+  /// all samples are 0, the metric is without_weights().
+  virtual double weight_of_sample(const SampleTensor& /*prediction*/,
+                                  const SampleTensor& /*target*/, int64_t /*i*/) const {
+    return 1;
+  }
+  virtual double without_weights() const { return std::numeric_limits<double>::quiet_NaN(); }
   /// What is said of the mean: a function of it.
   virtual double of_mean(double mean) const { return mean; }
+  /// Whether it is the mean over samples of the losses that the model writes itself, which
+  /// Quality::add_losses() gets instead of of_sample().
+  virtual bool of_own_losses() const { return false; }
   /// Whether it is no mean but judges the order of all samples: of_sample() is then the score of
   /// one, not rounded, and weight_of_sample() is 1 for a one and 0 for a zero.
   virtual bool of_order() const { return false; }
@@ -72,14 +86,15 @@ size_t registered_metrics();
 ///   segment   iou: the mean over the classes of intersection / union, which is 1 for a class that
 ///             is in neither (MLPerf HPC's DeepCAM)
 ///             accuracy: the part of the positions whose largest output is the target's
-///   regress   mae: the mean of |y - t|
-///             before it, of logits of zeros and ones (the loss bce_with_logits), f1: 2 both /
-///             (ones + found) where `found` are above 0, accuracy: the part on the right side of 0,
-///             and recall: the part of the ones that are found; where a sample has one logit, auc:
-///             the probability that a one has a greater logit than a zero, where equal ones count
-///             half. Of up to Quality::kMostScores samples exact: all logits are kept, 4 bytes a
-///             sample on every rank; of more in bins (ScoreBins). NaN without ones, without zeros,
-///             and for a NaN
+///   regress   mae: the mean of |y - t|, in the units of the data (train/units.h)
+///             instead of it, of logits of zeros and ones (the loss bce_with_logits), counted over
+///             all numbers of all samples, a target from 0.5 on being a one and a logit above 0 a
+///             find: precision: both / finds; recall: both / ones; f1: 2 both / (ones + finds);
+///             each 0 where it would be 0 / 0, as scikit-learn's zero_division; accuracy: the part
+///             on the right side of 0; where a sample has one logit, auc: the probability that a
+///             one has a greater logit than a zero, where equal ones count half. Of up to
+///             Quality::kMostScores samples exact: all logits are kept, 4 bytes a sample on every
+///             rank; of more in bins (ScoreBins). NaN without ones, without zeros, and for a NaN
 ///   language  loss: the mean of -log p of the tokens, with natural logarithms; perplexity: exp of
 ///             it; bits: in bits a token; bits_per_byte: in bits a byte of the text that the
 ///             tokens stand for, where that is known (ModelField::class_bytes); accuracy: the part
@@ -87,13 +102,14 @@ size_t registered_metrics();
 ///   others    loss: the task's, times the objective's weight, so that they add up to what is
 ///             trained; with class weights as in training, without label smoothing, with natural
 ///             logarithms; not where the model has
-///             losses of its own
+///             losses of its own: then one loss, behind all others, is the mean over samples of the
+///             sum of all losses of the model, each sample alone
 std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model);
 /// ConfigError listing the task's metrics.
 const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics,
                           std::string_view name);
 
-/// "accuracy 91.20 %", "mae 0.1187"
+/// "accuracy 91.20 %", "mae 0.1187 K"
 std::string to_text(const Metric& metric, double value);
 
 /// Sums over samples, and scores where order is judged; those of batches and ranks add up.
@@ -101,10 +117,11 @@ class Quality {
  public:
   /// Scores of order are kept of as many samples; of more they are counted in bins.
   static constexpr int64_t kMostScores = 10'000'000;
+  static constexpr size_t kSums = 4;  ///< of each metric
 
   /// `samples`: that all ranks will add, about; it says whether scores are kept.
   explicit Quality(std::span<const std::shared_ptr<const Metric>> metrics, int64_t samples = 0)
-      : metrics_(metrics.begin(), metrics.end()), sums_(2 * metrics.size() + 1) {
+      : metrics_(metrics.begin(), metrics.end()), sums_((kSums + 1) * metrics.size() + 1) {
     for (const auto& metric : metrics_) {
       if (!metric->of_order()) continue;
       if (samples > kMostScores)
@@ -116,8 +133,10 @@ class Quality {
 
   /// Sample i of a batch, all predictions of the model.
   void add(std::span<const Judged> outputs, int64_t i);
+  /// A sample's sum of losses that the model writes itself, which is no further sample.
+  void add_losses(double sum);
 
-  /// One sum a metric, the weights of each, then the number of samples: what ranks add up.
+  /// kSums of each metric, the weights of each, then the number of samples: what ranks add up.
   std::span<double> sums() { return sums_; }
   /// Of each metric that judges order: the scores of the zeros and of the ones, which ranks put
   /// together in any order.
@@ -131,12 +150,16 @@ class Quality {
   void settle();
   int64_t samples() const { return static_cast<int64_t>(sums_.back()); }
   /// The means; NaN without samples.
-  double value(size_t metric) const {
-    return metrics_[metric]->of_mean(sums_[metric] / sums_[metrics_.size() + metric]);
-  }
+  double value(size_t metric) const;
   double value(std::string_view metric) const;
+  /// A word for each metric that is 0 / 0 and said to be 0: "precision is 0 / 0 and counts as 0".
+  /// Empty: none is.
+  std::string undefined() const;
 
  private:
+  void add_to(size_t metric, double x, double weight);
+  double& weight_of(size_t metric) { return sums_[kSums * metrics_.size() + metric]; }
+
   std::vector<std::shared_ptr<const Metric>> metrics_;
   std::vector<double> sums_;
   std::vector<Scores> scores_;

@@ -155,6 +155,80 @@ TEST(Metrics, OfNumbersByHand) {
   EXPECT_THROW(find_metric(metrics_of(model), "accuracy"), ConfigError);
 }
 
+// The right numbers are those of scikit-learn 1.9: precision_score, recall_score, f1_score,
+// accuracy_score, roc_auc_score and log_loss of all samples.
+TEST(Metrics, OfZerosAndOnesAreThoseOfScikitLearnWhateverTheBatchesAndRanks) {
+  ModelSpec model = task(TaskKind::regress, 0);
+  model.pointwise_loss.kind = PointwiseLossKind::bce_with_logits;
+  model.target_field = "click";
+  model.targets = {{"click", {1}}};
+  const std::array<float, 10> logits = {-1, 2, 0.5f, 0.5f, 3, -2, -0.1f, 1, -3, 0},
+                              clicks = {0, 1, 1, 0, 0, 1, 1, 0, 0, 0};
+  for (const int ranks : {1, 2, 3})
+    comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
+      Quality quality(metrics_of(model));
+      const Judged judged{{logits.data(), {1}}, {clicks.data(), {1}}};
+      for (int64_t i = communicator.rank(); i < 10; i += ranks) quality.add({&judged, 1}, i);
+      put_together(quality, communicator);
+      EXPECT_NEAR(quality.value("precision"), 0.4, 1e-7);
+      EXPECT_NEAR(quality.value("recall"), 0.5, 1e-7);
+      EXPECT_NEAR(quality.value("f1"), 4.0 / 9, 1e-7);
+      EXPECT_NEAR(quality.value("accuracy"), 0.5, 1e-7);
+      EXPECT_NEAR(quality.value("auc"), 0.47916666666666663, 1e-7);
+      EXPECT_NEAR(quality.value("loss"), 0.9863251909263608, 1e-7);
+      EXPECT_EQ(quality.undefined(), "");
+    });
+  // Two maps of four numbers: all numbers count alike, f1 is 2/3 where the mean over maps is 3/4.
+  model.targets = {{"click", {4}}};
+  const std::array<float, 8> y = {1, 1, -1, -1, -1, -1, -1, 2}, t = {1, 0, 1, 0, 0, 0, 0, 1};
+  const Quality maps = quality_of(model, {4}, {4}, y, t.data(), 2);
+  for (const char* metric : {"f1", "precision", "recall"})
+    EXPECT_NEAR(maps.value(metric), 2.0 / 3, 1e-7) << metric;
+  EXPECT_THROW(find_metric(metrics_of(model), "mae"), ConfigError);  // a logit is no probability
+}
+
+TEST(Metrics, ZeroOverZeroIsZeroWithAWordAndNaNWithoutSamples) {
+  ModelSpec model = task(TaskKind::regress, 0);
+  model.pointwise_loss.kind = PointwiseLossKind::bce_with_logits;
+  model.targets = {{model.target_field, {1}}};
+  const std::array<float, 2> y = {-1, -2}, t = {0, 0};
+  const Quality none = quality_of(model, {1}, {1}, y, t.data(), 2);
+  for (const char* metric : {"f1", "precision", "recall"}) EXPECT_EQ(none.value(metric), 0);
+  EXPECT_EQ(none.undefined(),
+            "f1 is 0 / 0 and counts as 0, precision is 0 / 0 and counts as 0, recall is 0 / 0 and "
+            "counts as 0");
+  EXPECT_TRUE(std::isnan(Quality(metrics_of(model)).value("f1")));
+}
+
+TEST(Metrics, ErrorsAreOfTheDataAndLossesOfWhatIsLearned) {
+  ModelSpec model = task(TaskKind::regress, 0);
+  model.targets = {{.name = model.target_field, .sample = {1}, .unit = "K"}};
+  const std::array<float, 2> y = {280, 300}, t = {286, 288}, learned = {0, 2},
+                             wanted = {0.6f, 0.8f};
+  Quality quality(metrics_of(model));
+  const Judged judged{
+      {y.data(), {1}}, {t.data(), {1}}, {learned.data(), {1}}, {wanted.data(), {1}}};
+  for (int64_t i = 0; i < 2; ++i) quality.add({&judged, 1}, i);
+  EXPECT_EQ(quality.value("mae"), 9);
+  EXPECT_NEAR(quality.value("loss"), (0.36 + 1.44) / 2, 1e-6);
+  // Units may make numbers as small or as large as they like: sums stay exact, whatever the order.
+  for (const float unit : {1e-15f, 1.0f, 1e9f}) {
+    std::vector<float> a(1000), zero(1000, 0.0f);
+    double sum = 0;
+    for (size_t i = 0; i < a.size(); ++i) sum += a[i] = unit * (1 + 0.001f * static_cast<float>(i));
+    Quality forth(metrics_of(model)), back(metrics_of(model));
+    const Judged of_unit{{a.data(), {1}}, {zero.data(), {1}}};
+    for (int64_t i = 0; i < 1000; ++i) {
+      forth.add({&of_unit, 1}, i);
+      back.add({&of_unit, 1}, 999 - i);
+    }
+    EXPECT_EQ(forth.value("mae"), back.value("mae")) << unit;
+    EXPECT_NEAR(forth.value("mae") / (sum / 1000), 1, 2e-7) << unit;
+  }
+  EXPECT_EQ(to_text(find_metric(metrics_of(model), "mae"), 9), "mae 9.0000 K");
+  EXPECT_EQ(to_text(find_metric(metrics_of(model), "mae"), 2.5e-7), "mae 2.5e-07 K");
+}
+
 TEST(Metrics, LossHasTheWeightOfItsObjective) {
   ModelSpec model;
   model.name = "layers";
@@ -193,7 +267,7 @@ TEST(Metrics, OfOnesOwnAreNamedByObjectives) {
   const int32_t label = 1;
   const Judged judged{{y.data(), {3}}, {&label, {}}};
   quality.add({&judged, 1}, 0);
-  EXPECT_EQ(quality.value("first"), std::nearbyint(0x1p24 / 3) / 0x1p24);  // rounded, to be exact
+  EXPECT_EQ(quality.value("first"), 1.0 / 3);
 }
 
 TEST(Metrics, AreaUnderTheCurveCountsPairs) {

@@ -37,6 +37,16 @@ struct NetworkSpec {
   HeldCopies held = {};
 };
 
+/// What a model with losses of its own loses at one sample: forward with running statistics and
+/// losses, whole samples, over the variables of the evaluation beside it.
+struct OwnLosses {
+  Plan plan;
+  std::vector<GraphInput> inputs;  ///< and targets
+  std::vector<Value> losses;
+
+  std::vector<data::BatchField> batch() const;
+};
+
 /// Forward alone, with running statistics.
 struct EvaluationNetwork {
   Plan plan;
@@ -47,8 +57,11 @@ struct EvaluationNetwork {
   std::vector<std::string> names;  ///< of each prediction; of the only one with a target empty
   std::vector<data::BatchField> targets;  ///< what predictions are compared with, on the host
   std::vector<size_t> target_of;          ///< of each prediction that has one, in `targets`
-  PartGrid grid;                          ///< who share samples, or have stages
+  std::vector<bool> of_data;   ///< of these: whether they are in its units (train/units.h)
+  PartGrid grid;               ///< who share samples, or have stages
   bool shares_tables = false;  ///< all ranks run it together, each as often as the others
+  /// Null where no objective has losses of its own, or ranks share layers, stages or tables.
+  std::unique_ptr<OwnLosses> own_losses;
 
   /// The tensors of a batch: inputs, then targets.
   std::vector<data::BatchField> batch() const;

@@ -6,42 +6,79 @@
 namespace tutti {
 namespace {
 
-constexpr double kUnits = 0x1p24;  // of a sample's number
+constexpr double kWeightQuantum = 0x1p-24;
+/// A sample's number is a sum of multiples of these: large, usual and small ones are each added up
+/// exactly, in whatever unit the data has.
+constexpr std::array<double, Quality::kSums> kQuanta = {0x1p8, 0x1p-21, 0x1p-50, 0x1p-79};
 
-double rounded(double x) { return std::nearbyint(x * kUnits) / kUnits; }
+double rounded(double x, double quantum) { return std::nearbyint(x / quantum) * quantum; }
 
 }  // namespace
+
+void Quality::add_to(size_t m, double x, double weight) {
+  double* const sums = &sums_[kSums * m];
+  for (size_t q = 0; q < kSums && std::isfinite(x); ++q) {
+    const double part = rounded(x, kQuanta[q]);
+    sums[q] += part;
+    x -= part;
+  }
+  if (!std::isfinite(x)) sums[0] += x;
+  weight_of(m) += rounded(weight, kWeightQuantum);
+}
 
 void Quality::settle() {
   size_t order = 0;
   for (size_t m = 0; m < metrics_.size(); ++m) {
     if (!metrics_[m]->of_order()) continue;
-    sums_[m] = bins_.empty()
-                   ? area_under_curve(std::move(scores_[order][0]), std::move(scores_[order][1]))
-                   : bins_[order].area();
+    sums_[kSums * m] =
+        bins_.empty() ? area_under_curve(std::move(scores_[order][0]), std::move(scores_[order][1]))
+                      : bins_[order].area();
     ++order;
-    sums_[metrics_.size() + m] = 1;
+    weight_of(m) = 1;
   }
 }
 
 void Quality::add(std::span<const Judged> outputs, int64_t i) {
   size_t order = 0;
   for (size_t m = 0; m < metrics_.size(); ++m) {
+    if (metrics_[m]->of_own_losses()) continue;
     const Judged& judged = outputs[metrics_[m]->output()];
-    const double value = metrics_[m]->of_sample(judged.prediction, judged.target, i);
-    const double weight = metrics_[m]->weight_of_sample(judged.target, i);
-    if (metrics_[m]->of_order()) {
-      if (bins_.empty())
-        scores_[order][weight > 0].push_back(static_cast<float>(value));
-      else
-        bins_[order].add(static_cast<float>(value), weight > 0);
-      ++order;
-      continue;
+    const bool learned = metrics_[m]->of_learned() && judged.learned.data != nullptr;
+    const SampleTensor &y = learned ? judged.learned : judged.prediction,
+                       &t = learned ? judged.learned_target : judged.target;
+    const double value = metrics_[m]->of_sample(y, t, i);
+    const double weight = metrics_[m]->weight_of_sample(y, t, i);
+    if (!metrics_[m]->of_order()) {
+      add_to(m, weight * value, weight);
+    } else if (bins_.empty()) {
+      scores_[order++][weight > 0].push_back(static_cast<float>(value));
+    } else {
+      bins_[order++].add(static_cast<float>(value), weight > 0);
     }
-    sums_[m] += rounded(weight * value);
-    sums_[metrics_.size() + m] += rounded(weight);
   }
   sums_.back() += 1;
+}
+
+void Quality::add_losses(double sum) {
+  for (size_t m = 0; m < metrics_.size(); ++m)
+    if (metrics_[m]->of_own_losses()) add_to(m, sum, 1);
+}
+
+double Quality::value(size_t metric) const {
+  const double *const sums = &sums_[kSums * metric],
+                      weight = sums_[kSums * metrics_.size() + metric];
+  if (weight == 0 && samples() > 0) return metrics_[metric]->without_weights();
+  return metrics_[metric]->of_mean((sums[0] + (sums[1] + (sums[2] + sums[3]))) / weight);
+}
+
+std::string Quality::undefined() const {
+  std::string text;
+  for (size_t m = 0; m < metrics_.size(); ++m)
+    if (samples() > 0 && sums_[kSums * metrics_.size() + m] == 0 &&
+        metrics_[m]->without_weights() == 0)
+      text += fmt::format("{}{} is 0 / 0 and counts as 0", text.empty() ? "" : ", ",
+                          metrics_[m]->name());
+  return text;
 }
 
 double Quality::value(std::string_view metric) const {

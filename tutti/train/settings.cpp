@@ -8,6 +8,7 @@
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/transform/derived_field.h"
 #include "tutti/models/registry.h"
+#include "tutti/train/units.h"
 
 namespace tutti {
 namespace {
@@ -100,7 +101,18 @@ ModelField placed_field(const data::Field& field, const std::vector<data::FieldS
           std::ssize(field.class_names),
           field.rows,
           field.bags,
-          bytes_of(field.class_names)};
+          bytes_of(field.class_names),
+          {},
+          {},
+          {}};
+}
+
+/// One that is learned.
+ModelField learned_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
+  ModelField placed = placed_field(field, steps);
+  const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
+  note_units(field, own == steps.end() ? data::FieldSteps{.field = field.name} : *own, placed);
+  return placed;
 }
 
 /// What a configuration says of the model, whatever the data set is.
@@ -120,31 +132,13 @@ std::vector<data::Field> target_fields(const RunConfig& config, const data::Data
   return fields_or(dataset, config.data.target, 1);
 }
 
-std::vector<LearnedField> learned_fields(const std::vector<data::Field>& targets) {
-  std::vector<LearnedField> learned;
-  for (const data::Field& field : targets)
-    learned.push_back({.name = field.name,
-                       .shape = {field.shape.begin(), field.shape.end()},
-                       .classes = std::ssize(field.class_names)});
-  return learned;
-}
-
-std::vector<data::Field> fields_of(const std::vector<LearnedField>& learned) {
-  std::vector<data::Field> fields;
-  for (const LearnedField& one : learned)
-    fields.push_back({.name = one.name,
-                      .shape = Shape(std::span<const int64_t>(one.shape)),
-                      .class_names = std::vector<std::string>(static_cast<size_t>(one.classes))});
-  return fields;
-}
-
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
   ModelSpec spec = model_alone(config);
   const std::vector<data::Field> inputs = fields_or(dataset, input_names(config, dataset), 0),
                                  targets = target_fields(config, dataset);
   const std::vector<data::FieldSteps> steps = field_steps(config.data);
   for (const data::Field& field : inputs) spec.inputs.push_back(placed_field(field, steps));
-  for (const data::Field& field : targets) spec.targets.push_back(placed_field(field, steps));
+  for (const data::Field& field : targets) spec.targets.push_back(learned_field(field, steps));
   spec.input_field = spec.inputs.front().name;
   spec.input = spec.inputs.front().sample;
   spec.target_field = spec.targets.front().name;
@@ -336,6 +330,21 @@ std::optional<Goal> goal_of(const RunConfig& config) {
   ModelSpec model = model_alone(config);
   model.classes = INT64_MAX;
   return tasks_known(model) ? std::optional(goal_of(config, model)) : std::nullopt;
+}
+
+std::optional<data::SampleWriter> loss_writer(const RunConfig& config, const data::Dataset& dataset,
+                                              const EvaluationNetwork& network, Goal& goal) {
+  const auto own =
+      std::ranges::find_if(goal.metrics, [](const auto& m) { return m->of_own_losses(); });
+  if (own == goal.metrics.end()) return std::nullopt;
+  if (network.own_losses) return sample_writer(config, dataset, network.own_losses->batch());
+  if (goal.metric == own->get())
+    throw ConfigError(
+        "run.metric = \"loss\": losses that a model writes itself are not evaluated where ranks "
+        "share layers, stages or tables, or where it writes them in spec().mode == Mode::train "
+        "alone instead of where training() is true: name another metric");
+  goal.metrics.erase(own);
+  return std::nullopt;
 }
 
 Goal goal_of(const RunConfig& config, const ModelSpec& model) {

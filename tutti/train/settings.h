@@ -66,6 +66,11 @@ struct Goal {
   /// As the record names it; nothing without a target.
   std::optional<Target> in_record() const;
 };
+/// Writes what Evaluated::losses wants; nothing where the goal has no such loss, or the network
+/// cannot say it (EvaluationNetwork::own_losses): then the goal has it no longer. ConfigError where
+/// it is the goal's metric.
+std::optional<data::SampleWriter> loss_writer(const RunConfig& config, const data::Dataset& dataset,
+                                              const EvaluationNetwork& network, Goal& goal);
 /// ConfigError for a metric that the model does not have, or a target that it cannot have.
 Goal goal_of(const RunConfig& config, const ModelSpec& model);
 /// Before the data set is known: where classes are not, the task may have a metric more. Nothing

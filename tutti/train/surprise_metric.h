@@ -19,7 +19,8 @@ namespace tutti {
 /// mean over the tokens of all samples.
 class TokenMean : public Metric {
  public:
-  double weight_of_sample(const SampleTensor& target, int64_t i) const override {
+  double weight_of_sample(const SampleTensor& /*prediction*/, const SampleTensor& target,
+                          int64_t i) const override {
     return tokens_of(target, i) / static_cast<double>(target.sample.elements());
   }
 
@@ -99,7 +100,8 @@ class BitsPerByte final : public Metric {
     const double bytes = bytes_of(target, i);
     return bytes > 0 ? sum / bytes : 0;
   }
-  double weight_of_sample(const SampleTensor& target, int64_t i) const override {
+  double weight_of_sample(const SampleTensor& /*prediction*/, const SampleTensor& target,
+                          int64_t i) const override {
     return bytes_of(target, i) / static_cast<double>(target.sample.elements());
   }
   double of_mean(double mean) const override { return mean / std::numbers::ln2; }

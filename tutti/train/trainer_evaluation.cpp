@@ -92,6 +92,7 @@ bool TrainerRun::evaluate() {
   const bool best = config_.checkpoint.best && goal_.better(quality(), left_.best_value);
   require_finite_loss();
   if (!all.exact()) text += fmt::format(", auc in {} bins", ScoreBins::kBins);
+  if (const std::string word = all.undefined(); !word.empty()) text += "; " + word;
   if (!first()) return best;
   EvalRecord line{.epoch = epochs_done(),
                   .step = step_,

@@ -121,6 +121,7 @@ RunStart TrainerRun::start_event() {
   about.metric = goal_.metric->name();
   about.higher_is_better = goal_.metric->higher_is_better();
   about.target = goal_.in_record();
+  about.units = unit_sentences(model_spec(config_, *spec_.data.train, batch_.local));
   return about;
 }
 

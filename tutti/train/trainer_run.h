@@ -36,6 +36,7 @@
 #include "tutti/train/sync.h"
 #include "tutti/train/trainer.h"
 #include "tutti/train/training_step.h"
+#include "tutti/train/units.h"
 #include "tutti/train/virtual_clock.h"
 
 namespace tutti {
@@ -283,7 +284,7 @@ class TrainerRun {
   const data::Sampler sampler_;
   const int64_t total_steps_;
   const LearningRateSchedule schedule_;
-  const Goal goal_;
+  Goal goal_;
   Patience patience_;
   std::optional<Plateau> plateau_;  // of that schedule
 
@@ -310,7 +311,7 @@ class TrainerRun {
   double computed_ = 0;                                            // seconds of the last step
   double logged_loss_ = std::numeric_limits<double>::quiet_NaN();  // of the last line
   float last_loss_ = 0;  // of a turn; of a stage that has none 0
-  std::optional<data::SampleWriter> training_batch_, evaluation_batch_;
+  std::optional<data::SampleWriter> training_batch_, evaluation_batch_, loss_batch_;
   std::optional<Evaluator> evaluator_;
   std::unique_ptr<BatchSource> batches_;
   std::optional<Reporter> reporter_;  // rank 0

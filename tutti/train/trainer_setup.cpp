@@ -253,8 +253,16 @@ void TrainerRun::build_data() {
   training_batch_.emplace(sample_writer(config_, *spec_.data.train, network().batch()));
   evaluation_batch_.emplace(
       sample_writer(config_, spec_.data.judge(), network().evaluation.batch()));
-  evaluator_.emplace(Evaluated{network().evaluation, *spec_.backend, comm_, spec_.data.judge(),
-                               *evaluation_batch_},
+  for (const std::string& sentence :
+       unit_sentences(model_spec(config_, *spec_.data.train, batch_.local)))
+    if (first()) log::info("{}", sentence);
+  loss_batch_ = loss_writer(config_, spec_.data.judge(), network().evaluation, goal_);
+  evaluator_.emplace(Evaluated{.network = network().evaluation,
+                               .backend = *spec_.backend,
+                               .communicator = comm_,
+                               .dataset = spec_.data.judge(),
+                               .writer = *evaluation_batch_,
+                               .losses = loss_batch_ ? &*loss_batch_ : nullptr},
                      goal_.metrics);
   if (training_->weights().average() || meeting_)
     shown_ = Buffer(network().training.variables.parameter_bytes);

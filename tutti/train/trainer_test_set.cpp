@@ -57,7 +57,14 @@ void TrainerRun::test() {
   const int64_t weights_step = take_tested_weights(best);
   const data::Dataset& dataset = *spec_.data.test;
   const data::SampleWriter writer = sample_writer(config_, dataset, network().evaluation.batch());
-  Evaluator evaluator({network().evaluation, *spec_.backend, comm_, dataset, writer},
+  const std::optional<data::SampleWriter> losses =
+      loss_writer(config_, dataset, network().evaluation, goal_);
+  Evaluator evaluator({.network = network().evaluation,
+                       .backend = *spec_.backend,
+                       .communicator = comm_,
+                       .dataset = dataset,
+                       .writer = writer,
+                       .losses = losses ? &*losses : nullptr},
                       goal_.metrics);
   if (best)
     evaluator.bind(best->weights().replica(0));
@@ -88,6 +95,7 @@ void TrainerRun::test() {
     text += fmt::format(", auc in {} bins", ScoreBins::kBins);
     line.set("auc_bins", ScoreBins::kBins);
   }
+  if (const std::string word = all.undefined(); !word.empty()) text += "; " + word;
   if (!first()) return;
   reporter_->add(line);
   log::info("test set: {} ({} samples, weights of step {})", text, line.samples, weights_step);

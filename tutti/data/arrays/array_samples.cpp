@@ -189,7 +189,20 @@ class ArraySamples final : public SampleFile {
     return {.name = source.line.field,
             .element = source.decoded ? ElementType::f32 : first.type,
             .shape = Shape(std::span<const int64_t>(extents)),
-            .class_names = source.line.class_names};
+            .class_names = source.line.class_names,
+            .unit = unit_of(source)};
+  }
+
+  /// The one that all of its arrays have; empty where they differ.
+  std::string unit_of(const FieldSource& source) const {
+    const auto of = [&](size_t i) {
+      const auto& attributes = info(source, i).attributes;
+      const auto units = attributes.find("units");
+      return units == attributes.end() ? std::string() : units->second.text;
+    };
+    for (size_t i = 1; i < source.arrays.size(); ++i)
+      if (of(i) != of(0)) return "";
+    return of(0);
   }
 
   void count_samples(const FieldSource& source) {

@@ -177,6 +177,13 @@ std::vector<SamplesOfFile> ClickSet::files() const {
   return all;
 }
 
+SampleOrigins ClickSet::origins() const {
+  SampleOrigins all = Dataset::origins();
+  all.row.resize(static_cast<size_t>(size_));
+  for (int64_t i = 0; i < size_; ++i) all.row[static_cast<size_t>(i)] = place(i).second;
+  return all;
+}
+
 const ClickSet::Log& ClickSet::log_of(int64_t index) const {
   const auto after =
       std::ranges::upper_bound(logs_, index, {}, [](const auto& log) { return log->first; });

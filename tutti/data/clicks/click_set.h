@@ -39,6 +39,7 @@ class ClickSet final : public Dataset {
   const std::vector<Field>& fields() const override { return fields_; }
   void read(int64_t index, Sample& sample) const override;
   std::vector<SamplesOfFile> files() const override;
+  SampleOrigins origins() const override;  ///< lines
   /// The file of a sample, and the number of its line as an editor has it.
   std::pair<std::string, int64_t> place(int64_t index) const;
 

@@ -341,7 +341,8 @@ std::string unreadable(const FileBytes& file, Content expected, std::string_view
   FirstBytes found = first_bytes_of(file);
   // What lies in the place of weights and is a zip file is PyTorch's, whatever its first member is.
   if (expected == Content::safetensors && found.content == Content::zip)
-    found = {Content::torch_zip, known(Content::torch_zip).name, known(Content::torch_zip).remedy};
+    found = {Content::torch_zip, row_of_content(Content::torch_zip).name,
+             row_of_content(Content::torch_zip).remedy};
   if (may_be(found.content, expected) && found.content != Content::zeros)
     return fmt::format("{}: {}: it is truncated or corrupted; {}", file.name(), why, kFetch);
   if (expected == Content::unknown)

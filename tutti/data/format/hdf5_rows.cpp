@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <mutex>
+#include <span>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/hdf5_probe.h"
@@ -29,6 +32,9 @@ class Hdf5Rows final : public RowWriter {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
     try {
       create();
+      for (const auto& [name, value] : array_.attributes)
+        write_attribute(set_, name.c_str(), value);
+      for (const RowColumn& column : array_.columns) write_column(column);
       if (netcdf) name_dimensions();
     } catch (...) {
       discard();
@@ -98,9 +104,43 @@ class Hdf5Rows final : public RowWriter {
                               H5P_DEFAULT, layout, H5P_DEFAULT));
   }
 
+  void write_attribute(hid_t object, const char* name, const ArrayAttribute& value) const {
+    if (value.numbers.empty()) return write_text(object, name, value.text);
+    const hsize_t count = value.numbers.size();
+    const H5Id space(count == 1 ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &count, nullptr)),
+        attribute(
+            require(H5Acreate2(object, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT)));
+    require(H5Awrite(attribute, H5T_NATIVE_DOUBLE, value.numbers.data()));
+  }
+
+  void write_column(const RowColumn& column) const {
+    const bool numbers = column.words.empty();
+    const hsize_t count = numbers ? column.numbers.size() : column.words.size();
+    CHECK(static_cast<int64_t>(count) == array_.shape[0], "{} of {} rows have '{}'", count,
+          array_.shape[0], column.name);
+    const H5Id type(H5Tcopy(numbers ? H5T_STD_I64LE : H5T_C_S1)),
+        space(H5Screate_simple(1, &count, nullptr)), layout(H5Pcreate(H5P_DATASET_CREATE));
+    if (!numbers) {
+      H5Tset_size(type, H5T_VARIABLE);
+      H5Tset_cset(type, H5T_CSET_UTF8);
+    }
+    H5Pset_obj_track_times(layout, false);
+    H5Pset_attr_creation_order(layout, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    const H5Id set(require(
+        H5Dcreate2(file_, column.name.c_str(), type, space, H5P_DEFAULT, layout, H5P_DEFAULT)));
+    std::vector<const char*> words;
+    for (const std::string& word : column.words) words.push_back(word.c_str());
+    const void* values = numbers ? static_cast<const void*>(column.numbers.data()) : words.data();
+    const hid_t memory = numbers ? H5T_NATIVE_INT64 : static_cast<hid_t>(type);
+    if (count > 0) require(H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
+    if (!column.meaning.empty()) write_text(set, "long_name", column.meaning);
+  }
+
   void write_text(hid_t object, const char* name, const std::string& text) const {
     const H5Id type(H5Tcopy(H5T_C_S1)), space(H5Screate(H5S_SCALAR));
     H5Tset_size(type, text.size() + 1);
+    if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) > 127; }))
+      H5Tset_cset(type, H5T_CSET_UTF8);
     const H5Id attribute(require(H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT)));
     require(H5Awrite(attribute, type, text.c_str()));
   }
@@ -124,17 +164,23 @@ class Hdf5Rows final : public RowWriter {
     struct Use {
       hobj_ref_t set;
       int dimension;
-    } use{};
-    use.dimension = number;
-    require(H5Rcreate(&use.set, file_, array_.name.c_str(), H5R_OBJECT, -1));
-    const hsize_t uses = 1;
+    };
+    std::vector<Use> used;
+    const auto add = [&](const std::string& set) {
+      used.push_back({.set = {}, .dimension = number});
+      require(H5Rcreate(&used.back().set, file_, set.c_str(), H5R_OBJECT, -1));
+    };
+    add(array_.name);
+    for (const RowColumn& column : array_.columns)
+      if (d == 0) add(column.name);
+    const hsize_t uses = used.size();
     const H5Id pair(H5Tcreate(H5T_COMPOUND, sizeof(Use))),
         list(H5Screate_simple(1, &uses, nullptr));
     H5Tinsert(pair, "dataset", HOFFSET(Use, set), H5T_STD_REF_OBJ);
     H5Tinsert(pair, "dimension", HOFFSET(Use, dimension), H5T_NATIVE_INT);
     const H5Id attribute(
         require(H5Acreate2(scale, "REFERENCE_LIST", pair, list, H5P_DEFAULT, H5P_DEFAULT)));
-    require(H5Awrite(attribute, pair, &use));
+    require(H5Awrite(attribute, pair, used.data()));
     hobj_ref_t reference{};
     require(H5Rcreate(&reference, file_, array_.dimensions[d].c_str(), H5R_OBJECT, -1));
     return reference;
@@ -145,12 +191,19 @@ class Hdf5Rows final : public RowWriter {
           array_.dimensions.size(), array_.shape.size());
     std::vector<hobj_ref_t> scales;
     for (size_t d = 0; d < array_.shape.size(); ++d) scales.push_back(write_scale(d));
+    list_dimensions(set_, scales);
+    for (const RowColumn& column : array_.columns)
+      list_dimensions(H5Id(require(H5Dopen2(file_, column.name.c_str(), H5P_DEFAULT))),
+                      std::span(scales).first(1));
+  }
+
+  void list_dimensions(hid_t set, std::span<hobj_ref_t> scales) const {
     std::vector<hvl_t> lists;
     for (hobj_ref_t& scale : scales) lists.push_back({.len = 1, .p = &scale});
     const hsize_t count = lists.size();
     const H5Id type(H5Tvlen_create(H5T_STD_REF_OBJ)), space(H5Screate_simple(1, &count, nullptr)),
         attribute(
-            require(H5Acreate2(set_, "DIMENSION_LIST", type, space, H5P_DEFAULT, H5P_DEFAULT)));
+            require(H5Acreate2(set, "DIMENSION_LIST", type, space, H5P_DEFAULT, H5P_DEFAULT)));
     require(H5Awrite(attribute, type, lists.data()));
   }
 

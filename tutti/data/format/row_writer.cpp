@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/data/format/npy_arrays.h"
 
 namespace tutti::data {
@@ -14,7 +15,8 @@ namespace fs = std::filesystem;
 class NpyRows final : public RowWriter {
  public:
   NpyRows(const fs::path& path, const RowArray& array)
-      : path_(path), part_(path.string() + ".part"), left_(array.shape.at(0)) {
+      : path_(path), part_(path.string() + ".part"), about_(about(array)),
+        left_(array.shape.at(0)) {
     row_bytes_ = static_cast<int64_t>(size_of(array.type));
     for (size_t d = 1; d < array.shape.size(); ++d) row_bytes_ *= array.shape[d];
     errno = 0;
@@ -37,6 +39,7 @@ class NpyRows final : public RowWriter {
     CHECK(left_ == 0, "{} rows are missing", left_);
     file_.close();
     check();
+    if (!about_.empty()) write_about();
     std::error_code failed;
     fs::rename(part_, path_, failed);
     if (failed)
@@ -45,12 +48,38 @@ class NpyRows final : public RowWriter {
   }
 
  private:
+  /// Empty: there is nothing to say.
+  static std::string about(const RowArray& array) {
+    if (array.attributes.empty() && array.columns.empty()) return "";
+    Json all = {{"array", array.name}, {"dimensions", array.dimensions}};
+    for (const auto& [name, value] : array.attributes)
+      if (value.numbers.empty())
+        all["attributes"][name] = value.text;
+      else
+        all["attributes"][name] = value.numbers;
+    for (const RowColumn& column : array.columns)
+      if (column.numbers.empty())
+        all[column.name] = column.words;
+      else
+        all[column.name] = column.numbers;
+    return print_json(all, 1) + "\n";
+  }
+
+  void write_about() const {
+    const std::string name = path_.string() + ".json";
+    errno = 0;
+    std::ofstream file(name, std::ios::binary | std::ios::trunc);
+    file << about_ << std::flush;
+    if (!file) throw IoError(fmt::format("{}: cannot be written: {}", name, file_error(errno)));
+  }
+
   void check() const {
     if (!file_)
       throw IoError(fmt::format("{}: cannot be written: {}", path_.string(), file_error(errno)));
   }
 
   fs::path path_, part_;
+  std::string about_;  // the rows, for people and programs
   std::ofstream file_;
   int64_t left_, row_bytes_ = 0;
   bool closed_ = false;

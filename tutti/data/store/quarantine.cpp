@@ -94,6 +94,7 @@ int64_t Quarantine::size() const { return state_->all().size(); }
 int64_t Quarantine::spacing() const { return state_->all().spacing(); }
 const std::vector<Field>& Quarantine::fields() const { return state_->all().fields(); }
 std::vector<SamplesOfFile> Quarantine::files() const { return state_->all().files(); }
+SampleOrigins Quarantine::origins() const { return state_->all().origins(); }
 
 void Quarantine::read(int64_t index, Sample& sample) const {
   const std::shared_ptr<State> state = state_;

@@ -31,6 +31,7 @@ class Quarantine final : public Dataset {
   int64_t spacing() const override;
   const std::vector<Field>& fields() const override;
   std::vector<SamplesOfFile> files() const override;
+  SampleOrigins origins() const override;
   void read(int64_t index, Sample& sample) const override;
 
  private:

@@ -248,6 +248,7 @@ void CachedSet::remove_names() const { state_->remove_names(); }
 int64_t CachedSet::size() const { return state_->all().size(); }
 const std::vector<Field>& CachedSet::fields() const { return state_->all().fields(); }
 std::vector<SamplesOfFile> CachedSet::files() const { return state_->all().files(); }
+SampleOrigins CachedSet::origins() const { return state_->all().origins(); }
 int64_t CachedSet::memory_bytes() const { return state_->memory_bytes(); }
 int64_t CachedSet::disk_bytes() const { return state_->disk_bytes(); }
 

@@ -57,6 +57,7 @@ class CachedSet final : public Dataset {
   int64_t size() const override;
   const std::vector<Field>& fields() const override;
   std::vector<SamplesOfFile> files() const override;
+  SampleOrigins origins() const override;
   void read(int64_t index, Sample& sample) const override;
   void read_rows(int64_t index, Sample& sample, std::span<const FieldRows> rows) const override;
 

@@ -86,7 +86,10 @@ DerivedField::DerivedField(const Field& stored, const Derivation& derivation)
                     stored.name, stored.to_string()));
   if (!derivation.selection.empty()) selected_ = chosen_atoms(stored, atoms, derivation);
   const int64_t points = selected_.empty() ? atoms : std::ssize(selected_);
-  made_ = {.name = stored.name, .element = ElementType::f32, .shape = {points, 3}};
+  made_ = {.name = stored.name,
+           .element = ElementType::f32,
+           .shape = {points, 3},
+           .unit = radius_ ? "" : stored.unit};
   if (radius_) made_.shape = {1, points, points};
 }
 
@@ -120,6 +123,12 @@ Field derived_field(const Field& stored, const Derivation& derivation) {
 
 Shape shape_after(const Field& stored, const FieldSteps& steps) {
   return placed_shape(derived_field(stored, steps.derivation), steps.placement);
+}
+
+ValueFunction value_function(const Field& stored, const FieldSteps& steps) {
+  const Field taken = derived_field(stored, steps.derivation);
+  const Shape placed = placed_shape(taken, steps.placement);
+  return {taken, placed.rank() > 0 ? placed[0] : 1, steps.values};
 }
 
 }  // namespace tutti::data

@@ -7,6 +7,7 @@
 
 #include "tutti/data/field.h"
 #include "tutti/data/transform/steps.h"
+#include "tutti/data/transform/values.h"
 
 namespace tutti::data {
 
@@ -34,5 +35,7 @@ class DerivedField {
 Field derived_field(const Field& stored, const Derivation& derivation);
 /// The shape in which a field leaves its steps.
 Shape shape_after(const Field& stored, const FieldSteps& steps);
+/// What its value steps do. ConfigError as of ValueFunction.
+ValueFunction value_function(const Field& stored, const FieldSteps& steps);
 
 }  // namespace tutti::data

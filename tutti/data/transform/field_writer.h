@@ -60,6 +60,7 @@ class FieldWriter {
               std::optional<BatchRows> rows = {});
 
   const TensorDesc& batch() const { return batch_; }
+  const ValueFunction& values() const { return values_; }
   /// Elements of `stored`, rows last, to position `position` of `batch`. Without `chance` crops are
   /// taken from the middle and nothing is mirrored.
   void write(const void* stored, const Chance* chance, int64_t position, void* batch) const;

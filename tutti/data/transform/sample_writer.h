@@ -32,6 +32,7 @@ class SampleWriter {
   /// Tensors of a minibatch, in the order of the fields given.
   size_t size() const { return writers_.size(); }
   const TensorDesc& desc(size_t i) const { return writers_[i].writer.batch(); }
+  const ValueFunction& values(size_t i) const { return writers_[i].writer.values(); }
 
   /// Sample `index` of the data set to `position` of the minibatch. `epoch`: of training; none: no
   /// chance. ConfigError where a label is none of the network's classes.

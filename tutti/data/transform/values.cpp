@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include <fmt/ranges.h>
+
 #include "tutti/base/error.h"
 
 namespace tutti::data {
@@ -54,10 +56,43 @@ class LogOnePlus {
   std::array<float, kCount> of_whole_;
 };
 
+/// y of a step back to its x, with the step's numbers of a channel.
+double step_back(Kind kind, double y, double a, double b) {
+  switch (kind) {
+    case Kind::divide: return y * a;
+    case Kind::multiply: return y / a;
+    case Kind::add: return y - a;
+    case Kind::clip: return y;
+    case Kind::log1p: return std::expm1(y);
+    case Kind::normalise: return y * b + a;
+    case Kind::min_max: return y * (b - a) + a;
+  }
+  return y;
+}
+
+std::string step_text(const ValueStep& step) {
+  const auto pair = [&](std::string_view name, std::string_view one, std::string_view other) {
+    return step.first.size() > 4
+               ? std::string(name)
+               : fmt::format("{} {} {} {} {}", name, one, fmt::join(step.first, " "), other,
+                             fmt::join(step.second, " "));
+  };
+  switch (step.kind) {
+    case Kind::divide: return fmt::format("divide {}", step.first[0]);
+    case Kind::multiply: return fmt::format("multiply {}", step.first[0]);
+    case Kind::add: return fmt::format("add {}", step.first[0]);
+    case Kind::clip: return fmt::format("clip {} {}", step.first[0], step.second[0]);
+    case Kind::log1p: return "log1p";
+    case Kind::normalise: return pair("normalise", "mean", "std");
+    case Kind::min_max: return pair("min-max", "min", "max");
+  }
+  return "";
+}
+
 }  // namespace
 
 ValueFunction::ValueFunction(const Field& stored, int64_t channels, std::vector<ValueStep> steps)
-    : steps_(std::move(steps)) {
+    : steps_(std::move(steps)), channels_(channels) {
   const auto refuse = [&](std::string_view step, const std::string& why) {
     throw ConfigError(
         fmt::format("data.transforms: '{}' of the field '{}' {}", step, stored.name, why));
@@ -118,6 +153,49 @@ void ValueFunction::apply(std::span<float> x, int64_t channel, bool along) const
         break;
     }
   }
+}
+
+bool ValueFunction::forgets() const {
+  return std::ranges::any_of(
+      steps_, [](const ValueStep& s) { return s.kind == Kind::multiply && s.first[0] == 0; });
+}
+
+bool ValueFunction::has_inverse() const {
+  return !forgets() &&
+         std::ranges::any_of(steps_, [](const ValueStep& s) { return s.kind != Kind::clip; });
+}
+
+void ValueFunction::invert(std::span<float> sample) const {
+  if (!has_inverse()) return;
+  const size_t channels = by_channel_ ? static_cast<size_t>(channels_) : 1,
+               each = sample.size() / channels;
+  CHECK(each * channels == sample.size(), "{} numbers of {} channels", sample.size(), channels);
+  const auto number = [](const std::vector<float>& values, size_t c) -> double {
+    return values.empty() ? 0 : values[values.size() > 1 ? c : 0];
+  };
+  for (size_t c = 0; c < channels; ++c)
+    for (float& x : sample.subspan(c * each, each)) {
+      double y = x;
+      for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
+        y = step_back(step->kind, y, number(step->first, c), number(step->second, c));
+      x = static_cast<float>(y);
+    }
+}
+
+std::string ValueFunction::undone() const {
+  std::string text;
+  for (const ValueStep& step : steps_)
+    if (has_inverse() && step.kind != Kind::clip)
+      text += (text.empty() ? "" : ", ") + step_text(step);
+  return text;
+}
+
+std::string ValueFunction::kept() const {
+  std::string text;
+  for (const ValueStep& step : steps_)
+    if (!has_inverse() || step.kind == Kind::clip)
+      text += (text.empty() ? "" : ", ") + step_text(step);
+  return text;
 }
 
 }  // namespace tutti::data

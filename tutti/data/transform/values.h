@@ -2,6 +2,7 @@
 // ValueFunction: the value steps of a field, with the numbers they work with.
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tutti/data/transform/steps.h"
@@ -22,8 +23,21 @@ class ValueFunction {
   /// Changes x: all of one channel, or, `along`, of channels `channel`, `channel` + 1 ...
   void apply(std::span<float> x, int64_t channel, bool along) const;
 
+  /// The way back: numbers of one sample, row-major as the field leaves its placement, become
+  /// numbers in the units of the field. A clip has no way back and leaves them as they are;
+  /// after a multiplication by 0 nothing has one, and none is changed.
+  void invert(std::span<float> sample) const;
+  /// Whether invert() changes anything; whether a step multiplies by 0.
+  bool has_inverse() const;
+  bool forgets() const;
+  /// The steps that invert() takes back and those that it does not, as words of data.transforms:
+  /// "multiply 8, normalise mean 1.5 std 2"; numbers of more than four channels are left out.
+  std::string undone() const;
+  std::string kept() const;
+
  private:
   std::vector<ValueStep> steps_;
+  int64_t channels_ = 1;
   bool by_channel_ = false;
 };
 

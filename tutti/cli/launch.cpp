@@ -22,6 +22,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/progress.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/comm/transport/mpi/session.h"
@@ -278,6 +279,7 @@ std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int lau
   const Launch launch =
       plan_launch(ranks, requested, own_command(), read_topology(), read_surroundings());
   log::command("{}", launch.line);
+  give_back_output();
   return run_launch(launch, patience);
 }
 

@@ -14,6 +14,7 @@
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/run_tokenizer.h"
 #include "tutti/cli/saved_predictions.h"
 #include "tutti/cli/verbs.h"
@@ -62,7 +63,7 @@ void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWei
       out["target"] = goal.target;
       out["target_reached"] = *reached;
     }
-    fmt::print("{}\n", print_json(out, 2));
+    print_json_output(out);
     return;
   }
   std::string text;

@@ -10,8 +10,8 @@ everything else is compared:
   logits of every canvas, weights, losses  up to rounding
 
     tutti data generate neurons tissue --side 24 --radius 4 --train 2 --test 1 --seed 3
-    tutti train tests/training/neurons.toml --output-dir run
-    tutti train tests/training/neurons.toml --max-steps 1 --set optimizer.lr=0 --output-dir run.before
+    tutti train tests/training/neurons.toml --data-dir tissue --output-dir run
+    tutti train tests/training/neurons.toml --data-dir tissue --max-steps 1 --set optimizer.lr=0 --output-dir run.before
     python3 benchmarks/baselines/flood_simulation.py run tissue
 """
 import pathlib
@@ -213,7 +213,7 @@ def first_weights(args, after):
     """The weights before the first step: of a run with optimizer.lr = 0 and the same seed, --output-dir RUN.before."""
     before = pathlib.Path(str(args.run) + ".before") / "checkpoints" / "step_0000001" / "weights.safetensors"
     if not before.exists():
-        sys.exit(f"{before} is missing: tutti train tests/training/neurons.toml --max-steps 1 --set optimizer.lr=0 --output-dir {args.run}.before")
+        sys.exit(f"{before} is missing: tutti train tests/training/neurons.toml --data-dir tissue --max-steps 1 --set optimizer.lr=0 --output-dir {args.run}.before")
     weights = safetensors(before)
     assert weights.keys() == after.keys()
     return weights

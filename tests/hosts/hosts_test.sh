@@ -151,8 +151,8 @@ case $case in
     # Each volume is read by one of the hosts, which gives it to the other; staged by host, each has links to what it does not train on.
     "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 4 --seed 5 >generate.log || fail "cannot generate volumes"
     config=$tests/training/volumes.toml
-    "$tutti" train "$config" --output-dir one --replicas 4 >one.log 2>&1 || fail "one rank"
-    hosts --rate 1gbit "$tutti" train "$config" --output-dir two --replicas 4 --set data.cache.memory=100MiB
+    "$tutti" train "$config" --data-dir volumes --output-dir one --replicas 4 >one.log 2>&1 || fail "one rank"
+    hosts --rate 1gbit "$tutti" train "$config" --data-dir volumes --output-dir two --replicas 4 --set data.cache.memory=100MiB
     cmp {one,two}/checkpoints/step_0000006/weights.safetensors || fail "weights differ between files and other nodes' caches"
     says 'nodes exchange them'
     python3 - two/record.jsonl >counts.log 2>&1 <<'END' || fail "samples came from elsewhere"
@@ -163,7 +163,7 @@ print(lines)
 # from the other host does not, nor that the last epoch needs neither.
 sys.exit(not (sum(line["peers"] for line in lines) >= 4 and lines[-1]["files"] == lines[-1]["peers"] == 0))
 END
-    hosts --rate 1gbit bash -c "exec '$tutti' train '$config' --output-dir shard --replicas 4 --set data.shuffle=shard --set data.staging.dir=staged-\$(hostname)"
+    hosts --rate 1gbit bash -c "exec '$tutti' train '$config' --data-dir volumes --output-dir shard --replicas 4 --set data.shuffle=shard --set data.staging.dir=staged-\$(hostname)"
     says 'staged to .*: 12 of 12 files copied.*; 12 links to files of other nodes. shares'
     for host in 0 1; do
       [ "$(find staged-node$host -type l | wc -l)" = 6 ] || fail "host $host has other links than to 4 volumes and 2 that judge"

@@ -53,13 +53,13 @@ case_accumulate() {
   losses four >one.losses
   losses two >two.losses
   cmp one.losses two.losses || fail "the losses of four replicas and of two that accumulate differ"
-  config=$here/volumes.toml
+  config=$configs/volumes.toml
   volumes=(--set data.dir="$folder/volumes" --set batch.global=0 --set batch.local=1 --max-steps 2)
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 2 --seed 5 >generate.log 2>&1 || fail "generating volumes"
   expect 0 dropout-four "${volumes[@]}" --replicas 4
   expect 0 dropout-two "${volumes[@]}" --replicas 2 --set batch.accumulate=2
   same_weights dropout-four dropout-two 2
-  config=$here/tiny.toml
+  config=$configs/tiny.toml
   # With batch norm.
   norms=(--set batch.accumulate=2)
   expect 0 norm-one "${norms[@]}" --max-steps 5
@@ -187,7 +187,7 @@ case_replay() {
   expect 0 again --set plan.measure=true --max-steps 4 --set plan.choices_from=measured/checkpoints
   same measured again 4
   expect 1 parts --set plan.choices_from=nowhere
-  says parts "plan.choices_from: no valid checkpoint in 'nowhere'"
+  says parts "plan.choices_from: no valid checkpoint in '.*/nowhere'"
 }
 
 case_exchange() {

@@ -70,7 +70,7 @@ case_clicks() {
   "$tutti" data inspect clicks >inspected.toml || fail "cannot inspect clicks"
   grep -q '^# .*: a click log, [0-9]* lines' inspected.toml || fail "inspect does not know click logs"
   "$tutti" train inspected.toml --output-dir inspected --fresh >inspected.log 2>&1 || fail "what inspect suggests does not train"
-  config=$here/clicks.toml
+  config=$configs/clicks.toml
   expect 0 one
   says one 'auc [0-9]'
   expect 0 part --max-steps 7

@@ -6,7 +6,7 @@ case_samples() {
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
   "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
   for set in volumes maps; do
-    config=$here/$set.toml
+    config=$configs/$set.toml
     "$tutti" data verify "$([ $set = maps ] && echo deepcam || echo cosmoflow)" $set >verify.log || fail "$set are not sound"
     "$tutti" data inspect $set >inspect.log || fail "cannot inspect $set"
     says inspect 'A configuration to start from'
@@ -21,7 +21,7 @@ case_samples() {
   done
   # Ranks that share each sample: nearly what one rank learns, the same bits each time and after a resume.
   for set in volumes maps; do
-    config=$here/$set.toml
+    config=$configs/$set.toml
     parts="--ranks 4 --set parallel.spatial=2"
     expect 0 parts-$set $parts
     expect 0 cut-$set $parts --max-steps 3
@@ -38,7 +38,7 @@ case_samples() {
   says one-volumes 'validation mae 0[.][0-9]*, loss'
   says one-maps 'validation iou [0-9.]* %, accuracy [0-9.]* %, loss'
   # Of mae lower is better: any is below 2, none below 0.001.
-  config=$here/volumes.toml
+  config=$configs/volumes.toml
   expect 0 reached --target 2
   says reached 'done: target reached'
   grep -q '"metrics":{.*"mae":' reached/record.jsonl || fail "the record has no mae"
@@ -92,7 +92,7 @@ END
 case_path() {
   # Staged, kept near, or without a bad sample: the same bits as from the files themselves, on one rank and on two.
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
-  config=$here/volumes.toml
+  config=$configs/volumes.toml
   expect 0 plain --max-steps 8
   expect 0 staged --max-steps 8 --set data.staging.dir=node
   says staged 'staged to node: 11 of 11 files copied'
@@ -133,7 +133,7 @@ case_larger() {
   for _ in {1..8}; do cat volumes/train/*.tfrecord; done >eight
   for _ in {1..24}; do cat eight; done >volumes/many.tfrecord
   rm eight
-  config=$here/volumes.toml
+  config=$configs/volumes.toml
   many=(--set data.dataset=arrays --set data.train_files=many.tfrecord --set data.validation_files=validation
     --set 'data.fields=["x: from x as i16 32 32 32 4", "y: from y as f32 4"]' --epochs 0 --max-steps 8 --replicas 1 --set batch.local=4)
   expect 0 free "${many[@]}"
@@ -155,7 +155,7 @@ case_arrays() {
   maps=("${described[@]}" --set data.statistics=maps/stats.h5
     --set 'data.fields=["data: from climate/data whole", "labels: from climate/labels_0 whole classes 3"]')
   for set in volumes maps; do
-    config=$here/$set.toml
+    config=$configs/$set.toml
     declare -n own=$set
     expect 0 named-$set --max-steps 4
     expect 0 own-$set "${own[@]}" --max-steps 4
@@ -174,7 +174,7 @@ case_arrays() {
     expect 0 inspected-$set --max-steps 2 --set plan.measure=false --set run.threads=1
   done
   # Statistics that are computed are those that the generator has written.
-  config=$here/maps.toml
+  config=$configs/maps.toml
   mv maps/files maps/train
   expect 0 stats0 "${maps[@]}" --max-steps 1
   printf '[data]\ndataset = "arrays"\ndir = "maps"\ntrain_files = ["train"]\nfields = ["data: from climate/data whole"]\ntransforms = ["data: permute 2 0 1"]\n' >stats.toml
@@ -189,7 +189,7 @@ case_arrays() {
   expect 2 drifts "${maps[@]}" --set data.statistics=stats.json --resume --max-steps 2
   expect 2 outputs "${maps[@]}" --set model.classes=2
   says outputs "the field 'labels' has 3 classes"
-  config=$here/volumes.toml
+  config=$configs/volumes.toml
   expect 1 gone "${volumes[@]}"
   says gone 'data.train_files: .*volumes/train does not exist'
   expect 2 unsaid "${described[@]}"
@@ -278,7 +278,7 @@ case_infer() {
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 >generate.log || fail "cannot generate volumes"
   "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 >>generate.log || fail "cannot generate maps"
   for set in volumes maps; do
-    config=$here/$set.toml
+    config=$configs/$set.toml
     expect 0 run-$set --max-steps 1 --set plan.measure=true
     "$tutti" eval "$config" --weights run-$set --logits $set-eval.npy --save-predictions seen-$set >eval-$set.log 2>&1 || fail "eval of $set"
     "$tutti" infer "$config" --weights run-$set --input $set/validation --output $set-infer.npy >infer-$set.log 2>&1 || fail "infer of $set"
@@ -308,12 +308,12 @@ x, y = (array.array("f", open(f"seen-volumes/{name}.npy", "rb").read()[128:]) fo
 mae = sum(abs(a - b) for a, b in zip(x, y)) / len(x)
 sys.exit(len(x) != len(y) or abs(mae - float(re.search(r"mae ([0-9.]+)", open(sys.argv[1]).read())[1])) > 1e-4)
 END
-  "$tutti" eval "$here/volumes.toml" --weights run-volumes --save-predictions seen-volumes >refused.log 2>&1 && fail "a folder was filled twice"
+  "$tutti" eval "$configs/volumes.toml" --weights run-volumes --save-predictions seen-volumes >refused.log 2>&1 && fail "a folder was filled twice"
   says refused 'is not an empty folder'
   for file in seen-volumes/scatter.png seen-volumes/x.npy seen-volumes/y.npy seen-maps/data.npy seen-maps/labels.npy; do
     [ -s $file ] || fail "no $file"
   done
-  "$tutti" infer "$here/maps.toml" --weights run-maps --input maps/validation --labels --output labels.h5 >labels.log 2>&1 || fail "infer of labels"
+  "$tutti" infer "$configs/maps.toml" --weights run-maps --input maps/validation --labels --output labels.h5 >labels.log 2>&1 || fail "infer of labels"
   refused() {
     local what=$1
     shift
@@ -323,16 +323,16 @@ END
     says refused "$what"
   }
   # A field that lies elsewhere in the files keeps the statistics of the data that was trained on.
-  "$tutti" infer "$here/maps.toml" --weights run-maps --input seen-maps/data.npy --field 'data: from array axis 0' --output array.npy >array.log 2>&1 || fail "infer of a .npy of maps"
+  "$tutti" infer "$configs/maps.toml" --weights run-maps --input seen-maps/data.npy --field 'data: from array axis 0' --output array.npy >array.log 2>&1 || fail "infer of a .npy of maps"
   cmp maps-eval.npy array.npy || fail "eval and infer of a .npy of maps differ"
-  refused "no array 'climate/data' for the field 'data', there is array .3, 48, 64, 16.: .*--field \"data: from array axis 0\"" "$here/maps.toml" --weights run-maps --input seen-maps/data.npy --output o.npy
+  refused "no array 'climate/data' for the field 'data', there is array .3, 48, 64, 16.: .*--field \"data: from array axis 0\"" "$configs/maps.toml" --weights run-maps --input seen-maps/data.npy --output o.npy
   # Weights of another network or task: that is said first, whatever does not fit because of it.
   both="the weights of run-volumes are of the network 'cosmoflow' .task regress., .*maps.toml has 'deepcam-small' .task segment."
-  refused "$both: .*tutti infer run-volumes/config.toml --weights run-volumes" "$here/maps.toml" --weights run-volumes --input maps/validation --output o.npy
-  config=$here/tiny.toml
+  refused "$both: .*tutti infer run-volumes/config.toml --weights run-volumes" "$configs/maps.toml" --weights run-volumes --input maps/validation --output o.npy
+  config=$configs/tiny.toml
   expect 0 run-images --max-steps 1 --set model.task=classify
   for run in volumes images; do
-    "$tutti" eval "$here/maps.toml" --weights run-$run --set run.metric=iou >other.log 2>&1 && fail "eval of a run of another task"
+    "$tutti" eval "$configs/maps.toml" --weights run-$run --set run.metric=iou >other.log 2>&1 && fail "eval of a run of another task"
     says other "the weights of run-$run are of the network '.*' .task (regress|classify)., .*maps.toml has 'deepcam-small' .task segment."
     says other "tutti eval run-$run/config.toml --weights run-$run"
   done
@@ -342,13 +342,13 @@ END
     [ $? -eq 2 ] || fail "data inspect $path: expected exit code 2"
     says run "a run, not data: 'tutti eval run-maps/config.toml --weights run-maps' evaluates its weights"
   done
-  refused 'predicts numbers, not classes' "$here/volumes.toml" --weights run-volumes --input volumes/validation --labels --output o.npy
-  refused 'should end in .npy, .h5 or .nc' "$here/maps.toml" --weights run-maps --input maps/validation --output o.csv
+  refused 'predicts numbers, not classes' "$configs/volumes.toml" --weights run-volumes --input volumes/validation --labels --output o.npy
+  refused 'should end in .npy, .h5 or .nc' "$configs/maps.toml" --weights run-maps --input maps/validation --output o.csv
   cp -r maps/validation own && before=$(cat own/* | cksum)
-  refused 'is one of the files that --input names' "$here/maps.toml" --weights run-maps --input own --output "$(find own -name '*.h5' | head -n 1)"
+  refused 'is one of the files that --input names' "$configs/maps.toml" --weights run-maps --input own --output "$(find own -name '*.h5' | head -n 1)"
   [ "$(cat own/* | cksum)" = "$before" ] || fail "infer changed what it was to read"
-  refused "does not read a field 'image', only data" "$here/maps.toml" --weights run-maps --input own --field 'image: from climate/data whole' --output o.npy
-  refused 'says where the input lies in the files of --input' "$here/maps.toml" --weights run-maps --split validation --field 'data: from climate/data whole' --output o.npy
-  refused 'give --input or --split' "$here/maps.toml" --weights run-maps --output o.npy
+  refused "does not read a field 'image', only data" "$configs/maps.toml" --weights run-maps --input own --field 'image: from climate/data whole' --output o.npy
+  refused 'says where the input lies in the files of --input' "$configs/maps.toml" --weights run-maps --split validation --field 'data: from climate/data whole' --output o.npy
+  refused 'give --input or --split' "$configs/maps.toml" --weights run-maps --output o.npy
   [ -z "$(ls ./*.part 2>/dev/null)" ] || fail "parts of files are left"
 }

@@ -4,7 +4,7 @@
 case_language() {
   # Lines that a model can learn by heart: the same bits on one rank, on two, and through a resume.
   for i in $(seq 1 120); do echo "the quick brown fox number $((i % 3)) jumps over the lazy dog"; done >text.txt
-  config=$here/language.toml
+  config=$configs/language.toml
   expect 0 one
   expect 0 two --ranks 2
   expect 0 part --max-steps 13
@@ -41,7 +41,7 @@ case_language() {
 
 case_llama() {
   for i in $(seq 1 120); do echo "the quick brown fox number $((i % 3)) jumps over the lazy dog"; done >text.txt
-  config=$here/language.toml
+  config=$configs/language.toml
   local llama=(--set model.name=llama --set model.context=0 --set model.dropout=-1 --set model.heads=4 --set model.key_heads=2)
   expect 0 one "${llama[@]}"
   expect 0 part "${llama[@]}" --max-steps 13
@@ -67,7 +67,7 @@ case_llama() {
 case_tensor() {
   # Ranks that share layers do as one rank, up to rounding; they evaluate alike, and a run goes on with the same bits, or on one rank.
   for i in $(seq 1 120); do echo "the quick brown fox number $((i % 3)) jumps over the lazy dog"; done >text.txt
-  config=$here/language.toml
+  config=$configs/language.toml
   local shared="--set model.heads=4 --replicas 1"
   expect 0 alone $shared --max-steps 10
   expect 0 two $shared --max-steps 10 --ranks 2 --tensor 2

@@ -4,7 +4,7 @@
 case_layers() {
   # Two inputs, two outputs, two losses: the same bits on one rank, on two, and through a resume; nearly the same on parts.
   "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate maps"
-  config=$here/layers.toml
+  config=$configs/layers.toml
   expect 0 one
   expect 0 two --ranks 2
   expect 0 part --max-steps 5
@@ -95,7 +95,7 @@ for name, tensor in tensors.items():
     if set(array.array("f", data[begin:end])) != {wanted}: sys.exit(1)
 sys.exit(found != 2)
 END
-  config=$here/layers.toml
+  config=$configs/layers.toml
   # None of several predictions is written over an input: q.h5 stands for q.kind.h5 and q.again.h5.
   cat >single.toml <<'END'
 [run]

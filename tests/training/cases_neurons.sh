@@ -5,7 +5,7 @@ case_neurons() {
   "$tutti" data generate neurons tissue --side 24 --radius 4 --train 2 --test 1 --seed 3 >generate.log || fail "cannot generate tissue"
   "$tutti" data verify neurons tissue >verify.log || fail "volumes are not sound"
   says verify 'validation/volume-000.h5 .* [1-9][0-9]* records'
-  config=$here/neurons.toml
+  config=$configs/neurons.toml
   expect 0 one
   expect 0 two --ranks 2
   expect 0 four --ranks 4

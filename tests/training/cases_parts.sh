@@ -18,7 +18,7 @@ case_parts() {
     grep -Eo '"(samples|mae|iou|accuracy|loss)": [0-9.e-]+' $name.json >$name.eval
   }
   for set in volumes maps; do
-    config=$here/$set.toml
+    config=$configs/$set.toml
     # What training says of its last weights is what others find.
     expect 0 parts-$set --ranks 2 --replicas 1 --set parallel.spatial=2 --max-steps 8
     grep '"event":"eval"' parts-$set/record.jsonl | tail -n 1 | grep -Eo '"(samples|mae|iou|accuracy|loss)":[0-9.e-]+' | sed 's/:/: /' | sort >trained.eval
@@ -56,7 +56,7 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
   expect 2 group-odd --ranks 4 --set parallel.spatial=2 --set parallel.batchnorm_group_size=3
   says group-odd '2 replicas on ranks of their own are no groups of 3'
   # The norm by which a gradient is clipped is that of the whole sample's.
-  config=$here/volumes.toml
+  config=$configs/volumes.toml
   clipped="--replicas 1 --max-steps 3 --set batch.local=2 --set optimizer.clip_norm=0.1"
   expect 0 clipped $clipped
   expect 0 clipped-2x2 $clipped --ranks 4 --set parallel.spatial=2,2
@@ -64,7 +64,7 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
     grep '"event":"step"' $name/record.jsonl | grep -Eo '"grad_norm":[0-9.e-]+' | sed 's/:/: /' >$name.norms
   done
   alike clipped.norms clipped-2x2.norms
-  config=$here/maps.toml
+  config=$configs/maps.toml
   # A rank that dies.
   long="--ranks 2 --replicas 1 --set parallel.spatial=2 --epochs 12 --set run.eval_every=0"
   expect 0 lived $long
@@ -78,7 +78,7 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
   expect 0 died $long --resume
   same lived died 96
   # One table of ranks with samples of their own and of ranks that share them.
-  config=$here/volumes.toml
+  config=$configs/volumes.toml
   "$tutti" study "$config" --ranks 1,2,2/2 --repeats 1 --replicas 0 --epochs 2 --target 5 --output-dir scaled >study.log 2>&1 || fail "no study of parts"
   says study '^ *2/2[*]? +1 +1 +1 '
   says study '2/2[*]? +[0-9.]+ +[0-9.]+'

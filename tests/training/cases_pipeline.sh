@@ -67,7 +67,7 @@ case_pipeline() {
 
 case_pipeline_language() {
   # The embedding is the output layer, too: both ends have it, and each other's gradient.
-  config=$here/language.toml
+  config=$configs/language.toml
   for i in $(seq 1 120); do echo "the quick brown fox number $((i % 3)) jumps over the lazy dog"; done >text.txt
   micro="--replicas 1 --set batch.accumulate=4 --max-steps 4 --set run.eval_every=0 --set model.depth=3 --set optimizer.name=sgd --set optimizer.lr=0.1"
   expect 0 serial $micro

@@ -118,7 +118,7 @@ small_disk() {
   for kind in "${kinds[@]}"; do
     rm -rf disk/* kind.log
     # shellcheck disable=SC2206
-    local run=("$here/language.toml" --set model.width=96 --set run.eval_every=0 --output-dir disk/run $kind)
+    local run=("$configs/language.toml" --set model.width=96 --set run.eval_every=0 --output-dir disk/run $kind)
     "$tutti" train "${run[@]}" --max-steps 1 >kind.log 2>&1 || fail "$kind"
     head -c $((($(df --output=avail -k disk | tail -n 1) - 200) << 10)) /dev/zero >disk/filler
     "$tutti" train "${run[@]}" --resume --set checkpoint.every_steps=1 --max-steps 3 >>kind.log 2>&1

@@ -105,7 +105,7 @@ case_dry() {
   refuses 0 '# batch 8 samples: 2 replicas of 4' --set batch.global=8 --set batch.local=0 --ranks 2
   TUTTI_OPTIMZER_LR=3 refuses 0 'TUTTI_OPTIMZER_LR means nothing, did you mean .TUTTI_OPTIMIZER_LR'
   refuses 2 "there is no model 'resnt'" --set model.name=resnt
-  refuses 1 'absent does not exist .looked for .*/clean/absent' --set data.dataset=cifar10 --data-dir absent
+  refuses 1 '/clean/absent does not exist' --set data.dataset=cifar10 --data-dir absent
   place=/proc/x refuses 1 "cannot make the output folder '/proc/x'"
   place="$config/run" refuses 1 "cannot make the output folder '$config/run'"
   refuses 2 'batch.global = 7 does not divide by 2 replicas' --set batch.global=7 --set batch.local=0 --ranks 2
@@ -114,7 +114,7 @@ case_dry() {
   refuses 2 'run.replicas = 1 is less than the 2 ranks' --ranks 2 --replicas 1
   refuses 2 "must be a whole number from 1 to 1048576, is 'two'" --ranks two
   refuses 2 'model.classes = 2 allows' --set model.classes=2
-  refuses 1 'no valid checkpoint in .nowhere.' --resume=nowhere
+  refuses 1 'no valid checkpoint in .*/nowhere.' --resume=nowhere
   search=/nowhere refuses 2 'mpirun, which is not in PATH' --ranks 2
   # Three ranks of a launcher, two of them on the first node, which has samples of its own.
   OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 refuses 2 \
@@ -127,6 +127,12 @@ case_dry() {
   refuses 2 'batch.global = 7 does not divide' --set batch.global=7 --set batch.local=0 --ranks 2
   refuses 0 'resume out/run/checkpoints/step_0000001, at step 1' --resume
   refuses 2 'optimizer.lr was 0.05 and is now 0.3' --resume --lr 0.3
+  "$tutti" plan "$config" --output-dir out/run --resume --seed 9 >../plan.log 2>&1 && fail "a plan of what train refuses"
+  says ../plan 'run.seed was 1 and is now 9'
+  # Images for minutes are not made: neither by a dry run nor before a folder is refused.
+  refuses 0 '1000000 training' --fresh --set data.generate_train=1000000
+  "$tutti" train "$config" --output-dir out/run --set data.generate_train=1000000 >../held.log 2>&1 && fail "two runs in a folder"
+  says ../held "'out/run' holds a run"
   refuses 0 'output out/run' --fresh
 }
 

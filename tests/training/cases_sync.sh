@@ -142,7 +142,7 @@ case_virtual() {
   expect 2 wrong --machine wrong.toml
   says wrong 'wrong.toml:4: between.latency_us must be finite'
   expect 2 wrong --machine nowhere.toml
-  says wrong 'nowhere.toml: no file that describes a machine lies there'
+  says wrong 'replay.machine = .*nowhere.toml.: there is no such file'
   expect 2 wrong --replicas 4 --machine measured.toml --set comm.compression=bf16
   says wrong 'a replay goes without comm.compression = "bf16"'
   printf '[device]\ntflops = 1\n' >wrong.toml

@@ -78,7 +78,7 @@ case_text() {
   "$tutti" data generate text text --train 400 --test 60 --words 20 --seed 3 >generate.log || fail "cannot generate a text"
   "$tutti" data inspect text >inspected.toml || fail "cannot inspect a text"
   "$tutti" train inspected.toml --output-dir inspected --fresh --max-steps 3 --set plan.measure=false >inspected.log 2>&1 || fail "what inspect suggests does not train"
-  config=$here/text.toml
+  config=$configs/text.toml
   expect 0 one
   expect 0 part --max-steps 7
   expect 0 part --resume --max-steps 20

@@ -4,7 +4,7 @@
 case_translation() {
   # Sequences to copy: the same bits on one rank, on two, and through a resume.
   "$tutti" data generate token-pairs pairs --task copy --symbols 8 --longest 5 --train 160 --test 40 >generate.log || fail "cannot generate pairs"
-  config=$here/translation.toml
+  config=$configs/translation.toml
   expect 0 one
   expect 0 two --ranks 2
   expect 0 part --max-steps 13

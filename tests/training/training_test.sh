@@ -3,10 +3,12 @@
 set -u
 tutti=$1 case=$2 folder=$3
 here=$(cd "$(dirname "$0")" && pwd)
-config=$here/tiny.toml
 # shellcheck source-path=SCRIPTDIR
 . "$here/runs.sh"
 . "$here/comparisons.sh"
+# What they name lies in the folder of the case, so they do, too.
+cp "$here"/*.toml . && configs=$PWD
+config=$configs/tiny.toml
 for cases in "$here"/cases_*.sh; do
   # shellcheck source=/dev/null
   . "$cases"

@@ -197,7 +197,7 @@ void choose_batch(Advice& advice) {
 
 Advice advise(const AdviceQuestion& question) {
   RunConfig config = question.config;
-  config.data.generate_train = 1;  // the network depends on the shape of samples alone
+  config.data.generate_when_read = true;
   const auto dataset = open_configured(config, "train");
   Advice advice{.model = config.model.name,
                 .batch = batch_sizes(config.batch, replica_count(config.run, 1)).local,

@@ -96,10 +96,12 @@ class Reader {
       if (foreign.name == name)
         throw ConfigError(fmt::format("the flag '{}' is not one of {}: {}", name, request_.command,
                                       foreign.hint));
+    const auto theirs = verbs_with(*request_.verbs, name, "tutti");
+    if (const std::string gpu = no_gpu(name); !gpu.empty() && theirs.empty())
+      throw ConfigError(fmt::format("the flag '{}' is unknown: {}.", name, gpu));
     std::vector<std::string> known = {"--help"};
     for (const Flag& flag : verb_.flags) known.push_back(long_name(flag));
     const std::string meant = name.starts_with("--") ? did_you_mean(name, known) : "";
-    const auto theirs = verbs_with(*request_.verbs, name, "tutti");
     if (meant.empty() && !theirs.empty())
       throw ConfigError(fmt::format("the flag '{}' is not one of {}, but of {}. See {} --help.",
                                     name, request_.command, fmt::join(theirs, ", "),

@@ -10,6 +10,7 @@
 #include "tutti/cli/comm_report.h"
 #include "tutti/cli/comm_tune.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/selection_file.h"
 #include "tutti/cli/version.h"
 #include "tutti/comm/algorithm/algorithm.h"
@@ -94,7 +95,7 @@ size_t bench_sizes(comm::Communicator& communicator, const CommMeasurement& aske
       }
   }
   if (columns == CommColumns::nccl) tell(comm_footer(options, wrong, bus_bandwidths));
-  if (asked.json) say(communicator, print_json(rows, 2));
+  if (asked.json && communicator.rank() == 0) print_json_output(rows);
   if (communicator.rank() == 0 && !asked.output.empty())
     write_result_file(asked.output, print_json(rows, 2) + "\n");
   return wrong;

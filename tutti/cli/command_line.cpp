@@ -7,6 +7,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/arguments.h"
 #include "tutti/cli/help.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/cli/version.h"
 
@@ -40,6 +41,9 @@ int run_command_line(const std::vector<std::string>& words) {
                                   names, request.command));
   }
   parse_arguments(request);
+  if (const Flag* json = find_flag(*request.verb, "--json"))
+    if (bool* const* given = std::get_if<bool*>(&json->bind); given && **given)
+      keep_output_for_json();
   return request.verb->run();
 }
 

@@ -17,6 +17,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/config_hints.h"
 #include "tutti/cli/config_layers.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/cli/config_value.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/cli/suggest.h"
@@ -45,52 +46,16 @@ struct Assignment {
   ConfigValue value;
   std::string where;
   SettingPlace at;
+  PathsOfKey paths{};
 };
 
-/// 4 MiB, 250 ms, 1.5 h -> bytes or seconds. Leaves anything else as it is, for set() to refuse.
-ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
-  static const std::map<std::string, std::map<std::string, double, std::less<>>> kUnits = {
-      {"bytes",
-       {{"B", 1},
-        {"kB", 1e3},
-        {"MB", 1e6},
-        {"GB", 1e9},
-        {"KiB", 1 << 10},
-        {"MiB", 1 << 20},
-        {"GiB", 1 << 30}}},
-      {"s", {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}}}};
-  const auto* text = std::get_if<std::string>(&value);
-  if (!text || row.unit.empty()) return value;
-  const auto& units = kUnits.at(row.unit);
-  double number = 0;
-  const char* end = text->data() + text->size();
-  const auto [rest, failed] = std::from_chars(text->data(), end, number);
-  if (failed != std::errc{}) return value;
-  std::string_view suffix(rest, static_cast<size_t>(end - rest));
-  suffix.remove_prefix(std::min(suffix.find_first_not_of(' '), suffix.size()));
-  const auto unit = units.find(suffix);
-  if (unit == units.end()) {
-    std::vector<std::string> known;
-    for (const auto& [name, factor] : units) known.push_back(name);
-    throw ConfigError(
-        fmt::format("has the unknown unit '{}', known are {}", suffix, fmt::join(known, ", ")));
-  }
-  number *= unit->second;
-  if (row.type != ConfigType::integer) return number;
-  if (!(std::abs(number) < 0x1p63))  // also false for inf and nan
-    throw ConfigError(fmt::format("is out of range: {}", *text));
-  return static_cast<int64_t>(number);
-}
-
-/// The value as set() wants it: suffixes of units applied, paths expanded. A machine's description
-/// belongs to the configuration that names it, which lies in `folder`, wherever its copies go.
-ConfigValue completed(const ConfigKey& row, const ConfigValue& value,
-                      const std::filesystem::path& folder) {
-  const auto* text = std::get_if<std::string>(&value);
-  if (!row.path || !text) return without_suffix(row, value);
-  const std::string path = expand_path(*text);
-  if (row.name != "replay.machine" || path.empty()) return path;
-  return std::filesystem::absolute(folder / path).string();
+/// The value as set() wants it: suffixes of units applied, paths where they lead.
+Assignment assignment_of(const ConfigKey& row, const ConfigValue& value, const PathSource& source,
+                         std::string where, SettingPlace at) {
+  Assignment found{&row, {}, std::move(where), at, {.folder = source.folder}};
+  found.value = row.path == PathKind::none ? without_suffix(row, value)
+                                           : placed_value(row, value, source, found.paths.relative);
+  return found;
 }
 
 /// Reads one file and, before it, what it includes; each file appends one source (weakest first).
@@ -126,16 +91,22 @@ class FileReader {
   }
 
  private:
+  struct OpenFile {
+    std::string name;
+    PathSource paths;
+  };
+
   void read_table(const toml::table& root, const std::filesystem::path& path) {
     if (const toml::node* include = root.get("include")) {
       const std::string at = place(path.string(), include->source());
       for (const std::string& other : include_list(*include, at))
         read(path.parent_path() / other, at);
     }
+    const PathSource paths = paths_of_file(path);
     std::vector<Assignment> found;
     for (const auto& [key, node] : root) {
       if (key == "include") continue;
-      walk(std::string(key.str()), key.source(), node, path.string(), found);
+      walk(std::string(key.str()), key.source(), node, {path.string(), paths}, found);
     }
     sources_.push_back(std::move(found));
   }
@@ -150,14 +121,15 @@ class FileReader {
 
   /// Descends to the leaves, so that a misspelt section is reported with its keys.
   void walk(const std::string& name, const toml::source_region& at, const toml::node& node,
-            const std::string& file, std::vector<Assignment>& found) {
+            const OpenFile& in, std::vector<Assignment>& found) {
+    const std::string& file = in.name;
     const ConfigKey* row = find_config_key(name);
     const toml::table* table = node.as_table();
     const bool group = std::any_of(config_groups().begin(), config_groups().end(),
                                    [&](const ConfigGroup& g) { return g.name == name; });
     if (!row && table && (group || !table->empty())) {
       for (const auto& [key, child] : *table)
-        walk(fmt::format("{}.{}", name, key.str()), key.source(), child, file, found);
+        walk(fmt::format("{}.{}", name, key.str()), key.source(), child, in, found);
       return;
     }
     if (group)
@@ -172,9 +144,8 @@ class FileReader {
     if (!row)
       return mistakes_.add(at_place(at), fmt::format("{}: {}", place(file, at), unknown_key(name)));
     try {
-      found.push_back({row,
-                       completed(*row, value_of(node), std::filesystem::path(file).parent_path()),
-                       place(file, node.source()), at_place(node.source())});
+      found.push_back(assignment_of(*row, value_of(node), in.paths, place(file, node.source()),
+                                    at_place(node.source())));
     } catch (const ConfigError& error) {
       mistakes_.add(at_place(node.source()),
                     fmt::format("{}: {} {}", place(file, node.source()), name, error.what()));
@@ -234,8 +205,7 @@ void read_setting(const Setting& setting, size_t source, std::vector<Assignment>
   const ConfigKey* row = find_config_key(setting.key);
   if (!row) return mistakes.add(at, fmt::format("{}: {}", setting.where, unknown_key(setting.key)));
   try {
-    found.push_back(
-        {row, completed(*row, parse_setting(*row, setting.text), {}), setting.where, at});
+    found.push_back(assignment_of(*row, parse_setting(*row, setting.text), {}, setting.where, at));
   } catch (const ConfigError& error) {
     mistakes.add(at, fmt::format("{}: {} {}", setting.where, setting.key, error.what()));
   }
@@ -260,8 +230,9 @@ std::vector<Assignment> read_environment(
   for (const auto& [variable, key] : known) names.push_back(variable);
   for (const auto& [name, text] : variables)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      warnings.push_back(fmt::format("the environment variable {} means nothing{}", name,
-                                     did_you_mean(name, names)));
+      warnings.push_back(
+          fmt::format("the environment variable {} means nothing{}", name,
+                      no_gpu(name).empty() ? did_you_mean(name, names) : ": " + no_gpu(name)));
   return found;
 }
 
@@ -289,6 +260,8 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mist
                    fmt::format("{}: {} {}", assignment.where, assignment.row->name, error.what()));
     }
     resolved.origins[assignment.row->name] = assignment.where;
+    if (assignment.row->path != PathKind::none)
+      resolved.paths[assignment.row->name] = assignment.paths;
   }
 }
 
@@ -302,9 +275,7 @@ void add_idle_keys(ResolvedConfig& resolved) {
       resolved.idle.push_back(fmt::format("{}: {}", origin->second, idle.text));
 }
 
-}  // namespace
-
-ResolvedConfig read_config(const ConfigSources& sources) {
+ResolvedConfig read_sources(const ConfigSources& sources) {
   ResolvedConfig resolved;
   std::vector<std::vector<Assignment>> steps;
   Mistakes mistakes;
@@ -318,15 +289,47 @@ ResolvedConfig read_config(const ConfigSources& sources) {
     apply(steps[i], resolved, mistakes);
   }
   mistakes.throw_if_any();
+  place_data_files(resolved);
   if (!resolved.config.model.layer.empty() && !resolved.origins.contains("model.name")) {
     resolved.config.model.name = "layers";
     resolved.origins["model.name"] = "[[model.layer]]";
   }
+  return resolved;
+}
+
+/// What breaks a relation between keys: the flag or variable without which it would hold, else the
+/// file.
+std::string cause_of(const ConfigSources& sources) {
+  const auto holds = [](const ConfigSources& fewer) {
+    try {
+      validate(read_sources(fewer).config);
+      return true;
+    } catch (const ConfigError&) {
+      return false;
+    }
+  };
+  for (size_t i = 0; i < sources.flags.size(); ++i) {
+    ConfigSources fewer = sources;
+    fewer.flags.erase(fewer.flags.begin() + static_cast<std::ptrdiff_t>(i));
+    if (holds(fewer)) return sources.flags[i].where;
+  }
+  for (size_t i = 0; i < sources.environment.size(); ++i) {
+    ConfigSources fewer = sources;
+    fewer.environment.erase(fewer.environment.begin() + static_cast<std::ptrdiff_t>(i));
+    if (holds(fewer)) return sources.environment[i].first;
+  }
+  return sources.file;
+}
+
+}  // namespace
+
+ResolvedConfig read_config(const ConfigSources& sources) {
+  ResolvedConfig resolved = read_sources(sources);
   try {
     validate(resolved.config);
   } catch (const ConfigError& error) {
-    throw ConfigError(sources.file.empty() ? error.what()
-                                           : fmt::format("{}: {}", sources.file, error.what()));
+    const std::string cause = cause_of(sources);
+    throw ConfigError(cause.empty() ? error.what() : fmt::format("{}: {}", cause, error.what()));
   }
   add_idle_keys(resolved);
   return resolved;

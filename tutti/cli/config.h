@@ -29,11 +29,22 @@ struct ConfigSources {
   std::vector<Setting> flags;  ///< later ones win
 };
 
+/// What a source says of the paths of a key.
+struct PathsOfKey {
+  struct Placed {
+    std::string written, place;
+  };
+  std::string folder{};  ///< of the file that sets it; empty: a flag or a variable does
+  std::vector<Placed>
+      relative{};  ///< those of a file that do not begin with /, and where they lead
+};
+
 struct ResolvedConfig {
   RunConfig config;  ///< validated
   std::map<std::string, std::string>
       origins;  ///< key -> "file.toml:3:6", "TUTTI_...", "--lr"; absent: default
-  std::vector<std::string> warnings;  ///< for the log of rank 0
+  std::map<std::string, PathsOfKey> paths;  ///< of keys that are paths and are set
+  std::vector<std::string> warnings;        ///< for the log of rank 0
   /// Warnings of values other than the default that have no effect on the training.
   std::vector<std::string> idle;
   /// What the files say of run.log_level: a flag or a variable speaks for one process.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/cli/workload_library.h"
 #include "tutti/train/run_folder.h"
 
@@ -149,7 +150,9 @@ Flag json_flag(bool& json) {
 }
 
 ResolvedConfig ConfigFlags::look() const {
-  return read_config({file_, tutti_environment(), settings()});
+  ResolvedConfig resolved = read_config({file_, tutti_environment(), settings()});
+  check_old_places(resolved);
+  return resolved;
 }
 
 ResolvedConfig ConfigFlags::read() const {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <iterator>
 
 #include "tutti/base/error.h"
@@ -54,14 +53,6 @@ bool looks_like_yaml(std::string_view line) {
   return end > 0 && end < line.size() && line[end] == ':';
 }
 
-std::string variable(std::string_view name, const std::string& path) {
-  const char* value = std::getenv(std::string(name).c_str());
-  if (!value)
-    throw ConfigError(
-        fmt::format("is \"{}\", but the environment variable {} is not set", path, name));
-  return value;
-}
-
 }  // namespace
 
 void Mistakes::throw_if_any() const {
@@ -78,6 +69,8 @@ std::string unknown_key(std::string_view name) {
   const auto former = std::ranges::find(kFormerKeys, name, &FormerKey::name);
   if (former != std::end(kFormerKeys))
     return fmt::format("unknown key '{}': it is '{}' now, {}", name, former->now, former->values);
+  if (const std::string gpu = no_gpu(name); !gpu.empty())
+    return fmt::format("unknown key '{}': {}", name, gpu);
   std::vector<std::string> names = {"include"};
   for (const ConfigKey& row : config_keys()) names.push_back(row.name);
   std::erase(names, name);  // "include" is one of files alone
@@ -102,29 +95,6 @@ std::string syntax_hint(std::string_view text, size_t line) {
                          value[0] == '~' || value[0] == '.' || value[0] == '$'))
     return fmt::format("; text needs quotes: {} = \"{}\"", key, value);
   return "";
-}
-
-std::string expand_path(const std::string& path) {
-  std::string out;
-  size_t at = 0;
-  if (path == "~" || path.starts_with("~/")) out = variable("HOME", path), at = 1;
-  while (at < path.size()) {
-    if (path[at] != '$') {
-      out += path[at++];
-      continue;
-    }
-    const bool braces = at + 1 < path.size() && path[at + 1] == '{';
-    const size_t first = at + (braces ? 2 : 1);
-    size_t end = first;
-    while (end < path.size() && word_letter(path[end])) ++end;
-    if (end == first || (braces && (end == path.size() || path[end] != '}'))) {
-      out += path[at++];  // a dollar sign and nothing that is a name
-      continue;
-    }
-    out += variable(std::string_view(path).substr(first, end - first), path);
-    at = end + (braces ? 1 : 0);
-  }
-  return out;
 }
 
 }  // namespace tutti

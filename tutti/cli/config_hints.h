@@ -1,5 +1,5 @@
 #pragma once
-// What configuration messages add to what a parser says, and paths as people write them.
+// What configuration messages add to what a parser says.
 
 #include <compare>
 #include <string>
@@ -36,9 +36,5 @@ std::string unknown_key(std::string_view name);
 /// Advice for a file that TOML's parser refuses: another format, a string without quotes, True
 /// instead of true. `line` counts from 1. "" where nothing fits.
 std::string syntax_hint(std::string_view text, size_t line);
-
-/// `path` with a leading ~ and with $NAME and ${NAME} replaced as a shell does. ConfigError naming
-/// a variable that is not set.
-std::string expand_path(const std::string& path);
 
 }  // namespace tutti

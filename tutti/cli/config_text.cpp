@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tutti/base/json.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/models/layers.h"
 #include "tutti/train/idle_keys.h"
 #include "tutti/train/settings.h"
@@ -27,9 +28,12 @@ A run is configured by a TOML file, the environment and flags. Each source overr
 In variables and flags strings need no quotes and lists no brackets: `--set optimizer.exclude=bias,norm`. Numbers of bytes and
 seconds take a suffix in quotes or on the command line: `"4 MiB"`, `--set comm.timeout_s=5min`. 
 
-A relative path in a file, a variable or a flag starts at the working folder of the program, wherever the file lies; only `include` is
-relative to its file. The `config.toml` that a run writes beside its results has an empty `run.output_dir`. For this file, empty means the folder
-that the file lies in. `~`, `$NAME` and `${NAME}` are replaced in paths as a shell does: `dir = "$SCRATCH/mnist"`.
+A relative path of what a run reads starts at the folder of the file that sets the key, an included file too; files of data start at
+`data.dir`; what a run writes starts at the working folder ([below](#paths)). In a variable or a flag every relative path starts at the working
+folder. The `config.toml` that a run writes beside its results has whole paths of what is read, and an empty `run.output_dir`. For this file,
+empty means the folder that the file lies in. In a file, `$NAME` and `${NAME}` are replaced in keys of one path as a shell does, and `$$` is the
+sign itself: `dir = "$SCRATCH/mnist"`; variables and flags, which a shell has read, are taken as they are. A leading `~` is the home folder in all
+of them.
 
 An unknown key, a wrong type and a value out of range are errors that name file, line, column and the nearest valid key, all of them at
 once; an unknown variable `TUTTI_*` gives a warning, and so does
@@ -95,7 +99,7 @@ std::string layer_section() {
   std::string out = R"(
 ## [[model.layer]]
 
-A network of one's own, without compiling: a table for each layer, from input to prediction, in two or three dimensions as the input
+A network of one's own, without compiling: a table for each layer, from input to prediction, in one to three dimensions as the input
 has. `examples/layers_lattices.toml` is one. A layer reads the one before it, or those that `input` names: skip connections are `add` and `concat`. A number for
 `kernel`, `stride`, `pad` or `dilation` holds for all dimensions; a list has one for each. Errors of shapes name the layer and its line. No key is needed
 that does not say so.
@@ -158,8 +162,10 @@ std::string resolved_toml(const ResolvedConfig& resolved) {
         tables += layer_tables(*layers);
         continue;
       }
+      const auto* path = std::get_if<std::string>(&value);
       const std::string line =
-          fmt::format("{} = {}", row.name.substr(group.name.size() + 1), to_toml(value));
+          fmt::format("{} = {}", row.name.substr(group.name.size() + 1),
+                      to_toml(path && row.path != PathKind::none ? path_in_file(*path) : value));
       if (const auto unused = std::ranges::find(idle, &row, &IdleKey::key);
           unused != idle.end() && value == row.get(RunConfig{})) {
         out += fmt::format("{:<{}}  # only with {}\n", "# " + line, kCommentColumn,
@@ -209,6 +215,18 @@ std::string configuration_markdown() {
     }
   }
   out += layer_section();
+  const auto paths_of = [](PathKind kind) {
+    std::vector<std::string> names;
+    for (const ConfigKey& row : config_keys())
+      if (row.path == kind) names.push_back(fmt::format("`{}`", row.name));
+    return fmt::format("{}", fmt::join(names, ", "));
+  };
+  out += fmt::format(
+      "\n## Paths\n\n| a relative path in a file starts at | keys |\n|---|---|\n| the folder of "
+      "that file: what is read | {}; of data.transforms the topologies |\n| `data.dir`, or where "
+      "that is empty the "
+      "folder of that file | {} |\n| the working folder: what is written | {} |\n",
+      paths_of(PathKind::read), paths_of(PathKind::data), paths_of(PathKind::written));
   out += key_list(
       "On a resume",
       "These keys may have other values than the run that `--resume` continues. Any other change "

@@ -1,6 +1,12 @@
 #include "tutti/cli/config_value.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
 
 #include "tutti/base/error.h"
 #include "tutti/cli/config_layers.h"
@@ -42,6 +48,40 @@ ConfigValue value_of(const toml::node& node) {
   if (const auto* value = node.as_array()) return list_of(*value);
   throw ConfigError(node.is_table() ? "must be a value, is a table"
                                     : "must not be a date or a time");
+}
+
+ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
+  static const std::map<std::string, std::map<std::string, double, std::less<>>> kUnits = {
+      {"bytes",
+       {{"B", 1},
+        {"kB", 1e3},
+        {"MB", 1e6},
+        {"GB", 1e9},
+        {"KiB", 1 << 10},
+        {"MiB", 1 << 20},
+        {"GiB", 1 << 30}}},
+      {"s", {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}}}};
+  const auto* text = std::get_if<std::string>(&value);
+  if (!text || row.unit.empty()) return value;
+  const auto& units = kUnits.at(row.unit);
+  double number = 0;
+  const char* end = text->data() + text->size();
+  const auto [rest, failed] = std::from_chars(text->data(), end, number);
+  if (failed != std::errc{}) return value;
+  std::string_view suffix(rest, static_cast<size_t>(end - rest));
+  suffix.remove_prefix(std::min(suffix.find_first_not_of(' '), suffix.size()));
+  const auto unit = units.find(suffix);
+  if (unit == units.end()) {
+    std::vector<std::string> known;
+    for (const auto& [name, factor] : units) known.push_back(name);
+    throw ConfigError(
+        fmt::format("has the unknown unit '{}', known are {}", suffix, fmt::join(known, ", ")));
+  }
+  number *= unit->second;
+  if (row.type != ConfigType::integer) return number;
+  if (!(std::abs(number) < 0x1p63))  // also false for inf and nan
+    throw ConfigError(fmt::format("is out of range: {}", *text));
+  return static_cast<int64_t>(number);
 }
 
 std::string place(const std::string& file, const toml::source_region& at) {

@@ -12,6 +12,9 @@ namespace tutti {
 /// Of a value or a list of values or tables. ConfigError with the reason, without place or name.
 ConfigValue value_of(const toml::node& node);
 
+/// 4 MiB, 250 ms, 1.5 h -> bytes or seconds. Leaves anything else as it is, for set() to refuse.
+ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value);
+
 /// "run.toml:3:6"
 std::string place(const std::string& file, const toml::source_region& at);
 

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/base/shell.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/cli/data_suggestion.h"
 #include "tutti/cli/inspect_arrays.h"
 #include "tutti/cli/inspect_clicks.h"
@@ -110,6 +112,11 @@ struct Report : InspectedData {
     }
     return fmt::format("{}\n# A configuration to start from:\n{}", text, configuration);
   }
+  std::string to_json() const {
+    return print_json({{"listing", as_utf8(listing)}, {"configuration", as_utf8(configuration)}},
+                      2) +
+           "\n";
+  }
 };
 
 /// A picture of three axes and whole numbers of the same extents may be objects in a volume.
@@ -199,7 +206,7 @@ Report report_set(const std::string& name, const fs::path& path) {
   report.configuration = fmt::format(
       "[data]\ndataset = \"{}\"\ndir = {}\ntransforms = {}  # the data set's own\n\n[model]\nname "
       "= \"{}\"\n\n[batch]\nglobal = {}\n\n[run]\nepochs = 1\n",
-      name, to_toml(fs::absolute(path).lexically_normal().string()),
+      name, toml_of_path(fs::absolute(path).lexically_normal()),
       to_toml(data::known_dataset(name).transforms), network_for(name),
       std::min<int64_t>(set->size(), 16));
   return report;
@@ -269,30 +276,34 @@ void refuse_run(const fs::path& path) {
       config, folder, config, folder));
 }
 
-}  // namespace
-
-std::string inspect_data(const fs::path& path) {
+Report report_on(const fs::path& path) {
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
   if (status.type() == fs::file_type::not_found)
     throw IoError(fmt::format("{} does not exist", path.string()));
   refuse_run(path);
-  if (is_click_log(path)) return Report{inspect_clicks(path)}.to_toml();
+  if (is_click_log(path)) return {inspect_clicks(path)};
   if (fs::is_directory(status)) {
     const std::string name = known_set_in(path);
-    if (name.empty() && is_image_set(path)) return Report{inspect_images(path)}.to_toml();
-    if (is_pair_set(path)) return Report{inspect_pairs(path)}.to_toml();
-    if (name.empty() && is_text_path(path)) return Report{inspect_text(path)}.to_toml();
-    return (name.empty() ? report_folder(path) : report_set(name, path)).to_toml();
+    if (name.empty() && is_image_set(path)) return {inspect_images(path)};
+    if (is_pair_set(path)) return {inspect_pairs(path)};
+    if (name.empty() && is_text_path(path)) return {inspect_text(path)};
+    return name.empty() ? report_folder(path) : report_set(name, path);
   }
-  if (is_text_path(path)) return Report{inspect_text(path)}.to_toml();
-  if (path.extension() == ".tar") return Report{inspect_images(path)}.to_toml();
+  if (is_text_path(path)) return {inspect_text(path)};
+  if (path.extension() == ".tar") return {inspect_images(path)};
   const fs::path whole = fs::absolute(path).lexically_normal();
   return report_files(path, {.dir = whole.parent_path(),
                              .train = {whole.filename().string()},
                              .validation = {},
-                             .test = {}})
-      .to_toml();
+                             .test = {}});
+}
+
+}  // namespace
+
+std::string inspect_data(const fs::path& path, bool json) {
+  const Report report = report_on(path);
+  return json ? report.to_json() : report.to_toml();
 }
 
 }  // namespace tutti

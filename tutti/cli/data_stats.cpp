@@ -8,9 +8,11 @@
 #include <memory>
 
 #include "tutti/base/error.h"
+#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/train/settings.h"
 
@@ -20,6 +22,7 @@ namespace {
 struct StatsVerb {
   ConfigFlags flags;
   std::string output;
+  bool json = false;
 };
 
 /// The axis whose indices are the channels after data.transforms.
@@ -42,12 +45,16 @@ int run_stats(const StatsVerb& verb) {
                       ? data::field_statistics(*train, field.name, channel_axis(steps, field.name))
                       : data::FieldStatistics());
   const std::string text = data::statistics_json(train->fields(), all) + "\n";
-  if (verb.output.empty()) return fmt::print("{}", text), 0;
+  if (verb.output.empty()) return print_output(text), 0;
   std::ofstream file(verb.output, std::ios::trunc);
   file << text;
   file.close();
   if (!file) throw IoError(fmt::format("{}: cannot write: {}", verb.output, file_error(errno)));
-  fmt::print("{}: statistics of {} training samples\n", verb.output, train->size());
+  if (verb.json)
+    print_json_output(
+        Json{{"file", verb.output}, {"samples", train->size()}, {"statistics", parse_json(text)}});
+  else
+    fmt::print("{}: statistics of {} training samples\n", verb.output, train->size());
   return 0;
 }
 
@@ -66,7 +73,8 @@ Verb data_stats_verb() {
                             .value = "FILE",
                             .help = "The .json file to write. Empty: the terminal",
                             .bind = &state->output,
-                            .kind = Names::file}},
+                            .kind = Names::file},
+                           json_flag(state->json)},
                           state->flags.flags({"data-dir"})),
           .examples = {{"tutti data stats run.toml --output stats.json",
                         "Then data.statistics may be stats.json, and normalise needs no numbers"}},

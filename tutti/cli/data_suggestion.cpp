@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/data/open.h"
 #include "tutti/train/config.h"
 
@@ -235,7 +236,7 @@ class Suggestion {
     std::string text = fmt::format(
         "{}[data]\ndataset = \"arrays\"\ndir = {}\ntrain_files = {}\nvalidation_files = {}{}\n{}"
         "fields = {}\n",
-        note_, to_toml(files_.dir.string()), to_toml(files_.train),
+        note_, toml_of_path(files_.dir), to_toml(files_.train),
         to_toml(own ? files_.validation : files_.train),
         own ? "" : "  # the training files: name others, which training does not see",
         files_.test.empty() ? "" : fmt::format("test_files = {}\n", to_toml(files_.test)),

@@ -124,6 +124,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   RunConfig config = resolved.config;
   const PlannedRanks planned = plan_ranks(flags.ranks, flags.requested, launcher);
   config.run.threads = planned.threads;
+  config.data.generate_when_read = true;
   (void)read_selection(config.comm.selection);
   std::string in_the_way;
   const RunPlace place = place_beside(run_folder_request(config, flags.fresh), in_the_way);
@@ -157,7 +158,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   if (before) {
     RunSettings settings = effective_settings(config, run.replicas, data.view());
     // Which replicas will be on which nodes is not known yet.
-    if (config.data.shuffle == Shuffle::shard)
+    if (config.data.shuffle == Shuffle::shard || made_when_read(config.data))
       settings[kDataContent] = before->settings.at(kDataContent);
     check_resume(place.resume, *before, settings, flags.resume_anyway);
     resume = fmt::format("{}, at step {}", place.resume, before->step);

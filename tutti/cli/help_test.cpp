@@ -139,9 +139,9 @@ TEST(Help, OnlyFlagsThatMeanSomething) {
 
 TEST(Help, VerbsThatPrintFactsPrintJson) {
   const auto verbs = all_verbs();
-  for (const char* command :
-       {"eval", "study", "config", "plan", "model list", "model show", "data list", "data verify",
-        "doctor", "bench step", "bench ops", "bench comm"}) {
+  for (const char* command : {"train", "infer", "data stats", "data inspect", "eval", "study",
+                              "config", "plan", "model list", "model show", "data list",
+                              "data verify", "doctor", "bench step", "bench ops", "bench comm"}) {
     const Request request = find_verb(verbs, words_of(std::string("tutti ") + command));
     const Flag* json = find_flag(*request.verb, "--json");
     ASSERT_NE(json, nullptr) << command;

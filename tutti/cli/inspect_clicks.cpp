@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/data/clicks/click_line.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/train/config.h"
@@ -149,7 +150,7 @@ InspectedData inspect_clicks(const fs::path& given) {
       "each a row of its own\n\n[model]\nname = \"dlrm\"\n\n[batch]\nglobal = {}\n\n[optimizer]\n"
       "name = \"sgd\"\nlr = 0.1\nmomentum = 0\ntables = \"adagrad\"\n\n[run]\nepochs = 1\nmetric = "
       "\"auc\"\n",
-      to_toml((folder ? whole : whole.parent_path()).string()), from, judged, fmt::join(rows, ", "),
+      toml_of_path(folder ? whole : whole.parent_path()), from, judged, fmt::join(rows, ", "),
       seen.all ? "seen" : "of these lines, of all there are more",
       std::clamp<int64_t>(seen.lines / 10, 1, 128));
   return report;

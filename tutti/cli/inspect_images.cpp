@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/data/images/coded_image.h"
 #include "tutti/data/images/image_set.h"
 #include "tutti/train/config.h"
@@ -77,7 +78,7 @@ InspectedData inspect_images(const fs::path& path) {
       "[data]\ndataset = \"imagenet\"\ndir = {}\n{}transforms = [\"image: resized-crop {}, flip "
       "x, divide 255, normalise\"]  # evaluation: the middle of the whole image\n\n[model]\nname = "
       "\"{}\"\n\n[batch]\nglobal = {}\n\n[run]\nepochs = 1\n",
-      to_toml(fs::absolute(path).lexically_normal().string()),
+      toml_of_path(fs::absolute(path).lexically_normal()),
       judged ? "" : "validation = 0.1  # there is no validation set: a tenth of the images\n", crop,
       crop < 128 ? "resnet20" : "resnet18", std::min<int64_t>(train->size(), 16));
   return report;

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "tutti/base/json.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/data/open.h"
 #include "tutti/data/text/pair_set.h"
 #include "tutti/train/config.h"
@@ -97,7 +98,7 @@ InspectedData inspect_pairs(const fs::path& folder) {
       "\"transformer-base\"\ndepth = 2\nheads = 4\nwidth = 128\nhidden = "
       "[512]\n\n[optimizer]\nname "
       "= \"adamw\"\nlr = 0.001\nclip_norm = 1.0\n\n[batch]\nglobal = {}\n\n[run]\nepochs = 1\n",
-      to_toml(fs::absolute(folder).lexically_normal().string()), window,
+      toml_of_path(fs::absolute(folder).lexically_normal()), window,
       judged ? "" : "validation = 0.1  # there are no pairs for validation: a tenth of these\n",
       std::min<int64_t>(pairs, 32));
   return report;

@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/open.h"
@@ -112,7 +113,7 @@ InspectedData inspect_text(const fs::path& path) {
       "[data]\ndataset = \"{}\"\ndir = {}\n{}{}window = {}\n{}\n[model]\nname = \"gpt2\"\ndepth = "
       "4\nheads = 4\nwidth = 128\ndropout = 0.0\n\n[optimizer]\nname = \"adamw\"\nlr = "
       "0.001\nclip_norm = 1.0\n\n[batch]\nglobal = 12\n\n[run]\nepochs = 1\n",
-      spec.name, to_toml(fs::absolute(spec.dir).lexically_normal().string()),
+      spec.name, toml_of_path(fs::absolute(spec.dir).lexically_normal()),
       spec.arrays.train.empty() ? ""
                                 : fmt::format("train_files = {}\n", to_toml(spec.arrays.train)),
       tokens ? "" : fmt::format("tokenizer = \"{}\"\n", bytes ? "bytes" : "characters"), window,

@@ -13,6 +13,7 @@
 #include "tutti/base/hash.h"
 #include "tutti/base/log.h"
 #include "tutti/base/process_state.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/progress.h"
 #include "tutti/cli/version.h"
@@ -128,6 +129,7 @@ data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part)
           .seed = static_cast<uint64_t>(config.data.generate_seed),
           .count = samples_of(config, part == "train"),
           .threads = static_cast<int>(config.run.threads),
+          .when_read = config.data.generate_when_read,
           .arrays = arrays_spec(config.data),
           .neurons = neuron_spec(config),
           .clicks = click_spec(config),
@@ -167,7 +169,16 @@ data::ValidationCut open_cut(const RunConfig& config, bool training) {
 
 }  // namespace
 
+void require_data(const DataSection& data) {
+  if (data.dir.empty() && data.dataset != "lattices" && data.train_files.empty())
+    throw ConfigError(fmt::format(
+        "data.dir is empty: give --data-dir, the folder with the files of {}", data.dataset));
+  if (!data.statistics.empty()) require_path("data.statistics", data.statistics);
+  if (!data.vocabulary.empty()) require_path("data.vocabulary", data.vocabulary);
+}
+
 std::vector<std::string> configured_parts(const RunConfig& config) {
+  require_data(config.data);
   std::vector<std::string> parts = {"train"};
   for (const char* part : {"validation", "test"})
     if (data::has_split(dataset_spec(config, part)) ||
@@ -199,6 +210,7 @@ data::ClickSetSpec click_spec(const RunConfig& config) {
 }
 
 std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part) {
+  require_data(config.data);
   if (config.data.validation > 0 && part != "test") {
     data::ValidationCut cut = open_cut(config, false);
     return part == "train" ? std::move(cut.train) : std::move(cut.validation);
@@ -207,6 +219,7 @@ std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const st
 }
 
 ConfiguredData open_configured(const RunConfig& config, const VolumeReading& volumes) {
+  require_data(config.data);
   ConfiguredData data;
   const auto open = [&](const std::string& part) {
     data::DatasetSpec spec = dataset_spec(config, part);

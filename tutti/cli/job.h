@@ -55,6 +55,9 @@ class Job {
   std::unique_ptr<comm::Communicator> communicator_;  // gone before the session
 };
 
+/// ConfigError where keys do not say where the data is, or name files that are not there.
+void require_data(const DataSection& data);
+
 /// The parts of the configured data set that there are: of "train", "validation" and "test". One
 /// for validation is the data set's own, or data.validation takes it from the training set.
 std::vector<std::string> configured_parts(const RunConfig& config);

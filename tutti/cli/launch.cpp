@@ -24,6 +24,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/base/visible.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/progress.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/comm/transport/mpi/session.h"
@@ -303,6 +304,7 @@ std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int lau
     log::warn("{}", warning);
   const Launch launch = plan_launch(ranks, requested, own_command(), topology, read_surroundings());
   log::command("{}", launch.line);
+  give_back_output();
   return run_launch(launch, patience);
 }
 

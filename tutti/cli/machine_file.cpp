@@ -11,6 +11,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/hash.h"
+#include "tutti/cli/config_paths.h"
 
 namespace tutti {
 namespace {
@@ -103,6 +104,7 @@ void read_slow(const std::string& file, const toml::table& root, comm::Machine& 
 }  // namespace
 
 comm::Machine read_machine(const std::filesystem::path& path) {
+  require_path("replay.machine", path.string());
   if (!std::filesystem::is_regular_file(path))
     throw ConfigError(
         fmt::format("{}: no file that describes a machine lies there", path.string()));

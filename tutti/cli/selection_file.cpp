@@ -6,12 +6,14 @@
 #include <iterator>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/comm/control/agree.h"
 
 namespace tutti {
 namespace {
 
 std::string read_text(const std::string& path) {
+  require_path("comm.selection", path);
   std::ifstream file(path);
   if (!file)
     throw IoError(fmt::format("cannot read the table of algorithms '{}' (comm.selection)", path));

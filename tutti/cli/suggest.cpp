@@ -1,6 +1,7 @@
 #include "tutti/cli/suggest.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <utility>
 
@@ -100,6 +101,24 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   return did_you_mean(nearest(word, candidates));
+}
+
+std::string no_gpu(std::string_view name) {
+  constexpr std::array<std::string_view, 16> kWords = {
+      "gpu",  "gpus", "ngpu", "ngpus",       "device",       "devices", "cuda", "nvidia",
+      "rocm", "hip",  "amd",  "accelerator", "accelerators", "xpu",     "tpu",  "mps"};
+  std::string word;
+  for (const char c : std::string(name) + ' ') {
+    if (std::isalpha(static_cast<unsigned char>(c))) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (std::ranges::find(kWords, word) != kWords.end())
+      return "this version computes on the CPU and has no GPU part: leave it out; --ranks and "
+             "--threads of 'tutti train' say how many processes and threads compute";
+    word.clear();
+  }
+  return "";
 }
 
 }  // namespace tutti

@@ -15,4 +15,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 /// ", did you mean 'x'?" or "".
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
+/// Where a word of `name` asks for a GPU ("--gpus", "run.device", "TUTTI_CUDA"): what there is
+/// instead, and what to do; else "".
+std::string no_gpu(std::string_view name);
+
 }  // namespace tutti

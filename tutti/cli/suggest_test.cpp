@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tutti/base/error.h"
+#include "tutti/cli/command_line.h"
+#include "tutti/train/config.h"
+
 namespace tutti {
 
 TEST(Nearest, FindsWhatWasMeant) {
@@ -24,6 +28,31 @@ TEST(Nearest, KnowsTheWordsOfOtherFrameworks) {
   EXPECT_EQ(nearest("--learning-rate", flags), "--lr");
   EXPECT_EQ(nearest("--nproc_per_node", flags), "--ranks");
   EXPECT_EQ(nearest("--num-workers", flags), "");
+}
+
+TEST(NoGpu, IsSaidOfFlagsKeysAndVariablesAlike) {
+  for (const char* name : {"--gpu", "--gpus", "--num-gpus", "--use_cuda", "--device", "run.device",
+                           "model.gpus", "TUTTI_DEVICE", "--accelerator"})
+    EXPECT_NE(no_gpu(name).find("computes on the CPU and has no GPU part"), std::string::npos)
+        << name;
+  EXPECT_EQ(no_gpu("--devise"), "");
+  // No key of ours is taken for such a word.
+  for (const ConfigKey& row : config_keys()) EXPECT_EQ(no_gpu(row.name), "") << row.name;
+  const auto said = [](const std::vector<std::string>& words) -> std::string {
+    try {
+      run_command_line(words);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"train", "run.toml", "--gpus", "4"},
+        {"eval", "run.toml", "--device=cuda"},
+        {"bench", "ops", "--gpu"},
+        {"config", "--set", "run.device=cpu"},
+        {"config", "--run.device=cuda"}})
+    EXPECT_NE(said(words).find("no GPU part: leave it out"), std::string::npos) << said(words);
 }
 
 }  // namespace tutti

@@ -11,6 +11,7 @@
 #include "tutti/cli/advice.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/machine_file.h"
 #include "tutti/cli/study_schemes.h"
@@ -105,7 +106,7 @@ int run_advise(const AdviseVerb& verb) {
   if (question.batches.empty()) question.batches = usual_batches(config);
   const Advice advice = advise(question);
   if (verb.json)
-    fmt::print("{}\n", print_json(advice_json(advice), 2));
+    print_json_output(advice_json(advice));
   else
     fmt::print("{}", advice_text(advice));
   return 0;

@@ -12,6 +12,7 @@
 #include "tutti/cli/bench_flags.h"
 #include "tutti/cli/bench_watch.h"
 #include "tutti/cli/config_flags.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -36,6 +37,10 @@ int run_ops(const BenchOpsVerb& verb) {
   const auto alone = comm::make_single_communicator();
   BenchWatch watch(*alone);
   Json rows = Json::array();
+  const auto add = [&](Json row) {  // a row at a time: all of them take minutes
+    if (verb.json) print_output((rows.empty() ? "[\n" : ",\n") + print_json(row));
+    rows.push_back(std::move(row));
+  };
   int failures = 0, lines = 0;
   if (!verb.json)
     fmt::print("{:>10} {:>9} {:>8}  kernel, layout: operation\n", "us", "GFLOP/s", "GB/s");
@@ -49,12 +54,12 @@ int run_ops(const BenchOpsVerb& verb) {
                    timing.flop / timing.seconds * 1e-9,
                    static_cast<double>(timing.bytes) / timing.seconds * 1e-9, timing.kernel,
                    timing.layout, line);
-      rows.push_back({{"line", line},
-                      {"kernel", timing.kernel},
-                      {"layout", timing.layout},
-                      {"seconds", timing.seconds},
-                      {"flop", timing.flop},
-                      {"bytes", timing.bytes}});
+      add({{"line", line},
+           {"kernel", timing.kernel},
+           {"layout", timing.layout},
+           {"seconds", timing.seconds},
+           {"flop", timing.flop},
+           {"bytes", timing.bytes}});
     }
     if (!verb.check) continue;
     const ConformanceReport report = check_conformance(op_case, backend);
@@ -62,11 +67,11 @@ int run_ops(const BenchOpsVerb& verb) {
       for (const std::string& failure : report.failures)
         fmt::print("{:>10} {}\n", "WRONG", failure);
     failures += static_cast<int>(report.failures.size());
-    rows.push_back({{"line", line}, {"checks", report.runs}, {"failures", report.failures}});
+    add({{"line", line}, {"checks", report.runs}, {"failures", report.failures}});
   }
   if (lines == 0) throw ConfigError(fmt::format("--filter '{}' matches no line", verb.filter));
   watch.end();
-  if (verb.json) fmt::print("{}\n", print_json(rows, 2));
+  if (verb.json) print_output(rows.empty() ? "[]\n" : "\n]\n");
   if (!verb.output.empty()) write_result_file(verb.output, print_json(rows, 2) + "\n");
   if (failures > 0)
     throw NumericError(fmt::format("{} result(s) differ from the reference", failures));

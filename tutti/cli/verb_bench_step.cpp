@@ -14,6 +14,7 @@
 #include "tutti/cli/bench_flags.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/network_flags.h"
 #include "tutti/cli/selection_file.h"
@@ -266,8 +267,7 @@ int run_step(BenchStepVerb verb) {
   Json about = about_bench(verb, job, bench, ready_seconds);
   const auto say = [&](const Json& message) {
     if (!first) return;
-    fmt::print("{}\n", print_json(message));
-    std::fflush(stdout);
+    print_json_output(message, -1);
   };
   if (verb.serve) {
     Json ready = {{"ready", true}};

@@ -7,6 +7,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/config_text.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/verbs.h"
 
 namespace tutti {
@@ -19,13 +20,16 @@ struct ConfigVerb {
 
 int run_config(const ConfigVerb& verb) {
   if (verb.doc || verb.schema) {
-    fmt::print("{}", verb.doc ? configuration_markdown() : configuration_schema());
+    print_output(verb.doc ? configuration_markdown() : configuration_schema());
     return 0;
   }
   const ResolvedConfig resolved = verb.flags.look();
   log::configure(resolved.config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
-  fmt::print("{}", verb.json ? resolved_json(resolved) : resolved_toml(resolved));
+  if (verb.json)
+    print_output(resolved_json(resolved));
+  else
+    fmt::print("{}", resolved_toml(resolved));
   return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "tutti/cli/data_stats.h"
 #include "tutti/cli/data_tokenize.h"
 #include "tutti/cli/data_vocabulary.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/verify.h"
@@ -40,7 +41,7 @@ int run_list(const DataVerb& verb) {
                      {"validation_files", set.validation_files},
                      {"test_files", set.test_files},
                      {"how_to_get", set.how_to_get}});
-    fmt::print("{}\n", print_json(out, 2));
+    print_json_output(out);
     return 0;
   }
   for (const data::KnownDataset& set : data::known_datasets()) {
@@ -66,7 +67,7 @@ void print_verification(const data::VerifyReport& report) {
                      {"sha256_is_listed", !file.expected_sha256.empty()},
                      {"records", file.records},
                      {"class_counts", file.class_counts}});
-  fmt::print("{}\n", print_json({{"sound", report.sound()}, {"files", files}}, 2));
+  print_json_output(Json{{"sound", report.sound()}, {"files", files}});
 }
 
 int run_verify(const DataVerb& verb) {
@@ -129,6 +130,7 @@ Verb inspect_verb(const std::shared_ptr<DataVerb>& state) {
                      .kind = Names::file,
                      .required = "data inspect needs a file or folder, for example: tutti data "
                                  "inspect climate.nc"}},
+      .flags = {json_flag(state->json)},
       .examples = {{"tutti data inspect train/data-00000000.h5", "What is in this file?"},
                    {"tutti data inspect maps > run.toml && tutti train run.toml",
                     "Train on a folder of files at once"},
@@ -136,7 +138,10 @@ Verb inspect_verb(const std::shared_ptr<DataVerb>& state) {
                     "What does a sample of this set have, and how is it trained on?"}},
       .run = [state] {
         log::configure(log::Level::warn, 0, 1);  // the text is a configuration, and nothing else
-        fmt::print("{}", inspect_data(state->dir));
+        if (state->json)
+          print_output(inspect_data(state->dir, true));
+        else
+          fmt::print("{}", inspect_data(state->dir));
         return 0;
       }};
 }

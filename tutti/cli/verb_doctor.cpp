@@ -19,6 +19,7 @@
 #include "tutti/cli/doctor_report.h"
 #include "tutti/cli/host_probe.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/measure.h"
 #include "tutti/cli/verbs.h"
@@ -280,7 +281,7 @@ Findings look(const DoctorVerb& verb, const Self& self, const Load& load, const 
 
 void print(const DoctorVerb& verb, const std::vector<Findings>& ranks) {
   if (verb.json)
-    fmt::print("{}\n", print_json(doctor_json(ranks), 2));
+    print_json_output(doctor_json(ranks));
   else
     fmt::print("{}", doctor_text(ranks));
 }

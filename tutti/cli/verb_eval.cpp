@@ -14,6 +14,7 @@
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/prediction_rows.h"
 #include "tutti/cli/run_tokenizer.h"
 #include "tutti/cli/saved_predictions.h"
@@ -66,7 +67,7 @@ void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWei
     }
     if (!units.empty()) out["units"] = units;
     if (const std::string word = quality.undefined(); !word.empty()) out["undefined"] = word;
-    fmt::print("{}\n", print_json(out, 2));
+    print_json_output(out);
     return;
   }
   std::string text;

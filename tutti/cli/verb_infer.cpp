@@ -8,10 +8,12 @@
 #include <memory>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/prediction_rows.h"
 #include "tutti/cli/run_tokenizer.h"
 #include "tutti/cli/saved_predictions.h"
@@ -33,7 +35,7 @@ struct InferVerb {
   ConfigFlags flags;
   std::string weights, output, split;
   std::vector<std::string> inputs, fields;
-  bool labels = false;
+  bool labels = false, json = false;
   int ranks = 0;
 };
 
@@ -131,11 +133,11 @@ void check_outputs(const InferVerb& verb, const ModelSpec& model,
 }
 
 /// The file of each row; without any, none of earlier predictions stays beside these.
-void write_origins(const std::string& output, const std::string& origins) {
-  const std::string path = path_of_origins(output);
+void write_origins(const InferVerb& verb, const std::string& origins) {
+  const std::string path = path_of_origins(verb.output);
   if (origins.empty()) {
     std::error_code failed;
-    if (std::filesystem::remove(path, failed))
+    if (std::filesystem::remove(path, failed) && !verb.json)
       fmt::print("{}: removed, it was of other predictions\n", path);
     if (failed) throw IoError(fmt::format("{}: cannot be removed: {}", path, failed.message()));
     return;
@@ -144,7 +146,7 @@ void write_origins(const std::string& output, const std::string& origins) {
   std::ofstream file(path, std::ios::binary);
   file << origins << std::flush;
   if (!file) throw IoError(fmt::format("{}: cannot be written: {}", path, file_error(errno)));
-  fmt::print("{}: the file of each, in the same order\n", path);
+  if (!verb.json) fmt::print("{}: the file of each, in the same order\n", path);
 }
 
 /// What predictions are made for.
@@ -185,7 +187,7 @@ struct PredictedSamples {
 };
 
 /// Predicts for the whole data set; the first rank writes.
-void predict_all(const InferVerb& verb, Evaluator& evaluator, const EvaluationNetwork& network,
+Json predict_all(const InferVerb& verb, Evaluator& evaluator, const EvaluationNetwork& network,
                  const PredictedSamples& samples, const PredictionSource& source) {
   std::vector<PredictionRows> rows;
   for (size_t o = 0; samples.first_rank && o < network.predictions.size(); ++o)
@@ -195,13 +197,16 @@ void predict_all(const InferVerb& verb, Evaluator& evaluator, const EvaluationNe
                     [&](size_t output, const float* y, int64_t count) {
                       if (samples.first_rank) rows[output].append(y, count);
                     });
-  for (PredictionRows& one : rows) {
-    one.close();
-    fmt::print("{}: {} of {} samples\n", one.path(), verb.labels ? "labels" : "predictions",
-               samples.count);
+  const char* kind = verb.labels ? "labels" : "predictions";
+  Json files = Json::array();
+  for (size_t o = 0; o < rows.size(); ++o) {
+    rows[o].close();
+    files.push_back({{"name", network.names[o]}, {"file", rows[o].path()}});
+    if (!verb.json) fmt::print("{}: {} of {} samples\n", rows[o].path(), kind, samples.count);
   }
-  if (samples.first_rank && !verb.labels)
+  if (samples.first_rank && !verb.labels && !verb.json)
     for (const std::string& sentence : unit_sentences(source.model)) fmt::print("{}\n", sentence);
+  return {{"samples", samples.count}, {kind, files}};
 }
 
 void check_flags(const InferVerb& verb) {
@@ -223,12 +228,18 @@ std::filesystem::path traced_input(const InferVerb& verb) {
   return verb.inputs.front();
 }
 
+int cut_objects(const InferVerb& verb, const GivenNames& given, const FoundWeights& found,
+                RunConfig& config, const EvaluationRanks& ranks) {
+  const int code = trace_volume({traced_input(verb), verb.output}, given, found, config, ranks);
+  if (verb.json && ranks.first()) print_json_output(Json{{"objects", verb.output}});
+  return code;
+}
+
 /// With the weights that were found.
 int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& found,
           RunConfig& config, const EvaluationRanks& ranks) {
   take_task(found, config);
-  if (config.data.dataset == "neurons")
-    return trace_volume({traced_input(verb), verb.output}, given, found, config, ranks);
+  if (config.data.dataset == "neurons") return cut_objects(verb, given, found, config, ranks);
   const InferredData data = open_data(verb, config, found);
   const ModelSpec model = model_spec(config, *data.dataset, batch_sizes(config.batch, 1).local);
   check_outputs(verb, model, data.files);
@@ -248,17 +259,21 @@ int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& fo
   Evaluator evaluator({*network, backend, ranks.communicator(), *data.dataset, writer, targets},
                       {});
   evaluator.bind(weights.replica(0));
-  predict_all(verb, evaluator, *network,
-              {.count = data.dataset->size(),
-               .readers = static_cast<int>(config.data.readers),
-               .first_rank = ranks.first()},
-              {.config = config,
-               .model = model,
-               .dataset = *data.dataset,
-               .found = found,
-               .weights = verb.weights,
-               .split = verb.split.empty() ? "files" : verb.split});
-  if (ranks.first()) write_origins(verb.output, origin_lines(data.dataset->origins()));
+  Json told = predict_all(verb, evaluator, *network,
+                          {.count = data.dataset->size(),
+                           .readers = static_cast<int>(config.data.readers),
+                           .first_rank = ranks.first()},
+                          {.config = config,
+                           .model = model,
+                           .dataset = *data.dataset,
+                           .found = found,
+                           .weights = verb.weights,
+                           .split = verb.split.empty() ? "files" : verb.split});
+  if (!ranks.first()) return 0;
+  const std::string origins = origin_lines(data.dataset->origins());
+  write_origins(verb, origins);
+  if (!origins.empty()) told["files"] = path_of_origins(verb.output);
+  if (verb.json) print_json_output(told);
   return 0;
 }
 
@@ -334,7 +349,8 @@ Verb infer_verb() {
            {.names = "--labels",
             .help = "Write the most likely class instead of the outputs",
             .bind = &state->labels},
-           ranks_flag(state->ranks)},
+           ranks_flag(state->ranks),
+           json_flag(state->json)},
           state->flags.flags(
               {"data-dir", "batch-size", "precision", "threads", "spatial", "tensor"})),
       .examples = {{"tutti infer run.toml --weights runs/mine --input maps --output out.nc",

@@ -6,9 +6,13 @@
 #include <memory>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/network_flags.h"
 #include "tutti/cli/verbs.h"
@@ -24,6 +28,7 @@ namespace {
 
 struct ModelVerb {
   NetworkChoice network;
+  ConfigFlags flags;
   int threads = 0;
   bool json = false;
 };
@@ -56,7 +61,7 @@ int run_list(const ModelVerb& verb) {
       out.push_back({{"name", model.name},
                      {"input", std::vector<int64_t>(model.input.begin(), model.input.end())},
                      {"description", model.description}});
-    fmt::print("{}\n", print_json(out, 2));
+    print_json_output(out);
     return 0;
   }
   for (const ModelInfo& model : models())
@@ -85,13 +90,42 @@ void print_model(const ModelSummary& summary, const Plan& plan, const ModelVerb&
                              {"output", extents(layer.output)},
                              {"parameters", layer.parameters},
                              {"flop", layer.flop}});
-  fmt::print("{}\n", print_json(out, 2));
+  print_json_output(out);
 }
 
 bool is_configuration(const std::string& name) { return name.ends_with(".toml"); }
 
+/// Of the configured data set, or where it is not there, of the network's own input and outputs, or
+/// those that the command gives.
+ModelSpec of_data(const RunConfig& config, const NetworkChoice& choice, int64_t batch) {
+  try {
+    return model_spec(config, *open_configured(config, "train"), batch);
+  } catch (const Error& missing) {
+    ModelSpec own = model_spec(config, batch);
+    const ModelInfo& model = find_model(config.model.name);
+    if (!model.build && !model.takes_layers) {
+      own.input =
+          choice.input.empty() ? model.input : Shape(std::span<const int64_t>(choice.input));
+      log::warn(
+          "the data does not say what a sample has ({}): shown is the network for an input of {} "
+          "and {} outputs; --input CxHxW and --set model.classes=N are of others",
+          missing.what(), own.input.to_string(), own.classes > 0 ? own.classes : model.classes);
+      return own;
+    }
+    if (model.takes_layers && (choice.input.empty() || own.classes == 0))
+      throw ConfigError(fmt::format(
+          "the network depends on the data, which does not say what a sample has: {}; give "
+          "--data-dir, or --input CxHxW and --set model.classes=N",
+          missing.what()));
+    if (!choice.input.empty()) own.input = Shape(std::span<const int64_t>(choice.input));
+    log::warn("the data does not say what a sample has ({}): shown is the network without it",
+              missing.what());
+    return own;
+  }
+}
+
 /// The network of a configuration and its update, with the batch and precision that it asks for.
-TrainingGraphSpec configured(NetworkChoice& choice) {
+TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& given) {
   const NetworkChoice flags;
   if (choice.batch != flags.batch || choice.precision != flags.precision ||
       choice.classes != flags.classes || choice.width != flags.width || choice.task != flags.task ||
@@ -100,30 +134,53 @@ TrainingGraphSpec configured(NetworkChoice& choice) {
         "model show takes --batch, --precision, --classes, --width, --task and --loss of a network "
         "by its name; of a configuration they stand in the file: batch.local, run.precision, "
         "model.classes, model.width, model.task, loss.pointwise");
-  RunConfig config = read_config({choice.model, tutti_environment(), {}}).config;
+  const ResolvedConfig resolved =
+      read_config({choice.model, tutti_environment(), given.settings()});
+  check_old_places(resolved);
+  RunConfig config = resolved.config;
   load_library(config.model);
   config.run.threads = 1;
-  config.data.generate_train = 1;  // the network depends on the shape of a sample alone
+  config.data.generate_when_read = true;
   choice.batch = batch_sizes(config.batch, replica_count(config.run, 1)).local;
   choice.precision = to_string(config.run.precision);
   TrainingGraphSpec training;
-  training.model = model_spec(config, *open_configured(config, "train"), choice.batch);
+  training.model = of_data(config, choice, choice.batch);
   training.optimizer = optimizer_settings(config.optimizer);
   training.freeze = config.model.freeze;
   return training;
 }
 
-/// A network by its name, as sgd with momentum trains it.
-TrainingGraphSpec named(const NetworkChoice& choice) {
+/// A network by its name, as sgd with momentum trains it, or as keys say.
+TrainingGraphSpec named(const NetworkChoice& choice, const ConfigFlags& given) {
   TrainingGraphSpec training;
   training.model = model_spec(choice);
   training.optimizer.momentum = 0.9;
+  std::vector<Setting> settings = given.settings();
+  std::erase_if(settings, [](const Setting& s) { return s.key == "run.log_level"; });
+  if (settings.empty()) return training;
+  settings.insert(settings.begin(), {"model.name", choice.model, "NAME"});
+  const RunConfig config = read_config({"", {}, settings}).config;
+  const ModelSpec flags = training.model;
+  training.model = model_spec(config, flags.batch);
+  training.optimizer = optimizer_settings(config.optimizer);
+  training.freeze = config.model.freeze;
+  // A flag that is given says more.
+  ModelSpec& model = training.model;
+  model.input = flags.input, model.inputs = flags.inputs;
+  if (flags.classes > 0) model.classes = flags.classes;
+  if (flags.width > 0) model.width = flags.width;
+  if (flags.depth > 0) model.depth = flags.depth;
+  if (flags.heads > 0) model.heads = flags.heads;
+  if (flags.task) model.task = flags.task;
+  if (choice.loss != NetworkChoice{}.loss) model.pointwise_loss = flags.pointwise_loss;
+  if (choice.precision != NetworkChoice{}.precision) model.activations = flags.activations;
   return training;
 }
 
-int run_show(ModelVerb verb) {
-  TrainingGraphSpec training =
-      is_configuration(verb.network.model) ? configured(verb.network) : named(verb.network);
+int run_show(ModelVerb& verb) {
+  TrainingGraphSpec training = is_configuration(verb.network.model)
+                                   ? configured(verb.network, verb.flags)
+                                   : named(verb.network, verb.flags);
   if (!verb.network.input.empty())
     training.model.input = Shape(std::span<const int64_t>(verb.network.input));
   if (training.model.batch == 0)
@@ -176,15 +233,18 @@ Verb model_verb() {
                      .kind = Names::model,
                      .required = "model show needs a network, for example: tutti model show "
                                  "resnet20"}},
-      .flags = joined(network_flags(state->network),
-                      {{.names = "--threads",
-                        .value = "N",
-                        .help = "Compute threads, for the memory. 0: all cores",
-                        .bind = &state->threads,
-                        .least = 0},
-                       json_flag(state->json)}),
+      .flags = joined(joined(network_flags(state->network),
+                             {{.names = "--threads",
+                               .value = "N",
+                               .help = "Compute threads, for the memory. 0: all cores",
+                               .bind = &state->threads,
+                               .least = 0},
+                              json_flag(state->json)}),
+                      state->flags.flags({"data-dir"})),
       .examples = {{"tutti model show resnet20", "Its layers, parameters and memory"},
                    {"tutti model show run.toml", "Those of the network that a configuration has"},
+                   {"tutti model show cosmoflow --set model.kernel=2",
+                    "A network with a key of another value"},
                    {"tutti model show resnet50 --batch 32 --precision bf16 --json",
                     "The same for another batch and precision, for a program"}},
       .run = [state] { return run_show(*state); }};

@@ -10,6 +10,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/verbs.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -103,17 +104,36 @@ Json plan_json(const Plan& plan, bool refusals) {
   return out;
 }
 
-/// The kernels that an earlier run took, where train would take the same. A run that goes on has as
-/// many replicas as it began with.
-std::optional<Choices> earlier_choices(RunConfig& config) {
-  if (!config.checkpoint.resume.empty()) {
-    const RunPlace place = preview_run_folder(run_folder_request(config, false));
-    if (!place.resume.empty()) {
-      const CheckpointInfo before = verify_checkpoint(place.resume);
-      if (config.run.replicas == 0) config.run.replicas = replicas_of(before);
-      return Choices::parse(before.plan_choices);
-    }
-  }
+struct Resumed {
+  std::string checkpoint;
+  CheckpointInfo before;
+};
+
+/// The checkpoint that train would go on from. A run that goes on has as many replicas as it began
+/// with.
+std::optional<Resumed> resumed(RunConfig& config) {
+  if (config.checkpoint.resume.empty()) return std::nullopt;
+  const RunPlace place = preview_run_folder(run_folder_request(config, false));
+  if (place.resume.empty()) return std::nullopt;
+  Resumed found{place.resume, verify_checkpoint(place.resume)};
+  if (config.run.replicas == 0) config.run.replicas = replicas_of(found.before);
+  return found;
+}
+
+/// What train would refuse to go on with; which data it is, train itself looks at.
+void refuse_as_train(const Resumed& from, const RunConfig& config, int64_t replicas,
+                     const data::Dataset& train) {
+  RunSettings settings = effective_settings(config, replicas, {&train, nullptr, nullptr, nullptr});
+  const RunSettings& then = from.before.settings;
+  if (const auto content = then.find(kDataContent); content != then.end())
+    settings[kDataContent] = content->second;
+  (void)check_resume(from.checkpoint, from.before, settings, {});
+}
+
+/// The kernels that an earlier run took, where train would take the same.
+std::optional<Choices> earlier_choices(const RunConfig& config,
+                                       const std::optional<Resumed>& from) {
+  if (from) return Choices::parse(from->before.plan_choices);
   if (config.plan.choices_from.empty()) return std::nullopt;
   return Choices::parse(
       verify_checkpoint(checkpoint_at(config.plan.choices_from, "plan.choices_from")).plan_choices,
@@ -128,13 +148,15 @@ int run_plan(const PlanVerb& verb) {
   config.run.threads =
       choose_threads(static_cast<int>(config.run.threads), read_surroundings().omp_num_threads,
                      read_topology(), verb.ranks);
-  const std::optional<Choices> earlier = earlier_choices(config);
-  config.data.generate_train = 1;  // the plan depends on the shape of the images alone
+  const std::optional<Resumed> from = resumed(config);
+  const std::optional<Choices> earlier = earlier_choices(config, from);
+  config.data.generate_when_read = true;
   const auto dataset = open_configured(config, "train");
   const int workers = worker_ranks(config, verb.ranks);
   const PartGrid grid = part_grid(config.parallel, workers, 0);
   const int64_t replicas = replica_count(config.run, grid.groups());
   grid.require_own_ranks(replicas);
+  if (from) refuse_as_train(*from, config, replicas, *dataset);
   const bool has_clock = !config.replay.machine.empty();
   if (!has_clock) check_served_job(config, replicas, workers, nullptr);
   const auto communicator = comm::make_single_communicator();
@@ -162,7 +184,7 @@ int run_plan(const PlanVerb& verb) {
                          {"bubble", pipeline_bubble(grid.stages(), batches)}};
     out["replicas"] = replicas;
     out["ranks"] = verb.ranks;
-    fmt::print("{}\n", print_json(out, 2));
+    print_json_output(out);
     return 0;
   }
   fmt::print("{}{}\n{} replica(s) on {} rank(s)\nhash {:016x}\n",

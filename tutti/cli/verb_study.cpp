@@ -13,6 +13,7 @@
 #include "tutti/base/shell.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/machine_file.h"
 #include "tutti/cli/study_refusals.h"
@@ -94,7 +95,7 @@ std::vector<Flag> configuration_flags(StudyVerb& verb) {
 /// What is learned may follow from the fields of the data set alone.
 Goal goal_of_study(RunConfig config) {
   if (auto goal = goal_of(config)) return *goal;
-  config.data.generate_train = 1;
+  config.data.generate_when_read = true;
   return goal_of(config, model_spec(config, *open_configured(config, "train"), 1));
 }
 
@@ -365,7 +366,10 @@ Verb study_verb() {
            {"tutti study --compare studies/protein,studies/cbed --output-dir studies/all",
             "One report of several studies"}},
       .see_also = {"tutti help train", "docs/record.md"},
-      .run = [state] { return run_study_verb(*state); }};
+      .run = [state] {
+        give_back_output();  // it prints by itself, and its runs are other processes
+        return run_study_verb(*state);
+      }};
 }
 
 }  // namespace tutti

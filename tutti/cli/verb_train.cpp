@@ -19,6 +19,7 @@
 #include "tutti/cli/config_text.h"
 #include "tutti/cli/dry_run.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/machine_file.h"
 #include "tutti/cli/rank_table.h"
@@ -46,6 +47,7 @@ struct TrainVerb {
   bool oversubscribe = false;
   bool dry_run = false, fresh = false;
   bool replays = false;  ///< `tutti replay`
+  bool json = false;
   std::vector<std::string> resume_anyway;
 };
 
@@ -187,6 +189,16 @@ void check_before_folder(const TrainVerb& verb, const RunConfig& config, const J
                   .first = false});
 }
 
+void print_result(const RunResult& result, const RunPlace& place) {
+  print_json_output(Json{{"status", name(result.status)},
+                         {"exit_code", static_cast<int>(exit_code(result.status))},
+                         {"steps", result.steps},
+                         {"metrics", result.metrics},
+                         {"test", result.test},
+                         {"output_dir", as_utf8(place.directory)},
+                         {"checkpoints", as_utf8(place.checkpoints)}});
+}
+
 /// Trains with the ranks of the job, of which this process is one.
 int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThreads& requested,
                double started) {
@@ -207,6 +219,11 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
   config.run.threads = job.threads();
   log::debug("detected launcher: {}", job.launcher().to_string());
 
+  if (config.checkpoint.resume.empty() && !verb.fresh)  // before data is made or copied
+    (void)comm::decide(communicator, "looking at the output folder", [&] {
+      (void)preview_run_folder(run_folder_request(config, false));
+      return std::string();
+    });
   const PreparedData prepared = prepare_data(config, communicator);
   check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
   const CpuBackend backend;
@@ -238,7 +255,9 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
   spec.data = prepared.data.view();
   spec.staging = prepared.staging;
   spec.read_counts = prepared.counts.get();
-  return static_cast<int>(exit_code(train(spec).status));
+  const RunResult result = train(spec);
+  if (verb.json && communicator.rank() == 0) print_result(result, spec.place);
+  return static_cast<int>(exit_code(result.status));
 }
 
 int run_train(const TrainVerb& verb) {
@@ -252,6 +271,7 @@ int run_train(const TrainVerb& verb) {
         "examples/machines has some");
   if (!config.replay.machine.empty()) (void)read_machine(config.replay.machine);  // before anything
   check_replay(config);
+  require_data(config.data);
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
   const RankThreads requested{.threads = static_cast<int>(config.run.threads),
@@ -289,6 +309,9 @@ std::vector<Flag> flags_of(TrainVerb& state) {
         .help = "With --resume, go on although this key has changed; may be repeated",
         .bind = &state.resume_anyway,
         .kind = Names::key},
+       {.names = "--json",
+        .help = "Print how the run has ended as JSON for programs, at the end",
+        .bind = &state.json},
        {.names = "--oversubscribe",
         .help = "Start more than 8 ranks or threads for each core, if that is asked for",
         .bind = &state.oversubscribe}},

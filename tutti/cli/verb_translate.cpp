@@ -15,6 +15,7 @@
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/import_weights.h"
 #include "tutti/cli/job.h"
+#include "tutti/cli/json_output.h"
 #include "tutti/cli/launch.h"
 #include "tutti/cli/pairs_to_translate.h"
 #include "tutti/cli/trained_model.h"
@@ -78,7 +79,7 @@ void print_report(const TranslateVerb& verb, const TranslationQuality& q) {
                 {"sequence_accuracy", q.sample_share()}};
     for (size_t n = 1; n <= Bleu::kLongest; ++n)
       out[fmt::format("precision{}", n)] = bleu.precision(n);
-    fmt::print("{}\n", print_json(out, 2));
+    print_json_output(out);
     return;
   }
   fmt::print(

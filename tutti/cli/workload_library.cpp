@@ -11,6 +11,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/sha256.h"
+#include "tutti/cli/config_paths.h"
 #include "tutti/train/workload.h"
 
 namespace tutti {
@@ -27,10 +28,7 @@ constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
 std::string bytes_of(const std::string& library) {
   std::error_code error;
   const fs::file_status status = fs::status(library, error);
-  if (status.type() == fs::file_type::not_found)
-    refuse(library, fmt::format("there is no such file (looked for {}: a relative path starts at "
-                                "the working folder)",
-                                fs::absolute(library, error).lexically_normal().string()));
+  require_path("model.library", library);
   if (status.type() != fs::file_type::regular) refuse(library, "is no file");
   if (fs::file_size(library, error) > kMostBytes) refuse(library, "is larger than 1 GiB");
   std::ifstream file(library, std::ios::binary);

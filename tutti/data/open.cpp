@@ -28,15 +28,19 @@ std::vector<std::string> idx_class_names(const std::string& name) {
           "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 }
 
-std::unique_ptr<StoredImages> generate(const DatasetSpec& spec, bool train) {
+std::unique_ptr<Dataset> generate(const DatasetSpec& spec, bool train,
+                                  const FieldStatistics& statistics) {
   if (spec.count < 0 || spec.threads < 1)
     throw ConfigError(
         fmt::format("lattices: {} images on {} threads: give a positive number of each", spec.count,
                     spec.threads));
   const int64_t count = spec.count > 0 ? spec.count : train ? 10'000 : 2'000;
-  return lattices_in_memory(
-      {.seed = spec.seed, .first = train ? 0 : kFirstTestLattice, .count = count}, spec.threads,
-      spec.classes);
+  const LatticeSpec lattices{
+      .seed = spec.seed, .first = train ? 0 : kFirstTestLattice, .count = count};
+  if (spec.when_read) return lattices_when_read(lattices, spec.classes, statistics);
+  auto set = lattices_in_memory(lattices, spec.threads, spec.classes);
+  set->set_statistics(statistics);
+  return set;
 }
 
 std::unique_ptr<StoredImages> open_checked(const DatasetSpec& spec, bool train) {
@@ -322,7 +326,8 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
     if (spec.name == "imagenet")
       return open_image_set(spec.dir, spec.split, spec.classes, known.statistics);
     if (is_sample_set(spec.name)) return open_sample_set(spec.name, spec.dir, spec.split);
-    auto set = generated ? generate(spec, train) : open_checked(spec, train);
+    if (generated) return generate(spec, train, known.statistics);
+    auto set = open_checked(spec, train);
     set->set_statistics(known.statistics);
     return set;
   } catch (const BadFile& error) {

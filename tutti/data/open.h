@@ -33,8 +33,9 @@ struct DatasetSpec {
 
   // Of generated lattices only.
   uint64_t seed = 1;
-  int64_t count = 0;  ///< images; 0 = 10,000 for train and 2,000 for test
-  int threads = 1;    ///< that generate them; the images do not depend on it
+  int64_t count = 0;       ///< images; 0 = 10,000 for train and 2,000 for test
+  int threads = 1;         ///< that generate them; the images do not depend on it
+  bool when_read = false;  ///< each is made when it is read, instead of all at once
 
   ArraysSpec arrays{};
   NeuronSetSpec neurons{};  ///< its files and fields are those of `arrays`

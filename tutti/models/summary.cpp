@@ -53,6 +53,7 @@ ModelSummary summarise(const ModelSpec& given) {
   ModelSummary summary{.name = spec.name,
                        .description = find_model(spec.name).description,
                        .input = spec.input,
+                       .task = *objectives_of(spec).front().task,
                        .classes = spec.classes};
   for (const Node& node : graph.nodes()) {
     summary.layers.push_back(layer_of(graph, node));
@@ -83,8 +84,11 @@ std::string to_text(const ModelSummary& s) {
     name_width = std::max(name_width, layer.name.size());
     op_width = std::max(op_width, std::min<size_t>(layer.op.size(), 48));
   }
-  std::string text = fmt::format("{}: {}\ninput {}, {} classes\n\n", s.name, s.description,
-                                 s.input.to_string(), s.classes);
+  const char* outputs = s.task == TaskKind::regress    ? s.classes == 1 ? "output" : "outputs"
+                        : s.task == TaskKind::language ? "tokens"
+                                                       : "classes";
+  std::string text = fmt::format("{}: {}\ninput {}, {} {}\n\n", s.name, s.description,
+                                 s.input.to_string(), s.classes, outputs);
   text += fmt::format("{:<{}}  {:<{}}  {:>12}  {:>12}  {:>9}\n", "layer", name_width, "operation",
                       op_width, "output", "parameters", "FLOP");
   for (const LayerSummary& layer : s.layers)

@@ -19,7 +19,8 @@ struct LayerSummary {
 struct ModelSummary {
   std::string name, description;
   Shape input{};  ///< of one sample
-  int64_t classes = 0;
+  TaskKind task = TaskKind::classify;
+  int64_t classes = 0;                 ///< outputs: of a regression numbers
   std::vector<LayerSummary> layers{};  ///< in forward order
   int64_t parameters = 0;              ///< trained elements
   int64_t statistics = 0;              ///< elements of running averages

@@ -124,12 +124,6 @@ void require_length_data_and_schedule(const RunConfig& c) {
   require_relation(c.run.epochs > 0 || c.run.max_steps > 0,
                    "run.epochs and run.max_steps are both 0: nothing would end the run, give one");
   require_arrays(c.data);
-  require_relation(
-      c.data.dataset == "lattices" || c.data.dataset == "arrays" ||
-          ((c.data.dataset == "neurons" || c.data.dataset == "clicks" || is_text(c.data)) &&
-           !c.data.train_files.empty()) ||
-          !c.data.dir.empty(),
-      "data.dir is empty: give --data-dir, the folder with the files of data.dataset");
   require_relation(c.schedule.warmup_epochs == 0 || c.schedule.warmup_steps == 0,
                    "schedule.warmup_epochs and schedule.warmup_steps: give one of the two");
   require_relation(c.schedule.name != ScheduleKind::steps || !c.schedule.milestones.empty(),

@@ -75,10 +75,16 @@ struct DataSection {
   int64_t readers = 1;
   int64_t prefetch = 3;
   bool direct_reads = false;
+  bool generate_when_read = false;  ///< each image, instead of all at the start; no key
   int64_t generate_train = 10000;
   int64_t generate_test = 2000;
   int64_t generate_seed = 1;
 };
+
+/// Whether images are made when they are read: what they are follows from keys.
+inline bool made_when_read(const DataSection& data) {
+  return data.generate_when_read && data.dataset == "lattices" && data.dir.empty();
+}
 
 /// Whether samples are windows of one text.
 inline bool is_text(const DataSection& data) {
@@ -317,6 +323,14 @@ enum class AmongRanks {
   may_differ  ///< it names something that a node has of its own
 };
 
+/// What a key names on disk, and so where a relative path starts.
+enum class PathKind {
+  none,
+  read,    ///< in a file at the folder of that file, in a flag or variable at the working folder
+  data,    ///< at data.dir; where that is empty, as what is read
+  written  ///< at the working folder
+};
+
 /// What a key needs to have an effect: another key, that has one itself, with one of these words,
 /// or, where there are none, with another value than its default.
 struct KeyNeed {
@@ -334,7 +348,8 @@ struct ConfigKey {
   std::string unit;                       ///< "", "bytes" or "s": such values may carry a suffix
   std::optional<double> least, greatest;  ///< inclusive; elementwise for lists
   std::vector<std::string> choices;       ///< the words allowed, elementwise for lists; empty: any
-  bool path = false;                      ///< of a file or folder: ~ and $NAME may stand in it
+  PathKind path = PathKind::none;
+  std::string path_word{};  ///< a value that is no path: "latest"
   OnResume on_resume = OnResume::fixed;
   AmongRanks among_ranks = AmongRanks::alike;
   bool or_count =

@@ -21,12 +21,12 @@ void write_checkpoint_rows(ConfigTableWriter& t) {
       .may_change();
   t.key(s, &S::dir, "dir",
         "Their folder; {output_dir}/NAME lies in the run's. Empty: checkpoints in run.output_dir")
-      .path()
+      .path(PathKind::written)
       .no_matter();
   t.key(s, &S::resume, "resume",
         "Continue from \"latest\" (the newest valid one in checkpoint.dir), from a run's folder "
         "or from one checkpoint. Empty: a new run")
-      .path()
+      .path(PathKind::read, "latest")
       .no_matter();
 }
 
@@ -139,7 +139,7 @@ void write_comm_rows(ConfigTableWriter& t) {
   t.key(s, &S::selection, "selection",
         "File that says which algorithm a collective takes, as `tutti bench comm --tune` writes "
         "it. Empty: built-in")
-      .path()
+      .path(PathKind::read)
       .may_change();
   write_compression_rows(t);
 }

@@ -11,7 +11,7 @@ void write_run_rows(ConfigTableWriter& t) {
   t.key(s, &S::output_dir, "output_dir",
         "Folder of this run's record, resolved configuration, logs and checkpoints; it holds one "
         "run. Empty: the next of runs/0001, runs/0002, ..., and runs/latest leads to it")
-      .path()
+      .path(PathKind::written)
       .no_matter();
   t.key(s, &S::epochs, "epochs",
         "Passes over the training set; also the length of the schedule. 0: run.max_steps alone")
@@ -94,7 +94,7 @@ void write_data_rows(ConfigTableWriter& t) {
                "neurons", "cbed", "stem", "clicks", "text", "tokens", "token-pairs", "arrays"});
   t.key(s, &S::dir, "dir",
         "Folder with the data set's files. Empty: lattices are generated in memory")
-      .path()
+      .path(PathKind::read)
       .may_change()
       .may_differ();
   t.key(s, &S::input, "input",
@@ -104,10 +104,11 @@ void write_data_rows(ConfigTableWriter& t) {
         "Field that it is to predict, or a list of them; the input's own name: the network is to "
         "give back what it reads. Empty: the data set's second")
       .or_one();
-  t.key(
-      s, &S::transforms, "transforms",
-      "What happens to fields on their way, a line each, as in \"image: crop pad 4, flip x, divide "
-      "255, normalise\"; see docs/samples.md. A field without a line: as the data set has it");
+  t.key(s, &S::transforms, "transforms",
+        "What happens to fields on their way, a line each, as in \"image: crop pad 4, flip x, "
+        "divide "
+        "255, normalise\"; see docs/samples.md. A field without a line: as the data set has it")
+      .path(PathKind::read);
   t.key(s, &S::classes, "classes",
         "How many classes the labels name, from 0 up; a label beyond them is an error before the "
         "first step. MNIST's format may hold up to 256. 0: the data set's own number")
@@ -140,23 +141,19 @@ void write_data_rows(ConfigTableWriter& t) {
        s, &S::train_files, "train_files",
        "Training files: NumPy, HDF5, NetCDF, TIFF, TFRecord, trajectories (DCD, XTC, TRR), or "
        ".toml descriptions of raw arrays; click logs; texts and token files; also folders of them, "
-       "and patterns such as "
-       "\"train/*.h5\". Relative to "
-       "data.dir")
-      .may_change()
-      .only_with("data.dataset", {"arrays", "neurons", "clicks", "text", "tokens"});
+       "and patterns such as \"train/*.h5\". Relative to data.dir")
+      .names_data();
   t.key(s, &S::validation_files, "validation_files", "Files on which training is judged, likewise")
-      .may_change()
-      .only_with("data.dataset", {"arrays", "neurons", "clicks", "text", "tokens"});
+      .names_data();
   t.key(s, &S::test_files, "test_files",
         "Files that wait for the end of training, likewise; without validation files they judge "
         "it")
-      .may_change()
-      .only_with("data.dataset", {"arrays", "neurons", "clicks", "text", "tokens"});
+      .names_data();
   t.key(s, &S::statistics, "statistics",
         "File of means, deviations and extremes of the fields, for 'normalise' and "
         "'min-max' without numbers; `tutti data stats` writes one. Empty: none")
-      .path()
+      .path(PathKind::read)
+      .may_change()
       .only_with("data.dataset", {"arrays"});
   t.key(s, &S::table_rows, "table_rows",
         "Rows of the table that a category of clicks is looked up in: one number for all, or one "
@@ -169,7 +166,7 @@ void write_data_rows(ConfigTableWriter& t) {
         "writes; tables are as long as it says. Row 0 is for what is missing, rare or unknown. "
         "Empty: categories are hashed. Of text: folder of a tokenizer whose characters are the "
         "tokens; empty: those of the training text")
-      .path()
+      .path(PathKind::read)
       .only_with("data.dataset", {"clicks", "text"});
   t.key(s, &S::bag_length, "bag_length",
         "The most categories that a column of clicks has in a line, with | between them: one "
@@ -240,7 +237,7 @@ void write_staging_rows(ConfigTableWriter& t) {
   t.key(s, &S::dir, "dir",
         "Folder of the node that gets them, yours alone: one that is missing is made so; what an "
         "earlier job left there is not copied again. Empty: no staging")
-      .path()
+      .path(PathKind::written)
       .no_matter()
       .may_differ();
   t.key(s, &S::threads, "threads", "Files that a rank copies at a time")
@@ -264,7 +261,7 @@ void write_cache_rows(ConfigTableWriter& t) {
       .at_least(0)
       .no_matter();
   t.key(s, &S::dir, "dir", "Folder of the node for that file")
-      .path()
+      .path(PathKind::written)
       .no_matter()
       .may_differ()
       .only_with("data.cache.disk");
@@ -284,7 +281,7 @@ void write_model_rows(ConfigTableWriter& t) {
         "Shared object with models and metrics of your own, which model.name and run.metric may "
         "then name; see docs/own_workload.md. It is code, which every verb that reads this "
         "configuration runs, `plan` and --dry-run, too. A resume compares its content. Empty: none")
-      .path()
+      .path(PathKind::read)
       .may_change()
       .may_differ();
   t.key(s, &S::layer, "layer",
@@ -358,7 +355,7 @@ void write_model_rows(ConfigTableWriter& t) {
         "checkpoints, of which the best counts, else the newest. A resume does not read it: the "
         "file may be gone, but the key stays. Empty: "
         "new ones")
-      .path();
+      .path(PathKind::read);
   t.key(
       s, &S::weights_except, "weights_except",
       "Shell patterns over names: parameters and statistics that keep their own first values, and "

@@ -90,15 +90,14 @@ void write_replay_rows(ConfigTableWriter& t) {
   t.section("replay", s, "A run as on another machine; see docs/replay.md.");
   t.key(s, &S::machine, "machine",
         "File that describes a machine: the record also tells when the run's replicas, each on a "
-        "device of it, would have come as far. In a configuration file a relative path starts "
-        "at that file's folder. Empty: no replay")
-      .path()
+        "device of it, would have come as far. Empty: no replay")
+      .path(PathKind::read)
       .may_change();
   t.key(s, &S::spill, "spill",
         "Folder on a disk of this node for the weights that replicas have each of their own, or "
         "servers' workers each a version of (not with ps:sync), and for their optimizer's state, "
         "where memory is short for them. Empty: memory")
-      .path()
+      .path(PathKind::written)
       .only_with("sync.scheme")
       .may_change();
 }

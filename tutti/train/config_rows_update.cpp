@@ -192,7 +192,7 @@ void write_plan_rows(ConfigTableWriter& t) {
   t.key(s, &S::tuning, "tuning",
         "File that keeps what was measured on this machine, so that the next start neither "
         "measures nor chooses otherwise. auto: in the user's cache folder; off: none")
-      .path()
+      .path(PathKind::written)
       .may_change()
       .may_differ()
       .only_with("plan.measure", {"true"}, {"plan.layout", "plan.choices_from"});
@@ -200,7 +200,7 @@ void write_plan_rows(ConfigTableWriter& t) {
         "A checkpoint, or a folder of them, of which the newest counts: take the kernels and "
         "layouts that the run chose which wrote it, and so get the same bits again. Empty: "
         "choose anew")
-      .path()
+      .path(PathKind::read)
       .may_change();
 }
 

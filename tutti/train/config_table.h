@@ -78,7 +78,8 @@ class ConfigTableWriter {
                   .least = {},
                   .greatest = {},
                   .choices = {},
-                  .path = false,
+                  .path = PathKind::none,
+                  .path_word = {},
                   .on_resume = OnResume::fixed,
                   .among_ranks = AmongRanks::alike,
                   .or_count = false,
@@ -169,7 +170,16 @@ class ConfigTableWriter {
   ConfigTableWriter& may_differ() {
     return rows.back().among_ranks = AmongRanks::may_differ, *this;
   }
-  ConfigTableWriter& path() { return rows.back().path = true, *this; }
+  ConfigTableWriter& path(PathKind kind) { return rows.back().path = kind, *this; }
+  ConfigTableWriter& path(PathKind kind, std::string word) {
+    return rows.back().path_word = std::move(word), path(kind);
+  }
+  /// Files of samples that are the user's own.
+  ConfigTableWriter& names_data() {
+    return path(PathKind::data)
+        .may_change()
+        .only_with("data.dataset", {"arrays", "neurons", "clicks", "text", "tokens"});
+  }
   ConfigTableWriter& unit(std::string text) { return rows.back().unit = std::move(text), *this; }
   /// The key has an effect only where `key` has one of these words, or without words any but its
   /// default; of several needs one is enough. The help says so by itself. `without`: and where

@@ -21,6 +21,12 @@ struct Difference {
   std::string key, there, here;
 };
 
+/// Earlier versions kept relative paths of what is read as they were written.
+bool same_place(const ConfigKey& row, std::string_view there, std::string_view here) {
+  return row.path == PathKind::read && row.type == ConfigType::text && there.size() > 2 &&
+         there[1] != '/' && here.ends_with(fmt::format("/{}", there.substr(1)));
+}
+
 /// The differing keys, in the order of the table. A key that the checkpoint does not have is of a
 /// later version: it had its default then.
 std::vector<Difference> differences(const RunSettings& there, const RunSettings& here) {
@@ -31,7 +37,8 @@ std::vector<Difference> differences(const RunSettings& there, const RunSettings&
   std::vector<Difference> found;
   bool other_data = false;  // said by the key that chose it
   for (const ConfigKey& row : config_keys())
-    if (value(there, row) != value(here, row)) {
+    if (value(there, row) != value(here, row) &&
+        !same_place(row, value(there, row), value(here, row))) {
       found.push_back({row.name, value(there, row), value(here, row)});
       other_data |= row.name == "data.dataset" || row.name.starts_with("data.generate_");
     }
@@ -118,9 +125,12 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas, const 
   effective.data.classes = std::ssize(data::field_named(train, model.target_field).class_names);
   RunSettings settings = run_settings(effective);
   std::string& content = settings[kDataContent];
-  content = fmt::format("train: {}", data_identity(train));
-  if (data.validation) content += fmt::format("; validation: {}", data_identity(*data.validation));
-  if (data.test) content += fmt::format("; test: {}", data_identity(*data.test));
+  if (!made_when_read(config.data)) {
+    content = fmt::format("train: {}", data_identity(train));
+    if (data.validation)
+      content += fmt::format("; validation: {}", data_identity(*data.validation));
+    if (data.test) content += fmt::format("; test: {}", data_identity(*data.test));
+  }
   if (!config.data.statistics.empty()) settings[kDataContent] += "; " + statistics_identity(train);
   settings[kDataOrder] = data::kOrderName;
   if (!config.model.library.empty())

@@ -132,27 +132,10 @@ std::vector<data::Field> target_fields(const RunConfig& config, const data::Data
   return fields_or(dataset, config.data.target, 1);
 }
 
-ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
+ModelSpec model_spec(const RunConfig& config, int64_t batch) {
   ModelSpec spec = model_alone(config);
-  const std::vector<data::Field> inputs = fields_or(dataset, input_names(config, dataset), 0),
-                                 targets = target_fields(config, dataset);
-  const std::vector<data::FieldSteps> steps = field_steps(config.data);
-  for (const data::Field& field : inputs) spec.inputs.push_back(placed_field(field, steps));
-  for (const data::Field& field : targets) spec.targets.push_back(learned_field(field, steps));
-  spec.input_field = spec.inputs.front().name;
-  spec.input = spec.inputs.front().sample;
-  spec.target_field = spec.targets.front().name;
   spec.batch = batch;
-  if (config.model.classes > 0 && spec.targets.front().classes > 0)
-    spec.targets.front().classes = config.model.classes;
-  require_classes(config, targets.front());
-  spec.classes = config.model.classes > 0 ? config.model.classes : outputs_of(targets.front());
-  if (const data::Field& target = targets.front();
-      config.model.classes > 0 && config.model.classes < std::ssize(target.class_names))
-    throw ConfigError(
-        fmt::format("model.classes = {}, but the field '{}' has {} classes: give the "
-                    "network an output for each, or leave model.classes out",
-                    config.model.classes, target.name, target.class_names.size()));
+  spec.classes = config.model.classes;
   if (config.model.shortcut != Shortcut::automatic)
     spec.shortcut =
         config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
@@ -173,6 +156,29 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   if (config.model.attention_dropout >= 0)
     spec.attention_dropout = static_cast<float>(config.model.attention_dropout);
   spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
+  return spec;
+}
+
+ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
+  ModelSpec spec = model_spec(config, batch);
+  const std::vector<data::Field> inputs = fields_or(dataset, input_names(config, dataset), 0),
+                                 targets = target_fields(config, dataset);
+  const std::vector<data::FieldSteps> steps = field_steps(config.data);
+  for (const data::Field& field : inputs) spec.inputs.push_back(placed_field(field, steps));
+  for (const data::Field& field : targets) spec.targets.push_back(learned_field(field, steps));
+  spec.input_field = spec.inputs.front().name;
+  spec.input = spec.inputs.front().sample;
+  spec.target_field = spec.targets.front().name;
+  if (config.model.classes > 0 && spec.targets.front().classes > 0)
+    spec.targets.front().classes = config.model.classes;
+  require_classes(config, targets.front());
+  spec.classes = config.model.classes > 0 ? config.model.classes : outputs_of(targets.front());
+  if (const data::Field& target = targets.front();
+      config.model.classes > 0 && config.model.classes < std::ssize(target.class_names))
+    throw ConfigError(
+        fmt::format("model.classes = {}, but the field '{}' has {} classes: give the "
+                    "network an output for each, or leave model.classes out",
+                    config.model.classes, target.name, target.class_names.size()));
   return spec;
 }
 

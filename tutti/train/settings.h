@@ -19,6 +19,9 @@
 namespace tutti {
 
 ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
+/// Without a data set: fields, a sample's shape and, where model.classes is 0, outputs are the
+/// model's own.
+ModelSpec model_spec(const RunConfig& config, int64_t batch);
 /// The fields that the network learns: those of data.target, else the data set's second.
 std::vector<data::Field> target_fields(const RunConfig& config, const data::Dataset& dataset);
 /// As a checkpoint keeps them.

@@ -156,21 +156,63 @@ void generate_lattices(const LatticeSpec& spec, int threads, uint8_t* records) {
   work();
 }
 
-std::unique_ptr<StoredImages> lattices_in_memory(const LatticeSpec& spec, int threads,
-                                                 const ClassLimit& limit) {
+namespace {
+
+/// Memory for all records, which nothing has touched.
+std::vector<uint8_t> room_for(const LatticeSpec& spec) {
   std::vector<uint8_t> records;
   try {
     if (spec.count > std::numeric_limits<int64_t>::max() / kLatticeRecordBytes)
       throw std::bad_alloc();
-    records.resize(static_cast<size_t>(spec.count * kLatticeRecordBytes));
+    records.reserve(static_cast<size_t>(spec.count * kLatticeRecordBytes));
   } catch (const std::exception&) {
     throw ConfigError(fmt::format(
         "{} generated lattices of 4 KiB each do not fit into memory: lower "
         "data.generate_train and data.generate_test, or write files with 'tutti data generate'",
         spec.count));
   }
+  return records;
+}
+
+}  // namespace
+
+std::unique_ptr<StoredImages> lattices_in_memory(const LatticeSpec& spec, int threads,
+                                                 const ClassLimit& limit) {
+  std::vector<uint8_t> records = room_for(spec);
+  records.resize(static_cast<size_t>(spec.count * kLatticeRecordBytes));
   generate_lattices(spec, threads, records.data());
   return lattices_from_records(std::move(records), limit);
+}
+
+namespace {
+
+class LatticesWhenRead final : public Dataset {
+ public:
+  LatticesWhenRead(const LatticeSpec& spec, std::vector<Field> fields)
+      : spec_(spec), fields_(std::move(fields)) {}
+  int64_t size() const override { return spec_.count; }
+  const std::vector<Field>& fields() const override { return fields_; }
+  void read(int64_t index, Sample& sample) const override {
+    CHECK(index >= 0 && index < spec_.count, "image {} of {}", index, spec_.count);
+    generate_lattice(spec_.seed, spec_.first + index, static_cast<uint8_t*>(sample.own(0)),
+                     static_cast<uint8_t*>(sample.own(1)));
+  }
+
+ private:
+  LatticeSpec spec_;
+  std::vector<Field> fields_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> lattices_when_read(const LatticeSpec& spec, const ClassLimit& limit,
+                                            const FieldStatistics& statistics) {
+  (void)room_for(spec);
+  LatticeSpec few = spec;
+  few.count = std::min<int64_t>(spec.count, kLatticeClasses);  // each label is there
+  const auto stored = lattices_in_memory(few, 1, limit);
+  stored->set_statistics(statistics);
+  return std::make_unique<LatticesWhenRead>(spec, stored->fields());
 }
 
 void write_lattices(const std::filesystem::path& path, const LatticeSpec& spec, int threads) {

@@ -73,6 +73,10 @@ void generate_lattices(const LatticeSpec& spec, int threads, uint8_t* records);
 std::unique_ptr<StoredImages> lattices_in_memory(const LatticeSpec& spec, int threads,
                                                  const ClassLimit& limit = {});
 
+/// The same set, each image made when it is read: for who reads few. ConfigError as above.
+std::unique_ptr<Dataset> lattices_when_read(const LatticeSpec& spec, const ClassLimit& limit = {},
+                                            const FieldStatistics& statistics = {});
+
 /// The set as a file (format/lattices_file.h), written block by block, so a set may be larger than
 /// memory.
 void write_lattices(const std::filesystem::path& path, const LatticeSpec& spec, int threads);

@@ -185,6 +185,22 @@ TEST(OpenDataset, GeneratesLatticesWithoutADirectory) {
   EXPECT_NE(read_image(*train, 0).pixels, read_image(*test, 0).pixels)
       << "train and test must not share images";
   EXPECT_THROW(open_dataset({.name = "lattices", .count = -1}), ConfigError);
+  // Each made when it is read: the same images.
+  const auto few =
+      open_dataset({.name = "lattices", .seed = 4, .count = 1 << 16, .when_read = true});
+  EXPECT_EQ(few->size(), 1 << 16);
+  EXPECT_EQ(few->fields()[0].to_string(), train->fields()[0].to_string());
+  EXPECT_EQ(few->fields()[0].statistics.mean, train->fields()[0].statistics.mean);
+  for (const int64_t i : {29, 3}) {
+    EXPECT_EQ(read_image(*few, i).pixels, read_image(*train, i).pixels) << i;
+    EXPECT_EQ(read_image(*few, i).label, read_image(*train, i).label) << i;
+  }
+  EXPECT_THROW(
+      open_dataset(
+          {.name = "lattices", .classes = {.count = 3}, .count = 1 << 16, .when_read = true}),
+      ConfigError);
+  EXPECT_THROW(open_dataset({.name = "lattices", .count = 1LL << 55, .when_read = true}),
+               ConfigError);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/molecules/frames.h"
 #include "tutti/data/format/molecules/selection.h"
 #include "tutti/data/transform/image_field.h"
@@ -18,6 +19,11 @@ constexpr int64_t kCellPoints = 3;
 /// The places of the atoms in coordinates of `stored`, which has `atoms` of them.
 std::vector<int64_t> chosen_atoms(const Field& stored, int64_t atoms,
                                   const Derivation& derivation) {
+  if (!is_there(derivation.topology))
+    throw ConfigError(fmt::format(
+        "data.transforms: the topology of the field '{}' is not there: {}; in a configuration file "
+        "a relative path starts at the folder of that file",
+        stored.name, derivation.topology));
   const Topology topology = read_topology(derivation.topology);
   if (std::ssize(topology.atoms) != atoms)
     throw ConfigError(fmt::format(

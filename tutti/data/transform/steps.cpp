@@ -24,15 +24,43 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+/// Behind the quotes that begin a word at `at`; `at` itself where none do.
+size_t behind_quotes(std::string_view text, size_t at) {
+  if (text[at] != '\'' || (at > 0 && text[at - 1] != ' ' && text[at - 1] != ',')) return at;
+  for (size_t end = text.find('\'', at + 1); end != text.npos; end = text.find('\'', end + 2))
+    if (!text.substr(end + 1).starts_with('\'')) return end + 1;
+  return at;
+}
+
+/// Separators in quotes do not count.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
-  for (;;) {
-    const size_t end = text.find(separator);
-    if (const std::string_view part = trimmed(text.substr(0, end)); !part.empty())
+  for (size_t begin = 0, at = 0; at <= text.size(); ++at) {
+    if (at < text.size()) at = behind_quotes(text, at);
+    if (at < text.size() && text[at] != separator) continue;
+    if (const std::string_view part = trimmed(text.substr(begin, at - begin)); !part.empty())
       parts.push_back(part);
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
+    begin = at + 1;
   }
+  return parts;
+}
+
+/// A word as it is meant, without its quotes.
+std::string unquoted(std::string_view word) {
+  if (word.size() < 2 || behind_quotes(word, 0) != word.size()) return std::string(word);
+  std::string path;
+  for (size_t at = 1; at + 1 < word.size(); ++at) {
+    path += word[at];
+    if (word[at] == '\'') ++at;
+  }
+  return path;
+}
+
+std::string in_quotes(const std::string& path) {
+  if (path.find_first_of(" ,\t'") == path.npos) return path;
+  std::string word = "'";
+  for (const char c : path) word.append(c == '\'' ? 2 : 1, c);
+  return word + "'";
 }
 
 /// One step's words, and the whole text for messages.
@@ -163,11 +191,11 @@ bool read_derivation(const Words& step, Derivation& derivation) {
     if (words < 4 || step.words[words - 2] != "of")
       step.refuse(
           "wants atoms and a topology, as in 'select CA of protein.pdb' or 'select CA+CB residues "
-          "10-60 chain A of protein.pdb'; a path with blanks or commas cannot be given");
+          "10-60 chain A of protein.pdb'; a path with blanks or commas stands in '...'");
     for (size_t i = 1; i + 2 < words; ++i)
       derivation.selection.append(i > 1 ? " " : "").append(step.words[i]);
     (void)parse_selection(derivation.selection);
-    derivation.topology = step.words[words - 1];
+    derivation.topology = unquoted(step.words[words - 1]);
   } else if (step.words[0] == "contacts") {
     if (derivation.radius) step.refuse("stands there twice");
     if (step.words.size() != 2 || !(step.number(1) > 0))
@@ -286,6 +314,18 @@ FieldSteps parse_steps(std::string_view text) {
     }
   }
   return steps;
+}
+
+std::string with_topology(std::string_view text,
+                          const std::function<std::string(const std::string&)>& place) {
+  for (const std::string_view step : split(text.substr(text.find(':') + 1), ',')) {
+    const std::vector<std::string_view> words = split(step, ' ');
+    if (words.size() < 4 || words[0] != "select" || words[words.size() - 2] != "of") continue;
+    const auto at = static_cast<size_t>(words.back().data() - text.data());
+    return std::string(text.substr(0, at)) + in_quotes(place(unquoted(words.back()))) +
+           std::string(text.substr(at + words.back().size()));
+  }
+  return std::string(text);
 }
 
 Shape placed_shape(const Field& stored, const Placement& placement) {

@@ -8,7 +8,8 @@
 //                              (molecules/unit_cell.h), and contacts are those of nearest images;
 //                              before select and contacts
 //   select ATOMS of FILE       of coordinates [atoms, 3] those of atoms (selection.h) of the
-//                              topology FILE: [selected, 3]
+//                              topology FILE: [selected, 3]; a path with blanks or commas in '...',
+//                              where '' is a quote
 //   resized-crop H [W] [of N] [area A B] [aspect A B]
 //                              of a coded image a part of it, scaled to [3, H, W]; in training one
 //                              of a share A to B of its area and a ratio of width to height of A
@@ -32,6 +33,7 @@
 // axis.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,7 +59,7 @@ struct ResizedCrop {
 struct Derivation {
   bool periodic = false;
   std::optional<ResizedCrop> resized{};
-  std::string selection{}, topology{};  ///< select; empty: all points. The path as it was given
+  std::string selection{}, topology{};  ///< select; empty: all points
   std::optional<float> radius{};        ///< contacts, after that
 
   bool is_identity() const { return !resized && !periodic && selection.empty() && !radius; }
@@ -90,6 +92,10 @@ struct FieldSteps {
 
 /// ConfigError naming the text and the word that cannot be understood.
 FieldSteps parse_steps(std::string_view text);
+
+/// `text` with the path of its topology, where it has one, as `place` gives it.
+std::string with_topology(std::string_view text,
+                          const std::function<std::string(const std::string&)>& place);
 
 /// The shape in which a field leaves its placement; `stored`: as its derivation leaves it.
 /// ConfigError naming the field where a step does not fit.

@@ -29,6 +29,14 @@ TEST(Steps, SayWhatIsDerivedFirst) {
   const FieldSteps steps = parse_steps("x: select CA of a/p.pdb, contacts 8.5, symmetries x y");
   EXPECT_EQ(steps.derivation.selection, "CA");
   EXPECT_EQ(steps.derivation.topology, "a/p.pdb");
+  EXPECT_EQ(parse_steps("x: select CA of 'a b, it''s/p.pdb', contacts 8").derivation.topology,
+            "a b, it's/p.pdb");
+  EXPECT_EQ(parse_steps("x: select CA of o'n.pdb, contacts 8").derivation.topology, "o'n.pdb");
+  const auto placed = [](const std::string& path) { return "/it's, here/" + path; };
+  const std::string whole = with_topology("x: select CA of p.pdb, contacts 8.5", placed);
+  EXPECT_EQ(whole, "x: select CA of '/it''s, here/p.pdb', contacts 8.5");
+  EXPECT_EQ(parse_steps(whole).derivation.topology, "/it's, here/p.pdb");
+  EXPECT_EQ(with_topology("x: contacts 8.5, flip x", placed), "x: contacts 8.5, flip x");
   EXPECT_EQ(steps.derivation.radius, 8.5f);
   EXPECT_EQ(steps.placement.symmetries, 0b11);
   EXPECT_TRUE(parse_steps("x: divide 2").derivation.is_identity());

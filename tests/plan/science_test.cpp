@@ -93,9 +93,12 @@ constexpr Cut kCuts[] = {{2, "plain"}, {2, "b16c"}, {2, "last"}, {4, "last"}};
 TEST_P(Science, SlabsComputeTheSame) {
   for (const Decided& c : cases_of(GetParam())) {
     const ScienceStep want = c.run(c.cut(), ReferenceBackend(), kPlain);
-    expect_near(c.run(c.cut(2), ReferenceBackend(), kPlain), want, 1e-3, "the reference's slabs");
+    // Where ReLUs may flip, bounds are wide: the same network with held ones says more of layouts.
+    const bool flips = c.apart() == kFlipped;
+    if (!flips)
+      expect_near(c.run(c.cut(2), ReferenceBackend(), kPlain), want, 1e-3, "the reference's slabs");
     for (const auto& [slabs, layout] : kCuts) {
-      if (!is_tried(c.network, layout)) continue;
+      if (!is_tried(c.network, layout) || (flips && layout != std::string_view("last"))) continue;
       expect_near(c.run(c.cut(slabs), CpuBackend(),
                         {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false}),
                   want, c.apart(),

@@ -224,7 +224,7 @@ TEST(SumOverReplicas, ALateRankIsNamed) {
     SumJob job(c, 3, 100, "bucket 7");
     job.backward(0);
     if (c.rank() == 1) {
-      while (!reported) std::this_thread::yield();
+      while (!reported) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return;
     }
     c.set_timeout(patience(0.2));
@@ -239,7 +239,7 @@ TEST(SumOverReplicas, ALateRankIsNamed) {
       EXPECT_NE(message.find("not arrived: rank 1 on " + c.host()), std::string::npos) << message;
       reported = true;
     }
-    while (!reported) std::this_thread::yield();
+    while (!reported) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
 }
 

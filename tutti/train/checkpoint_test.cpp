@@ -119,8 +119,8 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
 }
 
 TEST_F(CheckpointTest, ALaterVersionsIsNotDamaged) {
-  const fs::path path = write(3);
   write(2);
+  const fs::path path = write(3);
   std::string text = read_text(path / "manifest.json");
   const size_t at = text.find("\"schema\": 3");
   ASSERT_NE(at, text.npos);

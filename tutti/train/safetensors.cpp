@@ -270,7 +270,8 @@ void SafetensorsFile::add_parts_of_index() {
   };
   std::map<std::string, std::string> file_of;  // of each tensor
   try {
-    for (const auto& [name, file] : parse_json(read_text(path_)).at("weight_map").items())
+    const Json index = parse_json(read_text(path_));
+    for (const auto& [name, file] : index.at("weight_map").items())
       file_of[name] = file.get<std::string>();
   } catch (const Json::exception& error) {
     throw damaged(error.what());

@@ -13,15 +13,17 @@ namespace {
 
 constexpr double kLeastAngle = 15, kGreatestAngle = 165;
 
-using Vector = std::array<double, 3>;
+using CellVector = std::array<double, 3>;
 struct LengthsAndAngles {
-  Vector lengths{}, degrees{};  // alpha beta gamma
+  CellVector lengths{}, degrees{};  // alpha beta gamma
 };
 
-double dot(const Vector& a, const Vector& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+double dot(const CellVector& a, const CellVector& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
 
-std::array<Vector, 3> rows_of_matrix(const DcdCellNumbers& s) {
-  return {Vector{s[0], s[1], s[3]}, Vector{s[1], s[2], s[4]}, Vector{s[3], s[4], s[5]}};
+std::array<CellVector, 3> rows_of_matrix(const DcdCellNumbers& s) {
+  return {CellVector{s[0], s[1], s[3]}, CellVector{s[1], s[2], s[4]}, CellVector{s[3], s[4], s[5]}};
 }
 
 /// Exactly 90 of 0.
@@ -152,7 +154,7 @@ UnitCell dcd_unit_cell(const DcdCellNumbers& stored, DcdCellForm form, std::span
   const LengthsAndAngles cell = in_form(stored, form);
   if (form != DcdCellForm::matrix) return unit_cell_of(cell.lengths, cell.degrees);
   // The axes in which the first vector has x alone, and the second x and y: Gram and Schmidt's.
-  std::array<Vector, 3> axes = rows_of_matrix(stored);
+  std::array<CellVector, 3> axes = rows_of_matrix(stored);
   for (size_t i = 0; i < 3; ++i) {
     for (size_t j = 0; j < i; ++j) {
       const double along = dot(axes[i], axes[j]);
@@ -162,7 +164,7 @@ UnitCell dcd_unit_cell(const DcdCellNumbers& stored, DcdCellForm form, std::span
     for (double& x : axes[i]) x /= length;
   }
   for (size_t at = 0; at + 3 <= xyz.size(); at += 3) {
-    const Vector point = {double{xyz[at]}, double{xyz[at + 1]}, double{xyz[at + 2]}};
+    const CellVector point = {double{xyz[at]}, double{xyz[at + 1]}, double{xyz[at + 2]}};
     for (size_t k = 0; k < 3; ++k) xyz[at + k] = static_cast<float>(dot(point, axes[k]));
   }
   return unit_cell_of(cell.lengths, cell.degrees);

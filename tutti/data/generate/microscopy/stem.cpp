@@ -14,7 +14,7 @@ constexpr double kColumnRadius = 0.55, kFaintest = 0.15;
 
 double strength_of(int element) { return std::pow(element, 1.7); }
 
-double between(Rng& rng, double low, double high) {
+double drawn_between(Rng& rng, double low, double high) {
   return low + (high - low) * static_cast<double>(rng.uniform());
 }
 
@@ -133,11 +133,11 @@ StemSample StemGenerator::sample(int64_t index) const {
   Rng rng(spec_.seed, Purpose::generate, static_cast<uint64_t>(index));
   const auto& substances = classes_[rng.below(static_cast<uint32_t>(classes_.size()))];
   const Crystal& crystal = *substances[rng.below(static_cast<uint32_t>(substances.size()))];
-  const double pixel = spec_.pixel * between(rng, 0.9, 1.1);
-  const CrystalPose pose{.x = between(rng, -crystal.a / 2, crystal.a / 2),
-                         .y = between(rng, -crystal.b / 2, crystal.b / 2),
-                         .azimuth = between(rng, -std::numbers::pi, std::numbers::pi),
-                         .strain = between(rng, -0.02, 0.02)};
+  const double pixel = spec_.pixel * drawn_between(rng, 0.9, 1.1);
+  const CrystalPose pose{.x = drawn_between(rng, -crystal.a / 2, crystal.a / 2),
+                         .y = drawn_between(rng, -crystal.b / 2, crystal.b / 2),
+                         .azimuth = drawn_between(rng, -std::numbers::pi, std::numbers::pi),
+                         .strain = drawn_between(rng, -0.02, 0.02)};
   const int side = spec_.side / 2 * 3;  // the seam of the box is out of view
   const WaveGrid grid(side, side * pixel);
   std::vector<PlacedAtom> columns = columns_in_box(crystal, pose, grid.box());
@@ -159,8 +159,8 @@ StemSample StemGenerator::sample(int64_t index) const {
   scaled(made.clean);
   scaled(made.image);
   const double dose = spec_.dose * std::pow(5, -static_cast<double>(rng.uniform()));
-  const double level = between(rng, 0, 0.3), slope_x = between(rng, -0.1, 0.1),
-               slope_y = between(rng, -0.1, 0.1);
+  const double level = drawn_between(rng, 0, 0.3), slope_x = drawn_between(rng, -0.1, 0.1),
+               slope_y = drawn_between(rng, -0.1, 0.1);
   for (int row = 0; row < spec_.side; ++row)
     for (int column = 0; column < spec_.side; ++column) {
       float& x = made.image[static_cast<size_t>(row) * static_cast<size_t>(spec_.side) +

@@ -345,23 +345,6 @@ static void check_refused(void) {
 static const char* name;
 static int port;
 
-/* Where the store is reached on this host alone, so are its ranks. */
-static void check_listeners(void) {
-  int listeners = 0;
-  for (int file = 3; file < 256; ++file) {
-    struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
-    int listens = 0;
-    socklen_t size = sizeof listens, length = sizeof bound;
-    if (getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens) continue;
-    if (getsockname(file, (struct sockaddr*)&bound, &length) != 0 || bound.ss_family == AF_UNIX)
-      continue;
-    EXPECT(bound.ss_family == AF_INET);
-    EXPECT(((struct sockaddr_in*)&bound)->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
-    ++listeners;
-  }
-  EXPECT(listeners > 0);
-}
-
 static void be_rank(int r, int n) {
   char address[40];
   tutti_comm_init_options options = {.size = sizeof options,

@@ -200,7 +200,7 @@ void run_over_tcp(int ranks, const std::function<void(comm::Communicator&)>& wor
         try {
           const auto c = comm::make_store_communicator(
               store, "matrix", p, ranks,
-              {.process = {.shared_memory = false}, .secret = {}, .address = "127.0.0.1"});
+              {.process = {.shared_memory = false, .address = "127.0.0.1"}, .secret = {}});
           work(*c);
         } catch (...) {
           errors[static_cast<size_t>(p)] = std::current_exception();

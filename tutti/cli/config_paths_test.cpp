@@ -62,12 +62,12 @@ TEST_F(ConfigPaths, EveryKeyThatIsAPathSaysWhereItStarts) {
       "\\b([Ff]iles?|[Ff]olders?|[Pp]aths?|[Cc]heckpoints?|[Ss]hared object)\\b");
   std::vector<std::string> neither;
   for (const ConfigKey& row : config_keys()) {
-    const bool text = row.type == ConfigType::text || row.type == ConfigType::texts;
-    if (text && row.choices.empty() && row.path == PathKind::none &&
+    const bool is_text = row.type == ConfigType::text || row.type == ConfigType::texts;
+    if (is_text && row.choices.empty() && row.path == PathKind::none &&
         std::regex_search(row.help, names))
       neither.push_back(row.name);
     if (row.path == PathKind::none) continue;
-    EXPECT_TRUE(text) << row.name << " is a path, and no text";
+    EXPECT_TRUE(is_text) << row.name << " is a path, and no text";
     if (row.type != ConfigType::text) continue;
     // In a file, in one that it includes, and as a flag.
     const auto value = [&](const ResolvedConfig& resolved) {

@@ -100,7 +100,7 @@ TEST(CommTune, ATableFromAFileIsTaken) {
   EXPECT_THROW(
       comm::run_ranks(
           2, [&](comm::Communicator& communicator) { use_selection(communicator, path.string()); }),
-      IoError);
+      ConfigError);
 }
 
 TEST(CommTune, LatencyMovesMessagesOfAnySize) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/patience.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/data/format/file_bytes.h"
@@ -257,7 +258,7 @@ TEST(DataPath, StrangersTakeNeitherThreadsNorDescriptors) {
   for (int i = 0; i < kStrangers; ++i)
     strangers.push_back(comm::begin_connect(comm::resolve("127.0.0.1", server.port()).front()));
   constexpr int64_t kMost = comm::Listener::kMost;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kHangSeconds);
   while (ended_of(strangers) < kStrangers - kMost && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_GE(ended_of(strangers), kStrangers - kMost);

@@ -286,9 +286,10 @@ TEST(Supervise, AStoppedRankBesideOnesThatStartIsAFailure) {
 // same moment as the others.
 TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {
   const RankTable table(1);
+  const double limit = patience(2);  // the same delay for the job and for this process
   const pid_t job = fork();
   if (job == 0)
-    _exit(supervised(table, {.seconds = patience(0.5)}, [&] {
+    _exit(supervised(table, {.seconds = limit}, [&] {
             const pid_t rank = start_rank(table, 0, [] {
               own_row::set_state(RankState::stoppable);
               raise(SIGSTOP);
@@ -298,9 +299,9 @@ TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {
             return 3;
           }).code);
   until(table, 0, RankState::stoppable);
-  sleep_patiently(1.5);  // until it has seen the rank stopped
+  sleep_patiently(1.5);  // until it has seen the rank stopped, and less than the limit
   kill(job, SIGSTOP);
-  sleep_patiently(4);
+  sleep_patiently(4);  // which would be more than the limit, with what came before
   kill(job, SIGCONT);
   usleep(300'000);
   kill(table.row(0).process, SIGCONT);

@@ -166,7 +166,7 @@ TEST(Supervise, ALauncherThatHasLostARankIsKilled) {
 
 TEST(Supervise, ALauncherThatBringsNoRankIsEnded) {
   const RankTable table(2);
-  const Ended end = supervised(table, {.start_seconds = patience(1)}, [&] {
+  const Ended end = supervised(table, {.start_seconds = static_cast<int>(patience(1))}, [&] {
     idle();
     return 0;
   });

@@ -180,7 +180,6 @@ TEST(Validate, RelationsBetweenKeys) {
   EXPECT_EQ(refused([](RunConfig&) {}), "");
   EXPECT_NE(refused([](RunConfig& c) { c.run.epochs = 0; }), "");
   EXPECT_NE(refused([](RunConfig& c) { c.data.transforms = {"image: devide 255"}; }), "");
-  EXPECT_NE(refused([](RunConfig& c) { c.data.dataset = "cifar10"; }), "");
   EXPECT_NE(refused([](RunConfig& c) { c.schedule.name = ScheduleKind::steps; }), "");
   EXPECT_NE(refused([](RunConfig& c) { c.schedule.milestones = {10, 10}; }), "");
   EXPECT_NE(refused([](RunConfig& c) { c.optimizer.nesterov = true, c.optimizer.momentum = 0; }),

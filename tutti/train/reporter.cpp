@@ -30,8 +30,8 @@ RunLog log_before(const std::string& path) {
     return read_run(path);
   } catch (const IoError& error) {
     Readable rest = read_readable(path);
-    log::warn("{}; the CSV tables go on without the {} line(s) of the record that cannot be read", error.what(),
-              rest.passed_over);
+    log::warn("{}; the CSV tables go on without the {} line(s) of the record that cannot be read",
+              error.what(), rest.passed_over);
     return std::move(rest.log);
   }
 }

@@ -8,8 +8,9 @@ namespace tutti {
 namespace {
 
 TEST(RunSettings, RanksShareAllButWhatANodeHasOfItsOwn) {
-  const std::set<std::string> own = {"data.cache.dir", "data.dir",    "data.staging.dir",
-                                     "model.library",  "plan.tuning", "run.log_level"};
+  const std::set<std::string> own = {"comm.address",     "data.cache.dir", "data.dir",
+                                     "data.staging.dir", "model.library",  "plan.tuning",
+                                     "run.log_level"};
   const std::string before = shared_lines(run_settings(RunConfig{}));
   for (const ConfigKey& row : config_keys()) {
     RunSettings settings = run_settings(RunConfig{});

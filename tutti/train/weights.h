@@ -92,8 +92,8 @@ class Weights {
   /// Takes parameters, and into every local replica the statistics, from a file's tensors by name,
   /// one after another. Names may have other programs' beginnings (foreign_names.h), which the log
   /// says. Throws ConfigError naming what is missing, unknown or of another shape; entries of other
-  /// systems that are no parameters here (is_foreign_buffer()) are passed over. What fits one of `except`
-  /// keeps its value, and need not be there. Tables are passed over (train/table_files.h).
+  /// systems that are no parameters here (is_foreign_buffer()) are passed over. What fits one of
+  /// `except` keeps its value, and need not be there. Tables are passed over (train/table_files.h).
   void import_model(const SafetensorsFile& file, std::span<const std::string> except = {});
   /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else
   /// of the arena is touched, so it takes no memory. Returns the parameters of which the file has

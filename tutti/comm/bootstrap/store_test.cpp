@@ -268,8 +268,11 @@ TEST(TcpStore, AConnectionThatEndsBeforeItIsAnsweredIsMadeAgain) {
   Socket listener = listen_on(resolve("127.0.0.1", 0).front(), 0);
   const int port = port_of(listener);
   std::string found;
-  std::jthread member(
-      [&] { found = TcpStore("127.0.0.1", port, "secret", kHangSeconds).get("x", kHangSeconds).value_or("nothing"); });
+  std::jthread member([&] {
+    found = TcpStore("127.0.0.1", port, "secret", kHangSeconds)
+                .get("x", kHangSeconds)
+                .value_or("nothing");
+  });
   for (int ended = 0; ended < 2;) {
     SocketAddress from;
     const Socket socket = accept_on(listener, &from);

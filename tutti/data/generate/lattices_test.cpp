@@ -168,7 +168,7 @@ TEST(LatticesFile, NamesTheFileAndWhatIsWrong) {
   expect_io_error([&] { open_changed(32, 1); }, {"announces 4 images"});
   expect_io_error([&] { open_changed(40, 1); }, {"found 65x64"});
   expect_io_error([&] { open_changed(good.size() - 1, 1); },
-                  {"corrupted", "checksum", "make it again"});
+                  {"corrupted", "checksum", "make it anew"});
   expect_io_error([&] { open_changed(60, 1); }, {"checksum"});
   Bytes shorter = good;
   shorter.pop_back();

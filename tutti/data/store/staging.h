@@ -34,14 +34,14 @@ struct StagingResult {
 
 /// Copies what is not there yet. A file counts as there when the list has it with the original's
 /// size and modification time, and the copy has that size. A copy gets its name when it is whole
-/// and on the disk; until then it is NAME.part-RANDOM, which an error takes away. So what was killed goes on with the next file, and a second job copies
-/// nothing. ConfigError where a file is not below `from` or the folders are one; IoError naming the
-/// file where the original cannot be read, ends early or changes meanwhile, or the disk has too
-/// little space for this process's share, which is looked at before the first byte, or where `to`
-/// belongs to another user or others can write to it (base/own_file.h): copies there may be
-/// somebody else's. A new `to` is made for this user alone. A link is made
-/// where there is no copy of the original as it is now, and gives way to one that a later staging
-/// makes.
+/// and on the disk; until then it is NAME.part-RANDOM, which an error takes away. So what was
+/// killed goes on with the next file, and a second job copies nothing. ConfigError where a file is
+/// not below `from` or the folders are one; IoError naming the file where the original cannot be
+/// read, ends early or changes meanwhile, or the disk has too little space for this process's
+/// share, which is looked at before the first byte, or where `to` belongs to another user or others
+/// can write to it (base/own_file.h): copies there may be somebody else's. A new `to` is made for
+/// this user alone. A link is made where there is no copy of the original as it is now, and gives
+/// way to one that a later staging makes.
 StagingResult stage_files(const StagingSpec& spec);
 
 /// IoError where the disk has too little space for what is not there yet of all shares together.

@@ -70,7 +70,7 @@ TEST(DerivedField, SaysWhatDoesNotFit) {
                       derivation_of("image: contacts 8"));
       },
       {"'image'", "[atoms, 3]"});
-  expect_error<BadFile>(
+  expect_error<ConfigError>(
       [&] { derived_field(seven, derivation_of("x: select CA of /nowhere/p.pdb")); },
       {"/nowhere/p.pdb"});
 }

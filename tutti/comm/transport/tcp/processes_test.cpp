@@ -63,8 +63,9 @@ std::vector<int> run_processes(int size, const RankOfJob& rank) {
 }
 
 StoreOptions options_with(bool shared_memory) {
-  return {.process = {.shared_memory = shared_memory, .timeout = kHangSeconds, .address = "127.0.0.1"},
-          .secret = "secret"};
+  return {
+      .process = {.shared_memory = shared_memory, .timeout = kHangSeconds, .address = "127.0.0.1"},
+      .secret = "secret"};
 }
 
 bool sums_are_right(Communicator& c, size_t count) {

@@ -107,7 +107,7 @@ case_full_parts() {
   }
   for i in $(seq 1 120); do echo "the quick brown fox number $((i % 3)) jumps over the lazy dog"; done >text.txt
   mkdir disk
-  unshare --user --map-root-user --mount bash -c "$(declare -f small_disk says fail); $(declare -p tutti here); small_disk" || fail "on a small disk"
+  unshare --user --map-root-user --mount bash -c "$(declare -f small_disk says fail); $(declare -p tutti configs); small_disk" || fail "on a small disk"
 }
 
 # small_disk: in a mount namespace of its own

@@ -32,7 +32,7 @@ case_tune() {
   expect 1 lost "${tuned[@]}" --max-steps 1
   mv elsewhere first
   expect 2 wrong --set model.weights=first --set model.classes=12
-  says wrong "model.weights = 'first': tensor 'linear.weight' has shape .*model.weights_except names"
+  says wrong "model.weights = '.*first': tensor 'linear.weight' has shape .*model.weights_except names"
   expect 2 wrong --set model.weights=first --set 'model.weights_except=["fc.*"]'
   says wrong "model.weights_except: nothing is called 'fc.*'; there are"
   expect 2 wrong --set 'model.freeze=["fc.*"]'
@@ -198,7 +198,7 @@ case_record() {
   # One damaged line costs that line, not the tables.
   sed -i '4s/.*/damaged/' all/run/record.jsonl
   expect 0 all/run --max-steps 9 --resume
-  says run 'CSV tables go on without the 1 line(s) of the record that cannot be read'
+  says run 'CSV tables go on without the 1 line.s. of the record that cannot be read'
   [ "$(wc -l <all/run/steps.csv)" -eq 9 ] || fail "steps.csv lost more than the damaged line"
   "$tutti" eval "$config" --weights all/run/checkpoints --logits logits.npy >eval.log 2>&1 || fail "eval cannot read the checkpoint"
   [ "$(wc -c <logits.npy)" -gt 160 ] || fail "logits are too short"

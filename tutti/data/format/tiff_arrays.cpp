@@ -128,6 +128,10 @@ class TiffArrays {
     const TiffPage& page = *pages[0];
     StoredArray array;
     array.info = {.name = name, .type = page.element, .shape = page.shape, .problem = page.problem};
+    // A page whose bytes are not there spoils the stack: it would be read without it in silence.
+    for (size_t p = 1; array.info.problem.empty() && p < pages.size(); ++p)
+      if (!pages[p]->problem.empty())
+        array.info.problem = fmt::format("page {} of {}: {}", p, pages.size(), pages[p]->problem);
     array.file = file_;
     array.swapped = found_.big_endian;
     auto table = std::make_shared<ChunkTable>();
@@ -140,7 +144,7 @@ class TiffArrays {
       table->shape.insert(table->shape.begin(), leading.size(), 1);
     }
     array.info.chunk = table->shape;
-    if (!page.problem.empty()) return array;
+    if (!array.info.problem.empty()) return array;
     const bool lzw = std::ranges::find(page.filters, ChunkTable::Filter::lzw) != page.filters.end();
     const int64_t gain = page.filters.empty() ? 1 : lzw ? kMostLzwGain : kMostInflation;
     check_announced(array.info, file_.size() > INT64_MAX / gain ? INT64_MAX : file_.size() * gain);

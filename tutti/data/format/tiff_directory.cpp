@@ -224,7 +224,8 @@ class TiffReader {
         page.below.push_back(static_cast<int64_t>(std::min<uint64_t>(at, INT64_MAX)));
     describe_samples(entries, page, problem);
     describe_packing(entries, page, problem);
-    if (page.problem.empty()) place_parts(entries, page, problem);
+    page.described = page.problem.empty();
+    if (page.described) place_parts(entries, page, problem);
   }
 
   void read_description(const Entries& entries, TiffPage& page) {

@@ -25,10 +25,11 @@ struct TiffPage {
   int64_t planes_said = 1;                 ///< by MetaMorph's tag: as many planes follow each other
   std::string description{};               ///< of the first page alone
   std::string problem{};                   ///< why it cannot be read; empty: it can
+  bool described = false;  ///< extents and packing are known, so a problem is one of its bytes
 
   bool like(const TiffPage& other) const {
-    return problem.empty() && other.problem.empty() && element == other.element &&
-           shape == other.shape && part == other.part && filters == other.filters;
+    return described && other.described && element == other.element && shape == other.shape &&
+           part == other.part && filters == other.filters;
   }
   /// Counts the bytes of a strip or tile of `of_rows` rows; INT64_MAX where that overflows.
   int64_t part_bytes(int64_t of_rows) const;

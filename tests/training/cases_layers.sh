@@ -151,7 +151,7 @@ END
   # What names the rows of a file belongs to that file alone, and does not outlive it.
   [ "$(cat r.h5.files.txt)" = q.kind.h5 ] || fail "r.h5.files.txt names $(cat r.h5.files.txt)"
   "$tutti" infer single.toml --weights single --split validation --output r.h5 >written.log 2>&1 || fail "infer of a part"
-  ls -d maps/validation/* | cmp - r.h5.files.txt || fail "r.h5.files.txt names $(cat r.h5.files.txt)"
+  find "$PWD/maps/validation" -type f | sort | cmp - r.h5.files.txt || fail "r.h5.files.txt names $(cat r.h5.files.txt)"
   # A target that the second output reaches; one that there is none of.
   expect 0 reached --target 2
   says reached 'done: target reached'

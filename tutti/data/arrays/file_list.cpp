@@ -13,6 +13,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/spelling.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/first_bytes.h"
 
@@ -81,14 +82,33 @@ std::string keys_to_correct(std::string_view key) {
   return key == "data.dir" || is_flag(key) ? std::string(key) : fmt::format("{} or data.dir", key);
 }
 
-/// Names a file of a folder in which none is known by its name, and what it is.
-std::string example_of(const fs::path& folder) {
+/// What there is to do with a folder in which no file is known by its name: names one that lies
+/// there, what it is, and a pattern that fits it.
+std::string way_to_name_files(const fs::path& folder) {
   for (const std::string& name : names_in(folder, false))
     if (is_file(folder / name)) try {
         const FirstBytes found = first_bytes_of(FileBytes::open(folder / name));
-        return fmt::format("; '{}' is {}", name, found.name);
+        const std::string ending = fs::path(name).extension().string();
+        return fmt::format("; '{}' is {}: name the files, or a pattern such as \"{}/*{}\"", name,
+                           found.name, folder.string(), ending);
       } catch (const IoError&) {}
-  return "";
+  return fmt::format(": name the files, or a pattern such as \"{}/*.dat\"", folder.string());
+}
+
+/// Which part of a path is not there: ": the folder X has no 'mesured', did you mean 'measured'?"
+std::string first_missing_part(const fs::path& path) {
+  fs::path missing = path;
+  while (missing.has_parent_path() && missing.parent_path() != missing &&
+         !is_there(missing.parent_path()))
+    missing = missing.parent_path();
+  const fs::path folder = missing.parent_path();
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed))
+    names.push_back(entry.path().filename().string());
+  const std::string name = missing.filename().string();
+  return fmt::format("; the folder {} has no '{}'{}", folder.string(), name,
+                     did_you_mean(nearest_spelling(name, names)));
 }
 
 /// Where an incomplete copy may lie behind an entry: `fits` says which names it means.
@@ -114,19 +134,18 @@ std::vector<fs::path> files_of(const std::string& entry, const fs::path& folder,
     for (const std::string& name : names_in(path, false))
       if (is_sample_file_name(name) && describes_arrays(path / name)) files.push_back(path / name);
     if (files.empty())
-      throw BadFile(fmt::format(
-          "{}: the folder {} holds no files that end in {}{}: name the files, or "
-          "a pattern such as \"{}/*.dat\"",
-          key, path.string(), fmt::join(kEndings, " "), example_of(path), path.string()));
+      throw BadFile(fmt::format("{}: the folder {} holds no files that end in {}{}", key,
+                                path.string(), fmt::join(kEndings, " "), way_to_name_files(path)));
     warn_of_missing_parts(files, key, [](const std::string&) { return true; });
     return files;
   }
   if (is_there(path)) return {path};
   if (!is_pattern(entry))
-    throw BadFile(fmt::format("{}: {} does not exist{}: correct {}", key,
+    throw BadFile(fmt::format("{}: {} does not exist{}: correct {}{}", key,
                               fs::absolute(path, failed).lexically_normal().string(),
                               is_flag(key) ? "" : " (relative paths start at data.dir)",
-                              keys_to_correct(key)));
+                              keys_to_correct(key),
+                              first_missing_part(fs::absolute(path, failed).lexically_normal())));
   std::vector<fs::path> files;
   const fs::path pattern = fs::path(entry).lexically_normal();
   match(pattern.is_absolute() ? fs::path() : folder.lexically_normal(), pattern.begin(),

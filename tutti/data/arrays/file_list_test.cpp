@@ -30,7 +30,7 @@ TEST(FileList, FilesFoldersAndPatterns) {
   EXPECT_EQ(listed_files({(scratch.path() / "?" / "1.h5").string()}, "elsewhere", "k").size(), 1u);
 
   expect_io_error([&] { listed(scratch, {"c.h5"}); },
-                  {"data.train_files", "c.h5", "does not exist"});
+                  {"data.train_files", "c.h5", "does not exist", "has no 'c.h5'"});
   expect_io_error([&] { listed(scratch, {"*.h5"}); }, {"no file fits the pattern", "*.h5"});
   expect_io_error([&] { listed(scratch, {"empty"}); }, {"empty", "holds no files"});
   expect_config_error([&] { listed(scratch, {}); }, {"names no file"});

@@ -293,9 +293,12 @@ FieldSteps parse_steps(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view name = trimmed(text.substr(0, colon));
   if (colon == std::string_view::npos || name.empty())
-    throw ConfigError(fmt::format(
-        "data.transforms: \"{}\" must be a field, a colon and steps, as in \"image: divide 255\"",
-        text));
+    throw ConfigError(
+        fmt::format("data.transforms: \"{}\" must be a field, a colon and steps, as in \"image: "
+                    "divide 255\"; steps "
+                    "with commas between them are one text in quotes, also as a flag: --set "
+                    "'data.transforms=[\"image: flip x, divide 255\"]'",
+                    text));
   FieldSteps steps{.field = std::string(name)};
   for (const std::string_view one : split(text.substr(colon + 1), ',')) {
     const Words step{text, split(one, ' ')};

@@ -12,7 +12,7 @@
 namespace tutti::test {
 namespace {
 
-/// What a ReLU multiplies negative numbers by; none: the activation is no ReLU.
+/// Finds the factor by which a ReLU multiplies negative numbers; none: the activation is no ReLU.
 std::optional<float> slope_of(const ActivationAttributes& a) {
   if (a.kind == ActivationKind::relu) return 0.0f;
   if (a.kind == ActivationKind::leaky_relu) return a.slope;

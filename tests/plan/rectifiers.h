@@ -1,8 +1,8 @@
 #pragma once
-// What stands for the ReLUs of a forward graph, leaky ones included. A ReLU is a comparison: where
-// its argument is within rounding of 0, another order of summation takes the other branch, and
-// gradients move by far more than rounding. Which positions those are depends on the processor. A
-// maximum over a window is such a comparison, too. These forms tell such flips from faults.
+// These forms stand for the ReLUs of a forward graph, leaky ones included. A ReLU is a comparison:
+// where its argument is within rounding of 0, another order of summation takes the other branch,
+// and gradients move by far more than rounding. Which positions those are depends on the processor.
+// A maximum over a window is such a comparison, too. These forms tell such flips from faults.
 
 #include <vector>
 

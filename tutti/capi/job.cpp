@@ -77,7 +77,7 @@ void refuse_address_of_others(const comm::HostAndPort& at, const char* address) 
                   address, found.front().host()));
 }
 
-// Whoever takes the port before rank 0 does gets a digest by which secrets can be tried out.
+// A stranger who takes the port before rank 0 does gets a digest by which secrets can be tried out.
 void warn_of_short_secret(std::string_view secret) {
   constexpr size_t kLongEnough = 32;
   if (secret.size() < kLongEnough)

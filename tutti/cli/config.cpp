@@ -297,8 +297,8 @@ ResolvedConfig read_sources(const ConfigSources& sources) {
   return resolved;
 }
 
-/// What breaks a relation between keys: the flag or variable without which it would hold, else the
-/// file.
+/// Names the breaker of a relation between keys: the flag or variable without which it would hold,
+/// else the file.
 std::string cause_of(const ConfigSources& sources) {
   const auto holds = [](const ConfigSources& fewer) {
     try {

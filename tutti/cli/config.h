@@ -29,7 +29,7 @@ struct ConfigSources {
   std::vector<Setting> flags;  ///< later ones win
 };
 
-/// What a source says of the paths of a key.
+/// A source says this of the paths of a key.
 struct PathsOfKey {
   struct Placed {
     std::string written, place;

@@ -1,5 +1,5 @@
 #pragma once
-// What configuration messages add to what a parser says.
+// Configuration messages add this to a parser's words.
 
 #include <compare>
 #include <string>

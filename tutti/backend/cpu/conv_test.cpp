@@ -183,7 +183,7 @@ int expect_all_match(const KernelRequest& r, std::vector<Values> in,
   for (const KernelCandidate& c : CpuBackend().candidates(r)) {
     if (!c.refusal.empty() || c.name == "reference") continue;
     ++accepted;
-    // Of a library's reference loops nothing is ours but what they are given: few products show it.
+    // A library's reference loops are not ours, only what they are given: few products show it.
     if (c.speed != KernelSpeed::fast && products > 300000) continue;
     const auto out = run_tiled(c, in, how);
     const bool loops = c.name.starts_with("onednn:ref") && c.out[0].dtype == DType::f32;

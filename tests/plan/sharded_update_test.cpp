@@ -1,6 +1,5 @@
-// Ranks that each update their shard of every bucket end with the weights of one that updates
-// everything, bit for bit, for every optimizer. Ranks are threads here; what they exchange is
-// copied and added directly.
+// Ranks that each update their shard of every bucket end with the weights of one that updates all,
+// bit for bit, for every optimizer. Ranks are threads here; what they exchange is copied and added.
 
 #include <gtest/gtest.h>
 
@@ -341,53 +340,71 @@ struct Counting final : Exchanges {
   }
 };
 
-TEST(Update, WaitsOnceForEachBucketThoughSeveralStepsReadIt) {
-  const TrainingGraph training =
-      network({.kind = Kind::lars, .momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true});
+/// A rank alone, and what it asks of its exchanges.
+struct Alone {
+  const TrainingGraph training;
   const CpuBackend backend;
-  const Plan plan = compile(training.graph, backend, {.layout = "b16c", .measure = false});
-  Rank rank(training, plan, backend);
-  Counting exchanges(plan.exchanges.size());
-  rank.executor.set_exchanges(exchanges);
-  rank.step(plan, 0);
-  EXPECT_EQ(exchanges.finished, std::vector<int>(plan.buckets.size(), 1));
-  EXPECT_GT(plan.updates.size(), 2 * plan.buckets.size());
+  const Plan plan;
+  Rank rank{training, plan, backend};
+  Counting exchanges{plan.exchanges.size()};
+  const size_t bytes = plan.buckets[0].bytes;
+
+  explicit Alone(const OptimizerSettings& optimizer, int threads = 1)
+      : training(network(optimizer)),
+        plan(compile(training.graph, backend,
+                     {.threads = threads, .layout = "b16c", .measure = false})) {
+    exchanges.ranged = plan.buckets[0].exchange;
+    exchanges.range = {0, bytes};
+    rank.executor.set_exchanges(exchanges);
+  }
+};
+
+TEST(Update, WaitsOnceForEachBucketThoughSeveralStepsReadIt) {
+  Alone alone({.kind = Kind::lars, .momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true});
+  alone.rank.step(alone.plan, 0);
+  EXPECT_EQ(alone.exchanges.finished, std::vector<int>(alone.plan.buckets.size(), 1));
+  EXPECT_GT(alone.plan.updates.size(), 2 * alone.plan.buckets.size());
 }
 
 TEST(Update, WhatHasNotArrivedWaitsForSettle) {
-  const TrainingGraph training = network({.momentum = 0.9});
-  const CpuBackend backend;
-  const Plan plan = compile(training.graph, backend, {.layout = "b16c", .measure = false});
-  Rank rank(training, plan, backend);
-  Counting exchanges(plan.exchanges.size());
-  exchanges.late = plan.buckets.front().exchange;
-  rank.executor.set_exchanges(exchanges);
-  rank.step(plan, 0);
-  std::vector<int> want(plan.buckets.size(), 1);
-  want[static_cast<size_t>(exchanges.late)] = 0;
-  EXPECT_EQ(exchanges.finished, want);
-  EXPECT_THROW(rank.executor.set_scalar(training.lr, 1), std::exception);  // it is still to be read
-  rank.executor.settle();
-  EXPECT_EQ(exchanges.finished, std::vector<int>(plan.buckets.size(), 1));
+  Alone alone({.momentum = 0.9});
+  const int late = alone.exchanges.late = alone.plan.buckets.front().exchange;
+  alone.rank.step(alone.plan, 0);
+  std::vector<int> want(alone.plan.buckets.size(), 1);
+  want[static_cast<size_t>(late)] = 0;
+  EXPECT_EQ(alone.exchanges.finished, want);
+  EXPECT_THROW(alone.rank.executor.set_scalar(alone.training.lr, 1),
+               std::exception);  // it is still to be read
+  alone.rank.executor.settle();
+  EXPECT_EQ(alone.exchanges.finished, std::vector<int>(alone.plan.buckets.size(), 1));
 }
 
 TEST(Update, RefusesRangesThatCutABlock) {
-  const TrainingGraph training = network({.momentum = 0.9});
-  const CpuBackend backend;
-  const Plan plan = compile(training.graph, backend, {.layout = "b16c", .measure = false});
-  const size_t bytes = plan.buckets[0].bytes;
+  const size_t bytes = Alone({.momentum = 0.9}).bytes;
   const auto step_with = [&](ExchangeOutput::Range range) {
-    Rank rank(training, plan, backend);
-    Counting exchanges(plan.exchanges.size());
-    exchanges.range = range;
-    exchanges.ranged = plan.buckets[0].exchange;
-    rank.executor.set_exchanges(exchanges);
-    rank.step(plan, 0);
+    Alone alone({.momentum = 0.9});
+    alone.exchanges.range = range;
+    alone.rank.step(alone.plan, 0);
   };
   EXPECT_NO_THROW(step_with({0, bytes}));
   EXPECT_THROW(step_with({0, bytes + 64}), std::exception);
   EXPECT_THROW(step_with({4, bytes}), std::exception);
   EXPECT_THROW(step_with({bytes, 0}), std::exception);
+}
+
+// Its barrier stays broken: threads would leave the next step without their part of the work.
+TEST(Update, AnExecutorWhoseTeamFailedIsNotUsedAgain) {
+  Alone alone({.momentum = 0.9}, 2);
+  alone.exchanges.range = {0, alone.bytes + 64};
+  EXPECT_THROW(alone.rank.step(alone.plan, 0), std::exception);
+  alone.exchanges.range = {0, alone.bytes};
+  std::string said;
+  try {
+    alone.rank.step(alone.plan, 0);
+  } catch (const std::exception& error) {
+    said = error.what();
+  }
+  EXPECT_NE(said.find("used again"), std::string::npos) << said;
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ constexpr auto kLookAround = std::chrono::milliseconds(200);
 constexpr auto kSlowYield = std::chrono::milliseconds(1);
 constexpr auto kCrowded = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
+constexpr auto kCrowdedNap = std::chrono::milliseconds(1);
 // A wait that lasts longer than kStalled is mostly for a rank that computes, starts, stands or is
 // gone. It naps, so that others have its core; what has come is found that much later.
 constexpr auto kStalled = std::chrono::milliseconds(500);
@@ -53,11 +54,13 @@ int cores() {
   return online;
 }
 
-void give_core_away() {
+// After a wait of so long. Naps in a crowd grow with it: they delay what has come by a tenth at most,
+// and a rank that waits for long leaves the core to those that it waits for.
+void give_core_away(Clock::duration waited) {
   static thread_local Clock::time_point crowded_until{};
   const auto now = Clock::now();
   if (now < crowded_until) {
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 10, kNap, kCrowdedNap));
     return;
   }
   std::this_thread::yield();
@@ -193,7 +196,7 @@ class Communicator::Wait {
     else if (now - begin_ > kStalled)
       std::this_thread::sleep_for(kStalledNap);
     else if (now - begin_ > spin || looks_ == kLooksOfSystem)
-      give_core_away();
+      give_core_away(now - begin_);
   }
 
   /// Whether it is done. A rank may have done its share and left, or given up, between two looks:

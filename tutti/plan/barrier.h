@@ -32,6 +32,7 @@ class Barrier {
 
   /// This thread will not come: nobody waits any more, now or later.
   void break_up() { broken_.store(true, std::memory_order_release); }
+  bool broken() const { return broken_.load(std::memory_order_acquire); }
 
   void wait() {
     wait([] {});
@@ -49,7 +50,7 @@ class Barrier {
     for (LimitedCount<int> spins(kSpins); phase_.load(std::memory_order_acquire) == phase;) {
       idle();
       if (spins.next()) continue;
-      if (broken_.load(std::memory_order_acquire)) throw Broken{};
+      if (broken()) throw Broken{};
       std::this_thread::yield();
     }
   }

@@ -97,6 +97,8 @@ template <class Fn>
 void Executor::parallel(Fn fn) {
   const int team = plan_.options.threads;
   if (team == 1) return fn(0);
+  // Threads would leave at a broken barrier before their work is done, and nobody would hear it.
+  CHECK(!barrier_.broken(), "an executor is used again after one of its threads has failed");
   std::exception_ptr failure;
 #pragma omp parallel num_threads(team)
   {

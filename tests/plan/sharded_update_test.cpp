@@ -325,18 +325,15 @@ TEST(Clipping, BucketsChangeNoBitOfTheNorm) {
 
 /// Counts what the executor asks for; gradients stay where they are.
 struct Counting final : Exchanges {
-  std::vector<int> finished;  ///< by exchange
-  int late = -1;              ///< has not arrived yet
-  int ranged = -1;            ///< gives this range
+  std::vector<int> finished;   ///< by exchange
+  int late = -1, ranged = -1;  ///< has not arrived yet; gives the range
   ExchangeOutput::Range range;
   explicit Counting(size_t exchanges) : finished(exchanges, 0) {}
   void start(int) override {}
   bool done(int exchange) override { return exchange != late; }
   ExchangeOutput finish(int exchange) override {
     ++finished[static_cast<size_t>(exchange)];
-    ExchangeOutput output;
-    if (exchange == ranged) output.range = range;
-    return output;
+    return exchange == ranged ? ExchangeOutput{.range = range} : ExchangeOutput{};
   }
 };
 
@@ -373,8 +370,7 @@ TEST(Update, WhatHasNotArrivedWaitsForSettle) {
   std::vector<int> want(alone.plan.buckets.size(), 1);
   want[static_cast<size_t>(late)] = 0;
   EXPECT_EQ(alone.exchanges.finished, want);
-  EXPECT_THROW(alone.rank.executor.set_scalar(alone.training.lr, 1),
-               std::exception);  // it is still to be read
+  EXPECT_ANY_THROW(alone.rank.executor.set_scalar(alone.training.lr, 1));  // still to be read
   alone.rank.executor.settle();
   EXPECT_EQ(alone.exchanges.finished, std::vector<int>(alone.plan.buckets.size(), 1));
 }
@@ -386,7 +382,6 @@ TEST(Update, RefusesRangesThatCutABlock) {
     alone.exchanges.range = range;
     alone.rank.step(alone.plan, 0);
   };
-  EXPECT_NO_THROW(step_with({0, bytes}));
   EXPECT_THROW(step_with({0, bytes + 64}), std::exception);
   EXPECT_THROW(step_with({4, bytes}), std::exception);
   EXPECT_THROW(step_with({bytes, 0}), std::exception);
@@ -398,13 +393,7 @@ TEST(Update, AnExecutorWhoseTeamFailedIsNotUsedAgain) {
   alone.exchanges.range = {0, alone.bytes + 64};
   EXPECT_THROW(alone.rank.step(alone.plan, 0), std::exception);
   alone.exchanges.range = {0, alone.bytes};
-  std::string said;
-  try {
-    alone.rank.step(alone.plan, 0);
-  } catch (const std::exception& error) {
-    said = error.what();
-  }
-  EXPECT_NE(said.find("used again"), std::string::npos) << said;
+  EXPECT_THROW(alone.rank.step(alone.plan, 0), InternalError);  // it is not used again
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ int cores() {
   return online;
 }
 
-// After a wait of so long. Naps in a crowd grow with it: they delay what has come by a tenth at most,
-// and a rank that waits for long leaves the core to those that it waits for.
+// After a wait of so long. Naps in a crowd grow with it: they delay what has come by a tenth at
+// most, and a rank that waits for long leaves the core to those that it waits for.
 void give_core_away(Clock::duration waited) {
   static thread_local Clock::time_point crowded_until{};
   const auto now = Clock::now();

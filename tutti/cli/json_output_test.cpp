@@ -55,7 +55,8 @@ TEST(JsonOutput, IsAllThatTheStandardOutputGets) {
 TEST(JsonOutput, VerbsPrintNothingElse) {
   setenv("ONEDNN_VERBOSE", "1", 1);
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"bench", "ops", "--json", "--seconds", "1e-6", "--filter", "relu"},
+       {std::vector<std::string>{"bench", "ops", "--json", "--seconds", "1e-6", "--filter",
+                                 "conv f32 n2c16d4h4w4 k16t2r2s2 stride2 bias relu"},
         {"model", "show", "lenet", "--batch", "2", "--json"},
         {"data", "list", "--json"},
         {"config", "--json"}}) {

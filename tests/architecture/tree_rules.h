@@ -59,4 +59,10 @@ std::vector<Violation> check_cycles(const std::filesystem::path& rule_file, cons
 std::vector<Violation> check_lengths(const std::filesystem::path& root,
                                      const std::vector<std::string>& folders);
 
+/// Checks that no two sources of one target below these folders have functions of the same name in
+/// anonymous namespaces: in a unity build they are overloads, and a call may take the other's. The
+/// targets are those that the CMakeLists.txt there name.
+std::vector<Violation> check_unity_names(const std::filesystem::path& root,
+                                         const std::vector<std::string>& folders);
+
 }  // namespace tutti::architecture

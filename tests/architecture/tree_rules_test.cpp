@@ -227,11 +227,28 @@ TEST_F(TreeRules, AHiddenFunctionIsNamedOnceInATarget) {
           "}  // namespace\n");
     const auto found = check_unity_names(root_, {"tutti"});
     ASSERT_EQ(found.size(), 1u) << file;
-    EXPECT_EQ(found[0].to_string().substr(0, found[0].to_string().find(": compiled")),
+    EXPECT_EQ(found[0].to_string().substr(0, found[0].to_string().find(": what")),
               std::string("tutti/graph/") + file +
                   ":4: `first` is also a function of tutti/graph/node.cpp");
     fs::remove(root_ / "tutti/graph" / file);
   }
+}
+
+TEST_F(TreeRules, AHiddenFunctionIsNamedAsNoneOfAHeader) {
+  write("tutti/graph/CMakeLists.txt", "add_library(graph sub/node.cpp)\n");
+  write("tutti/graph/printer.h",
+        "#pragma once\nnamespace tutti {\nstruct X {\n  int second();\n};\nvoid first(X x);\n}\n");
+  write("tutti/graph/sub/node.cpp",
+        "namespace tutti::other {\nnamespace {\n\nvoid first() {}\nvoid second() {}\n\n"
+        "}  // namespace\n}  // namespace tutti::other\n");
+  EXPECT_TRUE(check_unity_names(root_, {"tutti"}).empty());
+  write("tutti/graph/sub/node.cpp",
+        "namespace tutti {\nnamespace {\n\nvoid first() {}\nvoid second() {}\n\n"
+        "}  // namespace\n}  // namespace tutti\n");
+  const auto found = check_unity_names(root_, {"tutti"});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].to_string().starts_with(
+      "tutti/graph/sub/node.cpp:4: `tutti::first` is also a function of tutti/graph/printer.h"));
 }
 
 TEST_F(TreeRules, FoldersInACircle) {

@@ -53,25 +53,42 @@ std::vector<Sources> targets_of(const fs::path& cmake_file) {
   return targets;
 }
 
-/// The functions that a source has in anonymous namespaces, in the form that clang-format gives
-/// them: at the beginning of a line; with the line of each.
-std::map<std::string, int> hidden_functions(const fs::path& source) {
+/// The functions that a header declares, or that a source has in anonymous namespaces, in the form
+/// that clang-format gives them: at the beginning of a line. Each with its
+/// namespace, "tutti::data::files_of", and its line.
+std::map<std::string, int> functions_of(const fs::path& file) {
+  static const std::regex space(R"(namespace ([\w:]+) \{)");
   static const std::regex function(
       R"re((?:(?:\[\[.*\]\]|__attribute__\(\(.*\)\)) )?[A-Za-z_][^=(]*[ &*]([A-Za-z_]\w*)\(.*)re");
   std::map<std::string, int> found;
-  std::ifstream stream(source);
+  std::ifstream stream(file);
+  const bool header = file.extension() == ".h";
+  std::string around;  // the namespace
   int opened = 0, number = 0;
   for (std::string text; std::getline(stream, text);) {
     ++number;
     std::smatch match;
-    if (text == "namespace {")
+    if (std::regex_match(text, match, space))
+      around = match[1].str() + "::";
+    else if (text == "namespace {")
       opened = number;
     else if (text == "}  // namespace" || (text == "}" && number == opened + 2))
       opened = 0;  // without a comment, where one line was in it
-    else if (opened > 0 && !text.starts_with(' ') && std::regex_match(text, match, function))
-      found.try_emplace(match[1], number);
+    else if ((header || opened > 0) && !text.starts_with(' ') &&
+             std::regex_match(text, match, function))
+      found.try_emplace(around + match[1].str(), number);
   }
   return found;
+}
+
+/// By the names of the functions that headers below a folder declare, a header that does.
+std::map<std::string, fs::path> declared_below(const fs::path& folder) {
+  std::map<std::string, fs::path> owners;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.path().extension() == ".h")
+      for (const auto& [name, line] : functions_of(entry.path()))
+        owners.try_emplace(name, entry.path());
+  return owners;
 }
 
 }  // namespace
@@ -82,14 +99,16 @@ std::vector<Violation> check_unity_names(const fs::path& root,
   for (const std::string& folder : folders)
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       if (entry.path().filename() != "CMakeLists.txt") continue;
+      const auto declared = declared_below(entry.path().parent_path());
       for (const Sources& sources : targets_of(entry.path())) {
-        std::map<std::string, fs::path> owners;
+        auto owners = declared;
         for (const fs::path& source : sources)
-          for (const auto& [name, line] : hidden_functions(source))
+          for (const auto& [name, line] : functions_of(source))
             if (const auto [owner, first] = owners.try_emplace(name, source); !first)
               broken[{fs::relative(source, root), line}] = fmt::format(
-                  "`{}` is also a function of {}: compiled as one, either source may call the "
-                  "other's; keep one in a header, or say in its name what differs",
+                  "`{}` is also a function of {}: what is compiled as one may call the wrong one; "
+                  "keep one "
+                  "in a header, or say in its name what differs",
                   name, fs::relative(owner->second, root).generic_string());
       }
     }

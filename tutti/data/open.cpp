@@ -212,7 +212,7 @@ std::vector<fs::path> listed_texts(const DatasetSpec& spec, const std::string& p
   return listed_files(text_files(spec, part), spec.dir, fmt::format("data.{}_files", part));
 }
 
-std::unique_ptr<Dataset> open_text(const DatasetSpec& spec) {
+std::unique_ptr<Dataset> open_text_set(const DatasetSpec& spec) {
   TextSetSpec text = spec.text;
   if (spec.name == "tokens") text.kind = TextSetSpec::Kind::tokens;
   text.files = listed_texts(spec, spec.split);
@@ -305,7 +305,7 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
                               : ""));
   if (spec.name == "arrays") return open_arrays(spec);
   if (spec.name == "neurons") return open_neurons(spec);
-  if (is_text_set(spec.name)) return open_text(spec);
+  if (is_text_set(spec.name)) return open_text_set(spec);
   if (spec.name == "token-pairs")
     return std::make_unique<PairSet>(PairSetSpec{.source = pair_files(spec, "source"),
                                                  .target = pair_files(spec, "target"),

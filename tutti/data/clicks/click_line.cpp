@@ -56,7 +56,7 @@ bool next_column(std::string_view& rest, char separator, std::string_view& text)
   return true;
 }
 
-std::vector<std::string> columns_of(std::string_view line, char separator) {
+std::vector<std::string> split_columns(std::string_view line, char separator) {
   std::vector<std::string> columns;
   for (std::string_view rest = line, text; next_column(rest, separator, text);)
     columns.emplace_back(text);
@@ -174,7 +174,7 @@ ClickColumns click_columns(std::string_view first_line, const std::string& file,
   columns.separator = separator_of(first_line);
   const bool required = labels == ClickLabels::required;
   std::vector<std::string> names;
-  for (const std::string& text : columns_of(first_line, columns.separator))
+  for (const std::string& text : split_columns(first_line, columns.separator))
     names.push_back(lower(text));
   const auto has = [&](std::string_view name) {
     return std::ranges::find(names, name) != names.end();

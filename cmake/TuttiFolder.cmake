@@ -7,8 +7,8 @@
 # HOT_TESTS: the tests' own loops take long, so they are optimised, too.
 #
 # A release build compiles several sources of a folder as one (CMAKE_UNITY_BUILD in CMakePresets.json): what they all include is
-# read once, and the program is built in half the time. So a name in an anonymous namespace is given once in a folder. HOT sources
-# and those with options of their own stay alone.
+# read once, and the program is built in half the time. So a name in an anonymous namespace is given once in a target
+# (architecture.tree looks at functions). HOT sources and those with options of their own stay alone.
 set(tutti_hot_options "$<$<CONFIG:Release>:${tutti_release_options}>")
 
 function(tutti_folder name)

@@ -15,11 +15,12 @@ int main(int argc, char** argv) {
     using namespace tutti::architecture;
     const std::filesystem::path root = argv[1];
     const Rules rules = read_rules(root / "tests/architecture/includes.txt");
+    const std::vector<std::string> sources = {"tutti", "tests", "integrations", "examples",
+                                              "benchmarks"};
     auto found = check_tree(root, rules);
-    for (const auto& more :
-         {check_table(root, root / "docs/architecture.md", rules),
-          check_cycles(root / "tests/architecture/includes.txt", rules),
-          check_lengths(root, {"tutti", "tests", "integrations", "examples", "benchmarks"})})
+    for (const auto& more : {check_table(root, root / "docs/architecture.md", rules),
+                             check_cycles(root / "tests/architecture/includes.txt", rules),
+                             check_lengths(root, sources), check_unity_names(root, sources)})
       found.insert(found.end(), more.begin(), more.end());
     for (const auto& violation : found) std::printf("%s\n", violation.to_string().c_str());
     return found.empty() ? 0 : 1;

@@ -59,4 +59,10 @@ std::vector<Violation> check_cycles(const std::filesystem::path& rule_file, cons
 std::vector<Violation> check_lengths(const std::filesystem::path& root,
                                      const std::vector<std::string>& folders);
 
+/// Checks that a function in an anonymous namespace bears no name that another source of its target
+/// has there too, or that a header beside them declares: in a unity build one overloads or hides
+/// the other. The targets are those that the CMakeLists.txt below these folders name.
+std::vector<Violation> check_unity_names(const std::filesystem::path& root,
+                                         const std::vector<std::string>& folders);
+
 }  // namespace tutti::architecture

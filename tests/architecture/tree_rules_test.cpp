@@ -208,6 +208,49 @@ TEST_F(TreeRules, FilesThatAreTooLong) {
   }
 }
 
+TEST_F(TreeRules, AHiddenFunctionIsNamedOnceInATarget) {
+  const std::string hidden =
+      "namespace {\n\nint first() { return 1; }\n[[nodiscard]] int first(int x) { return x; }\n\n} "
+      " // namespace\n";
+  write("tutti/graph/CMakeLists.txt",
+        "# add_library(all node.cpp printer.cpp)\n"
+        "tutti_folder(graph COLD\n  SOURCES node.cpp sub/value.cpp by_${choice}.cpp\n"
+        "  TESTS node_test.cpp\n  USES base)\nadd_executable(printer printer.cpp)\n");
+  for (const char* file : {"node.cpp", "node_test.cpp", "printer.cpp"})
+    write(std::string("tutti/graph/") + file, hidden);
+  write("tutti/graph/sub/value.cpp",
+        "namespace {\nint one() { return 1; }\n}\nint first() {\n  return first(2);\n}\n");
+  EXPECT_TRUE(check_unity_names(root_, {"tutti"}).empty());
+  for (const char* file : {"sub/value.cpp", "by_size.cpp"}) {
+    write(std::string("tutti/graph/") + file,
+          "namespace {\n\ntemplate <class T>\nconst T& first(const T& x) {\n  return x;\n}\n\n"
+          "}  // namespace\n");
+    const auto found = check_unity_names(root_, {"tutti"});
+    ASSERT_EQ(found.size(), 1u) << file;
+    EXPECT_EQ(found[0].to_string().substr(0, found[0].to_string().find(": what")),
+              std::string("tutti/graph/") + file +
+                  ":4: `first` is also a function of tutti/graph/node.cpp");
+    fs::remove(root_ / "tutti/graph" / file);
+  }
+}
+
+TEST_F(TreeRules, AHiddenFunctionIsNamedAsNoneOfAHeader) {
+  write("tutti/graph/CMakeLists.txt", "add_library(graph sub/node.cpp)\n");
+  write("tutti/graph/printer.h",
+        "#pragma once\nnamespace tutti {\nstruct X {\n  int second();\n};\nvoid first(X x);\n}\n");
+  write("tutti/graph/sub/node.cpp",
+        "namespace tutti::other {\nnamespace {\n\nvoid first() {}\nvoid second() {}\n\n"
+        "}  // namespace\n}  // namespace tutti::other\n");
+  EXPECT_TRUE(check_unity_names(root_, {"tutti"}).empty());
+  write("tutti/graph/sub/node.cpp",
+        "namespace tutti {\nnamespace {\n\nvoid first() {}\nvoid second() {}\n\n"
+        "}  // namespace\n}  // namespace tutti\n");
+  const auto found = check_unity_names(root_, {"tutti"});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].to_string().starts_with(
+      "tutti/graph/sub/node.cpp:4: `tutti::first` is also a function of tutti/graph/printer.h"));
+}
+
 TEST_F(TreeRules, FoldersInACircle) {
   EXPECT_TRUE(check_cycles("rules.txt", read_rules(root_ / "rules.txt")).empty());
   write("rules.txt", "folder base : device/cpu\nfolder device : graph\nfolder graph : base\n");

@@ -219,7 +219,7 @@ data::SampleCounts wanted_counts(const Generate& g) {
                          "training evaluates on these samples, so it could not read the set")};
 }
 
-int run_generate(const Generate& g) {
+int generate_data(const Generate& g) {
   const data::SampleCounts counts = wanted_counts(g);
   if (!g.force) refuse_to_replace(g);
   std::error_code failed;
@@ -372,7 +372,7 @@ Verb data_generate_verb() {
       .flags = std::move(flags),
       .examples = {{"tutti data generate lattices data/lattices --train 20000 --seed 7",
                     "20,000 training images and the usual number of test images"}},
-      .run = [state] { return run_generate(*state); }};
+      .run = [state] { return generate_data(*state); }};
 }
 
 }  // namespace tutti

@@ -250,7 +250,7 @@ std::string known_set_in(const fs::path& folder) {
 }
 
 /// The folder of the run that the path is, or that its checkpoints are; empty: of none.
-fs::path run_of(const fs::path& path) {
+fs::path run_folder_of(const fs::path& path) {
   fs::path at = path.has_filename() ? path : path.parent_path();
   bool own = true;  // the run's; its checkpoints; one of these; a file in that
   for (int up = 0; up < 4 && !at.empty(); ++up) {
@@ -264,7 +264,7 @@ fs::path run_of(const fs::path& path) {
 }
 
 void refuse_run(const fs::path& path) {
-  const fs::path run = run_of(path);
+  const fs::path run = run_folder_of(path);
   if (run.empty()) return;
   const std::string folder = shell_word(run.string()),
                     config = shell_word((run / kConfigFile).string());

@@ -64,7 +64,7 @@ std::string both_networks(const GivenNames& given, const FoundWeights& found,
 
 /// How the weights are taken with the configuration of their run; empty where that is not near, or
 /// is the one that was given.
-std::string own_command(const GivenNames& given) {
+std::string config_command(const GivenNames& given) {
   const std::string own = configuration_near(given.weights);
   if (own.empty() || own == given.config) return "";
   return fmt::format(
@@ -115,7 +115,7 @@ int naming_networks(const GivenNames& given, const FoundWeights& found, const Ru
     return work();
   } catch (const ConfigError& error) {
     if (both.empty()) throw;
-    const std::string command = own_command(given), said = error.what();
+    const std::string command = config_command(given), said = error.what();
     throw ConfigError(fmt::format("{}: {}{}", both, said, said.ends_with(command) ? "" : command));
   }
 }
@@ -125,7 +125,7 @@ void import_weights(const GivenNames& given, const FoundWeights& found, Weights&
     weights.import_model(found.file);
     read_tables(found.file, found.checkpoint, weights);
   } catch (const ConfigError& error) {
-    throw ConfigError(error.what() + own_command(given));
+    throw ConfigError(error.what() + config_command(given));
   }
 }
 

@@ -39,7 +39,7 @@ struct InspectedPairs {
   int64_t window = 1;  ///< that all pairs which were looked at fit
 };
 
-InspectedPairs look_at(const data::PairSet& set) {
+InspectedPairs inspect_first(const data::PairSet& set) {
   InspectedPairs found;
   data::Sample sample(set.fields());
   std::string first;
@@ -85,7 +85,7 @@ InspectedData inspect_pairs(const fs::path& folder) {
     if (!data::has_split(spec)) continue;
     const auto opened = data::open_dataset(spec);
     const auto& set = dynamic_cast<const data::PairSet&>(*opened);
-    const InspectedPairs found = look_at(set);
+    const InspectedPairs found = inspect_first(set);
     report.listing += fmt::format("{}: {}: {}", folder.string(), part, found.listing);
     window = std::max(window, found.window);
     if (std::string_view(part) == "train")

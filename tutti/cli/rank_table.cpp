@@ -32,7 +32,9 @@ struct Page {
   std::atomic<bool> called_off{false};
 };
 
-size_t bytes_of(int ranks) { return sizeof(Page) + sizeof(RankRow) * static_cast<size_t>(ranks); }
+size_t bytes_of_table(int ranks) {
+  return sizeof(Page) + sizeof(RankRow) * static_cast<size_t>(ranks);
+}
 RankRow* rows_of(void* memory) {
   return reinterpret_cast<RankRow*>(static_cast<std::byte*>(memory) + sizeof(Page));
 }
@@ -87,7 +89,7 @@ void wait_until_left(const RankRow& row) noexcept {
 }  // namespace
 
 RankTable::RankTable(int ranks) : ranks_(ranks) {
-  const size_t bytes = bytes_of(ranks);
+  const size_t bytes = bytes_of_table(ranks);
   file_ = make_nameless_file(kTableName).descriptor;
   if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(bytes)) == 0)
     memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
@@ -105,7 +107,7 @@ RankTable::RankTable(int ranks) : ranks_(ranks) {
 }
 
 RankTable::~RankTable() {
-  munmap(memory_, bytes_of(ranks_));
+  munmap(memory_, bytes_of_table(ranks_));
   close(file_);
 }
 
@@ -134,7 +136,7 @@ bool own_row::join(const std::string& value, const Place& place) {
   if (joined() || place.rank < 0 || place.rank >= place.ranks ||
       std::sscanf(value.c_str(), "%d:%d:%llx", &process, &number, &nonce) != 3)
     return false;
-  const size_t bytes = bytes_of(place.ranks);
+  const size_t bytes = bytes_of_table(place.ranks);
   void* memory = map_table(fmt::format("/proc/{}/fd/{}", process, number), bytes);
   if (memory == MAP_FAILED) return false;
   auto* page = static_cast<Page*>(memory);

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-std::string read_text(const std::string& path) {
+std::string table_text(const std::string& path) {
   require_path("comm.selection", path);
   std::ifstream file(path);
   if (!file)
@@ -27,13 +27,13 @@ comm::Selection parse(const std::string& text, const std::string& path) {
 }  // namespace
 
 comm::Selection read_selection(const std::string& path) {
-  return path.empty() ? comm::Selection() : parse(read_text(path), path);
+  return path.empty() ? comm::Selection() : parse(table_text(path), path);
 }
 
 void use_selection(comm::Communicator& communicator, const std::string& path) {
   if (path.empty()) return;
   const std::string text = comm::decide(communicator, fmt::format("reading '{}'", path),
-                                        [&] { return read_text(path); });
+                                        [&] { return table_text(path); });
   communicator.planner().set_selection(parse(text, path));
 }
 

@@ -28,8 +28,7 @@ void note_sender(int signal, const siginfo_t* info) {
   leave_launcher_watch();
 }
 
-/// In a handler.
-void print(std::string_view text) {
+void print_in_handler(std::string_view text) {
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // nobody reads it
 }
 
@@ -40,7 +39,7 @@ void handle(int signal, siginfo_t* info, void*) {
   note_sender(signal, info);
   if (saved) return;
   if (signal == SIGINT && interrupted.exchange(true)) {
-    if (at_start.speaks && !own_row::joined()) print(kSecondInterrupt);
+    if (at_start.speaks && !own_row::joined()) print_in_handler(kSecondInterrupt);
     std::signal(SIGINT, SIG_DFL);  // so that the launcher and the shell see what ended this process
     std::raise(SIGINT);
   }
@@ -53,11 +52,12 @@ void end_while_starting(int signal, siginfo_t* info, void*) {
   if (started) return;
   const int code = at_start.trains ? static_cast<int>(ExitCode::requeue) : 128 + signal;
   if (!own_row::end(code, "", signal) && at_start.speaks) {
-    print("tutti: stopped by ");
-    print(signal_name(signal));
-    print(at_start.trains ? " before the first step: nothing has changed, the same command starts "
-                            "it again\n"
-                          : "\n");
+    print_in_handler("tutti: stopped by ");
+    print_in_handler(signal_name(signal));
+    print_in_handler(at_start.trains
+                         ? " before the first step: nothing has changed, the same command starts "
+                           "it again\n"
+                         : "\n");
   }
   _exit(code);
 }

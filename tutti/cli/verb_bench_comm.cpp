@@ -36,7 +36,7 @@ void check_collective(const CommMeasurement& verb, comm::Collective kind, int ra
 }
 
 // What can be wrong is found before ranks are started.
-void check_flags(const CommMeasurement& verb, int ranks, bool processes) {
+void check_measurement(const CommMeasurement& verb, int ranks, bool processes) {
   comm::reduce_op_named(verb.op), peers_named(verb.peers, processes);
   const size_t least = verb.sizes().front(), element = comm::size_of(element_of_flag(verb.element));
   if (!verb.latency && least > 0 && least < element)
@@ -54,8 +54,8 @@ void check_flags(const CommMeasurement& verb, int ranks, bool processes) {
 
 int run_comm(const CommMeasurement& verb) {
   const comm::Launcher launcher = read_launcher();
-  check_flags(verb, std::max({verb.ranks, launcher.size, 1}),
-              verb.transport != "threads" && (launcher.name != "none" || verb.ranks > 1));
+  check_measurement(verb, std::max({verb.ranks, launcher.size, 1}),
+                    verb.transport != "threads" && (launcher.name != "none" || verb.ranks > 1));
   if (verb.print) {
     print_schedules(verb);
     return 0;

@@ -31,7 +31,7 @@ struct DataVerb {
   bool json = false;
 };
 
-int run_list(const DataVerb& verb) {
+int list_data_sets(const DataVerb& verb) {
   if (verb.json) {
     Json out = Json::array();
     for (const data::KnownDataset& set : data::known_datasets())
@@ -154,7 +154,7 @@ Verb data_verb() {
                   .summary = "List the data sets known by name, their files and their origin",
                   .flags = {json_flag(state->json)},
                   .examples = {{"tutti data list", "All data sets, and where to get them"}},
-                  .run = [state] { return run_list(*state); }};
+                  .run = [state] { return list_data_sets(*state); }};
   return {.name = "data",
           .summary = "List, generate, fetch, verify, inspect or stage data sets",
           .verbs = {list, data_generate_verb(), verify_verb(state), inspect_verb(state),

@@ -151,7 +151,7 @@ TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& given) {
 }
 
 /// A network by its name, as sgd with momentum trains it, or as keys say.
-TrainingGraphSpec named(const NetworkChoice& choice, const ConfigFlags& given) {
+TrainingGraphSpec named_network(const NetworkChoice& choice, const ConfigFlags& given) {
   TrainingGraphSpec training;
   training.model = model_spec(choice);
   training.optimizer.momentum = 0.9;
@@ -180,7 +180,7 @@ TrainingGraphSpec named(const NetworkChoice& choice, const ConfigFlags& given) {
 int run_show(ModelVerb& verb) {
   TrainingGraphSpec training = is_configuration(verb.network.model)
                                    ? configured(verb.network, verb.flags)
-                                   : named(verb.network, verb.flags);
+                                   : named_network(verb.network, verb.flags);
   if (!verb.network.input.empty())
     training.model.input = Shape(std::span<const int64_t>(verb.network.input));
   if (training.model.batch == 0)

@@ -73,7 +73,7 @@ void check_place(const DatasetSpec& spec, const KnownDataset& known) {
                               error.message()));
 }
 
-const std::vector<std::string>& files_of(const ArraysSpec& arrays, std::string_view split) {
+const std::vector<std::string>& split_files(const ArraysSpec& arrays, std::string_view split) {
   return split == "train" ? arrays.train : split == "test" ? arrays.test : arrays.validation;
 }
 
@@ -82,7 +82,7 @@ std::unique_ptr<Dataset> open_arrays(const DatasetSpec& spec) {
   const std::string key = fmt::format("data.{}_files", spec.split);
   const std::vector<FieldLine> lines = parse_field_lines(own.fields);
   const auto listed = [&](std::string_view split, std::string_view named) {
-    return npy_folders(listed_files(files_of(own, split), spec.dir, named), lines);
+    return npy_folders(listed_files(split_files(own, split), spec.dir, named), lines);
   };
   ArraySetSpec set{.files = listed(spec.split, key), .fields = lines, .key = key};
   if (set.fields.empty()) throw ConfigError("data.fields names no field");
@@ -130,7 +130,7 @@ void add_described(std::vector<fs::path>& files) {
 std::vector<std::string> volume_files(const DatasetSpec& spec) {
   const ArraysSpec& own = spec.arrays;
   const bool named = !own.train.empty() || !own.validation.empty() || !own.test.empty();
-  if (named) return files_of(own, spec.split);
+  if (named) return split_files(own, spec.split);
   std::error_code unknown;
   if (spec.split == "test" && !fs::is_directory(spec.dir / "test", unknown)) return {};
   return {spec.split};
@@ -159,7 +159,7 @@ std::vector<fs::path> image_files(const DatasetSpec& spec) {
 std::vector<std::string> click_files(const DatasetSpec& spec) {
   const ArraysSpec& own = spec.arrays;
   const bool named = !own.train.empty() || !own.validation.empty() || !own.test.empty();
-  if (named) return files_of(own, spec.split);
+  if (named) return split_files(own, spec.split);
   std::error_code unknown;
   if (spec.split != "train" && !fs::is_directory(spec.dir / spec.split, unknown)) return {};
   return {spec.split + "/*"};
@@ -193,7 +193,7 @@ bool is_text_set(const std::string& name) { return name == "text" || name == "to
 std::vector<std::string> text_files(const DatasetSpec& spec, const std::string& part) {
   const ArraysSpec& own = spec.arrays;
   const bool named = !own.train.empty() || !own.validation.empty() || !own.test.empty();
-  if (named) return files_of(own, part);
+  if (named) return split_files(own, part);
   const KnownDataset& known = known_dataset(spec.name);
   const std::string pattern = part == "train"  ? known.train_files.front()
                               : part == "test" ? known.test_files.front()
@@ -212,7 +212,7 @@ std::vector<fs::path> listed_texts(const DatasetSpec& spec, const std::string& p
   return listed_files(text_files(spec, part), spec.dir, fmt::format("data.{}_files", part));
 }
 
-std::unique_ptr<Dataset> open_text(const DatasetSpec& spec) {
+std::unique_ptr<Dataset> open_text_set(const DatasetSpec& spec) {
   TextSetSpec text = spec.text;
   if (spec.name == "tokens") text.kind = TextSetSpec::Kind::tokens;
   text.files = listed_texts(spec, spec.split);
@@ -236,12 +236,12 @@ std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
   const KnownDataset& known = known_dataset(spec.name);
   if (spec.name == "arrays") {
     const std::string key = fmt::format("data.{}_files", spec.split);
-    for (const std::string& entry : files_of(spec.arrays, spec.split))
+    for (const std::string& entry : split_files(spec.arrays, spec.split))
       if (fs::path(entry).is_absolute())
         throw ConfigError(fmt::format(
             "{}: {} is an absolute path: to be staged, files are named from data.dir on", key,
             entry));
-    std::vector<fs::path> files = listed_files(files_of(spec.arrays, spec.split), spec.dir, key);
+    std::vector<fs::path> files = listed_files(split_files(spec.arrays, spec.split), spec.dir, key);
     add_described(files);
     return files;
   }
@@ -282,7 +282,7 @@ bool has_split(const DatasetSpec& spec) {
   if (spec.name == "clicks") return !click_files(spec).empty();
   if (is_text_set(spec.name)) return !text_files(spec, spec.split).empty();
   if (spec.name == "token-pairs") return has_pairs(spec);
-  if (spec.name == "arrays") return !files_of(spec.arrays, spec.split).empty();
+  if (spec.name == "arrays") return !split_files(spec.arrays, spec.split).empty();
   if (spec.name == "imagenet") return image_source(spec.dir, spec.split).found();
   if (!is_sample_set(spec.name)) return spec.split == "test";
   std::error_code unknown;
@@ -305,7 +305,7 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec) {
                               : ""));
   if (spec.name == "arrays") return open_arrays(spec);
   if (spec.name == "neurons") return open_neurons(spec);
-  if (is_text_set(spec.name)) return open_text(spec);
+  if (is_text_set(spec.name)) return open_text_set(spec);
   if (spec.name == "token-pairs")
     return std::make_unique<PairSet>(PairSetSpec{.source = pair_files(spec, "source"),
                                                  .target = pair_files(spec, "target"),

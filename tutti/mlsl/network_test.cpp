@@ -1,26 +1,12 @@
 #include <gtest/gtest.h>
 
-#include "tutti/comm/transport/inproc/thread_ranks.h"
-#include "tutti/mlsl/environment.h"
+#include "tutti/mlsl/thread_environments.h"
 
 namespace tutti::mlsl {
 namespace {
 
-using Floats = std::vector<float>;
-
-void run(int ranks, bool statistics, const std::function<void(Environment&, int)>& body) {
-  comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
-    Environment environment([statistics](const char* name) -> const char* {
-      const std::string_view asked = name;
-      if (asked == "MLSL_TIMEOUT") return "20";
-      if (asked == "MLSL_HEAP_SIZE_GB") return "0";
-      return asked == "MLSL_STATS" && statistics ? "1" : nullptr;
-    });
-    environment.init(communicator);
-    body(environment, communicator.rank());
-    environment.finalize();
-  });
-}
+const Variables kNoHeap = {{"MLSL_HEAP_SIZE_GB", "0"}};
+const Variables kCounting = {{"MLSL_HEAP_SIZE_GB", "0"}, {"MLSL_STATS", "1"}};
 
 struct Layer {
   api::OpType type;
@@ -98,7 +84,7 @@ TEST(MlslNetwork, ActivationsArriveWhateverTheDistributions) {
       {{api::OT_DATA, 4, 1}, {api::OT_CC, 1, 4}, {api::OT_BIAS, 1, 4}},
   };
   for (const auto& layers : chains)
-    run(4, false, [&](Environment& environment, int) {
+    run_environments(4, kNoHeap, [&](Environment& environment, int) {
       Session& session = build(environment, layers);
       for (int round = 0; round < 4; ++round)
         for (size_t l = 0; l + 1 < layers.size(); ++l) {
@@ -137,7 +123,7 @@ TEST(MlslNetwork, GradientsAndIncrements) {
                                {2, 2, true},
                                {1, 4, false},
                                {1, 4, true}})
-    run(4, false, [&](Environment& environment, int rank) {
+    run_environments(4, kNoHeap, [&](Environment& environment, int rank) {
       Session& session = environment.create_session(api::PT_TRAIN);
       session.set_minibatch(kMinibatch);
       OperationRegInfo& description = session.create_description(api::OT_CC);
@@ -192,7 +178,7 @@ enum class Leave { removes_operations, deletes_session, finalizes };
 TEST(MlslNetwork, WhatIsInFlightIsCompleteWhenItsSessionGoes) {
   for (const Leave leave : {Leave::removes_operations, Leave::deletes_session, Leave::finalizes}) {
     std::vector<Floats> gradients(3, Floats(100'000, 1));
-    run(3, false, [&](Environment& environment, int rank) {
+    run_environments(3, kNoHeap, [&](Environment& environment, int rank) {
       Session& session = environment.create_session(api::PT_TRAIN);
       session.set_minibatch(3);
       OperationRegInfo& description = session.create_description(api::OT_CC);
@@ -211,7 +197,7 @@ TEST(MlslNetwork, WhatIsInFlightIsCompleteWhenItsSessionGoes) {
 }
 
 TEST(MlslNetwork, WhatMayBeSetOnceIsSetOnce) {
-  run(2, false, [](Environment& environment, int) {
+  run_environments(2, kNoHeap, [](Environment& environment, int) {
     Session& session = environment.create_session(api::PT_TEST);
     EXPECT_THROW(session.minibatch(), ConfigError);
     session.set_minibatch(4);
@@ -241,7 +227,7 @@ TEST(MlslNetwork, WhatMayBeSetOnceIsSetOnce) {
 }
 
 TEST(MlslNetwork, StatisticsCountWhatWasExchanged) {
-  run(2, true, [](Environment& environment, int rank) {
+  run_environments(2, kCounting, [](Environment& environment, int rank) {
     Session& session = build(environment, {{api::OT_CC, 1, 2}, {api::OT_CC, 1, 2}});
     Statistics& statistics = session.statistics();
     EXPECT_TRUE(statistics.started());

@@ -22,15 +22,15 @@ ModelSpec tiny(Mode mode = Mode::train) {
           .mode = mode};
 }
 
-int64_t parameters_of(const char* name) {
+int64_t parameters_named(const char* name) {
   return build_model({.name = name}).graph.parameter_count();
 }
 
 TEST(Gpt2, HasTheParametersOfThePublishedOnes) {
-  EXPECT_EQ(parameters_of("gpt2"), 124'439'808);
-  EXPECT_EQ(parameters_of("gpt2-medium"), 354'823'168);
-  EXPECT_EQ(parameters_of("gpt2-large"), 774'030'080);
-  EXPECT_EQ(parameters_of("gpt2-xl"), 1'557'611'200);
+  EXPECT_EQ(parameters_named("gpt2"), 124'439'808);
+  EXPECT_EQ(parameters_named("gpt2-medium"), 354'823'168);
+  EXPECT_EQ(parameters_named("gpt2-large"), 774'030'080);
+  EXPECT_EQ(parameters_named("gpt2-xl"), 1'557'611'200);
 }
 
 TEST(Gpt2, ParametersBearThePublishedNames) {

@@ -57,7 +57,7 @@ std::vector<LayerTable> lenet() {
           layer("dense", {{"name", word("fc3")}})};
 }
 
-std::vector<LayerTable> cosmoflow() {
+std::vector<LayerTable> cosmoflow_layers() {
   std::vector<LayerTable> layers;
   for (int64_t i = 0; i < 5; ++i) {
     layers.push_back(layer("conv", {{"channels", number(32 << i)},
@@ -107,7 +107,7 @@ void expect_same(ModelSpec built_in, ModelSpec layers) {
 TEST(Layers, LenetIsTheBuiltInOne) { expect_same({.name = "lenet"}, layers_of(lenet())); }
 
 TEST(Layers, CosmoflowIsTheBuiltInOne) {
-  ModelSpec layers = layers_of(cosmoflow(), {4, 128, 128, 128});
+  ModelSpec layers = layers_of(cosmoflow_layers(), {4, 128, 128, 128});
   layers.task = TaskKind::regress;
   layers.classes = 4;
   expect_same({.name = "cosmoflow"}, layers);

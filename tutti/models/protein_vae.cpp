@@ -24,7 +24,7 @@ ConvSpec same(int64_t channels, int64_t stride) {
           .bias_init = Init::Kind::zeros};
 }
 
-Value dense_layer(Graph& graph, const std::string& name, Value x, int64_t outputs) {
+Value glorot_dense(Graph& graph, const std::string& name, Value x, int64_t outputs) {
   return dense(
       graph, name, x,
       {.outputs = outputs, .init = Init::Kind::glorot_uniform, .bias_init = Init::Kind::zeros});
@@ -36,12 +36,12 @@ Value encoded(Graph& graph, Value x, const ProteinVaeSpec& spec) {
     x = relu(graph, name + ".relu", conv(graph, name, x, same(spec.maps, kStrides[i])));
   }
   x = dropout(graph, "dropout", x, spec.dropout, spec.mode);
-  return relu(graph, "fc1.relu", dense_layer(graph, "fc1", x, spec.hidden));
+  return relu(graph, "fc1.relu", glorot_dense(graph, "fc1", x, spec.hidden));
 }
 
 Value decoded(Graph& graph, Value z, int64_t side, const ProteinVaeSpec& spec) {
-  Value x = relu(graph, "fc2.relu", dense_layer(graph, "fc2", z, spec.hidden));
-  x = relu(graph, "fc3.relu", dense_layer(graph, "fc3", x, spec.maps * side * side));
+  Value x = relu(graph, "fc2.relu", glorot_dense(graph, "fc2", z, spec.hidden));
+  x = relu(graph, "fc3.relu", glorot_dense(graph, "fc3", x, spec.maps * side * side));
   x = reshape(graph, "maps", x, {spec.maps, side, side});
   for (size_t i = kStrides.size(); i-- > 1;) {
     const std::string name = fmt::format("deconv{}", kStrides.size() - i);
@@ -59,8 +59,8 @@ ProteinVae protein_vae(Graph& graph, Value maps, const ProteinVaeSpec& spec) {
   if (side % 2 == 1) x = pad(graph, "even", x, {0, 0, 0}, {0, 1, 1});
   x = encoded(graph, x, spec);
   ProteinVae made;
-  made.mean = dense_layer(graph, "z_mean", x, spec.latent);
-  made.logvar = dense_layer(graph, "z_log_var", x, spec.latent);
+  made.mean = glorot_dense(graph, "z_mean", x, spec.latent);
+  made.logvar = glorot_dense(graph, "z_log_var", x, spec.latent);
   const Value z = gaussian_sample(graph, "z", made.mean, made.logvar, 1, spec.mode);
   made.logits = decoded(graph, z, half, spec);
   if (side % 2 == 1)

@@ -103,8 +103,8 @@ Value embedding_weight(Graph& graph, const std::string& name, int64_t vocabulary
   return graph.parameter(name + ".weight", {vocabulary, width, 1}, of_projection(width));
 }
 
-Value embedded(Graph& graph, const std::string& name, Value weight, Value tokens, DType activations,
-               const TransformerSpec& spec) {
+Value scaled_embedding(Graph& graph, const std::string& name, Value weight, Value tokens,
+                       DType activations, const TransformerSpec& spec) {
   const float factor = std::sqrt(static_cast<float>(spec.width));
   Value x = lookup(graph, name + ".lookup", weight, tokens, activations);
   x = scale(graph, name + ".scale", x, factor);
@@ -123,12 +123,12 @@ Value transformer_logits(Graph& graph, Value source, Value tokens, DType activat
   const Value of_source =
       shared ? own
              : embedding_weight(graph, "encoder.embedding", spec.source_vocabulary, spec.width);
-  Value memory = embedded(graph, "encoder", of_source, source, activations, spec);
+  Value memory = scaled_embedding(graph, "encoder", of_source, source, activations, spec);
   for (int64_t i = 0; i < spec.depth; ++i) {
     TransformerLayer layer(graph, fmt::format("encoder.layers.{}", i), spec);
     memory = layer.transform(layer.attend(memory, source));
   }
-  Value y = embedded(graph, "decoder", own, tokens, activations, spec);
+  Value y = scaled_embedding(graph, "decoder", own, tokens, activations, spec);
   for (int64_t i = 0; i < spec.depth; ++i) {
     TransformerLayer layer(graph, fmt::format("decoder.layers.{}", i), spec);
     y = layer.attend(y, {});

@@ -16,14 +16,14 @@ ValueType products_of(std::string_view op, const ValueType& x, int64_t width, bo
   return batched_as({shape[0], pairs.count()}, x.desc.dtype);
 }
 
-std::string text_of(int64_t width, bool itself) {
+std::string width_text(int64_t width, bool itself) {
   return fmt::format("width {}{}", width, itself ? " itself" : "");
 }
 
 }  // namespace
 
-std::string Interaction::attributes() const { return text_of(width_, itself_); }
-std::string InteractionGrad::attributes() const { return text_of(width_, itself_); }
+std::string Interaction::attributes() const { return width_text(width_, itself_); }
+std::string InteractionGrad::attributes() const { return width_text(width_, itself_); }
 
 std::vector<ValueType> Interaction::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);

@@ -36,7 +36,7 @@ namespace {
 std::string clip_text(double clip) { return clip > 0 ? fmt::format(" clip {}", clip) : ""; }
 std::string rate_text(double rate) { return rate == 1 ? "" : fmt::format(" rate {}", rate); }
 
-std::string text_of(const LambAttributes& a) {
+std::string lamb_text(const LambAttributes& a) {
   return fmt::format("beta {},{} eps {} weight_decay {}{}", a.beta1, a.beta2, a.eps, a.weight_decay,
                      rate_text(a.rate));
 }
@@ -64,8 +64,8 @@ std::string LarsUpdate::attributes() const {
                      a_.trust, a_.eps, rate_text(a_.rate));
 }
 
-std::string LambMoments::attributes() const { return text_of(a_); }
-std::string LambUpdate::attributes() const { return text_of(a_); }
+std::string LambMoments::attributes() const { return lamb_text(a_); }
+std::string LambUpdate::attributes() const { return lamb_text(a_); }
 
 std::string WeightAverage::attributes() const {
   return fmt::format("decay {} from {}", a_.decay, a_.from);

@@ -16,7 +16,7 @@ namespace {
 const std::vector<GradientEntry> kEntries{
     {"fc", 400}, {"conv3", 12000}, {"bn3", 64}, {"conv2", 5000}, {"conv1", 432}};
 
-float gradient(int step, int replica, size_t i) {
+float gradient_at(int step, int replica, size_t i) {
   Rng rng(static_cast<uint64_t>(step), Purpose::test, static_cast<uint64_t>(replica) << 32 | i);
   return rng.normal() * std::ldexp(1.0f, static_cast<int>(rng.below(12)));
 }
@@ -34,7 +34,7 @@ std::vector<std::vector<float>> train(comm::Communicator& c, int replicas, int s
         for (const int member : exchange.layout().buckets[size_t(b)].members) {
           const size_t at = exchange.layout().offsets[size_t(member)] / 4;
           for (size_t i = at; i < at + kEntries[size_t(member)].bytes / 4; ++i)
-            exchange.slot(local)[i] = gradient(step, exchange.map().replica(local), i);
+            exchange.slot(local)[i] = gradient_at(step, exchange.map().replica(local), i);
         }
         exchange.ready(local, b);
         exchange.poll();
@@ -68,7 +68,7 @@ TEST(GradientExchange, HasTheSameBitsOnAnyNumberOfRanks) {
 TEST(GradientExchange, ThreeReplicasAreSummedAsTheTreeSays) {
   const auto single = comm::make_single_communicator();
   const auto sums = train(*single, 3, 1);
-  EXPECT_EQ(sums[0][0], (gradient(0, 0, 0) + gradient(0, 1, 0)) + gradient(0, 2, 0));
+  EXPECT_EQ(sums[0][0], (gradient_at(0, 0, 0) + gradient_at(0, 1, 0)) + gradient_at(0, 2, 0));
 }
 
 TEST(GradientExchange, OneReplicaCopiesNothing) {
@@ -112,7 +112,7 @@ TEST(ReplicaAverage, IsTheSameOnAnyNumberOfRanks) {
     std::vector<float> both;
     for (int round = 0; round < 2; ++round) {
       const auto values = average.average([&](int local, std::span<float> place) {
-        for (size_t i = 0; i < kCount; ++i) place[i] = gradient(round, map.replica(local), i);
+        for (size_t i = 0; i < kCount; ++i) place[i] = gradient_at(round, map.replica(local), i);
       });
       both.insert(both.end(), values.begin(), values.end());
     }
@@ -120,7 +120,7 @@ TEST(ReplicaAverage, IsTheSameOnAnyNumberOfRanks) {
   };
   const auto single = comm::make_single_communicator();
   const std::vector<float> want = run(*single);
-  const auto g = [](int replica) { return gradient(0, replica, 0); };
+  const auto g = [](int replica) { return gradient_at(0, replica, 0); };
   EXPECT_EQ(want[0], (((g(0) + g(1)) + (g(2) + g(3))) + g(4)) / 5);
   for (int ranks = 2; ranks <= 4; ++ranks)
     comm::run_ranks(ranks, [&](comm::Communicator& c) { EXPECT_EQ(run(c), want) << ranks; });
@@ -133,7 +133,7 @@ TEST(SumOverReplicas, CountsAndLossesAreTheSameOnAnyNumberOfRanks) {
     std::vector<double> local;
     for (int l = 0; l < map.local_count(); ++l) {
       local.push_back(map.replica(l) + 1);
-      local.push_back(1e17 * gradient(0, map.replica(l), 3));
+      local.push_back(1e17 * gradient_at(0, map.replica(l), 3));
       local.push_back(1.0 / (3 + map.replica(l)));
     }
     return sum_over_replicas(c, map, local, 3);

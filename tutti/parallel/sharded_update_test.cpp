@@ -24,7 +24,7 @@ BucketLayout layout() { return partition_buckets(kShardedEntries, 16384); }
 
 // Steps of w -= sum of gradients; every rank writes what it owns. With `sharded` false one rank
 // does everything.
-std::vector<float> train(comm::Communicator& c, int replicas, int steps, bool sharded) {
+std::vector<float> trained_weights(comm::Communicator& c, int replicas, int steps, bool sharded) {
   GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()), layout(),
                             {.sharded = sharded});
   SharedWeights memory(c, exchange.layout(), exchange.layout().bytes);
@@ -62,12 +62,12 @@ std::vector<float> train(comm::Communicator& c, int replicas, int steps, bool sh
 TEST(ShardedUpdate, HasTheBitsOfOneRank) {
   for (const int replicas : {2, 3, 4, 6}) {
     const auto single = comm::make_single_communicator();
-    const std::vector<float> want = train(*single, replicas, 4, false);
+    const std::vector<float> want = trained_weights(*single, replicas, 4, false);
     for (const char* link : {"", "10gbit"})  // shared memory, and as over a network
       for (int ranks = 2; ranks <= std::min(replicas, 4); ++ranks)
         comm::run_ranks(ranks, [&](comm::Communicator& c) {
           if (*link) c.set_shape(comm::LinkShape::parse(link));
-          const std::vector<float> got = train(c, replicas, 4, true);
+          const std::vector<float> got = trained_weights(c, replicas, 4, true);
           ASSERT_EQ(std::memcmp(got.data(), want.data(), want.size() * 4), 0)
               << replicas << " replicas on " << ranks << " ranks " << link;
         });

@@ -81,7 +81,7 @@ struct Uses {
 };
 
 /// Who reads what, but when bands do.
-Uses readers_of(const Graph& graph, const Schedule& schedule) {
+Uses uses_without_bands(const Graph& graph, const Schedule& schedule) {
   Uses uses{PerValue<std::vector<Moments>>(graph), PerValue<int>(graph, -1),
             PerValue<int>(graph, -1), PerValue<char>(graph), PerValue<char>(graph)};
   const auto share_until = [&](const Node& node, int band) {
@@ -115,7 +115,7 @@ Uses readers_of(const Graph& graph, const Schedule& schedule) {
 /// Goes through the bands: what is made again lives from then on until it is read last, and need
 /// not live between its last reader before and then. What stays in a band is there in both.
 Uses uses_of(const Graph& graph, const Schedule& schedule) {
-  Uses uses = readers_of(graph, schedule);
+  Uses uses = uses_without_bands(graph, schedule);
   int position = 0;
   for (const Band& band : schedule.bands)
     for (const int n : band.nodes) {
@@ -331,7 +331,7 @@ std::vector<Lifetime> stored_lifetimes(const Plan& plan, const Schedule& schedul
 }
 
 std::vector<Value> stored_results(const Graph& graph, const Schedule& schedule) {
-  const Uses uses = readers_of(graph, schedule);
+  const Uses uses = uses_without_bands(graph, schedule);
   const PerValue<Value> taken = taken_over(graph);
   std::vector<Value> stored;
   for (size_t n = 0; n < graph.nodes().size(); ++n)

@@ -10,14 +10,14 @@ namespace {
 
 constexpr int64_t kSampleBytes = 16 * 4 * 4 * 4;
 
-Value image(Graph& graph, const std::string& name, int64_t samples) {
+Value input_image(Graph& graph, const std::string& name, int64_t samples) {
   return graph.input(name, {DType::f32, Shape{samples, 16, 4, 4}, {}});
 }
 
 /// The tile of the one band of a network that touches three values, on two threads.
 int64_t tile_for(size_t tile_bytes) {
   Graph graph;
-  graph.mark_output(relu(graph, "second", relu(graph, "first", image(graph, "x", 8))));
+  graph.mark_output(relu(graph, "second", relu(graph, "first", input_image(graph, "x", 8))));
   Plan plan;
   plan.graph = graph;
   plan.options = {.threads = 2, .tile_bytes = tile_bytes};
@@ -41,7 +41,7 @@ TEST(Tiles, AreAsLargeAsTheWeightsThatTheyGoThrough) {
   const auto tile = [](size_t tile_bytes) {
     Graph graph;
     const ConvSpec spec{.out_channels = 16, .kernel = in_all(3), .pad = in_all(1)};
-    graph.mark_output(conv(graph, "y", image(graph, "x", 16), spec));
+    graph.mark_output(conv(graph, "y", input_image(graph, "x", 16), spec));
     Plan plan;
     plan.graph = graph;
     plan.options = {.threads = 2, .tile_bytes = tile_bytes};
@@ -57,9 +57,9 @@ TEST(Tiles, AreAsLargeAsTheWeightsThatTheyGoThrough) {
 TEST(Tiles, InputsAgreeOnTheBatch) {
   Graph graph;
   EXPECT_THROW(batch_of(graph), ConfigError);
-  image(graph, "x", 8);
+  input_image(graph, "x", 8);
   EXPECT_EQ(batch_of(graph), 8);
-  image(graph, "y", 6);
+  input_image(graph, "y", 6);
   EXPECT_THROW(batch_of(graph), ConfigError);
 }
 

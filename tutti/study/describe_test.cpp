@@ -5,7 +5,7 @@
 namespace tutti::study {
 namespace {
 
-ScaleRow row(int ranks, int64_t local, int64_t global) {
+ScaleRow scale_row(int ranks, int64_t local, int64_t global) {
   ScaleRow row;
   row.ranks = ranks;
   row.runs = row.reached = 3;
@@ -18,7 +18,7 @@ StudyResult weak() {
   StudyResult result;
   result.mode = "weak";
   result.target = Target{.metric = "accuracy", .value = 0.9, .higher_is_better = true};
-  result.rows = {row(1, 32, 32), row(2, 32, 64)};
+  result.rows = {scale_row(1, 32, 32), scale_row(2, 32, 64)};
   result.base_ranks = 1;
   return result;
 }

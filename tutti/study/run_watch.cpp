@@ -18,7 +18,7 @@ std::string ranks_text(const Size& size) {
   return fmt::format("{} {}", size.text(), size.ranks == 1 ? "rank" : "ranks");
 }
 
-double number(const Json& event, const char* key) {
+double number_named(const Json& event, const char* key) {
   const auto at = event.find(key);
   return at != event.end() && at->is_number() ? at->get<double>() : kNotMeasured;
 }
@@ -47,17 +47,17 @@ void RecordTail::take(const std::string& line) {
   if (!event.is_object()) return;
   const std::string name = event.value("event", "");
   // A step's epoch is the one under way, an evaluation's are those done.
-  if (name == "step" && number(event, "epoch") > 0) epoch_ = number(event, "epoch");
+  if (name == "step" && number_named(event, "epoch") > 0) epoch_ = number_named(event, "epoch");
   if (name == "run_start") {
-    if (std::isfinite(number(event, "validation_samples"))) judge_ = "validation";
+    if (std::isfinite(number_named(event, "validation_samples"))) judge_ = "validation";
     if (const auto metric = event.find("metric"); metric != event.end() && metric->is_string())
       metric_ = metric->get<std::string>();
   }
   if (name == "eval") {
-    epoch_ = std::max(epoch_, std::ceil(number(event, "epoch")));
+    epoch_ = std::max(epoch_, std::ceil(number_named(event, "epoch")));
     const auto further = event.find("metrics");
     const bool among = further != event.end() && further->is_object() && further->contains(metric_);
-    if (const double value = number(among ? *further : event, metric_.c_str());
+    if (const double value = number_named(among ? *further : event, metric_.c_str());
         std::isfinite(value))
       quality_ = value;
   }

@@ -110,7 +110,7 @@ struct DlrmRun {
   bool bags = false, tiles = false;
 };
 
-Trained train(const DlrmRun& run) {
+Trained trained_dlrm(const DlrmRun& run) {
   Trained trained;
   trained.losses.resize(static_cast<size_t>(kTinySteps * kTinyReplicas));
   std::mutex mutex;
@@ -296,7 +296,7 @@ void expect_near(const Trained& found, const Trained& expected, double tolerance
 }
 
 TEST(Dlrm, TrainsAsTheReferenceInDoublePrecision) {
-  const Trained found = train({});
+  const Trained found = trained_dlrm({});
   expect_near(found, reference(found.first, TableRule::Kind::sgd), 2e-6);
   int64_t changed = 0;
   for (size_t i = 0; i < found.last.at("emb_l.1.weight").size(); ++i)
@@ -307,9 +307,9 @@ TEST(Dlrm, TrainsAsTheReferenceInDoublePrecision) {
 
 TEST(Dlrm, TablesLearnByAdagrad) {
   for (const TableRule::Kind rule : {TableRule::Kind::adagrad, TableRule::Kind::rowwise_adagrad}) {
-    const Trained found = train({.rule = rule});
+    const Trained found = trained_dlrm({.rule = rule});
     expect_near(found, reference(found.first, rule), 2e-5);  // division by small roots
-    const Trained shared = train({.ranks = 2, .rule = rule});
+    const Trained shared = trained_dlrm({.ranks = 2, .rule = rule});
     EXPECT_EQ(shared.losses, found.losses);
     EXPECT_EQ(shared.last, found.last);
   }
@@ -317,16 +317,17 @@ TEST(Dlrm, TablesLearnByAdagrad) {
 
 /// Bands whose batches are cut into tiles, by one rank as by several.
 TEST(Dlrm, TilesHaveTheSameBits) {
-  const Trained alone = train({.tiles = true}), shared = train({.ranks = 2, .tiles = true});
-  EXPECT_NE(alone.last, train({}).last) << "sums are cut";
+  const Trained alone = trained_dlrm({.tiles = true}),
+                shared = trained_dlrm({.ranks = 2, .tiles = true});
+  EXPECT_NE(alone.last, trained_dlrm({}).last) << "sums are cut";
   EXPECT_EQ(shared.losses, alone.losses);
 }
 
 TEST(Dlrm, TheSameBitsOnAnyNumberOfRanks) {
-  const Trained alone = train({});
+  const Trained alone = trained_dlrm({});
   for (const DlrmRun& run : {DlrmRun{.ranks = 2}, DlrmRun{.ranks = 4}, DlrmRun{.accumulate = 2},
                              DlrmRun{.ranks = 2, .accumulate = 2}}) {
-    const Trained several = train(run);
+    const Trained several = trained_dlrm(run);
     EXPECT_EQ(several.first, alone.first) << run.ranks << " ranks";
     EXPECT_EQ(several.losses, alone.losses) << run.ranks << " ranks";
     EXPECT_EQ(several.last, alone.last) << run.ranks << " ranks";
@@ -375,8 +376,8 @@ TEST(Dlrm, ExchangesAreUnderWayWhileTheBottomMlpIsComputed) {
 /// The table that two ranks share by rows has bags of one row, so no sum is cut.
 TEST(Dlrm, BagsOfSeveralRanks) {
   for (const TableRule::Kind rule : {TableRule::Kind::sgd, TableRule::Kind::adagrad}) {
-    const Trained alone = train({.rule = rule, .bags = true});
-    const Trained shared = train({.ranks = 2, .rule = rule, .bags = true});
+    const Trained alone = trained_dlrm({.rule = rule, .bags = true});
+    const Trained shared = trained_dlrm({.ranks = 2, .rule = rule, .bags = true});
     EXPECT_NE(alone.last, alone.first);
     EXPECT_EQ(shared.losses, alone.losses);
     EXPECT_EQ(shared.last, alone.last);
@@ -385,7 +386,8 @@ TEST(Dlrm, BagsOfSeveralRanks) {
 
 TEST(Dlrm, FrozenTablesOfOneRank) {
   const std::vector<std::string> freeze = {"emb_l.1.*", "emb_l.2.*"};
-  const Trained alone = train({.freeze = freeze}), shared = train({.ranks = 4, .freeze = freeze});
+  const Trained alone = trained_dlrm({.freeze = freeze}),
+                shared = trained_dlrm({.ranks = 4, .freeze = freeze});
   EXPECT_EQ(alone.last.at("emb_l.1.weight"), alone.first.at("emb_l.1.weight"));
   EXPECT_NE(alone.last.at("emb_l.0.weight"), alone.first.at("emb_l.0.weight"));
   EXPECT_EQ(shared.last, alone.last);

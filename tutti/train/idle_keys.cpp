@@ -28,7 +28,7 @@ bool is_empty(const ConfigValue& value) {
   return text.empty() || text == "[]";
 }
 
-std::string words_of(const KeyNeed& need) {
+std::string need_words(const KeyNeed& need) {
   std::string text = need.words.empty()
                          ? need.key
                          : fmt::format("{} = {}", need.key, fmt::join(need.words, " or "));
@@ -116,7 +116,7 @@ class Effects {
 
 std::string words_of(std::span<const KeyNeed> needs) {
   std::vector<std::string> texts;
-  for (const KeyNeed& need : needs) texts.push_back(words_of(need));
+  for (const KeyNeed& need : needs) texts.push_back(need_words(need));
   return fmt::format("{}", fmt::join(texts, ", or "));
 }
 

@@ -32,7 +32,7 @@ Variables statistics_only() {
   return variables;
 }
 
-float value_of(int replica, size_t i) {
+float value_at(int replica, size_t i) {
   return static_cast<float>(1000 * replica) + static_cast<float>(i);
 }
 
@@ -41,7 +41,7 @@ std::span<float> floats_of(const Weights& weights, int local) {
           weights.variables().statistic_bytes / sizeof(float)};
 }
 
-comm::StateLayout layout_of(int ranks) {
+comm::StateLayout state_layout(int ranks) {
   comm::StateLayout layout;
   layout.add(comm::StatePiece::Kind::gradient, {0, kFloats}, ranks);
   return layout;
@@ -62,13 +62,13 @@ class RankFileTest : public testing::Test {
       Weights weights(variables_, map.local_count());
       for (int local = 0; local < map.local_count(); ++local)
         for (size_t i = 0; i < floats_of(weights, local).size(); ++i)
-          floats_of(weights, local)[i] = value_of(map.replica(local), i);
+          floats_of(weights, local)[i] = value_at(map.replica(local), i);
       std::vector<float> residual(kFloats, static_cast<float>(c.rank() + 1));
       const std::vector<NamedTensor> statistics = weights.export_rows();
       std::vector<TensorRef> tensors;
       for (const NamedTensor& tensor : statistics) tensors.push_back(tensor.ref());
       for (const comm::SavedPiece& piece :
-           comm::save_state(layout_of(ranks), c.rank(), "bucket 0", residual))
+           comm::save_state(state_layout(ranks), c.rank(), "bucket 0", residual))
         tensors.push_back({piece.name,
                            {DType::f32, Shape{static_cast<int64_t>(piece.values.size())}, {}},
                            std::as_bytes(piece.values)});
@@ -109,7 +109,7 @@ TEST_F(RankFileTest, EveryReplicaFindsItsStatisticsOnAnyNumberOfRanks) {
           for (const Variable& variable : variables_.statistics)
             for (size_t i = 0; i < static_cast<size_t>(variable.desc.elements()); ++i) {
               const size_t at = variable.offset / sizeof(float) + i;
-              ASSERT_EQ(floats_of(weights, local)[at], value_of(map.replica(local), at))
+              ASSERT_EQ(floats_of(weights, local)[at], value_at(map.replica(local), at))
                   << before << " -> " << after << ", replica " << map.replica(local);
             }
       }
@@ -125,7 +125,7 @@ TEST_F(RankFileTest, CompressionStateGoesOnOnAnyNumberOfRanks) {
         SavedCompression saved(checkpoint);
         std::vector<float> state(kFloats);
         const comm::Restored restored =
-            comm::restore_state(c, saved, layout_of(after), "bucket 0", kFloats, state);
+            comm::restore_state(c, saved, state_layout(after), "bucket 0", kFloats, state);
         EXPECT_EQ(restored, before == after ? comm::Restored::exact : comm::Restored::dealt);
         const float sum = static_cast<float>(before * (before + 1)) / 2;
         const float expected =
@@ -283,7 +283,7 @@ TEST_F(RankFileTest, OneFromBeforeThereWereSuchFilesCanBeRead) {
         EXPECT_EQ(floats_of(weights, local)[20], static_cast<float>(map.replica(local) + 1));
       SavedCompression saved(checkpoint);
       std::vector<float> state(kFloats);
-      comm::restore_state(c, saved, layout_of(ranks), "bucket 0", kFloats, state);
+      comm::restore_state(c, saved, state_layout(ranks), "bucket 0", kFloats, state);
       EXPECT_EQ(state[7], ranks == 3 ? static_cast<float>(c.rank() + 1) : 3.0f);
     });
 }

@@ -22,7 +22,7 @@ constexpr const char* kLink = "latest";
 constexpr std::string_view kOwn = "{output_dir}/";  // how checkpoint.dir names a run's own folder
 
 /// The members, each ended by a zero byte, which no path holds. Not JSON: a path need not be UTF-8.
-std::string to_text(const RunPlace& place) {
+std::string place_text(const RunPlace& place) {
   std::string text;
   for (const std::string& part : {place.directory, place.checkpoints, place.resume, place.checksum,
                                   place.run_id, std::string(place.goes_on ? "goes on" : "")})
@@ -362,8 +362,9 @@ RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock
 }
 
 RunFolder::RunFolder(comm::Communicator& communicator, const RunFolderRequest& request)
-    : place_(from_text(comm::decide(communicator, "opening the run's folder",
-                                    [&] { return to_text(take_run_folder(request, locks_)); }))) {
+    : place_(from_text(comm::decide(communicator, "opening the run's folder", [&] {
+        return place_text(take_run_folder(request, locks_));
+      }))) {
   // What each rank keeps is too much for rank 0 to verify.
   std::vector<fs::path> damaged;
   while (!place_.resume.empty()) {
@@ -376,7 +377,7 @@ RunFolder::RunFolder(comm::Communicator& communicator, const RunFolderRequest& r
       RunPlace place = place_;
       choose_resume(request, damaged, place);
       if (place.resume == damaged.back()) throw IoError(damage);  // this very one was asked for
-      return to_text(place);
+      return place_text(place);
     }));
   }
 }

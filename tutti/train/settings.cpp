@@ -86,7 +86,7 @@ void require_classes(const RunConfig& config, const data::Field& target) {
 }
 
 /// Of names that are what tokens stand for; empty where none has one.
-std::vector<int32_t> bytes_of(const std::vector<std::string>& names) {
+std::vector<int32_t> name_bytes(const std::vector<std::string>& names) {
   if (std::ranges::all_of(names, &std::string::empty)) return {};
   std::vector<int32_t> bytes;
   for (const std::string& name : names) bytes.push_back(static_cast<int32_t>(name.size()));
@@ -101,7 +101,7 @@ ModelField placed_field(const data::Field& field, const std::vector<data::FieldS
           std::ssize(field.class_names),
           field.rows,
           field.bags,
-          bytes_of(field.class_names),
+          name_bytes(field.class_names),
           {},
           {},
           {}};

@@ -70,8 +70,8 @@ Tensors whole_parameters(const Weights& weights) {
 
 /// A replica's batch of a field: bits of numbers, or class numbers, of which some that come next
 /// are unknown.
-std::vector<int32_t> batch_of(const ModelSpec& model, const std::string& name, int step,
-                              int replica) {
+std::vector<int32_t> step_batch(const ModelSpec& model, const std::string& name, int step,
+                                int replica) {
   const ModelField* field = nullptr;
   for (const auto* fields : {&model.inputs, &model.targets})
     for (const ModelField& one : *fields)
@@ -118,7 +118,7 @@ SharedSteps train_shared(const TensorRun& run) {
     for (int s = 0; s < run.steps; ++s) {
       std::vector<std::vector<int32_t>> fields;
       for (const GraphInput& input : step.network().inputs)
-        fields.push_back(batch_of(run.model, input.field, s, grid.group()));
+        fields.push_back(step_batch(run.model, input.field, s, grid.group()));
       std::vector<void*> batch;
       for (std::vector<int32_t>& field : fields) batch.push_back(field.data());
       step.begin(s, run.rate);

@@ -14,10 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds(std::chrono::milliseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 int set_value(void* context, const char* key, const void* value, size_t bytes) {
   const auto* const begin = static_cast<const uint8_t*>(value);
   try {

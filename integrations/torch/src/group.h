@@ -12,6 +12,10 @@
 
 namespace tutti_torch {
 
+inline double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 class Group {
  public:
   struct Options {

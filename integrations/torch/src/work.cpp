@@ -17,10 +17,6 @@ constexpr auto kMoved = 5us;        // a look that took longer has moved somethi
 constexpr auto kMost = 1ms;         // of it that a peer may be given to do the same
 constexpr double kLook = 0.25;      // seconds; libtutticomm looks at peers after 0.2
 
-double seconds(std::chrono::milliseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
 }  // namespace
 
 TuttiWork::TuttiWork(std::shared_ptr<Group> group, const Options& options)

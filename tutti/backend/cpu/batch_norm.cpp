@@ -244,7 +244,7 @@ Make choose(bool a, bool b, F f) {
 }
 
 template <class T>
-Make make_for(const Op& op, const ChannelView& view) {
+Make make_apply(const Op& op, const ChannelView& view) {
   const auto apply = [&](bool with_relu, bool with_residual, std::optional<float> epsilon) {
     return choose(with_relu, with_residual, [&](auto relu, auto residual) -> Make {
       return [view, epsilon] {
@@ -310,7 +310,7 @@ bool append_batch_norm_candidates(const KernelRequest& request,
     const bool is_f32 = request.in[0].dtype == DType::f32;
     c.make = batch_norm_sums(*request.op, view, request.in[0].dtype);
     if (!c.make)
-      c.make = is_f32 ? make_for<float>(*request.op, view) : make_for<bf16>(*request.op, view);
+      c.make = is_f32 ? make_apply<float>(*request.op, view) : make_apply<bf16>(*request.op, view);
     if (!c.make) return false;
   }
   candidates.push_back(std::move(c));

@@ -137,8 +137,8 @@ void add_weight_gradient(const Image& image, const float* x, const float* dy, fl
 }
 
 /// n elements (a multiple of 16) as f32: where they are, or widened into `to`.
-const float* widened(const float* from, float*, int64_t) { return from; }
-const float* widened(const bf16* from, float* to, int64_t n) {
+const float* as_f32(const float* from, float*, int64_t) { return from; }
+const float* as_f32(const bf16* from, float* to, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes)
     simd::store(to + i, simd::load(from + i, AllLanes{}), AllLanes{});
   return to;
@@ -158,7 +158,7 @@ class DirectConvKernel final : public Kernel {
     auto* const workspace = static_cast<float*>(args.workspace);
     for (int64_t n = 0; n < samples_; ++n) {
       const float* const x =
-          widened(static_cast<const T*>(args.in[0]) + n * in_size(), workspace, in_size());
+          as_f32(static_cast<const T*>(args.in[0]) + n * in_size(), workspace, in_size());
       T* const y = static_cast<T*>(args.out[0]) + n * out_size();
       if constexpr (kIsFloat) {
         convolve(image_, x, weights, y);
@@ -197,9 +197,9 @@ class DirectConvBackwardWeightsKernel final : public Kernel {
     if (args.first) std::fill_n(dw, weights(), 0.f);
     for (int64_t n = 0; n < samples_; ++n) {
       const float* const x =
-          widened(static_cast<const T*>(args.in[0]) + n * x_size(), workspace, x_size());
-      const float* const dy = widened(static_cast<const T*>(args.in[1]) + n * dy_size(),
-                                      workspace + x_size(), dy_size());
+          as_f32(static_cast<const T*>(args.in[0]) + n * x_size(), workspace, x_size());
+      const float* const dy = as_f32(static_cast<const T*>(args.in[1]) + n * dy_size(),
+                                     workspace + x_size(), dy_size());
       add_weight_gradient(image_, x, dy, dw);
     }
   }

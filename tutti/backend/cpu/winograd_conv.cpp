@@ -77,7 +77,7 @@ std::string refusal_of_winograd(const WinogradRequest& r) {
 
 /// The convolution from dy to dx: results lie where data lay, and padding becomes what the taps
 /// reach beyond it.
-Sliding turned(const Sliding& s) {
+Sliding backward_sliding(const Sliding& s) {
   Sliding t = s;
   std::swap(t.x, t.y);
   for (size_t d = 0; d < t.pad.size(); ++d) t.pad[d] = s.dilation[d] * (s.kernel[d] - 1) - s.pad[d];
@@ -91,7 +91,7 @@ std::function<std::unique_ptr<Kernel>()> maker_of_winograd(const WinogradRequest
     return [p = winograd::FilterProblem{sliding, samples, channels, outputs, r.team},
             type = r.x.dtype] { return winograd::make_filter_kernel(p, type); };
   const bool data = r.makes == Makes::data;
-  winograd::DataProblem p{.sliding = data ? turned(sliding) : sliding,
+  winograd::DataProblem p{.sliding = data ? backward_sliding(sliding) : sliding,
                           .samples = samples,
                           .from = data ? outputs : channels,
                           .to = data ? channels : outputs,

@@ -10,7 +10,7 @@ namespace {
 
 /// f(sample, row among those that are here, factor) for each row that the bags name.
 template <class F>
-void for_each_row(const PlainTensor& rows, const PlainTensor* weights, const Bag& bag, F f) {
+void for_each_named_row(const PlainTensor& rows, const PlainTensor* weights, const Bag& bag, F f) {
   const int64_t fields = rows.shape()[1];
   for (int64_t n = 0; n < rows.shape()[0]; ++n) {
     const auto number = [&](int64_t c) {
@@ -32,12 +32,12 @@ void look_up(const RuleCall& call, const Bag& bag) {
   PlainTensor& y = call.out[0];
   const int64_t here = table.shape()[0], width = table.shape()[1];
   y.fill(0);
-  for_each_row(call.in[1], bag.weighted ? &call.in[2] : nullptr, bag,
-               [&](int64_t n, int64_t row, double factor) {
-                 if (row < 0 || row >= here) return;
-                 for (int64_t i = 0; i < width; ++i)
-                   y[n * width + i] += factor * table[row * width + i];
-               });
+  for_each_named_row(call.in[1], bag.weighted ? &call.in[2] : nullptr, bag,
+                     [&](int64_t n, int64_t row, double factor) {
+                       if (row < 0 || row >= here) return;
+                       for (int64_t i = 0; i < width; ++i)
+                         y[n * width + i] += factor * table[row * width + i];
+                     });
 }
 
 void descend(const RuleCall& call, const Bag& bag, const TableRule& rule) {
@@ -46,14 +46,14 @@ void descend(const RuleCall& call, const Bag& bag, const TableRule& rule) {
   const size_t dy = rule.kind == TableRule::Kind::sgd ? 3 : 4;
   const int64_t here = table.shape()[0], width = table.shape()[1];
   std::map<int64_t, std::vector<double>> gradients;  // by row
-  for_each_row(call.in[dy + 1], bag.weighted ? &call.in[dy + 2] : nullptr, bag,
-               [&](int64_t n, int64_t row, double factor) {
-                 if (row < 0 || row >= here) return;
-                 std::vector<double>& g = gradients[row];
-                 g.resize(static_cast<size_t>(width));
-                 for (int64_t i = 0; i < width; ++i)
-                   g[static_cast<size_t>(i)] += scale * factor * call.in[dy][n * width + i];
-               });
+  for_each_named_row(call.in[dy + 1], bag.weighted ? &call.in[dy + 2] : nullptr, bag,
+                     [&](int64_t n, int64_t row, double factor) {
+                       if (row < 0 || row >= here) return;
+                       std::vector<double>& g = gradients[row];
+                       g.resize(static_cast<size_t>(width));
+                       for (int64_t i = 0; i < width; ++i)
+                         g[static_cast<size_t>(i)] += scale * factor * call.in[dy][n * width + i];
+                     });
   for (const auto& [row, g] : gradients) {
     double squares = 0;
     for (const double x : g) squares += x * x / static_cast<double>(width);

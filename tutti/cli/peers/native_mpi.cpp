@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-std::optional<MPI_Datatype> type_of(comm::Element element, bool moved_only) {
+std::optional<MPI_Datatype> mpi_type_of(comm::Element element, bool moved_only) {
   switch (element) {
     case comm::Element::f32: return MPI_FLOAT;
     case comm::Element::f64: return MPI_DOUBLE;
@@ -39,7 +39,7 @@ std::optional<MPI_Op> op_of(comm::ReduceOp op) {
 
 std::function<void()> native_collective(const comm::Task& task, comm::Element element,
                                         comm::ReduceOp op, const void* in, void* out) {
-  const auto type = type_of(element, !comm::reduces(task.kind));
+  const auto type = mpi_type_of(element, !comm::reduces(task.kind));
   const auto with = op_of(op);
   if (!type || (comm::reduces(task.kind) && !with) || task.count > INT_MAX) return {};
   const int count = static_cast<int>(task.count);

@@ -30,7 +30,7 @@ void set_environment(const comm::Communicator& communicator) {
   set_default("CCL_LOCAL_SIZE", std::to_string(communicator.local_size()));
 }
 
-ccl::datatype type_of(Element element) {
+ccl::datatype ccl_type_of(Element element) {
   switch (element) {
     case Element::f32: return ccl::datatype::float32;
     case Element::f64: return ccl::datatype::float64;
@@ -92,7 +92,7 @@ class OneCclPeer final : public Peer {
     if (comm::reduces(task.kind) && !with) return {};
     const size_t count = task.count, part = task.count / static_cast<size_t>(task.ranks);
     const int root = task.root;
-    const ccl::datatype t = type_of(element);
+    const ccl::datatype t = ccl_type_of(element);
     const ccl::reduction o = with.value_or(ccl::reduction::sum);
     const ccl::communicator& ranks = *ranks_;
     switch (task.kind) {

@@ -22,7 +22,7 @@ int speaker(const Task& task, Range ranks) {
 
 // Over v = (rank - root) mod n: v's parent is v without its lowest bit. The largest subtree is
 // served first.
-void broadcast(ScheduleBuilder& builder, const Task& task) {
+void build_broadcast(ScheduleBuilder& builder, const Task& task) {
   const int n = task.ranks;
   const int v = (task.rank - task.root + n) % n;
   const auto rank_of = [&](int virtual_rank) { return (virtual_rank + task.root) % n; };
@@ -142,7 +142,7 @@ void scatter(ScheduleBuilder& builder, const Task& task) {
 Schedule binomial_schedule(const Task& task) {
   ScheduleBuilder builder(task, "binomial");
   switch (task.kind) {
-    case Collective::broadcast: broadcast(builder, task); break;
+    case Collective::broadcast: build_broadcast(builder, task); break;
     case Collective::reduce: reduce(builder, task); break;
     case Collective::gather: gather(builder, task); break;
     case Collective::scatter: scatter(builder, task); break;

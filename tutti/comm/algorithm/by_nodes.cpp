@@ -58,7 +58,7 @@ std::vector<Slice> work_of(const Task& task, const NodePlace& at, size_t place) 
   return joined(task.parts, ranks);
 }
 
-size_t size_of(const std::vector<Slice>& slices) {
+size_t total_size(const std::vector<Slice>& slices) {
   size_t count = 0;
   for (const Slice& slice : slices) count += slice.count;
   return count;
@@ -104,7 +104,7 @@ class NodeReduction {
     for (const Addend& addend : addends_)
       copies.push_back(addend.rank == task_.rank
                            ? Copy::of_input(task_, addend.number)
-                           : Copy(staging(builder_.take_staging(size_of(work_))), work_));
+                           : Copy(staging(builder_.take_staging(total_size(work_))), work_));
     at_.for_each_local_peer([&](size_t p) {
       const int peer = at_.local[p];
       for (size_t i = 0; i < addends_.size(); ++i)
@@ -153,8 +153,8 @@ class NodeReduction {
   Copy add(const NodeSum& sum, std::span<const Copy> copies, size_t first) {
     if (sum.single && addends_[first].rank == task_.rank) return copies[0];
     // Copied, so that a peer's memory is not needed any more when the round ends.
-    const Block base = sum.single ? staging(builder_.take_staging(size_of(work_)))
-                                  : accumulator(builder_.take_accumulator(size_of(work_)));
+    const Block base = sum.single ? staging(builder_.take_staging(total_size(work_)))
+                                  : accumulator(builder_.take_accumulator(total_size(work_)));
     const Copy added(base, work_);
     for (const Slice& slice : work_) {
       std::vector<TreeLeaf> leaves;

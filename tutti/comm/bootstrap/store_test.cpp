@@ -35,7 +35,7 @@ void check_store(Store& a, Store& b) {
   EXPECT_EQ(a.get("late", kHangSeconds), "came");
 }
 
-std::string refusal_of(auto work) {
+std::string what_of(auto work) {
   try {
     work();
   } catch (const Error& error) {
@@ -138,7 +138,7 @@ TEST(TcpStore, AnotherSecretIsAClearErrorAndHarmsNobody) {
   const TcpStoreServer server("127.0.0.1", 0, "secret");
   TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
   store.set("x", "one");
-  EXPECT_NE(refusal_of([&] {
+  EXPECT_NE(what_of([&] {
               TcpStore("127.0.0.1", server.port(), "secreT", kHangSeconds);
             }).find("its secret is another one than the store's"),
             std::string::npos);
@@ -148,7 +148,7 @@ TEST(TcpStore, AnotherSecretIsAClearErrorAndHarmsNobody) {
 
 TEST(TcpStore, NobodyThereIsAnErrorAfterTheTimeOut) {
   const int port = TcpStoreServer("127.0.0.1", 0, "secret").port();
-  EXPECT_NE(refusal_of([&] {
+  EXPECT_NE(what_of([&] {
               TcpStore("127.0.0.1", port, "secret", 0.5);
             }).find("does not answer within 0.5 s"),
             std::string::npos);

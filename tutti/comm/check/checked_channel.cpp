@@ -12,7 +12,7 @@
 namespace tutti::comm {
 namespace {
 
-size_t pieces_of(size_t bytes) {
+size_t count_pieces(size_t bytes) {
   return (bytes + CheckedChannel::kPiece - 1) / CheckedChannel::kPiece;
 }
 size_t piece_bytes(size_t bytes, size_t piece) {
@@ -27,7 +27,7 @@ void accompany(std::vector<RoundOfMessages::Item>& items,
                std::vector<std::vector<uint64_t>>& sums) {
   const size_t messages = items.size();
   for (size_t i = 0; i < messages; ++i) {
-    auto& sum = i < sums.size() ? sums[i] : sums.emplace_back(pieces_of(items[i].bytes));
+    auto& sum = i < sums.size() ? sums[i] : sums.emplace_back(count_pieces(items[i].bytes));
     if (!sum.empty())
       items.push_back(
           {items[i].peer, reinterpret_cast<std::byte*>(sum.data()), sum.size() * sizeof(uint64_t)});

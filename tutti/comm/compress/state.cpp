@@ -51,7 +51,8 @@ struct Found {
   size_t floats = 0;
 };
 
-std::vector<Found> pieces_of(SavedState& saved, int rank, std::string_view bucket, size_t count) {
+std::vector<Found> saved_pieces(SavedState& saved, int rank, std::string_view bucket,
+                                size_t count) {
   std::vector<Found> all;
   for (std::string& name : saved.names(rank)) {
     const auto label = parse_label(name, bucket);
@@ -103,7 +104,7 @@ Share look(SavedState& saved, const Communicator& c, const StateLayout& layout,
            std::string_view bucket, size_t count) {
   Share share;
   for (const int rank : share_of(saved, c))
-    std::ranges::move(pieces_of(saved, rank, bucket, count), std::back_inserter(share.pieces));
+    std::ranges::move(saved_pieces(saved, rank, bucket, count), std::back_inserter(share.pieces));
   share.own = saved.ranks() == c.size() && is_own(share.pieces, layout);
   return share;
 }

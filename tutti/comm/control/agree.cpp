@@ -139,7 +139,7 @@ std::vector<Line> lines_of(std::string_view text) {
   return lines;
 }
 
-const Line* find(const std::vector<Line>& lines, std::string_view key) {
+const Line* line_named(const std::vector<Line>& lines, std::string_view key) {
   const auto found = std::ranges::find(lines, key, &Line::key);
   return found == lines.end() ? nullptr : &*found;
 }
@@ -153,12 +153,12 @@ struct Difference {
 Difference difference(std::string_view first, std::string_view second) {
   const std::vector<Line> a = lines_of(first), b = lines_of(second);
   for (const Line& line : a) {
-    const Line* const other = find(b, line.key);
+    const Line* const other = line_named(b, line.key);
     if (other == nullptr) return {line.key, line.value, std::nullopt};
     if (other->value != line.value) return {line.key, line.value, other->value};
   }
   for (const Line& line : b)
-    if (find(a, line.key) == nullptr) return {line.key, std::nullopt, line.value};
+    if (line_named(a, line.key) == nullptr) return {line.key, std::nullopt, line.value};
   return {"the order of its lines", std::nullopt, std::nullopt};
 }
 

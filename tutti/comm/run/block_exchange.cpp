@@ -48,11 +48,6 @@ std::span<const std::byte> around(const std::byte* buffer, const std::vector<Sli
   return end == 0 ? std::span<const std::byte>() : std::span(buffer + begin, end - begin);
 }
 
-bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return !a.empty() && !b.empty() && a.data() < b.data() + b.size() &&
-         b.data() < a.data() + a.size();
-}
-
 }  // namespace
 
 BlockExchange::BlockExchange(Communicator& communicator, BlockExchangeSpec spec)

@@ -49,13 +49,6 @@ std::string describe(const CollectiveSpec& spec, const std::string& algorithm) {
   return text;
 }
 
-bool overlap(const void* a, size_t a_count, const void* b, size_t b_count, size_t element_bytes) {
-  const auto* const x = static_cast<const std::byte*>(a);
-  const auto* const y = static_cast<const std::byte*>(b);
-  return a_count > 0 && b_count > 0 && x < y + b_count * element_bytes &&
-         y < x + a_count * element_bytes;
-}
-
 std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
   const auto n = static_cast<size_t>(parts);
   if (count % n != 0)
@@ -205,8 +198,11 @@ std::string Planner::algorithm_for(const CollectiveSpec& spec, const Draft& draf
     throw CommError(fmt::format("{}: bytes can be moved, but not reduced", what));
   if (!spec.rebindable) check_buffers(what, task, size_of(spec.element), spec.input, spec.output);
   const Extent extent = extent_of(task);
+  const auto bytes = [&](const void* at, size_t count) {
+    return std::span(static_cast<const std::byte*>(at), count * size_of(spec.element));
+  };
   if (!spec.rebindable && spec.kind == Collective::all_to_all &&
-      overlap(spec.input, extent.input, spec.output, extent.output, size_of(spec.element)))
+      overlap(bytes(spec.input, extent.input), bytes(spec.output, extent.output)))
     throw CommError(
         fmt::format("{}: input and output overlap on rank {}: a block would arrive where another "
                     "one has yet to leave",

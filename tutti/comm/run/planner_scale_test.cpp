@@ -150,7 +150,7 @@ struct PricedMachine {
 double levels(int n) { return std::bit_width(static_cast<unsigned>(n) - 1U); }
 
 // Whether reduce_scatter and allgather go in rows: many equal nodes, each of which may add all.
-bool in_rows(const PricedMachine& machine, const CollectiveSpec& spec) {
+bool planned_in_rows(const PricedMachine& machine, const CollectiveSpec& spec) {
   const bool scatter = spec.kind == Collective::reduce_scatter;
   return (scatter || spec.kind == Collective::allgather) && machine.nodes() > 64 &&
          machine.ranks % machine.node_size == 0 &&
@@ -170,7 +170,8 @@ double most_between(const PricedMachine& machine, int rank, const CollectiveSpec
   const double sums = spec.reproducible ? 2 * levels(machine.node_size) + 1 : 1;
   if (algorithm == "pairwise") return 2.0 * machine.ranks;
   if (algorithm == "two_level" && spec.kind == Collective::all_to_all) return 2 * direct;
-  if (algorithm == "two_level" && in_rows(machine, spec)) return 4 * levels(machine.nodes()) + 8;
+  if (algorithm == "two_level" && planned_in_rows(machine, spec))
+    return 4 * levels(machine.nodes()) + 8;
   if (algorithm == "two_level" && machine.nodes() <= 512) return 2 * sums * direct;
   return 4 * levels(machine.ranks) + 8;
 }

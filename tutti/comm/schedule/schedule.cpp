@@ -97,6 +97,11 @@ std::optional<std::array<size_t, 2>> overlapping(std::span<const Slice> slices) 
   return std::nullopt;
 }
 
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return !a.empty() && !b.empty() && a.data() < b.data() + b.size() &&
+         b.data() < a.data() + a.size();
+}
+
 int count_nodes(std::span<const int> node_of) {
   return node_of.empty() ? 1 : std::ranges::max(node_of) + 1;
 }

@@ -121,6 +121,9 @@ bool needs_all(const Task& task);
 /// The indices of two that have an element in common, if there are any.
 std::optional<std::array<size_t, 2>> overlapping(std::span<const Slice> slices);
 
+/// Whether two blocks of memory have a byte in common.
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b);
+
 /// How many nodes a table such as Task::node_of has; 1 for an empty one.
 int count_nodes(std::span<const int> node_of);
 

@@ -89,7 +89,7 @@ std::string no_use(const Algorithm& algorithm, Collective kind, size_t most_rank
                            algorithm.name);
 }
 
-bool within(size_t value, size_t bound) { return bound == 0 || value <= bound; }
+bool within_bound(size_t value, size_t bound) { return bound == 0 || value <= bound; }
 bool agrees(bool value, std::optional<bool> wanted) { return !wanted || *wanted == value; }
 
 }  // namespace
@@ -165,8 +165,8 @@ std::string Selection::choose(const Task& task, size_t element_bytes) const {
     return refusal_of(algorithm, task).empty() && (!task.ordered || algorithm.reproducible(task));
   };
   for (const Line& line : lines_)
-    if (line.kind == task.kind && within(static_cast<size_t>(task.ranks), line.ranks) &&
-        agrees(one_node, line.one_node) && within(task.count * element_bytes, line.bytes) &&
+    if (line.kind == task.kind && within_bound(static_cast<size_t>(task.ranks), line.ranks) &&
+        agrees(one_node, line.one_node) && within_bound(task.count * element_bytes, line.bytes) &&
         agrees(task.ordered, line.reproducible)) {
       const Algorithm& algorithm = algorithm_named(line.algorithm);
       if (does(algorithm) && algorithm.drawback(task).empty()) return line.algorithm;

@@ -125,8 +125,8 @@ void warn_of_missing_parts(const std::vector<fs::path>& files, std::string_view 
                   ", "));
 }
 
-std::vector<fs::path> files_of(const std::string& entry, const fs::path& folder,
-                               std::string_view key) {
+std::vector<fs::path> entry_files(const std::string& entry, const fs::path& folder,
+                                  std::string_view key) {
   const fs::path path = (folder / entry).lexically_normal();
   std::error_code failed;
   if (fs::is_directory(path, failed)) {
@@ -221,7 +221,7 @@ std::vector<fs::path> listed_files(const std::vector<std::string>& entries, cons
   std::vector<fs::path> all;
   std::set<fs::path> seen;
   for (const std::string& entry : entries)
-    for (fs::path& file : files_of(entry, folder, key)) {
+    for (fs::path& file : entry_files(entry, folder, key)) {
       if (!seen.insert(file.lexically_normal()).second)
         throw ConfigError(
             fmt::format("{} leads to {} twice: name every file once", key, file.string()));

@@ -56,7 +56,7 @@ bool next_column(std::string_view& rest, char separator, std::string_view& text)
   return true;
 }
 
-std::vector<std::string> columns_of(std::string_view line, char separator) {
+std::vector<std::string> split_columns(std::string_view line, char separator) {
   std::vector<std::string> columns;
   for (std::string_view rest = line, text; next_column(rest, separator, text);)
     columns.emplace_back(text);
@@ -76,7 +76,7 @@ bool is_numbered(std::string_view name, char letter) {
          std::ranges::all_of(name.substr(1), [](char c) { return '0' <= c && c <= '9'; });
 }
 
-ColumnKind kind_of(const std::string& name, bool avazu) {
+ColumnKind column_kind(const std::string& name, bool avazu) {
   if (name == "label" || name == "click") return ColumnKind::label;
   if (avazu)
     return name == "id"     ? ColumnKind::none
@@ -99,8 +99,8 @@ std::string shown(std::string_view text) {
   return out + (text.size() > 40 ? "..." : "");
 }
 
-[[noreturn]] void refuse(const std::string& place, int64_t column, std::string_view expected,
-                         std::string_view found) {
+[[noreturn]] void refuse_column(const std::string& place, int64_t column, std::string_view expected,
+                                std::string_view found) {
   throw BadFile(fmt::format("{}: column {}: expected {}, found '{}': mend or remove the line",
                             place, column + 1, expected, shown(found)));
 }
@@ -142,7 +142,8 @@ void read_bag(const ClickTables& tables, const ClickBag& bag, std::string_view t
   std::string_view one;
   for (std::string_view rest = text; !text.empty() && next_part(rest, kBetween, one); ++next) {
     if (next == places.size())
-      refuse(place, bag.column, fmt::format("{} categories at most (data.bag_length)", most), text);
+      refuse_column(place, bag.column, fmt::format("{} categories at most (data.bag_length)", most),
+                    text);
     float weight = 1;
     const size_t colon = tables.weighted ? one.rfind(kBeforeWeight) : one.npos;
     if (colon != one.npos) {
@@ -150,7 +151,7 @@ void read_bag(const ClickTables& tables, const ClickBag& bag, std::string_view t
       const auto [at, error] =
           std::from_chars(number.data(), number.data() + number.size(), weight);
       if (error != std::errc{} || at != number.data() + number.size() || !std::isfinite(weight))
-        refuse(place, bag.column, "a category, ':' and its weight", one);
+        refuse_column(place, bag.column, "a category, ':' and its weight", one);
       one = one.substr(0, colon);
     }
     places[next] = row_of(tables, bag.category, one);
@@ -173,7 +174,7 @@ ClickColumns click_columns(std::string_view first_line, const std::string& file,
   columns.separator = separator_of(first_line);
   const bool required = labels == ClickLabels::required;
   std::vector<std::string> names;
-  for (const std::string& text : columns_of(first_line, columns.separator))
+  for (const std::string& text : split_columns(first_line, columns.separator))
     names.push_back(lower(text));
   const auto has = [&](std::string_view name) {
     return std::ranges::find(names, name) != names.end();
@@ -183,7 +184,7 @@ ClickColumns click_columns(std::string_view first_line, const std::string& file,
   const bool criteo = std::ssize(names) == kCriteoColumns,
              unlabelled = std::ssize(names) == kCriteoColumns - 1;
   if (columns.header) {
-    for (const std::string& name : names) columns.kinds.push_back(kind_of(name, has("hour")));
+    for (const std::string& name : names) columns.kinds.push_back(column_kind(name, has("hour")));
     const int64_t found = std::ranges::count(columns.kinds, ColumnKind::label);
     if (found > 1 || (required && found == 0))
       throw BadFile(fmt::format(
@@ -244,18 +245,18 @@ void read_click_line(const ClickColumns& columns, std::string_view line, const C
       case ColumnKind::none: break;
       case ColumnKind::label:
         if (!parse_whole(text, value) || value < 0 || value > 1)
-          refuse(place, at, "the label 0 or 1", text);
+          refuse_column(place, at, "the label 0 or 1", text);
         *out.label = value == 1;
         break;
       case ColumnKind::number:
         if (!text.empty() && !parse_whole(text, value))
-          refuse(place, at, "a whole number of 32 bits, or nothing", text);
+          refuse_column(place, at, "a whole number of 32 bits, or nothing", text);
         out.numbers[number++] = value;
         break;
       case ColumnKind::hour:
         if (text.find_first_not_of("0123456789") < 8 || !parse_whole(text, value) || value < 0 ||
             value > 99'999'999 || text.size() < 8 || value % 100 > 23)
-          refuse(place, at, "an hour as YYMMDDHH", text);
+          refuse_column(place, at, "an hour as YYMMDDHH", text);
         out.numbers[number++] = value % 100;
         break;
       case ColumnKind::category:

@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 const Shape kShape{3, 32, 32};
 
-std::vector<std::string> class_names(const fs::path& directory) {
+std::vector<std::string> cifar_classes(const fs::path& directory) {
   const fs::path meta = directory / "batches.meta.txt";
   if (!is_file(meta))
     return {"airplane", "automobile", "bird",  "cat",  "deer",
@@ -58,13 +58,13 @@ std::vector<std::string> cifar_files(bool train) {
 }
 
 StoredImages open_cifar_file(const fs::path& file, const ClassLimit& limit) {
-  return open_file(file, limited(class_names(file.parent_path()), limit));
+  return open_file(file, limited(cifar_classes(file.parent_path()), limit));
 }
 
 std::unique_ptr<StoredImages> open_cifar(const fs::path& place, bool train,
                                          const ClassLimit& limit) {
   if (is_file(place)) return std::make_unique<StoredImages>(open_cifar_file(place, limit));
-  const Classes classes = limited(class_names(place), limit);
+  const Classes classes = limited(cifar_classes(place), limit);
   auto all = std::make_unique<StoredImages>(kShape, classes);
   for (const std::string& name : cifar_files(train)) all->append(open_file(place / name, classes));
   return all;

@@ -8,7 +8,7 @@
 namespace tutti::data {
 namespace {
 
-Bytes records(int count, uint64_t seed) {
+Bytes random_records(int count, uint64_t seed) {
   Rng rng(seed, Purpose::test, 0);
   Bytes bytes;
   for (int i = 0; i < count; ++i) {
@@ -28,11 +28,11 @@ TEST(Cifar, DirectoryIsTheFiveBatchesInOrder) {
   const ScratchDirectory scratch;
   Bytes all;
   for (int i = 1; i <= 5; ++i) {
-    const Bytes batch = records(i, static_cast<uint64_t>(i));  // of different lengths
+    const Bytes batch = random_records(i, static_cast<uint64_t>(i));  // of different lengths
     scratch.write("data_batch_" + std::to_string(i) + ".bin", batch);
     all.insert(all.end(), batch.begin(), batch.end());
   }
-  scratch.write("test_batch.bin", records(7, 6));
+  scratch.write("test_batch.bin", random_records(7, 6));
   const auto train = open_cifar(scratch.path(), true);
   ASSERT_EQ(train->size(), 15);
   EXPECT_EQ(field_named(*train, "image").shape, (Shape{3, 32, 32}));
@@ -45,7 +45,7 @@ TEST(Cifar, DirectoryIsTheFiveBatchesInOrder) {
 
 TEST(Cifar, ClassNamesComeFromTheMetaFile) {
   const ScratchDirectory scratch;
-  scratch.write("test_batch.bin", records(1, 1));
+  scratch.write("test_batch.bin", random_records(1, 1));
   scratch.write("batches.meta.txt", "a\r\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
   EXPECT_EQ(field_named(*open_cifar(scratch.path(), false), "label").class_names,
             (std::vector<std::string>{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}));
@@ -57,13 +57,13 @@ TEST(Cifar, ClassNamesComeFromTheMetaFile) {
 TEST(Cifar, NamesTheFileAndWhatIsWrong) {
   const ScratchDirectory scratch;
   expect_io_error([&] { open_cifar(scratch.path(), true); }, {"data_batch_1.bin", "No such file"});
-  Bytes bytes = records(3, 1);
+  Bytes bytes = random_records(3, 1);
   bytes.pop_back();
   expect_io_error([&] { open_cifar_file(scratch.write("x.bin", bytes)); },
                   {"x.bin", "3073", "found 9218 bytes", "truncated"});
   expect_io_error([&] { open_cifar_file(scratch.write("x.bin", Bytes{})); },
                   {"x.bin", "found 0 bytes"});
-  bytes = records(3, 1);
+  bytes = random_records(3, 1);
   bytes[2 * kCifarRecordBytes] = 10;
   expect_config_error([&] { open_cifar_file(scratch.write("x.bin", bytes)); },
                       {"x.bin", "record 2", "label 10", "0 to 9"});

@@ -2,6 +2,7 @@
 // FileBytes: the content of a file, read by position.
 
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -22,6 +23,14 @@ class BadFile : public IoError {
 /// folder that may not be searched) counts as absent, and opening it then says why. Never throws.
 bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
+
+/// The little-endian number that lies at `bytes`, aligned or not.
+template <class T>
+T number_at(const uint8_t* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
 
 /// Bytes of an open file or of memory. Copies are cheap and mean the same bytes; every call may run
 /// on any number of threads.

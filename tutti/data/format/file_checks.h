@@ -24,6 +24,16 @@ inline Bytes read_all(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// An IDX file; 8 is the type of bytes.
+inline Bytes idx(uint8_t type, const std::vector<uint32_t>& extents, size_t elements) {
+  Bytes bytes = {0, 0, type, static_cast<uint8_t>(extents.size())};
+  for (const uint32_t extent : extents)
+    for (int shift = 24; shift >= 0; shift -= 8)
+      bytes.push_back(static_cast<uint8_t>(extent >> shift));
+  for (size_t i = 0; i < elements; ++i) bytes.push_back(static_cast<uint8_t>(i % 7));
+  return bytes;
+}
+
 inline Bytes gzipped(const Bytes& bytes) {
   z_stream stream{};
   deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);

@@ -280,7 +280,7 @@ TEST(HdfProbe, DamagedFilesEndInErrorsOnly) {
 #ifdef TUTTI_TEST_DATA
 const std::filesystem::path kRealData = TUTTI_TEST_DATA;
 
-double sum_of(const ArrayFile& file, const std::string& name) {
+double array_sum(const ArrayFile& file, const std::string& name) {
   const size_t index = file.find(name);
   std::vector<float> values(static_cast<size_t>(file.arrays()[index].elements()));
   file.read_f32(index, Slab::all(file.arrays()[index]), values.data());
@@ -294,9 +294,9 @@ TEST(RealHdf5, NetCdfDimensionsAttributesAndFillValues) {
   EXPECT_EQ(info.chunk, (std::vector<int64_t>{1, 37, 49}));
   EXPECT_EQ(info.dimensions, (std::vector<std::string>{"time", "latitude", "longitude"}));
   EXPECT_EQ(info.attributes.at("units").text, "K");
-  EXPECT_NEAR(sum_of(air, "air_temperature"), 124459895.603, 1);
-  EXPECT_EQ(sum_of(air, "latitude_longitude"), -2147483647.0 - 1);  // as f32
-  EXPECT_NEAR(sum_of(air, "height"), 1.5, 0);
+  EXPECT_NEAR(array_sum(air, "air_temperature"), 124459895.603, 1);
+  EXPECT_EQ(array_sum(air, "latitude_longitude"), -2147483647.0 - 1);  // as f32
+  EXPECT_NEAR(array_sum(air, "height"), 1.5, 0);
   for (const ArrayInfo& array : air.arrays()) EXPECT_NE(array.name, "bnds");  // no variable
   air.verify();
 
@@ -307,7 +307,7 @@ TEST(RealHdf5, NetCdfDimensionsAttributesAndFillValues) {
   EXPECT_EQ(sea.arrays()[tos].dimensions, (std::vector<std::string>{"time_counter", "y", "x"}));
   EXPECT_EQ(slab_of<float>(sea, "tos", {{0, 200, 100}, {1, 1, 3}}),
             (std::vector<float>{29.156567f, 29.02777f, 29.009602f}));
-  EXPECT_NEAR(sum_of(sea, "bounds_lon"), -279245.128, 0.01);
+  EXPECT_NEAR(array_sum(sea, "bounds_lon"), -279245.128, 0.01);
 }
 
 TEST(RealHdf5, DeepCamStatisticsMicroscopyAndSegmentation) {
@@ -326,7 +326,7 @@ TEST(RealHdf5, DeepCamStatisticsMicroscopyAndSegmentation) {
   EXPECT_EQ(frame.arrays()[frame.find("nn_input")].shape, (std::vector<int64_t>{1, 256, 256, 1}));
   expect_error<BadFile>([&] { frame.find("defect_coord_0"); }, {"'defect_coord_0'", "texts"});
   frame.verify();
-  EXPECT_NEAR(sum_of(open_array_file(kRealData / "stem/graphene/G-Si-2nm.hdf5"), "image_data"),
+  EXPECT_NEAR(array_sum(open_array_file(kRealData / "stem/graphene/G-Si-2nm.hdf5"), "image_data"),
               2627741.0, 1);
 }
 #endif

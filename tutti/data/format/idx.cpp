@@ -30,12 +30,12 @@ Content idx_or_gzip(const fs::path& path) {
   return path.extension() == ".gz" ? Content::gzip : Content::idx;
 }
 
-size_t header_bytes(int rank) { return static_cast<size_t>(4 + 4 * rank); }
+size_t header_size(int rank) { return static_cast<size_t>(4 + 4 * rank); }
 
 [[noreturn]] void refuse_short_header(const fs::path& path, int rank, int64_t found) {
-  throw BadFile(unreadable(path, idx_or_gzip(path),
-                           fmt::format("expected an IDX header of {} bytes, found {} bytes",
-                                       header_bytes(rank), found)));
+  throw BadFile(unreadable(
+      path, idx_or_gzip(path),
+      fmt::format("expected an IDX header of {} bytes, found {} bytes", header_size(rank), found)));
 }
 
 /// The extents, with their product in `elements`.
@@ -81,7 +81,7 @@ std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_
 
 IdxArray inflate_idx(const fs::path& path, int rank) {
   GzipReader packed(path);
-  std::vector<uint8_t> header(header_bytes(rank));
+  std::vector<uint8_t> header(header_size(rank));
   if (const size_t found = packed.read(header); found < header.size())
     refuse_short_header(path, rank, static_cast<int64_t>(found));
   int64_t elements = 0;
@@ -102,7 +102,7 @@ IdxArray inflate_idx(const fs::path& path, int rank) {
 IdxArray read_idx(const fs::path& path, int rank) {
   if (path.extension() == ".gz") return inflate_idx(path, rank);
   const FileBytes file = FileBytes::open(path);
-  std::vector<uint8_t> header(header_bytes(rank));
+  std::vector<uint8_t> header(header_size(rank));
   const int64_t found = file.size() - std::ssize(header);
   if (found < 0) refuse_short_header(path, rank, file.size());
   file.read(0, header);

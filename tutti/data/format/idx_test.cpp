@@ -10,15 +10,6 @@
 namespace tutti::data {
 namespace {
 
-Bytes idx(uint8_t type, const std::vector<uint32_t>& extents, size_t elements) {
-  Bytes bytes = {0, 0, type, static_cast<uint8_t>(extents.size())};
-  for (const uint32_t extent : extents)
-    for (int shift = 24; shift >= 0; shift -= 8)
-      bytes.push_back(static_cast<uint8_t>(extent >> shift));
-  for (size_t i = 0; i < elements; ++i) bytes.push_back(static_cast<uint8_t>(i % 7));
-  return bytes;
-}
-
 const Classes kTen = {.names = std::vector<std::string>(10, "class")};
 
 TEST(Idx, ReadsPlainAndGzippedFiles) {

@@ -41,7 +41,7 @@ static_assert(sizeof(Header) == 64);
   throw BadFile(unreadable(path, Content::unknown, what) + ", or make it anew");
 }
 
-Header checked_header(const fs::path& path, const FileBytes& file) {
+Header checked_file_header(const fs::path& path, const FileBytes& file) {
   const Header expected;
   std::array<uint8_t, sizeof(Header)> bytes;
   if (file.size() < std::ssize(bytes))
@@ -154,7 +154,7 @@ std::unique_ptr<StoredImages> lattices_of(FileBytes file, int64_t first,
 
 std::unique_ptr<StoredImages> open_lattices_file(const fs::path& path, const ClassLimit& limit) {
   FileBytes file = FileBytes::open(path);
-  const Header header = checked_header(path, file);
+  const Header header = checked_file_header(path, file);
   const std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(),
                                                                         &XXH64_freeState};
   XXH64_reset(hash.get(), 0);
@@ -170,7 +170,7 @@ std::unique_ptr<StoredImages> open_lattices_file(const fs::path& path, const Cla
 }
 
 LatticeSpec read_lattices_header(const fs::path& path) {
-  const Header header = checked_header(path, FileBytes::open(path));
+  const Header header = checked_file_header(path, FileBytes::open(path));
   return {header.seed, header.first, header.count};
 }
 

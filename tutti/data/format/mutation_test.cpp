@@ -17,18 +17,6 @@
 namespace tutti::data {
 namespace {
 
-Bytes idx(const std::vector<uint32_t>& extents) {
-  Bytes bytes = {0, 0, 8, static_cast<uint8_t>(extents.size())};
-  size_t elements = 1;
-  for (const uint32_t extent : extents) {
-    for (int shift = 24; shift >= 0; shift -= 8)
-      bytes.push_back(static_cast<uint8_t>(extent >> shift));
-    elements *= extent;
-  }
-  for (size_t i = 0; i < elements; ++i) bytes.push_back(static_cast<uint8_t>(i % 10));
-  return bytes;
-}
-
 /// One to four changes: a bit, a byte, a number of the header, a cut, a longer end, a doubled part.
 Bytes damaged(Bytes bytes, Rng& rng) {
   const auto place = [&](size_t below) {
@@ -79,7 +67,7 @@ void try_open(const DatasetSpec& spec, Outcomes& outcomes) {
 
 TEST(Mutation, IdxFiles) {
   const ScratchDirectory scratch;
-  const Bytes images = idx({12, 5, 4}), labels = idx({12});
+  const Bytes images = idx(8, {12, 5, 4}, 240), labels = idx(8, {12}, 12);
   Outcomes outcomes;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     Rng rng(seed, Purpose::test, 1);
@@ -94,8 +82,8 @@ TEST(Mutation, IdxFiles) {
 
 TEST(Mutation, GzippedIdxFiles) {
   const ScratchDirectory scratch;
-  const Bytes images = idx({12, 5, 4});
-  scratch.write("train-labels-idx1-ubyte", idx({12}));
+  const Bytes images = idx(8, {12, 5, 4}, 240);
+  scratch.write("train-labels-idx1-ubyte", idx(8, {12}, 12));
   Outcomes outcomes;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     Rng rng(seed, Purpose::test, 2);
@@ -175,7 +163,7 @@ TEST(Mutation, ArrayAndRecordFilesAsDataSets) {
 
 TEST(Mutation, VerifyReportsAndDoesNotThrow) {
   const ScratchDirectory scratch;
-  const Bytes images = idx({12, 5, 4}), labels = idx({12});
+  const Bytes images = idx(8, {12, 5, 4}, 240), labels = idx(8, {12}, 12);
   for (uint64_t seed = 0; seed < 500; ++seed) {
     Rng rng(seed, Purpose::test, 4);
     scratch.write("train-images-idx3-ubyte", damaged(images, rng));

@@ -12,7 +12,7 @@
 namespace tutti::data {
 namespace {
 
-std::string big_endian(uint32_t value) {
+std::string big_endian_bytes(uint32_t value) {
   std::string bytes;
   for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(value >> shift & 255);
   return bytes;
@@ -23,8 +23,8 @@ std::string png_chunk(const std::string& type, const std::string& data) {
   const std::string checked = type + data;
   const auto sum =
       crc32(0, reinterpret_cast<const Bytef*>(checked.data()), static_cast<uInt>(checked.size()));
-  return big_endian(static_cast<uint32_t>(data.size())) + checked +
-         big_endian(static_cast<uint32_t>(sum));
+  return big_endian_bytes(static_cast<uint32_t>(data.size())) + checked +
+         big_endian_bytes(static_cast<uint32_t>(sum));
 }
 
 }  // namespace
@@ -46,8 +46,8 @@ void write_png(const std::filesystem::path& path, int64_t width, int64_t height,
             Z_OK,
         "zlib cannot compress");
   packed.resize(size);
-  std::string header =
-      big_endian(static_cast<uint32_t>(width)) + big_endian(static_cast<uint32_t>(height));
+  std::string header = big_endian_bytes(static_cast<uint32_t>(width)) +
+                       big_endian_bytes(static_cast<uint32_t>(height));
   header +=
       std::string("\x08\x02\x00\x00\x00", 5);  // 8 bits, RGB, deflate, filters, not interlaced
   errno = 0;

@@ -19,13 +19,6 @@ constexpr int64_t kFrameHead = 12, kFrameTail = 4;
 constexpr int64_t kFrameStep =
     1 << 20;  // what is taken of a gzip file at a time: it may announce anything
 
-template <class T>
-T number_at(const uint8_t* bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
 [[noreturn]] void refuse_record(const std::string& file, int64_t number, const std::string& what) {
   throw BadFile(fmt::format("{}: record {}: {}: the file is truncated or corrupted; fetch it again",
                             file, number, what));

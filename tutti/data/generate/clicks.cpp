@@ -39,7 +39,7 @@ struct ClickNumber {
   double mean = 0, slope = 0;
 };
 
-ClickNumber number_of(const ClickSpec& spec, int column) {
+ClickNumber click_number(const ClickSpec& spec, int column) {
   Rng rng(spec.seed, Purpose::generate, click_stream(kClickCategories + column, 0));
   const double mean = 1 + 3 * static_cast<double>(rng.uniform());
   return {.mean = mean, .slope = kSlope * static_cast<double>(rng.normal())};
@@ -58,7 +58,7 @@ Click generate_click(const ClickSpec& spec, int64_t index) {
   Rng rng(spec.seed, Purpose::generate, static_cast<uint64_t>(index));
   Click click{.logit = kMeanLogit};
   for (int i = 0; i < kClickNumbers; ++i) {
-    const ClickNumber number = number_of(spec, i);
+    const ClickNumber number = click_number(spec, i);
     const bool missing = rng.uniform() < 0.1f * static_cast<float>(i % 3);
     const double x = number.mean + static_cast<double>(rng.normal());
     const auto value = static_cast<int32_t>(std::max(0.0, std::exp(x) - 1));

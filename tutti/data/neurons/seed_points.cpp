@@ -109,7 +109,7 @@ VoxelBox around(const Voxels3& at, const Voxels3& extents) {
 }
 
 /// Those whose surroundings lie in the volume.
-VoxelBox middle_of(const Voxels3& volume, const Voxels3& surroundings) {
+VoxelBox inner_box(const Voxels3& volume, const Voxels3& surroundings) {
   VoxelBox box;
   for (size_t i = 0; i < 3; ++i) {
     box.low[i] = surroundings[i] / 2;
@@ -124,7 +124,7 @@ std::vector<uint8_t> seed_parts(const Volume& volume, const SeedRule& rule) {
   CHECK(rule.bounds.size() < kNoSeed, "{} bounds", rule.bounds.size());
   std::vector<uint8_t> parts(volume.labels.size(), kNoSeed);
   const std::vector<ObjectBox> objects = boxes_of_objects(volume);
-  const VoxelBox middle = middle_of(volume.extents, rule.surroundings);
+  const VoxelBox middle = inner_box(volume.extents, rule.surroundings);
   const auto whole = static_cast<double>(product(rule.surroundings));
   for (uint32_t id = 1; id < objects.size(); ++id) {
     const VoxelBox places = overlap(objects[id].box, middle);

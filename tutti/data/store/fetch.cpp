@@ -45,7 +45,7 @@ std::string sha256_of(const fs::path& file) {
   return hash.digest();
 }
 
-int64_t bytes_of(const fs::path& file) {
+int64_t size_on_disk(const fs::path& file) {
   std::error_code none;
   const auto bytes = fs::file_size(file, none);
   return none ? 0 : static_cast<int64_t>(bytes);
@@ -141,9 +141,9 @@ class Fetch {
     int64_t came = 0;
     double wait = spec_.wait_seconds;
     for (int failed = 0;;) {
-      const int64_t before = bytes_of(part_);
+      const int64_t before = size_on_disk(part_);
       const std::string problem = attempt();
-      const int64_t now = bytes_of(part_);
+      const int64_t now = size_on_disk(part_);
       came += std::max<int64_t>(now - before, 0);
       if (problem.empty()) break;
       failed = now > before ? 0 : failed + 1;
@@ -166,7 +166,7 @@ class Fetch {
     std::string tag;
     std::getline(std::ifstream(tag_), tag);
     // Without a word of the server that the file is the same, a rest may be another file's.
-    int64_t held = tag.empty() && item_.sha256.empty() ? 0 : bytes_of(part_);
+    int64_t held = tag.empty() && item_.sha256.empty() ? 0 : size_on_disk(part_);
     open_part(held);
     std::unique_ptr<curl_slist, FreeHeaders> headers;
     if (held > 0 && !tag.empty()) {

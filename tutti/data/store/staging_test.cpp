@@ -22,7 +22,7 @@ void write_whole(const fs::path& file, const std::string& content) {
   std::ofstream(file, std::ios::binary) << content;
 }
 
-std::string whole(const fs::path& file) {
+std::string file_text(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -64,7 +64,7 @@ TEST_F(StagingTest, CopiesAllOnceAndAgainOnlyWhatChanged) {
   EXPECT_EQ(first.files, 3);
   EXPECT_EQ(first.copied_files, 3);
   EXPECT_EQ(first.copied_bytes, 10'000'009);
-  EXPECT_EQ(whole(to / "train/a.bin"), whole(from / "train/a.bin"));
+  EXPECT_EQ(file_text(to / "train/a.bin"), file_text(from / "train/a.bin"));
   EXPECT_EQ(names(), (std::set<std::string>{"test/c.bin", "train/a.bin", "train/b.bin"}));
   EXPECT_EQ(stage_files(spec()).copied_files, 0);
   EXPECT_EQ(verify_staged(spec()), 10'000'009);
@@ -74,7 +74,7 @@ TEST_F(StagingTest, CopiesAllOnceAndAgainOnlyWhatChanged) {
                       fs::file_time_type::clock::now() + std::chrono::hours(1));
   EXPECT_THROW(verify_staged(spec()), IoError);
   EXPECT_EQ(stage_files(spec()).copied_files, 1);
-  EXPECT_EQ(whole(to / "train/b.bin"), "other!");
+  EXPECT_EQ(file_text(to / "train/b.bin"), "other!");
   EXPECT_EQ(verify_staged(spec()), 10'000'009);
 }
 
@@ -86,7 +86,7 @@ TEST_F(StagingTest, GoesOnAfterAKill) {
   std::ofstream(to / kStagedList, std::ios::app) << "0123456789abcdef 77";
   const StagingResult again = stage_files(spec());
   EXPECT_EQ(again.copied_files, 1);
-  EXPECT_EQ(whole(to / "train/b.bin"), "second");
+  EXPECT_EQ(file_text(to / "train/b.bin"), "second");
   fs::resize_file(to / "train/a.bin", 5);  // cut by somebody
   EXPECT_EQ(stage_files(spec()).copied_files, 1);
   EXPECT_EQ(verify_staged(spec()), 10'000'009);
@@ -118,7 +118,7 @@ TEST_F(StagingTest, OtherNodesFilesBecomeLinksThatGiveWayToCopies) {
   EXPECT_EQ(names(), (std::set<std::string>{"test/c.bin", "train/a.bin", "train/b.bin"}));
   EXPECT_TRUE(fs::is_symlink(to / "train/a.bin"));
   EXPECT_FALSE(fs::is_symlink(to / "train/b.bin"));
-  EXPECT_EQ(whole(to / "train/a.bin"), whole(from / "train/a.bin"));
+  EXPECT_EQ(file_text(to / "train/a.bin"), file_text(from / "train/a.bin"));
   EXPECT_EQ(verify_staged(node), 6);
   EXPECT_EQ(stage_files(spec()).copied_files, 2);  // another job needs all of them
   EXPECT_FALSE(fs::is_symlink(to / "train/a.bin"));
@@ -126,7 +126,7 @@ TEST_F(StagingTest, OtherNodesFilesBecomeLinksThatGiveWayToCopies) {
   EXPECT_EQ(stage_files(node).linked_files, 0);  // a copy is better than a link
   write_whole(from / "train/a.bin", "another");
   EXPECT_EQ(stage_files(node).linked_files, 1);  // but not one of what was there
-  EXPECT_EQ(whole(to / "train/a.bin"), "another");
+  EXPECT_EQ(file_text(to / "train/a.bin"), "another");
 }
 
 // Another user may have made the folder, or may write to it: what lies there is not believed, and
@@ -140,7 +140,7 @@ TEST_F(StagingTest, AFolderOfSomebodyElseIsRefused) {
   EXPECT_NE(error(spec()).find("other users can write to it"), std::string::npos) << error(spec());
   fs::permissions(to, fs::perms::owner_all);
   EXPECT_NE(error(spec()).find("symbolic link"), std::string::npos) << error(spec());
-  EXPECT_EQ(whole(victim), "mine");
+  EXPECT_EQ(file_text(victim), "mine");
   fs::remove(to / kStagedList);
   stage_files(spec());
   struct stat status {};

@@ -17,7 +17,7 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-Tokens field_of(const PairSet& set, int64_t index, const char* name) {
+Tokens tokens_named(const PairSet& set, int64_t index, const char* name) {
   Sample sample(set.fields());
   set.read(index, sample);
   const auto* numbers = static_cast<const int32_t*>(sample.at(field_index(set, name)));
@@ -39,12 +39,12 @@ TEST(PairSet, ASampleIsADocumentAndWhatIsMadeFromIt) {
   const PairSet set({.source = {source}, .target = {target}, .window = 4});
   ASSERT_EQ(set.size(), 3);  // the third document of the source is empty
   EXPECT_EQ(set.left_out(), 1);
-  EXPECT_EQ(field_of(set, 0, "source"), (Tokens{1, 2, 3, -1}));
-  EXPECT_EQ(field_of(set, 0, "tokens"), (Tokens{9, 3, 2, -1}));
-  EXPECT_EQ(field_of(set, 0, "next"), (Tokens{3, 2, 9, -1}));
-  EXPECT_EQ(field_of(set, 1, "tokens"), (Tokens{9, 4, 4, 4}));
-  EXPECT_EQ(field_of(set, 1, "next"), (Tokens{4, 4, 4, 9}));
-  EXPECT_EQ(field_of(set, 2, "source"), (Tokens{5, 6, 7, 8}));
+  EXPECT_EQ(tokens_named(set, 0, "source"), (Tokens{1, 2, 3, -1}));
+  EXPECT_EQ(tokens_named(set, 0, "tokens"), (Tokens{9, 3, 2, -1}));
+  EXPECT_EQ(tokens_named(set, 0, "next"), (Tokens{3, 2, 9, -1}));
+  EXPECT_EQ(tokens_named(set, 1, "tokens"), (Tokens{9, 4, 4, 4}));
+  EXPECT_EQ(tokens_named(set, 1, "next"), (Tokens{4, 4, 4, 9}));
+  EXPECT_EQ(tokens_named(set, 2, "source"), (Tokens{5, 6, 7, 8}));
   // A window of 3 holds neither the end of three tokens nor four of a source.
   EXPECT_EQ(PairSet({.source = {source}, .target = {target}, .window = 3}).size(), 1);
   expect_config_error([&] { PairSet({.source = {source}, .target = {target}, .window = 1}); },
@@ -69,8 +69,8 @@ TEST(PairSet, AnEmptyDocumentOfATextShiftsNoPair) {
   ASSERT_EQ(set.size(), 3);
   const auto tokenizer = byte_tokenizer(true);
   for (const auto& [i, a, b] : {std::tuple{0, 'a', 'A'}, {1, 'b', 'B'}, {2, 'd', 'D'}}) {
-    EXPECT_EQ(tokenizer->text_of(field_of(set, i, "source")[0]), std::string(1, a));
-    EXPECT_EQ(tokenizer->text_of(field_of(set, i, "next")[0]), std::string(1, b));
+    EXPECT_EQ(tokenizer->text_of(tokens_named(set, i, "source")[0]), std::string(1, a));
+    EXPECT_EQ(tokenizer->text_of(tokens_named(set, i, "next")[0]), std::string(1, b));
   }
 }
 
@@ -87,14 +87,14 @@ TEST(PairSet, TasksAreWhatTheyAreCalled) {
     for (int64_t i = 0; i < set.size(); ++i) {
       Tokens asked = generate_sequence(spec, 100 + i);
       longest = std::max(longest, asked.size());
-      Tokens whole = field_of(set, i, "source");
+      Tokens whole = tokens_named(set, i, "source");
       whole.resize(asked.size());
       EXPECT_EQ(whole, asked);
       if (task == "reverse") std::ranges::reverse(asked);
       if (task == "sort") std::ranges::sort(asked);
       asked.push_back(12);
       asked.resize(8, -1);
-      EXPECT_EQ(field_of(set, i, "next"), asked) << task;
+      EXPECT_EQ(tokens_named(set, i, "next"), asked) << task;
     }
     EXPECT_EQ(longest, 7u);
   }

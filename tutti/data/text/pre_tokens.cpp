@@ -21,7 +21,7 @@ CharacterKind kind_by_unicode(char32_t code) {
   return u_isUWhiteSpace(character) ? CharacterKind::space : CharacterKind::other;
 }
 
-CharacterKind kind_of(char32_t code) {
+CharacterKind character_kind(char32_t code) {
   static const std::array<CharacterKind, 128> ascii = [] {
     std::array<CharacterKind, 128> kinds{};
     for (char32_t c = 0; c < 128; ++c) kinds[c] = kind_by_unicode(c);
@@ -38,7 +38,7 @@ struct Seen {
 Seen look_at(std::string_view text, size_t at) {
   const Utf8Character character = first_character(text.substr(at));
   if (character.bytes == 0) return {};
-  return {kind_of(character.code), character.bytes};
+  return {character_kind(character.code), character.bytes};
 }
 
 size_t contraction(std::string_view text) {

@@ -18,13 +18,6 @@ constexpr size_t kHeaderSum = 56;  // where the header's own checksum stands
 using HeaderBytes = std::array<uint8_t, kTokenHeaderBytes>;
 
 template <class T>
-T number_at(std::span<const uint8_t> bytes, size_t at) {
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
-template <class T>
 void put_at(HeaderBytes& bytes, size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
@@ -54,19 +47,19 @@ TokenHeader parse_header(const HeaderBytes& bytes, const std::string& name) {
   if (!std::ranges::equal(std::span(bytes).first(kTokenMagic.size()), kTokenMagic,
                           [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }))
     refuse("is no token file: it does not begin with TUTTITOK");
-  if (const auto version = number_at<uint32_t>(bytes, 8); version != kTokenVersion)
+  if (const auto version = number_at<uint32_t>(bytes.data() + 8); version != kTokenVersion)
     refuse(fmt::format("is of version {}{}, this program reads version {}", version,
                        version > kTokenVersion ? ", that of a later Tutti" : "", kTokenVersion));
-  if (number_at<uint64_t>(bytes, kHeaderSum) != XXH64(bytes.data(), kHeaderSum, 0))
+  if (number_at<uint64_t>(bytes.data() + kHeaderSum) != XXH64(bytes.data(), kHeaderSum, 0))
     refuse("its header is damaged: the checksum does not fit");
-  TokenHeader header{.token_bytes = number_at<uint32_t>(bytes, 12),
-                     .vocabulary = number_at<uint32_t>(bytes, 16),
-                     .end_token = number_at<int32_t>(bytes, 20),
-                     .count = number_at<int64_t>(bytes, 24),
-                     .checksum = number_at<uint64_t>(bytes, 32),
-                     .shard = number_at<uint32_t>(bytes, 40),
-                     .shards = number_at<uint32_t>(bytes, 44),
-                     .tokenizer = number_at<uint64_t>(bytes, 48)};
+  TokenHeader header{.token_bytes = number_at<uint32_t>(bytes.data() + 12),
+                     .vocabulary = number_at<uint32_t>(bytes.data() + 16),
+                     .end_token = number_at<int32_t>(bytes.data() + 20),
+                     .count = number_at<int64_t>(bytes.data() + 24),
+                     .checksum = number_at<uint64_t>(bytes.data() + 32),
+                     .shard = number_at<uint32_t>(bytes.data() + 40),
+                     .shards = number_at<uint32_t>(bytes.data() + 44),
+                     .tokenizer = number_at<uint64_t>(bytes.data() + 48)};
   if (header.token_bytes != 2 && header.token_bytes != 4)
     refuse(fmt::format("says that a token has {} bytes, which are 2 or 4", header.token_bytes));
   if (header.vocabulary < 1 || header.vocabulary > kMostTokens)
@@ -112,8 +105,7 @@ void TokenFile::read(int64_t first, std::span<int32_t> out) const {
     // The 16-bit numbers lie in the second half of what they become.
     auto* narrow = reinterpret_cast<uint8_t*>(out.data()) + out.size_bytes() / 2;
     bytes_.read(at, {narrow, out.size_bytes() / 2});
-    for (size_t i = 0; i < out.size(); ++i)
-      out[i] = number_at<uint16_t>({narrow, out.size_bytes() / 2}, 2 * i);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = number_at<uint16_t>(narrow + 2 * i);
   }
   const auto beyond = std::ranges::find_if(
       out, [&](int32_t token) { return token < 0 || token >= header_.vocabulary; });

@@ -28,7 +28,7 @@ struct NamedRange {
 };
 
 /// The parts of the text, each as bytes of all files together.
-std::vector<NamedRange> ranges_of(const TokenizeSpec& spec) {
+std::vector<NamedRange> part_ranges(const TokenizeSpec& spec) {
   int64_t all = 0;
   for (const fs::path& input : spec.inputs) {
     const FileBytes file = open_text(input);
@@ -191,7 +191,7 @@ Tokenized tokenize(const TokenizeSpec& spec) {
     throw ConfigError(
         "the part \"validation\" and a share of the texts that becomes it are one name for two "
         "parts: leave --validation out, or --part");
-  const std::vector<NamedRange> parts = ranges_of(spec);
+  const std::vector<NamedRange> parts = part_ranges(spec);
   std::error_code failed;
   fs::create_directories(spec.to, failed);
   if (failed)

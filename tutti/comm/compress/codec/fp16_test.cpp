@@ -19,7 +19,7 @@ float from_bits(uint32_t half) {
 }
 
 // The definition of the format.
-double value_of(uint32_t half) {
+double half_value(uint32_t half) {
   const int exponent = static_cast<int>(half >> 10 & 31);
   const double fraction = half & 1023;
   const double magnitude =
@@ -46,7 +46,7 @@ TEST(Fp16, EveryHalfGoesThereAndBack) {
       ASSERT_EQ(fp16(value).bits, half | 0x200) << "NaN keeps sign and payload, and is quiet";
     } else {
       if (magnitude < 0x7C00) {
-        ASSERT_EQ(static_cast<double>(value), value_of(half)) << half;
+        ASSERT_EQ(static_cast<double>(value), half_value(half)) << half;
       } else {
         ASSERT_TRUE(std::isinf(value));
       }
@@ -58,9 +58,9 @@ TEST(Fp16, EveryHalfGoesThereAndBack) {
 
 TEST(Fp16, TiesGoToEvenAndTheirNeighboursToTheNearest) {
   for (uint32_t half = 0; half < 0x7C00; ++half) {
-    const double upper = half + 1 == 0x7C00 ? 65536 : value_of(half + 1);
+    const double upper = half + 1 == 0x7C00 ? 65536 : half_value(half + 1);
     const auto middle =
-        static_cast<float>((value_of(half) + upper) / 2);  // exact: one bit more than a half
+        static_cast<float>((half_value(half) + upper) / 2);  // exact: one bit more than a half
     const uint32_t even = half % 2 == 0 ? half : half + 1;
     ASSERT_EQ(fp16(middle).bits, even) << half;
     ASSERT_EQ(fp16(-middle).bits, even | 0x8000) << half;

@@ -14,7 +14,7 @@ namespace {
 // Calls body(data, bytes) for each piece of a block; once for an empty one, whose arrival is its
 // meaning.
 template <class Body>
-void for_each_piece(const RoundOfMessages::Item& item, Body body) {
+void for_each_wire_piece(const RoundOfMessages::Item& item, Body body) {
   size_t begin = 0;
   do {
     const size_t n = std::min(Wire::kLongestMessage, item.bytes - begin);
@@ -54,12 +54,12 @@ void MpiChannel::make_requests() {
   for (size_t r = 0; r < rounds_.size(); ++r) {
     const auto send_init = rounds_[r].until_taken ? MPI_Ssend_init : MPI_Send_init;
     for (const auto& item : rounds_[r].receives)
-      for_each_piece(item, [&](std::byte* data, int bytes) {
+      for_each_wire_piece(item, [&](std::byte* data, int bytes) {
         MPI_CALL(MPI_Recv_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_,
                                &next(receives_[r], item.peer, bytes)));
       });
     for (const auto& item : rounds_[r].sends)
-      for_each_piece(item, [&](std::byte* data, int bytes) {
+      for_each_wire_piece(item, [&](std::byte* data, int bytes) {
         MPI_CALL(send_init(data, bytes, MPI_BYTE, item.peer, tag_, comm_,
                            &next(sends_[r], item.peer, bytes)));
       });

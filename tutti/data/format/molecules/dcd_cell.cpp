@@ -18,7 +18,7 @@ struct LengthsAndAngles {
   CellVector lengths{}, degrees{};  // alpha beta gamma
 };
 
-double dot(const CellVector& a, const CellVector& b) {
+double scalar_product(const CellVector& a, const CellVector& b) {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
@@ -35,10 +35,11 @@ LengthsAndAngles in_form(const DcdCellNumbers& s, DcdCellForm form) {
     for (double& x : cell.degrees) x = degrees_of(x);
   if (form != DcdCellForm::matrix) return cell;
   const auto rows = rows_of_matrix(s);
-  for (size_t i = 0; i < 3; ++i) cell.lengths[i] = std::sqrt(dot(rows[i], rows[i]));
+  for (size_t i = 0; i < 3; ++i) cell.lengths[i] = std::sqrt(scalar_product(rows[i], rows[i]));
   for (size_t i = 0; i < 3; ++i) {
     const size_t j = (i + 1) % 3, k = (i + 2) % 3;
-    cell.degrees[i] = degrees_of(dot(rows[j], rows[k]) / (cell.lengths[j] * cell.lengths[k]));
+    cell.degrees[i] =
+        degrees_of(scalar_product(rows[j], rows[k]) / (cell.lengths[j] * cell.lengths[k]));
   }
   return cell;
 }
@@ -157,15 +158,15 @@ UnitCell dcd_unit_cell(const DcdCellNumbers& stored, DcdCellForm form, std::span
   std::array<CellVector, 3> axes = rows_of_matrix(stored);
   for (size_t i = 0; i < 3; ++i) {
     for (size_t j = 0; j < i; ++j) {
-      const double along = dot(axes[i], axes[j]);
+      const double along = scalar_product(axes[i], axes[j]);
       for (size_t k = 0; k < 3; ++k) axes[i][k] -= along * axes[j][k];
     }
-    const double length = std::sqrt(dot(axes[i], axes[i]));
+    const double length = std::sqrt(scalar_product(axes[i], axes[i]));
     for (double& x : axes[i]) x /= length;
   }
   for (size_t at = 0; at + 3 <= xyz.size(); at += 3) {
     const CellVector point = {double{xyz[at]}, double{xyz[at + 1]}, double{xyz[at + 2]}};
-    for (size_t k = 0; k < 3; ++k) xyz[at + k] = static_cast<float>(dot(point, axes[k]));
+    for (size_t k = 0; k < 3; ++k) xyz[at + k] = static_cast<float>(scalar_product(point, axes[k]));
   }
   return unit_cell_of(cell.lengths, cell.degrees);
 }

@@ -47,28 +47,29 @@ std::string atoms_text(const Topology& topology) {
   return text;
 }
 
-Topology open_text(const ScratchDirectory& scratch, const std::string& name,
-                   const std::string& text) {
+Topology topology_of_text(const ScratchDirectory& scratch, const std::string& name,
+                          const std::string& text) {
   return read_topology(scratch.write(name, text));
 }
 
 TEST(Topology, AtomsOfEveryFormat) {
   const ScratchDirectory scratch;
-  EXPECT_EQ(atoms_text(open_text(scratch, "x.pdb", kPdb)),
+  EXPECT_EQ(atoms_text(topology_of_text(scratch, "x.pdb", kPdb)),
             "A:/GLY1/N A:/GLY1/CA A:/ALA52A/CA B:/CA1/CA ");
-  EXPECT_EQ(atoms_text(open_text(scratch, "x.gro", kGro)), "/GLY1/N /GLY1/CA /ALA2/CA ");
-  EXPECT_EQ(atoms_text(open_text(scratch, "x.psf", kPsf)),
+  EXPECT_EQ(atoms_text(topology_of_text(scratch, "x.gro", kGro)), "/GLY1/N /GLY1/CA /ALA2/CA ");
+  EXPECT_EQ(atoms_text(topology_of_text(scratch, "x.psf", kPsf)),
             "PROT:/GLY1/N PROT:/GLY1/CA PROT:/ALA2/CA ");
-  EXPECT_EQ(atoms_text(open_text(scratch, "x.prmtop", kParm7)), "/GLY1/N /GLY1/CA /ALA2/CA ");
+  EXPECT_EQ(atoms_text(topology_of_text(scratch, "x.prmtop", kParm7)),
+            "/GLY1/N /GLY1/CA /ALA2/CA ");
 }
 
 // Short and wide columns, X-PLOR's and CHARMM's types, NAMD's words, segments without names.
 TEST(Topology, AtomsOfEveryPsf) {
   const ScratchDirectory scratch;
   const auto atoms = [&](const std::string& flags, const std::string& lines) {
-    return atoms_text(
-        open_text(scratch, "x.psf",
-                  flags + "\n\n       1 !NTITLE\n REMARKS one\n\n       2 !NATOM\n" + lines));
+    return atoms_text(topology_of_text(
+        scratch, "x.psf",
+        flags + "\n\n       1 !NTITLE\n REMARKS one\n\n       2 !NATOM\n" + lines));
   };
   EXPECT_EQ(atoms("PSF",
                   "       1      1    GLY  N    NH3   -0.300000       14.0070           0\n"
@@ -100,7 +101,7 @@ TEST(Topology, PdbsEnds) {
   const std::string other =
       "ATOM      1  N   ALA A   1      -6.852  17.265  18.321  1.00  0.00           N\n";
   const auto open = [&](const std::string& text) {
-    return atoms_text(open_text(scratch, "x.pdb", text));
+    return atoms_text(topology_of_text(scratch, "x.pdb", text));
   };
   const std::string expected = "A:/GLY1/N A:/GLY1/CA ";
   EXPECT_EQ(open(first), expected);
@@ -116,7 +117,7 @@ TEST(Topology, PdbsEnds) {
 
 TEST(Topology, AtomsByName) {
   const ScratchDirectory scratch;
-  const Topology topology = open_text(scratch, "x.pdb", kPdb);
+  const Topology topology = topology_of_text(scratch, "x.pdb", kPdb);
   EXPECT_EQ(selected_atoms(topology, parse_selection("CA")),
             (std::vector<int64_t>{1, 2}));  // not the calcium
   expect_config_error([&] { selected_atoms(topology, parse_selection("CB")); },
@@ -127,7 +128,7 @@ TEST(Topology, SaysWhatIsWrong) {
   const ScratchDirectory scratch;
   const auto refuse = [&](const std::string& name, const std::string& text,
                           const std::vector<std::string>& parts) {
-    expect_error<BadFile>([&] { open_text(scratch, name, text); }, parts);
+    expect_error<BadFile>([&] { topology_of_text(scratch, name, text); }, parts);
   };
   const auto changed = [](std::string text, const std::string& from, const std::string& to) {
     const size_t at = text.find(from);

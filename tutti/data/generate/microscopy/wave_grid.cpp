@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kTwoPi = 2 * std::numbers::pi;
 
-std::array<int64_t, 2> square_of(int side) {
+std::array<int64_t, 2> square_shape(int side) {
   CHECK(side >= 2, "a grid of side {}", side);
   return {side, side};
 }
@@ -36,7 +36,7 @@ WaveField::WaveField(int64_t elements)
 void WaveField::clear() { std::fill_n(floats_.get(), 2 * elements_, 0.0f); }
 
 WaveGrid::WaveGrid(int side, double box, double band)
-    : side_(side), box_(box), limit_(band * side / (2 * box)), fourier_(square_of(side)) {}
+    : side_(side), box_(box), limit_(band * side / (2 * box)), fourier_(square_shape(side)) {}
 
 std::vector<PlacedAtom> atoms_in_box(const Crystal& crystal, int layer, const CrystalPose& pose,
                                      double box) {

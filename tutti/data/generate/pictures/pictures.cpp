@@ -23,7 +23,7 @@ using Colour = std::array<float, 3>;
 struct PictureKind {
   int shape, texture, hue;
 };
-PictureKind kind_of(int label) {
+PictureKind picture_kind(int label) {
   const int shape = label % kPictureShapes, rest = label / kPictureShapes;
   return {shape, (rest + shape) % kPictureTextures, rest / kPictureTextures};
 }
@@ -103,7 +103,7 @@ Scene scene_of(const PictureSpec& spec, const PictureKind& kind, Rng& rng, const
 }  // namespace
 
 std::string picture_class(const PictureSpec& spec, int label) {
-  const PictureKind kind = kind_of(label);
+  const PictureKind kind = picture_kind(label);
   std::string name = fmt::format("{:03}-{}-{}", label, kShapeNames[static_cast<size_t>(kind.shape)],
                                  kTextureNames[static_cast<size_t>(kind.texture)]);
   if (spec.classes > kPictureShapes * kPictureTextures) name += fmt::format("-hue{:02}", kind.hue);
@@ -117,7 +117,7 @@ Picture generate_picture(const PictureSpec& spec, int64_t index) {
   const bool upright = rng.below(2) == 1;
   picture.height = upright ? longer : spec.side;
   picture.width = upright ? spec.side : longer;
-  const PictureKind kind = kind_of(picture.label);
+  const PictureKind kind = picture_kind(picture.label);
   const Scene scene = scene_of(spec, kind, rng, picture);
   picture.rgb.resize(static_cast<size_t>(picture.height * picture.width) * 3);
   uint8_t* pixel = picture.rgb.data();

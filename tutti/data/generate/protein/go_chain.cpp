@@ -12,12 +12,12 @@ constexpr double kBead = 4;             // Angstrom
 constexpr double kReach2 = 49;          // (4/7)^12 is 0.001
 constexpr int kClosest = 3;             // along the chain, of pairs that keep apart
 
-Place between(const Place& a, const Place& b) { return {b[0] - a[0], b[1] - a[1], b[2] - a[2]}; }
+Place from_to(const Place& a, const Place& b) { return {b[0] - a[0], b[1] - a[1], b[2] - a[2]}; }
 double dot(const Place& a, const Place& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 Place cross(const Place& a, const Place& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
-void add(Place& a, double factor, const Place& b) {
+void add_scaled(Place& a, double factor, const Place& b) {
   for (size_t k = 0; k < 3; ++k) a[k] += factor * b[k];
 }
 
@@ -27,26 +27,26 @@ struct Turn {
   double volume;
 
   explicit Turn(const Place* r) {
-    const Place b1 = between(r[0], r[1]), b2 = between(r[1], r[2]), b3 = between(r[2], r[3]);
+    const Place b1 = from_to(r[0], r[1]), b2 = from_to(r[1], r[2]), b3 = from_to(r[2], r[3]);
     first = cross(b2, b3);
     middle = cross(b3, b1);
     last = cross(b1, b2);
     volume = dot(b1, first);
   }
   void add_gradient(double factor, Place* g) const {
-    add(g[0], -factor, first);
-    add(g[1], factor, first);
-    add(g[1], -factor, middle);
-    add(g[2], factor, middle);
-    add(g[2], -factor, last);
-    add(g[3], factor, last);
+    add_scaled(g[0], -factor, first);
+    add_scaled(g[1], factor, first);
+    add_scaled(g[1], -factor, middle);
+    add_scaled(g[2], factor, middle);
+    add_scaled(g[2], -factor, last);
+    add_scaled(g[3], factor, last);
   }
 };
 
 /// Pulls two beads together by `pull` times their distance.
 void pull_together(Place& a, Place& b, const Place& d, double pull) {
-  add(a, pull, d);
-  add(b, -pull, d);
+  add_scaled(a, pull, d);
+  add_scaled(b, -pull, d);
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ GoChain::GoChain(std::vector<Place> native)
   const size_t count = places_.size();
   for (size_t apart : {1, 2})
     for (size_t i = 0; i + apart < count; ++i) {
-      const Place d = between(places_[i], places_[i + apart]);
+      const Place d = from_to(places_[i], places_[i + apart]);
       springs_.push_back(
           {i, i + apart, std::sqrt(dot(d, d)), apart == 1 ? kBondStrength : kAngleStrength});
     }
@@ -77,7 +77,7 @@ double GoChain::energy(const std::vector<Place>& places, std::vector<Place>& for
   double sum = 0;
   forces.assign(places.size(), Place{});
   for (const Spring& spring : springs_) {
-    const Place d = between(places[spring.first], places[spring.second]);
+    const Place d = from_to(places[spring.first], places[spring.second]);
     const double r = std::sqrt(dot(d, d)), longer = r - spring.length;
     sum += spring.strength * longer * longer;
     pull_together(forces[spring.first], forces[spring.second], d, 2 * spring.strength * longer / r);
@@ -92,14 +92,14 @@ double GoChain::energy(const std::vector<Place>& places, std::vector<Place>& for
       kContactEnergy * static_cast<double>(places.size()) / static_cast<double>(pairs_.size());
   for (const NativePair& pair : pairs_) {
     const auto i = static_cast<size_t>(pair.first), j = static_cast<size_t>(pair.second);
-    const Place d = between(places[i], places[j]);
+    const Place d = from_to(places[i], places[j]);
     const double inverse = 1 / dot(d, d), q = pair.distance * pair.distance * inverse;
     const double q5 = q * q * q * q * q;
     sum += strength * (5 * q - 6) * q5;
     pull_together(forces[i], forces[j], d, -60 * strength * (q - 1) * q5 * inverse);
   }
   for (const auto& [i, j] : others_) {
-    const Place d = between(places[i], places[j]);
+    const Place d = from_to(places[i], places[j]);
     const double r2 = dot(d, d);
     if (r2 >= kReach2) continue;
     const double q = kBead * kBead / r2, q3 = q * q * q;
@@ -121,7 +121,7 @@ void GoChain::step(double temperature, Rng& rng) {
       places_[i][k] += kStep / 2 * v;
     }
   energy(places_, forces_);
-  for (size_t i = 0; i < places_.size(); ++i) add(velocities_[i], kStep / 2, forces_[i]);
+  for (size_t i = 0; i < places_.size(); ++i) add_scaled(velocities_[i], kStep / 2, forces_[i]);
 }
 
 }  // namespace tutti::data

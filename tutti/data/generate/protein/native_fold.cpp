@@ -23,7 +23,7 @@ Place axis_of(int64_t h) {
 }
 
 /// Helices and loops before anything is relaxed.
-std::vector<Place> drawn(int64_t residues) {
+std::vector<Place> unrelaxed_fold(int64_t residues) {
   const int64_t helices = std::max<int64_t>(2, (residues + kLoop) / (kHelix + kLoop));
   const int64_t in_helices = residues - (helices - 1) * kLoop;
   std::vector<Place> places;
@@ -64,7 +64,7 @@ void draw_to(Place& a, Place& b, double wanted) {
 
 std::vector<Place> native_fold(int64_t residues) {
   CHECK(residues >= kFewestResidues, "{} residues are no bundle of helices", residues);
-  std::vector<Place> places = drawn(residues);
+  std::vector<Place> places = unrelaxed_fold(residues);
   for (int round = 0; round < 400; ++round)
     for (size_t i = 0; i < places.size(); ++i) {
       if (i + 1 < places.size()) draw_to(places[i], places[i + 1], kBond);

@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "tests/architecture/tree_rules.h"
+
+namespace tutti::architecture {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Sources = std::vector<fs::path>;
+
+std::string code_of(const fs::path& cmake_file) {
+  std::ifstream stream(cmake_file);
+  std::string code;
+  for (std::string text; std::getline(stream, text);) code += text.substr(0, text.find('#')) + "\n";
+  return code;
+}
+
+/// The sources that a word of a CMake file names; where it has a variable, all that fit.
+Sources named_sources(const fs::path& folder, const std::string& word) {
+  static const std::regex variable(R"(\$\{[^}]*\})");
+  if (!word.ends_with(".cpp")) return {};
+  const fs::path pattern = folder / std::regex_replace(word, variable, "*");
+  Sources found;
+  if (fs::is_directory(pattern.parent_path()))
+    for (const auto& entry : fs::directory_iterator(pattern.parent_path()))
+      if (fnmatch(pattern.c_str(), entry.path().c_str(), 0) == 0) found.push_back(entry.path());
+  std::ranges::sort(found);
+  return found;
+}
+
+/// The sources of each target of a CMake file. A tutti_folder() has two: its TESTS are a program.
+std::vector<Sources> targets_of(const fs::path& cmake_file) {
+  const std::string code = code_of(cmake_file);
+  std::vector<Sources> targets;
+  for (const std::string command : {"tutti_folder(", "add_library(", "add_executable("})
+    for (size_t at = code.find(command); at != code.npos; at = code.find(command, at + 1)) {
+      const size_t begin = at + command.size();
+      std::istringstream words(code.substr(begin, code.find(')', begin) - begin));
+      targets.emplace_back();
+      for (std::string word; words >> word;) {
+        if (word == "TESTS") targets.emplace_back();
+        for (fs::path& source : named_sources(cmake_file.parent_path(), word))
+          targets.back().push_back(std::move(source));
+      }
+    }
+  return targets;
+}
+
+/// The functions that a header declares, or that a source has in anonymous namespaces, in the form
+/// that clang-format gives them: at the beginning of a line. Each with its
+/// namespace, "tutti::data::files_of", and its line.
+std::map<std::string, int> functions_of(const fs::path& file) {
+  static const std::regex space(R"(namespace ([\w:]+) \{)");
+  static const std::regex function(
+      R"re((?:(?:\[\[.*\]\]|__attribute__\(\(.*\)\)) )?[A-Za-z_][^=(]*[ &*]([A-Za-z_]\w*)\(.*)re");
+  std::map<std::string, int> found;
+  std::ifstream stream(file);
+  const bool header = file.extension() == ".h";
+  std::string around;  // the namespace
+  int opened = 0, number = 0;
+  for (std::string text; std::getline(stream, text);) {
+    ++number;
+    std::smatch match;
+    if (std::regex_match(text, match, space))
+      around = match[1].str() + "::";
+    else if (text == "namespace {")
+      opened = number;
+    else if (text == "}  // namespace" || (text == "}" && number == opened + 2))
+      opened = 0;  // without a comment, where one line was in it
+    else if ((header || opened > 0) && !text.starts_with(' ') &&
+             std::regex_match(text, match, function))
+      found.try_emplace(around + match[1].str(), number);
+  }
+  return found;
+}
+
+/// By the names of the functions that headers below a folder declare, a header that does.
+std::map<std::string, fs::path> declared_below(const fs::path& folder) {
+  std::map<std::string, fs::path> owners;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.path().extension() == ".h")
+      for (const auto& [name, line] : functions_of(entry.path()))
+        owners.try_emplace(name, entry.path());
+  return owners;
+}
+
+}  // namespace
+
+std::vector<Violation> check_unity_names(const fs::path& root,
+                                         const std::vector<std::string>& folders) {
+  std::map<std::pair<fs::path, int>, std::string> broken;  // a source may belong to many targets
+  for (const std::string& folder : folders)
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (entry.path().filename() != "CMakeLists.txt") continue;
+      const auto declared = declared_below(entry.path().parent_path());
+      for (const Sources& sources : targets_of(entry.path())) {
+        auto owners = declared;
+        for (const fs::path& source : sources)
+          for (const auto& [name, line] : functions_of(source))
+            if (const auto [owner, first] = owners.try_emplace(name, source); !first)
+              broken[{fs::relative(source, root), line}] = fmt::format(
+                  "`{}` is also a function of {}: what is compiled as one may call the wrong one; "
+                  "keep one "
+                  "in a header, or say in its name what differs",
+                  name, fs::relative(owner->second, root).generic_string());
+      }
+    }
+  std::vector<Violation> found;
+  for (auto& [place, rule] : broken) found.push_back({place.first, place.second, std::move(rule)});
+  return found;
+}
+
+}  // namespace tutti::architecture

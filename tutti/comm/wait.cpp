@@ -33,8 +33,8 @@ constexpr auto kSpinSharing = std::chrono::microseconds(50);
 constexpr int kLooks = 32, kLooksStalled = 8, kLooksOfSystem = 2;
 constexpr auto kLookInMemory = std::chrono::nanoseconds(500);
 constexpr auto kLookAround = std::chrono::milliseconds(200);
-// A yield that takes longer than kSlowYield says that others queue for this core. For the next
-// kCrowded the thread naps instead: who yields comes after every one of them with its whole time
+// A yield or a nap that takes longer by kSlowYield says that others queue for this core. For the
+// next kCrowded the thread naps: who yields comes after every one of them with its whole time
 // slice, who wakes is served first. With ten times as many runnable threads as cores the waits of
 // nine ranks end four times as soon.
 constexpr auto kSlowYield = std::chrono::milliseconds(1);
@@ -59,12 +59,17 @@ int cores() {
 void give_core_away(Clock::duration waited) {
   static thread_local Clock::time_point crowded_until{};
   const auto now = Clock::now();
-  if (now < crowded_until) {
-    std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 10, kNap, kCrowdedNap));
-    return;
-  }
-  std::this_thread::yield();
-  if (const auto back = Clock::now(); back - now > kSlowYield) crowded_until = back + kCrowded;
+  Clock::duration nap{};
+  if (now < crowded_until)
+    nap = std::clamp<Clock::duration>(waited / 10, kNap, kCrowdedNap);
+  else if (waited > kStalled)
+    nap = kStalledNap;
+  if (nap > Clock::duration::zero())
+    std::this_thread::sleep_for(nap);
+  else
+    std::this_thread::yield();
+  if (const auto back = Clock::now(); back - now > nap + kSlowYield)
+    crowded_until = back + kCrowded;
 }
 
 std::string time_of_day(std::time_t when) {
@@ -193,8 +198,6 @@ class Communicator::Wait {
     const std::chrono::nanoseconds spin = is_sharing_ ? kSpinSharing : kSpinAlone;
     if (!c_.patience_.empty())
       std::this_thread::sleep_for(std::min<Clock::duration>((now - begin_) / 10, kLongNap));
-    else if (now - begin_ > kStalled)
-      std::this_thread::sleep_for(kStalledNap);
     else if (now - begin_ > spin || looks_ == kLooksOfSystem)
       give_core_away(now - begin_);
   }

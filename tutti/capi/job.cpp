@@ -197,9 +197,10 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
         .store = nullptr, .prefix = "job", .secret = secret, .rank = rank, .size = size};
     if (rank == 0) refuse_address_of_others(at, address);
     if (rank == 0) warn_of_short_secret(secret);
-    // Ranks that reach the store at this host's own address are all on this host.
+    // Ranks that reach the store at the loopback are all on this host.
     const comm::SocketAddress store = comm::resolve(at.host, at.port).front();
-    if (read.process.address.empty() && store.is_loopback()) read.process.address = store.host();
+    if (read.process.address.empty() && comm::means_this_host_alone(at.host, store))
+      read.process.address = store.host();
     if (rank == 0) group.server = std::make_unique<comm::TcpStoreServer>(at.host, at.port, secret);
     group.store = std::make_shared<comm::TcpStore>(at.host, at.port, secret, read.process.timeout);
     begin(read, std::move(group));

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 
 #include "tutti/base/error.h"
 
@@ -59,7 +60,7 @@ Listener::Budget& Listener::budget() {
 
 Listener::Listener(Socket socket, Protocol protocol)
     : socket_(std::move(socket)), poll_(epoll_create1(EPOLL_CLOEXEC)), protocol_(protocol) {
-  if (!poll_) throw CommError(fmt::format("epoll_create1: {}", std::strerror(errno)));
+  if (!poll_) throw CommError(fmt::format("epoll_create1: {}", file_error(errno)));
   watch(EPOLL_CTL_ADD, socket_, EPOLLIN, kTheListener);
 }
 
@@ -89,24 +90,16 @@ void Listener::forget(Budget& all, size_t index) {
 
 // `lot` is random and only the newcomer has seen it.
 void Listener::evict_one(Budget& all, const Nonce& lot) {
-  const auto largest = [&](auto group_of) {
-    size_t most = 0;
-    auto found = group_of(all.waiting.front());
-    for (const Waiting& one : all.waiting) {
-      const auto members =
-          static_cast<size_t>(std::ranges::count(all.waiting, group_of(one), group_of));
-      if (members > most) most = members, found = group_of(one);
-    }
-    return found;
+  std::vector<size_t> candidates(all.waiting.size());
+  std::iota(candidates.begin(), candidates.end(), size_t{0});
+  const auto keep_largest_group = [&](auto group_of) {
+    const auto group = [&](size_t i) { return all.waiting[i].*group_of; };
+    const auto members = [&](size_t i) { return std::ranges::count(candidates, group(i), group); };
+    const auto largest = group(*std::ranges::max_element(candidates, {}, members));
+    std::erase_if(candidates, [&](size_t i) { return group(i) != largest; });
   };
-  const Listener* const busiest =
-      largest([](const Waiting& one) -> const Listener* { return one.listener; });
-  const size_t host = largest([&](const Waiting& one) {
-                        return std::pair(one.listener == busiest, one.host);
-                      }).second;
-  std::vector<size_t> candidates;
-  for (size_t i = 0; i < all.waiting.size(); ++i)
-    if (all.waiting[i].listener == busiest && all.waiting[i].host == host) candidates.push_back(i);
+  keep_largest_group(&Waiting::listener);
+  keep_largest_group(&Waiting::host);  // among those that are left
   uint64_t number = 0;
   std::memcpy(&number, lot.data(), sizeof number);
   forget(all, candidates[number % candidates.size()]);

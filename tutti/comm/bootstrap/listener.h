@@ -44,7 +44,8 @@ class Listener {
   /// Readable when look() has something to do.
   const Socket& ready() const { return poll_; }
   /// Hears those who are connected, then accepts a few more. Never blocks. Without descriptors it
-  /// accepts nobody for a tenth of a second.
+  /// accepts nobody for a tenth of a second. Without memory or random numbers it throws
+  /// std::bad_alloc or CommError; some strangers may be gone then, and it may be called again.
   std::vector<Stranger> look();
   /// Whether look() has to be called within a tenth of a second, though nothing is ready: a
   /// deadline or a rest is to end. Any thread may ask.

@@ -1,5 +1,6 @@
 #include "tutti/comm/bootstrap/listener.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -98,6 +99,36 @@ TEST(Listener, StrangersOfAProcessShareABudget) {
   EXPECT_EQ(wait_for(besieged, 1).size(), 1u);
 }
 
+// From any address of the loopback.
+Socket call_from(const std::string& host, int port) {
+  const SocketAddress from = resolve(host, 0).front(), to = resolve("127.0.0.1", port).front();
+  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto bare = [](const SocketAddress& address) {
+    return reinterpret_cast<const sockaddr*>(&address.storage);
+  };
+  EXPECT_EQ(::bind(socket.descriptor(), bare(from), from.length), 0);
+  EXPECT_EQ(::connect(socket.descriptor(), bare(to), to.length), 0);
+  return socket;
+}
+
+// The host that has most strangers has none at the listener that has most of them.
+TEST(Listener, TheLotFallsAmongHostsOfTheBusiestListener) {
+  Listener besieged(listen_on(loopback(), 0), {8, hail}),
+      other(listen_on(loopback(), 0), {8, hail});
+  std::vector<Socket> held, of_one_host;
+  for (size_t i = 0; i < 40; ++i) {
+    held.push_back(call_from(fmt::format("127.0.1.{}", i + 1), besieged.port()));
+    EXPECT_TRUE(besieged.look().empty());
+  }
+  for (size_t i = held.size(); i < Listener::kMost + 3; ++i) {
+    of_one_host.push_back(call(other.port()));
+    EXPECT_TRUE(other.look().empty());
+  }
+  for (const Socket& one : of_one_host)
+    ASSERT_TRUE(send_all(one, std::as_bytes(std::span("8 bytes.", 8)), hang_limit()));
+  EXPECT_EQ(wait_for(other, of_one_host.size()).size(), of_one_host.size());
+}
+
 // At a low limit of files, strangers take an eighth of it.
 TEST(Listener, ALowLimitOfFilesMakesTheBudgetSmaller) {
   rlimit before{};
@@ -133,29 +164,6 @@ TEST(Listener, WithoutDescriptorsItRests) {
   const auto soon = hang_limit();
   ASSERT_TRUE(send_all(waits, std::as_bytes(std::span("8 bytes.", 8)), soon));
   EXPECT_EQ(wait_for(listener, 1).size(), 1u);
-}
-
-TEST(OwnAddress, IsNamedInSeveralWays) {
-  EXPECT_FALSE(own_address(""));
-  EXPECT_EQ(own_address("127.0.0.1")->host(), "127.0.0.1");
-  const std::vector<SocketAddress> all = own_addresses();
-  ASSERT_FALSE(all.empty());
-  for (const SocketAddress& one : all) {
-    const std::string host = one.host();
-    EXPECT_EQ(own_address(host)->host(), host);
-    EXPECT_EQ(own_address(host + (host.find(':') == std::string::npos ? "/32" : "/128"))->host(),
-              host);
-  }
-  EXPECT_EQ(own_address("0.0.0.0/0")->storage.ss_family, AF_INET);
-  for (const char* wrong :
-       {"240.0.0.1", "240.0.0.0/8", "no-such-host.invalid", "10.0.0.0/33", "10/8", "::/200"})
-    try {
-      own_address(wrong);
-      ADD_FAILURE() << wrong;
-    } catch (const ConfigError& error) {
-      EXPECT_NE(std::string(error.what()).find(all.front().host()), std::string::npos)
-          << error.what();
-    }
 }
 
 }  // namespace

@@ -12,11 +12,16 @@
 namespace tutti::comm {
 
 using Nonce = std::array<uint8_t, 32>;
-/// From the kernel's generator.
+/// From the kernel's generator. Throws CommError where it gives none.
 Nonce fresh_nonce();
 
 inline std::string_view text_of(const Nonce& nonce) {
   return {reinterpret_cast<const char*>(nonce.data()), nonce.size()};
+}
+
+/// Both numbers as one message; the first is that of the one who was called.
+inline std::string both(const Nonce& server, const Nonce& client) {
+  return std::string(text_of(server)) + std::string(text_of(client));
 }
 
 /// What only who knows the secret can say about a message. `role` tells apart what is said in

@@ -131,6 +131,10 @@ bool contains(const Network& network, const SocketAddress& address) {
   return true;
 }
 
+void put_loopback_last(std::vector<SocketAddress>& addresses) {
+  std::ranges::stable_partition(addresses, [](const SocketAddress& a) { return !a.is_loopback(); });
+}
+
 // Waits until the socket is ready or the deadline has passed. A signal may end the wait, too: the
 // caller looks, and waits again.
 bool wait_until_ready(const Socket& socket, short events, SocketDeadline deadline) {
@@ -228,11 +232,30 @@ std::vector<SocketAddress> resolve(const std::string& host, int port) {
   return all;
 }
 
+bool means_this_host_alone(const std::string& host, const SocketAddress& address) {
+  return address.is_loopback() && (host == "localhost" || host == address.host());
+}
+
 std::vector<SocketAddress> own_addresses() {
   std::vector<SocketAddress> all;
   for (InterfaceAddress& one : interface_addresses()) all.push_back(std::move(one.address));
-  std::ranges::stable_partition(all, [](const SocketAddress& a) { return !a.is_loopback(); });
+  put_loopback_last(all);
   return all;
+}
+
+std::optional<SocketAddress> own_among(std::vector<SocketAddress> addresses) {
+  put_loopback_last(addresses);
+  const auto found = std::ranges::find_if(addresses, is_of_this_host);
+  return found == addresses.end() ? std::nullopt : std::optional(*found);
+}
+
+std::vector<std::string> hosts_to_reach(const std::optional<SocketAddress>& address, size_t most) {
+  if (address) return {address->host()};
+  std::vector<std::string> hosts;
+  for (const SocketAddress& own : own_addresses())
+    if (hosts.size() < most) hosts.push_back(own.host());
+  if (hosts.empty()) hosts.emplace_back("127.0.0.1");
+  return hosts;
 }
 
 std::optional<SocketAddress> own_address(const std::string& text) {
@@ -242,8 +265,7 @@ std::optional<SocketAddress> own_address(const std::string& text) {
   for (const InterfaceAddress& one : all)
     if (network ? contains(*network, one.address) : one.interface == text) return one.address;
   if (!network) try {
-      for (const SocketAddress& address : resolve(text, 0))
-        if (is_of_this_host(address)) return address;
+      if (const auto own = own_among(resolve(text, 0))) return own;
     } catch (const CommError&) {}
   std::string known;
   for (const InterfaceAddress& one : all)
@@ -266,7 +288,8 @@ Socket listen_on(const std::optional<SocketAddress>& address, int port) {
   }
   const int why = errno;
   throw CommError(fmt::format(
-      "cannot listen on {}: {}{}", choices.back().text(), std::strerror(why),
+      "cannot listen on {}: {}{}", choices.back().text(),
+      why == EACCES ? std::strerror(why) : file_error(why),  // which would speak of files
       why == EADDRINUSE ? ": another program, or another job, has this port; choose another one"
                         : ""));
 }

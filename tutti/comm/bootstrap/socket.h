@@ -57,13 +57,24 @@ HostAndPort parse_address(const std::string& text);
 
 /// Throws CommError with the resolver's reason.
 std::vector<SocketAddress> resolve(const std::string& host, int port);
+/// Whether `host`, which stands for `address` here, is meant for this host alone: "localhost" or an
+/// address of the loopback. A host's own name is not, though Debian's /etc/hosts makes it
+/// 127.0.1.1: on other hosts it stands for an address that they can reach.
+bool means_this_host_alone(const std::string& host, const SocketAddress& address);
 /// Of the network interfaces that are up: those that other hosts may reach first, then those of
 /// this host alone.
 std::vector<SocketAddress> own_addresses();
 /// The address of this host that `text` names: a host name or an address, an interface ("ib0"), or
-/// a network that one of its addresses is in ("10.1.0.0/16"). None for an empty text, which stands
-/// for all addresses. Throws ConfigError where this host has none of that name.
+/// a network that one of its addresses is in ("10.1.0.0/16"). Where an interface or a network has
+/// several it is the first, which is of IPv4 if there is one; of a name's one that is not of the
+/// loopback, if there is one. None for an empty text, which stands for all addresses. Throws
+/// ConfigError where this host has none of that name.
 std::optional<SocketAddress> own_address(const std::string& text);
+/// The one of these that own_address() takes for a name; none where none is of this host.
+std::optional<SocketAddress> own_among(std::vector<SocketAddress> addresses);
+/// At most so many addresses that ranks of other hosts may reach a listener at: the one that it
+/// listens on alone, else those of this host. At least one.
+std::vector<std::string> hosts_to_reach(const std::optional<SocketAddress>& address, size_t most);
 
 /// Port 0: any that is free. An empty `address` listens to all, IPv4 and IPv6. Throws CommError.
 Socket listen_on(const std::optional<SocketAddress>& address, int port);

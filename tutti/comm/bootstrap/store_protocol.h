@@ -41,8 +41,4 @@ struct Reply {
   uint32_t bytes;
 };
 
-inline std::string both(const Nonce& server, const Nonce& client) {
-  return std::string(text_of(server)) + std::string(text_of(client));
-}
-
 }  // namespace tutti::comm::store_protocol

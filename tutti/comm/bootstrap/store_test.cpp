@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/base/patience.h"
+#include "tutti/base/refused_calls.h"
 #include "tutti/comm/bootstrap/store_protocol.h"
 #include "tutti/comm/bootstrap/tcp_store.h"
 
@@ -244,6 +246,18 @@ TEST(TcpStore, DamagedRequestsEndTheirOwnConnectionOnly) {
   EXPECT_EQ(store.get("x", 0), "one");
   store.set("\xa5", "two");
   EXPECT_EQ(store.get("\xa5", 0), "two");
+}
+
+// Its thread is refused random numbers, so no stranger gets a challenge.
+TEST(TcpStore, AStrangerWhoCannotBeServedDoesNotEndTheProcess) {
+  std::optional<TcpStoreServer> server;
+  bool filtered = false;
+  std::thread([&] {
+    filtered = refuse_calls({SYS_getrandom}, EPERM);
+    server.emplace("127.0.0.1", 0, "secret");  // whose thread inherits that
+  }).join();
+  ASSERT_TRUE(filtered);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(ended(connect_to(server->port())));
 }
 
 // More than are remembered, and others that come and go all the time.

@@ -83,8 +83,11 @@ class TcpStoreServer::Service {
     epoll_ctl(poll_.descriptor(), operation, descriptor, &event);
   }
 
+  // Strangers for whom there is no memory, or no random number, call again.
   void admit_strangers() {
-    for (Stranger& stranger : listener_.look()) admit(stranger);
+    try {
+      for (Stranger& stranger : listener_.look()) admit(stranger);
+    } catch (const std::exception&) {}  // their connections have ended
   }
 
   void admit(Stranger& stranger) {
@@ -256,11 +259,10 @@ TcpStoreServer::TcpStoreServer(const std::string& host, int port, std::string se
     : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (secret.empty()) throw ConfigError("the store needs a secret of the job that is not empty");
   if (!wake_) throw CommError(fmt::format("eventfd: {}", file_error(errno)));
-  const std::vector<SocketAddress> addresses = resolve(host, port);
-  const bool this_host_alone =
-      host == "localhost" || (addresses[0].is_loopback() && addresses[0].host() == host);
-  Socket listener = listen_on(
-      this_host_alone ? std::optional(addresses[0]) : std::optional<SocketAddress>(), port);
+  const SocketAddress address = resolve(host, port).front();
+  Socket listener = listen_on(means_this_host_alone(host, address) ? std::optional(address)
+                                                                   : std::optional<SocketAddress>(),
+                              port);
   port_ = port_of(listener);
   service_ = std::make_unique<Service>(std::move(listener), wake_, std::move(secret));
   thread_ = std::jthread([service = service_.get()] { service->serve(); });

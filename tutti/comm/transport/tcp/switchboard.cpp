@@ -20,19 +20,7 @@ constexpr auto kListenerLook = std::chrono::milliseconds(100);
 constexpr auto kLastWords = std::chrono::milliseconds(150);
 constexpr auto kAlarmFlush = std::chrono::milliseconds(500);
 constexpr auto kGoodbyeFlush = std::chrono::milliseconds(2000);
-
-std::vector<std::string> hosts_of(const std::optional<SocketAddress>& address) {
-  std::vector<std::string> hosts;
-  if (address) {
-    hosts.push_back(address->host());
-  } else {
-    constexpr size_t kMostOwn = 16;
-    for (const SocketAddress& own : own_addresses())
-      if (hosts.size() < kMostOwn) hosts.push_back(own.host());
-  }
-  if (hosts.empty()) hosts.emplace_back("127.0.0.1");
-  return hosts;
-}
+constexpr size_t kMostOwnHosts = 16;
 
 std::string greeting_text(const Nonce& challenge) {
   const Greeting greeting{.challenge = challenge};
@@ -57,8 +45,10 @@ Switchboard::Switchboard(Store& store, std::string prefix, int rank, int size,
   const std::optional<SocketAddress> address = own_address(options.address);
   listener_.emplace(listen_on(address, 0), Listener::Protocol{sizeof(Hello), greeting_text});
   ready_.add(listener_->ready(), Readiness::What::listener, 0);
-  const Home home{
-      .nonce = group_.nonce, .port = listener_->port(), .ranks = size, .hosts = hosts_of(address)};
+  const Home home{.nonce = group_.nonce,
+                  .port = listener_->port(),
+                  .ranks = size,
+                  .hosts = hosts_to_reach(address, kMostOwnHosts)};
   store.set(group_.key(rank), home.text());
 }
 

@@ -1,17 +1,19 @@
 #include "tutti/base/file_calls.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <random>
 #include <system_error>
+
+#include "tutti/base/error.h"
+#include "tutti/base/random_bits.h"
 
 namespace tutti {
 
@@ -32,8 +34,10 @@ bool sync_to_disk(int file) noexcept {
 }
 
 std::string unique_ending() {
-  std::random_device random;
-  return fmt::format("{}-{:08x}{:08x}", ::getpid(), random(), random());
+  uint64_t random = 0;
+  CHECK(fill_random(std::as_writable_bytes(std::span(&random, 1))), "getrandom: {}",
+        file_error(errno));
+  return fmt::format("{}-{:016x}", ::getpid(), random);
 }
 
 NamelessFile make_nameless_file(const std::string& name) noexcept {
@@ -45,6 +49,7 @@ NamelessFile make_nameless_file(const std::string& name) noexcept {
   const int error = errno;
   std::error_code none;
   for (const auto& folder : {fs::path("/dev/shm"), fs::temp_directory_path(none)}) {
+    if (folder.empty()) continue;  // TMPDIR is no folder
     std::string path = (folder / (name + "-XXXXXX")).string();
     file = ::mkostemp(path.data(), O_CLOEXEC);
     if (file < 0) continue;

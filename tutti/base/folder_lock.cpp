@@ -76,7 +76,9 @@ int open_lock_file(const std::filesystem::path& path, const FolderLockTerms& ter
   std::error_code failed;  // open() says why
   std::filesystem::create_directories(path.parent_path(), failed);
   // A link would lead to a file of somebody else's choice, whose content the holder's name
-  // replaces.
+  // replaces. Whose file it is does not matter: in a group's folder it belongs to whoever came
+  // first, what it says lets nobody in, and to refuse it would keep this process out as surely as
+  // somebody who holds it.
   const int file =
       open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | (terms.inherited ? 0 : O_CLOEXEC), 0666);
   if (file < 0)

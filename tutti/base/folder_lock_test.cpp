@@ -61,6 +61,15 @@ TEST_F(FolderLockTest, ALinkIsNotFollowed) {
   EXPECT_EQ(fs::file_size(root_ / "victim"), 4u);
 }
 
+TEST_F(FolderLockTest, AFileThatAnotherMemberOfTheGroupHasMadeIsTaken) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  std::ofstream(root_ / "work.lock") << "process 1 on another-host\n";
+  ASSERT_EQ(chown((root_ / "work.lock").c_str(), 65534, 65534), 0);
+  const FolderLock first(root_, terms(0, false));
+  EXPECT_NE(refusal(terms(0, false)).find("process " + std::to_string(getpid())),
+            std::string::npos);
+}
+
 TEST_F(FolderLockTest, ASecondHolderIsRefusedWithTheFirstOnesName) {
   const FolderLock first(root_, terms(0, false));
   const std::string message = refusal(terms(0, false));

@@ -1,7 +1,6 @@
 #include "tutti/base/own_file.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,6 +8,7 @@
 #include <cstdint>
 
 #include "tutti/base/error.h"
+#include "tutti/base/random_bits.h"
 
 namespace tutti {
 
@@ -53,24 +53,21 @@ int open_own_file(const fs::path& file, int flags) {
         "{}: cannot be opened: {}", file.string(),
         errno == ELOOP ? "it is a symbolic link, which is not followed here" : file_error(errno)));
   struct stat status {};
-  const bool known = ::fstat(descriptor, &status) == 0;
-  const bool own = known && (status.st_uid == ::geteuid() || status.st_uid == 0);
-  if (own && S_ISREG(status.st_mode)) return descriptor;
+  std::string why;
+  if (::fstat(descriptor, &status) != 0)
+    why = fmt::format("fstat: {}", file_error(errno));
+  else if (status.st_uid != ::geteuid() && status.st_uid != 0)
+    why = fmt::format("it belongs to another user (uid {})", status.st_uid);
+  else if (!S_ISREG(status.st_mode))
+    why = "it is no regular file";
+  if (why.empty()) return descriptor;
   ::close(descriptor);
-  throw IoError(
-      fmt::format("{}: is not used: {}", file.string(),
-                  own ? std::string("it is no regular file")
-                      : fmt::format("it belongs to another user (uid {})", status.st_uid)));
+  throw IoError(fmt::format("{}: is not used: {}", file.string(), why));
 }
 
 std::string random_name() {
   std::array<uint64_t, 2> random{};
-  auto* at = reinterpret_cast<char*>(random.data());
-  for (size_t done = 0; done < sizeof(random);) {
-    const ssize_t got = ::getrandom(at + done, sizeof(random) - done, 0);
-    CHECK(got > 0 || errno == EINTR, "getrandom: {}", file_error(errno));
-    if (got > 0) done += static_cast<size_t>(got);
-  }
+  CHECK(fill_random(std::as_writable_bytes(std::span(random))), "getrandom: {}", file_error(errno));
   return fmt::format("{:016x}{:016x}", random[0], random[1]);
 }
 

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/refused_calls.h"
 #include "tutti/base/scratch_directory.h"
 
 namespace tutti {
@@ -87,6 +89,19 @@ TEST(OwnFile, LinksAreNotFollowedAndPipesAreNotWaitedFor) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_NE(refusal_of([&] { open_own_file(pipe, O_RDONLY); }).find("no regular file"),
             std::string::npos);
+}
+
+TEST(OwnFile, AFileThatCannotBeLookedAtIsNobodys) {
+  const ScratchDirectory scratch;
+  const fs::path file = fs::path(scratch.path()) / "list";
+  EXPECT_EQ(with_refused({SYS_fstat, SYS_newfstatat}, EIO,
+                         [&] {
+                           const std::string said =
+                               refusal_of([&] { open_own_file(file, O_RDWR | O_CREAT); });
+                           return said.find("uid") == said.npos &&
+                                  said.find(file_error(EIO)) != said.npos;
+                         }),
+            0);
 }
 
 TEST(OwnFile, RandomNamesDiffer) {

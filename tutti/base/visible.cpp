@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -76,6 +78,16 @@ struct Outlet {
   bool plain = false;
 };
 
+bool write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
 ssize_t write_visible(void* cookie, const char* bytes, size_t count) {
   Outlet& outlet = *static_cast<Outlet*>(cookie);
   const std::string_view given(bytes, count);
@@ -88,17 +100,21 @@ ssize_t write_visible(void* cookie, const char* bytes, size_t count) {
     outlet.kept_bytes = text.copy(outlet.kept.data(), outlet.kept.size(), done);
     rest = shown;
   }
-  while (!rest.empty()) {
-    const ssize_t written = ::write(outlet.descriptor, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return 0;  // the stream has an error, and errno
-    rest.remove_prefix(static_cast<size_t>(written));
-  }
-  return static_cast<ssize_t>(count);
+  // Else the stream has an error, and errno.
+  return write_all(outlet.descriptor, rest) ? static_cast<ssize_t>(count) : 0;
 }
 
 Outlet output{STDOUT_FILENO}, errors{STDERR_FILENO};
 std::FILE* given_errors = nullptr;
+
+// All output has ended within a character.
+void show_what_was_cut_off() {
+  for (std::FILE* const stream : {stdout, stderr}) std::fflush(stream);
+  for (Outlet* const outlet : {&output, &errors}) {
+    const std::string_view kept(outlet->kept.data(), std::exchange(outlet->kept_bytes, 0));
+    write_all(outlet->descriptor, outlet->plain ? std::string(kept) : visible(kept));
+  }
+}
 
 // In place of `given`. Without memory the stream stays what it is.
 std::FILE* stream_to(Outlet& outlet, std::FILE* given, int buffering) {
@@ -137,6 +153,7 @@ std::string with_unicode_escapes(std::string_view text) {
 void make_output_visible() {
   if (given_errors != nullptr) return;
   given_errors = stderr;
+  std::atexit(show_what_was_cut_off);
   stdout = stream_to(output, stdout, isatty(STDOUT_FILENO) != 0 ? _IOLBF : _IOFBF);
   stderr = stream_to(errors, stderr, _IONBF);
 }

@@ -16,7 +16,8 @@ std::string visible(std::string_view text);
 std::string with_unicode_escapes(std::string_view text);
 
 /// From now on visible() stands between stdout and stderr and their descriptors, whoever writes to
-/// them. Once, before another thread or any output.
+/// them. Once, before another thread or any output. exit(3) shows what the end of all output has
+/// cut off of a character.
 void make_output_visible();
 /// Where stdout is no terminal, its bytes stay as they are from now on: for a verb whose output is
 /// a text that a file or a program takes.

@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 
 namespace tutti {
 namespace {
@@ -71,6 +73,29 @@ TEST(Visible, TheStandardStreamsAreMadeSo) {
   waitpid(child, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 7);
   EXPECT_EQ(text, "a\\x1b[2J b\\x1b[2J\n\x1b[2K\xe2\x80\x94\n\x01\n");
+}
+
+TEST(Visible, ACharacterThatTheEndCutsOffIsShown) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[0]);
+    make_output_visible();
+    std::fputs("end \xe2\x80", stdout);
+    std::exit(0);
+  }
+  close(ends[1]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  std::array<char, 64> text{};
+  const ssize_t n = read(ends[0], text.data(), text.size());
+  close(ends[0]);
+  EXPECT_EQ(std::string(text.data(), static_cast<size_t>(std::max<ssize_t>(n, 0))),
+            "end \\xe2\\x80");
 }
 
 }  // namespace

@@ -1,21 +1,20 @@
 #include "tutti/comm/bootstrap/secret.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/base/random_bits.h"
 
 namespace tutti::comm {
 
 Nonce fresh_nonce() {
   Nonce nonce;
-  ssize_t n = 0;
-  do n = getrandom(nonce.data(), nonce.size(), 0);
-  while (n < 0 && errno == EINTR);
-  if (n != static_cast<ssize_t>(nonce.size()))
-    throw CommError("the kernel gives no random numbers (getrandom)");
+  if (!fill_random(std::as_writable_bytes(std::span(nonce))))
+    throw CommError(
+        fmt::format("the kernel gives no random numbers (getrandom): {}", std::strerror(errno)));
   return nonce;
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
+#include "tutti/base/random_bits.h"
 #include "tutti/device/cpu/topology.h"
 
 namespace tutti::comm {
@@ -31,7 +31,7 @@ constexpr size_t kLargePage = size_t{2} << 20;
 
 uint64_t random_number() {
   uint64_t number = 0;
-  if (getrandom(&number, sizeof number, 0) != sizeof number)
+  if (!fill_random(std::as_writable_bytes(std::span(&number, 1))))
     throw CommError(fmt::format("getrandom failed: {}", std::strerror(errno)));
   return number;
 }

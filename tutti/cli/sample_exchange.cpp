@@ -39,10 +39,6 @@ constexpr int64_t kNone = -1, kLargest = int64_t{1} << 40;  // bytes of an answe
 constexpr size_t kMostAddresses = 4, kAddressBytes = 64, kMostConnections = 4096;
 constexpr std::string_view kAsks = "asks for samples", kAnswers = "has samples";
 
-std::string both(const Nonce& server, const Nonce& client) {
-  return std::string(comm::text_of(server)) + std::string(comm::text_of(client));
-}
-
 struct Question {
   Nonce nonce{};
   Sha256Digest proof{};  // role kAsks
@@ -50,13 +46,16 @@ struct Question {
 
 std::string greeting_text(const Nonce& nonce) { return std::string(comm::text_of(nonce)); }
 
-// One address where it was named, else those of the host.
-std::vector<std::string> hosts_of(const std::optional<comm::SocketAddress>& address) {
-  std::vector<std::string> hosts;
-  if (address) return {address->host()};
-  for (const comm::SocketAddress& own : comm::own_addresses())
-    if (hosts.size() < kMostAddresses) hosts.push_back(own.host());
-  return hosts;
+// False where the connection ends first, or does not answer in time.
+bool put_question(const Socket& socket, int64_t index, std::vector<std::byte>& packed, bool& has_it,
+                  SocketDeadline deadline) {
+  int64_t bytes = kNone;
+  if (!send_all(socket, value_bytes(index), deadline) ||
+      !receive_all(socket, value_room(bytes), deadline) || bytes < kNone || bytes >= kLargest)
+    return false;
+  packed.resize(static_cast<size_t>(std::max<int64_t>(bytes, 0)));
+  has_it = bytes != kNone;
+  return receive_all(socket, packed, deadline);
 }
 
 // False, and errno, where the connection ends first.
@@ -65,7 +64,7 @@ bool meet_server(const Socket& socket, const std::string& secret) {
   Nonce theirs{};
   if (!receive_all(socket, value_room(theirs), deadline)) return false;
   Question question{.nonce = comm::fresh_nonce()};
-  const std::string said = both(theirs, question.nonce);
+  const std::string said = comm::both(theirs, question.nonce);
   question.proof = comm::proof(secret, kAsks, said);
   Sha256Digest claimed{};
   if (!send_all(socket, value_bytes(question), deadline) ||
@@ -129,11 +128,15 @@ struct SampleServer::Connection {
 };
 
 SampleServer::SampleServer(std::string secret, const std::string& address, int port)
-    : shared_(std::make_shared<Shared>()), hosts_(hosts_of(comm::own_address(address))),
-      listener_(comm::listen_on(comm::own_address(address), port),
-                {sizeof(Question), greeting_text}) {
+    : SampleServer(comm::own_address(address), std::move(secret), port) {}
+
+SampleServer::SampleServer(const std::optional<comm::SocketAddress>& address, std::string secret,
+                           int port)
+    : shared_(std::make_shared<Shared>()), hosts_(comm::hosts_to_reach(address, kMostAddresses)),
+      listener_(comm::listen_on(address, port), {sizeof(Question), greeting_text}) {
   shared_->secret = std::move(secret);
   shared_->wake = Socket(::eventfd(0, EFD_CLOEXEC));
+  if (!shared_->wake) throw CommError(fmt::format("eventfd: {}", file_error(errno)));
   thread_ = std::jthread([this] { serve_until_ended(); });
 }
 
@@ -148,11 +151,11 @@ void SampleServer::serve_until_ended() {
     std::erase_if(connections_, [](const std::shared_ptr<Connection>& one) {
       return one->ended_before(Moment::now());
     });
-    for (comm::Stranger& stranger : listener_.look()) try {
-        admit(stranger);
-      } catch (const std::exception& error) {  // who asked reads for itself
-        log::debug("a node that asks for samples is not answered: {}", error.what());
-      }
+    try {
+      for (comm::Stranger& stranger : listener_.look()) admit(stranger);
+    } catch (const std::exception& error) {  // who asked reads for itself
+      log::debug("a node that asks for samples is not answered: {}", error.what());
+    }
   }
 }
 
@@ -160,7 +163,7 @@ void SampleServer::serve_until_ended() {
 void SampleServer::admit(comm::Stranger& stranger) {
   Question question;
   std::memcpy(&question, stranger.said.data(), sizeof question);
-  const std::string said = both(stranger.challenge, question.nonce);
+  const std::string said = comm::both(stranger.challenge, question.nonce);
   const bool known = connections_.size() < kMostConnections &&
                      equal(question.proof, comm::proof(shared_->secret, kAsks, said));
   const Sha256Digest answer = known ? comm::proof(shared_->secret, kAnswers, said) : Sha256Digest{};
@@ -232,16 +235,12 @@ Socket SampleClients::connect(const Peer& peer) const {
   return {};
 }
 
-Socket SampleClients::take_connection(Peer& peer) const {
-  {
-    const std::lock_guard lock(peer.mutex);
-    if (!peer.idle.empty()) {
-      Socket socket = std::move(peer.idle.back());
-      peer.idle.pop_back();
-      return socket;
-    }
-  }
-  return connect(peer);
+Socket SampleClients::take_idle(Peer& peer) {
+  const std::lock_guard lock(peer.mutex);
+  if (peer.idle.empty()) return {};
+  Socket socket = std::move(peer.idle.back());
+  peer.idle.pop_back();
+  return socket;
 }
 
 // One thread tries a node that was lost, when it is time, and the others go on without it.
@@ -257,17 +256,17 @@ bool SampleClients::may_ask(Peer& peer) const {
 // False where the peer does not answer.
 bool SampleClients::ask(Peer& peer, int64_t index, std::vector<std::byte>& packed,
                         bool& has_it) const {
-  Socket socket = take_connection(peer);
-  const auto deadline = Moment::now() + kPatience;
-  int64_t bytes = kNone;
-  if (!socket || !send_all(socket, value_bytes(index), deadline) ||
-      !receive_all(socket, value_room(bytes), deadline) || bytes < kNone || bytes >= kLargest)
-    return false;
-  packed.resize(static_cast<size_t>(std::max<int64_t>(bytes, 0)));
-  if (!receive_all(socket, packed, deadline)) return false;
+  auto deadline = Moment::now() + kPatience;
+  Socket socket = take_idle(peer);
+  // One that was idle may have been ended since, by a firewall or a new start of the peer.
+  if (!socket || !put_question(socket, index, packed, has_it, deadline)) {
+    if (Moment::now() >= deadline) return false;
+    socket = connect(peer);
+    deadline = Moment::now() + kPatience;
+    if (!socket || !put_question(socket, index, packed, has_it, deadline)) return false;
+  }
   const std::lock_guard lock(peer.mutex);
   peer.idle.push_back(std::move(socket));
-  has_it = bytes != kNone;
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,6 +42,7 @@ class SampleServer {
  private:
   struct Shared;
   struct Connection;
+  SampleServer(const std::optional<comm::SocketAddress>& address, std::string secret, int port);
   void serve_until_ended();
   void admit(comm::Stranger& stranger);
 
@@ -77,7 +79,7 @@ class SampleClients final : public data::CachePeers {
         idle;  ///< guarded by mutex: connections on which nothing is under way
   };
   comm::Socket connect(const Peer& peer) const;
-  comm::Socket take_connection(Peer& peer) const;
+  static comm::Socket take_idle(Peer& peer);
   bool may_ask(Peer& peer) const;
   bool ask(Peer& peer, int64_t index, std::vector<std::byte>& packed, bool& has_it) const;
 

@@ -230,7 +230,7 @@ case $case in
     grep -q '^affinity' <<<"$all" || fail "doctor says nothing of affinity"
     one=$(facts taskset -c "$(taskset -cp $$ | grep -o '[0-9]*$')" "$tutti")
     grep -q '^affinity.* (1 core' <<<"$one" || fail "a real binding: $one"
-    for variable in OMP_PROC_BIND=true OMP_PROC_BIND=spread OMP_PLACES=cores GOMP_CPU_AFFINITY=0-63; do
+    for variable in OMP_PROC_BIND=true OMP_PROC_BIND=spread OMP_PLACES=cores "GOMP_CPU_AFFINITY=0-$(($(getconf _NPROCESSORS_CONF) - 1))"; do
       [ "$(facts "$variable" "$tutti")" = "$all" ] || fail "with $variable: $(facts "$variable" "$tutti")"
     done
     [ "$(OMP_PROC_BIND=true facts taskset -c "$(taskset -cp $$ | grep -o '[0-9]*$')" "$tutti")" = "$one" ] || fail "OMP_PROC_BIND beside taskset"
@@ -238,6 +238,7 @@ case $case in
     OMP_PROC_BIND=master facts "$tutti" | grep -q '^threads a rank *1 ' || fail "a team on one core"
     [ "$(nproc)" = 1 ] || OMP_PROC_BIND=master doctor "$tutti" | grep -q 'OMP_PROC_BIND=master lets compute threads run on 1 of' || fail "the variable is not named"
     train plain --ranks 2 --max-steps 1 && OMP_PROC_BIND=true train bound --ranks 2 --max-steps 1 || fail "two ranks"
+    says plain 'starting 2 ranks.*core'
     [ "$(grep -o 'starting 2 ranks.*core' bound.log)" = "$(grep -o 'starting 2 ranks.*core' plain.log)" ] || fail "ranks of a bound process: $(cat bound.log)"
     ;;
   *)

@@ -21,8 +21,9 @@ const char* name_of(Rectifiers rectifiers);
 /// How far flips may move a gradient of a small network, in the relative 2-norm. One flip moves the
 /// gradient of a layer of n positions by about 1/sqrt(n), and is as likely as its argument is
 /// within rounding of 0: n * 1e-5 behind a batch norm. A layer that one flip moves by more than
-/// 0.25 has fewer than 16 positions, so that happens on one processor of some thousand. A fault
-/// moves gradients by 1, and what is less is for `held`, which a test compares closely.
+/// 0.25 has fewer than 16 positions, so that happens on one processor of some thousand. Such a
+/// bound hides faults that move gradients by less: those are for a close comparison of the same
+/// steps with `held`, `gelu` or another smooth network.
 constexpr double kFlipped = 0.25;
 
 struct Rectified {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tutti/backend/cpu/version.h"
 #include "tutti/base/rng.h"
 #include "tutti/models/cosmoflow.h"
 #include "tutti/models/deepcam.h"
@@ -279,6 +280,8 @@ ScienceNetwork science_network(const std::string& name, DType activations, int64
   if (plain.source.valid()) made.source = last(plain.source);
   return made;
 }
+
+bool has_fast_blocks() { return onednn_effective_isa().starts_with("avx512"); }
 
 namespace {
 

@@ -32,6 +32,10 @@ ScienceNetwork science_network(const std::string& name, DType activations, int64
                                const SplitSettings& split = {.slabs = 1},
                                Rectifiers rectifiers = Rectifiers::relu);
 
+/// Whether convolutions in blocks of 16 channels are fast here, by the instruction set that oneDNN
+/// may use (ONEDNN_MAX_CPU_ISA): without AVX-512 there are reference loops alone.
+bool has_fast_blocks();
+
 /// f32 but for labels and tokens, i32, and an `in` of the activations' type.
 struct ScienceStep {
   std::vector<NamedTensor> model;      ///< parameters and, after the pass, statistics

@@ -106,7 +106,7 @@ case_served_compressed() {
   # What was not sent is in the checkpoint: a resume goes on to the bit where the order of gradients is no matter of time.
   for method in bf16 fp16 int8 onebit topk:0.02; do
     expect 0 $method "${one[@]}" --max-steps 6 --set comm.compression=$method
-    case $method in int8 | topk*) # what was not sent is kept alike by all
+    case $method in int8 | topk*) # a checkpoint keeps the same floats of all: case_compressed resumes bf16 and onebit
       expect 0 $method-parts "${one[@]}" --max-steps 4 --set comm.compression=$method
       expect 0 $method-parts "${one[@]}" --max-steps 6 --set comm.compression=$method --resume
       same $method $method-parts 6 ;;

@@ -12,7 +12,7 @@ case_sync() {
     losses "$name-one" >one.losses
     losses "$name-two" >two.losses
     cmp one.losses two.losses || fail "the losses of $scheme on one rank and on two differ"
-    [ "$scheme" != local:never ] || continue
+    [ "$scheme" != local:never ] || continue # resumed amid local:3, replicas are what they are here
     expect 0 "$name-parts" --replicas 4 --sync "$scheme" --max-steps 5
     expect 0 "$name-parts" --replicas 4 --sync "$scheme" --max-steps 8 --ranks 2 --resume --set replay.spill=.
     same "$name-one" "$name-parts" 8

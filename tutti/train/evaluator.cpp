@@ -107,8 +107,7 @@ const data::ValueFunction* Evaluator::steps_back(size_t output) const {
   return steps.has_inverse() ? &steps : nullptr;
 }
 
-const float* Evaluator::restored(size_t output, int64_t count) {
-  const float* const y = prediction(output);
+const float* Evaluator::restored(size_t output, const float* y, int64_t count) {
   const data::ValueFunction* const steps = steps_back(output);
   return steps ? back_through(*steps, y, count, sample_of(what_.network, output).elements(),
                               restored_[output])
@@ -120,11 +119,12 @@ void Evaluator::judge(std::vector<Judged>& outputs, const data::Batch& batch) {
   for (size_t o = 0; o < outputs.size(); ++o) {
     Judged& one = outputs[o];
     const void* const target = batch.tensors[network.inputs.size() + network.target_of[o]];
-    one.prediction.data = restored(o, batch.id.count);
+    const float* const y = prediction(o);
+    one.prediction.data = restored(o, y, batch.id.count);
     one.target.data = target;
     const data::ValueFunction* const steps = steps_back(o);
     if (!steps) continue;
-    one.learned = {prediction(o), one.prediction.sample};
+    one.learned = {y, one.prediction.sample};
     one.learned_target = {target, one.target.sample};
     one.target.data = back_through(*steps, static_cast<const float*>(target), batch.id.count,
                                    one.target.sample.elements(), restored_target_[o]);
@@ -202,7 +202,9 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<flo
     for (int64_t i = 0; i < batch.id.count && !outputs.empty(); ++i, ++seen)
       if (seen % network.grid.parts() == network.grid.part()) quality.add(outputs, i);
     for (size_t o = 0; keep && o < network.predictions.size(); ++o) {
-      const float* y = restored(o, batch.id.count);
+      const float* const y = o < outputs.size()
+                                 ? static_cast<const float*>(outputs[o].prediction.data)
+                                 : restored(o, prediction(o), batch.id.count);
       (*keep)[o].insert((*keep)[o].end(), y, y + batch.id.count * sample_of(network, o).elements());
     }
   });
@@ -214,7 +216,7 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<flo
 void Evaluator::predict(int64_t samples, int readers, const TakePredictions& take) {
   pass(samples, readers, [&](const data::Batch& batch) {
     for (size_t o = 0; o < what_.network.predictions.size(); ++o)
-      take(o, restored(o, batch.id.count), batch.id.count);
+      take(o, restored(o, prediction(o), batch.id.count), batch.id.count);
   });
 }
 

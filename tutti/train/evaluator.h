@@ -61,12 +61,13 @@ class Evaluator {
   int64_t passes_of_all(int64_t samples) const;
   void run_for_others();
   std::vector<Judged> judged() const;
-  /// A prediction in the plain layout; in `plain_` where the plan has another.
+  /// A prediction in the plain layout; copied to `plain_` where the plan has another.
   const float* prediction(size_t output);
   /// The steps that a prediction goes back through; null: none.
   const data::ValueFunction* steps_back(size_t output) const;
-  /// Its first `count` samples in the units of the data; in `restored_` where that is another.
-  const float* restored(size_t output, int64_t count);
+  /// The first `count` samples of prediction(output), `y`, in the units of the data; in `restored_`
+  /// where that is another.
+  const float* restored(size_t output, const float* y, int64_t count);
   void judge(std::vector<Judged>& outputs, const data::Batch& batch);
   /// This rank's share of the losses that the model writes itself.
   void add_losses(int64_t samples, int readers, Quality& quality);

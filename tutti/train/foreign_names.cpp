@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <string_view>
 
 #include "tutti/base/error.h"
 #include "tutti/base/name_pattern.h"
@@ -30,7 +32,14 @@ std::string common_front(const SafetensorsFile& file,
   return front;
 }
 
-constexpr const char* kOutput = "lm_head.weight";
+constexpr std::string_view kOutput = "lm_head.weight";
+
+/// Where it is the output layer: what stands in front of that, "_orig_mod.".
+std::optional<std::string_view> before_output(std::string_view name) {
+  if (!name.ends_with(kOutput)) return {};
+  name.remove_suffix(kOutput.size());
+  return name.empty() || name.back() == '.' ? std::optional(name) : std::nullopt;
+}
 
 }  // namespace
 
@@ -51,14 +60,15 @@ ForeignNames::ForeignNames(const SafetensorsFile& file, const Variables& variabl
       }))
     return;
   const auto counts = [](const std::string& name) {
-    return name != kOutput && !is_foreign_buffer(name);
+    return !before_output(name) && !is_foreign_buffer(name);
   };
   // Several wrappers: as many of them as leave a name of the model's.
   const std::string front = common_front(file, counts);
   for (size_t end = front.find('.'); end != front.npos; end = front.find('.', end + 1)) {
     const std::string tried = front.substr(0, end + 1);
     if (std::ranges::any_of(file.entries(), [&](const auto& entry) {
-          return entry.name.starts_with(tried) && knows(entry.name.substr(tried.size()));
+          return counts(entry.name) && entry.name.starts_with(tried) &&
+                 knows(entry.name.substr(tried.size()));
         })) {
       in_front_ = tried;
       return;
@@ -71,6 +81,9 @@ ForeignNames::ForeignNames(const SafetensorsFile& file, const Variables& variabl
 
 std::string ForeignNames::in_file(const std::string& name) const {
   if (!in_front_.empty() && has(in_front_ + name)) return in_front_ + name;
+  if (name == kOutput)
+    for (const SafetensorsFile::Entry& entry : file_.entries())
+      if (in_model(entry.name) == kOutput) return entry.name;
   if (!lacking_.empty() && name.starts_with(lacking_) && !has(name))
     return name.substr(lacking_.size());
   return name;
@@ -78,6 +91,9 @@ std::string ForeignNames::in_file(const std::string& name) const {
 
 std::string ForeignNames::in_model(const std::string& name) const {
   if (!in_front_.empty() && name.starts_with(in_front_)) return name.substr(in_front_.size());
+  if (const auto before = before_output(name).value_or("");
+      !before.empty() && in_front_.starts_with(before))
+    return std::string(kOutput);
   if (!lacking_.empty() && !knows(name) && knows(lacking_ + name)) return lacking_ + name;
   return name;
 }
@@ -91,7 +107,7 @@ std::string ForeignNames::said() const {
 }
 
 bool ForeignNames::is_tied_output(const SafetensorsFile::Entry& entry) const {
-  if (in_model(entry.name) != kOutput || knows(kOutput)) return false;
+  if (in_model(entry.name) != kOutput || knows(std::string(kOutput))) return false;
   for (const char* table : {"wte.weight", "model.embed_tokens.weight"}) {
     const SafetensorsFile::Entry* tokens = knows(table) ? file_.find(in_file(table)) : nullptr;
     if (!tokens) continue;

@@ -4,6 +4,8 @@
 //   module.fc.weight        for fc.weight: a wrapper's name in front of all (module. of
 //                           DistributedDataParallel, _orig_mod. of torch.compile, transformer. of
 //                           GPT2LMHeadModel, any other, and several of them)
+//   module.lm_head.weight   for lm_head.weight: beside module.transformer.wte.weight for wte.weight,
+//                           the output layer is within fewer wrappers than all others
 //   embed_tokens.weight     for model.embed_tokens.weight: saved without the outer module
 
 #include <span>

@@ -44,6 +44,11 @@ class Metric {
 
   virtual std::string_view name() const = 0;  ///< "accuracy": in the record and the configuration
   virtual bool higher_is_better() const = 0;
+  /// The value that an error too large for a number makes.
+  double worst() const {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return higher_is_better() ? -infinity : infinity;
+  }
   virtual bool is_fraction() const { return false; }    ///< people read it in percent
   virtual std::string_view unit() const { return {}; }  ///< "K"; empty: none, or not known
   /// Whether it takes predictions and targets as the network learns them, as losses do.
@@ -152,8 +157,8 @@ class Quality {
   /// The means; NaN without samples.
   double value(size_t metric) const;
   double value(std::string_view metric) const;
-  /// A word for each metric that is 0 / 0 and said to be 0: "precision is 0 / 0 and counts as 0".
-  /// Empty: none is.
+  /// A word for each metric that is 0 / 0 and said to be 0: "precision is 0 / 0 and counts as 0",
+  /// and for each that is worst(): "mae is infinite, which is never the best". Empty: none is.
   std::string undefined() const;
 
  private:

@@ -14,6 +14,7 @@
 #include "tutti/models/registry.h"
 #include "tutti/train/area_under_curve.h"
 #include "tutti/train/evaluator.h"
+#include "tutti/train/settings.h"
 
 namespace tutti {
 namespace {
@@ -227,6 +228,30 @@ TEST(Metrics, ErrorsAreOfTheDataAndLossesOfWhatIsLearned) {
   }
   EXPECT_EQ(to_text(find_metric(metrics_of(model), "mae"), 9), "mae 9.0000 K");
   EXPECT_EQ(to_text(find_metric(metrics_of(model), "mae"), 2.5e-7), "mae 2.5e-07 K");
+}
+
+// A prediction that log1p is undone of may be infinite where the loss is a number.
+TEST(Metrics, InfiniteAndNoNumberAreNeverTheBest) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNaN = NAN;
+  ModelSpec model = task(TaskKind::regress, 0);
+  const std::array<float, 2> y = {std::expm1(100.0f), 1}, t = {1, 1}, learned = {100, 1};
+  Quality quality(metrics_of(model));
+  const Judged judged{{y.data(), {1}}, {t.data(), {1}}, {learned.data(), {1}}, {t.data(), {1}}};
+  for (int64_t i = 0; i < 2; ++i) quality.add({&judged, 1}, i);
+  EXPECT_EQ(quality.value("mae"), kInfinity);
+  EXPECT_TRUE(std::isfinite(quality.value("loss")));
+  EXPECT_EQ(quality.undefined(), "mae is infinite, which is never the best");
+  for (const TaskKind kind : {TaskKind::regress, TaskKind::classify}) {
+    Goal goal{.metrics = metrics_of(task(kind, 2))};
+    goal.metric = goal.metrics[0].get();
+    EXPECT_FALSE(goal.better(goal.metric->worst(), kNaN)) << "the first evaluation";
+    EXPECT_FALSE(goal.better(kNaN, kNaN));
+    EXPECT_FALSE(goal.better(kNaN, 1));
+    EXPECT_TRUE(goal.better(1, kNaN));
+    EXPECT_TRUE(goal.better(1, goal.metric->worst()));
+    EXPECT_FALSE(goal.better(1, 1));
+    EXPECT_EQ(goal.better(2, 1), goal.metric->higher_is_better());
+  }
 }
 
 TEST(Metrics, LossHasTheWeightOfItsObjective) {

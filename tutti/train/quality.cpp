@@ -73,11 +73,14 @@ double Quality::value(size_t metric) const {
 
 std::string Quality::undefined() const {
   std::string text;
-  for (size_t m = 0; m < metrics_.size(); ++m)
-    if (samples() > 0 && sums_[kSums * metrics_.size() + m] == 0 &&
-        metrics_[m]->without_weights() == 0)
-      text += fmt::format("{}{} is 0 / 0 and counts as 0", text.empty() ? "" : ", ",
-                          metrics_[m]->name());
+  const auto add_word = [&](size_t m, const char* word) {
+    text += fmt::format("{}{} is {}", text.empty() ? "" : ", ", metrics_[m]->name(), word);
+  };
+  for (size_t m = 0; samples() > 0 && m < metrics_.size(); ++m)
+    if (sums_[kSums * metrics_.size() + m] == 0 && metrics_[m]->without_weights() == 0)
+      add_word(m, "0 / 0 and counts as 0");
+    else if (value(m) == metrics_[m]->worst())
+      add_word(m, "infinite, which is never the best");
   return text;
 }
 

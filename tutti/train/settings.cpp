@@ -96,15 +96,12 @@ std::vector<int32_t> name_bytes(const std::vector<std::string>& names) {
 /// As transforms leave it.
 ModelField placed_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
   const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
-  return {field.name,
-          own == steps.end() ? field.shape : data::shape_after(field, *own),
-          std::ssize(field.class_names),
-          field.rows,
-          field.bags,
-          name_bytes(field.class_names),
-          {},
-          {},
-          {}};
+  return {.name = field.name,
+          .sample = own == steps.end() ? field.shape : data::shape_after(field, *own),
+          .classes = std::ssize(field.class_names),
+          .rows = field.rows,
+          .bags = field.bags,
+          .class_bytes = name_bytes(field.class_names)};
 }
 
 /// One that is learned.

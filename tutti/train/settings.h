@@ -1,6 +1,7 @@
 #pragma once
 // What a configuration means for each part of the system.
 
+#include <cmath>
 #include <optional>
 #include <set>
 #include <vector>
@@ -62,9 +63,10 @@ struct Goal {
   bool reached_by(double value) const {
     return target > 0 && (metric->higher_is_better() ? value >= target : value <= target);
   }
-  /// NaN is worse than any number.
+  /// Never where the value is NaN or the metric's worst().
   bool better(double value, double than) const {
-    return metric->higher_is_better() ? !(value <= than) : !(value >= than);
+    if (std::isnan(than)) than = metric->worst();
+    return metric->higher_is_better() ? value > than : value < than;
   }
   /// As the record names it; nothing without a target.
   std::optional<Target> in_record() const;

@@ -92,6 +92,15 @@ TEST(Weights, NamesOfOtherPrograms) {
       if (output) names.push_back("lm_head.weight");
       EXPECT_EQ(imported(names), values) << front;
     }
+  // The output layer is within fewer wrappers: nanoGPT's checkpoints, and GPT2LMHeadModel in
+  // others.
+  for (const std::string around : {"", "_orig_mod.", "module._orig_mod."}) {
+    const std::string front = around + "transformer.";
+    EXPECT_EQ(imported({front + own[0], front + own[1], around + "lm_head.weight"}), values);
+    variables.parameters[1].name = "lm_head.weight";
+    EXPECT_EQ(imported({front + own[0], around + "lm_head.weight"}), values) << "has one itself";
+    variables.parameters[1].name = own[1];
+  }
   EXPECT_EQ(imported({"embed_tokens.weight", "norm.weight"}), values);
   const auto refusal = [&](const std::vector<std::string>& names) -> std::string {
     try {
@@ -115,6 +124,7 @@ TEST(Weights, NamesOfOtherPrograms) {
          {"'model.norm.weigth' in the weights belongs to no layer",
           "did you mean 'model.norm.weight'"});
   expect({own[0], own[1], "x", "lm_head.weight"}, {"'x' in the weights"});
+  expect({"a.b." + own[0], "a.b." + own[1], "c.lm_head.weight"}, {"'c.lm_head.weight' in the"});
   variables.parameters[1].name = "lm_head.bias";
   expect({own[0], "lm_head.bias", "lm_head.weight", "lm_head.weight2"}, {"lm_head.weight2"});
 }

@@ -19,6 +19,15 @@ namespace tutti {
 
 namespace fs = std::filesystem;
 
+bool is_there(const fs::path& path) {
+  std::error_code failed;
+  const bool found = fs::exists(path, failed);
+  if (failed)
+    throw IoError(
+        fmt::format("{}: cannot be looked at: {}", path.string(), file_error(failed.value())));
+  return found;
+}
+
 bool is_not_offered(int error) noexcept {
   constexpr int kNotSupported = 524;  // the kernel's own ENOTSUPP, which some file systems let out
   constexpr std::array kErrors = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM, ENOTTY, kNotSupported};

@@ -1,9 +1,15 @@
 #pragma once
 // System calls on files, as far as file systems and sandboxes differ in what they offer.
 
+#include <filesystem>
 #include <string>
 
 namespace tutti {
+
+/// Whether `path` leads to a file or folder. IoError with the system's reason where that cannot be
+/// known (a folder that may not be searched, links that lead round): nobody says then that it does
+/// not exist.
+bool is_there(const std::filesystem::path& path);
 
 /// Whether this errno says that the call is not offered here at all, by a file system or by a
 /// filter of system calls as containers have it, so that the caller takes another way or does

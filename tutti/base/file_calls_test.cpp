@@ -6,10 +6,39 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "tutti/base/error.h"
 #include "tutti/base/refused_calls.h"
+#include "tutti/base/scratch_directory.h"
 
 namespace tutti {
 namespace {
+
+TEST(FileCalls, WhatCannotBeLookedAtIsNotCalledAbsent) {
+  const ScratchDirectory scratch;
+  std::filesystem::create_symlink("round", scratch.path() / "round");
+  std::filesystem::create_symlink("gone", scratch.path() / "leads_nowhere");
+  EXPECT_TRUE(is_there(scratch.path()));
+  for (const char* absent : {"none", "none/below", "leads_nowhere"})
+    EXPECT_FALSE(is_there(scratch.path() / absent)) << absent;
+  for (const std::string& unknown : {std::string("round"), std::string(300, 'x')}) try {
+      is_there(scratch.path() / unknown);
+      ADD_FAILURE() << unknown;
+    } catch (const IoError& error) {
+      EXPECT_NE(std::string(error.what()).find(unknown + ": cannot be looked at: "),
+                std::string::npos)
+          << error.what();
+    }
+  EXPECT_EQ(with_refused({SYS_stat, SYS_newfstatat}, EACCES,
+                         [&] {
+                           try {
+                             return is_there(scratch.path());
+                           } catch (const IoError& error) {
+                             return std::string(error.what()).find("Permission denied") !=
+                                    std::string::npos;
+                           }
+                         }),
+            0);
+}
 
 TEST(FileCalls, AnEndingIsOfOneCallAlone) { EXPECT_NE(unique_ending(), unique_ending()); }
 

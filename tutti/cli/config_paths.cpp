@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/data/transform/steps.h"
 
 namespace tutti {
@@ -125,7 +125,7 @@ void check_old_places(const ResolvedConfig& resolved) {
   for (const auto& [key, paths] : resolved.paths)
     for (const PathsOfKey::Placed& path : paths.relative) {
       const std::string old = path_from("", path.written);
-      if (old == path.place || data::is_there(path.place) || !data::is_there(old)) continue;
+      if (old == path.place || is_there(path.place) || !is_there(old)) continue;
       throw ConfigError(fmt::format(
           "{}: {}: '{}' starts at the folder of its file, and nothing lies at {}; at the working "
           "folder, where earlier versions looked, there is {}: write that path in the file, or "
@@ -135,15 +135,15 @@ void check_old_places(const ResolvedConfig& resolved) {
 }
 
 void require_path(std::string_view key, const std::string& path) {
-  if (data::is_there(path)) return;
+  if (is_there(path)) return;
   const fs::path folder = fs::path(path_from("", path)).parent_path();
   throw ConfigError(
       fmt::format("{} = \"{}\": there is no such file or folder: {}; a relative path in a "
                   "configuration starts at the folder of its file, one in a flag or variable at "
                   "the working folder: correct {}",
                   key, path,
-                  data::is_there(folder) ? fmt::format("the folder {} has none", folder.string())
-                                         : fmt::format("there is no folder {}", folder.string()),
+                  is_there(folder) ? fmt::format("the folder {} has none", folder.string())
+                                   : fmt::format("there is no folder {}", folder.string()),
                   key));
 }
 

@@ -14,6 +14,7 @@
 #include "tutti/cli/config_paths.h"
 #include "tutti/data/clicks/click_line.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/train/config.h"
 
 namespace tutti {

@@ -59,6 +59,8 @@ class Dataset {
   virtual std::vector<SamplesOfFile> files() const { return {}; }
   /// By files(), if they are known.
   virtual SampleOrigins origins() const;
+  /// How samples lie in the files, as the log says it; empty: there is nothing to say.
+  virtual std::string how() const { return {}; }
 };
 
 /// Where the field stands in fields(). ConfigError listing the fields there are.

@@ -9,6 +9,7 @@
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/cifar.h"
+#include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/idx.h"
 #include "tutti/data/format/lattices_file.h"
 #include "tutti/data/format/raw_arrays.h"
@@ -124,6 +125,31 @@ void add_described(std::vector<fs::path>& files) {
     if (files[i].extension() == ".toml")
       for (const StoredArray& array : read_raw_arrays(FileBytes::open(files[i]), files[i]))
         if (array.file) files.emplace_back(array.file->name());
+}
+
+/// HDF5's external links may lead fields to other files. Files of a set are alike: the others are
+/// looked into only where the first one has such links.
+void add_linked(std::vector<fs::path>& files, const std::vector<FieldLine>& lines,
+                const fs::path& dir) {
+  const auto is_field = [&](const std::string& array) {
+    return std::ranges::any_of(lines, [&](const FieldLine& line) {
+      return std::ranges::any_of(line.arrays, [&](const std::string& name) {
+        return name == array || name == "/" + array;
+      });
+    });
+  };
+  const fs::path folder = fs::absolute(dir).lexically_normal();
+  for (size_t i = 0, listed = files.size(); i < listed; ++i) {
+    const FileBytes file = FileBytes::open(files[i]);
+    if (is_hdf5(file))
+      for (const StoredArray& array : read_hdf5(file, {}))
+        if (array.file && array.file->name() != file.name() && is_field(array.info.name)) {
+          const fs::path linked = fs::absolute(array.file->name()).lexically_normal(),
+                         name = linked.lexically_relative(folder);
+          files.push_back(*name.begin() == ".." ? linked : dir / name);
+        }
+    if (files.size() == listed) return;
+  }
 }
 
 /// Without names of files the folders train, validation and test.
@@ -243,6 +269,7 @@ std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
             entry));
     std::vector<fs::path> files = listed_files(split_files(spec.arrays, spec.split), spec.dir, key);
     add_described(files);
+    add_linked(files, parse_field_lines(spec.arrays.fields), spec.dir);
     return files;
   }
   if (spec.name == "clicks") return listed_clicks(spec);

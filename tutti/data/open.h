@@ -55,7 +55,8 @@ bool has_split(const DatasetSpec& spec);
 /// missing, truncated or corrupted, naming the file, what was expected and found, and what to do.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec);
 
-/// The files that reading the spec's part needs, below its directory: what staging copies.
+/// The files that reading the spec's part needs, below its directory, those among them to which
+/// descriptions of raw arrays and links of HDF5 lead: what staging copies.
 /// ConfigError for generated data, which have none; BadFile as open_dataset().
 std::vector<std::filesystem::path> dataset_files(const DatasetSpec& spec);
 

@@ -8,7 +8,6 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/rng.h"
-#include "tutti/data/arrays/array_set.h"
 
 namespace tutti::data {
 namespace {
@@ -58,12 +57,12 @@ SampleOrigins Subset::origins() const {
 ValidationCut cut_validation(std::unique_ptr<Dataset> whole, int64_t count, uint64_t seed) {
   const std::shared_ptr<const Dataset> all = std::move(whole);
   if (count < 1 || count >= all->size()) {
-    const auto* const files = dynamic_cast<const FileSamples*>(all.get());
+    const std::string how = all->size() == 1 ? all->how() : "";
     throw ConfigError(fmt::format(
         "data.validation takes {} of the {} training sample{}{}: give a fraction or a count that "
         "leaves at least one sample in each part",
         count, all->size(), all->size() == 1 ? "" : "s",
-        all->size() == 1 && files ? fmt::format(" ({})", files->how()) : ""));
+        how.empty() ? "" : fmt::format(" ({})", how)));
   }
   if (all->size() > std::numeric_limits<uint32_t>::max())
     throw ConfigError(

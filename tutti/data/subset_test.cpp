@@ -95,6 +95,23 @@ TEST(Subset, AShareIsAFractionOrACount) {
 TEST(Subset, BothPartsNeedSamples) {
   EXPECT_THROW(cut_validation(std::make_unique<Numbers>(5), 0, 1), ConfigError);
   EXPECT_THROW(cut_validation(std::make_unique<Numbers>(5), 5, 1), ConfigError);
+  class Alone final : public Dataset {
+   public:
+    int64_t size() const override { return 1; }
+    const std::vector<Field>& fields() const override { return numbers_.fields(); }
+    void read(int64_t index, Sample& sample) const override { numbers_.read(index, sample); }
+    std::string how() const override { return "each file is one sample"; }
+
+   private:
+    Numbers numbers_{1};
+  };
+  try {
+    cut_validation(std::make_unique<Alone>(), 1, 1);
+    ADD_FAILURE();
+  } catch (const ConfigError& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("the 1 training sample (each file is one sample): "), said.npos) << said;
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/base/shell.h"
 
 namespace tutti::study {

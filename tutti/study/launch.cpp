@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
 #include "tutti/study/child.h"

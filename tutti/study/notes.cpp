@@ -11,6 +11,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/study/describe.h"
 
 namespace tutti::study {

@@ -11,6 +11,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/error_type.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/base/log.h"
 #include "tutti/trace/record.h"
 
@@ -53,13 +54,6 @@ std::optional<RunLog> record_in(const std::string& directory) {
 }
 
 }  // namespace
-
-bool is_there(const std::string& path) {
-  std::error_code failed;
-  const bool found = fs::exists(path, failed);
-  if (failed) throw IoError(fmt::format("{}: cannot be looked at: {}", path, failed.message()));
-  return found;
-}
 
 bool is_finished(const std::string& directory) {
   const auto log = record_in(directory);

@@ -19,9 +19,6 @@ inline constexpr const char* kCommandFile = "command.sh";
 inline constexpr const char* kConsoleFile = "console.log";
 inline constexpr const char* kResolvedFile = "config.toml";  ///< written by training
 
-/// Whether a file or folder exists. Throws IoError where that cannot be known.
-bool is_there(const std::string& path);
-
 /// Whether a finished record is there: done, or its target missed.
 bool is_finished(const std::string& directory);
 

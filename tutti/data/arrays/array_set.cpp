@@ -206,7 +206,7 @@ class ArraySet final : public FileSamples {
   int64_t size() const override { return state_->size(); }
   const std::vector<Field>& fields() const override { return state_->fields(); }
   Place place(int64_t index) const override { return state_->place(index); }
-  const std::string& how() const override { return state_->how(); }
+  std::string how() const override { return state_->how(); }
   std::vector<SamplesOfFile> files() const override { return state_->files(); }
   void read(int64_t index, Sample& sample) const override {
     // A copy, because a reader that hangs may be left behind, and the set be gone when it wakes.

@@ -32,8 +32,6 @@ class FileSamples : public Dataset {
     bool alone;      ///< each file is one sample
   };
   virtual Place place(int64_t index) const = 0;
-  /// How samples lie in the files, as the log says it.
-  virtual const std::string& how() const = 0;
 };
 
 /// Reads headers alone: of all files where samples are counted, otherwise of a few. Types and

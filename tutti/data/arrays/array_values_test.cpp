@@ -43,7 +43,8 @@ TEST(ArraySet, ClimateVariablesAreStackedAndDecoded) {
   EXPECT_EQ(values_of<float>(*set_of({file}, {"data: from T, P missing 7"}), 1, "data")[6], 7);
 }
 
-/// Attributes of a variable, stored values, and what netCDF4-python 1.7 makes of them; NaN: masked.
+/// Attributes of a variable, stored values, and what netCDF4-python 1.7 makes of them, or of single
+/// bytes NetCDF's guide; NaN: masked.
 struct PackedCase {
   ElementType type;
   std::map<std::string, ArrayAttribute> attributes;
@@ -58,7 +59,7 @@ TEST(ClimateValues, AreThoseOfNetcdf4Python) {
       {i32, {}, {1, -2147483647, 2}, {1, NAN, 2}},
       {u16, {}, {1, 65535, 2}, {1, NAN, 2}},
       {f32, {}, {1, fill, 2}, {1, NAN, 2}},
-      {i8, {}, {1, -127, 2}, {1, -127, 2}},  // no default for single bytes (NetCDF's guide)
+      {i8, {}, {1, -127, 2}, {1, -127, 2}},  // netCDF4-python masks it where filling is on
       {u8, {}, {1, 255, 2}, {1, 255, 2}},
       {i16, {{"_FillValue", {.numbers = {2}}}}, {1, 2, -32767}, {1, NAN, -32767}},
       {i16, {{"missing_value", {.numbers = {5}}}}, {5, -32767, 2}, {NAN, NAN, 2}},
@@ -91,6 +92,9 @@ TEST(ClimateValues, AreThoseOfNetcdf4Python) {
        {2, 6, NAN}},
       {i16, {{"scale_factor", {.numbers = {0.5, 0.25}}}}, {1, 2}, {1, 2}},
       {i16, {{"add_offset", {.numbers = {273.5}}}}, {1, 2}, {274.5, 275.5}},
+      // A deliberate difference: netCDF4-python passes over what no f32 is.
+      {f32, {{"missing_value", {.numbers = {-9999.9}}}}, {1, -9999.9}, {1, NAN}},
+      {f32, {{"valid_max", {.numbers = {0.1}}}}, {0.1, 0.2}, {0.1, NAN}},
   };
   for (size_t c = 0; c < std::size(cases); ++c) {
     const PackedCase& one = cases[c];
@@ -138,6 +142,25 @@ TEST(ClimateValues, UnsignedByConvention) {
     EXPECT_EQ(values_of<float>(*set_of({file}, {"x: from bright whole missing -1"}), 0, "x"),
               (std::vector<float>{0, 50, 100, -1}));
     EXPECT_EQ(opened.arrays()[0].attributes.contains("valid_max"), false);  // no number of its type
+  }
+}
+
+// The default fill value is one of the signed type, so netCDF4-python finds it in no unsigned one.
+TEST(ClimateValues, UnsignedByConventionHasNoDefaultFillValue) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.path() / "a.nc";
+  const std::vector<uint16_t> stored = {65535, 0, 1, 32769, 32768};
+  std::vector<int16_t> as_signed(stored.begin(), stored.end());
+  ArrayRef array = array_ref("x", ElementType::i16, {5}, as_signed);
+  array.attributes = {{"CLASS", {.text = "DIMENSION_SCALE"}},
+                      {"_Unsigned", {.text = "true"}},
+                      {"scale_factor", {.numbers = {0.5}}}};
+  for (const bool is : {true, false}) {
+    if (!is) array.attributes.erase("_Unsigned");
+    write_hdf5(file, std::vector{array}, {});
+    const auto found = values_of<float>(*set_of({file}, {"x: from x whole missing 7"}), 0, "x");
+    EXPECT_EQ(found, is ? (std::vector<float>{32767.5f, 0, 0.5f, 16384.5f, 16384})
+                        : (std::vector<float>{-0.5f, 0, 0.5f, 7, -16384}));
   }
 }
 

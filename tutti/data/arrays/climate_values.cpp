@@ -89,7 +89,8 @@ ValueCoding value_coding(const ArrayInfo& info) {
   ValueCoding coding{.scale = first_number(info, "scale_factor", 1),
                      .offset = first_number(info, "add_offset", 0),
                      .missing = stored_numbers(info, "_FillValue")};
-  if (coding.missing.empty() && !info.dimensions.empty())
+  // The default is a signed number, which no unsigned one is.
+  if (coding.missing.empty() && !info.dimensions.empty() && !info.unsigned_by_attribute)
     if (const auto fill = netcdf_fill(info.type))
       coding.missing = {*stored_number(info.type, *fill)};
   for (const double value : stored_numbers(info, "missing_value")) coding.missing.push_back(value);

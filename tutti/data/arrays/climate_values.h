@@ -29,9 +29,10 @@ struct ValueCoding {
 };
 
 /// By the array's attributes. Variables of NetCDF without _FillValue have NetCDF's default one, but
-/// for those of single bytes, whose range is too small to lose a value. Attributes that make no
-/// sense, and those of numbers that the array's type cannot hold, are passed over; those of
-/// floating-point variables are rounded to their type.
+/// for those of single bytes, whose range is too small to lose a value, and those that `_Unsigned`
+/// made unsigned, as in netCDF4-python. Attributes that make no sense, and those of numbers that
+/// the array's type cannot hold, are passed over; those of floating-point variables are rounded to
+/// their type, where netCDF4-python passes over what rounding changes.
 ValueCoding value_coding(const ArrayInfo& info);
 
 /// Whether the stored values are already what the network gets, but for NaN.

@@ -12,10 +12,12 @@
 #include <system_error>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/base/log.h"
 #include "tutti/base/spelling.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/first_bytes.h"
+#include "tutti/data/format/folder_walk.h"
 
 namespace tutti::data {
 namespace {
@@ -26,21 +28,6 @@ constexpr std::array<std::string_view, 18> kEndings = {
     ".npy",       ".npz",         ".h5",           ".hdf5", ".he5",  ".nc",
     ".nc4",       ".cdf",         ".dcd",          ".xtc",  ".trr",  ".tfrecord",
     ".tfrecords", ".tfrecord.gz", ".tfrecords.gz", ".tif",  ".tiff", ".toml"};
-
-/// The names in a folder, sorted; hidden ones only where `hidden`.
-std::vector<std::string> names_in(const fs::path& folder, bool hidden) {
-  std::vector<std::string> names;
-  std::error_code failed;
-  fs::directory_iterator entry(folder.empty() ? "." : folder, failed);
-  for (const fs::directory_iterator end; !failed && entry != end; entry.increment(failed))
-    if (std::string name = entry->path().filename().string(); hidden || !name.starts_with('.'))
-      names.push_back(std::move(name));
-  if (failed)
-    throw IoError(fmt::format("{}: cannot look into the folder: {}", folder.string(),
-                              file_error(failed.value())));
-  std::ranges::sort(names);
-  return names;
-}
 
 bool is_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
 
@@ -58,10 +45,12 @@ void match(const fs::path& at, fs::path::iterator part, const fs::path::iterator
     return;
   }
   if (!fs::is_directory(at.empty() ? "." : at, unknown)) return;
-  for (const std::string& name : names_in(at, wanted.starts_with('.')))
+  for (const fs::directory_entry& entry : folder_entries(at, wanted.starts_with('.'))) {
+    const fs::path name = entry.path().filename();
     if (::fnmatch(wanted.c_str(), name.c_str(), FNM_PERIOD) == 0 &&
-        (rest == end || fs::is_directory(at / name, unknown)))
+        (rest == end || entry.is_directory(unknown)))
       match(at / name, rest, end, found);
+  }
 }
 
 /// A configuration that lies beside the data is none of them.
@@ -85,12 +74,12 @@ std::string keys_to_correct(std::string_view key) {
 /// What there is to do with a folder in which no file is known by its name: names one that lies
 /// there, what it is, and a pattern that fits it.
 std::string way_to_name_files(const fs::path& folder) {
-  for (const std::string& name : names_in(folder, false))
-    if (is_file(folder / name)) try {
-        const FirstBytes found = first_bytes_of(FileBytes::open(folder / name));
-        const std::string ending = fs::path(name).extension().string();
-        return fmt::format("; '{}' is {}: name the files, or a pattern such as \"{}/*{}\"", name,
-                           found.name, folder.string(), ending);
+  for (const fs::directory_entry& entry : folder_entries(folder))
+    if (is_file(entry.path())) try {
+        const FirstBytes found = first_bytes_of(FileBytes::open(entry.path()));
+        return fmt::format("; '{}' is {}: name the files, or a pattern such as \"{}/*{}\"",
+                           entry.path().filename().string(), found.name, folder.string(),
+                           entry.path().extension().string());
       } catch (const IoError&) {}
   return fmt::format(": name the files, or a pattern such as \"{}/*.dat\"", folder.string());
 }
@@ -131,8 +120,9 @@ std::vector<fs::path> entry_files(const std::string& entry, const fs::path& fold
   std::error_code failed;
   if (fs::is_directory(path, failed)) {
     std::vector<fs::path> files;
-    for (const std::string& name : names_in(path, false))
-      if (is_sample_file_name(name) && describes_arrays(path / name)) files.push_back(path / name);
+    for (const fs::directory_entry& entry : folder_entries(path))
+      if (is_sample_file_name(entry.path().filename().string()) && describes_arrays(entry.path()))
+        files.push_back(entry.path());
     if (files.empty())
       throw BadFile(fmt::format("{}: the folder {} holds no files that end in {}{}", key,
                                 path.string(), fmt::join(kEndings, " "), way_to_name_files(path)));

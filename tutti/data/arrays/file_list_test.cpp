@@ -33,6 +33,9 @@ TEST(FileList, FilesFoldersAndPatterns) {
                   {"data.train_files", "c.h5", "does not exist", "has no 'c.h5'"});
   expect_io_error([&] { listed(scratch, {"*.h5"}); }, {"no file fits the pattern", "*.h5"});
   expect_io_error([&] { listed(scratch, {"empty"}); }, {"empty", "holds no files"});
+  std::filesystem::create_symlink("round.h5", scratch.path() / "round.h5");
+  expect_io_error([&] { listed(scratch, {"round.h5"}); },
+                  {"round.h5: cannot be looked at: ", "lead round in a circle"});
   expect_config_error([&] { listed(scratch, {}); }, {"names no file"});
   expect_config_error([&] { listed(scratch, {"a", "a/*.h5"}); }, {"2.h5 twice"});
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -160,12 +161,6 @@ void read_bag(const ClickTables& tables, const ClickBag& bag, std::string_view t
 }
 
 }  // namespace
-
-std::string_view without_mark(std::string_view line) {
-  constexpr std::string_view kMark = "\xef\xbb\xbf";
-  if (line.starts_with(kMark)) line.remove_prefix(kMark.size());
-  return line;
-}
 
 ClickColumns click_columns(std::string_view first_line, const std::string& file,
                            ClickLabels labels) {

@@ -33,9 +33,6 @@ struct ClickColumns {
   int64_t numbers = 0, categories = 0;
 };
 
-/// The first line of a file without the byte-order mark that Windows' programs write.
-std::string_view without_mark(std::string_view line);
-
 /// Whether lines say what was clicked. Files for answers of a competition do not.
 enum class ClickLabels : uint8_t { required, may_be_missing };
 

@@ -20,12 +20,6 @@ std::string_view text_of(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-bool has_mark(const FileBytes& file) {
-  std::vector<uint8_t> head(static_cast<size_t>(std::min<int64_t>(file.size(), 3)));
-  file.read(0, head);
-  return without_mark(text_of(head)).size() < head.size();
-}
-
 std::string_view without_return(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
@@ -68,7 +62,7 @@ struct ClickSet::Log {
 
   Log(const std::filesystem::path& path, ClickLabels labels)
       : file(FileBytes::open(path)), columns(click_columns(first_line(file), file.name(), labels)) {
-    int64_t start = has_mark(file) ? 3 : 0, line = columns.header ? -1 : 0;
+    int64_t start = mark_bytes(file), line = columns.header ? -1 : 0;
     int64_t full = 0, full_end = 0;  // lines up to the last that is not empty, and its end
     const auto end_line = [&](int64_t end) {
       if (end - start > kLongestLine)

@@ -10,6 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/data/clicks/click_line.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {

@@ -250,6 +250,7 @@ void take_for_unsigned(ArrayInfo& info) {
     for (double& x : numbers) x += x < 0 ? 2 * half : 0;
   }
   info.type = type;
+  info.unsigned_by_attribute = true;
 }
 
 std::vector<StoredArray> as_netcdf_says(const FileBytes& file, std::vector<StoredArray> arrays) {

@@ -31,6 +31,7 @@ struct ArrayInfo {
   std::vector<int64_t> chunk{};  ///< what is stored (and compressed) together; empty: no such parts
   std::vector<std::string> dimensions{};  ///< of NetCDF and trajectories, one each; else empty
   std::map<std::string, ArrayAttribute> attributes{};
+  bool unsigned_by_attribute = false;  ///< `_Unsigned` made the unsigned type of a signed one
   /// Why it cannot be read: a type or filter that is not known here, or more bytes than the file
   /// can hold. Empty: it can. find() refuses such an array, so whoever allocates bytes() after
   /// find() never allocates what a damaged header makes up.

@@ -18,6 +18,22 @@ Bytes as_bytes(const std::vector<T>& values) {
   return {at, at + values.size() * sizeof(T)};
 }
 
+TEST(ArrayFile, BytesBehindAZipFileAreSaidOnce) {
+  const ScratchDirectory scratch;
+  ZipBytes zip;
+  zip.add("x.npy", npy_bytes("|u1", false, "(3,)", {1, 2, 3}), false);
+  Bytes bytes = zip.bytes();
+  bytes.resize(bytes.size() + 5, 7);
+  const auto path = scratch.write("a.npz", bytes);
+  testing::internal::CaptureStderr();
+  for (const auto& spelling : {path, path, scratch.path() / "." / "a.npz"})
+    EXPECT_EQ(whole<uint8_t>(open_array_file(spelling), "x"), (Bytes{1, 2, 3}));
+  const std::string said = testing::internal::GetCapturedStderr();
+  const size_t first = said.find("a.npz: 5 bytes follow the end of the zip file");
+  EXPECT_NE(first, said.npos) << said;
+  EXPECT_EQ(said.find("bytes follow", first + 20), said.npos) << said;
+}
+
 TEST(ArrayFile, SlabsOfAnNpy) {
   const ScratchDirectory scratch;
   const auto path = scratch.path() / "x.npy";

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/base/shell.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/file_bytes.h"

@@ -12,19 +12,24 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <set>
 
 namespace tutti::data {
 
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
-  std::error_code unreachable;
-  return fs::exists(path, unreachable);
-}
-
 bool is_file(const fs::path& path) {
   std::error_code unreachable;
   return fs::is_regular_file(path, unreachable);
+}
+
+bool first_warning(const fs::path& path, std::string_view warning) {
+  static std::mutex mutex;
+  static std::set<std::string> said;  // guarded by mutex
+  std::error_code unknown;
+  const fs::path one = fs::weakly_canonical(path, unknown);
+  const std::lock_guard lock(mutex);
+  return said.insert(fmt::format("{}: {}", (unknown ? path : one).string(), warning)).second;
 }
 
 namespace {
@@ -133,6 +138,7 @@ struct FileBytes::Content {
   bool on_disk = false;  // otherwise the bytes are in memory
   bool direct = false;
   int64_t size = 0;
+  timespec modified{};  // of a file
   std::vector<uint8_t> memory;
   mutable ClosableFile file;
 
@@ -168,7 +174,9 @@ struct FileBytes::Content {
     }
     auto again = opened();
     struct stat status {};
-    if (::fstat(again->plain, &status) != 0 || status.st_size != size)
+    // Some file systems number a file anew when nobody has it open, so its number says nothing.
+    if (::fstat(again->plain, &status) != 0 || status.st_size != size ||
+        status.st_mtim.tv_sec != modified.tv_sec || status.st_mtim.tv_nsec != modified.tv_nsec)
       throw IoError(
           fmt::format("{}: is another file than the one of {} bytes that was opened first: it was "
                       "changed while it was in use. Restore it, then start again from the last "
@@ -242,6 +250,7 @@ FileBytes FileBytes::open(const fs::path& path) {
                               : S_ISFIFO(status.st_mode) ? "pipe"
                                                          : "device or socket"));
   content->size = status.st_size;
+  content->modified = status.st_mtim;
   content->on_disk = true;
   content->file.used = open_files().now();
   open_files().add(content->file, std::move(open));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tutti/base/error.h"
@@ -19,9 +20,8 @@ class BadFile : public IoError {
   using IoError::IoError;
 };
 
-/// Whether `path` leads to a file or folder; a path that cannot be followed (a loop of links, a
-/// folder that may not be searched) counts as absent, and opening it then says why. Never throws.
-bool is_there(const std::filesystem::path& path);
+/// Whether `path` leads to a regular file; where that cannot be known it does not, and opening it
+/// says why.
 bool is_file(const std::filesystem::path& path);
 
 /// The little-endian number that lies at `bytes`, aligned or not.
@@ -32,6 +32,10 @@ T number_at(const uint8_t* bytes) {
   return value;
 }
 
+/// Whether this process asks for the first time, about `path` by any of its spellings: a warning of
+/// a file that is opened again and again is said once.
+bool first_warning(const std::filesystem::path& path, std::string_view warning);
+
 /// Bytes of an open file or of memory. Copies are cheap and mean the same bytes; every call may run
 /// on any number of threads.
 ///
@@ -41,7 +45,7 @@ T number_at(const uint8_t* bytes) {
 ///
 /// A set may have more files than a process may have open. So a quarter of the limit (ulimit -n)
 /// stays open, at most 4096: those that were read last. The others are opened anew when they are
-/// read again, and must then be as long as they were.
+/// read again, and must then be as long as they were, with the same time of modification.
 class FileBytes {
  public:
   /// Opens a file and reads nothing. BadFile if it is missing; IoError if it is not a regular file

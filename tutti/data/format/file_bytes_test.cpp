@@ -1,10 +1,10 @@
 #include "tutti/data/format/file_bytes.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <span>
 #include <thread>
 #include <vector>
@@ -54,11 +54,7 @@ TEST(FileBytes, ReadsByPositionAndWalks) {
 
 TEST(FileBytes, MoreFilesThanTheLimitAllowsAreReadInTurns) {
   const ScratchDirectory scratch;
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit few = before;
-  few.rlim_cur = 64;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const FewFiles few(64);
   std::vector<FileBytes> files;
   const auto read_all_of_them = [&] {
     for (size_t i = 0; i < files.size(); ++i)
@@ -73,7 +69,11 @@ TEST(FileBytes, MoreFilesThanTheLimitAllowsAreReadInTurns) {
   std::filesystem::remove(scratch.path() / "shard-4");
   expect_io_error([&] { content(files[3]); }, {"shard-3", "is another file"});
   expect_error<BadFile>([&] { content(files[4]); }, {"shard-4", "No such file"});
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  scratch.write("shard-5", Bytes{8, 9});  // as long as it was
+  std::filesystem::last_write_time(
+      scratch.path() / "shard-5",
+      std::filesystem::last_write_time(scratch.path() / "shard-6") + std::chrono::seconds(5));
+  expect_io_error([&] { content(files[5]); }, {"shard-5", "is another file"});
 }
 
 TEST(FileBytes, DirectReadsAreTheSameBytesAndErrors) {
@@ -117,7 +117,17 @@ TEST(FileBytes, NamesTheFileAndWhatIsWrong) {
   expect_io_error([&] { FileBytes::open(scratch.path()); }, {"expected a file", "folder"});
   std::filesystem::create_symlink("loop", scratch.path() / "loop");
   expect_io_error([&] { FileBytes::open(scratch.path() / "loop"); }, {"/loop", "symbolic links"});
-  EXPECT_FALSE(is_there(scratch.path() / "loop"));
+  EXPECT_FALSE(is_file(scratch.path() / "loop"));
+}
+
+TEST(FileBytes, AWarningOfAFileIsSaidOnceWhateverItsSpelling) {
+  const ScratchDirectory scratch;
+  scratch.write("a", Bytes{1});
+  std::filesystem::create_symlink("a", scratch.path() / "b");
+  EXPECT_TRUE(first_warning(scratch.path() / "a", "x"));
+  EXPECT_FALSE(first_warning(scratch.path() / "." / "a", "x"));
+  EXPECT_FALSE(first_warning(scratch.path() / "b", "x"));
+  EXPECT_TRUE(first_warning(scratch.path() / "b", "y"));
 }
 
 TEST(FileBytes, APipeIsRefusedAndNotWaitedFor) {

@@ -2,6 +2,7 @@
 // For tests: files of given bytes, and what an error says.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <zlib.h>
 
 #include <cstdint>
@@ -70,6 +71,23 @@ template <class Call>
 void expect_config_error(Call call, const std::vector<std::string>& parts) {
   expect_error<ConfigError>(call, parts);
 }
+
+/// While it lives, this process may have `most` files open.
+class FewFiles {
+ public:
+  explicit FewFiles(rlim_t most) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit few = before_;
+    few.rlim_cur = most;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~FewFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  FewFiles(const FewFiles&) = delete;
+  FewFiles& operator=(const FewFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 /// One sample of StoredImages.
 struct ReadImage {

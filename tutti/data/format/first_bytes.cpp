@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -37,8 +38,7 @@ constexpr KnownContent kKnown[] = {
      "a download or a copy may have reserved its place and not filled it; fetch it again"},
     {Content::text, "text", kOther},
     {Content::utf16, "text as UTF-16", "convert it with 'iconv -f UTF-16 -t UTF-8 FILE > NEW'"},
-    {Content::csv, "a table of text (CSV)",
-     "read it with numpy.loadtxt(FILE, delimiter=',', skiprows=1) and save it with numpy.save"},
+    {Content::csv, "a table of text (CSV)", ""},  // remedy_of_table()
     {Content::json, "JSON", kOther},
     {Content::html, "a page of the web",
      "it may be a login or an error page, look at it with 'head'; fetch the file itself"},
@@ -270,6 +270,19 @@ Content kind_of(std::span<const uint8_t> head, int64_t size) {
 
 }  // namespace
 
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
+}
+
+int64_t mark_bytes(const FileBytes& file) {
+  std::array<uint8_t, 3> head{};
+  if (file.size() < std::ssize(head)) return 0;
+  file.read(0, head);
+  return std::ssize(head) - std::ssize(without_mark(head_text(head)));
+}
+
 bool is_plain_text(Content content) {
   switch (content) {
     case Content::unknown:
@@ -326,9 +339,12 @@ std::string described(const FileBytes& file, const FirstBytes& found) {
 }  // namespace
 
 FirstBytes first_bytes_of(std::span<const uint8_t> head, int64_t size) {
-  const KnownContent& found =
-      row_of_content(kind_of(head.first(std::min(head.size(), kFirstBytes)), size));
-  return {.content = found.content, .name = found.name, .remedy = found.remedy};
+  head = head.first(std::min(head.size(), kFirstBytes));
+  const KnownContent& found = row_of_content(kind_of(head, size));
+  const bool table = found.content == Content::csv;
+  return {.content = found.content,
+          .name = found.name,
+          .remedy = table ? remedy_of_table(head_text(head)) : std::string(found.remedy)};
 }
 
 FirstBytes first_bytes_of(const FileBytes& file) {
@@ -342,7 +358,7 @@ std::string unreadable(const FileBytes& file, Content expected, std::string_view
   // What lies in the place of weights and is a zip file is PyTorch's, whatever its first member is.
   if (expected == Content::safetensors && found.content == Content::zip)
     found = {Content::torch_zip, row_of_content(Content::torch_zip).name,
-             row_of_content(Content::torch_zip).remedy};
+             std::string(row_of_content(Content::torch_zip).remedy)};
   if (may_be(found.content, expected) && found.content != Content::zeros)
     return fmt::format("{}: {}: it is truncated or corrupted; {}", file.name(), why, kFetch);
   if (expected == Content::unknown)

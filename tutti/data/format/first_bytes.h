@@ -14,22 +14,32 @@
 namespace tutti::data {
 
 // clang-format off
-/// A file may be any of these. `text` is text of which nothing more is known; `unknown` is a format without
-/// a mark of its own (CIFAR, raw numbers), or none that is known here.
+/// A file may be any of these. `text` is text of which nothing more is known; `unknown` is a format
+/// without a mark of its own (CIFAR, raw numbers), or none that is known here. A group a line:
 enum class Content : uint8_t {
-  unknown, empty, zeros, text, utf16, csv, json, html, xml, lfs_pointer, annex_pointer, dvc_pointer,
-  parts_index, safetensors, torch_zip, torch_tar, pickle, gguf, zip, npz, gzip, bzip2, xz, zstd, lz4,
-  seven_zip, rar, tar, npy, newer_npy, hdf5, netcdf, newer_netcdf, tiff, idx, tfrecord, xtc, trr, dcd,
-  amber_text, xyz_text, lammps_text, pdb_text, gro_text, jpeg, png, bmp, webp, gif, heif, jpeg2000, dicom, fits, matlab, grib, parquet, arrow,
-  sqlite, pdf, program, macos
+  unknown, empty, zeros,
+  text, utf16, csv, json, html, xml,
+  lfs_pointer, annex_pointer, dvc_pointer,
+  parts_index, safetensors, torch_zip, torch_tar, pickle, gguf,
+  zip, npz, gzip, bzip2, xz, zstd, lz4, seven_zip, rar, tar,
+  npy, newer_npy, hdf5, netcdf, newer_netcdf, tiff, idx, tfrecord,
+  xtc, trr, dcd, amber_text, xyz_text, lammps_text, pdb_text, gro_text,
+  jpeg, png, bmp, webp, gif, heif, jpeg2000,
+  dicom, fits, matlab, grib, parquet, arrow, sqlite,
+  pdf, program, macos
 };
 // clang-format on
 
 struct FirstBytes {
   Content content = Content::unknown;
-  std::string_view name{};    ///< "a pointer file of Git LFS"; of unknown content "something else"
-  std::string_view remedy{};  ///< what to do with it, without a full stop; may be empty
+  std::string_view name{};  ///< "a pointer file of Git LFS"; of unknown content "something else"
+  std::string remedy{};     ///< what to do with it, without a full stop; may be empty
 };
+
+/// A text without the byte-order mark of UTF-8 that Windows' programs begin it with.
+std::string_view without_mark(std::string_view text);
+/// Bytes of such a mark at a file's beginning: 0 or 3.
+int64_t mark_bytes(const FileBytes& file);
 
 /// Text of any kind, or what has no mark of its own.
 bool is_plain_text(Content content);

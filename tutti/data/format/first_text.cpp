@@ -1,6 +1,9 @@
 #include "tutti/data/format/first_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 namespace tutti::data {
@@ -8,17 +11,41 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// At least two lines with as many commas, semicolons or tabs each, and at least one.
-bool looks_like_table(std::string_view text) {
-  const size_t first = text.find('\n');
-  if (first == text.npos) return false;
-  const size_t second = text.find('\n', first + 1);
-  const std::string_view lines[] = {text.substr(0, first),
-                                    text.substr(first + 1, second - first - 1)};
-  return std::ranges::any_of(",;\t"sv, [&](char c) {
-    const auto count = std::ranges::count(lines[0], c);
-    return count > 0 && count == std::ranges::count(lines[1], c);
-  });
+/// The text of a line, counted from 0, without its end; empty where there is none.
+std::string_view line_of(std::string_view text, int number) {
+  for (; number > 0; --number) {
+    const size_t end = text.find('\n');
+    if (end == text.npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+/// The character between the columns of a table, which has as many of them in its first two lines;
+/// 0: it is none. A comma may stand in numbers, so it is tried last.
+char separator_of_table(std::string_view text) {
+  if (text.find('\n') == text.npos) return 0;
+  for (const char c : "\t;,"sv)
+    if (const auto count = std::ranges::count(line_of(text, 0), c);
+        count > 0 && count == std::ranges::count(line_of(text, 1), c))
+      return c;
+  return 0;
+}
+
+/// Whether each column of a line is a number, with `point` before its decimals.
+bool is_of_numbers(std::string_view line, char separator, char point) {
+  for (std::string_view rest = line;;) {
+    std::string column(rest.substr(0, rest.find(separator)));
+    std::ranges::replace(column, point, '.');
+    char* end = nullptr;
+    std::strtod(column.c_str(), &end);
+    if (end == column.c_str() || std::string_view(end).find_first_not_of(' ') != rest.npos)
+      return false;
+    if (rest.find(separator) == rest.npos) return true;
+    rest.remove_prefix(rest.find(separator) + 1);
+  }
 }
 
 /// Whether the line behind the title is of numbers of eight characters with three decimals.
@@ -32,18 +59,6 @@ bool looks_like_amber_text(std::string_view text) {
     if ((line[i] == '.') != (i % 8 == 4) || (i % 8 > 4 && !(line[i] >= '0' && line[i] <= '9')))
       return false;
   return true;
-}
-
-/// The text of a line, counted from 0, without its end; empty where there is none.
-std::string_view line_of(std::string_view text, int number) {
-  for (; number > 0; --number) {
-    const size_t end = text.find('\n');
-    if (end == text.npos) return {};
-    text.remove_prefix(end + 1);
-  }
-  text = text.substr(0, text.find('\n'));
-  if (text.ends_with('\r')) text.remove_suffix(1);
-  return text;
 }
 
 bool is_whole_number(std::string_view text) {
@@ -75,7 +90,7 @@ Content kind_of_molecules(std::string_view text) {
 }  // namespace
 
 Content kind_of_text(std::string_view text) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte-order mark
+  text = without_mark(text);
   const size_t begin = text.find_first_not_of(" \t\r\n");
   std::string_view body = begin == text.npos ? std::string_view{} : text.substr(begin);
   std::string start(body.substr(0, 16));
@@ -91,7 +106,24 @@ Content kind_of_text(std::string_view text) {
                : Content::json;
   if (const Content molecules = kind_of_molecules(text); molecules != Content::text)
     return molecules;
-  return looks_like_table(text) ? Content::csv : Content::text;
+  return separator_of_table(text) != 0 ? Content::csv : Content::text;
+}
+
+std::string remedy_of_table(std::string_view text) {
+  text = without_mark(text);
+  const char separator = separator_of_table(text);
+  const std::string_view first = line_of(text, 0), second = line_of(text, 1);
+  const std::string quoted = separator == '\t' ? "'\\t'" : fmt::format("'{}'", separator);
+  if (is_of_numbers(second, separator, '.'))
+    return fmt::format(
+        "read it with numpy.loadtxt(FILE, delimiter={}{}) and save it with numpy.save", quoted,
+        is_of_numbers(first, separator, '.') ? "" : ", skiprows=1");
+  const bool comma = separator != ',' && is_of_numbers(second, separator, ',');
+  return fmt::format(
+      "read it with pandas.read_csv(FILE, sep={}{}{}) and save its columns of numbers with "
+      "numpy.save",
+      quoted, comma ? ", decimal=','" : "",
+      comma && is_of_numbers(first, separator, ',') ? ", header=None" : "");
 }
 
 }  // namespace tutti::data

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <utility>
 
@@ -26,7 +27,11 @@ class FolderWalk {
       first_time(above);
     }
     first_time(folder);
-    walk(folder, "");
+    for (bool more = walk(folder, ""); more && !links_.empty();) {
+      const auto [link, below] = std::move(links_.front());
+      links_.pop_front();
+      more = enter(link, below);
+    }
     if (!passed_over_.empty())
       log::warn_alike(
           "{}: passed over: this link leads to a folder that lies above it or is listed "
@@ -44,31 +49,32 @@ class FolderWalk {
            seen_.insert({status.st_dev, status.st_ino}).second;
   }
 
-  /// Folders themselves come before links to folders, so that a link is what is passed over.
+  /// Links to folders wait until all folders themselves were met, so that a link is what is passed
+  /// over.
   bool walk(const fs::path& folder, const std::string& below) {
-    std::vector<fs::directory_entry> links;
     for (const fs::directory_entry& entry : folder_entries(folder)) {
       std::error_code unknown;
       if (!entry.is_directory(unknown)) {
         if (!look_(entry, below + entry.path().filename().string())) return false;
       } else if (entry.is_symlink(unknown)) {
-        links.push_back(entry);
-      } else if (!enter(entry, below)) {
+        links_.emplace_back(entry.path(), below);
+      } else if (!enter(entry.path(), below)) {
         return false;
       }
     }
-    return std::ranges::all_of(links, [&](const auto& link) { return enter(link, below); });
+    return true;
   }
-  bool enter(const fs::directory_entry& entry, const std::string& below) {
-    if (!first_time(entry.path())) {
-      passed_over_.push_back(entry.path());
+  bool enter(const fs::path& folder, const std::string& below) {
+    if (!first_time(folder)) {
+      passed_over_.push_back(folder);
       return true;
     }
-    return walk(entry.path(), below + entry.path().filename().string() + "/");
+    return walk(folder, below + folder.filename().string() + "/");
   }
 
   const Look& look_;
   std::set<std::pair<dev_t, ino_t>> seen_;
+  std::deque<std::pair<fs::path, std::string>> links_;  // to be entered, each with what is above it
   std::vector<fs::path> passed_over_;
 };
 
@@ -80,14 +86,14 @@ std::vector<fs::path> walk_folder(
   return FolderWalk(folder, look).passed_over();
 }
 
-std::vector<fs::directory_entry> folder_entries(const fs::path& folder) {
+std::vector<fs::directory_entry> folder_entries(const fs::path& folder, bool hidden) {
   std::vector<fs::directory_entry> entries;
   std::error_code failed;
   fs::directory_iterator entry(folder.empty() ? "." : folder, failed);
   for (const fs::directory_iterator end; !failed && entry != end; entry.increment(failed))
-    if (!entry->path().filename().string().starts_with('.')) entries.push_back(*entry);
+    if (hidden || !entry->path().filename().string().starts_with('.')) entries.push_back(*entry);
   if (failed)
-    throw BadFile(fmt::format("{}: cannot look into the folder: {}", folder.string(),
+    throw IoError(fmt::format("{}: cannot look into the folder: {}", folder.string(),
                               file_error(failed.value())));
   std::ranges::sort(entries, {}, [](const fs::directory_entry& e) { return e.path().string(); });
   return entries;

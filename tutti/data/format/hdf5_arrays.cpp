@@ -117,14 +117,18 @@ std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions
                                          file.size(), listing.error)));
   if (!listing.error.empty())
     throw BadFile(fmt::format("{}: the HDF5 file cannot be read: {}", file.name(), listing.error));
-  std::map<std::string, FileBytes> files;  // that external links lead to
+  std::map<std::string, FileBytes> files;  // that external links lead to, and this one as ""
+  files.emplace("", file);
   std::vector<StoredArray> arrays;
   for (Hdf5DataSet& set : listing.sets) {
-    const auto other = set.file.empty()
-                           ? files.end()
-                           : files.try_emplace(set.file, FileBytes::open(set.file)).first;
-    arrays.push_back(
-        Hdf5Checks(other == files.end() ? file : other->second).checked(std::move(set)));
+    auto own = files.find(set.file);
+    if (own == files.end()) try {
+        own = files.emplace(set.file, FileBytes::open(set.file)).first;
+      } catch (const IoError& error) {  // the other arrays are sound
+        own = files.find("");
+        set.info.problem = error.what();
+      }
+    arrays.push_back(Hdf5Checks(own->second).checked(std::move(set)));
   }
   return arrays;
 }

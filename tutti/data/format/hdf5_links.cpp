@@ -1,8 +1,11 @@
 #include "tutti/data/format/hdf5_links.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <utility>
 #include <vector>
@@ -13,9 +16,33 @@ namespace {
 /// A file with more names, groups among them, is refused.
 constexpr int64_t kMostNames = 100'000;
 
+/// Where the library looks for the file of an external link, one place after the other.
+std::vector<std::filesystem::path> places_of_linked(const std::filesystem::path& parent,
+                                                    std::filesystem::path file) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> places;
+  if (file.is_absolute()) {
+    places.push_back(file);
+    file = file.filename();
+  }
+  const char* const prefixes = std::getenv("HDF5_EXT_PREFIX");
+  for (std::string_view rest = prefixes == nullptr ? "" : prefixes; !rest.empty();) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    places.push_back(rest.substr(0, end) / file);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  std::error_code unknown;
+  for (const fs::path& folder :
+       {parent.parent_path(), fs::path(), fs::weakly_canonical(parent, unknown).parent_path()})
+    places.push_back(folder / file);
+  return places;
+}
+
 class H5NameWalk {
  public:
-  H5NameWalk(hid_t file, const std::function<void(const H5Name&)>& look) : look_(look) {
+  H5NameWalk(hid_t file, const std::function<void(const H5Name&)>& look)
+      : look_(look), access_(H5Pcreate(H5P_LINK_ACCESS)) {
+    H5Pset_elink_cb(access_, before_external, this);
     H5O_info_t root;
     if (H5Oget_info(file, &root) < 0) {
       stopped_ = h5_reason();
@@ -32,8 +59,7 @@ class H5NameWalk {
 
   void enter(hid_t group, const std::string& path) {
     const std::string before = std::exchange(path_, path);
-    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, visit, this) < 0 &&
-        stopped_.empty())
+    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, visit, this) < 0 && stopped_.empty())
       stopped_ = h5_reason();
     path_ = before;
   }
@@ -48,8 +74,10 @@ class H5NameWalk {
       return -1;
     }
     H5Name found{.path = path_ + name, .link = target_of(group, name, link)};
-    const H5Id object(H5Oopen(group, name, H5P_DEFAULT));
+    refused_.clear();
+    const H5Id object(H5Oopen(group, name, access_));
     if (!object.ok()) {
+      found.refused = refused_;
       look_(found);
       return 0;
     }
@@ -79,6 +107,20 @@ class H5NameWalk {
     return 0;
   }
 
+  /// The library opens whatever lies there, and a pipe waits until somebody writes into it.
+  static herr_t before_external(const char* parent, const char*, const char* file, const char*,
+                                unsigned*, hid_t, void* walk) {
+    for (const std::filesystem::path& place : places_of_linked(parent, file)) {
+      struct stat status {};
+      if (::stat(place.c_str(), &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
+        continue;
+      static_cast<H5NameWalk*>(walk)->refused_ =
+          fmt::format("{} is a pipe, a device or a socket and no file", place.string());
+      return -1;
+    }
+    return 0;
+  }
+
   static std::string target_of(hid_t group, const char* name, const H5L_info_t& link) {
     if (link.type == H5L_TYPE_HARD) return "";
     std::string value(std::clamp<size_t>(link.u.val_size, 1, 1 << 16), '\0');
@@ -93,7 +135,8 @@ class H5NameWalk {
   }
 
   const std::function<void(const H5Name&)>& look_;
-  std::string path_, stopped_;
+  const H5Id access_;
+  std::string path_, stopped_, refused_;
   unsigned long file_number_ = 0;
   int64_t names_ = 0;
   std::vector<Place> above_;

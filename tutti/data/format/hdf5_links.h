@@ -12,8 +12,9 @@ struct H5Name {
   std::string path{};  ///< without the first '/'
   /// "soft link to raw/x" and the like; empty: the name under which the object was met first.
   std::string link{};
-  std::string file{};  ///< that it lies in, where that is another one
-  hid_t object = -1;   ///< open while it is looked at; below 0: the link leads to nothing
+  std::string file{};     ///< that it lies in, where that is another one
+  std::string refused{};  ///< why an external link was not followed
+  hid_t object = -1;      ///< open while it is looked at; below 0: the link leads to nothing
 };
 
 /// Calls look() with each name that leads to a data set or to nothing, in the order of names.

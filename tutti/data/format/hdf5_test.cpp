@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <csignal>
@@ -144,7 +144,22 @@ TEST(Hdf5, EveryNameThatCanBeOpenedIsAnArray) {
   EXPECT_EQ(file.arrays()[file.find("raw/x")].link, "hard link, as again");
   EXPECT_EQ(file.arrays().size(), 7u);  // raw/up leads back
   expect_error<BadFile>([&] { file.find("nowhere"); }, {"soft link to /raw/z", "not there"});
-  expect_error<BadFile>([&] { file.find("lost"); }, {"external link to /y in gone.h5"});
+  expect_error<BadFile>([&] { file.find("lost"); }, {"it is an external link to /y in gone.h5"});
+  std::vector<std::string> names;
+  for (const ArrayInfo& array : file.arrays()) names.push_back(array.name);
+  EXPECT_TRUE(std::ranges::is_sorted(names));
+}
+
+TEST(Hdf5, ALinkToWhatIsNoFileIsAProblemOfItsArrayAlone) {
+  const ScratchDirectory scratch;
+  std::filesystem::copy(hdf5_sample("links"), scratch.path() / "links");
+  ASSERT_EQ(::mkfifo((scratch.path() / "linked_target").c_str(), 0600), 0);
+  for (const bool probe : {true, false}) {
+    const ArrayFile file = open_array_file(scratch.path() / "links", {.probe = probe});
+    EXPECT_EQ(whole<int16_t>(file, "raw/x"), (std::vector<int16_t>{0, 1, 2, 3, 4, 5}));
+    expect_error<BadFile>([&] { file.find("outside"); },
+                          {"it is an external link to /y in linked_target", "is a pipe, a device"});
+  }
 }
 
 /// Runs a command of HDF5's programs in a folder and returns what the shell says to it.
@@ -187,19 +202,14 @@ TEST(Hdf5, RemediesAreNamedAndWork) {
 
 TEST(Hdf5, WhatTheSystemRefusesIsNoDamage) {
   const auto path = hdf5_sample("links");
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const FileBytes file = FileBytes::open(path);
-  rlimit few = before;
-  few.rlim_cur = 3;
   std::string said;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   try {
+    const FewFiles few(3);
     read_hdf5(file, {.probe = false});
   } catch (const IoError& error) {
     said = error.what();
   }
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_NE(said.find("ulimit -n"), said.npos) << said;
   EXPECT_EQ(said.find("fetch it again"), said.npos) << said;
 }

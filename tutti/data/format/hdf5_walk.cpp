@@ -285,8 +285,9 @@ Hdf5DataSet unopened_h5_set(const H5Name& name) {
   set.info.name = name.path;
   set.info.problem = name.link.empty()
                          ? fmt::format("it cannot be opened: {}", h5_cause())
-                         : fmt::format("it is a {}, which is not there or cannot be opened: {}",
-                                       name.link, h5_cause());
+                         : fmt::format("it is a{} {}, which is not there or cannot be opened: {}",
+                                       name.link.starts_with('e') ? "n" : "", name.link,
+                                       name.refused.empty() ? h5_cause() : name.refused);
   return set;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/gzip.h"
 

@@ -26,7 +26,7 @@ class NpyRows final : public RowWriter {
   }
   ~NpyRows() override {
     std::error_code gone;
-    if (!closed_) fs::remove(part_, gone);
+    if (!closed_) fs::remove(part_, gone), fs::remove(about_part(), gone);
   }
 
   void append(const void* values, int64_t rows) override {
@@ -40,10 +40,8 @@ class NpyRows final : public RowWriter {
     file_.close();
     check();
     if (!about_.empty()) write_about();
-    std::error_code failed;
-    fs::rename(part_, path_, failed);
-    if (failed)
-      throw IoError(fmt::format("{}: cannot be written: {}", path_.string(), failed.message()));
+    rename(part_, path_);
+    if (!about_.empty()) rename(about_part(), path_.string() + ".json");
     closed_ = true;
   }
 
@@ -65,12 +63,23 @@ class NpyRows final : public RowWriter {
     return print_json(all, 1) + "\n";
   }
 
+  std::string about_part() const { return path_.string() + ".json.part"; }
+
+  /// It gets its name behind the array, so that a reader never finds what is said of another one.
   void write_about() const {
-    const std::string name = path_.string() + ".json";
     errno = 0;
-    std::ofstream file(name, std::ios::binary | std::ios::trunc);
+    std::ofstream file(about_part(), std::ios::binary | std::ios::trunc);
     file << about_ << std::flush;
-    if (!file) throw IoError(fmt::format("{}: cannot be written: {}", name, file_error(errno)));
+    if (!file)
+      throw IoError(fmt::format("{}: cannot be written: {}", about_part(), file_error(errno)));
+  }
+
+  static void rename(const fs::path& from, const fs::path& to) {
+    std::error_code failed;
+    fs::rename(from, to, failed);
+    if (failed)
+      throw IoError(
+          fmt::format("{}: cannot be written: {}", to.string(), file_error(failed.value())));
   }
 
   void check() const {

@@ -73,11 +73,29 @@ TEST(RowWriter, KeepsAttributesAndColumns) {
     EXPECT_EQ(index, rows.columns[0].numbers);
     EXPECT_TRUE(std::ranges::any_of(file.arrays(), [](const auto& a) { return a.name == "file"; }));
   }
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "p.npy.json.part"));
   std::ifstream beside(scratch.path() / "p.npy.json");
   const Json said = parse_json(beside);
   EXPECT_EQ(said.at("attributes").at("units"), "\u00b5m");
   EXPECT_EQ(said.at("index"), Json(rows.columns[0].numbers));
   EXPECT_EQ(said.at("file").at(1), "b");
+}
+
+TEST(RowWriter, WhatIsSaidOfAnArrayComesBehindIt) {
+  const ScratchDirectory scratch;
+  RowArray rows = kRows;
+  rows.shape = {1};
+  rows.dimensions = {"sample"};
+  rows.attributes = {{"units", {.text = "K"}}};
+  std::filesystem::create_directories(scratch.path() / "p.npy/occupied");
+  const float value = 1;
+  {
+    const auto writer = open_row_writer(scratch.path() / "p.npy", rows, "--output");
+    writer->append(&value, 1);
+    EXPECT_THROW(writer->close(), IoError);
+  }
+  for (const char* name : {"p.npy.json", "p.npy.json.part", "p.npy.part"})
+    EXPECT_FALSE(std::filesystem::exists(scratch.path() / name)) << name;
 }
 
 TEST(RowWriter, WhatIsNotClosedLeavesNothing) {

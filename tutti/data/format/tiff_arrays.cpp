@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "tutti/base/log.h"
 #include "tutti/data/format/slab_copy.h"
 #include "tutti/data/format/tiff_codecs.h"
 #include "tutti/data/format/tiff_directory.h"
@@ -12,6 +13,8 @@
 
 namespace tutti::data {
 namespace {
+
+namespace fs = std::filesystem;
 
 using TiffPages = std::vector<const TiffPage*>;
 
@@ -59,10 +62,17 @@ class TiffArrays {
     }
     if (stack.one_behind && there == 1 && lies_behind(first, said))
       return planes_behind(first, stack);
-    image.info.problem = fmt::format(
-        "{} speaks of more than the {} page{} of the file: it is truncated, or the others lie in "
-        "other files; save the whole as one file with a directory for each page",
-        stack.said, there, there == 1 ? "" : "s");
+    const std::string more = fmt::format("{} speaks of more than the {} page{} of the file",
+                                         stack.said, there, there == 1 ? "" : "s");
+    if (!stack.in_files)
+      image.info.problem = fmt::format(
+          "{}: it is truncated; fetch it again{}", more,
+          first.planes_said > 1 ? ""
+                                : ", or where it was taken out of a stack on purpose, take off its "
+                                  "description with 'tiffset -u 270 FILE'");
+    else if (first_warning(fs::path(file_.name()).parent_path(), "planes in several files"))
+      log::warn_alike("{}: {}, for it names a file for each part: each is read by itself",
+                      file_.name(), more);
     return image;
   }
 
@@ -145,9 +155,7 @@ class TiffArrays {
     }
     array.info.chunk = table->shape;
     if (!array.info.problem.empty()) return array;
-    const bool lzw = std::ranges::find(page.filters, ChunkTable::Filter::lzw) != page.filters.end();
-    const int64_t gain = page.filters.empty() ? 1 : lzw ? kMostLzwGain : kMostInflation;
-    check_announced(array.info, file_.size() > INT64_MAX / gain ? INT64_MAX : file_.size() * gain);
+    check_announced(array.info, most_unpacked(file_.size(), page.filters));
     int64_t number = 0;
     for (const TiffPage* one : pages)
       for (const ChunkTable::Chunk& part : one->parts) {

@@ -148,6 +148,12 @@ void unpack_packbits(std::span<const uint8_t> packed, std::span<uint8_t> out,
   }
 }
 
+int64_t most_unpacked(int64_t bytes, const std::vector<ChunkTable::Filter>& filters) {
+  const bool lzw = std::ranges::find(filters, ChunkTable::Filter::lzw) != filters.end();
+  const int64_t gain = filters.empty() ? 1 : lzw ? kMostLzwGain : kMostInflation;
+  return bytes > INT64_MAX / gain ? INT64_MAX : bytes * gain;
+}
+
 void undo_differences(std::span<uint8_t> bytes, const TiffRow& row) {
   if (row.swapped) swap_bytes(bytes, row.element);
   for (size_t at = 0; at + row.bytes <= bytes.size(); at += row.bytes) {

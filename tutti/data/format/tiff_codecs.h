@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tutti/data/format/stored_array.h"
+
 namespace tutti::data {
 
 /// Undoes LZW, most significant bit first. All of `out` must be filled, and what is left over is
@@ -18,6 +20,9 @@ inline constexpr int64_t kMostLzwGain = 2731;
 void unpack_packbits(std::span<const uint8_t> packed, std::span<uint8_t> out,
                      const std::string& what);
 inline constexpr int64_t kMostPackbitsGain = 64;
+
+/// The most that `bytes` of a file can hold behind these filters.
+int64_t most_unpacked(int64_t bytes, const std::vector<ChunkTable::Filter>& filters);
 
 /// What a row holds: `samples` interleaved values of `element` bytes at each place.
 struct TiffRow {

@@ -252,6 +252,7 @@ class TiffReader {
                    format = value(entries, kSampleFormat, 0, 1);
     if (samples < 1 || samples > 65535)
       return problem(fmt::format("a pixel has {} samples", samples));
+    page.pixel_samples = static_cast<int64_t>(samples);
     const bool planes = samples > 1 && value(entries, kPlanarConfiguration, 0, 1) == 2;
     const auto element = element_of(format, bits);
     if (!element)
@@ -268,7 +269,7 @@ class TiffReader {
       page.shape.push_back(extent);
       page.part.push_back(part);
     };
-    if (planes) axis(static_cast<int64_t>(samples), 1);
+    if (planes) axis(page.pixel_samples, 1);
     if (depth > 1 || part_depth > 1) axis(depth, part_depth);
     page.rows = page.shape.size();
     if (page.strips) {
@@ -282,7 +283,7 @@ class TiffReader {
       axis(width, extent(entries, kTileWidth, "the width of a tile"));
     }
     if (samples > 1 && !planes) {
-      page.samples = static_cast<int64_t>(samples);
+      page.samples = page.pixel_samples;
       axis(page.samples, page.samples);
     }
   }
@@ -318,12 +319,11 @@ class TiffReader {
   /// Tables are not read of what the file cannot hold.
   template <class Problem>
   void place_parts(const Entries& entries, TiffPage& page, const Problem& problem) {
-    const bool lzw = std::ranges::find(page.filters, ChunkTable::Filter::lzw) != page.filters.end();
-    const int64_t gain = page.filters.empty() ? 1 : lzw ? kMostLzwGain : kMostInflation;
+    const int64_t most = most_unpacked(file_.size(), page.filters);
     ArrayInfo whole{.name = {}, .type = page.element, .shape = page.shape};
-    check_announced(whole, file_.size() > INT64_MAX / gain ? INT64_MAX : file_.size() * gain);
+    check_announced(whole, most);
     if (!whole.problem.empty()) return problem(whole.problem);
-    if (page.part_bytes(page.part[page.rows]) / gain > file_.size())
+    if (page.part_bytes(page.part[page.rows]) > most)
       return problem("its tiles are larger than the file can hold: it is corrupted");
     int64_t parts = 1, in_plane = 0;
     for (size_t d = 0; d < page.shape.size(); ++d) {

@@ -17,6 +17,7 @@ struct TiffPage {
   std::vector<int64_t> part{};   ///< of a strip or tile, likewise
   size_t rows = 0;               ///< the axis of the rows
   int64_t samples = 1;           ///< values side by side, the last extent if several
+  int64_t pixel_samples = 1;     ///< the same, or of planes how many there are
   std::vector<ChunkTable::Filter> filters{};
   bool strips = true;                      ///< the last one of a plane ends where the plane does
   bool reduced = false;                    ///< a smaller image of another page

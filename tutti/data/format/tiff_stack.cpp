@@ -65,6 +65,19 @@ TiffStack shaped_stack(std::string_view text, const TiffPage& first) {
   return stack;
 }
 
+/// Whether the description names more files than one.
+bool names_files(std::string_view text) {
+  constexpr std::string_view kName = "<UUID FileName=\"";
+  std::string_view first;
+  for (size_t at = text.find(kName); at != text.npos; at = text.find(kName, at + 1)) {
+    const std::string_view rest = text.substr(at + kName.size()),
+                           name = rest.substr(0, rest.find('"'));
+    if (first.empty()) first = name;
+    if (name != first) return true;
+  }
+  return false;
+}
+
 TiffStack ome_stack(std::string_view text, int64_t samples) {
   TiffStack stack;
   int64_t planes = 0, images = 0;
@@ -90,6 +103,7 @@ TiffStack ome_stack(std::string_view text, int64_t samples) {
   }
   if (planes < 2) return {};
   stack.said = fmt::format("OME's description of {} planes", planes);
+  stack.in_files = names_files(text);
   return stack;
 }
 
@@ -107,7 +121,7 @@ TiffStack tiff_stack(const TiffPage& first) {
   else if (text.starts_with("ImageJ="))
     stack = imagej_stack(text);
   else if (text.find("<OME") != text.npos)
-    stack = ome_stack(text, first.samples);
+    stack = ome_stack(text, first.pixel_samples);
   else
     stack = shaped_stack(text, first);
   std::erase(stack.extents, 1);

@@ -16,6 +16,7 @@ struct TiffStack {
   std::string said{};       ///< "ImageJ's images=8"; empty: nothing is said
   bool one_behind = false;  ///< one directory may stand for planes that lie one behind the other
   bool of_several = false;  ///< the planes of several images: their extents say nothing
+  bool in_files = false;    ///< the planes lie in several files, by the names that OME gives them
 
   int64_t planes() const;
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "tutti/data/format/array_checks.h"
 #include "tutti/data/format/tiff_arrays.h"
@@ -147,6 +148,95 @@ TEST(Tiff, StacksThatAreNotWholeAreNamed) {
   // Without a number of images that makes sense the pages are what they are.
   EXPECT_EQ(refusal_of(with_text(bytes_of_sample("imagej_hyperstack"), "images=8", "images=x")),
             "");
+}
+
+/// A file with this description, of pages of 2x3 bytes: 0, 1, 2 ... With `planes` samples a pixel,
+/// each in a plane of its own.
+Bytes described_pages(const std::string& description, uint32_t pages, uint32_t planes = 1) {
+  constexpr uint32_t kBytes = 2 * 3, kEntries = 9, kDirectory = 2 + 12 * kEntries + 4;
+  Bytes bytes = {'I', 'I', 42, 0};
+  const auto put = [&](uint32_t value, int count) {
+    for (int i = 0; i < count; ++i) bytes.push_back(static_cast<uint8_t>(value >> 8 * i));
+  };
+  const auto length = static_cast<uint32_t>(description.size() + 1);
+  // Behind the header: the description, of each page the tables of its planes, and the values.
+  const uint32_t table = 8 + length, values = table + pages * planes * 8,
+                 first = values + pages * planes * kBytes;
+  put(first, 4);
+  bytes.insert(bytes.end(), description.begin(), description.end());
+  put(0, 1);
+  for (uint32_t p = 0; p < pages; ++p) {
+    for (uint32_t c = 0; c < planes; ++c) put(values + (p * planes + c) * kBytes, 4);
+    for (uint32_t c = 0; c < planes; ++c) put(kBytes, 4);
+  }
+  for (uint32_t i = 0; i < pages * planes * kBytes; ++i) put(i, 1);
+  for (uint32_t p = 0; p < pages; ++p) {
+    const uint32_t places = planes == 1 ? values + p * kBytes : table + p * planes * 8,
+                   sizes = planes == 1 ? kBytes : places + planes * 4;
+    const std::array<uint32_t, 4> entries[kEntries] = {
+        {256, 4, 1, 3},      {257, 4, 1, 2},           {258, 3, 1, 8},
+        {270, 2, length, 8}, {273, 4, planes, places}, {277, 3, 1, planes},
+        {278, 4, 1, 2},      {279, 4, planes, sizes},  {284, 3, 1, planes > 1 ? 2u : 1u}};
+    put(kEntries, 2);
+    for (const auto& [tag, type, count, value] : entries)
+      put(tag, 2), put(type, 2), put(count, 4), put(value, 4);
+    put(p + 1 < pages ? first + (p + 1) * kDirectory : 0, 4);
+  }
+  return bytes;
+}
+
+std::string ome_pixels(int channels, int depth, const std::string& planes = "") {
+  return fmt::format(
+      "<?xml version=\"1.0\"?><OME><Image><Pixels DimensionOrder=\"XYCZT\" SizeX=\"3\" SizeY=\"2\" "
+      "SizeC=\"{}\" SizeZ=\"{}\" SizeT=\"1\">{}</Pixels></Image></OME>",
+      channels, depth, planes);
+}
+
+// OME counts the samples of a pixel as channels, whether they lie side by side or in planes.
+TEST(Tiff, OmeCountsChannelsOfPlanes) {
+  const auto shape = [](const Bytes& bytes) {
+    EXPECT_EQ(refusal_of(bytes), "");
+    return ArrayFile("x.tif", read_tiff(FileBytes::own(bytes, "x.tif"))).arrays()[0].shape;
+  };
+  using Extents = std::vector<int64_t>;
+  EXPECT_EQ(shape(described_pages(ome_pixels(3, 1), 1, 3)), (Extents{3, 2, 3}));
+  EXPECT_EQ(shape(described_pages(ome_pixels(3, 4), 4, 3)), (Extents{4, 3, 2, 3}));
+  EXPECT_NE(refusal_of(described_pages(ome_pixels(6, 1), 1, 3)).find("of 2 planes"),
+            std::string::npos);
+}
+
+/// Bio-Formats writes a file for each plane, and all planes into the description of each.
+TEST(Tiff, APlaneOfASetOfFilesIsReadAndSaid) {
+  const ScratchDirectory scratch;
+  std::string planes;
+  for (int z = 0; z < 4; ++z)
+    planes += fmt::format(
+        "<TiffData FirstZ=\"{0}\"><UUID FileName=\"z{0}.ome.tif\">u</UUID></TiffData>", z);
+  testing::internal::CaptureStderr();
+  for (int z = 0; z < 4; ++z) {
+    const auto path =
+        scratch.write(fmt::format("z{}.ome.tif", z), described_pages(ome_pixels(1, 4, planes), 1));
+    EXPECT_EQ(whole<uint8_t>(open_array_file(path), "image"), (Bytes{0, 1, 2, 3, 4, 5}));
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("OME's description of 4 planes speaks of more than the 1 page"), said.npos)
+      << said;
+  EXPECT_EQ(said.find("z1.ome.tif"), said.npos) << "once for a folder: " << said;
+}
+
+TEST(Tiff, APageOfAStackIsReadWithoutItsDescription) {
+  const ScratchDirectory scratch;
+  const auto path =
+      scratch.write("FILE", described_pages("ImageJ=1.53\nimages=6\nslices=6\nloop=false\n", 1));
+  const std::string command = "tiffset -u 270 FILE";
+  expect_error<BadFile>([&] { open_array_file(path).find("image"); },
+                        {"images=6 speaks of more than the 1 page", "'" + command + "'"});
+  // 127: tiffset is not installed.
+  const int ended = std::system(
+      fmt::format("cd '{}' && {} 2> /dev/null", scratch.path().string(), command).c_str());
+  if (WEXITSTATUS(ended) == 127) return;
+  EXPECT_EQ(ended, 0);
+  EXPECT_EQ(whole<uint8_t>(open_array_file(path), "image"), (Bytes{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(Tiff, SaysWhatItCannotRead) {

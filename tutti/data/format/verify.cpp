@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/base/sha256.h"
 #include "tutti/data/arrays/array_set.h"
 #include "tutti/data/arrays/file_list.h"

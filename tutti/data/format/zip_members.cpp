@@ -88,7 +88,7 @@ class ZipReader {
     const int64_t end_at = file_.size() - tail + at,
                   behind = file_.size() - end_at - kEndBytes -
                            static_cast<int64_t>(zip_number(end, place + 20, 2));
-    if (behind > 0)
+    if (behind > 0 && first_warning(file_.name(), "bytes follow the end"))
       log::warn_alike("{}: {} bytes follow the end of the zip file and are not read", file_.name(),
                       behind);
     int64_t directory_end = end_at;

@@ -199,6 +199,28 @@ TEST(ImageSet, LinksInCirclesEndAndAreNamed) {
       << said;
 }
 
+// A folder is met by its own name, also where a link to it comes before it.
+TEST(ImageSet, ALinkFromOneClassToAnotherTakesNothingFromIt) {
+  const ScratchDirectory scratch;
+  const fs::path root = scratch.path();
+  for (const char* name : {"train/a/1.jpg", "train/b/2.jpg", "train/c/3.jpg"})
+    put_file(root / name, grey_jpeg(1));
+  fs::create_directory_symlink("../b", root / "train/a/more");
+  testing::internal::CaptureStderr();
+  const auto set = open_image_set(root, "train", {}, {});
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"a", "b", "c"}));
+  ASSERT_EQ(set->size(), 3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(label_of(*set, i), i);
+  EXPECT_NE(said.find("a/more: passed over"), said.npos) << said;
+  // A link still leads to a folder that lies elsewhere, and so does a link behind a link.
+  put_file(root / "more/deep/4.jpg", grey_jpeg(1));
+  put_file(root / "far/5.jpg", grey_jpeg(1));
+  fs::create_directory_symlink("../../far", root / "more/deep/far");
+  fs::create_directory_symlink("../../more", root / "train/c/more");
+  EXPECT_EQ(open_image_set(root, "train", {}, {})->size(), 5);
+}
+
 TEST(ImageSet, GeneratedFoldersAndShardsAreTheSameImages) {
   const ScratchDirectory scratch;
   const PictureSpec spec{.classes = 3, .side = 24, .seed = 5};

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/base/log.h"
 #include "tutti/base/sha256.h"
 #include "tutti/data/format/file_bytes.h"

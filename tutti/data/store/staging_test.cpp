@@ -11,6 +11,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
+#include "tutti/data/open.h"
 
 namespace tutti::data {
 namespace {
@@ -220,6 +221,30 @@ TEST_F(StagingTest, ACopyThatWasChangedIsFound) {
     EXPECT_NE(std::string(e.what()).find("train/a.bin: its checksum is"), std::string::npos)
         << e.what();
   }
+}
+
+// A copy without them could not be read.
+TEST(Staging, TakesWhatExternalLinksLeadFieldsTo) {
+  const ScratchDirectory scratch;
+  const fs::path from = scratch.path() / "shared", to = scratch.path() / "node",
+                 corpus = fs::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus/hdf5";
+  fs::create_directory(from);
+  fs::copy(corpus / "links", from / "links");
+  fs::copy(corpus / "linked_target", from / "linked_target");
+  DatasetSpec spec{.name = "arrays",
+                   .dir = from,
+                   .arrays = {.train = {"links"}, .fields = {"x: from raw/x whole"}}};
+  EXPECT_EQ(dataset_files(spec), std::vector{from / "links"});
+  spec.arrays.fields = {"x: from /outside whole"};
+  const std::vector<fs::path> files = dataset_files(spec);
+  ASSERT_EQ(files, (std::vector{from / "links", from / "linked_target"}));
+  stage_files({.from = from, .files = files, .to = to});
+  fs::remove_all(from);
+  spec.dir = to;
+  const auto set = open_dataset(spec);
+  Sample sample(set->fields());
+  set->read(0, sample);
+  EXPECT_EQ(static_cast<const int16_t*>(sample.at(0))[5], 15);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/text/pre_tokens.h"
 #include "tutti/data/text/text_source.h"
 #include "tutti/data/text/utf8.h"

@@ -43,13 +43,6 @@ FileBytes open_text(const fs::path& path) {
   return file;
 }
 
-int64_t mark_bytes(const FileBytes& file) {
-  std::array<uint8_t, 3> head{};
-  if (file.size() < std::ssize(head)) return 0;
-  file.read(0, head);
-  return head == std::array<uint8_t, 3>{0xef, 0xbb, 0xbf} ? std::ssize(head) : 0;
-}
-
 namespace {
 
 /// Files one after the other, each with the number of its first element.

@@ -30,8 +30,6 @@ class TextSource {
 
 /// A text. BadFile where it is compressed, an archive, a pointer to another file, or a token file.
 FileBytes open_text(const std::filesystem::path& path);
-/// Bytes of a byte-order mark of UTF-8 at its beginning: 0 or 3.
-int64_t mark_bytes(const FileBytes& file);
 
 /// Text files one after the other, a token a byte: nothing is read of them but what is asked for.
 std::unique_ptr<TextSource> byte_text(const std::vector<std::filesystem::path>& files);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/molecules/frames.h"
 #include "tutti/data/format/molecules/selection.h"

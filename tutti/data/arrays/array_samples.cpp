@@ -13,8 +13,6 @@
 namespace tutti::data {
 namespace {
 
-using Place = FieldLine::Place;
-
 /// One array that a field takes its values from.
 struct SourceArray {
   size_t index = 0;  ///< in the file
@@ -68,9 +66,9 @@ class SourceReader {
   void find_samples(const ArrayInfo& own) {
     source_.extents = own.shape;
     switch (source_.line.place) {
-      case Place::unsaid: CHECK(false, "places are settled");
-      case Place::whole: break;
-      case Place::axis: {
+      case FieldLine::Place::unsaid: CHECK(false, "places are settled");
+      case FieldLine::Place::whole: break;
+      case FieldLine::Place::axis: {
         const int axis = source_.line.axis;
         if (axis >= std::ssize(own.shape))
           refuse(fmt::format("has no axis {} to count samples along", axis));
@@ -78,12 +76,12 @@ class SourceReader {
         source_.extents.erase(source_.extents.begin() + axis);
         break;
       }
-      case Place::cut: find_blocks(own); break;
+      case FieldLine::Place::cut: find_blocks(own); break;
     }
     if (std::ssize(source_.extents) >= Shape::kMaxRank)
       refuse(fmt::format("has samples of too many axes; {} is the most", Shape::kMaxRank - 1));
     if (std::ranges::find(source_.extents, 0) != source_.extents.end() ||
-        (source_.line.place != Place::whole && source_.samples == 0))
+        (source_.line.place != FieldLine::Place::whole && source_.samples == 0))
       refuse("holds no element");
   }
 
@@ -219,10 +217,10 @@ class ArraySamples final : public SampleFile {
 
   Slab slab_of_sample(const FieldSource& source, int64_t sample) const {
     Slab slab = Slab::all(info(source, 0));
-    if (source.line.place == Place::axis) {
+    if (source.line.place == FieldLine::Place::axis) {
       slab.start[static_cast<size_t>(source.line.axis)] = sample;
       slab.count[static_cast<size_t>(source.line.axis)] = 1;
-    } else if (source.line.place == Place::cut) {
+    } else if (source.line.place == FieldLine::Place::cut) {
       for (size_t i = source.line.cut.size(); i-- > 0;) {
         const int64_t across = slab.count[i] / source.line.cut[i];
         slab.count[i] = source.line.cut[i];
@@ -247,7 +245,7 @@ class ArraySamples final : public SampleFile {
     int axis = rows.axis - (source.arrays.size() > 1 ? 1 : 0);  // of a sample in the array
     if (axis < 0) return blocks_of(source, slab);
     if (source.line.shape) return {{slab}};
-    if (source.line.place == Place::axis && axis >= source.line.axis) ++axis;
+    if (source.line.place == FieldLine::Place::axis && axis >= source.line.axis) ++axis;
     const auto at = static_cast<size_t>(axis);
     CHECK(at < slab.count.size() && rows.first >= 0 && rows.last <= slab.count[at],
           "rows {} to {} of axis {} of {}", rows.first, rows.last, rows.axis,

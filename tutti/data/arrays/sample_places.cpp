@@ -7,8 +7,6 @@
 namespace tutti::data {
 namespace {
 
-using Place = FieldLine::Place;
-
 const ArrayInfo& info_of(const ArrayFile& file, const FieldLine& line) {
   return file.arrays()[file.find(line.arrays.front())];
 }
@@ -85,7 +83,7 @@ std::string unlike_axes(const std::vector<FieldLine>& lines, const ArrayFile& fi
 
 /// Lines without a place, beside lines that have one.
 void follow_others(std::vector<FieldLine>& lines, const ArrayFile& first) {
-  const auto counted = std::ranges::find(lines, Place::axis, &FieldLine::place);
+  const auto counted = std::ranges::find(lines, FieldLine::Place::axis, &FieldLine::place);
   int64_t count = -1;
   if (counted != lines.end()) {
     const ArrayInfo& info = info_of(first, *counted);
@@ -93,10 +91,11 @@ void follow_others(std::vector<FieldLine>& lines, const ArrayFile& first) {
       count = info.shape[static_cast<size_t>(counted->axis)];
   }
   for (FieldLine& line : lines) {
-    if (line.place != Place::unsaid) continue;
+    if (line.place != FieldLine::Place::unsaid) continue;
     const ArrayInfo& info = info_of(first, line);
-    line.place =
-        count >= 0 && !info.shape.empty() && info.shape[0] == count ? Place::axis : Place::whole;
+    line.place = count >= 0 && !info.shape.empty() && info.shape[0] == count
+                     ? FieldLine::Place::axis
+                     : FieldLine::Place::whole;
   }
 }
 
@@ -104,11 +103,12 @@ void follow_others(std::vector<FieldLine>& lines, const ArrayFile& first) {
 
 std::string settle_places(std::vector<FieldLine>& lines, const std::vector<ArrayFile>& some,
                           int64_t files) {
-  const auto unsaid = [](const FieldLine& line) { return line.place == Place::unsaid; };
+  const auto unsaid = [](const FieldLine& line) { return line.place == FieldLine::Place::unsaid; };
   if (std::ranges::any_of(lines, unsaid)) {
     if (std::ranges::all_of(lines, unsaid)) {
       const bool counts = first_axis_counts(lines, some, files);
-      for (FieldLine& line : lines) line.place = counts ? Place::axis : Place::whole;
+      for (FieldLine& line : lines)
+        line.place = counts ? FieldLine::Place::axis : FieldLine::Place::whole;
       return counts
                  ? "the first axis counts the samples ('whole' in the lines of data.fields: each "
                    "file is one)"
@@ -122,20 +122,20 @@ std::string settle_places(std::vector<FieldLine>& lines, const std::vector<Array
   if (one_sample_a_file(lines)) return "each file is one sample";
   std::string text;
   for (const FieldLine& line : lines)
-    if (line.place != Place::whole)
-      text +=
-          fmt::format("{}{} {}", text.empty() ? "" : ", ", line.field,
-                      line.place == Place::axis ? fmt::format("counted along axis {}", line.axis)
-                                                : "cut into blocks");
+    if (line.place != FieldLine::Place::whole)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", line.field,
+                          line.place == FieldLine::Place::axis
+                              ? fmt::format("counted along axis {}", line.axis)
+                              : "cut into blocks");
   for (const FieldLine& line : lines)
-    if (line.place == Place::whole)
+    if (line.place == FieldLine::Place::whole)
       text += fmt::format(", {} the same for a whole file", line.field);
   return text;
 }
 
 bool one_sample_a_file(const std::vector<FieldLine>& lines) {
-  return std::ranges::all_of(lines,
-                             [](const FieldLine& line) { return line.place == Place::whole; });
+  return std::ranges::all_of(
+      lines, [](const FieldLine& line) { return line.place == FieldLine::Place::whole; });
 }
 
 }  // namespace tutti::data

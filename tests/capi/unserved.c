@@ -9,14 +9,16 @@
 
 #include "own_ranks.h"
 
-static volatile int refuses; /* connections, from now on */
+static volatile int refuses; /* connections, from now on, but for what the first caller proves */
+static int admitted;
 static int port;
 
 /* Instead of the one of the system, for the library too. */
 int epoll_ctl(int poll, int operation, int descriptor, struct epoll_event* event) {
   static int (*of_system)(int, int, int, struct epoll_event*);
   if (!of_system) *(void**)&of_system = dlsym(RTLD_NEXT, "epoll_ctl");
-  if (!refuses || operation != EPOLL_CTL_ADD) return of_system(poll, operation, descriptor, event);
+  if (!refuses || operation != EPOLL_CTL_ADD || admitted++ == 0)
+    return of_system(poll, operation, descriptor, event);
   errno = ENOSPC;
   return -1;
 }

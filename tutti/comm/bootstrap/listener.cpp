@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 
 #include "tutti/base/error.h"
 
@@ -61,7 +62,8 @@ Listener::Budget& Listener::budget() {
 Listener::Listener(Socket socket, Protocol protocol)
     : socket_(std::move(socket)), poll_(epoll_create1(EPOLL_CLOEXEC)), protocol_(protocol) {
   if (!poll_) throw CommError(fmt::format("epoll_create1: {}", file_error(errno)));
-  watch(EPOLL_CTL_ADD, socket_, EPOLLIN, kTheListener);
+  if (!watch(EPOLL_CTL_ADD, socket_, EPOLLIN, kTheListener))
+    throw CommError(fmt::format("epoll_ctl: {}", std::generic_category().message(errno)));
 }
 
 Listener::~Listener() {
@@ -72,11 +74,11 @@ Listener::~Listener() {
 
 void Listener::close() { ::shutdown(socket_.descriptor(), SHUT_RDWR); }
 
-void Listener::watch(int operation, const Socket& socket, uint32_t events, uint64_t number) const {
+bool Listener::watch(int operation, const Socket& socket, uint32_t events, uint64_t number) const {
   epoll_event event{};
   event.events = events;
   event.data.u64 = number;
-  epoll_ctl(poll_.descriptor(), operation, socket.descriptor(), &event);
+  return epoll_ctl(poll_.descriptor(), operation, socket.descriptor(), &event) == 0;
 }
 
 // A process that was forked may have the socket, too, so that closing does not end the watch.
@@ -152,7 +154,7 @@ void Listener::accept_some(Budget& all, Time now) {
                 .challenge = challenge,
                 .said = {},
                 .deadline = now + kAnswerWithin};
-    watch(EPOLL_CTL_ADD, one.socket, EPOLLIN, one.number);
+    if (!watch(EPOLL_CTL_ADD, one.socket, EPOLLIN, one.number)) continue;  // who calls tries again
     all.waiting.push_back(std::move(one));
     ++strangers_;
   }

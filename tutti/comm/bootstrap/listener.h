@@ -67,7 +67,7 @@ class Listener {
   static void evict_one(Budget& all, const Nonce& lot);
   void hear(Budget& all, uint64_t number, std::vector<Stranger>& heard);
   void accept_some(Budget& all, Time now);
-  void watch(int operation, const Socket& socket, uint32_t events, uint64_t number) const;
+  bool watch(int operation, const Socket& socket, uint32_t events, uint64_t number) const;
 
   Socket socket_, poll_;
   Protocol protocol_;

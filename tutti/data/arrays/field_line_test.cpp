@@ -7,23 +7,23 @@
 namespace tutti::data {
 namespace {
 
-using Place = FieldLine::Place;
+using PlaceOfLine = FieldLine::Place;
 using Names = std::vector<std::string>;
 
 TEST(FieldLine, SaysArraysPlacesAndTypes) {
   const FieldLine image = parse_field_line("image: from images");
   EXPECT_EQ(image.field, "image");
   EXPECT_EQ(image.arrays, Names{"images"});
-  EXPECT_EQ(image.place, Place::unsaid);
+  EXPECT_EQ(image.place, PlaceOfLine::unsaid);
 
   const FieldLine stacked = parse_field_line("data:from TMQ,U850 , V850 axis 1 missing -1.5");
   EXPECT_EQ(stacked.arrays, (Names{"TMQ", "U850", "V850"}));
-  EXPECT_EQ(stacked.place, Place::axis);
+  EXPECT_EQ(stacked.place, PlaceOfLine::axis);
   EXPECT_EQ(stacked.axis, 1);
   EXPECT_EQ(stacked.missing, -1.5);
 
   const FieldLine box = parse_field_line("x: from full cut 128 128 64 as i16 4 ? ?");
-  EXPECT_EQ(box.place, Place::cut);
+  EXPECT_EQ(box.place, PlaceOfLine::cut);
   EXPECT_EQ(box.cut, (std::vector<int64_t>{128, 128, 64}));
   EXPECT_EQ(box.type, ElementType::i16);
   EXPECT_EQ(box.shape, (std::vector<int64_t>{4, FieldLine::kAnyExtent, FieldLine::kAnyExtent}));

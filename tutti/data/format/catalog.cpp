@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/base/file_calls.h"
 #include "tutti/base/shell.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/file_bytes.h"
@@ -275,7 +274,8 @@ std::string how_to_get(const KnownDataset& known, const fs::path& dir) {
   std::string command = shell_word(folder.empty() ? "." : folder.string());
   const auto lies_there = [&](const std::string& file) {  // with a * that of a folder of samples
     const fs::path path = folder / file;
-    return is_there(file.find('*') == file.npos ? path : path.parent_path());
+    std::error_code unknown;  // an error that says more is under way
+    return fs::exists(file.find('*') == file.npos ? path : path.parent_path(), unknown);
   };
   if (std::ranges::any_of(known.train_files, lies_there) ||
       std::ranges::any_of(known.validation_files, lies_there) ||

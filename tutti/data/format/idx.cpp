@@ -6,7 +6,6 @@
 #include <span>
 
 #include "tutti/base/error.h"
-#include "tutti/base/file_calls.h"
 #include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/gzip.h"
 
@@ -23,7 +22,7 @@ uint32_t big_endian(const uint8_t* bytes) {
 fs::path plain_or_gz(const fs::path& plain) {
   fs::path packed = plain;
   packed += ".gz";
-  return !is_there(plain) && is_there(packed) ? packed : plain;
+  return !is_file(plain) && is_file(packed) ? packed : plain;  // opening it says what is wrong
 }
 
 /// The format that the file itself has, by its name.

@@ -294,7 +294,7 @@ ReadSources read_sources(const ConfigSources& sources) {
   return read;
 }
 
-ResolvedConfig resolve(ReadSources read) {
+ResolvedConfig merged_config(ReadSources read) {
   ResolvedConfig resolved;
   resolved.warnings = std::move(read.warnings);
   for (size_t i = 0; i < read.steps.size(); ++i) {
@@ -318,7 +318,7 @@ std::string cause_of(const ReadSources& read, const std::string& file) {
       ReadSources fewer = read;
       fewer.steps[step].erase(fewer.steps[step].begin() + static_cast<std::ptrdiff_t>(i));
       try {
-        validate(resolve(std::move(fewer)).config);
+        validate(merged_config(std::move(fewer)).config);
         return read.steps[step][i].where;
       } catch (const ConfigError&) {  // of this one, or still of all
       }
@@ -330,7 +330,7 @@ std::string cause_of(const ReadSources& read, const std::string& file) {
 
 ResolvedConfig read_config(const ConfigSources& sources) {
   const ReadSources read = read_sources(sources);
-  ResolvedConfig resolved = resolve(read);
+  ResolvedConfig resolved = merged_config(read);
   try {
     validate(resolved.config);
   } catch (const ConfigError& error) {

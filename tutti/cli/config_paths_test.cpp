@@ -181,7 +181,9 @@ TEST_F(ConfigPaths, APathThatCannotBeFollowedIsNotCalledAbsent) {
     EXPECT_EQ(std::string(error.what()),
               "data.statistics = \"" + loop.string() + "\": " + file_error(ELOOP));
   }
-  check_old_places(read(file("run.toml", "[data]\nstatistics = \"loop.json\"\n")));
+  check_old_places(read(file("run.toml",
+                             "[data]\ndataset = \"arrays\"\ntrain_files = [\"a.npy\"]\nfields = "
+                             "[\"x: from array\"]\nstatistics = \"loop.json\"\n")));
 }
 
 TEST_F(ConfigPaths, WhatInspectPrintsLeadsToTheFolderWhateverItIsCalled) {

@@ -67,16 +67,22 @@ TEST_F(ModelShow, NeedsNoDataAndSaysWhatIsWrongWithDataThatIsThere) {
   std::ofstream(scratch_.path() / "digits/train-images-idx3-ubyte") << "damaged";
   EXPECT_THROW(shown({configuration()}), IoError);
 
+  // The error is that of tutti plan, and not a network of another input.
   const std::vector<float> values(48);
-  for (const char* name : {"x.npy", "y.npy"})
-    data::write_npy_array(
-        scratch_.path() / name,
-        {.type = data::ElementType::f32, .shape = {16, 3}, .values = values.data()});
+  const data::ArrayRef array{
+      .type = data::ElementType::f32, .shape = {16, 3}, .values = values.data()};
+  std::filesystem::create_directory(scratch_.path() / "train");
+  for (const char* name : {"train/x.npy", "train/y.npy"})
+    data::write_npy_array(scratch_.path() / name, array);
   std::ofstream(scratch_.path() / "arrays.toml")
-      << "[model]\nname = \"resnet20\"\n[data]\ndataset = \"arrays\"\ntrain_files = "
-         "[\"x.npy\"]\nfields = [\"x: from array axis 0\", \"y: from array in y.npy axis 0\"]\n"
-         "input = \"x\"\ntarget = \"y\"\n";
-  EXPECT_THROW(shown({scratch_.path() / "arrays.toml"}), ConfigError) << "as tutti plan says";
+      << "[model]\nname = \"resnet20\"\n[data]\ndataset = \"arrays\"\ntrain_files = [\"train\"]\n"
+         "fields = [\"x: from x axis 0\", \"y: from y axis 0\"]\ninput = \"x\"\ntarget = \"y\"\n";
+  try {
+    shown({scratch_.path() / "arrays.toml"});
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("nothing says how many there are"), std::string::npos);
+  }
 }
 
 }  // namespace

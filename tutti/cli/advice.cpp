@@ -176,6 +176,7 @@ double step_seconds(const AdviceQuestion& question, const Advice& advice) {
 }  // namespace
 
 void choose_batch(Advice& advice) {
+  constexpr double kAlike = 0.9;  // of the fastest's speed: one slow step makes any interval wide
   const auto speeds = [](const BatchAdvice& line) {
     std::vector<double> rates;
     for (const double seconds : line.steps)
@@ -189,8 +190,9 @@ void choose_batch(Advice& advice) {
   for (const BatchAdvice& line : advice.batches) {
     if (line.step_seconds == 0) continue;
     const study::Ratio ratio = study::ratio_of_means(speeds(*fastest), speeds(line));
-    // Without an interval nothing is told apart.
-    if (line.batch == fastest->batch || !(ratio.low > 1)) advice.as_fast.push_back(line.batch);
+    // Without an interval, as of a single step, speeds alone tell.
+    if (line.samples_per_s() >= kAlike * fastest->samples_per_s() && !(ratio.low > 1))
+      advice.as_fast.push_back(line.batch);
   }
   advice.best_batch = std::ranges::min(advice.as_fast);
 }

@@ -80,8 +80,8 @@ struct Advice {
 /// does.
 Advice advise(const AdviceQuestion& question);
 
-/// Fills in `best_batch` and `as_fast`: batches are told apart only where the 90 % interval of the
-/// ratio of their speeds leaves 1 out.
+/// Fills in `best_batch` and `as_fast`: batches are told apart where their median speeds differ by
+/// more than 10 %, or the 90 % interval of the ratio of their speeds leaves 1 out.
 void choose_batch(Advice& advice);
 
 std::string advice_text(const Advice& advice);

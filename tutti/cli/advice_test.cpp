@@ -41,8 +41,13 @@ TEST(Advice, TheFastestIsCalledSoOnlyWhereIntervalsPart) {
   EXPECT_EQ(advice.best_batch, 8);
   EXPECT_EQ(advice.as_fast.size(), 2u);
 
-  advice = advice_of({timed(8, {0.08}), timed(16, {0.08})});  // a single step tells nothing
-  EXPECT_EQ(advice.as_fast.size(), 2u);
+  // One slow step makes the interval wide, and not half the speed as good.
+  advice = advice_of(
+      {timed(520, {1.0, 0.994, 1.004, 0.998, 1.002}), timed(1000, {1.0, 0.995, 1.005, 1.0, 12.5})});
+  EXPECT_EQ(advice.as_fast, (std::vector<int64_t>{1000}));
+
+  advice = advice_of({timed(8, {0.08}), timed(15, {0.08}), timed(16, {0.08})});  // single steps
+  EXPECT_EQ(advice.as_fast, (std::vector<int64_t>{15, 16}));
   EXPECT_EQ(advice_of({{.batch = 8}}).best_batch, 0);  // none fits
 }
 

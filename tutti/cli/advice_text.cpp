@@ -110,11 +110,9 @@ Json advice_json(const Advice& advice) {
               {"flop", advice.flop},
               {"memory_bytes", advice.memory_bytes},
               {"best_batch", advice.best_batch},
-              {"as_fast", advice.as_fast},
-              {"other_work", number_json(advice.machine_use.other_work)},
-              {"steal", number_json(advice.machine_use.steal)},
-              {"throttled", number_json(advice.machine_use.throttled)},
-              {"batches", Json::array()}};
+              {"as_fast", advice.as_fast}};
+  out.update(machine_json(advice.machine_use));
+  out["batches"] = Json::array();
   for (const BatchAdvice& line : advice.batches)
     out["batches"].push_back({{"batch", line.batch},
                               {"planned_bytes", line.planned_bytes},

@@ -149,7 +149,10 @@ size_t measure_comm(comm::Communicator& communicator, const CommMeasurement& ask
   if (asked.check_messages) communicator.set_check();
   use_selection(communicator, asked.selection);
   for (const std::string& file : {asked.output, asked.table}) check_output(communicator, file);
-  BenchWatch watch(communicator);
+  BenchWatch watch = asked.json ? BenchWatch(communicator)
+                                : BenchWatch(communicator, [&](const std::string& text) {
+                                    say(communicator, "# " + text);
+                                  });
   size_t wrong = 0;
   if (asked.tune)
     tune_and_write(communicator, asked);

@@ -275,20 +275,33 @@ void add_idle_keys(ResolvedConfig& resolved) {
       resolved.idle.push_back(fmt::format("{}: {}", origin->second, idle.text));
 }
 
-ResolvedConfig read_sources(const ConfigSources& sources) {
+/// What was read, weakest first: a step for each file, one for the environment, one for the flags.
+struct ReadSources {
+  std::vector<std::vector<Assignment>> steps{};
+  size_t files = 0;
+  std::vector<std::string> warnings{};
+  Mistakes mistakes{};
+};
+
+ReadSources read_sources(const ConfigSources& sources) {
+  ReadSources read;
+  if (!sources.file.empty()) FileReader(read.steps, read.mistakes).read(sources.file, "");
+  const size_t files = read.files = read.steps.size();
+  read.steps.push_back(read_environment(sources.environment, files, read.warnings, read.mistakes));
+  read.steps.emplace_back();
+  for (const Setting& flag : sources.flags)
+    read_setting(flag, files + 1, read.steps.back(), read.mistakes);
+  return read;
+}
+
+ResolvedConfig merged_config(ReadSources read) {
   ResolvedConfig resolved;
-  std::vector<std::vector<Assignment>> steps;
-  Mistakes mistakes;
-  if (!sources.file.empty()) FileReader(steps, mistakes).read(sources.file, "");
-  const size_t files = steps.size();
-  steps.push_back(read_environment(sources.environment, files, resolved.warnings, mistakes));
-  steps.emplace_back();
-  for (const Setting& flag : sources.flags) read_setting(flag, files + 1, steps.back(), mistakes);
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (i == files) resolved.log_level_of_files = resolved.config.run.log_level;
-    apply(steps[i], resolved, mistakes);
+  resolved.warnings = std::move(read.warnings);
+  for (size_t i = 0; i < read.steps.size(); ++i) {
+    if (i == read.files) resolved.log_level_of_files = resolved.config.run.log_level;
+    apply(read.steps[i], resolved, read.mistakes);
   }
-  mistakes.throw_if_any();
+  read.mistakes.throw_if_any();
   place_data_files(resolved);
   if (!resolved.config.model.layer.empty() && !resolved.origins.contains("model.name")) {
     resolved.config.model.name = "layers";
@@ -298,37 +311,30 @@ ResolvedConfig read_sources(const ConfigSources& sources) {
 }
 
 /// Names the breaker of a relation between keys: the flag or variable without which it would hold,
-/// else the file.
-std::string cause_of(const ConfigSources& sources) {
-  const auto holds = [](const ConfigSources& fewer) {
-    try {
-      validate(read_sources(fewer).config);
-      return true;
-    } catch (const ConfigError&) {
-      return false;
+/// else the file. Nothing is read again: a file may be a pipe.
+std::string cause_of(const ReadSources& read, const std::string& file) {
+  for (const size_t step : {read.files + 1, read.files})
+    for (size_t i = 0; i < read.steps[step].size(); ++i) {
+      ReadSources fewer = read;
+      fewer.steps[step].erase(fewer.steps[step].begin() + static_cast<std::ptrdiff_t>(i));
+      try {
+        validate(merged_config(std::move(fewer)).config);
+        return read.steps[step][i].where;
+      } catch (const ConfigError&) {  // of this one, or still of all
+      }
     }
-  };
-  for (size_t i = 0; i < sources.flags.size(); ++i) {
-    ConfigSources fewer = sources;
-    fewer.flags.erase(fewer.flags.begin() + static_cast<std::ptrdiff_t>(i));
-    if (holds(fewer)) return sources.flags[i].where;
-  }
-  for (size_t i = 0; i < sources.environment.size(); ++i) {
-    ConfigSources fewer = sources;
-    fewer.environment.erase(fewer.environment.begin() + static_cast<std::ptrdiff_t>(i));
-    if (holds(fewer)) return sources.environment[i].first;
-  }
-  return sources.file;
+  return file;
 }
 
 }  // namespace
 
 ResolvedConfig read_config(const ConfigSources& sources) {
-  ResolvedConfig resolved = read_sources(sources);
+  const ReadSources read = read_sources(sources);
+  ResolvedConfig resolved = merged_config(read);
   try {
     validate(resolved.config);
   } catch (const ConfigError& error) {
-    const std::string cause = cause_of(sources);
+    const std::string cause = cause_of(read, sources.file);
     throw ConfigError(cause.empty() ? error.what() : fmt::format("{}: {}", cause, error.what()));
   }
   add_idle_keys(resolved);

@@ -29,7 +29,7 @@ struct ConfigSources {
   std::vector<Setting> flags;  ///< later ones win
 };
 
-/// A source says this of the paths of a key.
+/// From where the value of a key that is a path starts, and where it leads.
 struct PathsOfKey {
   struct Placed {
     std::string written, place;

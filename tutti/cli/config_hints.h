@@ -1,5 +1,6 @@
 #pragma once
-// Configuration messages add this to a parser's words.
+// Mistakes of a configuration, collected with their places, and the likely cause of an unknown key
+// or a file that TOML's parser refuses.
 
 #include <compare>
 #include <string>

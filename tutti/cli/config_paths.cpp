@@ -1,9 +1,11 @@
 #include "tutti/cli/config_paths.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <system_error>
 
@@ -70,6 +72,12 @@ std::string path_from(const std::string& folder, const std::string& path) {
   return out.string();
 }
 
+/// 0, or why nothing can be said of what lies at `path`.
+int error_of(const fs::path& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? 0 : errno;
+}
+
 }  // namespace
 
 PathSource paths_of_file(const fs::path& file) {
@@ -125,7 +133,7 @@ void check_old_places(const ResolvedConfig& resolved) {
   for (const auto& [key, paths] : resolved.paths)
     for (const PathsOfKey::Placed& path : paths.relative) {
       const std::string old = path_from("", path.written);
-      if (old == path.place || is_there(path.place) || !is_there(old)) continue;
+      if (old == path.place || !is_absent(path.place) || !is_there(old)) continue;
       throw ConfigError(fmt::format(
           "{}: {}: '{}' starts at the folder of its file, and nothing lies at {}; at the working "
           "folder, where earlier versions looked, there is {}: write that path in the file, or "
@@ -134,8 +142,16 @@ void check_old_places(const ResolvedConfig& resolved) {
     }
 }
 
+bool is_absent(const fs::path& path) {
+  const int error = error_of(path);
+  return error == ENOENT || error == ENOTDIR;
+}
+
 void require_path(std::string_view key, const std::string& path) {
-  if (is_there(path)) return;
+  if (const int error = error_of(path); error == 0)
+    return;
+  else if (!is_absent(path))
+    throw IoError(fmt::format("{} = \"{}\": {}", key, path, file_error(error)));
   const fs::path folder = fs::path(path_from("", path)).parent_path();
   throw ConfigError(
       fmt::format("{} = \"{}\": there is no such file or folder: {}; a relative path in a "

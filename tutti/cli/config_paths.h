@@ -34,7 +34,11 @@ void place_data_files(ResolvedConfig& resolved);
 /// earlier versions looked.
 void check_old_places(const ResolvedConfig& resolved);
 
-/// ConfigError naming key and folder where nothing lies at `path`.
+/// Whether nothing lies at `path`. Of a path that cannot be followed that is not known: false.
+bool is_absent(const std::filesystem::path& path);
+
+/// ConfigError naming key and folder where nothing lies at `path`; IoError where it cannot be
+/// followed.
 void require_path(std::string_view key, const std::string& path);
 
 /// `path` as a configuration file says it: $ is $$.

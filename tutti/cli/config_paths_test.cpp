@@ -170,6 +170,22 @@ TEST_F(ConfigPaths, AFileAtTheOldPlaceAloneIsNamedWithBoth) {
       "@/conf ");
 }
 
+TEST_F(ConfigPaths, APathThatCannotBeFollowedIsNotCalledAbsent) {
+  const fs::path loop = folder_ / "conf/loop.json";
+  fs::create_symlink(loop, loop);
+  std::ofstream(folder_ / "work/loop.json") << "{}";
+  try {
+    require_path("data.statistics", loop);
+    FAIL() << "no error";
+  } catch (const IoError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "data.statistics = \"" + loop.string() + "\": " + file_error(ELOOP));
+  }
+  check_old_places(read(file("run.toml",
+                             "[data]\ndataset = \"arrays\"\ntrain_files = [\"a.npy\"]\nfields = "
+                             "[\"x: from array\"]\nstatistics = \"loop.json\"\n")));
+}
+
 TEST_F(ConfigPaths, WhatInspectPrintsLeadsToTheFolderWhateverItIsCalled) {
   for (const char* name :
        {"cost$X", "${HOME}", "$$", "a b", "it's", "\"q\"", "[1]*", "#2", "b\\n"}) {

@@ -1,10 +1,12 @@
 #include "tutti/cli/config.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
@@ -232,6 +234,15 @@ TEST(ConfigSettings, MistakesNameTheFlagOrVariable) {
                 .warnings,
             std::vector<std::string>{"the environment variable TUTTI_OPTIMISER_LR means nothing, "
                                      "did you mean 'TUTTI_OPTIMIZER_LR'?"});
+}
+
+TEST_F(ConfigFiles, APipeIsReadOnceAndItsMistakeIsItsOwn) {
+  const std::string pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << "[model]\nname = \"nosuch\"\n"; });
+  EXPECT_TRUE(failure({.file = pipe, .environment = {}, .flags = {{"optimizer.lr", "0.2", "--lr"}}})
+                  .starts_with("pipe: there is no model 'nosuch'"));
+  writer.join();
 }
 
 TEST_F(ConfigFiles, ResolvedTextReadsBackEqual) {

@@ -223,9 +223,8 @@ std::string configuration_markdown() {
   };
   out += fmt::format(
       "\n## Paths\n\n| a relative path in a file starts at | keys |\n|---|---|\n| the folder of "
-      "that file: what is read | {}; of data.transforms the topologies |\n| `data.dir`, or where "
-      "that is empty the "
-      "folder of that file | {} |\n| the working folder: what is written | {} |\n",
+      "that file: what is read | {} |\n| `data.dir`, or where that is empty the folder of that "
+      "file | {} |\n| the working folder: what is written | {} |\n",
       paths_of(PathKind::read), paths_of(PathKind::data), paths_of(PathKind::written));
   out += key_list(
       "On a resume",

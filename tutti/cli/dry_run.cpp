@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config_text.h"
 #include "tutti/cli/job.h"
@@ -108,13 +108,17 @@ std::error_code check_output_folder(const std::string& directory) {
     refuse(unreachable ? unreachable.message() : fmt::format("'{}' is no folder", place.string()));
   std::string trial = (place / ".tutti-dry-run-XXXXXX").string();
   if (::mkdtemp(trial.data()) == nullptr)
-    refuse(
-        fmt::format("nothing can be written into '{}': {}", place.string(), std::strerror(errno)));
+    refuse(fmt::format("nothing can be written into '{}': {}", place.string(), file_error(errno)));
   std::error_code no_links;
   fs::create_directory_symlink("step", fs::path(trial) / "best", no_links);
   ::unlink((trial + "/best").c_str());
   ::rmdir(trial.c_str());
   return no_links;
+}
+
+void take_data_content(const CheckpointInfo& before, RunSettings& settings) {
+  if (const auto content = before.settings.find(kDataContent); content != before.settings.end())
+    settings[kDataContent] = content->second;
 }
 
 int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
@@ -134,8 +138,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
       none && config.checkpoint.best)
     log::warn(
         "'{}': the file system makes no links ({}): 'best' will be a file with the name of the "
-        "best "
-        "checkpoint",
+        "best checkpoint",
         place.checkpoints, none.message());
   check_resume_anyway(flags.resume_anyway, config.checkpoint.resume);
   std::optional<CheckpointInfo> before;
@@ -159,7 +162,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
     RunSettings settings = effective_settings(config, run.replicas, data.view());
     // Which replicas will be on which nodes is not known yet.
     if (config.data.shuffle == Shuffle::shard || made_when_read(config.data))
-      settings[kDataContent] = before->settings.at(kDataContent);
+      take_data_content(*before, settings);
     check_resume(place.resume, *before, settings, flags.resume_anyway);
     resume = fmt::format("{}, at step {}", place.resume, before->step);
   }

@@ -7,6 +7,8 @@
 
 #include "tutti/cli/config.h"
 #include "tutti/cli/launch.h"
+#include "tutti/train/checkpoint.h"
+#include "tutti/train/run_settings.h"
 
 namespace tutti {
 
@@ -22,6 +24,10 @@ struct DryRunFlags {
 /// started, no file written, nothing measured. Prints what the run would be and the resolved
 /// configuration, as TOML, and returns exit code 0; throws what the run would throw.
 int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags);
+
+/// What is not compared with the checkpoint: which data it is. One of an earlier version may not
+/// say.
+void take_data_content(const CheckpointInfo& before, RunSettings& settings);
 
 /// Whether a folder can be made there and written into; makes one and removes it again. IoError.
 /// Returns why there can be no symbolic link in it, which a run does without.

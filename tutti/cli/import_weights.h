@@ -15,8 +15,9 @@ namespace tutti {
 /// as far as they fit, so that it neither measures anew nor computes other bits.
 PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found);
 
-/// Where nobody asks for a number of threads, that of the run of the weights, since the sums of
-/// another number have other last bits; as long as this node has the cores for `ranks` of them.
+/// Where nobody asks for a number of threads, neither run.threads nor OMP_NUM_THREADS, that of the
+/// run of the weights, since the sums of another number have other last bits; as long as this node
+/// has the cores for `ranks` of them.
 void take_threads(const FoundWeights& found, int ranks, RunConfig& config);
 /// What to say of `threads` before results; empty: nothing is known of the run.
 std::string threads_line(const FoundWeights& found, int64_t threads);

@@ -1,5 +1,6 @@
 #pragma once
-// Here `tutti data inspect` describes an array file; its other listings have the same lines.
+// The listing that `tutti data inspect` makes of an array file, and the lines that its other
+// listings have alike.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,7 +17,8 @@ namespace tutti {
 /// The least and the greatest of values as a field has them.
 struct ValueRange {
   double low = std::numeric_limits<double>::infinity(), high = -low;
-  int64_t not_finite = 0, missing = 0;
+  int64_t not_finite = 0;
+  int64_t missing = 0;  ///< the caller's to set, who leaves these values out of add()
 
   void add(std::span<const float> values);
   std::string to_string() const;

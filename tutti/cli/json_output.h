@@ -8,7 +8,8 @@
 
 namespace tutti {
 
-/// From here on until the end of the process, or until give_back_output().
+/// From here on until the end of the process, or until give_back_output(). Without a free
+/// descriptor nothing is redirected. All functions here: one thread at a time.
 void keep_output_for_json();
 
 /// For programs that this one starts, which say it themselves.

@@ -1,16 +1,13 @@
 #include "tutti/cli/launcher_files.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include "tutti/base/refused_calls.h"
 #include "tutti/base/scratch_directory.h"
-#include "tutti/cli/start_obstacles.h"
 
 namespace tutti {
 namespace {
@@ -53,28 +50,6 @@ TEST(LauncherFiles, AreFoundByWhatARankWasToldAndOnlyThoseOfTheJobGo) {
   EXPECT_EQ(left,
             (std::vector<std::string>{"other.vm.0.1c3d0001.0", "vader_segment.vm.0.11c3d0001.0",
                                       "vader_segment.vm.0.1c3d0002.0"}));
-}
-
-TEST(StartObstacles, NamesAFolderThatMpiCannotUse) {
-  const ScratchDirectory scratch;
-  EXPECT_EQ(obstacle_of_folder(scratch.path()), "");
-  EXPECT_TRUE(fs::is_empty(scratch.path()));
-  const auto says = [&](const char* what) {
-    return [&, what] {
-      const std::string text = obstacle_of_folder(scratch.path());
-      return text.find(scratch.path()) != std::string::npos && text.find(what) != std::string::npos;
-    };
-  };
-  EXPECT_EQ(with_refused({SYS_mkdir, SYS_mkdirat}, EROFS, says("nothing can be written there")), 0);
-  EXPECT_EQ(with_refused({SYS_fallocate}, ENOSPC, says("there is no room")), 0);
-  EXPECT_EQ(with_refused({}, 0,
-                         [] {
-                           const rlimit few{20, 20};
-                           setrlimit(RLIMIT_NOFILE, &few);
-                           return start_obstacles().find("no more than 20 files open") !=
-                                  std::string::npos;
-                         }),
-            0);
 }
 
 }  // namespace

@@ -15,10 +15,10 @@
 namespace tutti {
 namespace {
 
-constexpr off_t kSessionBytes = 1 << 20;  // an Open MPI of two ranks keeps some hundred KiB
-
-constexpr rlim_t kLauncherFiles =
-    128;  // with 24 an mpirun of two ranks brings none of them to its start
+// An Open MPI of two ranks keeps some hundred KiB.
+constexpr off_t kSessionBytes = 1 << 20;
+// With 24, an mpirun of two ranks brings none of them to its start.
+constexpr rlim_t kLauncherFiles = 128;
 
 /// Open MPI's, whose order differs from the standard library's.
 std::filesystem::path session_folder() {
@@ -69,8 +69,7 @@ std::string start_obstacles() {
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < kLauncherFiles)
     found += fmt::format(
         "; a process may have no more than {} files open here (ulimit -n), and MPI's launcher "
-        "needs "
-        "more",
+        "needs more",
         files.rlim_cur);
   return found;
 }

@@ -104,8 +104,8 @@ class Supervision {
   bool did_without_ = false;    // because of stopped ranks, which the others may do without
   Clock::time_point ending_since_{};
   bool ranks_killed_ = false, launcher_killed_ = false;
-  int start_looks_ = 0, launcher_looks_ = 0;
-  int stopped_looks_ = 0;
+  int start_looks_ = 0, launcher_looks_ = 0, stopped_looks_ = 0;
+  bool looked_for_files_ = false;
   std::optional<LauncherFiles> files_;
 };
 
@@ -120,7 +120,7 @@ int Supervision::run() {
     receive_signals();
     ranks_.look(verdict_.has_value());
     look_for_end();
-    if (!files_ && !over_ && ranks_.begun() > 0) look_for_files();
+    if (!looked_for_files_ && !over_ && ranks_.begun() > 0) look_for_files();
     if (const auto now = Clock::now(); now >= next_look && !over_) {
       next_look = now + seconds(1);
       look_for_stopped();
@@ -211,8 +211,9 @@ void Supervision::look_for_end() {
   if (found < 0) status_ = kLostStatus;
 }
 
-// A launcher that is killed leaves files that only its ranks can name.
+// A launcher that is killed leaves files that only its ranks can name: any of them, or none does.
 void Supervision::look_for_files() {
+  looked_for_files_ = true;
   for (const int rank : ranks_.alive())
     if (!files_) files_ = files_of_launcher(table_.row(rank).process, job_.launcher);
 }

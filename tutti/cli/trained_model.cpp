@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include "tutti/base/error.h"
-#include "tutti/train/given_weights.h"
+#include "tutti/cli/import_weights.h"
+#include "tutti/cli/launch.h"
 
 namespace tutti {
 
@@ -37,6 +38,13 @@ std::string configuration_of(const std::string& weights, const std::string& conf
         "{} lies in no run's folder: name the configuration of its network with --config",
         weights));
   return near;
+}
+
+void set_model_threads(const FoundWeights& found, int threads, RunConfig& config) {
+  config.run.threads = threads;
+  take_threads(found, 1, config);
+  config.run.threads = choose_threads(static_cast<int>(config.run.threads),
+                                      read_surroundings().omp_num_threads, read_topology(), 1);
 }
 
 }  // namespace tutti

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "tutti/cli/flags.h"
+#include "tutti/train/config.h"
+#include "tutti/train/given_weights.h"
 
 namespace tutti {
 
@@ -18,5 +20,9 @@ std::vector<Flag> model_flags(std::string& config, int& threads);
 /// The configuration of the network: `config` where it is given, else that of the run that the
 /// weights lie in. ConfigError where they lie in none, IoError where there are none.
 std::string configuration_of(const std::string& weights, const std::string& config);
+
+/// Sets run.threads to `threads`, or where that is 0 to what take_threads() and choose_threads()
+/// say.
+void set_model_threads(const FoundWeights& found, int threads, RunConfig& config);
 
 }  // namespace tutti

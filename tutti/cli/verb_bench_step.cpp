@@ -281,8 +281,7 @@ int run_step(BenchStepVerb verb) {
   Json result = timed_run(bench, verb.steps, news);
   const MachineUse use = processor_time_of_job(communicator, watch).shares();
   result.update(about);
-  result.update(
-      {{"other_work", use.other_work}, {"steal", use.steal}, {"throttled", use.throttled}});
+  result.update(machine_json(use));
   result["activation_bytes"] = activation_bytes(bench, memory_before);
   if (verb.json)
     say(result);

@@ -243,8 +243,7 @@ void add_load(Findings& found, const Self& self, const Load& load, const Machine
                     self.topology.cpu_quota > 0
                         ? fmt::format(", quota used up in {} of its periods", share(use.throttled))
                         : ""),
-        "this_look",
-        {{"steal", use.steal}, {"other_work", use.other_work}, {"throttled", use.throttled}});
+        "this_look", machine_json(use));
   }
   if (const std::string what = disturbance(use); self.launcher.rank == 0 && !what.empty())
     found.warnings.push_back(

@@ -149,11 +149,7 @@ int run_generate(const GenerateVerb& verb) {
   const std::string file = configuration_of(verb.weights, verb.config);
   ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
   const FoundWeights found = find_weights(verb.weights, "generate");
-  resolved.config.run.threads = verb.threads;
-  take_threads(found, 1, resolved.config);
-  resolved.config.run.threads =
-      choose_threads(static_cast<int>(resolved.config.run.threads),
-                     read_surroundings().omp_num_threads, read_topology(), 1);
+  set_model_threads(found, verb.threads, resolved.config);
   const GivenNames given{.verb = "generate", .weights = verb.weights, .config = file};
   return naming_networks(given, found, resolved.config,
                          [&] { return generate(verb, given, found, resolved.config); });

@@ -201,7 +201,8 @@ Json predict_all(const InferVerb& verb, Evaluator& evaluator, const EvaluationNe
   Json files = Json::array();
   for (size_t o = 0; o < rows.size(); ++o) {
     rows[o].close();
-    files.push_back({{"name", network.names[o]}, {"file", rows[o].path()}});
+    Json& file = files.emplace_back(Json{{"file", rows[o].path()}});
+    if (!network.names[o].empty()) file["name"] = network.names[o];  // the only one has none
     if (!verb.json) fmt::print("{}: {} of {} samples\n", rows[o].path(), kind, samples.count);
   }
   if (samples.first_rank && !verb.labels && !verb.json)

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
+#include "tutti/base/file_calls.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
@@ -95,33 +97,57 @@ void print_model(const ModelSummary& summary, const Plan& plan, const ModelVerb&
 
 bool is_configuration(const std::string& name) { return name.ends_with(".toml"); }
 
-/// Of the configured data set, or where it is not there, of the network's own input and outputs, or
-/// those that the command gives.
-ModelSpec of_data(const RunConfig& config, const NetworkChoice& choice, int64_t batch) {
+/// Whether the training data is not there. What is there and damaged, or read wrongly, is an error.
+bool lacks_data(const RunConfig& config) {
+  const DataSection& data = config.data;
+  if (data.dir.empty() && data.train_files.empty()) return data.dataset != "lattices";
+  if (!data.dir.empty() && !is_there(data.dir)) return is_absent(data.dir);
+  for (const std::string& file : data.train_files)
+    if (file.find_first_of("*?[") == file.npos && is_absent(std::filesystem::path(data.dir) / file))
+      return true;
   try {
-    return model_spec(config, *open_configured(config, "train"), batch);
-  } catch (const Error& missing) {
-    ModelSpec own = model_spec(config, batch);
-    const ModelInfo& model = find_model(config.model.name);
-    if (!model.build && !model.takes_layers) {
-      own.input =
-          choice.input.empty() ? model.input : Shape(std::span<const int64_t>(choice.input));
-      log::warn(
-          "the data does not say what a sample has ({}): shown is the network for an input of {} "
-          "and {} outputs; --input CxHxW and --set model.classes=N are of others",
-          missing.what(), own.input.to_string(), own.classes > 0 ? own.classes : model.classes);
-      return own;
-    }
-    if (model.takes_layers && (choice.input.empty() || own.classes == 0))
-      throw ConfigError(fmt::format(
-          "the network depends on the data, which does not say what a sample has: {}; give "
-          "--data-dir, or --input CxHxW and --set model.classes=N",
-          missing.what()));
-    if (!choice.input.empty()) own.input = Shape(std::span<const int64_t>(choice.input));
-    log::warn("the data does not say what a sample has ({}): shown is the network without it",
-              missing.what());
+    (void)files_of_part(config, "train");
+  } catch (const IoError&) {
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+  return false;
+}
+
+/// Without the data: of the network's own input and outputs, or those that the command gives.
+ModelSpec without_data(const RunConfig& config, const NetworkChoice& choice, int64_t batch,
+                       const char* why) {
+  ModelSpec own = model_spec(config, batch);
+  const ModelInfo& model = find_model(config.model.name);
+  if (!model.build && !model.takes_layers) {
+    own.input = choice.input.empty() ? model.input : Shape(std::span<const int64_t>(choice.input));
+    log::warn(
+        "the data does not say what a sample has ({}): shown is the network for an input of {} "
+        "and {} outputs; --input CxHxW and --set model.classes=N are of others",
+        why, own.input.to_string(), own.classes > 0 ? own.classes : model.classes);
     return own;
   }
+  if (model.takes_layers && (choice.input.empty() || own.classes == 0))
+    throw ConfigError(
+        fmt::format("the network depends on the data, which does not say what a sample has: {}; "
+                    "give --data-dir, or --input CxHxW and --set model.classes=N",
+                    why));
+  if (!choice.input.empty()) own.input = Shape(std::span<const int64_t>(choice.input));
+  log::warn("the data does not say what a sample has ({}): shown is the network without it", why);
+  return own;
+}
+
+/// Of the configured data set, or where it is not there, without it.
+ModelSpec of_data(const RunConfig& config, const NetworkChoice& choice, int64_t batch) {
+  std::unique_ptr<data::Dataset> train;
+  try {
+    train = open_configured(config, "train");
+  } catch (const Error& error) {
+    if (!lacks_data(config)) throw;
+    return without_data(config, choice, batch, error.what());
+  }
+  return model_spec(config, *train, batch);
 }
 
 /// The network of a configuration and its update, with the batch and precision that it asks for.
@@ -150,18 +176,35 @@ TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& given) {
   return training;
 }
 
+/// The keys that say something of a network by its name.
+void check_keys_of_network(const std::vector<Setting>& settings) {
+  for (const Setting& setting : settings)
+    if (!setting.key.starts_with("model.") && !setting.key.starts_with("optimizer.") &&
+        !setting.key.starts_with("loss.") && setting.key != "batch.local" &&
+        setting.key != "run.precision")
+      throw ConfigError(fmt::format(
+          "{}: {} says nothing of a network by its name, but keys of [model], [optimizer] and "
+          "[loss], batch.local and run.precision do: leave it out, or name a configuration, "
+          "FILE.toml",
+          setting.where, setting.key));
+}
+
 /// A network by its name, as sgd with momentum trains it, or as keys say.
-TrainingGraphSpec named_network(const NetworkChoice& choice, const ConfigFlags& given) {
+TrainingGraphSpec named_network(NetworkChoice& choice, const ConfigFlags& given) {
   TrainingGraphSpec training;
   training.model = model_spec(choice);
   training.optimizer.momentum = 0.9;
   std::vector<Setting> settings = given.settings();
   std::erase_if(settings, [](const Setting& s) { return s.key == "run.log_level"; });
   if (settings.empty()) return training;
+  check_keys_of_network(settings);
   settings.insert(settings.begin(), {"model.name", choice.model, "NAME"});
-  const RunConfig config = read_config({"", {}, settings}).config;
+  const ResolvedConfig resolved = read_config({"", {}, settings});
+  const RunConfig& config = resolved.config;
   const ModelSpec flags = training.model;
-  training.model = model_spec(config, flags.batch);
+  if (choice.batch == 0 && resolved.origins.contains("batch.local"))
+    choice.batch = config.batch.local;
+  training.model = model_spec(config, choice.batch);
   training.optimizer = optimizer_settings(config.optimizer);
   training.freeze = config.model.freeze;
   // A flag that is given says more.
@@ -173,7 +216,10 @@ TrainingGraphSpec named_network(const NetworkChoice& choice, const ConfigFlags& 
   if (flags.heads > 0) model.heads = flags.heads;
   if (flags.task) model.task = flags.task;
   if (choice.loss != NetworkChoice{}.loss) model.pointwise_loss = flags.pointwise_loss;
-  if (choice.precision != NetworkChoice{}.precision) model.activations = flags.activations;
+  if (choice.precision != NetworkChoice{}.precision)
+    model.activations = flags.activations;
+  else
+    choice.precision = to_string(config.run.precision);
   return training;
 }
 

@@ -124,9 +124,7 @@ std::optional<Resumed> resumed(RunConfig& config) {
 void refuse_as_train(const Resumed& from, const RunConfig& config, int64_t replicas,
                      const data::Dataset& train) {
   RunSettings settings = effective_settings(config, replicas, {&train, nullptr, nullptr, nullptr});
-  const RunSettings& then = from.before.settings;
-  if (const auto content = then.find(kDataContent); content != then.end())
-    settings[kDataContent] = content->second;
+  take_data_content(from.before, settings);
   (void)check_resume(from.checkpoint, from.before, settings, {});
 }
 

@@ -144,10 +144,7 @@ int run_translate(const TranslateVerb& verb) {
   RunConfig& config = resolved.config;
   if (!verb.data_dir.empty()) config.data.dir = verb.data_dir;
   const FoundWeights found = find_weights(verb.weights, "translate");
-  config.run.threads = verb.threads;
-  take_threads(found, 1, config);
-  config.run.threads = choose_threads(static_cast<int>(config.run.threads),
-                                      read_surroundings().omp_num_threads, read_topology(), 1);
+  set_model_threads(found, verb.threads, config);
   const GivenNames given{.verb = "translate", .weights = verb.weights, .config = file};
   return naming_networks(given, found, config,
                          [&] { return translate(verb, given, found, config); });

@@ -235,7 +235,16 @@ std::vector<std::string> text_files(const DatasetSpec& spec, const std::string& 
 }
 
 std::vector<fs::path> listed_texts(const DatasetSpec& spec, const std::string& part) {
-  return listed_files(text_files(spec, part), spec.dir, fmt::format("data.{}_files", part));
+  const std::string key = fmt::format("data.{}_files", part);
+  const std::vector<std::string> entries = text_files(spec, part);
+  std::error_code unknown;
+  for (const std::string& entry : entries)
+    if (spec.name == "text" && fs::is_directory(spec.dir / entry, unknown))
+      throw ConfigError(
+          fmt::format("{}: {} is a folder: name the text files in it, or a pattern such as \"{}\"",
+                      key, (spec.dir / entry).lexically_normal().string(),
+                      (fs::path(entry) / "*.txt").lexically_normal().string()));
+  return listed_files(entries, spec.dir, key);
 }
 
 std::unique_ptr<Dataset> open_text_set(const DatasetSpec& spec) {

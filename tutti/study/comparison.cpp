@@ -71,14 +71,17 @@ Facts comparison_facts(const std::vector<ComparedStudy>& studies, const ReportTe
   return facts;
 }
 
-std::vector<std::string> comparison_notes(const std::vector<ComparedStudy>& studies) {
+/// `notes_of` says which of a study's.
+template <class NotesOf>
+std::vector<std::string> comparison_notes(const std::vector<ComparedStudy>& studies,
+                                          NotesOf notes_of) {
   std::vector<std::string> notes;
   if (machines(studies).size() > 1)
     notes.emplace_back(
         "The studies are of different machines: how they scale may be compared, their times may "
         "not.");
   for (const ComparedStudy& study : studies)
-    for (const std::string& note : study.result.all_notes())
+    for (const std::string& note : notes_of(study.result))
       notes.push_back(fmt::format("{}: {}", study.name, note));
   return notes;
 }
@@ -100,7 +103,7 @@ Json comparison_content(const std::vector<ComparedStudy>& studies, const ReportT
                {"title", text.title},
                {"made", text.made},
                {"command", text.command},
-               {"notes", comparison_notes(studies)},
+               {"notes", comparison_notes(studies, all_notes)},
                {"studies", Json::array()}};
   for (const ComparedStudy& study : studies) {
     Json one = parse_json(json_report(
@@ -182,7 +185,7 @@ std::string comparison_html(const std::vector<ComparedStudy>& studies, const Rep
                 {{"title", escaped(text.title)},
                  {"style", std::string(page_style())},
                  {"facts", definitions(comparison_facts(studies, text))},
-                 {"notes", notes_html(comparison_notes(studies))},
+                 {"notes", notes_html(comparison_notes(studies, all_notes))},
                  {"table", html_table(comparison_table(studies))},
                  {"links", links_html(studies, text)},
                  {"data", script_safe(print_json(content, 1))},
@@ -224,7 +227,8 @@ int compare_studies(const ComparisonFlags& flags) {
       for (const std::string& note : study.result.disturbances)
         shown += wrapped(fmt::format("{}: {}", study.name, note), 98);
     shown += '\n' + aligned(narrow_table(comparison_table(studies)));
-    for (const std::string& note : comparison_notes(studies)) shown += wrapped(note, 98);
+    const auto others = [](const StudyResult& result) { return result.notes; };
+    for (const std::string& note : comparison_notes(studies, others)) shown += wrapped(note, 98);
   }
   std::fputs(shown.c_str(), stdout);
   std::fflush(stdout);

@@ -31,6 +31,7 @@ class ComparisonTest : public testing::Test {
       line(fmt::format(
           R"("run_start","model":"m","dataset":"{}","precision":"fp32","machine":"{}","ranks":{},"local_batch":8,"global_batch":{},"target":{{"metric":"accuracy","value":0.9,"higher_is_better":true}})",
           folder.substr(folder.rfind('/') + 1), machine_, ranks, 8 * ranks));
+      if (ranks == 2) line(R"("machine","seconds":10,"other_work":0.4,"steal":0)");
       const double seconds = ranks == 1 ? 100 : seconds_of_two;
       const int needed = ranks == 1 ? epochs : epochs_of_two;
       for (int e = 1; e <= 4; ++e) {
@@ -103,6 +104,20 @@ TEST_F(ComparisonTest, EachStudyKeepsItsOwnSpeedups) {
       EXPECT_LE(line.size(), 100u) << line;
     }
   }
+}
+
+TEST_F(ComparisonTest, EachDisturbanceIsSaidOnceBeforeTheNumbers) {
+  write_study("a", 50, 2, 2);
+  write_study("b", 50, 2, 2);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(compare_studies(flags({"a", "b"})), 0);
+  const std::string printed = testing::internal::GetCapturedStdout();
+  for (const std::string said : {"a: Other work took 40 %", "b: Other work took 40 %"}) {
+    EXPECT_LT(printed.find(said), printed.find("seconds an epoch")) << printed;
+    EXPECT_EQ(printed.find(said, printed.find(said) + 1), printed.npos) << printed;
+  }
+  EXPECT_EQ(parse_json(written("studies.json"))["notes"][0].get<std::string>().find("a: Other"),
+            0u);
 }
 
 TEST_F(ComparisonTest, ThePageNeedsNothingElseAndLinksToTheStudies) {

@@ -141,10 +141,9 @@ struct StudyResult {
   /// What makes the times themselves doubtful, as sentences: said before the numbers, and first of
   /// the notes.
   std::vector<std::string> disturbances;
-  std::vector<std::string> all_notes() const;  ///< disturbances, then notes
-  int base_ranks = 0;                          ///< n0; 0 when no run is usable
-  std::vector<ScaleRow> rows;                  ///< by size
-  std::vector<RunSummary> runs;                ///< by size, then repeat
+  int base_ranks = 0;              ///< n0; 0 when no run is usable
+  std::vector<ScaleRow> rows;      ///< by size
+  std::vector<RunSummary> runs;    ///< by size, then repeat
   std::vector<std::string> notes;  ///< what else a reader must know before believing the numbers
 };
 

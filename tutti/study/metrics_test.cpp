@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "tutti/study/notes.h"
+
 namespace tutti::study {
 namespace {
 
@@ -77,9 +79,9 @@ TEST(Metrics, OtherWorkIsSaidBeforeTheNumbers) {
                 "repeat 1: 40 %; 2 ranks, repeat 2: 12 %): these times say little.",
                 "The hypervisor kept 20 % of the processors for other machines while 1 of 3 runs "
                 "trained (2 ranks, repeat 1: 20 %): these times say little.",
-                "A control group's quota stopped the runs in 70 % of its periods while 1 of 3 runs "
-                "trained (2 ranks, repeat 2: 70 %): these times say little."}));
-  EXPECT_EQ(result.all_notes().front(), result.disturbances.front());
+                "The control group's quota of processor time was used up in 70 % of its periods "
+                "while 1 of 3 runs trained (2 ranks, repeat 2: 70 %): these times say little."}));
+  EXPECT_EQ(all_notes(result).front(), result.disturbances.front());
 }
 
 TEST(Metrics, EqualRunsThatTookDifferentTimesAreNamed) {
@@ -92,7 +94,10 @@ TEST(Metrics, EqualRunsThatTookDifferentTimesAreNamed) {
           .starts_with("Equal runs on 1 rank took 16.40, 28.10, 35.60 s an epoch: more than "
                        "chance makes"));
   EXPECT_EQ(said({run_in(1, 100, 6, 4), run_in(1, 109, 6, 4, 2), run_in(2, 50, 6, 4)}), "");
-  // Of 20 % between them: more than their epochs differ among themselves, or not.
+  // A single timed epoch each says nothing of how much epochs differ.
+  EXPECT_EQ(said({run_in(1, 100, 2, 4), run_in(1, 120, 2, 4, 2)}), "");
+  EXPECT_NE(said({run_in(1, 100, 2, 4), run_in(1, 160, 2, 4, 2)}), "");
+  // 20 % lie between them: more than their epochs differ among themselves, or not.
   std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(1, 120, 6, 4, 2)};
   EXPECT_NE(said(runs), "");
   for (RunSummary& run : runs)

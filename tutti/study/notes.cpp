@@ -23,23 +23,13 @@ std::string counted(int count, const char* what) {
 
 /// Says of each kind of disturbance which runs had it, and how much.
 void note_machine(StudyResult& result) {
-  struct Kind {
-    double MachineUse::*share;
-    const char* what;
-  };
-  const Kind kinds[] = {
-      {&MachineUse::other_work, "Other work took {} of the processors"},
-      {&MachineUse::steal, "The hypervisor kept {} of the processors for other machines"},
-      {&MachineUse::throttled, "A control group's quota stopped the runs in {} of its periods"}};
-  for (const Kind& kind : kinds) {
+  for (const Disturbance& kind : disturbances()) {
     std::vector<std::string> runs;
     double most = 0;
     int usable = 0;
     for (const RunSummary& run : result.runs) {
       usable += run.usable();
-      MachineUse of_kind;
-      of_kind.*kind.share = run.machine.*kind.share;
-      if (!run.usable() || disturbance(of_kind).empty()) continue;
+      if (!run.usable() || !(run.machine.*kind.share >= kind.least)) continue;
       most = std::max(most, run.machine.*kind.share);
       runs.push_back(fmt::format("{}{}: {}", run.size().words(),
                                  run.repeat ? fmt::format(", repeat {}", run.repeat) : "",
@@ -49,7 +39,7 @@ void note_machine(StudyResult& result) {
     const std::string share = (runs.size() > 1 ? "up to " : "") + percent(most);
     result.disturbances.push_back(
         fmt::format("{} while {} of {} trained ({}): these times say little.",
-                    fmt::format(fmt::runtime(kind.what), share), runs.size(),
+                    fmt::format(fmt::runtime(kind.words), share), runs.size(),
                     counted(usable, "run"), fmt::join(runs, "; ")));
   }
 }
@@ -62,7 +52,7 @@ bool times_part(const RunSummary& one, const RunSummary& other) {
   const double ratio = std::max(a, b) / std::min(a, b);
   if (!(ratio > kAlike)) return false;
   const Ratio means = ratio_of_means(one.timed_epochs, other.timed_epochs);
-  return ratio > kApart || !std::isfinite(means.low) || means.low > 1 || means.high < 1;
+  return ratio > kApart || means.low > 1 || means.high < 1;  // NaN where a run has one epoch
 }
 
 /// Names equal runs that took different times.
@@ -318,9 +308,9 @@ MachineUse machine_of(const RunLog& log) {
   return use;
 }
 
-std::vector<std::string> StudyResult::all_notes() const {
-  std::vector<std::string> all = disturbances;
-  all.insert(all.end(), notes.begin(), notes.end());
+std::vector<std::string> all_notes(const StudyResult& result) {
+  std::vector<std::string> all = result.disturbances;
+  all.insert(all.end(), result.notes.begin(), result.notes.end());
   return all;
 }
 

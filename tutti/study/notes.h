@@ -27,4 +27,7 @@ MachineUse machine_of(const RunLog& log);
 /// Appends to result.disturbances and notes; everything else of the result is complete.
 void add_notes(StudyResult& result);
 
+/// Disturbances, then notes.
+std::vector<std::string> all_notes(const StudyResult& result);
+
 }  // namespace tutti::study

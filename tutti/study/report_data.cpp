@@ -8,6 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/study/describe.h"
+#include "tutti/study/notes.h"
 #include "tutti/study/report.h"
 
 namespace tutti::study {
@@ -126,14 +127,12 @@ Json to_json(const RunSummary& run, const std::string& metric, const std::string
       {"global_batch", batch_or_null(start.global_batch)},
       {"peak_learning_rate", number_or_null(run.peak_learning_rate)},
       {"critical_batch", number_or_null(run.critical_batch)},
-      {"other_work", number_or_null(run.machine.other_work)},
-      {"steal", number_or_null(run.machine.steal)},
-      {"throttled", number_or_null(run.machine.throttled)},
       {"step", to_json(run.step)},
       {"best", number_or_null(run.best)},
       {"test", number_or_null(run.test)},
       {"evals", Json::array()},
       {"epochs", Json::array()}};
+  json.update(machine_json(run.machine));
   for (const EvalRecord& eval : run.log.evals)
     json["evals"].push_back({{"epoch", eval.epoch},
                              {"wall_seconds", number_or_null(eval.wall_seconds)},
@@ -161,7 +160,7 @@ std::string json_report(const StudyResult& result, const ReportText& text) {
                {"target", nullptr},
                {"base_ranks", result.base_ranks},
                {"replayed", result.replayed()},
-               {"notes", result.all_notes()},
+               {"notes", all_notes(result)},
                {"command", text.command},
                {"commands", text.commands},
                {"header", to_json(header_facts(result, text))},

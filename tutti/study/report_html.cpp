@@ -189,7 +189,7 @@ std::string html_report(const StudyResult& result, const ReportText& text) {
                  {"style", std::string(page_style())},
                  {"facts", definitions(header_facts(result, text))},
                  {"cards", cards(result)},
-                 {"notes", notes_html(result.all_notes())},
+                 {"notes", notes_html(all_notes(result))},
                  {"speed", html_table(speed_table(result))},
                  {"learning", learning(result)},
                  {"identity", identity(result)},

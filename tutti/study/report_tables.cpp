@@ -201,10 +201,9 @@ std::string terminal_report(const StudyResult& result) {
                                        [](const RunSummary& run) { return run.usable(); });
       usable != result.runs.end() && !usable->log.start.machine.empty())
     text += '\n' + usable->log.start.machine;
-  if (!result.disturbances.empty()) text += "\n";
-  for (const std::string& note : result.disturbances)
-    text += '\n' + wrapped(note, 98).substr(0, wrapped(note, 98).size() - 1);
-  text += "\n\nHow fast it trains\n" + aligned(speed_table(result));
+  text += result.disturbances.empty() ? "\n" : "\n\n";
+  for (const std::string& note : result.disturbances) text += wrapped(note, 98);
+  text += "\nHow fast it trains\n" + aligned(speed_table(result));
   if (result.target)
     text +=
         fmt::format("\nHow soon it has learned: {}\n", target_words(*result.target, result.judge)) +

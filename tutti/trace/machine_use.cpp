@@ -1,28 +1,38 @@
 #include "tutti/trace/machine_use.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <vector>
+#include "tutti/base/json.h"
 
 namespace tutti {
+namespace {
+
+// Below these, a system's own work and the clock ticks that it is counted in would be taken for
+// others.
+constexpr Disturbance kDisturbances[] = {
+    {&MachineUse::other_work, 0.1, "Other work took {} of the processors"},
+    {&MachineUse::steal, 0.05, "The hypervisor kept {} of the processors for other machines"},
+    {&MachineUse::throttled, 0.1,
+     "The control group's quota of processor time was used up in {} of its periods"}};
+
+}  // namespace
+
+std::span<const Disturbance> disturbances() { return kDisturbances; }
+
+Json machine_json(const MachineUse& use) {
+  return {{"other_work", use.other_work}, {"steal", use.steal}, {"throttled", use.throttled}};
+}
 
 std::string disturbance(const MachineUse& use) {
-  // Below, a system's own work and the clock ticks that it is counted in would be taken for others.
-  constexpr double kOtherWork = 0.1, kSteal = 0.05, kThrottled = 0.1;
-  std::vector<std::string> parts;
-  if (use.other_work >= kOtherWork)
-    parts.push_back(
-        fmt::format("other work took {:.0f} % of the processors", 100 * use.other_work));
-  if (use.steal >= kSteal)
-    parts.push_back(fmt::format("the hypervisor kept {:.0f} % of the processors for other machines",
-                                100 * use.steal));
-  if (use.throttled >= kThrottled)
-    parts.push_back(fmt::format(
-        "the control group's quota of processor time was used up in {:.0f} % of its periods",
-        100 * use.throttled));
-  std::string text = fmt::format("{}", fmt::join(parts, ", and "));
-  if (!text.empty() && text[0] >= 'a') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  std::string text;
+  for (const Disturbance& kind : kDisturbances) {
+    if (!(use.*kind.share >= kind.least)) continue;
+    std::string part =
+        fmt::format(fmt::runtime(kind.words), fmt::format("{:.0f} %", 100 * use.*kind.share));
+    if (!text.empty())
+      part = ", and " + std::string(1, static_cast<char>(part[0] - 'A' + 'a')) + part.substr(1);
+    text += part;
+  }
   return text;
 }
 

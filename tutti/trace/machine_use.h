@@ -2,7 +2,10 @@
 // What the machine did beside a measurement, and what is to be said of it before its numbers.
 
 #include <limits>
+#include <span>
 #include <string>
+
+#include "tutti/base/json_forward.h"
 
 namespace tutti {
 
@@ -14,6 +17,17 @@ struct MachineUse {
   double steal = kNone;       ///< of it, given to other machines by the hypervisor
   double throttled = kNone;   ///< of the periods of a quota, those in which it stopped the process
 };
+
+/// A way in which a machine disturbs what is measured on it.
+struct Disturbance {
+  double MachineUse::*share;
+  double least;       ///< from which on it is said
+  const char* words;  ///< "Other work took {} of the processors"
+};
+std::span<const Disturbance> disturbances();
+
+/// The three shares under the names that they have in all JSON: other_work, steal, throttled.
+Json machine_json(const MachineUse& use);
 
 /// "Other work took 40 % of the processors": what makes times say little, as the beginning of a
 /// sentence; empty where the machine was as good as free.

@@ -169,8 +169,11 @@ void RunRecord::write_event(Event& event) {
   CHECK(file_ >= 0, "run record was moved from");
   struct stat open {};
   struct stat named {};
-  if (fstat(file_, &open) == 0 && (stat(path_.c_str(), &named) != 0 ||
-                                   named.st_ino != open.st_ino || named.st_dev != open.st_dev))
+  // Where the path cannot be looked at for another reason, the write itself says what is wrong.
+  const int error = stat(path_.c_str(), &named) == 0 ? 0 : errno;
+  if (fstat(file_, &open) == 0 &&
+      (error == 0 ? named.st_ino != open.st_ino || named.st_dev != open.st_dev
+                  : error == ENOENT || error == ENOTDIR))
     throw IoError(
         fmt::format("{}: is not there any more: its folder was removed, moved or replaced while "
                     "the run wrote into it, so nothing that follows would be kept",

@@ -263,8 +263,8 @@ struct RunStop {
 
 /// The writer. One process (rank 0) owns it; not thread-safe. Each append is one write(2) of one
 /// whole line, so a reader sees whole lines and a killed process loses nothing. Throws IoError
-/// naming the file, for example when the disk is full, or when the file has
-/// not its path any more.
+/// naming the file, for example when the disk is full, or when its path no longer leads to the
+/// file.
 class RunRecord {
  public:
   enum class Open {

@@ -268,6 +268,18 @@ TEST_F(RecordTest, AFullDiskIsAnIoErrorThatNamesTheFile) {
   EXPECT_THROW(RunRecord("/no/such/directory/r.jsonl"), IoError);
 }
 
+TEST_F(RecordTest, GoesOnWhileItsPathCannotBeLookedAt) {
+  const auto folder = directory_ / "run";
+  std::filesystem::create_directory(folder);
+  RunRecord record(folder / "r.jsonl");
+  std::filesystem::rename(folder, directory_ / "kept");
+  std::filesystem::create_symlink(folder, folder);  // ELOOP, as a server that is away gives ESTALE
+  record.append(StepRecord{.step = 7});
+  std::string line;
+  std::getline(std::ifstream(directory_ / "kept/r.jsonl"), line);
+  EXPECT_NE(line.find("\"step\":7"), line.npos) << line;
+}
+
 TEST_F(RecordTest, ARemovedMovedOrReplacedFolderIsAnIoError) {
   const auto folder = directory_ / "run";
   const auto says_so = [&](RunRecord& record) {

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/file_checks.h"
+#include "tutti/data/open.h"
 #include "tutti/data/text/token_file.h"
 
 namespace tutti::data {
@@ -253,6 +255,21 @@ TEST(TokenFile, RefusesWhatIsDamaged) {
   Tokens token(1);
   expect_io_error([&] { TokenFile(FileBytes::own(changed(66, 99), "file")).read(1, token); },
                   {"file: token number 1 is 99", "the vocabulary has 10"});
+}
+
+TEST(TextSet, AFolderIsRefusedWithThePatternOfItsFiles) {
+  const ScratchDirectory scratch;
+  fs::create_directory(scratch.path() / "texts");
+  DatasetSpec spec{.name = "text", .dir = scratch.path(), .split = "train"};
+  spec.arrays.train = {"texts"};
+  try {
+    open_dataset(spec);
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "data.train_files: " + (scratch.path() / "texts").string() +
+                  " is a folder: name the text files in it, or a pattern such as \"texts/*.txt\"");
+  }
 }
 
 }  // namespace

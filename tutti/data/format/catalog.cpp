@@ -44,12 +44,14 @@ bool differs_in_digits(std::string_view name, std::string_view pattern) {
 bool holds_downloaded(const KnownDataset& known, const fs::path& folder) {
   if (known.generated_file.empty()) return false;
   const fs::path ending = fs::path(known.generated_file).extension();
-  const bool images = known.name == "imagenet";  // with any ending, in class folders
+  const bool images = known.name == "imagenet";  // in class folders, with any ending
   std::error_code unknown;
   for (const char* part : {"train", "validation", "test"})
-    for (const auto& entry : fs::recursive_directory_iterator(folder / part, unknown)) {
+    for (const auto& entry : fs::recursive_directory_iterator(
+             folder / part, fs::directory_options::skip_permission_denied, unknown)) {
       const std::string name = entry.path().filename().string();
-      if ((images ? entry.is_regular_file(unknown) : name.find(ending.string()) != name.npos) &&
+      if ((images ? entry.path().parent_path() != folder / part && is_file(entry.path())
+                  : name.find(ending.string()) != name.npos) &&
           !name.starts_with('.') && !differs_in_digits(name, known.generated_file))
         return true;
     }

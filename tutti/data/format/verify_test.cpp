@@ -58,6 +58,17 @@ TEST(Verify, LatticesAndUnknownNames) {
   EXPECT_THROW(verify_dataset("svhn", scratch.path()), ConfigError);
 }
 
+// Whoever has sorted images needs no advice to sort them.
+TEST(Verify, ADamagedImageIsToBeFetchedAgain) {
+  const ScratchDirectory scratch;
+  const KnownDataset& images = known_dataset("imagenet");
+  EXPECT_NE(how_to_get(images, scratch.path()).find("sort images"), std::string::npos);
+  std::filesystem::create_directories(scratch.path() / "train/cat");
+  scratch.write("train/cat/tom.png", Bytes{1});
+  EXPECT_NE(how_to_get(images, scratch.path()).find("fetch what is missing or damaged again"),
+            std::string::npos);
+}
+
 TEST(Verify, PipesAreRefusedAndNotWaitedFor) {
   const ScratchDirectory scratch;
   for (const auto* name : {"train-images-idx3-ubyte", "list.sha256", "test_batch.bin",

@@ -13,10 +13,10 @@ namespace tutti {
 struct FoundArray {
   std::string name;
   bool whole_numbers = false;
-  bool wide = false;           ///< whole numbers of 32 bits or more: labels or counts, no picture
-  std::vector<int64_t> shape;  ///< in the file; of a feature: its values
-  std::string as;              ///< what its line must say besides: " as i16 ? ? ? 4"
-  bool unreadable = false;     ///< of a type that no field has: listed alone
+  bool wide = false;             ///< whole numbers of 32 bits or more: labels or counts, no picture
+  std::vector<int64_t> shape{};  ///< in the file; of a feature: its values
+  std::string as{};              ///< what its line must say besides: " as i16 ? ? ? 4"
+  bool unreadable = false;       ///< of a type that no field has: listed alone
 };
 
 struct SuggestedFiles {

@@ -316,12 +316,12 @@ class Suggestion {
 }  // namespace
 
 HeldOut held_out(int64_t samples) {
-  const std::string_view why = "  # there is no validation set: ";
-  if (samples >= 10)
-    return {fmt::format("validation = 0.1{}a tenth of the samples\n", why),
-            samples - data::validation_count(0.1, samples)};
-  if (samples > 1) return {fmt::format("validation = 1{}one sample\n", why), samples - 1};
-  return {"", samples};
+  if (samples < 2) return {"", samples};
+  const double share = samples >= 10 ? 0.1 : samples > 3 ? 2 : 0.5;  // 2: so many samples
+  const int64_t count = data::validation_count(share, samples);
+  return {fmt::format("validation = {}  # there is no validation set: {} of the training samples\n",
+                      share, count),
+          samples - count};
 }
 
 std::string suggested_configuration(const std::vector<FoundArray>& arrays,

@@ -62,8 +62,8 @@ TEST(DataSuggestion, TakesValidationOutOfTheTrainingSetAndABatchFromTheRest) {
   EXPECT_NE(many.find("\nvalidation = 0.1  #"), std::string::npos) << many;
   EXPECT_EQ(many.find("validation_files"), std::string::npos) << many;
   const std::string few = suggested(rows_file(scratch, 8, 8));
-  EXPECT_NE(few.find("\nvalidation = 1  #"), std::string::npos) << few;
-  EXPECT_NE(few.find("\nglobal = 7\n"), std::string::npos) << few;
+  EXPECT_NE(few.find("\nvalidation = 2  #"), std::string::npos) << few;
+  EXPECT_NE(few.find("\nglobal = 6\n"), std::string::npos) << few;
 }
 
 TEST(DataSuggestion, SaysThatFirstAxesDiffer) {

@@ -106,8 +106,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 std::string verb_elsewhere(std::string_view verb) {
   if (verb == "export" || verb == "convert")
     return ": other programs read the weights.safetensors of a checkpoint as it is.";
-  if (verb == "report" || verb == "compare")
-    return ": 'tutti study --collect' reports on runs, see tutti study --help.";
+  if (verb == "report" || verb == "compare") return ": 'tutti study --collect' reports on runs.";
   return "";
 }
 

@@ -273,7 +273,7 @@ std::string how_to_get(const KnownDataset& known, const fs::path& dir) {
   if (at == std::string::npos) return text;
   const fs::path folder = is_file(dir) ? dir.parent_path() : dir;
   if (holds_downloaded(known, folder))
-    return fmt::format("fetch what is missing or damaged again (published: {})", known.published);
+    return fmt::format("fetch what is missing or damaged (published: {})", known.published);
   std::string command = shell_word(folder.empty() ? "." : folder.string());
   const auto lies_there = [&](const std::string& file) {  // with a * that of a folder of samples
     const fs::path path = folder / file;

@@ -65,7 +65,7 @@ TEST(Verify, ADamagedImageIsToBeFetchedAgain) {
   EXPECT_NE(how_to_get(images, scratch.path()).find("sort images"), std::string::npos);
   std::filesystem::create_directories(scratch.path() / "train/cat");
   scratch.write("train/cat/tom.png", Bytes{1});
-  EXPECT_NE(how_to_get(images, scratch.path()).find("fetch what is missing or damaged again"),
+  EXPECT_NE(how_to_get(images, scratch.path()).find("fetch what is missing or damaged"),
             std::string::npos);
 }
 

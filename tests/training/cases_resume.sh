@@ -54,7 +54,9 @@ case_limits() {
   says reached 'toml --resume --target X [(]X above 0[.][0-9]*, or 0 for none[)]'
   # Where nothing is done, config.toml stays that of what was done.
   cp reached/config.toml before.toml
+  rm reached/checkpoints/best  # as where a kill came right behind the checkpoint
   expect 0 reached --target 0.001 --epochs 2 --resume
+  [ -e reached/checkpoints/best/manifest.json ] || fail "the best checkpoint is not marked again"
   cmp reached/config.toml before.toml || fail "a resume that did nothing has changed config.toml"
   ! grep -q '"changes":[[]"' reached/record.jsonl || fail "a resume that did nothing has changes in the record"
   # It stands where it stood, and so do its clocks, but for what two starts without a step take.

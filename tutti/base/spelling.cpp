@@ -48,7 +48,7 @@ std::string did_you_mean(std::string_view found) {
 }
 
 std::string must_be_one_of(const std::vector<std::string>& choices, std::string_view word) {
-  constexpr size_t kMany = 8;
+  constexpr size_t kMany = 4;
   return fmt::format(
       "must be one of {}, is \"{}\"{}", fmt::join(choices, ", "), word,
       choices.size() > kMany ? did_you_mean(nearest_spelling(word, choices)) : std::string());

@@ -263,7 +263,8 @@ Request find_verb(const std::vector<Verb>& verbs, const std::vector<std::string>
     if (!found) {
       std::vector<std::string> known;
       for (const Verb& verb : *level) known.push_back(verb.name);
-      const std::string meant = did_you_mean(*at, known);
+      std::string meant = verb_elsewhere(*at);
+      if (meant.empty()) meant = did_you_mean(*at, known);
       throw ConfigError(fmt::format("the verb '{}' is unknown{} See {} --help.", *at,
                                     meant.empty() ? "." : meant, request.command));
     }

@@ -127,6 +127,9 @@ TEST(Arguments, TheEnvironmentStandsForAnAbsentFlag) {
 TEST(Arguments, MistakesSayWhatToDo) {
   EXPECT_EQ(error_of({"trian", "x"}),
             "the verb 'trian' is unknown, did you mean 'train'? See tutti --help.");
+  EXPECT_EQ(error_of({"export", "x"}),
+            "the verb 'export' is unknown: other programs read the weights.safetensors of a "
+            "checkpoint as it is. See tutti --help.");
   EXPECT_EQ(error_of({"data", "lsit"}),
             "the verb 'lsit' is unknown, did you mean 'list'? See tutti data --help.");
   EXPECT_EQ(error_of({"train"}), "train needs a file. See tutti train --help.");

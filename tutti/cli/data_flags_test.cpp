@@ -165,7 +165,7 @@ TEST(DataFlags, AdviceKnowsTheSamplesThatHaveBeenGenerated) {
                                     : "univ_ics_2019-03_a10000668_00000000.tfrecord.gz"));
     const std::string downloaded = data::how_to_get(known, scratch.path());
     EXPECT_EQ(downloaded.find("generate"), std::string::npos) << downloaded;
-    EXPECT_NE(downloaded.find("download what is missing or damaged, see https://"),
+    EXPECT_NE(downloaded.find("fetch what is missing or damaged (published: https://"),
               std::string::npos)
         << downloaded;
   }

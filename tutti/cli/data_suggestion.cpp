@@ -12,8 +12,11 @@
 #include <type_traits>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 #include "tutti/cli/config_paths.h"
+#include "tutti/data/arrays/array_set.h"
 #include "tutti/data/open.h"
+#include "tutti/data/subset.h"
 #include "tutti/train/config.h"
 
 namespace tutti {
@@ -61,11 +64,13 @@ struct Looked {
 /// Opens, reads some samples, and settles line after line.
 class Suggestion {
  public:
-  Suggestion(const std::vector<FoundArray>& arrays, const SuggestedFiles& files)
-      : arrays_(arrays), files_(files) {}
+  Suggestion(const std::vector<FoundArray>& arrays, const SuggestedFiles& files) : files_(files) {
+    for (const FoundArray& array : arrays)
+      (array.unreadable ? unreadable_ : arrays_).push_back(array);
+  }
 
   std::string text() {
-    if (arrays_.empty()) return kNothing + "no array holds numbers\n";
+    if (arrays_.empty()) return kNothing + "no array holds numbers that can be read\n";
     const FoundArray& input = *std::ranges::max_element(arrays_, {}, [](const FoundArray& a) {
       return std::tuple(product(a.shape), !a.whole_numbers, !a.wide);
     });
@@ -76,6 +81,11 @@ class Suggestion {
         if (target_.empty() && other.name != input.name &&
             named == (other.whole_numbers && is_label_name(other.name)))
           try_target(other);
+    if (target_.empty() && part_is_unreadable(input))
+      return kNothing + fmt::format(
+                            "'{}' cannot be read (see above), and '{}' alone is no input with a "
+                            "target\n",
+                            unreadable_.front().name, input.name);
     if (target_.empty()) look({input_}), copy_of_input(input);
     if (target_.empty())
       return "# No array looks like a target, and samples are too large to be given back by a "
@@ -83,6 +93,7 @@ class Suggestion {
              "network:\n# name two fields and choose a network, see docs/samples.md.\n" +
              data_text();
     shape_input();
+    note_unlike_axes();
     return data_text() + model_text();
   }
 
@@ -165,6 +176,22 @@ class Suggestion {
     target_ = line + fmt::format(" classes {}", classes);
     return true;
   }
+  /// Whether what cannot be read is the labels, or `input` itself is labels, whose input it was.
+  bool part_is_unreadable(const FoundArray& input) const {
+    return !unreadable_.empty() &&
+           ((input.whole_numbers && (input.shape.size() < 2 || is_label_name(input.name))) ||
+            std::ranges::any_of(unreadable_,
+                                [](const FoundArray& a) { return is_label_name(a.name); }));
+  }
+  /// A file whose label array was cut would be one sample.
+  void note_unlike_axes() {
+    const auto* const files = dynamic_cast<const data::FileSamples*>(set_.get());
+    if (set_->size() > 1 || !files || files->how().find("first axes differ") == std::string::npos)
+      return;
+    log::warn("{}: if rows of these arrays are samples, one of the arrays was cut", files->how());
+    note_ += fmt::format("# {}.\n# If rows of these arrays are samples, one was cut: correct it.\n",
+                         files->how());
+  }
   /// Whether the mask lies on the input's rows and columns.
   static bool covers(const Shape& input, const Shape& mask) {
     if (mask[0] < 2 || mask[1] < 2) return false;
@@ -232,13 +259,9 @@ class Suggestion {
   std::string data_text() const {
     std::vector<std::string> lines = {input_ + missing_};
     if (!target_.empty()) lines.push_back(target_);
-    const bool own = !files_.validation.empty();
     std::string text = fmt::format(
-        "{}[data]\ndataset = \"arrays\"\ndir = {}\ntrain_files = {}\nvalidation_files = {}{}\n{}"
-        "fields = {}\n",
-        note_, toml_of_path(files_.dir), to_toml(files_.train),
-        to_toml(own ? files_.validation : files_.train),
-        own ? "" : "  # the training files: name others, which training does not see",
+        "{}[data]\ndataset = \"arrays\"\ndir = {}\ntrain_files = {}\n{}{}fields = {}\n", note_,
+        toml_of_path(files_.dir), to_toml(files_.train), validation_text(),
         files_.test.empty() ? "" : fmt::format("test_files = {}\n", to_toml(files_.test)),
         to_toml(lines));
     if (target_.empty()) return text;
@@ -246,9 +269,19 @@ class Suggestion {
     if (!crop_.empty()) steps.push_back("target: " + crop_);
     return text + fmt::format("transforms = {}\n", to_toml(steps));
   }
+  bool is_judged() const { return !files_.validation.empty() || !files_.test.empty(); }
+  std::string validation_text() const {
+    if (is_judged() && files_.validation.empty()) return "";  // by the test files
+    std::string line = is_judged() ? "" : held_out(set_->size()).line;
+    if (!line.empty()) return line;
+    return fmt::format(
+        "validation_files = {}{}\n", to_toml(is_judged() ? files_.validation : files_.train),
+        is_judged() ? "" : "  # the training files: name others, which training does not see");
+  }
   std::string model_text() const {
     const int64_t batch =
-        std::min<int64_t>(set_->size(), task_ == "segment" || model_ == "cosmoflow" ? 2 : 16);
+        std::min<int64_t>(is_judged() ? set_->size() : held_out(set_->size()).left,
+                          task_ == "segment" || model_ == "cosmoflow" ? 2 : 16);
     const std::string network =
         model_ == "layers" ? layers_text()
                            : fmt::format("name = \"{}\"  # see `tutti model list`\ntask = \"{}\"\n",
@@ -273,7 +306,7 @@ class Suggestion {
                           "\"dense\"\n");
   }
 
-  const std::vector<FoundArray>& arrays_;
+  std::vector<FoundArray> arrays_, unreadable_;
   const SuggestedFiles& files_;
   std::unique_ptr<data::Dataset> set_;
   std::vector<Looked> looked_;
@@ -281,6 +314,15 @@ class Suggestion {
 };
 
 }  // namespace
+
+HeldOut held_out(int64_t samples) {
+  if (samples < 2) return {"", samples};
+  const double share = samples >= 10 ? 0.1 : samples > 3 ? 2 : 0.5;  // 2: so many samples
+  const int64_t count = data::validation_count(share, samples);
+  return {fmt::format("validation = {}  # there is no validation set: {} of the training samples\n",
+                      share, count),
+          samples - count};
+}
 
 std::string suggested_configuration(const std::vector<FoundArray>& arrays,
                                     const SuggestedFiles& files) {

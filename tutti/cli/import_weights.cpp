@@ -125,7 +125,10 @@ void import_weights(const GivenNames& given, const FoundWeights& found, Weights&
     weights.import_model(found.file);
     read_tables(found.file, found.checkpoint, weights);
   } catch (const ConfigError& error) {
-    throw ConfigError(error.what() + config_command(given));
+    const std::string command = config_command(given);
+    throw ConfigError(fmt::format(
+        "{}: {}{}", given.weights.string(), error.what(),
+        command.empty() ? "; give the configuration that they were trained with" : command));
   }
 }
 

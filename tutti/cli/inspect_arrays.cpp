@@ -111,6 +111,7 @@ Inspected inspect_arrays(const std::filesystem::path& path) {
     found.text += inspected_line(info.name, name_of(info.type), extents_text(info.shape), values);
     // An array that a link of the file leads to is listed under its own name, too.
     const bool again = !info.link.empty() && !info.link.starts_with("external");
+    if (!info.problem.empty()) found.arrays.push_back({.name = info.name, .unreadable = true});
     if (info.problem.empty() && info.elements() > 0 && !is_coordinate(info) && !with_cells &&
         !again)
       found.arrays.push_back({.name = info.name,

@@ -1,5 +1,6 @@
 #include "tutti/cli/inspect_arrays.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tutti/base/scratch_directory.h"
@@ -30,6 +31,58 @@ TEST(InspectArrays, ValuesAreThoseOfAFieldAndTheSuggestionLeavesOutWhatIsMissing
   EXPECT_NE(configuration.find("missing 285"), std::string::npos) << configuration;
   EXPECT_NE(configuration.find("normalise mean 285 std 3.77964"), std::string::npos)
       << configuration;
+}
+
+/// The suggestion for a file.
+std::string suggested(const std::filesystem::path& file) {
+  return suggested_configuration(inspect_arrays(file).arrays, {.dir = file.parent_path(),
+                                                               .train = {file.filename().string()},
+                                                               .validation = {},
+                                                               .test = {}});
+}
+
+/// x of float32 [rows, 4] and y of int64, 0 and 1 in turn.
+std::filesystem::path rows_file(const ScratchDirectory& scratch, int64_t rows, int64_t labels) {
+  const std::filesystem::path file = scratch.path() / fmt::format("{}_{}.h5", rows, labels);
+  std::vector<float> x(static_cast<size_t>(rows * 4));
+  std::vector<int64_t> y(static_cast<size_t>(labels));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<int64_t>(i % 2);
+  data::write_hdf5(
+      file,
+      std::vector<data::ArrayRef>{
+          {.name = "x", .type = data::ElementType::f32, .shape = {rows, 4}, .values = x.data()},
+          {.name = "y", .type = data::ElementType::i64, .shape = {labels}, .values = y.data()}});
+  return file;
+}
+
+TEST(DataSuggestion, TakesValidationOutOfTheTrainingSetAndABatchFromTheRest) {
+  const ScratchDirectory scratch;
+  const std::string many = suggested(rows_file(scratch, 20, 20));
+  EXPECT_NE(many.find("\nvalidation = 0.1  #"), std::string::npos) << many;
+  EXPECT_EQ(many.find("validation_files"), std::string::npos) << many;
+  const std::string few = suggested(rows_file(scratch, 8, 8));
+  EXPECT_NE(few.find("\nvalidation = 2  #"), std::string::npos) << few;
+  EXPECT_NE(few.find("\nglobal = 6\n"), std::string::npos) << few;
+}
+
+TEST(DataSuggestion, SaysThatFirstAxesDiffer) {
+  const ScratchDirectory scratch;
+  const std::string cut = suggested(rows_file(scratch, 20, 10));
+  EXPECT_NE(cut.find("input has 20, target has 10"), std::string::npos) << cut;
+}
+
+TEST(DataSuggestion, LearnsNoLabelsFromLabels) {
+  const ScratchDirectory scratch;
+  const FoundArray labels{.name = "y", .whole_numbers = true, .wide = true, .shape = {20}},
+      lost{.name = "x", .unreadable = true};
+  const std::string none =
+      suggested_configuration({lost, labels}, {.dir = scratch.path(),
+                                               .train = {rows_file(scratch, 20, 20).string()},
+                                               .validation = {},
+                                               .test = {}});
+  EXPECT_NE(none.find("'x' cannot be read"), std::string::npos) << none;
+  EXPECT_EQ(none.find("[model]"), std::string::npos) << none;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/cli/config_paths.h"
+#include "tutti/cli/data_suggestion.h"
 #include "tutti/data/images/coded_image.h"
 #include "tutti/data/images/image_set.h"
 #include "tutti/train/config.h"
@@ -74,13 +75,13 @@ InspectedData inspect_images(const fs::path& path) {
   int64_t shorter = 256;
   for (size_t i = 0; i < heights.size(); ++i) shorter = std::min({shorter, heights[i], widths[i]});
   const int64_t crop = std::clamp<int64_t>(shorter * 7 / 8 / 32 * 32, 32, 224);
+  const HeldOut held = judged ? HeldOut{"", train->size()} : held_out(train->size());
   report.configuration = fmt::format(
       "[data]\ndataset = \"imagenet\"\ndir = {}\n{}transforms = [\"image: resized-crop {}, flip "
       "x, divide 255, normalise\"]  # evaluation: the middle of the whole image\n\n[model]\nname = "
       "\"{}\"\n\n[batch]\nglobal = {}\n\n[run]\nepochs = 1\n",
-      toml_of_path(fs::absolute(path).lexically_normal()),
-      judged ? "" : "validation = 0.1  # there is no validation set: a tenth of the images\n", crop,
-      crop < 128 ? "resnet20" : "resnet18", std::min<int64_t>(train->size(), 16));
+      toml_of_path(fs::absolute(path).lexically_normal()), held.line, crop,
+      crop < 128 ? "resnet20" : "resnet18", std::min<int64_t>(held.left, 16));
   return report;
 }
 

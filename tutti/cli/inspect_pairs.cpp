@@ -8,6 +8,7 @@
 
 #include "tutti/base/json.h"
 #include "tutti/cli/config_paths.h"
+#include "tutti/cli/data_suggestion.h"
 #include "tutti/data/open.h"
 #include "tutti/data/text/pair_set.h"
 #include "tutti/train/config.h"
@@ -93,14 +94,14 @@ InspectedData inspect_pairs(const fs::path& folder) {
     else
       judged = true;
   }
+  const HeldOut held = judged ? HeldOut{"", pairs} : held_out(pairs);
   report.configuration = fmt::format(
       "[data]\ndataset = \"token-pairs\"\ndir = {}\nwindow = {}\n{}\n[model]\nname = "
       "\"transformer-base\"\ndepth = 2\nheads = 4\nwidth = 128\nhidden = "
       "[512]\n\n[optimizer]\nname "
       "= \"adamw\"\nlr = 0.001\nclip_norm = 1.0\n\n[batch]\nglobal = {}\n\n[run]\nepochs = 1\n",
-      toml_of_path(fs::absolute(folder).lexically_normal()), window,
-      judged ? "" : "validation = 0.1  # there are no pairs for validation: a tenth of these\n",
-      std::min<int64_t>(pairs, 32));
+      toml_of_path(fs::absolute(folder).lexically_normal()), window, held.line,
+      std::min<int64_t>(held.left, 32));
   return report;
 }
 

@@ -195,6 +195,15 @@ std::filesystem::path path_of_output(std::filesystem::path path, const std::stri
   return path;
 }
 
+void require_output(const std::filesystem::path& file, const std::string& key) {
+  data::require_row_ending(file, key);
+  const std::filesystem::path folder = file.parent_path();
+  std::error_code unknown;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, unknown))
+    throw IoError(fmt::format("{}: {} cannot be written: there is no folder {}; make it first", key,
+                              file.string(), folder.string()));
+}
+
 void require_empty_folder(const std::filesystem::path& folder) {
   std::error_code failed;
   if (std::filesystem::exists(folder, failed) && !std::filesystem::is_empty(folder, failed))

@@ -26,6 +26,10 @@ struct SavedPredictions {
 /// ConfigError where something is there that would be overwritten or mixed up.
 void require_empty_folder(const std::filesystem::path& folder);
 
+/// Refuses a file of predictions that could not be written, before anything takes time: ConfigError
+/// where its ending is none of open_row_writer()'s, IoError where its folder is not there.
+void require_output(const std::filesystem::path& file, const std::string& key);
+
 /// Makes the folder, and in it: FIELD.npy of each field as it is stored; prediction.npy and
 /// truth.npy, what the network predicts and what it should, in the units of the data and the
 /// network's extents (of several predictions prediction.NAME.npy, truth.NAME.npy; what the model

@@ -103,6 +103,13 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return did_you_mean(nearest(word, candidates));
 }
 
+std::string verb_elsewhere(std::string_view verb) {
+  if (verb == "export" || verb == "convert")
+    return ": other programs read the weights.safetensors of a checkpoint as it is.";
+  if (verb == "report" || verb == "compare") return ": 'tutti study --collect' reports on runs.";
+  return "";
+}
+
 std::string no_gpu(std::string_view name) {
   constexpr std::array<std::string_view, 16> kWords = {
       "gpu",  "gpus", "ngpu", "ngpus",       "device",       "devices", "cuda", "nvidia",

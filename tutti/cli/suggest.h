@@ -15,6 +15,9 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 /// ", did you mean 'x'?" or "".
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
+/// Says how this program does what a verb of others does: ": ...."; else "".
+std::string verb_elsewhere(std::string_view verb);
+
 /// Where a word of `name` asks for a GPU ("--gpus", "run.device", "TUTTI_CUDA"): what there is
 /// instead, and what to do; else "".
 std::string no_gpu(std::string_view name);

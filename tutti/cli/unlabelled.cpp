@@ -69,8 +69,9 @@ InputLines input_lines(const RunConfig& config, const UnlabelledFiles& files) {
   std::vector<data::FieldLine> lines = configured_lines(config.data), configured = lines;
   if (lines.empty() && files.fields.empty())
     throw ConfigError(fmt::format(
-        "say where the images lie in the files with --field, for example --field \"image: from "
-        "array axis 0\": the files of {} have a format of their own",
+        "--input takes array files (.npy, .npz, .h5, .nc, .tif), and {} has a format of its own: "
+        "--split predicts for a part of the configured set; of other images make an array file "
+        "(numpy.save) and say where they lie in it, as in --field \"image: from array axis 0\"",
         config.data.dataset));
   if (lines.empty()) lines = {{.field = "image"}};
   for (const std::string& text : files.fields) {

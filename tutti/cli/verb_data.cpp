@@ -66,7 +66,8 @@ void print_verification(const data::VerifyReport& report) {
                      {"xxhash64", file.xxhash64},
                      {"sha256_is_listed", !file.expected_sha256.empty()},
                      {"records", file.records},
-                     {"class_counts", file.class_counts}});
+                     {"class_counts", file.class_counts},
+                     {"counts_as_published", file.counts_as_published}});
   print_json_output(Json{{"sound", report.sound()}, {"files", files}});
 }
 

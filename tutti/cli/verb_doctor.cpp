@@ -14,6 +14,7 @@
 
 #include "tutti/backend/cpu/version.h"
 #include "tutti/base/json.h"
+#include "tutti/base/log.h"
 #include "tutti/cli/config.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/doctor_report.h"
@@ -205,6 +206,8 @@ void add_mpi(Findings& found, const Self& self, const MpiProbe& mpi,
 void add_measurements(Findings& found, const Self& self) {
   const Topology& t = self.topology;
   const int threads = self.threads;
+  if (self.launcher.rank == 0)
+    log::info("measuring, which takes 2 seconds where nothing else computes");
   const auto [one, all] = peak_rates(threads, measure_peak_flops);
   int64_t last_level = 0;
   for (const CacheLevel& cache : t.caches) last_level = std::max(last_level, cache.bytes);

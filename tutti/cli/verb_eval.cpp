@@ -173,6 +173,7 @@ int run_eval(EvalVerb& verb) {
     for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
 
   if (!verb.pictures.empty()) require_empty_folder(verb.pictures);
+  if (!verb.logits.empty()) require_output(verb.logits, "--logits");
   if (verb.split.empty()) verb.split = configured_parts(config).back();
   const GivenNames given{.verb = "eval", .weights = verb.weights, .config = verb.flags.file()};
   return naming_networks(given, found, config,

@@ -218,6 +218,7 @@ void check_flags(const InferVerb& verb) {
   if (!verb.fields.empty() && verb.inputs.empty())
     throw ConfigError(
         "--field says where the input lies in the files of --input; a --split lies as configured");
+  require_output(verb.output, "--output");
 }
 
 /// Of a volume that is cut into objects.

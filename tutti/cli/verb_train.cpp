@@ -293,6 +293,19 @@ int run_train(const TrainVerb& verb) {
   return train_here(verb, resolved, requested, started);
 }
 
+/// With --json a failure is told like any other end, by the process that would have told that.
+int run_and_tell(const TrainVerb& verb) {
+  try {
+    return run_train(verb);
+  } catch (const Error& error) {
+    if (verb.json && read_launcher().rank == 0)
+      print_json_output(Json{{"status", name(RunStatus::failed)},
+                             {"exit_code", static_cast<int>(error.exit_code())},
+                             {"error", as_utf8(error.what())}});
+    throw;
+  }
+}
+
 std::vector<Flag> flags_of(TrainVerb& state) {
   return joined(
       {ranks_flag(state.ranks),
@@ -337,7 +350,7 @@ Verb replay_verb() {
   verb.examples = {{"tutti replay run.toml --replicas 64 --sync local:8 --machine fat_tree.toml",
                     "Local SGD of 64 replicas, and the time of a fat tree"}};
   verb.see_also = {"tutti help train", "docs/replay.md", "docs/synchronisation.md"};
-  verb.run = [state] { return run_train(*state); };
+  verb.run = [state] { return run_and_tell(*state); };
   return verb;
 }
 
@@ -361,7 +374,7 @@ Verb train_verb() {
                    {"srun -n 64 tutti train run.toml", "Be one of 64 ranks of a Slurm job"}},
       .see_also = {"tutti help config", "tutti help plan", "tutti help study", "docs/runs.md",
                    "docs/configuration.md", "docs/record.md"},
-      .run = [state] { return run_train(*state); }};
+      .run = [state] { return run_and_tell(*state); }};
 }
 
 }  // namespace tutti

@@ -1,11 +1,14 @@
 #include "tutti/data/dataset.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 
 #include "tutti/base/error.h"
+#include "tutti/base/spelling.h"
 #include "tutti/data/images/coded_image.h"
 
 namespace tutti::data {
@@ -53,9 +56,14 @@ size_t field_index(const Dataset& dataset, std::string_view name) {
   const std::vector<Field>& fields = dataset.fields();
   const auto found = std::ranges::find(fields, name, &Field::name);
   if (found != fields.end()) return static_cast<size_t>(found - fields.begin());
-  std::string names;
-  for (const Field& field : fields) names += (names.empty() ? "" : ", ") + field.to_string();
-  throw ConfigError(fmt::format("the data set has no field '{}'; its fields are: {}", name, names));
+  std::vector<std::string> names, texts;
+  for (const Field& field : fields) {
+    names.push_back(field.name);
+    texts.push_back(field.to_string());
+  }
+  throw ConfigError(fmt::format("the data set has no field '{}'{}; its fields are: {}", name,
+                                did_you_mean(nearest_spelling(name, names)),
+                                fmt::join(texts, ", ")));
 }
 
 const Field& field_named(const Dataset& dataset, std::string_view name) {

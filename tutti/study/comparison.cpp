@@ -47,7 +47,9 @@ std::string study_words(const StudyResult& result) {
     else if (result.mode == "strong")
       text += fmt::format("; strong scaling, {} samples a step in all", row->global_batch);
     else
-      text += result.mode == "one size" ? "; one number of ranks" : "; scaling is mixed";
+      text += result.mode != "one size" ? "; scaling is mixed"
+              : result.rows.size() == 1 ? "; one number of ranks"
+                                        : "";
   }
   return text + (result.target ? "; target " + target_words(*result.target, result.judge)
                                : "; without a target");

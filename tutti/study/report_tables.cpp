@@ -195,8 +195,10 @@ TextTable runs_table(const StudyResult& result) {
 
 std::string terminal_report(const StudyResult& result) {
   std::string text = result.title.empty() ? "Scaling study" : result.title;
-  text += result.mode == "one size" ? "; one number of ranks"
-                                    : fmt::format("; {} scaling", result.mode);
+  if (result.mode != "one size")
+    text += fmt::format("; {} scaling", result.mode);
+  else if (result.rows.size() == 1)  // failed runs have rows, too
+    text += "; one number of ranks";
   if (const auto usable = std::find_if(result.runs.begin(), result.runs.end(),
                                        [](const RunSummary& run) { return run.usable(); });
       usable != result.runs.end() && !usable->log.start.machine.empty())

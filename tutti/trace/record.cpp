@@ -164,9 +164,7 @@ RunRecord& RunRecord::operator=(RunRecord&& other) noexcept {
   return *this;
 }
 
-template <class Event>
-void RunRecord::write_event(Event& event) {
-  CHECK(file_ >= 0, "run record was moved from");
+void RunRecord::require_place() const {
   struct stat open {};
   struct stat named {};
   // Where the path cannot be looked at for another reason, the write itself says what is wrong.
@@ -178,6 +176,12 @@ void RunRecord::write_event(Event& event) {
         fmt::format("{}: is not there any more: its folder was removed, moved or replaced while "
                     "the run wrote into it, so nothing that follows would be kept",
                     path_));
+}
+
+template <class Event>
+void RunRecord::write_event(Event& event) {
+  CHECK(file_ >= 0, "run record was moved from");
+  require_place();
   if (event.time == 0) event.time = unix_now();
   const std::string line = to_line(event);
   size_t done = 0;

@@ -295,6 +295,8 @@ class RunRecord {
   void append(RunStop event);  ///< also asks the disk to keep the file
 
   const std::string& path() const { return path_; }
+  /// IoError where the file has not its path any more, as of each append.
+  void require_place() const;
 
   /// From any process, for a run that ends by an error: one line more where the record exists.
   /// Never throws, because the error matters more than its line.

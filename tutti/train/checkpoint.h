@@ -123,6 +123,9 @@ std::filesystem::path write_checkpoint(const std::filesystem::path& directory,
 /// has it now is set aside. Warns of each; throws IoError if one cannot be renamed.
 void set_aside_after(const std::filesystem::path& directory, const std::filesystem::path& from,
                      int64_t step);
+/// Replaces `best` in one step: a reader sees the old one or the new one. A link, or, where the
+/// file system has none, a file with the name, as `latest` is.
+void mark_best(const std::filesystem::path& checkpoint);
 /// Whether set_aside_after() has named it.
 bool is_abandoned(const std::filesystem::path& checkpoint);
 

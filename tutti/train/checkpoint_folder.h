@@ -41,8 +41,5 @@ void prune_checkpoints(const std::filesystem::path& directory, int keep);
 std::string name_in(const std::filesystem::path& file);
 /// The checkpoint that `best` names; empty if it names none.
 std::filesystem::path best_of(const std::filesystem::path& directory);
-/// Replaces `best` in one step: a reader sees the old one or the new one. A link, or, where the
-/// file system has none, a file with the name, as `latest` is.
-void mark_best(const std::filesystem::path& checkpoint);
 
 }  // namespace tutti

@@ -75,7 +75,8 @@ TEST(ConfigTable, RefusesWrongTypesRangesAndWords) {
   EXPECT_EQ(set("run.epochs", 1.5), "must be an integer, is 1.5");
   EXPECT_EQ(set("optimizer.lr", -0.5), "must be at least 0, is -0.5");
   EXPECT_EQ(set("optimizer.name", std::string("sgdd")),
-            "must be one of sgd, lars, adam, adamw, lamb, rmsprop, is \"sgdd\"");
+            "must be one of sgd, lars, adam, adamw, lamb, rmsprop, is \"sgdd\", did you mean "
+            "'sgd'?");
   EXPECT_EQ(set("optimizer.exclude", std::vector<std::string>{"bias", "weights"}),
             "must be one of bias, norm, is \"weights\"");
   EXPECT_EQ(set("optimizer.exclude", std::vector<int64_t>{}), "");

@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kLink = "latest";
+constexpr const char* kLockFile = "run.lock";
 constexpr std::string_view kOwn = "{output_dir}/";  // how checkpoint.dir names a run's own folder
 
 /// The members, each ended by a zero byte, which no path holds. Not JSON: a path need not be UTF-8.
@@ -316,9 +317,22 @@ RunPlace preview_run_folder(const RunFolderRequest& request) {
                   !request.fresh && holds_run(directory, checkpoints_of(request, directory)));
 }
 
+void remove_unused(const RunPlace& place) {
+  for (const fs::path folder : {place.checkpoints, place.directory}) {
+    std::error_code unlike;
+    fs::directory_iterator first(folder, unlike);
+    const fs::directory_iterator end;
+    if (first == end || first->path().filename() != kLockFile || ++first != end) continue;
+    // Whoever has the lock's file open finds that it is gone, and makes another.
+    fs::remove(folder / kLockFile, unlike);
+    if (fs::remove(folder, unlike) && number_of(folder) > 0)
+      fs::remove(folder.parent_path() / kLink, unlike);  // the greatest number stands for it
+  }
+}
+
 FolderLock lock_run(const fs::path& folder, double patience) {
   return {folder,
-          {.file = "run.lock",
+          {.file = kLockFile,
            .holder = "a run",
            .other_way = "choose another --output-dir",
            .patience = patience,

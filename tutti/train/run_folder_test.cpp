@@ -99,6 +99,21 @@ TEST_F(RunFolderTest, ByDefaultEachRunGetsTheNextNumber) {
   EXPECT_EQ(older.run_id, first.run_id);
 }
 
+TEST_F(RunFolderTest, WhereNoRunHasBegunNothingStays) {
+  RunFolderRequest apart = request("a");
+  apart.checkpoints = (root_ / "c").string();
+  remove_unused(taken(apart));
+  EXPECT_FALSE(fs::exists(root_ / "a") || fs::exists(root_ / "c"));
+  leave_run(taken(request("")), {1});
+  remove_unused(taken(request("")));
+  EXPECT_TRUE(fs::exists(root_ / "runs/0001/checkpoints/step_0000001"));
+  EXPECT_FALSE(fs::exists(root_ / "runs/0002"));
+  EXPECT_EQ(fs::path(taken(request("", "latest")).directory), root_ / "runs/0001");
+  std::ofstream(fs::path(taken(request("b")).directory) / "own") << "x";
+  remove_unused(taken(request("b")));
+  EXPECT_TRUE(fs::exists(root_ / "b/own"));
+}
+
 TEST_F(RunFolderTest, AUsedFolderIsRefusedAndNothingChanges) {
   leave_run(taken(request("a")), {1, 2});
   const std::string message = refusal(request("a"));
@@ -267,7 +282,7 @@ TEST_F(RunFolderTest, AFolderWhoseNameIsNotUtf8IsTheSameOnAllRanks) {
     EXPECT_FALSE(folder.place().run_id.empty());
     EXPECT_FALSE(folder.place().goes_on);
   });
-  EXPECT_TRUE(fs::exists(named));
+  EXPECT_FALSE(fs::exists(named)) << "no run has begun there";
 }
 
 TEST_F(RunFolderTest, AllRanksGetThePlaceThatRankZeroFound) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tutti/base/error.h"
+#include "tutti/base/spelling.h"
 #include "tutti/train/server_settings.h"
 
 namespace tutti {
@@ -65,7 +66,10 @@ SyncScheme parse_sync(const std::string& text) {
   if (parse_servers(text)) return {SyncScheme::Name::servers};
   const size_t colon = text.find(':');
   const auto name = std::ranges::find(kSchemes, text.substr(0, colon));
-  if (name == kSchemes.end()) refuse_scheme(text, "there is no such scheme");
+  if (name == kSchemes.end())
+    refuse_scheme(text, "there is no such scheme" +
+                            did_you_mean(nearest_spelling(text.substr(0, colon),
+                                                          {kSchemes.begin(), kSchemes.end()})));
   SyncScheme scheme{static_cast<SyncScheme::Name>(name - kSchemes.begin())};
   if (colon == std::string::npos) {
     if (scheme.name == SyncScheme::Name::local || scheme.name == SyncScheme::Name::gossip)

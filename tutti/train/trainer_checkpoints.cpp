@@ -89,6 +89,7 @@ TrainerRun::Written TrainerRun::write_together(bool best) {
   std::optional<CheckpointWriter> writer;  // of rank 0
   const int64_t ranks = needs_rank_files() ? comm_.size() : 0;
   const std::string place = comm::decide(comm_, "beginning a checkpoint", [&] {
+    reporter_->record().require_place();  // a folder that was removed is not made again
     writer.emplace(place_.checkpoints, info_now(), ranks);
     return writer->rank_files().id + '\0' + writer->path().string();
   });
@@ -149,11 +150,7 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   if (written.path.empty()) return;
   left_.last = step_;
   if (spec_.checkpoint_written) spec_.checkpoint_written();
-  if (best) {
-    left_.best = step_;
-    left_.best_value = quality();
-    left_.best_text = to_text(*goal_.metric, quality());
-  }
+  if (best) keep_best(step_, quality());
   if (!first()) return;
   reporter_->record().append(CheckpointRecord{.epoch = epochs_done(),
                                               .step = step_,

@@ -32,8 +32,9 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
   reporter_->record().append(stop_event(status, reason));
   // Only a batch job is queued.
   const bool stopped = status == RunStatus::requeue && !spec_.in_batch_job;
-  log::info("{}: {} ({:.1f} s training, {:.1f} s in all)", stopped ? "stopped" : name(status),
-            reason, clock_.train(), startup_seconds_ + clock_.wall());
+  log::info("{}: {} ({:.1f} s training, {:.1f} s in all{})", stopped ? "stopped" : name(status),
+            reason, clock_.train(), startup_seconds_ + clock_.wall(),
+            first_step_ > 0 ? " without the starts before this one" : "");
   log_next(place_, left_, spec_.next, status == RunStatus::requeue ? "" : beyond_this_end());
 }
 

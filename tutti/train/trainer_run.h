@@ -88,6 +88,7 @@ class TrainerRun {
   /// Where the run before stood. The best checkpoint counts where it is of this run's past: not of
   /// steps that are computed again or of a course that was left, and not lost since.
   void go_on_from(const Checkpoint& checkpoint);
+  void keep_best(int64_t step, double value);
   /// What the record says of the run before. Rank 0 reads it for all.
   EarlierPart read_earlier(const CheckpointInfo& checkpoint) const;
 

@@ -1,6 +1,7 @@
 #include "tutti/train/trainer_run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "tutti/base/error.h"
@@ -287,16 +288,30 @@ void TrainerRun::go_on_from(const Checkpoint& checkpoint) {
   const std::string best =
       comm::decide(comm_, "looking for the best checkpoint", [&]() -> std::string {
         const auto path = find_best(place_.checkpoints);
-        if (!path || (is_abandoned(*path) && !is_abandoned(*went_on_from_))) return "";
+        if (!path) return "none";
+        if (is_abandoned(*path) && !is_abandoned(*went_on_from_)) return "";
         const CheckpointInfo info = open_checkpoint(*path).info;
         const auto value = info.metrics.find(std::string(goal_.metric->name()));
         if (info.step > step_ || value == info.metrics.end()) return "";
         return fmt::format("{} {}", info.step, value->second);
       });
   if (best.empty()) return;
-  left_.best = std::stoll(best);
-  left_.best_value = std::stod(best.substr(best.find(' ')));
-  left_.best_text = to_text(*goal_.metric, left_.best_value);
+  if (best != "none") keep_best(std::stoll(best), std::stod(best.substr(best.find(' '))));
+  // A run that is killed right behind a checkpoint has not marked it yet.
+  if (!config_.checkpoint.best || !place_.goes_on || !evaluation_due() ||
+      is_abandoned(*went_on_from_) || !std::isfinite(quality()) ||
+      !goal_.better(quality(), left_.best_value))
+    return;
+  keep_best(step_, quality());
+  comm::on_each(comm_, "marking the best checkpoint", [&] {
+    if (first()) mark_best(*went_on_from_);
+  });
+}
+
+void TrainerRun::keep_best(int64_t step, double value) {
+  left_.best = step;
+  left_.best_value = value;
+  left_.best_text = to_text(*goal_.metric, value);
 }
 
 EarlierPart TrainerRun::read_earlier(const CheckpointInfo& checkpoint) const {

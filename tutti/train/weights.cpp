@@ -43,8 +43,9 @@ std::vector<float> read(const SafetensorsFile& file, const std::string& name, co
         "tensor '{}' ({}) is missing from the weights: they are of another model, or incomplete",
         name, shape.to_string()));
   if (entry->shape.size() > Shape::kMaxRank || !(Shape(entry->shape) == shape))
-    throw ConfigError(fmt::format("tensor '{}' has shape {}, the model needs {}", name,
-                                  fmt::join(entry->shape, "x"), shape.to_string()));
+    throw ConfigError(fmt::format(
+        "tensor '{}' has shape {}, the model needs {}: the weights are of another model", name,
+        fmt::join(entry->shape, "x"), shape.to_string()));
   return file.read_f32(*entry);
 }
 

@@ -128,11 +128,13 @@ class ArraySamples final : public SampleFile {
   ArraySamples(ArrayFile file, const std::vector<FieldLine>& lines,
                std::shared_ptr<ChunkCache> cache)
       : file_(std::move(file)), cache_(std::move(cache)) {
-    for (const FieldLine& line : lines) {
-      sources_.push_back(SourceReader(file_, line).read());
-      fields_.push_back(field_of(sources_.back()));
-      count_samples(sources_.back());
-    }
+    as_said([&] {
+      for (const FieldLine& line : lines) {
+        sources_.push_back(SourceReader(file_, line).read());
+        fields_.push_back(field_of(sources_.back()));
+        count_samples(sources_.back());
+      }
+    });
     if (samples_ == 0) samples_ = 1;
   }
 

@@ -75,8 +75,12 @@ class SetState {
         lines_(spec.fields), opened_(files_.size()),
         cache_(std::make_shared<ChunkCache>(kMostChunks)) {
     records_ = is_record_file(files_.front());
-    how_ = records_ ? "each record is a sample" : settle();
-    fields_ = acquire(0)->fields();
+    try {
+      how_ = records_ ? "each record is a sample" : settle();
+      fields_ = acquire(0)->fields();
+    } catch (const NotAsSaid& error) {  // the first file shows what there is
+      throw ConfigError(error.what());
+    }
     count();
     for (size_t f = 0; f < spec.statistics.size(); ++f) fields_[f].statistics = spec.statistics[f];
     log::info("{}: {} samples in {} file{}; {}", spec.key, size(), files_.size(),
@@ -128,7 +132,7 @@ class SetState {
     std::vector<ArrayFile> some;
     for (const size_t i : std::set<size_t>{0, std::min<size_t>(1, last), last})
       some.push_back(open_array_file(files_[i], {.probe = !opened_[i].exchange(true)}));
-    return settle_places(lines_, some, std::ssize(files_));
+    return as_said([&] { return settle_places(lines_, some, std::ssize(files_)); });
   }
 
   /// As in the set that this one belongs to; false where its files cannot be looked at.

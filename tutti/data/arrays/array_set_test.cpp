@@ -163,8 +163,8 @@ TEST(ArraySet, BoxesAreCutIntoBlocksAndOnlyTheirChunksAreRead) {
   const int64_t before = FileBytes::bytes_read();
   values_of<int16_t>(*set, 3, "x");
   EXPECT_LE(FileBytes::bytes_read() - before, 4 * 4 * 4 * 2 * 2 + 64) << "one chunk of eight";
-  expect_error<BadFile>([&] { set_of(files, {"x: from full cut 3 4 4"}); },
-                        {"0.h5", "axis 0 has 8 elements", "divide by 3"});
+  expect_config_error([&] { set_of(files, {"x: from full cut 3 4 4"}); },
+                      {"0.h5", "axis 0 has 8 elements", "divide by 3"});
 }
 
 TEST(ArraySet, OtherFieldsAreRepeatedForEachBlock) {
@@ -280,8 +280,10 @@ TEST(ArraySet, FilesThatDoNotBelongTogether) {
       {"c.h5", "'label' has 1 samples", "'image' has 2"});
   const auto set = with_c({array_ref("images", ElementType::f32, {2, 2, 3}, narrow),
                            array_ref("labels", ElementType::i64, {2}, labels)});
-  expect_error<BadFile>([&] { values_of<int64_t>(*set, 7, "label"); },
-                        {"c.h5, sample 1", "'label' is 3", "0 to 2"});
+  expect_config_error([&] { values_of<int64_t>(*set, 7, "label"); },
+                      {"c.h5, sample 1: the value of 'label' is 3", "0 to 2"});
+  expect_config_error([&] { set_of(good, {"x: from none"}); }, {"a.h5", "'none'"});
+  expect_config_error([&] { set_of(good, {"x: from images as 7"}); }, {"a.h5", "as 7"});
 }
 
 TEST(ArraySet, DamagedFilesAndPipesAreErrors) {

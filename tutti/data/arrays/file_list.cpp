@@ -68,20 +68,50 @@ bool is_flag(std::string_view key) { return key.starts_with("--"); }
 
 /// "data.train_files or data.dir".
 std::string keys_to_correct(std::string_view key) {
-  return key == "data.dir" || is_flag(key) ? std::string(key) : fmt::format("{} or data.dir", key);
+  return key == "data.dir" || is_flag(key) ? std::string(key)
+                                           : fmt::format("{} or data.dir (--data-dir)", key);
+}
+
+/// Says what lies in the folders of a folder that has no file of its own: "; its folders a, b hold
+/// .tif files"; empty where nothing does. `pattern` gets what fits these files.
+std::string files_below(const fs::path& folder, std::string& pattern) {
+  std::vector<std::string> folders;
+  std::string ending;
+  std::error_code unknown;
+  for (const fs::directory_entry& entry : folder_entries(folder)) try {
+      if (!entry.is_directory(unknown)) continue;
+      const std::vector<fs::directory_entry> own = folder_entries(entry.path());
+      if (own.empty() || !is_file(own.front().path())) continue;
+      if (folders.empty()) ending = own.front().path().extension().string();
+      folders.push_back(entry.path().filename().string());
+    } catch (const IoError&) {}  // it may not be searched
+  if (folders.empty()) return "";
+  pattern = "*/*" + ending;
+  if (folders.size() > 3) folders[3] = "...", folders.resize(4);
+  return fmt::format(
+      "; its folders {} hold {} files, and folders of classes are those of JPEG and "
+      "PNG images",
+      fmt::join(folders, ", "), ending);
 }
 
 /// What there is to do with a folder in which no file is known by its name: names one that lies
-/// there, what it is, and a pattern that fits it.
-std::string way_to_name_files(const fs::path& folder) {
+/// there, what it is, and a pattern that fits it, or the file where `key` takes no patterns.
+std::string way_to_name_files(const fs::path& folder, std::string_view key) {
+  std::string found, file, pattern = "*.dat";
   for (const fs::directory_entry& entry : folder_entries(folder))
-    if (is_file(entry.path())) try {
-        const FirstBytes found = first_bytes_of(FileBytes::open(entry.path()));
-        return fmt::format("; '{}' is {}: name the files, or a pattern such as \"{}/*{}\"",
-                           entry.path().filename().string(), found.name, folder.string(),
-                           entry.path().extension().string());
+    if (found.empty() && is_file(entry.path())) try {
+        const std::string name = entry.path().filename().string();
+        found =
+            fmt::format("; '{}' is {}", name, first_bytes_of(FileBytes::open(entry.path())).name);
+        file = entry.path().string();
+        pattern = "*" + entry.path().extension().string();
       } catch (const IoError&) {}
-  return fmt::format(": name the files, or a pattern such as \"{}/*.dat\"", folder.string());
+  if (found.empty()) found = files_below(folder, pattern);
+  if (key.starts_with("data.") || is_flag(key))
+    return fmt::format("{}: name the files, or a pattern such as \"{}\"", found,
+                       (folder / pattern).string());
+  return file.empty() ? fmt::format("{}: name a file", found)
+                      : fmt::format("{}: name the file, {}", found, file);
 }
 
 /// Which part of a path is not there: ": the folder X has no 'mesured', did you mean 'measured'?"
@@ -125,17 +155,18 @@ std::vector<fs::path> entry_files(const std::string& entry, const fs::path& fold
         files.push_back(entry.path());
     if (files.empty())
       throw BadFile(fmt::format("{}: the folder {} holds no files that end in {}{}", key,
-                                path.string(), fmt::join(kEndings, " "), way_to_name_files(path)));
+                                path.string(), fmt::join(kEndings, " "),
+                                way_to_name_files(path, key)));
     warn_of_missing_parts(files, key, [](const std::string&) { return true; });
     return files;
   }
   if (is_there(path)) return {path};
   if (!is_pattern(entry))
-    throw BadFile(fmt::format("{}: {} does not exist{}: correct {}{}", key,
-                              fs::absolute(path, failed).lexically_normal().string(),
-                              is_flag(key) ? "" : " (relative paths start at data.dir)",
-                              keys_to_correct(key),
-                              first_missing_part(fs::absolute(path, failed).lexically_normal())));
+    throw BadFile(fmt::format(
+        "{}: {} does not exist{}: correct {}{}", key,
+        fs::absolute(path, failed).lexically_normal().string(),
+        is_flag(key) ? "" : " (relative paths start at data.dir; without it, at the configuration)",
+        keys_to_correct(key), first_missing_part(fs::absolute(path, failed).lexically_normal())));
   std::vector<fs::path> files;
   const fs::path pattern = fs::path(entry).lexically_normal();
   match(pattern.is_absolute() ? fs::path() : folder.lexically_normal(), pattern.begin(),

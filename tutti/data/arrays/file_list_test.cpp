@@ -40,6 +40,23 @@ TEST(FileList, FilesFoldersAndPatterns) {
   expect_config_error([&] { listed(scratch, {"a", "a/*.h5"}); }, {"2.h5 twice"});
 }
 
+// Remedies are possible: `data inspect` takes no patterns, and class folders of other
+// files than images are met.
+TEST(FileList, AFolderWithoutArraysLeadsOn) {
+  const ScratchDirectory scratch;
+  for (const char* folder : {"text", "classes/a", "classes/b"})
+    std::filesystem::create_directories(scratch.path() / folder);
+  scratch.write("text/story.txt", Bytes(100, 'a'));
+  for (const char* file : {"classes/a/0.tif", "classes/b/1.tif"}) scratch.write(file, Bytes{1});
+  const std::string text = (scratch.path() / "text").string();
+  expect_io_error([&] { listed(scratch, {"text"}); },
+                  {"'story.txt' is text: name the files", text + "/*.txt\""});
+  expect_io_error([&] { listed_files({"."}, text, text); },
+                  {"'story.txt' is text: name the file, " + text + "/story.txt"});
+  expect_io_error([&] { listed(scratch, {"classes"}); },
+                  {"its folders a, b hold .tif files", "JPEG and PNG", "classes/*/*.tif\""});
+}
+
 // Brackets of the folder are its name's.
 TEST(FileList, OnlyEntriesArePatterns) {
   const ScratchDirectory scratch;

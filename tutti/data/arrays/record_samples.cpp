@@ -88,10 +88,12 @@ class RecordSamples final : public SampleFile {
     auto memory = record_memory();
     const std::string what = this->what(0);
     const std::vector<TfFeature> features = parse_example(file_.record(0, *memory), what);
-    for (const FieldLine& line : lines_) {
-      check_line(line, name_);
-      fields_.push_back(field_of(line, feature_named(features, line.arrays[0], what), what));
-    }
+    as_said([&] {
+      for (const FieldLine& line : lines_) {
+        check_line(line, name_);
+        fields_.push_back(field_of(line, feature_named(features, line.arrays[0], what), what));
+      }
+    });
     if (!file_.inflated) first_ = std::move(memory);
   }
 

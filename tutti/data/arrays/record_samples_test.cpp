@@ -65,10 +65,10 @@ TEST(ArraySet, RecordsOfAnyFeaturesPlainOrGzipped) {
                 (std::vector<int16_t>{static_cast<int16_t>(256 + i), 770}));
       EXPECT_EQ(values_of<uint8_t>(*set, i, "small")[0], i);
     }
-    expect_error<BadFile>([&] { set_of(files, {"x: from none"}); },
-                          {"record 0", "image, class, raw"});
-    expect_error<BadFile>([&] { set_of(files, {"x: from raw"}); }, {"4 bytes", "'as'"});
-    expect_error<BadFile>([&] { set_of(files, {"x: from image as 3"}); }, {"4 elements", "as 3"});
+    expect_config_error([&] { set_of(files, {"x: from none"}); },
+                        {"record 0", "image, class, raw"});
+    expect_config_error([&] { set_of(files, {"x: from raw"}); }, {"4 bytes", "'as'"});
+    expect_config_error([&] { set_of(files, {"x: from image as 3"}); }, {"4 elements", "as 3"});
     expect_config_error([&] { set_of(files, {"x: from image axis 0"}); },
                         {"TFRecords", "leave it"});
     expect_config_error([&] { set_of(files, {"x: from image, raw"}); }, {"stacks", "HDF5 or .npz"});

@@ -13,7 +13,7 @@
 namespace tutti::data {
 namespace {
 
-/// "[2, 3, 4]": the place of element `at` of a row-major array.
+/// " at [2, 3, 4]": the place of element `at` of a row-major array; "" where it is the only one.
 std::string index_text(const Shape& shape, int64_t at) {
   std::vector<int64_t> index(static_cast<size_t>(shape.rank()));
   for (size_t d = index.size(); d-- > 0;) {
@@ -21,7 +21,7 @@ std::string index_text(const Shape& shape, int64_t at) {
     index[d] = at % extent;
     at /= extent;
   }
-  return fmt::format("[{}]", fmt::join(index, ", "));
+  return index.empty() ? "" : fmt::format(" at [{}]", fmt::join(index, ", "));
 }
 
 /// The largest of key(0) ... key(count - 1). In lanes of their own, which the compiler puts into
@@ -60,7 +60,7 @@ void check_finite(const Field& field, const void* values, const Elements& of,
     for (int64_t i = of.first; i < of.last; ++i)
       if (const auto value = static_cast<float>(x[i]); !std::isfinite(value))
         throw BadFile(
-            fmt::format("{}: the value at {} of '{}' is {}, expected finite numbers (of f32): "
+            fmt::format("{}: the value{} of '{}' is {}, expected finite numbers (of f32): "
                         "leave the sample out, or give 'missing V' in its line of data.fields, "
                         "which replaces NaN",
                         what, index_text(field.shape, i), field.name, value));
@@ -88,8 +88,8 @@ void check_classes(const Field& field, const void* values, const Elements& of,
     for (int64_t i = of.first; i < of.last; ++i) {
       const auto number = static_cast<double>(static_cast<float>(x[i]));
       if (number < 0 || number >= classes || number != std::floor(number))
-        throw BadFile(fmt::format(
-            "{}: the value at {} of '{}' is {}, expected a class number from 0 to {}: correct the "
+        throw ConfigError(fmt::format(
+            "{}: the value{} of '{}' is {}, expected a class number from 0 to {}: correct the "
             "file, or 'classes' in its line of data.fields",
             what, index_text(field.shape, i), field.name, number, field.class_names.size() - 1));
     }

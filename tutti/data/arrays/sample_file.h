@@ -31,14 +31,26 @@ class SampleFile {
   virtual int64_t held_bytes() const = 0;
 };
 
+/// A file does not hold what the lines of data.fields say: one of the two is wrong.
+class NotAsSaid : public BadFile {
+  using BadFile::BadFile;
+};
+template <class Read>
+auto as_said(Read read) {
+  try {
+    return read();
+  } catch (const BadFile& error) {
+    throw NotAsSaid(error.what());
+  }
+}
+
 /// An array file (array_samples.cpp). `lines`: places settled (sample_places.h). `cache`: of HDF5's
-/// chunks. BadFile where the file does not hold what the lines say.
+/// chunks. NotAsSaid.
 std::shared_ptr<const SampleFile> array_samples(ArrayFile file, const std::vector<FieldLine>& lines,
                                                 std::shared_ptr<ChunkCache> cache);
 
 /// A file of TFRecords, each a tf.Example and a sample (record_samples.cpp). A gzip file is
-/// inflated whole. BadFile where a record is damaged, or the first one does not hold what the lines
-/// say.
+/// inflated whole. BadFile where a record is damaged; NotAsSaid by the first one.
 std::shared_ptr<const SampleFile> record_samples(const std::filesystem::path& path,
                                                  const std::vector<FieldLine>& lines);
 /// Whether a file is of TFRecords: by the beginning of its content, or where that says nothing, by
@@ -55,8 +67,8 @@ struct Elements {
   int64_t first = 0, last = 0;
 };
 
-/// BadFile beginning with `what` for the first of these values of a sample that is not finite, or
-/// of class numbers no class.
+/// For the first of these values of a sample, beginning with `what`: BadFile where it is not
+/// finite, ConfigError where it is no class, for `classes` may be what is wrong.
 void check_field_values(const Field& field, const void* values, const Elements& of,
                         const std::string& what);
 

@@ -44,12 +44,15 @@ bool differs_in_digits(std::string_view name, std::string_view pattern) {
 bool holds_downloaded(const KnownDataset& known, const fs::path& folder) {
   if (known.generated_file.empty()) return false;
   const fs::path ending = fs::path(known.generated_file).extension();
+  const bool images = known.name == "imagenet";  // in class folders, with any ending
   std::error_code unknown;
   for (const char* part : {"train", "validation", "test"})
-    for (const auto& entry : fs::directory_iterator(folder / part, unknown)) {
+    for (const auto& entry : fs::recursive_directory_iterator(
+             folder / part, fs::directory_options::skip_permission_denied, unknown)) {
       const std::string name = entry.path().filename().string();
-      if (name.find(ending.string()) != name.npos && !name.starts_with('.') &&
-          !differs_in_digits(name, known.generated_file))
+      if ((images ? entry.path().parent_path() != folder / part && is_file(entry.path())
+                  : name.find(ending.string()) != name.npos) &&
+          !name.starts_with('.') && !differs_in_digits(name, known.generated_file))
         return true;
     }
   return false;
@@ -270,7 +273,7 @@ std::string how_to_get(const KnownDataset& known, const fs::path& dir) {
   if (at == std::string::npos) return text;
   const fs::path folder = is_file(dir) ? dir.parent_path() : dir;
   if (holds_downloaded(known, folder))
-    return fmt::format("download what is missing or damaged, see {}", known.published);
+    return fmt::format("fetch what is missing or damaged (published: {})", known.published);
   std::string command = shell_word(folder.empty() ? "." : folder.string());
   const auto lies_there = [&](const std::string& file) {  // with a * that of a folder of samples
     const fs::path path = folder / file;

@@ -100,14 +100,20 @@ std::unique_ptr<RowWriter> open_npy_rows(const fs::path& path, const RowArray& a
   return std::make_unique<NpyRows>(path, array);
 }
 
-std::unique_ptr<RowWriter> open_row_writer(const fs::path& path, const RowArray& array,
-                                           const std::string& key) {
+void require_row_ending(const fs::path& path, const std::string& key) {
   const std::string end = path.extension().string();
-  if (end == ".npy") return open_npy_rows(path, array);
-  if (end == ".h5" || end == ".hdf5") return open_hdf5_rows(path, array, false);
-  if (end == ".nc" || end == ".nc4") return open_hdf5_rows(path, array, true);
+  for (const char* known : {".npy", ".h5", ".hdf5", ".nc", ".nc4"})
+    if (end == known) return;
   throw ConfigError(fmt::format(
       "{}: '{}' should end in .npy, .h5 or .nc, which says how it is written", key, path.string()));
+}
+
+std::unique_ptr<RowWriter> open_row_writer(const fs::path& path, const RowArray& array,
+                                           const std::string& key) {
+  require_row_ending(path, key);
+  const std::string end = path.extension().string();
+  return end == ".npy" ? open_npy_rows(path, array)
+                       : open_hdf5_rows(path, array, end.starts_with(".nc"));
 }
 
 }  // namespace tutti::data

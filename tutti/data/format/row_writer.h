@@ -46,6 +46,9 @@ class RowWriter {
 std::unique_ptr<RowWriter> open_row_writer(const std::filesystem::path& path, const RowArray& array,
                                            const std::string& key);
 
+/// The same ConfigError, before there is anything to write.
+void require_row_ending(const std::filesystem::path& path, const std::string& key);
+
 /// The two forms: row_writer.cpp, hdf5_rows.cpp.
 std::unique_ptr<RowWriter> open_npy_rows(const std::filesystem::path& path, const RowArray& array);
 std::unique_ptr<RowWriter> open_hdf5_rows(const std::filesystem::path& path, const RowArray& array,

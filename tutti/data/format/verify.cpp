@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <sstream>
 
@@ -156,6 +157,34 @@ void verify_idx(const fs::path& dir, const Digests& digests, const ClassLimit& l
     report.files.push_back(std::move(images));
     report.files.push_back(std::move(labels));
   }
+}
+
+/// Labels of each class in the published files.
+struct PublishedCounts {
+  std::string_view set;
+  std::vector<int64_t> train, test;
+};
+
+/// Another set may have the same form and the same names: as many labels as were published must
+/// have the published number of each class.
+void compare_counts(const std::string& name, VerifyReport& report) {
+  static const PublishedCounts kKnown[] = {
+      {"mnist",
+       {5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949},
+       {980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009}},
+      {"fashion-mnist", std::vector<int64_t>(10, 6000), std::vector<int64_t>(10, 1000)}};
+  const auto known = std::ranges::find(kKnown, name, &PublishedCounts::set);
+  for (FileReport& file : report.files)
+    for (const auto& published : {known->train, known->test}) {
+      if (!file.problem.empty() || file.class_counts.size() != published.size() ||
+          file.records != std::reduce(published.begin(), published.end()))
+        continue;
+      file.counts_as_published = file.class_counts == published;
+      if (!file.counts_as_published)
+        file.problem = fmt::format(
+            "{}: labels of another data set: {} per class, {} as published has {}",
+            file.file.string(), fmt::join(file.class_counts, " "), name, fmt::join(published, " "));
+    }
 }
 
 /// Each sample is read as training would.
@@ -323,6 +352,7 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
       if (part != "test" || is_there(dir / part)) verify_samples(name, dir, part, digests, report);
   } else {
     verify_idx(dir, digests, limit, report);
+    if (classes == 0) compare_counts(name, report);
   }
   return report;
 }
@@ -343,9 +373,16 @@ std::string VerifyReport::to_text() const {
                         file.bytes, file.xxhash64,
                         file.expected_sha256.empty() ? "not listed" : "as listed", file.records);
     if (!file.class_counts.empty())
-      text += fmt::format("  per class {}", fmt::join(file.class_counts, " "));
+      text += fmt::format("  per class {}{}", fmt::join(file.class_counts, " "),
+                          file.counts_as_published ? ", as published" : "");
     text += '\n';
   }
+  if (sound() && std::ranges::all_of(files, [](const FileReport& file) {
+        return file.expected_sha256.empty() && !file.counts_as_published;
+      }))
+    text +=
+        "These files can be read as a whole. They were compared with nothing: no list of checksums "
+        "(*.sha256, SHA256SUMS) lies beside them.\n";
   return text;
 }
 

@@ -18,6 +18,7 @@ struct FileReport {
                                   ///< "digest  name"
   int64_t records = 0;            ///< images or labels
   std::vector<int64_t> class_counts{};  ///< labels of each class; empty for a file without labels
+  bool counts_as_published = false;     ///< false also where no counts are known
   std::string problem{};  ///< empty: the file is sound. Otherwise what was expected and found
 };
 
@@ -29,8 +30,9 @@ struct VerifyReport {
 
 /// Reports on the files of both splits in `dir` (cifar10, lattices: or on the one file that `dir`
 /// names). Images and labels must belong together, and test images to the training images. A
-/// missing file is a problem; of lattices one split suffices. Bad files do not throw; `classes` as
-/// data.classes, 0: the data set's own. ConfigError for an unknown name.
+/// missing file is a problem; of lattices one split suffices. As many labels as were published must
+/// be of the same classes, unless `classes` says that this is another set. Bad files do not throw;
+/// `classes` as data.classes, 0: the data set's own. ConfigError for an unknown name.
 VerifyReport verify_dataset(const std::string& name, const std::filesystem::path& dir,
                             int64_t classes = 0);
 

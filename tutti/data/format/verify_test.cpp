@@ -54,7 +54,19 @@ TEST(Verify, LatticesAndUnknownNames) {
   EXPECT_TRUE(report.sound());
   ASSERT_EQ(report.files.size(), 1u);
   EXPECT_EQ(report.files[0].records, 12);
+  EXPECT_NE(report.to_text().find("compared with nothing"), std::string::npos);
   EXPECT_THROW(verify_dataset("svhn", scratch.path()), ConfigError);
+}
+
+// Whoever has sorted images needs no advice to sort them.
+TEST(Verify, ADamagedImageIsToBeFetchedAgain) {
+  const ScratchDirectory scratch;
+  const KnownDataset& images = known_dataset("imagenet");
+  EXPECT_NE(how_to_get(images, scratch.path()).find("sort images"), std::string::npos);
+  std::filesystem::create_directories(scratch.path() / "train/cat");
+  scratch.write("train/cat/tom.png", Bytes{1});
+  EXPECT_NE(how_to_get(images, scratch.path()).find("fetch what is missing or damaged"),
+            std::string::npos);
 }
 
 TEST(Verify, PipesAreRefusedAndNotWaitedFor) {
@@ -127,6 +139,17 @@ TEST(Verify, RealMnistIsSoundAndBalanced) {
   ASSERT_EQ(report.files.size(), 4u);
   EXPECT_EQ(report.files[1].class_counts,
             (std::vector<int64_t>{5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949}));
+  EXPECT_TRUE(report.files[1].counts_as_published && report.files[3].counts_as_published);
+  EXPECT_EQ(report.to_text().find("compared with nothing"), std::string::npos);
+}
+
+// Both have the same form and the same names of files.
+TEST(Verify, RealMnistIsNotFashionMnist) {
+  const std::filesystem::path dir = std::filesystem::path(TUTTI_TEST_DATA) / "mnist";
+  const VerifyReport report = verify_dataset("fashion-mnist", dir);
+  for (const size_t labels : {1, 3})
+    EXPECT_NE(report.files[labels].problem.find("of another data set"), std::string::npos);
+  EXPECT_TRUE(verify_dataset("fashion-mnist", dir, 10).sound()) << "said to be another set";
 }
 #endif
 

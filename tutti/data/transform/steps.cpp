@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/spelling.h"
 #include "tutti/data/format/molecules/selection.h"
 
 namespace tutti::data {
@@ -263,7 +264,12 @@ ValueStep read_value(const Words& step) {
       Known{"log1p", Kind::log1p, 0},    Known{"normalise", Kind::normalise, 0},
       Known{"min-max", Kind::min_max, 0}};
   const auto known = std::ranges::find(kKnown, step.words[0], &Known::name);
-  if (known == kKnown.end()) step.refuse(fmt::format("is not known; known are {}", kStepNames));
+  if (known == kKnown.end()) {
+    std::vector<std::string> names;
+    for (const std::string_view name : split(kStepNames, ',')) names.emplace_back(name);
+    step.refuse(fmt::format("is not known{}; known are {}",
+                            did_you_mean(nearest_spelling(step.words[0], names)), kStepNames));
+  }
   ValueStep value{.kind = known->kind, .first = {}, .second = {}};
   if (known->kind == Kind::normalise) {
     read_pair(step, "mean", "std", value);

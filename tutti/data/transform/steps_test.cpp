@@ -56,7 +56,8 @@ TEST(Steps, WhatCannotBeUnderstoodIsNamed) {
   refused("divide 255", "a field, a colon and steps");
   refused(": divide 255", "a field, a colon and steps");
   refused("image: devide 255",
-          "'devide 255' is not known; known are resized-crop, periodic, select, contacts, permute");
+          "'devide 255' is not known, did you mean 'divide'?; known are resized-crop, periodic, "
+          "select, contacts, permute");
   refused("image: divide", "wants 1 number");
   refused("image: divide x", "'x' where a number");
   refused("image: divide 0", "by zero");

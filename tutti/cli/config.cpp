@@ -275,7 +275,8 @@ void add_idle_keys(ResolvedConfig& resolved) {
       resolved.idle.push_back(fmt::format("{}: {}", origin->second, idle.text));
 }
 
-/// What was read, weakest first: a step for each file, one for the environment, one for the flags.
+/// The settings that were read, weakest first: a step for each file, one for the environment, one
+/// for the flags.
 struct ReadSources {
   std::vector<std::vector<Assignment>> steps{};
   size_t files = 0;

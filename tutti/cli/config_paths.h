@@ -19,7 +19,7 @@ struct PathSource {
   std::string folder{};  ///< of that file, absolute
 };
 
-/// Of what has no folder of its own, as a pipe, paths start at the working folder.
+/// Paths in a file without a folder of its own, as a pipe, start at the working folder.
 PathSource paths_of_file(const std::filesystem::path& file);
 
 /// The value of a key that is a path, as set() wants it. Appends to `relative` what of it started

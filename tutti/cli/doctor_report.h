@@ -25,7 +25,7 @@ struct Findings {
   void add(std::string title, std::string text, std::string key, const Json& value);
   /// The text is the value.
   void add(std::string title, std::string text, std::string key);
-  /// What another look has found, behind what is there.
+  /// Adds the findings of another look behind those that are there.
   void append(const Findings& more);
 };
 

@@ -25,7 +25,7 @@ struct DryRunFlags {
 /// configuration, as TOML, and returns exit code 0; throws what the run would throw.
 int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags);
 
-/// What is not compared with the checkpoint: which data it is. One of an earlier version may not
+/// The data's identity is not compared with the checkpoint. One of an earlier version may not
 /// say.
 void take_data_content(const CheckpointInfo& before, RunSettings& settings);
 

@@ -19,7 +19,7 @@ PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found)
 /// run of the weights, since the sums of another number have other last bits; as long as this node
 /// has the cores for `ranks` of them.
 void take_threads(const FoundWeights& found, int ranks, RunConfig& config);
-/// What to say of `threads` before results; empty: nothing is known of the run.
+/// The line about `threads` before results; empty where nothing is known of the run.
 std::string threads_line(const FoundWeights& found, int64_t threads);
 
 /// Where model.task leaves open what is learned: as the run of the weights had it.

@@ -53,7 +53,7 @@ int explain_stop(const RankTable& table, const JobEnd& end) {
   return 0;
 }
 
-/// Of a job whose ranks may have ended in MPI's start.
+/// The job is one whose ranks may have ended in MPI's start.
 std::string obstacles_of(const RankTable& table) {
   return run_of(table) == RunState::not_known ? start_obstacles() : "";
 }

@@ -62,7 +62,7 @@ void remove_launcher_files(const LauncherFiles& files, const fs::path& memory) n
       if (is_of_job(entry.path().filename().string(), files.job) && is_own(entry.path(), S_IFREG))
         ::unlink(entry.path().c_str());
   } catch (const std::exception&) {
-    // What is left takes some room, and harms nobody.
+    // A file that is left takes some room, and harms nobody.
   }
 }
 

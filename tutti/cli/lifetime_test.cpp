@@ -70,7 +70,7 @@ TEST(Program, ComputesWithoutDenormals) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
-// Of an argument and of a folder's file, on both streams.
+// They come from an argument and from a folder's file, on both streams.
 TEST(Program, ControlBytesOfNamesAreShown) {
   const ScratchDirectory scratch;
   const std::string folder = std::string(scratch.path()) + "/f\x1b[2J";

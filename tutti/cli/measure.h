@@ -16,7 +16,7 @@ int cpu_vector_bytes();
 /// of several tries (0.3 s).
 double measure_peak_flops(int threads);
 
-/// Of threads x one thread's rate, what they should reach together: all cores may clock lower.
+/// All threads should reach this share of threads x one thread's rate: all cores may clock lower.
 constexpr double kExpectedRate = 0.6;
 
 /// The rates of one thread and of all. Where the latter is bad, both are measured again, up to

@@ -1,5 +1,5 @@
 #pragma once
-// What stands beside predictions in the files that `infer` and `eval` write: which sample each row
+// Predictions stand in the files that `infer` and `eval` write beside these: which sample each row
 // is, and what the numbers are.
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-/// Who predicted what; all of it must outlive it.
+/// The predictor and its samples; all of it must outlive this.
 struct PredictionSource {
   const RunConfig& config;
   const ModelSpec& model;

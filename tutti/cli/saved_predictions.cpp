@@ -57,7 +57,7 @@ class SeenSample {
   /// The first input.
   const float* input() const { return reinterpret_cast<const float*>(memory_[0].data()); }
   Shape input_shape() const { return sample_of(writer_.desc(0).shape); }
-  /// What prediction `output` is to be: f32 in the units of the data, or i32.
+  /// The type of prediction `output`: f32 in the units of the data, or i32.
   const void* truth(size_t output) const { return memory_[truth_at(output)].data(); }
   const TensorDesc& truth_desc(size_t output) const { return writer_.desc(truth_at(output)); }
 

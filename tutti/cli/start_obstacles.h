@@ -11,7 +11,7 @@ namespace tutti {
 /// nothing is. Launchers and libraries of MPI do not say it, or not all of it.
 std::string start_obstacles();
 
-/// What keeps MPI from keeping its files in this folder; empty: nothing.
+/// The obstacle that keeps MPI from keeping its files in this folder; empty: none.
 std::string obstacle_of_folder(const std::filesystem::path& folder);
 
 }  // namespace tutti

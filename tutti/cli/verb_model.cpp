@@ -138,7 +138,7 @@ ModelSpec without_data(const RunConfig& config, const NetworkChoice& choice, int
   return own;
 }
 
-/// Of the configured data set, or where it is not there, without it.
+/// The model is made for the configured data set, or without it where it is not there.
 ModelSpec of_data(const RunConfig& config, const NetworkChoice& choice, int64_t batch) {
   std::unique_ptr<data::Dataset> train;
   try {

@@ -120,7 +120,7 @@ std::optional<Resumed> resumed(RunConfig& config) {
   return found;
 }
 
-/// What train would refuse to go on with; which data it is, train itself looks at.
+/// Refuses what train would refuse to go on with; train itself looks at which data it is.
 void refuse_as_train(const Resumed& from, const RunConfig& config, int64_t replicas,
                      const data::Dataset& train) {
   RunSettings settings = effective_settings(config, replicas, {&train, nullptr, nullptr, nullptr});

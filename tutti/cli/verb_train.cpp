@@ -51,7 +51,7 @@ struct TrainVerb {
   std::vector<std::string> resume_anyway;
 };
 
-// Of Slurm, PBS, LSF, Flux, Grid Engine and HTCondor.
+// These are Slurm's, PBS's, LSF's, Flux's, Grid Engine's and HTCondor's.
 constexpr std::array kJobVariables = {"SLURM_JOB_ID", "PBS_JOBID",   "LSB_JOBID",
                                       "FLUX_JOB_ID",  "SGE_TASK_ID", "_CONDOR_SLOT"};
 

@@ -29,7 +29,8 @@ struct SampleOrigins {
   std::vector<int64_t> number{};     ///< of each in the set that it was taken out of, from 0
   std::vector<std::string> files{};  ///< empty: a sample lies in no file of its own, or not known
   std::vector<int32_t> file{};       ///< of each in `files`
-  /// Of each in its file: from 0, or the line of a text, from 1. Empty: each file is one sample.
+  /// The number of each in its file: from 0, or the line of a text, from 1. Empty: each file is one
+  /// sample.
   std::vector<int64_t> row{};
 };
 

@@ -48,7 +48,7 @@ TEST(Subset, ACutHasEachSampleInOnePartAndKeepsTheirOrder) {
   EXPECT_EQ(all.size(), 50u);
 }
 
-// What a prediction file says of its rows.
+// A prediction file says this of its rows.
 TEST(Subset, KnowsWhereItsSamplesComeFrom) {
   class InFiles final : public Dataset {
    public:

@@ -138,8 +138,8 @@ struct StudyResult {
     return std::ranges::any_of(
         runs, [](const RunSummary& run) { return !run.log.start.replayed_on.empty(); });
   }
-  /// What makes the times themselves doubtful, as sentences: said before the numbers, and first of
-  /// the notes.
+  /// Reasons that make the times themselves doubtful, as sentences: said before the numbers, and
+  /// first of the notes.
   std::vector<std::string> disturbances;
   int base_ranks = 0;              ///< n0; 0 when no run is usable
   std::vector<ScaleRow> rows;      ///< by size

@@ -21,7 +21,7 @@ using ReadConfiguration = std::function<Configuration(const std::string& path)>;
 void note_configurations(StudyResult& result, const ReadConfiguration& read,
                          const ChangeRule& rule);
 
-/// What the machine did beside a whole run, from its lines: each counts as long as it is.
+/// The machine's work beside a whole run, from its lines: each counts as long as it is.
 MachineUse machine_of(const RunLog& log);
 
 /// Appends to result.disturbances and notes; everything else of the result is complete.

@@ -1,5 +1,5 @@
 #pragma once
-// What the machine did beside a measurement, and what is to be said of it before its numbers.
+// The machine's work beside a measurement, and what is to be said of it before its numbers.
 
 #include <limits>
 #include <span>

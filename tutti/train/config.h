@@ -323,7 +323,7 @@ enum class AmongRanks {
   may_differ  ///< it names something that a node has of its own
 };
 
-/// What a key names on disk, and so where a relative path starts.
+/// The kind of thing that a key names on disk, and so where a relative path starts.
 enum class PathKind {
   none,
   read,    ///< in a file at the folder of that file, in a flag or variable at the working folder

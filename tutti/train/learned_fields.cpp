@@ -1,4 +1,4 @@
-// What a checkpoint keeps of the fields that a network learns (settings.h).
+// A checkpoint keeps this of the fields that a network learns (settings.h).
 
 #include "tutti/train/settings.h"
 

@@ -21,7 +21,7 @@ struct Manifest {
   std::string checksum = {};  ///< of all that; read_manifest() fills it
 };
 
-/// Of a later version of the program: not damaged, and not for this one.
+/// It is a later version's: not damaged, and not for this one.
 class LaterSchema : public IoError {
   using IoError::IoError;
 };

@@ -181,7 +181,7 @@ class MeanError final : public Pointwise {
   std::string unit_;
 };
 
-/// Of losses that the model writes itself.
+/// The losses are those that the model writes itself.
 class OwnLoss final : public Metric {
  public:
   std::string_view name() const override { return "loss"; }

@@ -54,9 +54,9 @@ class Metric {
   /// Whether it takes predictions and targets as the network learns them, as losses do.
   virtual bool of_learned() const { return false; }
   virtual size_t output() const { return 0; }  ///< of the model's predictions, the one it reads
-  /// Of sample i. Quality rounds it to a multiple of 2^-79, and adds up multiples of four sizes,
-  /// so that sums are exact and the same in any order. Throws ConfigError naming the sample for a
-  /// class number that the prediction does not have.
+  /// The value of sample i. Quality rounds it to a multiple of 2^-79, and adds up multiples of four
+  /// sizes, so that sums are exact and the same in any order. Throws ConfigError naming the sample
+  /// for a class number that the prediction does not have.
   virtual double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                            int64_t i) const = 0;
   /// How much of_sample() counts in the mean; rounded to a multiple of 2^-24. Where the weights of

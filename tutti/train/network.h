@@ -37,7 +37,7 @@ struct NetworkSpec {
   HeldCopies held = {};
 };
 
-/// What a model with losses of its own loses at one sample: forward with running statistics and
+/// The loss of a model with losses of its own at one sample: forward with running statistics and
 /// losses, whole samples, over the variables of the evaluation beside it.
 struct OwnLosses {
   Plan plan;

@@ -168,7 +168,7 @@ TEST_F(Safetensors, ReadsFilesOfOtherWriters) {
 }
 #endif
 
-// What people have under the name of weights.
+// People have these under the name of weights.
 TEST_F(Safetensors, OtherFilesAreNamed) {
   const auto refused = [&](const std::string& text) {
     DurableFile file(path_);
@@ -183,7 +183,7 @@ TEST_F(Safetensors, OtherFilesAreNamed) {
   EXPECT_TRUE(contains(refused("\x80\x02\x8a\nl\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03."s),
                        "torch.load"));
   EXPECT_TRUE(contains(refused("\x1f\x8b\x08\0\0\0\0\0\0\0"s), "gzip -dc"));
-  // Of the right format, and cut: that is damage.
+  // A file of the right format that is cut is damaged.
   EXPECT_TRUE(contains(refused("\x40\0\0\0\0\0\0\0{\"a\":{\"dtype"s), "truncated or corrupted"));
 }
 

@@ -236,7 +236,7 @@ class TrainerRun {
   /// Why this and other ranks left samples out since the last time. Collective.
   std::vector<std::string> new_reasons();
   // --- trainer_machine.cpp ---
-  /// What the machine did beside the run since the last time; `ends`: it says so. Collective.
+  /// Records the machine's work beside the run since the last time; `ends`: it says so. Collective.
   void report_machine(bool ends);
   void stop(RunStatus status, const std::string& reason);
   /// The flags with which the run goes on beyond what has ended it.

@@ -23,7 +23,7 @@ bool is_of_data(const Objective& objective);
 /// Fills unit, undone and kept of a field that is learned.
 void note_units(const data::Field& field, const data::FieldSteps& steps, ModelField& noted);
 
-/// What the numbers of one prediction stand for.
+/// The quantity that the numbers of one prediction stand for.
 struct PredictionUnits {
   std::string prediction{};  ///< its name; empty: the only one
   std::string field{};       ///< that it learns
@@ -40,7 +40,7 @@ std::vector<data::ValueFunction> steps_of_targets(const RunConfig& config,
                                                   const data::Dataset& dataset,
                                                   const EvaluationNetwork& network);
 
-/// Of each objective of a model whose fields are known.
+/// The units of each objective of a model whose fields are known.
 std::vector<PredictionUnits> prediction_units(const ModelSpec& model);
 /// Those of them that there are.
 std::vector<std::string> unit_sentences(const ModelSpec& model);

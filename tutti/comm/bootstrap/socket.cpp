@@ -77,7 +77,7 @@ struct InterfaceAddress {
   SocketAddress address;
 };
 
-// Of those that are up.
+// Only those that are up count.
 std::vector<InterfaceAddress> interface_addresses() {
   std::vector<InterfaceAddress> all;
   ifaddrs* found = nullptr;
@@ -95,7 +95,7 @@ std::vector<InterfaceAddress> interface_addresses() {
   return all;
 }
 
-// Of an IPv4 or IPv6 address, in the order of the network.
+// The bytes of an IPv4 or IPv6 address, in the order of the network.
 std::span<const uint8_t> address_bytes(const SocketAddress& address) {
   if (address.storage.ss_family == AF_INET6)
     return reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr.s6_addr;

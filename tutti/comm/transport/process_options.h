@@ -27,8 +27,8 @@ struct ProcessOptions {
   double timeout = 60;        ///< seconds; of every wait
   Nodes nodes = Nodes::kernel;
   WireKind wire = WireKind::automatic;  ///< means nothing without MPI
-  /// What to listen on alone for connections of other ranks, as comm::own_address(). Empty: all
-  /// addresses of this host, which the others try one after another.
+  /// The only address to listen on for connections of other ranks, as comm::own_address(). Empty:
+  /// all addresses of this host, which the others try one after another.
   std::string address = {};
 };
 

@@ -94,7 +94,7 @@ std::string files_below(const fs::path& folder, std::string& pattern) {
       fmt::join(folders, ", "), ending);
 }
 
-/// What there is to do with a folder in which no file is known by its name: names one that lies
+/// The remedy for a folder in which no file is known by its name: it names one that lies
 /// there, what it is, and a pattern that fits it, or the file where `key` takes no patterns.
 std::string way_to_name_files(const fs::path& folder, std::string_view key) {
   std::string found, file, pattern = "*.dat";

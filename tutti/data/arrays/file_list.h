@@ -23,8 +23,8 @@ struct NumberedName {
 };
 std::optional<NumberedName> numbered_name(std::string_view name);
 
-/// Of files with such names, those of the same folder and set that are not among them and that no
-/// file has: an incomplete copy. At most a few, in order.
+/// Finds, for files with such names, those of the same folder and set that are not among them and
+/// that no file has: an incomplete copy. At most a few, in order.
 std::vector<std::filesystem::path> missing_parts(const std::vector<std::filesystem::path>& files);
 
 /// What `entries` lead to, relative ones from `folder` on, in their order: a file; of a folder the

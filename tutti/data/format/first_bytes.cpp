@@ -355,7 +355,7 @@ std::string found_instead(const FileBytes& file) { return described(file, first_
 
 std::string unreadable(const FileBytes& file, Content expected, std::string_view why) {
   FirstBytes found = first_bytes_of(file);
-  // What lies in the place of weights and is a zip file is PyTorch's, whatever its first member is.
+  // A zip file in the place of weights is PyTorch's, whatever its first member is.
   if (expected == Content::safetensors && found.content == Content::zip)
     found = {Content::torch_zip, row_of_content(Content::torch_zip).name,
              std::string(row_of_content(Content::torch_zip).remedy)};

@@ -8,7 +8,7 @@
 
 namespace tutti::data {
 
-/// Of a text's first characters; Content::text where nothing more is known.
+/// The kind that a text's first characters show; Content::text where nothing more is known.
 Content kind_of_text(std::string_view text);
 
 /// How to read a table of text, by its separator and whether it has a line of names.

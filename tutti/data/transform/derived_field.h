@@ -35,7 +35,7 @@ class DerivedField {
 Field derived_field(const Field& stored, const Derivation& derivation);
 /// The shape in which a field leaves its steps.
 Shape shape_after(const Field& stored, const FieldSteps& steps);
-/// What its value steps do. ConfigError as of ValueFunction.
+/// The function of its value steps. ConfigError as of ValueFunction.
 ValueFunction value_function(const Field& stored, const FieldSteps& steps);
 
 }  // namespace tutti::data

@@ -1,5 +1,5 @@
 #pragma once
-// What the control groups of this process grant it: cgroup v2, v1, and both beside each other, as
+// The control groups of this process grant it this: cgroup v2, v1, and both beside each other, as
 // containers, batch systems and systemd's slices set them. Linux.
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct GroupLimits {
   double processors = 0;     ///< worth of time (cpu.max, cpu.cfs_quota_us); 0: no quota
   int64_t memory_bytes = 0;  ///< memory.max, memory.high, memory.limit_in_bytes; 0: no limit
   int64_t memory_left = 0;   ///< until a group is at its limit; what files are cached in is free
-  /// Of the group with that quota, so far: periods in which it ran, and those of them in which it
+  /// The group with that quota had so far: periods in which it ran, and those of them in which it
   /// was stopped because its time was used up (cpu.stat).
   int64_t periods = 0, throttled_periods = 0;
 };

@@ -53,7 +53,7 @@ TEST(ControlGroup, OfVersionTwoTheLeastOfAllLevelsCounts) {
   EXPECT_EQ(limits.memory_bytes, 800 * kMiB);
   EXPECT_EQ(limits.memory_left, 150 * kMiB);  // 800 - (700 - 50 of files that are cached)
 
-  // What a container shows: its own group as the root, whatever it is called outside.
+  // A container shows its own group as the root, whatever it is called outside.
   f.file("proc/self/cgroup", "0::/../../elsewhere\n");
   f.file("sys/fs/cgroup/cpu.max", "50000 100000\n");
   EXPECT_EQ(f.limits().processors, 0.5);

@@ -51,7 +51,7 @@ std::string read_text(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// What limit_teams() was told.
+/// The limit that limit_teams() was told.
 std::vector<int>& of_teams() {
   static std::vector<int> processors;
   return processors;

@@ -127,8 +127,8 @@ void Outbound::on_ready(bool readable, bool writable) {
   if (writable) write();
 }
 
-// What is expected and no more, into in_. A connection that ends now may be one too many for the
-// listener; one that is not this group's says so by a welcome without proof.
+// Reads what is expected and no more, into in_. A connection that ends now may be one too many for
+// the listener; one that is not this group's says so by a welcome without proof.
 bool Outbound::receive_exactly(size_t bytes) {
   std::array<char, 256> piece;
   while (in_.size() < bytes) {

@@ -287,7 +287,7 @@ class DcdFrames final : public Frames {
     return stored;
   }
 
-  /// Of a few frames all over the file.
+  /// The look is at a few frames all over the file.
   std::vector<DcdCellNumbers> some_cells() const {
     constexpr int64_t kFrames = 8;
     std::vector<DcdCellNumbers> cells;

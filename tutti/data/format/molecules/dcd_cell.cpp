@@ -78,7 +78,7 @@ bool has_word(const std::string& text, std::initializer_list<std::string_view> w
                              [&](std::string_view word) { return lower.find(word) != lower.npos; });
 }
 
-/// What the header says: the matrix, another form, or nothing.
+/// The form that the header says: the matrix, another one, or nothing.
 enum class Says : uint8_t { nothing, matrix, no_matrix };
 
 Says said_by(const DcdOrigin& origin) {

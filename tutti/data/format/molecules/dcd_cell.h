@@ -1,5 +1,5 @@
 #pragma once
-// What the six numbers of a DCD's unit cell mean: a file does not say which of three forms it has.
+// The six numbers of a DCD's unit cell: a file does not say which of three forms it has.
 //
 //   degrees   A gamma B beta alpha C: lengths, and angles in degrees (X-PLOR, OpenMM, MDAnalysis)
 //   cosines   the same with the cosines of the angles (NAMD, VMD, LAMMPS, mdconvert, catdcd)
@@ -25,7 +25,7 @@ inline constexpr std::array kDcdCellForms = {DcdCellForm::degrees, DcdCellForm::
 /// "degrees"; of unknown "".
 std::string_view name_of(DcdCellForm form);
 
-/// What a header tells of the program that wrote it.
+/// A header's words about the program that wrote it.
 struct DcdOrigin {
   int64_t version = 0;  ///< CHARMM's; 24 is also written by programs that are not CHARMM
   std::string titles{};

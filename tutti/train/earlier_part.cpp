@@ -39,6 +39,8 @@ EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
     part.checkpoint_seconds = log.stop->checkpoint_seconds;
   }
   part.tested = log.test && log.test->step == checkpoint.step;
+  part.evaluated =
+      std::ranges::find(log.evals, checkpoint.step, &EvalRecord::step) != log.evals.end();
   if (!target) return part;
   for (const EvalRecord& eval : log.evals) {
     const double value = eval.value(target->metric);
@@ -51,8 +53,8 @@ EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
 }
 
 std::string to_text(const EarlierPart& part) {
-  Json json = {part.wall_seconds, part.train_seconds, part.eval_seconds, part.checkpoint_seconds,
-               part.tested};
+  Json json = {part.wall_seconds,       part.train_seconds, part.eval_seconds,
+               part.checkpoint_seconds, part.tested,        part.evaluated};
   if (part.reached) {
     json.push_back(part.reached->epoch);
     json.push_back(part.reached->value);
@@ -68,9 +70,10 @@ EarlierPart earlier_part_from_text(const std::string& text) {
                    .eval_seconds = json.at(2),
                    .checkpoint_seconds = json.at(3),
                    .reached = {},
-                   .tested = json.at(4)};
-  if (json.size() > 5)
-    part.reached = {.epoch = json.at(5), .value = json.at(6), .best = json.at(7)};
+                   .tested = json.at(4),
+                   .evaluated = json.at(5)};
+  if (json.size() > 6)
+    part.reached = {.epoch = json.at(6), .value = json.at(7), .best = json.at(8)};
   return part;
 }
 

@@ -19,7 +19,7 @@ struct EarlierPart {
     double epoch = 0, value = 0, best = 0;
   };
   std::optional<Reached> reached;
-  bool tested = false;  ///< the test set was used at this step
+  bool tested = false, evaluated = false;  ///< the test set, the judging set was used at this step
 };
 
 /// The names under which a checkpoint's metrics keep its readings of the clocks.

@@ -63,6 +63,8 @@ TEST(EarlierPart, TheFirstEvaluationThatReachedTheTarget) {
   EXPECT_EQ(told.reached->value, 0.325);
   EXPECT_EQ(told.reached->best, 0.325);
   EXPECT_EQ(told.wall_seconds, part.wall_seconds);
+  EXPECT_TRUE(told.evaluated);
+  EXPECT_FALSE(earlier_part(checkpoint_of(6), two_epochs(), std::nullopt).evaluated);
 }
 
 }  // namespace

@@ -298,9 +298,8 @@ void TrainerRun::go_on_from(const Checkpoint& checkpoint) {
   if (best.empty()) return;
   if (best != "none") keep_best(std::stoll(best), std::stod(best.substr(best.find(' '))));
   // A run that is killed right behind a checkpoint has not marked it yet.
-  if (!config_.checkpoint.best || !place_.goes_on || !evaluation_due() ||
-      is_abandoned(*went_on_from_) || !std::isfinite(quality()) ||
-      !goal_.better(quality(), left_.best_value))
+  if (!config_.checkpoint.best || !earlier_.evaluated || is_abandoned(*went_on_from_) ||
+      !std::isfinite(quality()) || !goal_.better(quality(), left_.best_value))
     return;
   keep_best(step_, quality());
   comm::on_each(comm_, "marking the best checkpoint", [&] {

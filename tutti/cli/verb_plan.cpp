@@ -9,6 +9,7 @@
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config_flags.h"
+#include "tutti/cli/dry_run.h"
 #include "tutti/cli/job.h"
 #include "tutti/cli/json_output.h"
 #include "tutti/cli/launch.h"

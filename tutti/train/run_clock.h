@@ -32,9 +32,12 @@ class RunClock {
     wall_before_ = wall_seconds;
     train_before_ = train_seconds;
   }
-  double wall() const { return wall_before_ + since(started_); }
-  double train() const {
-    return train_before_ + (standing_ ? *standing_ : since(started_)) - paused_;
+  /// Readings of both that belong together take the same `now`.
+  double wall(Clock::time_point now = Clock::now()) const {
+    return wall_before_ + between(started_, now);
+  }
+  double train(Clock::time_point now = Clock::now()) const {
+    return train_before_ + (standing_ ? *standing_ : between(started_, now)) - paused_;
   }
   /// From here to add_pause() the training clock stands still, so that a checkpoint, which keeps
   /// its reading, does not count a part of its own writing.
@@ -45,11 +48,13 @@ class RunClock {
     standing_.reset();
   }
 
-  static double since(Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  }
+  static double since(Clock::time_point begin) { return between(begin, Clock::now()); }
 
  private:
+  static double between(Clock::time_point begin, Clock::time_point end) {
+    return std::chrono::duration<double>(end - begin).count();
+  }
+
   Clock::time_point started_ = Clock::now();
   double wall_before_ = 0, train_before_ = 0, paused_ = 0;
   std::optional<double> standing_;

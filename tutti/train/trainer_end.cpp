@@ -51,14 +51,15 @@ std::string TrainerRun::beyond_this_end() const {
 }
 
 RunStop TrainerRun::stop_event(RunStatus status, const std::string& reason) const {
+  const auto now = RunClock::Clock::now();
   return {.status = status,
           .reason = reason,
           .error = {},
           .epochs = epochs_done(),
           .steps = step_,
           .samples = step_ * batch_.global,
-          .wall_seconds = clock_.wall(),
-          .train_seconds = clock_.train(),
+          .wall_seconds = clock_.wall(now),
+          .train_seconds = clock_.train(now),
           .eval_seconds = evaluation_seconds_,
           .checkpoint_seconds = checkpoint_seconds_};
 }

@@ -1,5 +1,4 @@
-# The measuring program itself, on sizes that take no time: that it runs, checks and writes, not how fast it is. On a busy machine it warns on
-# standard error, which a launcher forwards apart from the table: the warning must not come between two rows.
+# The measuring program itself, on sizes that take no time: that it runs, checks and writes, not how fast it is.
 function(bench_comm name regex)
   add_test(NAME multirank.bench_comm.${name} COMMAND ${tutti_whole_lines} ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 2 -- $<TARGET_FILE:tutti> bench comm ${ARGN})
   set_tests_properties(multirank.bench_comm.${name} PROPERTIES ENVIRONMENT "${environment}" PROCESSORS 2 PASS_REGULAR_EXPRESSION "${regex}")

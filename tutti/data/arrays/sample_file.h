@@ -39,6 +39,8 @@ template <class Read>
 auto as_said(Read read) {
   try {
     return read();
+  } catch (const UnreadableArray&) {
+    throw;
   } catch (const BadFile& error) {
     throw NotAsSaid(error.what());
   }

@@ -87,7 +87,8 @@ size_t ArrayFile::find(std::string_view array) const {
                     "give another file",
                     name(), array, listed_arrays(infos)));
   if (!found->problem.empty())
-    throw IoError(fmt::format("{}: array '{}' cannot be read: {}", name(), array, found->problem));
+    throw UnreadableArray(
+        fmt::format("{}: array '{}' cannot be read: {}", name(), array, found->problem));
   return static_cast<size_t>(found - infos.begin());
 }
 

@@ -57,6 +57,11 @@ struct Slab {
 struct StoredArray;
 class ChunkCache;
 
+/// An array that lies in a file and cannot be read, whoever asks for it: the file is at fault.
+class UnreadableArray : public BadFile {
+  using BadFile::BadFile;
+};
+
 /// An open file. Headers were checked when it was opened: places and sizes lie within the file.
 /// Copies mean the same file. All calls may run on any number of threads at the same time: data
 /// are read by position and inflated here, never through the HDF5 library, which has one lock.

@@ -77,7 +77,7 @@ TEST(SampleFiles, NamesTheFileAndWhatIsWrong) {
   expect_io_error(read_last, {"b.tfrecord"});
   std::filesystem::remove(scratch.path() / "train/a.tfrecord");
   write_volume(file, {volume_record(0, kY)});
-  expect_io_error(read_last, {"b.tfrecord", "'x' has 0 elements"});
+  expect_config_error(read_last, {"b.tfrecord", "'x' has 0 elements"});
 }
 
 TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
@@ -171,7 +171,7 @@ TEST(SampleFiles, AMaskWithAnUnknownClassIsRefused) {
   EXPECT_NO_THROW(read());
   labels[4] = 3;
   write();
-  expect_io_error(read, {"a.h5", "[1, 1]", "is 3", "0 to 2"});
+  expect_config_error(read, {"a.h5", "[1, 1]", "is 3", "0 to 2"});
 }
 
 TEST(SampleFiles, AVolumeThatDoesNotFitItsCountsIsNamed) {

@@ -325,7 +325,8 @@ void remove_unused(const RunPlace& place) {
     if (first == end || first->path().filename() != kLockFile || ++first != end) continue;
     // Whoever has the lock's file open finds that it is gone, and makes another.
     fs::remove(folder / kLockFile, unlike);
-    if (fs::remove(folder, unlike) && number_of(folder) > 0)
+    // A folder that has a name may have been made for the run, with rights and stripes.
+    if (number_of(folder) > 0 && fs::remove(folder, unlike))
       fs::remove(folder.parent_path() / kLink, unlike);  // the greatest number stands for it
   }
 }

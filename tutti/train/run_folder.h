@@ -47,7 +47,8 @@ std::string folder_of_config(const std::filesystem::path& file);
 /// What that file says of checkpoint.dir: a folder within the run's goes with it.
 std::string own_checkpoints(const std::string& dir, const RunPlace& place);
 
-/// Removes folders of the place in which nothing but a lock lies. For the holder of the locks.
+/// Removes locks beside which nothing lies in folders of the place, and of these the numbered ones.
+/// For the holder of the locks.
 void remove_unused(const RunPlace& place);
 
 /// Held by every rank while it trains; rank 0 holds the locks.
@@ -58,7 +59,7 @@ class RunFolder {
   /// ConfigError where another run lies or is under way, and where there is something to resume
   /// from but nothing of it is valid.
   RunFolder(comm::Communicator& communicator, const RunFolderRequest& request);
-  /// A run that was refused before its first step leaves no folder.
+  /// A run that was refused before its first step leaves nothing.
   ~RunFolder() {
     if (!locks_.empty()) remove_unused(place_);
   }

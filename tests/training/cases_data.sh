@@ -23,10 +23,10 @@ case_samples() {
   for set in volumes maps; do
     config=$configs/$set.toml
     parts="--ranks 4 --set parallel.spatial=2"
-    expect 0 parts-$set $parts
-    expect 0 cut-$set $parts --max-steps 3
-    expect 0 cut-$set $parts --resume --max-steps 8
-    same_weights parts-$set cut-$set 8
+    expect 0 parts-$set $parts --max-steps 5
+    expect 0 cut-$set $parts --max-steps 2
+    expect 0 cut-$set $parts --resume --max-steps 5
+    same_weights parts-$set cut-$set 5
     expect 0 wide-$set --ranks 4 --replicas 1 --set parallel.spatial=2,2 --set batch.local=2 --max-steps 2
     near one-$set parts-$set
   done

@@ -20,7 +20,7 @@ case_parts() {
   for set in volumes maps; do
     config=$configs/$set.toml
     # What training says of its last weights is what others find.
-    expect 0 parts-$set --ranks 2 --replicas 1 --set parallel.spatial=2 --max-steps 8
+    expect 0 parts-$set --ranks 2 --replicas 1 --set parallel.spatial=2 --max-steps 4
     grep '"event":"eval"' parts-$set/record.jsonl | tail -n 1 | grep -Eo '"(samples|mae|iou|accuracy|loss)":[0-9.e-]+' | sed 's/:/: /' | sort >trained.eval
     measures one --set parallel.spatial=1
     sort one.eval >sorted.eval
@@ -43,15 +43,15 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
       fail "the predictions of $set on parts are others"
   done
   # A weighted loss that is divided by the weights of all parts' labels.
-  weighted="--replicas 1 --set batch.local=2 --set loss.mean_over=weights"
+  weighted="--epochs 1 --replicas 1 --set batch.local=2 --set loss.mean_over=weights"
   expect 0 weighted $weighted
   expect 0 weighted-2 $weighted --ranks 2 --set parallel.spatial=2
   expect 0 weighted-2x2 $weighted --ranks 4 --set parallel.spatial=2,2
   near weighted weighted-2
   near weighted weighted-2x2
   # Two replicas of two parts each have the statistics of one batch.
-  expect 0 batch --replicas 1 --set batch.local=2
-  expect 0 group --ranks 4 --set parallel.spatial=2 --set parallel.batchnorm_group_size=2
+  expect 0 batch --epochs 1 --replicas 1 --set batch.local=2
+  expect 0 group --epochs 1 --ranks 4 --set parallel.spatial=2 --set parallel.batchnorm_group_size=2
   near batch group
   expect 2 group-odd --ranks 4 --set parallel.spatial=2 --set parallel.batchnorm_group_size=3
   says group-odd '2 replicas on ranks of their own are no groups of 3'

@@ -45,6 +45,10 @@ constexpr auto kCrowdedNap = std::chrono::milliseconds(1);
 // gone. It naps, so that others have its core; what has come is found that much later.
 constexpr auto kStalled = std::chrono::milliseconds(500);
 constexpr auto kStalledNap = std::chrono::microseconds(100);
+// Where no message has come for kSilent, a moment more is no matter, and naps of 0.1 ms would take
+// a sixth of a core.
+constexpr auto kSilent = std::chrono::seconds(5);
+constexpr auto kSilentNap = std::chrono::milliseconds(1);
 constexpr auto kLongNap = std::chrono::milliseconds(10);  // of a patient wait
 constexpr size_t kNamedRanks = 16;                        // of a long list, with their hosts
 
@@ -54,16 +58,17 @@ int cores() {
   return online;
 }
 
-// After a wait of so long. Naps in a crowd grow with it: they delay what has come by a tenth at
-// most, and a rank that waits for long leaves the core to those that it waits for.
-void give_core_away(Clock::duration waited) {
+// After a wait of so long, and so long without a message. Naps in a crowd grow with the wait: they
+// delay what has come by a tenth at most, and a rank that waits for long leaves the core to those
+// that it waits for.
+void give_core_away(Clock::duration waited, Clock::duration silent) {
   static thread_local Clock::time_point crowded_until{};
   const auto now = Clock::now();
   Clock::duration nap{};
   if (now < crowded_until)
     nap = std::clamp<Clock::duration>(waited / 10, kNap, kCrowdedNap);
   else if (waited > kStalled)
-    nap = kStalledNap;
+    nap = silent > kSilent ? kSilentNap : kStalledNap;
   if (nap > Clock::duration::zero())
     std::this_thread::sleep_for(nap);
   else
@@ -199,7 +204,7 @@ class Communicator::Wait {
     if (!c_.patience_.empty())
       std::this_thread::sleep_for(std::min<Clock::duration>((now - begin_) / 10, kLongNap));
     else if (now - begin_ > spin || looks_ == kLooksOfSystem)
-      give_core_away(now - begin_);
+      give_core_away(now - begin_, now - answered_);
   }
 
   /// Whether it is done. A rank may have done its share and left, or given up, between two looks:

@@ -4,9 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -37,16 +37,35 @@ TEST(Visible, InStringsOfJson) {
             "é \\u007f \\u009b \\u202e \xff");
 }
 
-// Whatever writes to the streams, in whatever pieces.
-TEST(Visible, TheStandardStreamsAreMadeSo) {
+/// The bytes that a process writes to both streams, which are made visible, and its exit status.
+template <class Write>
+std::pair<std::string, int> shown(const Write& write) {
   std::array<int, 2> ends{};
-  ASSERT_EQ(pipe(ends.data()), 0);
+  EXPECT_EQ(pipe(ends.data()), 0);
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
     dup2(ends[1], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
     make_output_visible();
+    write();
+  }
+  close(ends[1]);
+  std::string text;
+  std::array<char, 256> piece{};
+  for (ssize_t n; (n = read(ends[0], piece.data(), piece.size())) > 0;)
+    text.append(piece.data(), static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {text, WEXITSTATUS(status)};
+}
+
+// Whatever writes to the streams, in whatever pieces.
+TEST(Visible, TheStandardStreamsAreMadeSo) {
+  const auto [text, status] = shown([] {
     std::fputs("a\x1b[2J \xe2", stdout);
     std::fflush(stdout);
     std::fputs("\x80", stdout);
@@ -62,40 +81,18 @@ TEST(Visible, TheStandardStreamsAreMadeSo) {
     std::fputs("nobody takes this\x1b", stdout);
     const bool failed = std::fflush(stdout) != 0 && std::ferror(stdout) != 0 && errno == EBADF;
     _exit(failed ? 7 : 1);
-  }
-  close(ends[1]);
-  std::string text;
-  std::array<char, 256> piece{};
-  for (ssize_t n; (n = read(ends[0], piece.data(), piece.size())) > 0;)
-    text.append(piece.data(), static_cast<size_t>(n));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 7);
+  });
+  EXPECT_EQ(status, 7);
   EXPECT_EQ(text, "a\\x1b[2J b\\x1b[2J\n\x1b[2K\xe2\x80\x94\n\x01\n");
 }
 
 TEST(Visible, ACharacterThatTheEndCutsOffIsShown) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(pipe(ends.data()), 0);
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDOUT_FILENO);
-    close(ends[0]);
-    make_output_visible();
+  const auto [text, status] = shown([] {
     std::fputs("end \xe2\x80", stdout);
     std::exit(0);
-  }
-  close(ends[1]);
-  int status = 0;
-  waitpid(child, &status, 0);
+  });
   EXPECT_EQ(status, 0);
-  std::array<char, 64> text{};
-  const ssize_t n = read(ends[0], text.data(), text.size());
-  close(ends[0]);
-  EXPECT_EQ(std::string(text.data(), static_cast<size_t>(std::max<ssize_t>(n, 0))),
-            "end \\xe2\\x80");
+  EXPECT_EQ(text, "end \\xe2\\x80");
 }
 
 }  // namespace

@@ -38,9 +38,9 @@ start() {
 
 # wait_until WHAT...: the command WHAT succeeds, within five minutes, however busy the machine is
 wait_until() {
-  for _ in $(seq 6000); do
+  for _ in $(seq 1200); do
     "$@" && return
-    sleep 0.05
+    sleep 0.25
   done
   return 1
 }
@@ -75,20 +75,21 @@ passed() {
 
 # processes HOST: of the running job's host, 0 or 1. Hosts are network namespaces; that of mpirun is host 0.
 processes() {
-  local all p first
+  local all p first host
   all=$(descendants "$job")
-  for p in $all; do [ "$(cat "/proc/$p/comm" 2>/dev/null)" != mpirun ] || first=$(readlink "/proc/$p/ns/net"); done
+  for p in $all; do [ "$(comm_of "$p")" != mpirun ] || first=$p; done
   for p in $all; do
-    case $(cat "/proc/$p/comm" 2>/dev/null) in mpirun | orted | tutti*) ;; *) continue ;; esac
-    if [ "$(readlink "/proc/$p/ns/net")" = "$first" ]; then [ "$1" != 0 ] || echo "$p"; else [ "$1" != 1 ] || echo "$p"; fi
+    case $(comm_of "$p") in mpirun | orted | tutti*) ;; *) continue ;; esac
+    host=1
+    [ ! "/proc/$p/ns/net" -ef "/proc/$first/ns/net" ] || host=0
+    [ "$1" != $host ] || echo "$p"
   done
 }
+comm_of() { cat "/proc/$1/comm" 2>/dev/null; }
 descendants() {
-  local child
-  for child in $(pgrep -P "$1"); do
-    echo "$child"
-    descendants "$child"
-  done
+  ps -eo pid=,ppid= | awk -v root="$1" '{ children[$2] = children[$2] " " $1 }
+    function walk(p,  n, i, of) { n = split(children[p], of, " "); for (i = 1; i <= n; i++) { print of[i]; walk(of[i]) } }
+    END { walk(root) }'
 }
 ranks() { for p in $(processes "$1"); do ! grep -qs '^tutti' "/proc/$p/comm" || echo "$p"; done; }
 no_ranks() { [ -z "$(ranks "$1")" ]; }

@@ -9,14 +9,15 @@ set(tutti ${prefix}/bin/tutti)
 file(REMOVE_RECURSE ${WORK_DIR})
 run("install" ${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 run("configuring examples/own_workload" ${CMAKE_COMMAND} -S ${example} -B ${WORK_DIR}/build -G ${GENERATOR} -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM}
-  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_FLAGS=${SANITIZE_FLAG} -DCMAKE_CXX_FLAGS_RELEASE=-O1)
+  -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_CXX_FLAGS=${SANITIZE_FLAG} -DCMAKE_CXX_FLAGS_RELEASE=-O0)
 run("building examples/own_workload" ${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 set(library ${WORK_DIR}/build/libown_workload.so)
 set(own ${WORK_DIR}/build/own_tutti)
 
-# train(WHERE PROGRAM FLAG...): an epoch without measuring kernels
+set(small --replicas 2 --threads 1 --target 0 --set plan.measure=false --set data.generate_train=500)
+# train(WHERE PROGRAM FLAG...): an epoch of 15 steps without measuring kernels
 function(train where program)
-  run("training in ${where}" ${program} train ${example}/own_workload.toml --epochs 1 --replicas 2 --threads 1 --target 0 --set plan.measure=false
+  run("training in ${where}" ${program} train ${example}/own_workload.toml --epochs 1 ${small}
     --output-dir ${WORK_DIR}/runs/${where} ${ARGN})
 endfunction()
 # refused(STATUS REGEX COMMAND...): it ends with this status and says that, on any number of lines
@@ -47,7 +48,7 @@ file(READ ${WORK_DIR}/runs/object/record.jsonl record)
 if(NOT record MATCHES "\"library_sha256\":\"${content}\"" OR NOT record MATCHES "\"confidence\":0[.][2-9]")
   message(FATAL_ERROR "the record names no library of ${content} or no metric of its own:\n${record}")
 endif()
-run("tutti eval" ${tutti} eval ${example}/own_workload.toml --set model.library=${library} --set run.target=0 --weights ${WORK_DIR}/runs/object --threads 1)
+run("tutti eval" ${tutti} eval ${example}/own_workload.toml --set model.library=${library} --set run.target=0 --set data.generate_train=500 --weights ${WORK_DIR}/runs/object --threads 1)
 if(NOT output MATCHES "500 samples, confidence [2-9][0-9.]+ %, accuracy [0-9.]+ %, loss")
   message(FATAL_ERROR "tutti eval printed\n${output}")
 endif()
@@ -59,11 +60,11 @@ endif()
 # Another object under a resume: the bytes behind an ELF file's end mean nothing to the loader.
 configure_file(${library} ${WORK_DIR}/other.so COPYONLY)
 file(APPEND ${WORK_DIR}/other.so "another")
-set(resume train ${example}/own_workload.toml --replicas 2 --threads 1 --target 0 --set plan.measure=false --output-dir ${WORK_DIR}/runs/object --resume)
+set(resume train ${example}/own_workload.toml ${small} --output-dir ${WORK_DIR}/runs/object --resume)
 refused(2 "model.library.content was sha256 ${content} and is now sha256 .*--resume-anyway model.library.content" ${tutti} ${resume} --epochs 2 --set model.library=other.so)
 run("resuming with the same content elsewhere" ${CMAKE_COMMAND} -E copy ${library} ${WORK_DIR}/moved.so)
 run("resuming with the same content elsewhere" ${tutti} ${resume} --epochs 1 --set model.library=${WORK_DIR}/moved.so)
-run("resuming anyway" ${tutti} ${resume} --max-steps 70 --epochs 2 --set model.library=${WORK_DIR}/other.so --resume-anyway model.library.content)
+run("resuming anyway" ${tutti} ${resume} --max-steps 18 --epochs 2 --set model.library=${WORK_DIR}/other.so --resume-anyway model.library.content)
 
 set(look train ${example}/own_workload.toml --dry-run)
 refused(2 "there is no model 'two-scales'" ${tutti} ${look})

@@ -42,10 +42,13 @@ struct Decided {
   double apart() const { return flips() ? kFlipped : 3e-3; }
 };
 
-/// Where blocks of channels are not fast, no plan takes them: one network shows that they are
-/// right.
+/// Where no plan takes a layout, since its convolutions are slow, one network shows that they are
+/// right: the plain one anywhere, blocks of channels on some processors. SharedBlocks has those of
+/// deepcam.
 bool is_tried(const std::string& network, std::string_view layout) {
-  return has_fast_blocks() || layout != "b16c" || network == "fc-densenet";
+  const bool is_fast =
+      layout == "last" || (layout == "b16c" && has_fast_blocks() && network != "deepcam");
+  return is_fast || network == "fc-densenet";
 }
 
 std::vector<Decided> cases_of(const std::string& network) {

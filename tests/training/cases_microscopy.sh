@@ -61,13 +61,14 @@ kernel = 1
 END
   for set in patterns images; do
     config=$set.toml
-    expect 0 one-$set --max-steps 4
-    expect 0 two-$set --max-steps 4 --ranks 2
-    expect 0 four-$set --max-steps 4 --ranks 4
-    expect 0 part-$set --max-steps 2
-    expect 0 part-$set --resume --max-steps 4
-    for other in two four part; do same_weights one-$set $other-$set 4; done
+    expect 0 one-$set --max-steps 2
+    expect 0 two-$set --max-steps 2 --ranks 2
+    expect 0 part-$set --max-steps 1
+    expect 0 part-$set --resume --max-steps 2
+    for other in two part; do same_weights one-$set $other-$set 2; done
   done
+  expect 0 four-images --max-steps 2 --ranks 4
+  same_weights one-images four-images 2
 }
 
 # The pages of a TIFF file are samples.

@@ -39,6 +39,12 @@ class IoError : public Error {
   using Error::Error;
 };
 
+/// A file that cannot be used now and that nothing says to be damaged: the system refuses it, or a
+/// later version wrote it. Code that takes an older file in place of a damaged one passes this on.
+class IntactFileError : public IoError {
+  using IoError::IoError;
+};
+
 /// The system's reason for an errno of a file operation, and what to do where that is known.
 std::string file_error(int error);
 

@@ -8,6 +8,7 @@ namespace tutti {
 
 ErrorType type_of(const std::exception& error) {
   if (dynamic_cast<const ConfigError*>(&error)) return ErrorType::config;
+  if (dynamic_cast<const IntactFileError*>(&error)) return ErrorType::intact;
   if (dynamic_cast<const IoError*>(&error)) return ErrorType::io;
   if (dynamic_cast<const DeviceError*>(&error)) return ErrorType::device;
   if (dynamic_cast<const CommError*>(&error)) return ErrorType::comm;
@@ -17,8 +18,9 @@ ErrorType type_of(const std::exception& error) {
 }
 
 std::string_view name(ErrorType type) {
-  constexpr std::array<std::string_view, 7> kNames = {
-      "ConfigError", "IoError", "DeviceError", "CommError", "NumericError", "InternalError", ""};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "ConfigError", "IoError",      "IntactFileError", "DeviceError",
+      "CommError",   "NumericError", "InternalError",   ""};
   return kNames.at(static_cast<size_t>(type));
 }
 
@@ -26,6 +28,7 @@ void throw_error(ErrorType type, const std::string& message) {
   switch (type) {
     case ErrorType::config: throw ConfigError(message);
     case ErrorType::io: throw IoError(message);
+    case ErrorType::intact: throw IntactFileError(message);
     case ErrorType::device: throw DeviceError(message);
     case ErrorType::comm: throw CommError(message);
     case ErrorType::numeric: throw NumericError(message);

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-enum class ErrorType : uint32_t { config, io, device, comm, numeric, internal, other };
+enum class ErrorType : uint32_t { config, io, intact, device, comm, numeric, internal, other };
 
 ErrorType type_of(const std::exception& error);
 /// "NumericError", as docs/errors.md lists them; empty for `other`.

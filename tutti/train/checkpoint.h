@@ -166,7 +166,8 @@ void remove_leftovers(const std::filesystem::path& directory);
 
 /// The newest checkpoint in `directory` that passes verification: the one `latest` names, else the
 /// others from the last written to the first. Warns about each damaged one; those in `except` have
-/// been found damaged already. Nothing if there is none, or no such directory.
+/// been found damaged already. Nothing if there is none, or no such directory. Throws
+/// IntactFileError where one cannot be read and nothing says that it is damaged.
 std::optional<std::filesystem::path> find_latest_valid(
     const std::filesystem::path& directory, std::span<const std::filesystem::path> except = {});
 

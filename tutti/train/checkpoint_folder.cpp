@@ -117,13 +117,16 @@ void give_name(const fs::path& from, const fs::path& to) {
 
 std::vector<FoundCheckpoint> find_checkpoints(const fs::path& directory) {
   std::vector<FoundCheckpoint> found;
-  std::error_code error;
+  std::error_code error, other;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
-    if (is_checkpoint_name(name) && entry.is_directory(error))
+    if (is_checkpoint_name(name) && entry.is_directory(other))
       found.push_back(
           {serial_of(entry.path()), std::stoll(name.substr(kPrefix.size(), 18)), entry.path()});
   }
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    throw IntactFileError(
+        fmt::format("{}: cannot be listed: {}", directory.string(), file_error(error.value())));
   std::ranges::sort(found, std::ranges::greater{},
                     [](const FoundCheckpoint& f) { return std::pair(f.serial, f.step); });
   return found;

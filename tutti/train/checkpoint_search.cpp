@@ -62,7 +62,7 @@ std::optional<fs::path> find_best(const fs::path& directory) {
   try {
     verify_checkpoint(best);
     return best;
-  } catch (const LaterSchema&) {
+  } catch (const IntactFileError&) {
     throw;
   } catch (const IoError& damage) {
     log::warn("the best checkpoint, {}, is damaged and will not be used: {}",
@@ -103,8 +103,8 @@ std::optional<fs::path> find_latest_valid(const fs::path& directory,
     try {
       verify_checkpoint(candidate.path);
       return candidate.path;
-    } catch (const LaterSchema&) {
-      throw;  // an older one in its place would lose what the later version has trained
+    } catch (const IntactFileError&) {
+      throw;  // an older one in its place would lose what it has trained
     } catch (const IoError& damage) {
       log::warn("checkpoint {} is damaged and will not be used: {}",
                 candidate.path.filename().string(), damage.what());

@@ -140,6 +140,24 @@ TEST_F(CheckpointTest, ALaterVersionsIsNotDamaged) {
   }
 }
 
+// An older one in its place would lose what the newest has trained.
+TEST_F(CheckpointTest, WhatCannotBeReadNowIsNotDamaged) {
+  for (const int64_t step : {2, 3}) write(step);
+  const auto is_intact = [&] {
+    try {
+      find_latest_valid(directory_);
+      return false;
+    } catch (const IntactFileError&) {
+      return true;
+    }
+  };
+  EXPECT_EQ(with_refused({SYS_openat}, EMFILE, is_intact), 0);
+  EXPECT_EQ(with_refused({SYS_pread64}, ESTALE, is_intact), 0);
+  // A broken disk is a reason to take an older one: this one never comes back.
+  fs::remove(directory_ / "latest");
+  EXPECT_EQ(with_refused({SYS_pread64}, EIO, [&] { return !find_latest_valid(directory_); }), 0);
+}
+
 TEST_F(CheckpointTest, KeepsTheLastWritten) {
   for (const int64_t step : {10, 20, 30}) write(step, 2);
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000020", "step_0000030"}));

@@ -20,6 +20,18 @@ namespace {
   throw IoError(fmt::format("{}: {}: {}", path.string(), what, file_error(error)));
 }
 
+/// Whether an errno of a read says something about the file itself: that it is not there, not a
+/// file, or on a broken disk. Others say something about this process, its rights or the server.
+bool is_of_the_file(int error) {
+  return error == ENOENT || error == ENOTDIR || error == EISDIR || error == EINVAL ||
+         error == ELOOP || error == ENAMETOOLONG || error == EIO;
+}
+
+[[noreturn]] void fail_to_read(const std::filesystem::path& path, const char* what, int error) {
+  if (is_of_the_file(error)) fail(path, what, error);
+  throw IntactFileError(fmt::format("{}: {}: {}", path.string(), what, file_error(error)));
+}
+
 int open_new(const std::filesystem::path& path) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
@@ -65,7 +77,7 @@ FileDigest DurableFile::close() {
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is not waited for
-  if (fd_ < 0) fail(path_, "cannot be opened", errno);
+  if (fd_ < 0) fail_to_read(path_, "cannot be opened", errno);
   struct stat status {};
   const int error = ::fstat(fd_, &status) != 0 ? errno
                     : S_ISREG(status.st_mode)  ? 0
@@ -73,7 +85,7 @@ InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
                                                : EINVAL;
   if (error != 0) {
     ::close(fd_);
-    fail(path_, "cannot be read", error);
+    fail_to_read(path_, "cannot be read", error);
   }
   size_ = static_cast<uint64_t>(status.st_size);
 }
@@ -85,7 +97,7 @@ void InputFile::read(uint64_t offset, std::span<std::byte> bytes) const {
     const ssize_t got = ::pread(fd_, bytes.data(), std::min(bytes.size(), size_t{1} << 26),
                                 static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(path_, "cannot be read", errno);
+    if (got < 0) fail_to_read(path_, "cannot be read", errno);
     if (got == 0)
       throw IoError(fmt::format("{}: ends at byte {}, {} more were expected", path_.string(),
                                 offset, bytes.size()));

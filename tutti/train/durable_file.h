@@ -46,6 +46,7 @@ class DurableFile {
 /// Reads at any place of an existing file. Safe from several threads at once.
 class InputFile {
  public:
+  /// Throws IoError if it is no file or is not there, IntactFileError if the system refuses it.
   explicit InputFile(std::filesystem::path path);
   ~InputFile();
   InputFile(const InputFile&) = delete;

@@ -67,7 +67,7 @@ template <class Verify>
 void or_another(Verify verify) {
   try {
     verify();
-  } catch (const LaterSchema&) {
+  } catch (const IntactFileError&) {
     throw;
   } catch (const IoError& damage) {
     throw IoError(fmt::format(

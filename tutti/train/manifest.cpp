@@ -134,7 +134,7 @@ Manifest read_manifest(const std::filesystem::path& path) {
   try {
     const Json json = parse_json(text);
     if (const int schema = json_value<int>(json.at("schema")); schema > kSchema)
-      throw LaterSchema(
+      throw IntactFileError(
           fmt::format("{}: its schema {} is that of a later version of Tutti, and this one reads "
                       "up to {}: go on with the version that wrote it",
                       path.string(), schema, kSchema));
@@ -143,7 +143,7 @@ Manifest read_manifest(const std::filesystem::path& path) {
     Manifest manifest = from_json(json);
     manifest.checksum = json.at(kChecksum);
     return manifest;
-  } catch (const LaterSchema&) {
+  } catch (const IntactFileError&) {
     throw;
   } catch (const Json::exception& error) {
     throw IoError(fmt::format("{}: damaged: {}", path.string(), without_tag(error)));

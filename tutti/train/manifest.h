@@ -21,14 +21,9 @@ struct Manifest {
   std::string checksum = {};  ///< of all that; read_manifest() fills it
 };
 
-/// It is a later version's: not damaged, and not for this one.
-class LaterSchema : public IoError {
-  using IoError::IoError;
-};
-
 std::string to_json(const Manifest& manifest);
-/// Throws IoError naming the file if it is missing or damaged, LaterSchema if it is of a later
-/// schema.
+/// Throws IoError naming the file if it is missing or damaged, IntactFileError if the system
+/// refuses it or it is of a later schema.
 Manifest read_manifest(const std::filesystem::path& path);
 
 }  // namespace tutti

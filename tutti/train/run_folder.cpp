@@ -267,13 +267,13 @@ std::string find_damage(comm::Communicator& communicator, const RunPlace& place)
   try {
     comm::on_each(communicator, "verifying the checkpoint", [&] {
       std::error_code none;
-      if (!fs::exists(place.resume, none) || manifest_checksum(place.resume) != place.checksum)
-        return;
-      verify_rank_files(place.resume, rank_files_of(place.resume), communicator.rank(),
-                        communicator.size());
+      if (fs::exists(place.resume, none) && manifest_checksum(place.resume) == place.checksum)
+        verify_rank_files(place.resume, rank_files_of(place.resume), communicator.rank(),
+                          communicator.size());
     });
     return "";
   } catch (const IoError& error) {
+    if (dynamic_cast<const IntactFileError*>(&error)) throw;
     return error.what();
   }
 }

@@ -38,9 +38,10 @@ start() {
 
 # wait_until WHAT...: the command WHAT succeeds, within five minutes, however busy the machine is
 wait_until() {
-  for _ in $(seq 1200); do
+  local i
+  for ((i = 0; i < 250; ++i)); do
     "$@" && return
-    sleep 0.25
+    sleep "$((i >= 8)).25"
   done
   return 1
 }
@@ -85,7 +86,10 @@ processes() {
     [ "$1" != $host ] || echo "$p"
   done
 }
-comm_of() { cat "/proc/$1/comm" 2>/dev/null; }
+comm_of() {
+  local name
+  { read -r name <"/proc/$1/comm"; } 2>/dev/null && echo "$name"
+}
 descendants() {
   ps -eo pid=,ppid= | awk -v root="$1" '{ children[$2] = children[$2] " " $1 }
     function walk(p,  n, i, of) { n = split(children[p], of, " "); for (i = 1; i <= n; i++) { print of[i]; walk(of[i]) } }

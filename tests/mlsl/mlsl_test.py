@@ -9,7 +9,7 @@ from ctypes import c_float, c_double, addressof, c_void_p
 import mlsl
 
 MINIBATCH = 16
-SPACE = 12 * 12
+SPACE = 6 * 6
 KERNEL = 3 * 3
 MAPS = (128, 256, 256)
 

@@ -93,12 +93,12 @@ case_tensor() {
   says apart 'goes without parallel.tensor'
   # Each replica has running statistics of its own, also after a resume.
   config=statistics.toml
-  printf '[data]\ndataset = "lattices"\ngenerate_train = 240\ngenerate_test = 40\ntransforms = ["image: divide 255, normalise"]\n[batch]\nlocal = 5\n' >$config
+  printf '[data]\ndataset = "lattices"\ngenerate_train = 80\ngenerate_test = 8\ntransforms = ["image: divide 255, normalise"]\n[batch]\nlocal = 5\n' >$config
   for layer in 'conv"\nchannels = 8\nkernel = 3\nstride = 2' 'batch_norm"\nactivation = "relu"' 'flatten"' 'dense"\noutputs = 16\nactivation = "relu"' 'dense"\noutputs = 5'; do
     printf '[[model.layer]]\ntype = "%b\n' "$layer" >>$config
   done
-  expect 0 whole --ranks 4 --tensor 2 --max-steps 8
-  expect 0 goes_on --ranks 4 --tensor 2 --max-steps 4
-  expect 0 goes_on --ranks 4 --tensor 2 --max-steps 8 --resume
-  same whole goes_on 8
+  expect 0 whole --ranks 4 --tensor 2 --max-steps 4
+  expect 0 goes_on --ranks 4 --tensor 2 --max-steps 2
+  expect 0 goes_on --ranks 4 --tensor 2 --max-steps 4 --resume
+  same whole goes_on 4
 }

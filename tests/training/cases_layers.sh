@@ -11,9 +11,6 @@ case_layers() {
   expect 0 part --resume
   for other in two part; do same one $other 8; done
   expect 0 parts --ranks 4 --set parallel.spatial=2
-  expect 0 cut --ranks 4 --set parallel.spatial=2 --max-steps 3
-  expect 0 cut --ranks 4 --set parallel.spatial=2 --resume
-  same_weights parts cut 8
   near one parts
   expect 0 narrow --set run.precision=bf16 --max-steps 2
   # The tasks follow from the fields, the losses from the weights.

@@ -56,7 +56,7 @@ TEST(TwoLevelAtScale, IsRight) {
       for (const bool ordered : {false, true}) {
         const bool blocks = kind == Collective::all_to_all;
         if (ordered && !reduces(kind)) continue;
-        const int ranks = blocks ? 400 : size == 8 ? 1024 : 1500;
+        const int ranks = blocks ? 400 : size == 8 ? 1024 : 900;
         play_at_scale(two_level, {.kind = kind,
                                   .ranks = ranks,
                                   .count = size_t{1000},

@@ -94,11 +94,8 @@ constexpr Cut kCuts[] = {{2, "plain"}, {2, "b16c"}, {2, "last"}, {4, "last"}};
 TEST_P(Science, SlabsComputeTheSame) {
   for (const Decided& c : cases_of(GetParam())) {
     const ScienceStep want = c.run(c.cut(), ReferenceBackend(), kPlain);
-    // Where something may flip, bounds are wide: the same network with held ReLUs says more of
-    // cuts.
-    if (!c.flips())
-      expect_near(c.run(c.cut(2), ReferenceBackend(), kPlain), want, 1e-3, "the reference's slabs");
     for (const auto& [slabs, layout] : kCuts) {
+      // Where something may flip, bounds are wide: the same network with held ReLUs says more.
       if (!is_tried(c.network, layout) || (c.flips() && slabs != 4)) continue;
       expect_near(c.run(c.cut(slabs), CpuBackend(),
                         {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false}),

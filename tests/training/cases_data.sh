@@ -4,7 +4,7 @@
 case_samples() {
   # From generated files to a metric, whatever a sample is: on one rank and on two, through an end and a resume, the same bits.
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
-  "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
+  "$tutti" data generate deepcam maps --height 32 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
   for set in volumes maps; do
     config=$configs/$set.toml
     "$tutti" data verify "$([ $set = maps ] && echo deepcam || echo cosmoflow)" $set >verify.log || fail "$set are not sound"
@@ -149,7 +149,7 @@ case_larger() {
 case_arrays() {
   # Files that a configuration describes: the bits of the data sets that are known by name, on two ranks and through a resume, too.
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
-  "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
+  "$tutti" data generate deepcam maps --height 32 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
   described=(--set data.dataset=arrays --set data.train_files=train --set data.validation_files=validation)
   volumes=("${described[@]}" --set 'data.fields=["x: from x as i16 ? ? ? 4", "y: from y"]')
   maps=("${described[@]}" --set data.statistics=maps/stats.h5

@@ -5,7 +5,7 @@ case_parts() {
   # Ranks that share samples: they evaluate as one rank does, whatever the loss is divided by and whoever shares statistics; a death and
   # a resume change nothing; a study compares them with ranks that do not.
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
-  "$tutti" data generate deepcam maps --height 48 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
+  "$tutti" data generate deepcam maps --height 32 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
   # alike FILE FILE: lines of a name and a number, up to rounding
   alike() {
     paste "$1" "$2" | awk '{ d = $2 - $4; if (d < 0) d = -d; if ($1 != $3 || !(d <= 1e-4 * $2)) exit 1; ++n } END { if (n < 3) exit 1 }' ||

@@ -41,6 +41,7 @@ constexpr auto kSlowYield = std::chrono::milliseconds(1);
 constexpr auto kCrowded = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
 constexpr auto kCrowdedNap = std::chrono::milliseconds(1);
+constexpr auto kShortExchange = std::chrono::milliseconds(1);
 // A wait that lasts longer than kStalled is mostly for a rank that computes, starts, stands or is
 // gone. It naps, so that others have its core; what has come is found that much later.
 constexpr auto kStalled = std::chrono::milliseconds(500);
@@ -60,12 +61,12 @@ int cores() {
 
 // After a wait of so long, and so long without a message. Naps in a crowd grow with the wait: they
 // delay what has come by a tenth at most, and a rank that waits for long leaves the core to those
-// that it waits for.
-void give_core_away(Clock::duration waited, Clock::duration silent) {
+// that it waits for. Ranks that share cores are a crowd once the wait is no short exchange's.
+void give_core_away(Clock::duration waited, Clock::duration silent, bool is_sharing) {
   static thread_local Clock::time_point crowded_until{};
   const auto now = Clock::now();
   Clock::duration nap{};
-  if (now < crowded_until)
+  if (now < crowded_until || (is_sharing && waited > kShortExchange))
     nap = std::clamp<Clock::duration>(waited / 10, kNap, kCrowdedNap);
   else if (waited > kStalled)
     nap = silent > kSilent ? kSilentNap : kStalledNap;
@@ -204,7 +205,7 @@ class Communicator::Wait {
     if (!c_.patience_.empty())
       std::this_thread::sleep_for(std::min<Clock::duration>((now - begin_) / 10, kLongNap));
     else if (now - begin_ > spin || looks_ == kLooksOfSystem)
-      give_core_away(now - begin_, now - answered_);
+      give_core_away(now - begin_, now - answered_, is_sharing_);
   }
 
   /// Whether it is done. A rank may have done its share and left, or given up, between two looks:

@@ -21,10 +21,10 @@ Move3 last_three(const Shape& shape) {
 
 int64_t voxels_of(const Move3& extents) { return extents[0] * extents[1] * extents[2]; }
 
-void write_number(int64_t number, float* out) {
+void number_to_floats(int64_t number, float* out) {
   for (int i = 0; i < 3; ++i) out[i] = static_cast<float>(number >> (16 * i) & 0xffff);
 }
-int64_t read_number(const float* in) {
+int64_t number_from_floats(const float* in) {
   int64_t number = 0;
   for (int i = 0; i < 3; ++i) number |= static_cast<int64_t>(in[i]) << (16 * i);
   return number;
@@ -153,11 +153,11 @@ void MovingFields::restore(RankFileReader& files, const ReplicaMap& before) {
                              place = turn_row(file, kPlace, row, rows, places * kPlaceNumbers),
                              taken = turn_row(file, kTaken, row, rows, kTakenNumbers);
     Flight& flight = flights_[static_cast<size_t>(turn)];
-    flight.taken = read_number(taken.data());
+    flight.taken = number_from_floats(taken.data());
     for (size_t p = 0; p < places; ++p) {
       Seed& seed = flight.seeds[p];
       const float* own = place.data() + p * kPlaceNumbers;
-      seed.place = {read_number(own), static_cast<int>(own[3])};
+      seed.place = {number_from_floats(own), static_cast<int>(own[3])};
       if (seed.place.move < 0 || seed.place.move >= std::ssize(moves_))
         throw ConfigError(fmt::format(
             "the checkpoint has a field of view at move {} of {}: it is of another tracing.deltas, "
@@ -240,11 +240,11 @@ std::vector<NamedTensor> MovingFields::state() const {
   float *canvas = numbers_of(tensors[0]), *place = numbers_of(tensors[1]),
         *taken = numbers_of(tensors[2]);
   for (const Flight& flight : flights_) {
-    write_number(flight.taken, taken);
+    number_to_floats(flight.taken, taken);
     taken += kTakenNumbers;
     for (const Seed& seed : flight.seeds) {
       canvas = std::ranges::copy(seed.canvas[grown_], canvas).out;
-      write_number(seed.place.seed, place);
+      number_to_floats(seed.place.seed, place);
       place[3] = static_cast<float>(seed.place.move);
       place += kPlaceNumbers;
     }

@@ -20,7 +20,7 @@ struct Places {
 };
 
 /// Blocks from one to the one whose lines are asked for meanwhile.
-constexpr size_t kAhead = 4;
+constexpr size_t kBlocksAhead = 4;
 
 struct BlockReorder {
   Places rows, lanes;   ///< of dimensions 0 and 1: lanes are 16 neighbours of the result
@@ -46,7 +46,7 @@ class ReorderBlocksKernel final : public Kernel {
     };
     const auto end = static_cast<size_t>(blocks * (args.part + 1) / args.parts);
     for (auto b = static_cast<size_t>(blocks * args.part / args.parts); b < end; ++b) {
-      if (b + kAhead < end) ask_for(at(b + kAhead), to);
+      if (b + kBlocksAhead < end) ask_for(at(b + kBlocksAhead), to);
       make(at(b), from, to);
     }
   }

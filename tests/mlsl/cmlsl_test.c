@@ -9,7 +9,7 @@
 #include "mlsl.h"
 
 #define MINIBATCH 16
-#define SPACE (6 * 6)
+#define SPACE (12 * 12)
 #define KERNEL (3 * 3)
 #define LAYERS 2
 

@@ -24,7 +24,7 @@ using namespace MLSL;
 namespace {
 
 constexpr size_t kMinibatch = 16;
-constexpr size_t kSpace = 6 * 6;
+constexpr size_t kSpace = 12 * 12;
 constexpr size_t kKernel = 3 * 3;
 constexpr size_t kLayers = 2;
 constexpr size_t kMaps[kLayers + 1] = {128, 256, 256};

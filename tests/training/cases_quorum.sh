@@ -26,15 +26,15 @@ case_quorum() {
   grep -Eq '"loss":(null|0\.0,)' late/record.jsonl && fail "a loss of no gradient"
   # Who stands still is not waited for, but at the end of a round; who is killed ends the job, which goes on.
   local many=(--set model.width=8 --epochs 100000 --set data.generate_train=180 --set run.log_every=20 --sync ps:sync --set sync.quorum=2 --ranks 3 --replicas 3)
-  train stopped "${many[@]}" --max-steps 100 &
+  train stopped "${many[@]}" --max-steps 200 &
   job=$!
-  wait_for stopped/record.jsonl $job
+  wait_for_step stopped $job
   victim=$(last_rank $job)
-  kill -STOP "$victim"
+  kill -STOP "$victim" || fail "the run ended before a rank could be stopped"
   sleep "$(patient 1)"
   kill -CONT "$victim"
   wait $job || fail "the job has not outlived a rank that stood still"
-  counted stopped 100 1
+  counted stopped 200 1
   train killed "${many[@]}" --set checkpoint.every_steps=20 --max-steps 100000 &
   job=$!
   wait_for killed/checkpoints/step_0000020 $job

@@ -30,10 +30,11 @@ stops_when_asked() {
   shift
   [ -d many ] || "$tutti" data generate lattices many --train 2000 --test 8 >generate.log 2>&1 || fail "cannot generate lattices"
   for attempt in 1 2; do
+    rm -f "$name.log"
     train "$name" --data-dir many --set model.width=8 --epochs 100000 --set run.log_every=100000 --max-steps 100000 --fresh "$@" &
     job=$!
-    wait_for "$name/record.jsonl" $job
-    sleep "$(patient 0.1)"
+    wait_for_step "$name" $job
+    sleep 0.1
     kill -TERM "$(last_rank $job)"
     wait $job
     [ $? -eq 75 ] || fail "a job that was asked to stop does not end with 75: $name"
@@ -164,16 +165,16 @@ case_served_deaths() {
   # One that stands still for a while is waited for, and loses nothing; here a worker beside a server, and a server of its own.
   local own
   for own in 0 1; do
-    train "stopped-$own" "${many[@]}" --replicas $((3 - own)) --set sync.server_ranks=$own --max-steps 100 &
+    train "stopped-$own" "${many[@]}" --replicas $((3 - own)) --set sync.server_ranks=$own --max-steps 200 &
     job=$!
-    wait_for "stopped-$own/record.jsonl" $job
+    wait_for_step "stopped-$own" $job
     local victim
     victim=$(last_rank $job)
-    kill -STOP "$victim"
+    kill -STOP "$victim" || fail "the run ended before a rank could be stopped"
     sleep "$(patient 1)"
     kill -CONT "$victim"
     wait $job || fail "the job has not outlived a rank that stood still"
-    counted "stopped-$own" 100 $((3 - own))
+    counted "stopped-$own" 200 $((3 - own))
   done
   # A wish to stop ends the round with the step that has begun, whoever hears it: a worker, a rank of a group that does not send for it, a
   # server without a worker, be it the first one or another.

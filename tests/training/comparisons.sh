@@ -62,6 +62,14 @@ wait_for() {
   done
 }
 
+# wait_for_step NAME PID: until the run has made its first step, so that a stop leaves a checkpoint
+wait_for_step() {
+  until grep -qs 'to the first step' "$1.log"; do
+    kill -0 "$2" 2>/dev/null || fail "the run ended before its first step: $1"
+    sleep 0.05
+  done
+}
+
 # goes_on STUDY PID WHAT: until the study's run on 2 ranks goes on from its checkpoint
 goes_on() {
   until grep -q '"resume_step":[1-9]' "$1/runs/n0002-r1/record.jsonl"; do

@@ -61,7 +61,7 @@ int cores() {
 
 // After a wait of so long, and so long without a message. Naps in a crowd grow with the wait: they
 // delay what has come by a tenth at most, and a rank that waits for long leaves the core to those
-// that it waits for. Ranks that share cores are a crowd once the wait is no short exchange's.
+// that it waits for. Ranks that share cores nap, too, once a wait is longer than a short exchange.
 void give_core_away(Clock::duration waited, Clock::duration silent, bool is_sharing) {
   static thread_local Clock::time_point crowded_until{};
   const auto now = Clock::now();

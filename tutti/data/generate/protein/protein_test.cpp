@@ -68,7 +68,7 @@ TEST(GoChain, HasTheTemperatureThatItIsGiven) {
 }
 
 TEST(ProteinChain, FoldsAndUnfolds) {
-  for (const int64_t residues : {20, 36}) {
+  for (const int64_t residues : {20, 64}) {
     const ChainFrames frames = simulate_chain({.residues = residues}, 0, kFramesOfRun);
     int crossings = 0, folded = 0, unfolded = 0;
     bool is_folded = true;

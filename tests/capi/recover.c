@@ -3,8 +3,8 @@
  *
  * stopped, killed  One rank stops, or is killed. The others get a status, write a file each, and go
  *                  on in a job among themselves, over TCP, in the same processes.
- * late             One rank comes later than the time-out. All get a status, and start anew over
- * MPI.
+ * late             One rank comes when the others have been told that it did not. All get a status,
+ *                  and start anew over MPI.
  *
  * A rank that has done it all leaves a file done.RANK: a launcher may take offence at how such a
  * job ends. */
@@ -46,22 +46,36 @@ static void sum(tutti_comm_plan* plan) {
   for (int i = 0; i < kCount; ++i) EXPECT(x[i] == (float)(size * (size + 1) / 2));
 }
 
+static void path_of(char path[1024], const char* folder, const char* name, int of_rank) {
+  snprintf(path, 1024, "%s/%s.%d", folder, name, of_rank);
+}
+
 static void write_file(const char* folder, const char* name) {
   char path[1024];
-  snprintf(path, sizeof path, "%s/%s.%d", folder, name, rank);
+  path_of(path, folder, name, rank);
   FILE* file = fopen(path, "w");
   EXPECT(file && fputs("saved\n", file) >= 0 && fclose(file) == 0);
 }
 
+/* Waits until all other ranks have written theirs. */
+static void wait_for_files(const char* folder, const char* name) {
+  const struct timespec moment = {.tv_nsec = 20000000};
+  char path[1024];
+  for (int r = 0; r < size; ++r) {
+    path_of(path, folder, name, r);
+    while (r != rank && access(path, F_OK) != 0) nanosleep(&moment, NULL);
+  }
+}
+
 /* Returns on the ranks that are told that one of them does not come, with nothing left in use. */
-static void fail_without_victim(const char* how, int private_memory) {
+static void fail_without_victim(const char* how, const char* folder, int private_memory) {
   tutti_comm_plan* const plan = plan_sum();
   tutti_comm* part = NULL;
   OK(tutti_comm_split(world, rank % 2, 0, &part));
   sum(plan);
   if (rank == kVictim && strcmp(how, "late") != 0)
     raise(strcmp(how, "stopped") == 0 ? SIGSTOP : SIGKILL);
-  if (rank == kVictim) sleep_patiently(3 * kSeconds);
+  if (rank == kVictim) wait_for_files(folder, "saved");
   int status = TUTTI_COMM_OK;
   for (int i = 0; i < 3 && status == TUTTI_COMM_OK; ++i) {
     OK(tutti_comm_start(plan));
@@ -89,7 +103,7 @@ int main(int argc, char** argv) {
   OK(tutti_comm_wait(tell));
   OK(tutti_comm_plan_destroy(tell));
 
-  fail_without_victim(argv[1], argc > 3);
+  fail_without_victim(argv[1], folder, argc > 3);
   write_file(folder, "saved");
   OK(tutti_comm_finalize());
   world = NULL;

@@ -4,10 +4,10 @@
 case_samples() {
   # From generated files to a metric, whatever a sample is: on one rank and on two, through an end and a resume, the same bits.
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
-  "$tutti" data generate deepcam maps --height 32 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
-  for set in volumes maps; do
+  "$tutti" data generate deepcam cells --height 32 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate cells"
+  for set in volumes cells; do
     config=$configs/$set.toml
-    "$tutti" data verify "$([ $set = maps ] && echo deepcam || echo cosmoflow)" $set >verify.log || fail "$set are not sound"
+    "$tutti" data verify "$([ $set = cells ] && echo deepcam || echo cosmoflow)" $set >verify.log || fail "$set are not sound"
     "$tutti" data inspect $set >inspect.log || fail "cannot inspect $set"
     says inspect 'A configuration to start from'
     expect 0 one-$set
@@ -15,17 +15,17 @@ case_samples() {
     expect 0 part-$set --max-steps 5
     expect 0 part-$set --resume --max-steps 8
     for other in two part; do
-      [ $set = maps ] && same one-$set $other-$set 8
+      [ $set = cells ] && same one-$set $other-$set 8
       same_weights one-$set $other-$set 8
     done
   done
   # Ranks that share each sample: nearly what one rank learns, the same bits each time and after a resume.
-  for set in volumes maps; do
+  for set in volumes cells; do
     config=$configs/$set.toml
     parts="--ranks 4 --set parallel.spatial=2"
     expect 0 parts-$set $parts --max-steps 5
     near one-$set parts-$set
-    [ $set = maps ] || continue # what parts of batch norms keep is in checkpoints, too
+    [ $set = cells ] || continue # what parts of batch norms keep is in checkpoints, too
     expect 0 cut-$set $parts --max-steps 2
     expect 0 cut-$set $parts --resume --max-steps 5
     same_weights parts-$set cut-$set 5
@@ -36,7 +36,7 @@ case_samples() {
   says parts-few '2 replica.s. of 2 parts take 4 ranks, this job has 2.*--ranks 4.*run.replicas = 1'
   expect 0 normed --ranks 2 --set parallel.batchnorm_group_size=2 --max-steps 2
   says one-volumes 'validation mae 0[.][0-9]*, loss'
-  says one-maps 'validation iou [0-9.]* %, accuracy [0-9.]* %, loss'
+  says one-cells 'validation iou [0-9.]* %, accuracy [0-9.]* %, loss'
   # Of mae lower is better: any is below 2, none below 0.001.
   config=$configs/volumes.toml
   expect 0 reached --target 2

@@ -5,7 +5,7 @@ case_parts() {
   # Ranks that share samples: they evaluate as one rank does, whatever the loss is divided by and whoever shares statistics; a death and
   # a resume change nothing; a study compares them with ranks that do not.
   "$tutti" data generate cosmoflow volumes --side 32 --train 8 --test 3 --seed 5 >generate.log || fail "cannot generate volumes"
-  "$tutti" data generate deepcam maps --height 32 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate maps"
+  "$tutti" data generate deepcam cells --height 32 --width 64 --train 8 --test 3 --seed 5 >>generate.log || fail "cannot generate cells"
   # alike FILE FILE: lines of a name and a number, up to rounding
   alike() {
     paste "$1" "$2" | awk '{ d = $2 - $4; if (d < 0) d = -d; if ($1 != $3 || !(d <= 1e-4 * $2)) exit 1; ++n } END { if (n < 3) exit 1 }' ||
@@ -17,7 +17,7 @@ case_parts() {
     "$tutti" eval "$config" --weights "parts-$set" --json "$@" >$name.json 2>$name.log || fail "eval $* of $set"
     grep -Eo '"(samples|mae|iou|accuracy|loss)": [0-9.e-]+' $name.json >$name.eval
   }
-  for set in volumes maps; do
+  for set in volumes cells; do
     config=$configs/$set.toml
     # What training says of its last weights is what others find.
     expect 0 parts-$set --ranks 2 --replicas 1 --set parallel.spatial=2 --max-steps 4
@@ -26,7 +26,7 @@ case_parts() {
     sort one.eval >sorted.eval
     alike sorted.eval trained.eval
     hows=("--ranks 2 --spatial 2" "--ranks 4 --spatial 2,2")
-    [ $set = maps ] || hows+=("--ranks 2" "--ranks 4 --spatial 2" "--ranks 3 --spatial 3")
+    [ $set = cells ] || hows+=("--ranks 2" "--ranks 4 --spatial 2" "--ranks 3 --spatial 3")
     for how in "${hows[@]}"; do
       measures other $how
       alike one.eval other.eval
@@ -64,7 +64,7 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
     grep '"event":"step"' $name/record.jsonl | grep -Eo '"grad_norm":[0-9.e-]+' | sed 's/:/: /' >$name.norms
   done
   alike clipped.norms clipped-2x2.norms
-  config=$configs/maps.toml
+  config=$configs/cells.toml
   # A rank that dies.
   long="--ranks 2 --replicas 1 --set parallel.spatial=2 --epochs 4 --set run.eval_every=0"
   expect 0 lived $long

@@ -27,20 +27,9 @@ void draw_blocks(const NormalStream& stream, uint64_t first, std::array<Words, 4
     c2[i] = static_cast<uint32_t>(stream.stream);
     c3[i] = static_cast<uint32_t>(stream.stream >> 32);
   }
-  uint32_t low =
-      static_cast<uint32_t>(stream.seed) ^ (static_cast<uint32_t>(stream.purpose) * 0x85EBCA6Bu);
-  auto high = static_cast<uint32_t>(stream.seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (size_t i = 0; i < kBlocks; ++i) {
-      const uint64_t a = uint64_t{0xD2511F53u} * c0[i], b = uint64_t{0xCD9E8D57u} * c2[i];
-      c0[i] = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ low;
-      c1[i] = static_cast<uint32_t>(b);
-      c2[i] = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ high;
-      c3[i] = static_cast<uint32_t>(a);
-    }
-    low += 0x9E3779B9u;
-    high += 0xBB67AE85u;
-  }
+  philox(words, {static_cast<uint32_t>(stream.seed) ^
+                     (static_cast<uint32_t>(stream.purpose) * 0x85EBCA6Bu),
+                 static_cast<uint32_t>(stream.seed >> 32)});
 }
 
 /// sqrt(-2 log((x + 1) / 2^32)). log m = 2 artanh((m - 1) / (m + 1)) for m from sqrt(1/2) to

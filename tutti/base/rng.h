@@ -41,8 +41,27 @@ constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
   return counter;
 }
 
+/// The blocks of as many counters, word w of block i in words[w][i], by loops that compilers turn
+/// into vectors.
+template <size_t N>
+void philox(std::array<std::array<uint32_t, N>, 4>& words, std::array<uint32_t, 2> key) {
+  auto& [c0, c1, c2, c3] = words;
+  for (int round = 0; round < 10; ++round) {
+    for (size_t i = 0; i < N; ++i) {
+      const uint64_t a = uint64_t{0xD2511F53u} * c0[i], b = uint64_t{0xCD9E8D57u} * c2[i];
+      c0[i] = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key[0];
+      c1[i] = static_cast<uint32_t>(b);
+      c2[i] = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key[1];
+      c3[i] = static_cast<uint32_t>(a);
+    }
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+}
+
 /// A stream of random numbers f(seed, purpose, stream). `stream` names one thing, for example a
-/// sample or (step, replica). Cheap to make; make one per sample and let it go.
+/// sample or (step, replica). Cheap to make; make one per sample and let it go: few numbers are
+/// drawn block by block, and many are made ahead.
 class Rng {
  public:
   Rng(uint64_t seed, Purpose purpose, uint64_t stream)
@@ -53,17 +72,12 @@ class Rng {
   /// Of a stream that nothing was drawn from yet: passes over so many draws.
   void skip(uint64_t draws) {
     counter_ = draws / 4;
+    used_ = drawn_ = 0;
     for (uint64_t i = 0; i < draws % 4; ++i) next_u32();
   }
   uint32_t next_u32() {
-    if (used_ == 4) {
-      block_ = philox({static_cast<uint32_t>(counter_), static_cast<uint32_t>(counter_ >> 32),
-                       static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)},
-                      key_);
-      ++counter_;
-      used_ = 0;
-    }
-    return block_[used_++];
+    if (used_ == drawn_) draw();
+    return numbers_[used_++];
   }
   uint64_t next_u64() {
     const uint64_t high = next_u32();
@@ -95,11 +109,14 @@ class Rng {
   }
 
  private:
+  static constexpr size_t kAhead = 16;  // blocks
+  void draw();                          // the next numbers
+
   std::array<uint32_t, 2> key_;
   uint64_t stream_;
-  uint64_t counter_ = 0;
-  std::array<uint32_t, 4> block_{};
-  int used_ = 4;
+  uint64_t counter_ = 0;  // of the next block
+  size_t used_ = 0, drawn_ = 0;
+  std::array<uint32_t, 4 * kAhead> numbers_;  // drawn_ of them
 };
 
 }  // namespace tutti

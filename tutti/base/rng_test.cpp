@@ -23,6 +23,18 @@ TEST(Rng, StreamsDifferAndRepeat) {
   EXPECT_NE(first, d.next_u64());
 }
 
+TEST(Rng, ManyNumbersMadeAheadAreTheBlocksInTurn) {
+  for (const uint64_t skipped : {0u, 3u, 61u, 4001u}) {
+    Rng rng(uint64_t{5} << 32 | 9, Purpose::test, uint64_t{6} << 32 | 7);
+    rng.skip(skipped);
+    for (uint64_t i = skipped; i < skipped + 300; ++i) {
+      const auto block = philox({static_cast<uint32_t>(i / 4), 0, 7, 6},
+                                {9u ^ static_cast<uint32_t>(Purpose::test) * 0x85EBCA6Bu, 5});
+      ASSERT_EQ(rng.next_u32(), block[i % 4]) << "number " << i;
+    }
+  }
+}
+
 TEST(Rng, Moments) {
   Rng rng(3, Purpose::test, 0);
   double sum = 0, squares = 0, counts = 0;

@@ -1,6 +1,7 @@
 """The acceptance test of the Python interface; see mlsl_test.cpp for what is tested, and for the arguments:
   mlsl_test.py GROUP_COUNT [DIST_UPDATE] [USER_BUF] [USE_TEST] [QUANT_LIB]
-The numbers are whole and small enough for floats to hold them exactly, so arrays are compared as a whole."""
+The numbers are whole and small enough for floats to hold them exactly, so arrays are compared as a whole.
+Images are of 6 x 6 positions, a quarter of mlsl_test.cpp's, since Python takes ten times as long for each."""
 
 import sys
 from array import array

@@ -14,7 +14,7 @@ local = 2
 [optimizer]
 lr = 0.01'
 
-# Potentials by FC-DenseNet and columns of atoms by layers: the same bits on one rank, on two, on four and after a resume.
+# Potentials by FC-DenseNet and columns of atoms by layers: the same bits on one rank, on two, of the columns on four, and after a resume.
 case_microscopy() {
   "$tutti" data generate cbed patterns --side 32 --train 70 --test 8 --seed 5 >generate.log || fail "cannot generate patterns"
   "$tutti" data generate stem images --side 32 --train 16 --test 8 --seed 5 >>generate.log || fail "cannot generate images"

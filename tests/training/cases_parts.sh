@@ -66,17 +66,18 @@ sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p 
   alike clipped.norms clipped-2x2.norms
   config=$configs/cells.toml
   # A rank that dies.
-  long="--ranks 2 --replicas 1 --set parallel.spatial=2 --epochs 4 --set run.eval_every=0"
-  expect 0 lived $long
-  train died $long --set checkpoint.every_steps=8 &
+  long="--ranks 2 --replicas 1 --set parallel.spatial=2 --epochs 100000 --set run.eval_every=0"
+  train died $long --set checkpoint.every_steps=8 --max-steps 100000 &
   job=$!
   wait_for died/checkpoints/step_0000008 $job
   program=$(pgrep -P $job) launcher=$(pgrep -P "$(pgrep -P $job)")
   [ -n "$launcher" ] || fail "no launcher below $program"
   kill -KILL "$(pgrep -P "$launcher" | tail -n 1)"
   wait $job && fail "the run lived on without a rank"
-  expect 0 died $long --resume
-  same lived died 32
+  steps=$(($(latest_step died) + 8))
+  expect 0 died $long --resume --max-steps $steps
+  expect 0 lived $long --max-steps $steps
+  same lived died $steps
   # One table of ranks with samples of their own and of ranks that share them.
   config=$configs/volumes.toml
   "$tutti" study "$config" --ranks 1,2,2/2 --repeats 1 --replicas 0 --epochs 2 --target 5 --output-dir scaled >study.log 2>&1 || fail "no study of parts"

@@ -5,7 +5,7 @@
 dropped() { grep '"event":"servers"' "$1/record.jsonl" | grep -Eo '"dropped":[0-9]*' | cut -d: -f2 | awk '{ sum += $1 } END { print sum }'; }
 
 case_quorum() {
-  local plain=(--set optimizer.momentum=0.9 --max-steps 8) more own job victim
+  local plain=(--set optimizer.momentum=0.9 --max-steps 8) more own job
   # Without backups it is the step, to the bit, on servers of their own; with everything that an update may have.
   expect 0 step --replicas 3 "${plain[@]}" --ranks 3 --set comm.bucket_bytes=4096
   expect 0 all --replicas 3 "${plain[@]}" --ranks 5 --set comm.bucket_bytes=4096 --sync ps:sync --set sync.server_ranks=2
@@ -26,15 +26,8 @@ case_quorum() {
   grep -Eq '"loss":(null|0\.0,)' late/record.jsonl && fail "a loss of no gradient"
   # Who stands still is not waited for, but at the end of a round; who is killed ends the job, which goes on.
   local many=(--set model.width=8 --epochs 100000 --set data.generate_train=180 --set run.log_every=20 --sync ps:sync --set sync.quorum=2 --ranks 3 --replicas 3)
-  train stopped "${many[@]}" --max-steps 200 &
-  job=$!
-  wait_for_step stopped $job
-  victim=$(last_rank $job)
-  kill -STOP "$victim" || fail "the run ended before a rank could be stopped"
-  sleep "$(patient 1)"
-  kill -CONT "$victim"
-  wait $job || fail "the job has not outlived a rank that stood still"
-  counted stopped 200 1
+  stands_still stopped "${many[@]}"
+  counted stopped "$(latest_step stopped)" 1
   train killed "${many[@]}" --set checkpoint.every_steps=20 --max-steps 100000 &
   job=$!
   wait_for killed/checkpoints/step_0000020 $job

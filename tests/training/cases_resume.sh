@@ -98,6 +98,17 @@ case_full() {
   says run 'no checkpoint of step 3: .*weights.safetensors: cannot be written.*the last checkpoint, of step 2'
   tail -n 1 run/record.jsonl | grep -q '"status":"failed"' || fail "the record does not say that the run failed"
   expect 0 run "${wide[@]}" --resume --max-steps 4
+  # Where no file can be opened, the folder cannot be listed either: that does not end the run in place of the warning.
+  train starved --epochs 100000 --max-steps 100000 --set checkpoint.every_steps=20 --set run.eval_every=0 &
+  job=$!
+  wait_for starved/checkpoints/step_0000020 $job
+  prlimit --pid "$(pgrep -P $job)" --nofile=3: || fail "the limit of open files could not be set"
+  wait_for_lines starved $job 2 'no checkpoint of step'
+  says starved 'no checkpoint of step .*cannot be listed: .*; training goes on'
+  prlimit --pid "$(pgrep -P $job)" --nofile=256: || fail "the limit of open files could not be set"
+  kill -TERM "$(pgrep -P $job)"
+  wait $job
+  [ $? -eq 75 ] || fail "a run that could not open files for a while does not go on"
 }
 
 case_full_parts() {

@@ -14,7 +14,7 @@ counted() {
 goes_on_counted() {
   local name=$1 steps=$2 updates=$3 from lines
   shift 3
-  from=$(sed 's/.*_0*//' "$name/checkpoints/latest")
+  from=$(latest_step "$name")
   lines=$(wc -l <"$name/record.jsonl")
   expect 0 "$name" "$@" --max-steps $((from + steps)) --resume
   counted "$name" $((from + steps)) "$updates" "$from" "$lines"
@@ -23,8 +23,26 @@ goes_on_counted() {
 # last_rank JOB: the process of the last rank of a run in the background: below this script's subshell are the program, mpirun, the ranks
 last_rank() { pgrep -P "$(pgrep -P "$(pgrep -P "$1")")" | tail -n 1; }
 
+# stands_still NAME FLAG...: a run whose last rank stands still for a while goes on, and then stops when it is asked to
+stands_still() {
+  local name=$1 step=' step [0-9]+/' job victim
+  shift
+  train "$name" --max-steps 100000 "$@" &
+  job=$!
+  wait_for_lines "$name" $job 1 "$step"
+  victim=$(last_rank $job)
+  kill -STOP "$victim" || fail "no rank of $name could be stopped"
+  sleep "$(patient 1)"
+  kill -CONT "$victim"
+  wait_for_lines "$name" $job $(($(grep -Ec "$step" "$name.log") + 2)) "$step"
+  kill -TERM "$victim"
+  wait $job
+  [ $? -eq 75 ] || fail "the job has not outlived a rank that stood still: $name"
+}
+
 # stops_when_asked NAME FLAG...: a run whose last rank is asked to stop amid an epoch ends with 75 and a checkpoint of then. One step in hundreds is
-# an epoch's last, so a second try is allowed. The images are files, since otherwise each rank makes all of them.
+# an epoch's last, so a second try is allowed; whoever is asked before the first step makes one. No step is logged, since a round ends where one is.
+# The images are files, since otherwise each rank makes all of them.
 stops_when_asked() {
   local name=$1 job steps of_epoch attempt
   shift
@@ -33,13 +51,12 @@ stops_when_asked() {
     rm -f "$name.log"
     train "$name" --data-dir many --set model.width=8 --epochs 100000 --set run.log_every=100000 --max-steps 100000 --fresh "$@" &
     job=$!
-    wait_for_step "$name" $job
-    sleep 0.1
+    wait_for_lines "$name" $job 1 'to the first step'
     kill -TERM "$(last_rank $job)"
     wait $job
     [ $? -eq 75 ] || fail "a job that was asked to stop does not end with 75: $name"
     says "$name" 'stopped by signal 15 with a checkpoint at step'
-    steps=$(sed 's/.*_0*//' "$name/checkpoints/latest")
+    steps=$(latest_step "$name")
     of_epoch=$((2000 / $(grep -Eo '"global_batch":[0-9]+' "$name/record.jsonl" | head -n 1 | cut -d: -f2)))
     [ $((steps % of_epoch)) -eq 0 ] || return 0
   done
@@ -165,16 +182,8 @@ case_served_deaths() {
   # One that stands still for a while is waited for, and loses nothing; here a worker beside a server, and a server of its own.
   local own
   for own in 0 1; do
-    train "stopped-$own" "${many[@]}" --replicas $((3 - own)) --set sync.server_ranks=$own --max-steps 200 &
-    job=$!
-    wait_for_step "stopped-$own" $job
-    local victim
-    victim=$(last_rank $job)
-    kill -STOP "$victim" || fail "the run ended before a rank could be stopped"
-    sleep "$(patient 1)"
-    kill -CONT "$victim"
-    wait $job || fail "the job has not outlived a rank that stood still"
-    counted "stopped-$own" 200 $((3 - own))
+    stands_still "stopped-$own" "${many[@]}" --replicas $((3 - own)) --set sync.server_ranks=$own
+    counted "stopped-$own" "$(latest_step "stopped-$own")" $((3 - own))
   done
   # A wish to stop ends the round with the step that has begun, whoever hears it: a worker, a rank of a group that does not send for it, a
   # server without a worker, be it the first one or another.

@@ -12,11 +12,14 @@ case_sync() {
     expect 0 "$name-parts" --replicas 4 --sync "$scheme" --max-steps 8 --ranks 2 --resume --set replay.spill=.
     same "$name-one" "$name-parts" 8
   done
-  expect 0 two --replicas 4 --sync local:3 --max-steps 8 --ranks 2
-  same local-3-one two 8
-  losses local-3-one >one.losses
-  losses two >two.losses
-  cmp one.losses two.losses || fail "the losses on one rank and on two differ"
+  for scheme in local:3 dpsgd:1; do
+    name=${scheme/:/-}
+    expect 0 "$name-two" --replicas 4 --sync "$scheme" --max-steps 8 --ranks 2
+    same "$name-one" "$name-two" 8
+    losses "$name-one" >one.losses
+    losses "$name-two" >two.losses
+    cmp one.losses two.losses || fail "the losses of $scheme on one rank and on two differ"
+  done
   cmp -s local-3-one/checkpoints/step_0000008/weights.safetensors local-never-one/checkpoints/step_0000008/weights.safetensors &&
     fail "meeting changes nothing"
   # So do centres of centres, which lie with one replica each.

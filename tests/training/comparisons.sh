@@ -62,10 +62,13 @@ wait_for() {
   done
 }
 
-# wait_for_step NAME PID: until the run has made its first step, so that a stop leaves a checkpoint
-wait_for_step() {
-  until grep -qs 'to the first step' "$1.log"; do
-    kill -0 "$2" 2>/dev/null || fail "the run ended before its first step: $1"
+# latest_step NAME: of the checkpoint that a run has written last
+latest_step() { sed 's/.*_0*//' "$1/checkpoints/latest"; }
+
+# wait_for_lines NAME PID COUNT REGEX: until the run's log has so many such lines
+wait_for_lines() {
+  until [ "$(grep -Ecs "$4" "$1.log")" -ge "$3" ]; do
+    kill -0 "$2" 2>/dev/null || fail "the run ended before its log had $3 lines of '$4': $1"
     sleep 0.05
   done
 }

@@ -18,20 +18,6 @@ constexpr size_t kBlocks = 256;  // of four draws, two numbers: what lies betwee
 using Words = std::array<uint32_t, kBlocks>;
 using Reals = std::array<double, kBlocks>;
 
-/// philox() of the counters from `first` on: word w of each block.
-void draw_blocks(const NormalStream& stream, uint64_t first, std::array<Words, 4>& words) {
-  auto& [c0, c1, c2, c3] = words;
-  for (size_t i = 0; i < kBlocks; ++i) {
-    c0[i] = static_cast<uint32_t>(first + i);
-    c1[i] = static_cast<uint32_t>((first + i) >> 32);
-    c2[i] = static_cast<uint32_t>(stream.stream);
-    c3[i] = static_cast<uint32_t>(stream.stream >> 32);
-  }
-  philox(words, {static_cast<uint32_t>(stream.seed) ^
-                     (static_cast<uint32_t>(stream.purpose) * 0x85EBCA6Bu),
-                 static_cast<uint32_t>(stream.seed >> 32)});
-}
-
 /// sqrt(-2 log((x + 1) / 2^32)). log m = 2 artanh((m - 1) / (m + 1)) for m from sqrt(1/2) to
 /// sqrt(2), and a multiple of log 2.
 double radius(uint32_t x) {
@@ -125,7 +111,7 @@ void fill_normals(const NormalStream& stream, uint64_t first, std::span<float> v
   std::array<float, 2 * kBlocks> numbers;
   for (size_t done = 0; done < values.size();) {
     const uint64_t block = (first + done) / 2;
-    draw_blocks(stream, block, words);
+    philox_blocks(philox_key(stream.seed, stream.purpose), stream.stream, block, words);
     const bool doubtful = static_cast<int>(normals_of(words[0], words[1], products[0])) +
                               static_cast<int>(normals_of(words[2], words[3], products[1])) >
                           0;

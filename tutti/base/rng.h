@@ -41,11 +41,24 @@ constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-/// The blocks of as many counters, word w of block i in words[w][i], by loops that compilers turn
-/// into vectors.
+/// The key of all streams of a seed that are for one thing.
+constexpr std::array<uint32_t, 2> philox_key(uint64_t seed, Purpose purpose) {
+  return {static_cast<uint32_t>(seed) ^ (static_cast<uint32_t>(purpose) * 0x85EBCA6Bu),
+          static_cast<uint32_t>(seed >> 32)};
+}
+
+/// N blocks at once, of a stream's counters from `first` on, by loops that compilers turn into
+/// vectors: words[w][i] is word w of block i.
 template <size_t N>
-void philox(std::array<std::array<uint32_t, N>, 4>& words, std::array<uint32_t, 2> key) {
+void philox_blocks(std::array<uint32_t, 2> key, uint64_t stream, uint64_t first,
+                   std::array<std::array<uint32_t, N>, 4>& words) {
   auto& [c0, c1, c2, c3] = words;
+  for (size_t i = 0; i < N; ++i) {
+    c0[i] = static_cast<uint32_t>(first + i);
+    c1[i] = static_cast<uint32_t>((first + i) >> 32);
+    c2[i] = static_cast<uint32_t>(stream);
+    c3[i] = static_cast<uint32_t>(stream >> 32);
+  }
   for (int round = 0; round < 10; ++round) {
     for (size_t i = 0; i < N; ++i) {
       const uint64_t a = uint64_t{0xD2511F53u} * c0[i], b = uint64_t{0xCD9E8D57u} * c2[i];
@@ -65,9 +78,7 @@ void philox(std::array<std::array<uint32_t, N>, 4>& words, std::array<uint32_t, 
 class Rng {
  public:
   Rng(uint64_t seed, Purpose purpose, uint64_t stream)
-      : key_{static_cast<uint32_t>(seed) ^ (static_cast<uint32_t>(purpose) * 0x85EBCA6Bu),
-             static_cast<uint32_t>(seed >> 32)},
-        stream_(stream) {}
+      : key_(philox_key(seed, purpose)), stream_(stream) {}
 
   /// Of a stream that nothing was drawn from yet: passes over so many draws.
   void skip(uint64_t draws) {
@@ -110,13 +121,14 @@ class Rng {
 
  private:
   static constexpr size_t kAhead = 16;  // blocks
-  void draw();                          // the next numbers
+  /// Draws the next numbers into numbers_.
+  void draw();
 
   std::array<uint32_t, 2> key_;
   uint64_t stream_;
-  uint64_t counter_ = 0;  // of the next block
-  size_t used_ = 0, drawn_ = 0;
-  std::array<uint32_t, 4 * kAhead> numbers_;  // drawn_ of them
+  uint64_t counter_ = 0;         // the next block's
+  size_t used_ = 0, drawn_ = 0;  // how many of numbers_ were handed out, and how many there are
+  std::array<uint32_t, 4 * kAhead> numbers_;
 };
 
 }  // namespace tutti

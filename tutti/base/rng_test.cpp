@@ -29,7 +29,7 @@ TEST(Rng, ManyNumbersMadeAheadAreTheBlocksInTurn) {
     rng.skip(skipped);
     for (uint64_t i = skipped; i < skipped + 300; ++i) {
       const auto block = philox({static_cast<uint32_t>(i / 4), 0, 7, 6},
-                                {9u ^ static_cast<uint32_t>(Purpose::test) * 0x85EBCA6Bu, 5});
+                                philox_key(uint64_t{5} << 32 | 9, Purpose::test));
       ASSERT_EQ(rng.next_u32(), block[i % 4]) << "number " << i;
     }
   }

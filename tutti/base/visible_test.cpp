@@ -37,7 +37,8 @@ TEST(Visible, InStringsOfJson) {
             "é \\u007f \\u009b \\u202e \xff");
 }
 
-/// The bytes that a process writes to both streams, which are made visible, and its exit status.
+/// The bytes that a process writes to both streams, which are made visible, and its exit status; -1
+/// after a signal.
 template <class Write>
 std::pair<std::string, int> shown(const Write& write) {
   std::array<int, 2> ends{};
@@ -60,7 +61,7 @@ std::pair<std::string, int> shown(const Write& write) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  return {text, WEXITSTATUS(status)};
+  return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
 }
 
 // Whatever writes to the streams, in whatever pieces.

@@ -134,12 +134,8 @@ CheckpointInfo verify_checkpoint(const fs::path& checkpoint) {
           "{}: its content has changed since it was written (checksum {:016x}, expected {:016x})",
           path.string(), found.xxh64, expected.xxh64));
   }
-  for (int64_t rank = 0; rank < manifest.rank_files.count; ++rank) {
-    const fs::path path = rank_file_path(checkpoint, rank);
-    std::error_code error;
-    if (!fs::is_regular_file(path, error))
-      throw IoError(fmt::format("{}: is missing", path.string()));
-  }
+  for (int64_t rank = 0; rank < manifest.rank_files.count; ++rank)
+    expect_file(rank_file_path(checkpoint, rank));
   return manifest.info;
 }
 

@@ -155,7 +155,7 @@ std::filesystem::path checkpoint_at(const std::filesystem::path& path, std::stri
 /// can tell whether they are whole.
 bool is_in_checkpoint(const std::filesystem::path& path);
 /// The checkpoint of the best evaluation in `directory`; nothing if none is marked or it is
-/// damaged, which is warned of.
+/// damaged, which is warned of. Throws IntactFileError if it cannot be read and may be whole.
 std::optional<std::filesystem::path> find_best(const std::filesystem::path& directory);
 /// The folder of checkpoints that `path` is, or has below it as a run's folder does.
 std::filesystem::path checkpoints_in(const std::filesystem::path& path);
@@ -171,7 +171,8 @@ void remove_leftovers(const std::filesystem::path& directory);
 std::optional<std::filesystem::path> find_latest_valid(
     const std::filesystem::path& directory, std::span<const std::filesystem::path> except = {});
 
-/// The step of the one that was written last, valid or not; -1 where there is none.
+/// The step of the one that was written last, valid or not; -1 where there is none. This and the
+/// list throw IntactFileError if the directory cannot be listed.
 int64_t newest_step(const std::filesystem::path& directory);
 /// All checkpoints in a directory, valid or not, last written first; those with an unreadable
 /// manifest come last.

@@ -50,13 +50,19 @@ bool put_back(const fs::path& hidden) {
   return true;
 }
 
-/// Serial number of a checkpoint; 0, older than all, for one whose manifest cannot be read.
 int64_t serial_of(const fs::path& checkpoint) {
   try {
     return read_manifest(checkpoint / kManifest).serial;
+  } catch (const IntactFileError&) {
+    return kSerialUnknown;
   } catch (const IoError&) {
-    return 0;
+    return kSerialDamaged;
   }
+}
+
+[[noreturn]] void fail_to_list(const fs::path& directory, const std::error_code& error) {
+  throw IntactFileError(
+      fmt::format("{}: cannot be listed: {}", directory.string(), file_error(error.value())));
 }
 
 void remove_checkpoint(const fs::path& checkpoint) {
@@ -117,18 +123,29 @@ void give_name(const fs::path& from, const fs::path& to) {
 
 std::vector<FoundCheckpoint> find_checkpoints(const fs::path& directory) {
   std::vector<FoundCheckpoint> found;
-  std::error_code error, other;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename().string();
-    if (is_checkpoint_name(name) && entry.is_directory(other))
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory)
+    return found;
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (is_checkpoint_name(name) && entry->is_directory(error))
       found.push_back(
-          {serial_of(entry.path()), std::stoll(name.substr(kPrefix.size(), 18)), entry.path()});
+          {serial_of(entry->path()), std::stoll(name.substr(kPrefix.size(), 18)), entry->path()});
+    if (error) break;
   }
-  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
-    throw IntactFileError(
-        fmt::format("{}: cannot be listed: {}", directory.string(), file_error(error.value())));
+  if (error) fail_to_list(directory, error);
+  const auto refused = std::ranges::partition(
+      found, [](const FoundCheckpoint& f) { return f.serial != kSerialUnknown; });
+  std::vector<FoundCheckpoint> unknown(refused.begin(), refused.end());
+  found.erase(refused.begin(), refused.end());
   std::ranges::sort(found, std::ranges::greater{},
                     [](const FoundCheckpoint& f) { return std::pair(f.serial, f.step); });
+  std::ranges::sort(unknown, {}, &FoundCheckpoint::step);
+  for (FoundCheckpoint& one : unknown)
+    found.insert(
+        std::ranges::find_if(found, [&](const FoundCheckpoint& f) { return f.step < one.step; }),
+        std::move(one));
   return found;
 }
 
@@ -164,9 +181,10 @@ void mark_best(const fs::path& checkpoint) {
 
 void prune_checkpoints(const fs::path& directory, int keep) {
   const fs::path best = best_of(directory);
-  const std::vector<fs::path> all = list_checkpoints(directory);
-  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i)
-    if (all[i] != best) remove_checkpoint(all[i]);
+  std::vector<FoundCheckpoint> known = find_checkpoints(directory);
+  std::erase_if(known, [](const FoundCheckpoint& f) { return f.serial == kSerialUnknown; });
+  for (size_t i = static_cast<size_t>(keep); i < known.size(); ++i)
+    if (known[i].path != best) remove_checkpoint(known[i].path);
 }
 
 void remove_leftovers(const fs::path& directory) {

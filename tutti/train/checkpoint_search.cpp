@@ -86,7 +86,7 @@ std::optional<fs::path> find_latest_valid(const fs::path& directory,
                                           std::span<const fs::path> except) {
   std::vector<FoundCheckpoint> candidates = find_checkpoints(directory);
   std::ranges::stable_partition(candidates, [](const FoundCheckpoint& f) {
-    return f.serial == 0;
+    return f.serial == kSerialDamaged;
   });  // so that the damage is told
   std::error_code error;
   if (fs::exists(directory / kLatest, error)) {

@@ -1,20 +1,14 @@
-#include "tutti/train/checkpoint.h"
-
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
 #include <csignal>
-#include <fstream>
 
 #include "tutti/base/error.h"
 #include "tutti/base/refused_calls.h"
-#include "tutti/base/scratch_directory.h"
 #include "tutti/train/checkpoint_folder.h"
+#include "tutti/train/checkpoint_test.h"
 #include "tutti/train/durable_file.h"
 #include "tutti/train/manifest.h"
 
@@ -22,51 +16,6 @@ namespace tutti {
 namespace {
 
 namespace fs = std::filesystem;
-
-class CheckpointTest : public testing::Test {
- protected:
-  /// A checkpoint whose tensors hold `step`.
-  fs::path write(int64_t step, int keep = 0, bool best = false) {
-    const auto bytes = std::vector<std::byte>(4000, static_cast<std::byte>(step));
-    const NamedTensor w{"conv1.weight", {DType::f32, {10, 100}, {}}, bytes};
-    const NamedTensor m{"conv1.weight.momentum", {DType::f32, {1000}, {}}, bytes};
-    return write_checkpoint(directory_, {info(step), {w.ref()}, {m.ref()}, best}, keep);
-  }
-  static CheckpointInfo info(int64_t step) {
-    return {.step = step,
-            .epoch = 2,
-            .epoch_position = 7,
-            .seed = ~uint64_t{0},
-            .replicas = 4,
-            .ranks = 2,
-            .precision = "bf16",
-            .plan_choices = "conv1 onednn\nlayer1 \"x\"",
-            .config = "[run]\nseed = 1\n",
-            .run_id = "20240501-120000-7f3a9c",
-            .optimizer = "sgd",
-            .state_kinds = {"momentum"},
-            .settings = {{"run.seed", "1"}},
-            .metrics = {{"loss", 0.1}, {"lost", NAN}},
-            .learned = {{"mask", {48, 64}, 3}, {"age"}}};
-  }
-  std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(directory_))
-      names.push_back(entry.path().filename().string());
-    std::ranges::sort(names);
-    return names;
-  }
-  static void flip_a_bit(const fs::path& path, std::streamoff at) {
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(at);
-    const char c = static_cast<char>(file.get());
-    file.seekp(at);
-    file.put(static_cast<char>(c ^ 1));
-  }
-
-  const ScratchDirectory scratch_;
-  const fs::path directory_ = scratch_.path() / "checkpoints";
-};
 
 TEST_F(CheckpointTest, AFileInACheckpointIsVerifiedUnderAnyName) {
   const fs::path path = write(3), weights = path / "weights.safetensors",
@@ -116,46 +65,6 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(w.bytes, std::vector<std::byte>(4000, std::byte{123}));
   ASSERT_EQ(c.state.entries().size(), 1u);
   EXPECT_EQ(read_text(directory_ / "latest"), "step_0000123\n");
-}
-
-TEST_F(CheckpointTest, ALaterVersionsIsNotDamaged) {
-  write(2);
-  const fs::path path = write(3);
-  std::string text = read_text(path / "manifest.json");
-  const size_t at = text.find("\"schema\": 3");
-  ASSERT_NE(at, text.npos);
-  text.replace(at, 11, "\"schema\": 9");
-  std::ofstream(path / "manifest.json") << text;
-  for (const auto& look : std::vector<std::function<void()>>{
-           [&] { verify_checkpoint(path); }, [&] { find_latest_valid(directory_); },
-           [&] { checkpoint_at(directory_, "--resume"); }}) {
-    try {
-      look();
-      ADD_FAILURE() << "accepted";
-    } catch (const IoError& error) {
-      const std::string said = error.what();
-      EXPECT_NE(said.find("schema 9 is that of a later version of Tutti"), said.npos) << said;
-      EXPECT_EQ(said.find("damaged"), said.npos) << said;
-    }
-  }
-}
-
-// An older one in its place would lose what the newest has trained.
-TEST_F(CheckpointTest, WhatCannotBeReadNowIsNotDamaged) {
-  for (const int64_t step : {2, 3}) write(step);
-  const auto is_intact = [&] {
-    try {
-      find_latest_valid(directory_);
-      return false;
-    } catch (const IntactFileError&) {
-      return true;
-    }
-  };
-  EXPECT_EQ(with_refused({SYS_openat}, EMFILE, is_intact), 0);
-  EXPECT_EQ(with_refused({SYS_pread64}, ESTALE, is_intact), 0);
-  // A broken disk is a reason to take an older one: this one never comes back.
-  fs::remove(directory_ / "latest");
-  EXPECT_EQ(with_refused({SYS_pread64}, EIO, [&] { return !find_latest_valid(directory_); }), 0);
 }
 
 TEST_F(CheckpointTest, KeepsTheLastWritten) {
@@ -221,40 +130,6 @@ TEST_F(CheckpointTest, ReplacesTheSameStep) {
   write(5);
   EXPECT_EQ(verify_checkpoint(directory_ / "step_0000005").step, 5);
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000005"}));
-}
-
-TEST_F(CheckpointTest, FallsBackToTheLatestValid) {
-  for (const int64_t step : {1, 2, 3, 4, 5}) write(step);
-  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000005");
-  flip_a_bit(directory_ / "step_0000005/state.safetensors", 2000);
-  fs::resize_file(directory_ / "step_0000004/weights.safetensors", 100);
-  const std::string manifest = read_text(directory_ / "step_0000003/manifest.json");
-  flip_a_bit(directory_ / "step_0000003/manifest.json",
-             static_cast<std::streamoff>(manifest.find("bf16")));
-
-  testing::internal::CaptureStderr();
-  const auto found = find_latest_valid(directory_);
-  const std::string warnings = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(found->filename(), "step_0000002");
-  for (const char* text : {"step_0000005", "state.safetensors: its content has changed",
-                           "step_0000004", "has 100 bytes", "step_0000003/manifest.json"})
-    EXPECT_NE(warnings.find(text), std::string::npos) << text << "\n" << warnings;
-
-  fs::remove(directory_ / "step_0000002/manifest.json");
-  fs::remove(directory_ / "step_0000001/state.safetensors");
-  EXPECT_FALSE(find_latest_valid(directory_).has_value());
-  EXPECT_FALSE(find_latest_valid(directory_ / "nothing").has_value());
-}
-
-TEST_F(CheckpointTest, LatestIsHonouredAndMayBeWrong) {
-  write(1);
-  write(2);
-  replace_file(directory_ / "latest", "step_0000001\n");
-  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000001");
-  replace_file(directory_ / "latest", "step_0000009\n");
-  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
-  fs::remove(directory_ / "latest");
-  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
 }
 
 TEST_F(CheckpointTest, AFullDiskLeavesTheEarlierOnesIntact) {
@@ -331,28 +206,6 @@ TEST_F(CheckpointTest, NeedsNeitherLinksNorSyncNorAnExchangeOfNames) {
   EXPECT_EQ(newest_step(directory_ / "nowhere"), -1);
 }
 
-TEST_F(CheckpointTest, IsFoundInARunsFolder) {
-  write(7);
-  fs::create_directories(directory_ / "run");
-  fs::rename(directory_ / "step_0000007", directory_ / "run/step_0000007");
-  fs::create_directories(directory_ / "run/checkpoints");
-  fs::rename(directory_ / "run/step_0000007", directory_ / "run/checkpoints/step_0000007");
-  const fs::path expected = directory_ / "run/checkpoints/step_0000007";
-  EXPECT_EQ(checkpoint_at(directory_ / "run", "--weights"), expected);
-  EXPECT_EQ(checkpoint_at(directory_ / "run/checkpoints", "--weights"), expected);
-  EXPECT_EQ(checkpoint_at(expected, "--weights"), expected);
-  EXPECT_EQ(checkpoint_at(expected / "weights.safetensors", "--weights"), expected);
-  replace_file(directory_ / "run/checkpoints/latest", "step_0000007\n");
-  EXPECT_EQ(checkpoint_at(directory_ / "run/checkpoints/latest", "--weights"), expected);
-  EXPECT_THROW(checkpoint_at(directory_ / "nowhere", "--weights"), IoError);
-  EXPECT_TRUE(is_in_checkpoint(expected / "weights.safetensors"));
-  const fs::path exported = directory_ / "exported";
-  fs::create_directories(exported);
-  for (const char* file : {"weights.safetensors", "manifest.json"})
-    fs::copy_file(expected / file, exported / file);
-  EXPECT_FALSE(is_in_checkpoint(exported / "weights.safetensors"));
-}
-
 TEST_F(CheckpointTest, RemovesWhatAKilledRunLeft) {
   write(3, 0, true);
   for (const char* left : {".step_0000001.partial-1", ".step_0000002.removed-9"})
@@ -377,11 +230,6 @@ TEST_F(CheckpointTest, PutsBackWhatAKillLeftHalfReplaced) {
             (std::vector<std::string>{".latest_notes", ".step_0000003.notes", ".step_by_step",
                                       "latest", "step_0000003", "step_0000004"}));
   EXPECT_EQ(verify_checkpoint(directory_ / "step_0000004").step, 4);
-}
-
-TEST_F(CheckpointTest, APathThatCannotBeLookedAtIsAnIoError) {
-  fs::create_directories(directory_);
-  EXPECT_THROW(checkpoint_at(directory_ / std::string(300, 'x'), "--resume"), IoError);
 }
 
 TEST_F(CheckpointTest, SaysWhereItCannotWrite) {

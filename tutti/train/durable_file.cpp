@@ -24,7 +24,8 @@ namespace {
 /// file, or on a broken disk. Others say something about this process, its rights or the server.
 bool is_of_the_file(int error) {
   return error == ENOENT || error == ENOTDIR || error == EISDIR || error == EINVAL ||
-         error == ELOOP || error == ENAMETOOLONG || error == EIO;
+         error == ELOOP || error == ENAMETOOLONG || error == EIO || error == ENXIO ||
+         error == EUCLEAN || error == EBADMSG;  // the last two of a damaged file system
 }
 
 [[noreturn]] void fail_to_read(const std::filesystem::path& path, const char* what, int error) {
@@ -73,6 +74,16 @@ FileDigest DurableFile::close() {
   if (!sync_to_disk(fd_)) fail(path_, "cannot be written to the disk", errno);
   if (::close(std::exchange(fd_, -1)) != 0) fail(path_, "cannot be closed", errno);
   return {bytes_, XXH64_digest(hash_)};
+}
+
+void expect_file(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISREG(status.st_mode)) return;
+    fail(path, "is no file", S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
+  }
+  if (errno == ENOENT) throw IoError(fmt::format("{}: is missing", path.string()));
+  fail_to_read(path, "cannot be looked at", errno);
 }
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {

@@ -43,10 +43,14 @@ class DurableFile {
   XXH64_state_s* hash_ = nullptr;
 };
 
-/// Reads at any place of an existing file. Safe from several threads at once.
+/// Throws IoError if there is no file of this name, IntactFileError if the system does not say.
+void expect_file(const std::filesystem::path& path);
+
+/// Reads at any place of an existing file. Safe from several threads at once. All that reads here
+/// throws IoError if there is no file or it ends too early, or the disk is broken, and
+/// IntactFileError if the system refuses to read it.
 class InputFile {
  public:
-  /// Throws IoError if it is no file or is not there, IntactFileError if the system refuses it.
   explicit InputFile(std::filesystem::path path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -54,7 +58,7 @@ class InputFile {
 
   const std::filesystem::path& path() const { return path_; }
   uint64_t size() const { return size_; }
-  /// Fills `bytes` from `offset` on; IoError if the file ends before.
+  /// Fills `bytes` from `offset` on.
   void read(uint64_t offset, std::span<std::byte> bytes) const;
 
  private:

@@ -33,6 +33,8 @@ std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const Ru
   std::optional<Checkpoint> checkpoint;
   try {
     checkpoint = open_checkpoint(place.resume);
+  } catch (const IntactFileError&) {
+    throw;
   } catch (const IoError& error) {
     throw IoError(fmt::format(
         "{}; rank 0 reads this checkpoint: run.output_dir must be on a file system that all hosts "

@@ -272,8 +272,9 @@ std::string find_damage(comm::Communicator& communicator, const RunPlace& place)
                           communicator.size());
     });
     return "";
+  } catch (const IntactFileError&) {
+    throw;
   } catch (const IoError& error) {
-    if (dynamic_cast<const IntactFileError*>(&error)) throw;
     return error.what();
   }
 }

@@ -269,8 +269,9 @@ void SafetensorsFile::add_parts_of_index() {
                     path_.string(), why));
   };
   std::map<std::string, std::string> file_of;  // of each tensor
+  const std::string text = read_text(path_);
   try {
-    const Json index = parse_json(read_text(path_));
+    const Json index = parse_json(text);
     for (const auto& [name, file] : index.at("weight_map").items())
       file_of[name] = file.get<std::string>();
   } catch (const Json::exception& error) {

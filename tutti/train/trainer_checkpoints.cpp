@@ -134,14 +134,10 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   try {
     written = write_together(best);
   } catch (const IoError& error) {
-    // It may be whole, and only what points at it has failed.
-    const bool stands = newest_step(place_.checkpoints) == step_ && left_.last != step_;
-    const std::string left =
-        stands ? fmt::format("the checkpoint of step {} itself is whole", step_) : what_is_left();
-    if (ends) throw IoError(fmt::format("{}; {}", error.what(), left));
+    if (ends) throw IoError(fmt::format("{}; {}", error.what(), what_is_left()));
     if (first())
       log::warn("no checkpoint of step {}: {}; {}; training goes on to the next one", step_,
-                error.what(), left);
+                error.what(), what_is_left());
   }
   together_ = false;
   const double seconds = RunClock::since(began);
@@ -160,14 +156,20 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
 }
 
 // The folder knows best: what was written may have been removed since. A branch has written nothing
-// yet, and goes on from a checkpoint elsewhere.
-std::string TrainerRun::what_is_left() const {
+// yet, and goes on from a checkpoint elsewhere. A folder that cannot be listed now is said to be
+// so: this is a part of the message of another error, which it must not replace.
+std::string TrainerRun::what_is_left() const try {
   int64_t last = newest_step(place_.checkpoints);
+  // It may be whole, and only what points at it has failed.
+  if (last == step_ && left_.last != step_)
+    return fmt::format("the checkpoint of step {} itself is whole", step_);
   if (last < 0 && left_.last == first_step_) last = left_.last;
   if (last >= 0) return fmt::format("the last checkpoint, of step {}, is from before it", last);
   return left_.last < 0
              ? "there is no checkpoint yet"
              : fmt::format("there is no checkpoint in '{}' any more", place_.checkpoints);
+} catch (const IntactFileError& error) {
+  return error.what();
 }
 
 }  // namespace tutti

@@ -14,8 +14,8 @@
 namespace tutti::comm {
 namespace {
 
-struct OnTheRing {
-  explicit OnTheRing(const Task& task)
+struct RingNeighbours {
+  explicit RingNeighbours(const Task& task)
       : left((task.rank + task.ranks - 1) % task.ranks), right((task.rank + 1) % task.ranks) {}
   int left, right;
 };
@@ -26,7 +26,7 @@ Slice part_behind(const Task& task, int distance) {
 
 // Two blocks take turns: one travels on while the other arrives.
 void reduce_around(ScheduleBuilder& builder, const Task& task, Block to) {
-  const OnTheRing at(task);
+  const RingNeighbours at(task);
   size_t largest = 0;
   for (const Slice& part : task.parts) largest = std::max(largest, part.count);
   const Slice halves[2] = {builder.take_accumulator(largest), builder.take_accumulator(largest)};
@@ -49,7 +49,7 @@ void reduce_around(ScheduleBuilder& builder, const Task& task, Block to) {
 }
 
 void share_around(ScheduleBuilder& builder, const Task& task) {
-  const OnTheRing at(task);
+  const RingNeighbours at(task);
   for (int t = 0; t < task.ranks - 1; ++t) {
     builder.round();
     builder.receive(at.left, output(part_behind(task, t + 1)));

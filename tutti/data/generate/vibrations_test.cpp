@@ -12,11 +12,9 @@
 namespace tutti::data {
 namespace {
 
-using Doubles = std::vector<double>;
-
 TEST(Vibrations, EvenChainsHaveTheKnownFrequencies) {
   for (const size_t n : {2, 6, 16}) {
-    const ChainModes modes = chain_modes(Doubles(n, 2.0), Doubles(n, 3.0));
+    const ChainModes modes = chain_modes(std::vector<double>(n, 2.0), std::vector<double>(n, 3.0));
     for (size_t k = 0; k < n; ++k)
       EXPECT_NEAR(modes.frequencies[k],
                   2 * std::sqrt(1.5) *
@@ -28,7 +26,7 @@ TEST(Vibrations, EvenChainsHaveTheKnownFrequencies) {
 }
 
 TEST(Vibrations, ShapesAreOrthogonalByMass) {
-  const Doubles masses{1, 0.5, 2, 1.5}, springs{1, 2, 0.3, 4};
+  const std::vector<double> masses{1, 0.5, 2, 1.5}, springs{1, 2, 0.3, 4};
   const ChainModes modes = chain_modes(masses, springs);
   for (size_t i = 0; i < 4; ++i)
     for (size_t j = 0; j < 4; ++j) {
@@ -41,9 +39,9 @@ TEST(Vibrations, ShapesAreOrthogonalByMass) {
 /// Without damping: m a = -k x, with displacements and accelerations of the chain itself, stepped
 /// by the leapfrog.
 TEST(Vibrations, RingingObeysNewton) {
-  const Doubles masses{1, 0.9, 1.2}, springs{1, 0.6, 1.1};
+  const std::vector<double> masses{1, 0.9, 1.2}, springs{1, 0.6, 1.1};
   const ChainModes modes = chain_modes(masses, springs);
-  Doubles x(3), v(3), a(3);
+  std::vector<double> x(3), v(3), a(3);
   v[1] = 1 / masses[1];
   const double dt = 1e-4;
   const auto accelerate = [&] {
@@ -56,7 +54,7 @@ TEST(Vibrations, RingingObeysNewton) {
   for (int step = 0; step <= 100'000; ++step) {
     accelerate();
     if (step % 20'000 == 0) {
-      const Doubles expected = ringing(modes, 0, 1, step * dt);
+      const std::vector<double> expected = ringing(modes, 0, 1, step * dt);
       for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(expected[i], a[i], 1e-4) << step;
     }
     for (size_t i = 0; i < 3; ++i) v[i] += (step == 0 ? 0.5 : 1) * dt * a[i];

@@ -6,8 +6,9 @@ set(tutti_precompiled_headers
   <filesystem> <fstream> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <span> <sstream> <stdexcept> <string> <string_view>
   <thread> <utility> <variant> <vector>)
 
-# What no step of a training waits for (TuttiFolder.cmake).
-set(tutti_cold_options $<$<CONFIG:Release>:-O1>)
+# What no step of a training waits for (TuttiFolder.cmake). -Og takes an eighth less of the compiler's time than -O1. GCC then sees less of what
+# a constructor sets, and warns of destructors that read it.
+set(tutti_cold_options $<$<CONFIG:Release>:-Og> $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
 # Tests call what is optimised and compute little themselves: compiling them takes longer than running them.
 set(tutti_test_options $<$<CONFIG:Release>:-O0>)
 

@@ -43,12 +43,12 @@ struct Decided {
 };
 
 /// Layouts whose convolutions are slow, the plain one anywhere and blocks of channels on some
-/// processors, are rarely taken by a plan: one network of each number of dimensions shows that they
-/// are right. SharedBlocks has the blocks of deepcam.
+/// processors, are taken where a user asks for them or channels are few. One network shows that
+/// they are right; SharedBlocks has the blocks of deepcam.
 bool is_tried(const std::string& network, std::string_view layout) {
   const bool is_fast =
       layout == "last" || (layout == "b16c" && has_fast_blocks() && network != "deepcam");
-  return is_fast || network == "fc-densenet" || (network == "cosmoflow2" && layout == "plain");
+  return is_fast || network == "fc-densenet";
 }
 
 std::vector<Decided> cases_of(const std::string& network) {

@@ -266,8 +266,8 @@ RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bo
 std::string find_damage(comm::Communicator& communicator, const RunPlace& place) {
   try {
     comm::on_each(communicator, "verifying the checkpoint", [&] {
-      std::error_code none;
-      if (fs::exists(place.resume, none) && manifest_checksum(place.resume) == place.checksum)
+      if (std::error_code none;
+          fs::exists(place.resume, none) && manifest_checksum(place.resume) == place.checksum)
         verify_rank_files(place.resume, rank_files_of(place.resume), communicator.rank(),
                           communicator.size());
     });

@@ -244,14 +244,13 @@ void choose_resume(const RunFolderRequest& request, std::span<const fs::path> da
 
 /// What begins or goes on in a folder. `used`: a run lies there.
 RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bool used) {
-  const fs::path checkpoints = checkpoints_of(request, directory);
   if (used && request.resume.empty())
     throw HoldsRun(
         fmt::format("'{}' holds a run: continue it with --resume, set it aside with "
                     "--fresh, or choose another --output-dir",
                     directory.string()));
   RunPlace place{.directory = directory.string(),
-                 .checkpoints = checkpoints.string(),
+                 .checkpoints = checkpoints_of(request, directory).string(),
                  .resume = {},
                  .checksum = {},
                  .run_id = used ? read_run_id((directory / kRecordFile).string()) : "",

@@ -41,7 +41,10 @@ constexpr auto kSlowYield = std::chrono::milliseconds(1);
 constexpr auto kCrowded = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
 constexpr auto kCrowdedNap = std::chrono::milliseconds(1);
-constexpr auto kShortExchange = std::chrono::milliseconds(1);
+// A wait that lasts longer than kLongExchange is mostly for a rank that computes. Its naps grow,
+// and it naps, too, where ranks share cores. Naps that grew from the start delayed each round of an
+// exchange: one of 16 MiB by four ranks on two cores took a fifth longer.
+constexpr auto kLongExchange = std::chrono::milliseconds(10);
 // A wait that lasts longer than kStalled is mostly for a rank that computes, starts, stands or is
 // gone. It naps, so that others have its core; what has come is found that much later.
 constexpr auto kStalled = std::chrono::milliseconds(500);
@@ -59,15 +62,14 @@ int cores() {
   return online;
 }
 
-// After a wait of so long, and so long without a message. Naps in a crowd grow with the wait: they
-// delay what has come by a tenth at most, and a rank that waits for long leaves the core to those
-// that it waits for. Ranks that share cores nap, too, once a wait is longer than a short exchange.
+// After a wait of so long, and so long without a message. A rank that waits for long leaves the
+// core to those that it waits for: in a crowd naps grow to a tenth of the wait.
 void give_core_away(Clock::duration waited, Clock::duration silent, bool is_sharing) {
   static thread_local Clock::time_point crowded_until{};
   const auto now = Clock::now();
   Clock::duration nap{};
-  if (now < crowded_until || (is_sharing && waited > kShortExchange))
-    nap = std::clamp<Clock::duration>(waited / 10, kNap, kCrowdedNap);
+  if (now < crowded_until || (is_sharing && waited > kLongExchange))
+    nap = std::clamp<Clock::duration>((waited - kLongExchange) / 10, kNap, kCrowdedNap);
   else if (waited > kStalled)
     nap = silent > kSilent ? kSilentNap : kStalledNap;
   if (nap > Clock::duration::zero())

@@ -51,18 +51,18 @@ KernelCandidate KernelChooser::pick(Step& step) {
           "its results are {:.1f} times as far from the exact ones as the definition's, and "
           "plan.bf16_error is {:g}",
           c.error, options_.most_error);
-  const auto choice = [&]() -> KernelCandidate& {
-    const KernelCandidate& taken =
-        choose(step.request, candidates, options_.measure, options_.choices,
-               [&](const KernelCandidate& c) { return packing_seconds(step, c); });
-    return candidates[static_cast<size_t>(&taken - candidates.data())];
+  const auto choice = [&] {
+    const KernelCandidate* const taken =
+        &choose(step.request, candidates, options_.measure, options_.choices,
+                [&](const KernelCandidate& c) { return packing_seconds(step, c); });
+    return &candidates[static_cast<size_t>(taken - candidates.data())];
   };
   try {
-    KernelCandidate* taken = &choice();
+    KernelCandidate* taken = choice();
     for (int64_t n = size_refused(step, *taken); n > 0; n = size_refused(step, *taken)) {
       taken->refusal = fmt::format("refuses a tile of {} samples in the layouts it asks for", n);
       options_.choices.forget(problem_text(step.request));
-      taken = &choice();
+      taken = choice();
     }
     const KernelCandidate& chosen = *taken;
     step.kernel = chosen.name;

@@ -129,9 +129,13 @@ std::vector<FoundCheckpoint> find_checkpoints(const fs::path& directory) {
     return found;
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (is_checkpoint_name(name) && entry->is_directory(error))
+    if (!is_checkpoint_name(name)) continue;
+    if (entry->is_directory(error))
       found.push_back(
           {serial_of(entry->path()), std::stoll(name.substr(kPrefix.size(), 18)), entry->path()});
+    if (error == std::errc::no_such_file_or_directory ||
+        error == std::errc::too_many_symbolic_link_levels)
+      error.clear();  // a link that leads nowhere, or a checkpoint that was removed meanwhile
     if (error) break;
   }
   if (error) fail_to_list(directory, error);

@@ -101,6 +101,14 @@ TEST_F(CheckpointTest, FallsBackToTheLatestValid) {
   EXPECT_FALSE(find_latest_valid(directory_ / "nothing").has_value());
 }
 
+TEST_F(CheckpointTest, ALinkToNothingIsNoCheckpoint) {
+  const fs::path path = write(1);
+  fs::create_directory_symlink("gone", directory_ / "step_0000002");
+  fs::create_directory_symlink("step_0000003", directory_ / "step_0000003");  // to itself
+  EXPECT_EQ(find_latest_valid(directory_), path);
+  EXPECT_EQ(list_checkpoints(directory_), std::vector{path});
+}
+
 TEST_F(CheckpointTest, LatestIsHonouredAndMayBeWrong) {
   write(1);
   write(2);

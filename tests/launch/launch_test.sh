@@ -222,6 +222,12 @@ case $case in
     OMP_THREAD_LIMIT=1 train limited --threads 2
     [ $? -eq 1 ] || fail "a team that is too small was accepted"
     says limited 'a team of 2 threads and gives 1 \(its limit is 1\)'
+    OMP_MAX_ACTIVE_LEVELS=0 train flat --threads 2
+    [ $? -eq 1 ] || fail "a team of one level was accepted"
+    says flat 'OMP_MAX_ACTIVE_LEVELS=0 allows no team: unset it'
+    OMP_NUM_THREADS=1000000000 train crowd
+    [ $? -eq 2 ] || fail "a thousand million threads were accepted"
+    says crowd 'OMP_NUM_THREADS=1000000000 on .* set it to [0-9]+ or less'
     OMP_DYNAMIC=true train dynamic --threads 2 --max-steps 2 || fail "OMP_DYNAMIC"
     # OpenMP binds the first thread before main. What the process may use is what it was started with.
     doctor() { env -u OMP_NUM_THREADS "$@" doctor --no-measure; }

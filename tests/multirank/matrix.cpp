@@ -290,7 +290,7 @@ int main(int count, char** words) {
   try {
     return tutti::run(tutti::parse(count, words));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    std::fputs((std::string(error.what()) + '\n').c_str(), stderr);  // in one piece
     tutti::comm::MpiSession::end_job(1);
     return 1;
   }

@@ -26,7 +26,7 @@ case_asked() {
   # What a process has chosen or been told for itself is not kept as if it were the run's.
   expect 0 run --ranks 2 --max-steps 2 -q --threads 0
   grep -Eq '^threads = 0 ' run/config.toml && grep -Eq '^log_level = "info" ' run/config.toml || fail "config.toml keeps threads or log level of the process"
-  [ ! -s run.log ] || fail "-q is not quiet"
+  grep -v ' warning: ' run.log && fail "-q is not quiet"  # warnings stay: on an old processor, on one core
   "$tutti" train run/config.toml --resume --max-steps 3 >>run.log 2>&1 || fail "no resume"
   says run 'done: 3 steps'
   # What was asked for is kept.

@@ -194,7 +194,7 @@ case_record() {
   wall=$(grep '"event":"run_stop"' all/run/record.jsonl | sed -E 's/.*"wall_seconds":([0-9.]+).*/\1/')
   awk -v start="$start" -v wall="$wall" -v all="$all" 'BEGIN { exit !(start > 0 && wall > 0 && all >= start + wall - 0.06) }' || fail "$all s in all, of $start s before the first step and $wall s after it"
   [ "$(wc -l <all/run/steps.csv)" -eq 9 ] || fail "steps.csv has not 8 steps"
-  awk 'length > 130' run.log | grep . && fail "long lines"
+  awk 'length > 130 && !/ run reference loops/' run.log | grep . && fail "long lines"
   # One damaged line costs that line, not the tables.
   sed -i '4s/.*/damaged/' all/run/record.jsonl
   expect 0 all/run --max-steps 9 --resume

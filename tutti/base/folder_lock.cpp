@@ -32,8 +32,12 @@ struct Holder {
   long process = 0;
   std::string host{};
 
+  std::string process_name() const { return fmt::format("process {} on {}", process, host); }
   std::string name() const {
-    return process > 0 ? fmt::format("process {} on {}", process, host) : "another process";
+    if (process <= 0) return "another process";
+    return has_ended() ? fmt::format("another process; the last one to name itself, {}, has ended",
+                                     process_name())
+                       : process_name();
   }
   /// Only where that is known for sure.
   bool has_ended() const {
@@ -72,6 +76,17 @@ bool try_lock(int file, const std::string& folder) {
   return true;
 }
 
+/// A process that may read a file may lock it, and so keep its owner out: the group and others read
+/// it only where the umask lets them write in this folder, too.
+void close_to_strangers(int file) {
+  struct stat status {};
+  if (fstat(file, &status) != 0 || status.st_uid != geteuid()) return;
+  const mode_t mode = status.st_mode & 07777;
+  const mode_t wanted = (mode & ~mode_t{0044}) | (mode & 0022) << 1;
+  if (wanted != mode && fchmod(file, wanted) != 0)
+    log::debug("the mode of a lock cannot be changed: {}", std::strerror(errno));
+}
+
 int open_lock_file(const std::filesystem::path& path, const FolderLockTerms& terms) {
   std::error_code failed;  // open() says why
   std::filesystem::create_directories(path.parent_path(), failed);
@@ -80,12 +95,13 @@ int open_lock_file(const std::filesystem::path& path, const FolderLockTerms& ter
   // first, what it says lets nobody in, and to refuse it would keep this process out as surely as
   // somebody who holds it.
   const int file =
-      open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | (terms.inherited ? 0 : O_CLOEXEC), 0666);
+      open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | (terms.inherited ? 0 : O_CLOEXEC), 0622);
   if (file < 0)
     throw IoError(fmt::format(
         "{}: cannot be written: {}; {}", path.string(),
         errno == ELOOP ? "it is a symbolic link, which is not followed" : file_error(errno),
         terms.other_way));
+  close_to_strangers(file);
   return file;
 }
 
@@ -117,7 +133,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, const FolderLockTerm
     const bool left_over = terms.inherited && holder.has_ended();
     const std::string what =
         left_over ? fmt::format("{} in '{}' has ended ({}), but not all that it had started",
-                                terms.holder, folder.string(), holder.name())
+                                terms.holder, folder.string(), holder.process_name())
                   : fmt::format("{} is under way in '{}': {}", terms.holder, folder.string(),
                                 holder.name());
     if (Clock::now() >= until || (terms.inherited && !left_over)) {

@@ -1,6 +1,7 @@
 #include "tutti/base/folder_lock.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,11 +65,41 @@ TEST_F(FolderLockTest, ALinkIsNotFollowed) {
 // Another member of the group may have made it; only root can show that, by giving a file away.
 TEST_F(FolderLockTest, AFileThatIsThereIsTakenWhoeverHasMadeIt) {
   std::ofstream(root_ / "work.lock") << "process 1 on another-host\n";
-  if (geteuid() == 0)
+  if (geteuid() == 0) {
     ASSERT_EQ(chown((root_ / "work.lock").c_str(), 65534, static_cast<gid_t>(-1)), 0);
+  }
   const FolderLock first(root_, terms(0, false));
   EXPECT_NE(refusal(terms(0, false)).find("process " + std::to_string(getpid())),
             std::string::npos);
+}
+
+// A process that may read a file may lock it: a stranger would keep its owner out.
+TEST_F(FolderLockTest, OnlyWhoMayWriteTheFileMayReadIt) {
+  const auto mode = [&] {
+    return static_cast<unsigned>(fs::status(root_ / "work.lock").permissions());
+  };
+  const mode_t before = umask(0022);
+  { const FolderLock lock(root_, terms(0, false)); }
+  EXPECT_EQ(mode(), 0600u);
+  fs::permissions(root_ / "work.lock", fs::perms{0644});  // as earlier versions left it
+  { const FolderLock lock(root_, terms(0, false)); }
+  EXPECT_EQ(mode(), 0600u);
+  fs::remove(root_ / "work.lock");
+  umask(0002);  // a group that works together
+  { const FolderLock lock(root_, terms(0, false)); }
+  EXPECT_EQ(mode(), 0660u);
+  umask(before);
+}
+
+TEST_F(FolderLockTest, AProcessThatHasEndedIsNotSaidToHoldIt) {
+  const FolderLock first(root_, terms(0, false));
+  const pid_t ended = fork();
+  if (ended == 0) _exit(0);
+  ASSERT_EQ(waitpid(ended, nullptr, 0), ended);
+  std::string host(256, '\0');
+  gethostname(host.data(), host.size() - 1);
+  std::ofstream(root_ / "work.lock") << "process " << ended << " on " << host.c_str() << "\n";
+  EXPECT_NE(refusal(terms(0, false)).find("another process; the last one"), std::string::npos);
 }
 
 TEST_F(FolderLockTest, ASecondHolderIsRefusedWithTheFirstOnesName) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "tutti/base/json_words.h"
 #include "tutti/base/visible.h"
 
 namespace tutti {
@@ -72,6 +73,12 @@ std::map<std::string, int64_t> parse_numbers(std::string_view text) try {
   return numbers;
 } catch (const Json::out_of_range& error) {  // 1e999, which is no double either
   throw IoError(error.what());
+}
+
+std::string json_words(const std::exception& error) {
+  const std::string text = error.what();
+  const size_t end = text.starts_with("[json.") ? text.find("] ") : std::string::npos;
+  return end == std::string::npos ? text : text.substr(end + 2);
 }
 
 void throw_no_whole_number(const Json& json) {

@@ -1,11 +1,13 @@
 #pragma once
-// Folders and files that only this user may have made. They lie on disks where others write, too:
-// a node's temporary folder, shared memory, a project's scratch space. What another user has put
-// there is never read or written through.
+// Folders and files that only this user may have made, and results in folders where others write,
+// too: a node's temporary folder, shared memory, a project's scratch space. What another user has
+// put there is never read or written through.
 
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
 
 namespace tutti {
@@ -19,10 +21,23 @@ std::string why_foreign(const struct stat& status);
 /// what somebody else has put there.
 void make_own_folder(const std::filesystem::path& folder);
 
-/// open(2) of a regular file with mode 0600, following no link in its last place and waiting for
-/// nobody. IoError where it cannot be opened, is no regular file, or belongs to another user. The
-/// caller closes the descriptor.
-int open_own_file(const std::filesystem::path& file, int flags);
+/// open(2) of a regular file, following no link in its last place and waiting for nobody. IoError
+/// where it cannot be opened, is no regular file, or belongs to another user: then O_TRUNC has
+/// taken nothing away. The caller closes the descriptor.
+int open_own_file(const std::filesystem::path& file, int flags, mode_t mode = 0600);
+/// Such a file, to be read. A stream that is not open where nothing has this name.
+std::ifstream own_input(const std::filesystem::path& file);
+
+/// Where the link leads that has this name; nothing where it is no link. IoError of a link that
+/// belongs to neither this user nor root: somebody else chose what would be written to.
+std::optional<std::filesystem::path> target_of_own_link(const std::filesystem::path& name);
+/// open(2) of a file that results are written to, with the umask's mode, waiting for nobody. Links
+/// of this user's and root's in its last place are followed. IoError where it cannot be written,
+/// another user's link has its name, or a pipe or a socket. A file of another user's is taken: in a
+/// group's folder it is whoever's came first. The caller closes the descriptor.
+int open_output(const std::filesystem::path& name, int flags);
+/// The same as a stream that begins the file anew, or with std::ios::app goes on at its end.
+std::ofstream output_stream(const std::filesystem::path& name, std::ios::openmode mode = {});
 
 /// 32 hexadecimal digits from the system's random numbers: for names that nobody can guess.
 std::string random_name();

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 
@@ -89,6 +90,63 @@ TEST(OwnFile, LinksAreNotFollowedAndPipesAreNotWaitedFor) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_NE(refusal_of([&] { open_own_file(pipe, O_RDONLY); }).find("no regular file"),
             std::string::npos);
+}
+
+TEST(OwnFile, AFileThatIsRefusedIsNotEmptied) {
+  const ScratchDirectory scratch;
+  const fs::path file = scratch.write("list", std::string("planted"));
+  if (::geteuid() == 0) {  // only root can give a file away
+    ASSERT_EQ(::chown(file.c_str(), 65534, 65534), 0);
+    EXPECT_NE(refusal_of([&] { open_own_file(file, O_WRONLY | O_TRUNC); }).find("uid 65534"),
+              std::string::npos);
+    EXPECT_EQ(fs::file_size(file), 7u);
+    ASSERT_EQ(::chown(file.c_str(), 0, 0), 0);
+  }
+  ::close(open_own_file(file, O_WRONLY | O_TRUNC));
+  EXPECT_EQ(fs::file_size(file), 0u);
+}
+
+TEST(OwnFile, ResultsFollowOwnLinksAndNobodyElses) {
+  const ScratchDirectory scratch;
+  const fs::path victim = scratch.write("victim", std::string("mine")),
+                 link = scratch.path() / "steps.csv", further = scratch.path() / "further";
+  fs::create_symlink("victim", further);
+  fs::create_symlink("further", link);
+  output_stream(link, std::ios::app) << "!";
+  EXPECT_EQ(fs::file_size(victim), 5u);
+  output_stream(link) << "new";
+  EXPECT_EQ(fs::file_size(victim), 3u);
+  fs::create_symlink("round", scratch.path() / "round");
+  EXPECT_NE(refusal_of([&] { output_stream(scratch.path() / "round"); }).find("cannot be written"),
+            std::string::npos);
+  if (::geteuid() != 0) return;  // only root can give a link away
+  for (const fs::path& planted : {further, link}) {
+    ASSERT_EQ(::lchown(planted.c_str(), 65534, 65534), 0);
+    for (const auto mode : {std::ios::openmode(), std::ios::app})
+      EXPECT_NE(refusal_of([&] {
+                  output_stream(link, mode) << "x";
+                }).find("a symbolic link of another user's (uid 65534)"),
+                std::string::npos);
+    EXPECT_EQ(fs::file_size(victim), 3u);
+    ASSERT_EQ(::lchown(planted.c_str(), 0, 0), 0);
+  }
+}
+
+TEST(OwnFile, ResultsDoNotWaitForPipesButForThoseThatAreOpen) {
+  const ScratchDirectory scratch;
+  const fs::path pipe = scratch.path() / "evals.csv";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const int flags : {O_WRONLY, O_RDWR})  // the first is refused by open(2), the second is not
+    EXPECT_NE(refusal_of([&] {
+                open_output(pipe, flags | O_CREAT);
+              }).find("it is a pipe (FIFO), no regular file: remove it"),
+              std::string::npos);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  output_stream(fmt::format("/dev/fd/{}", ends[1])) << "text";
+  std::array<char, 8> text{};
+  EXPECT_EQ(::read(ends[0], text.data(), text.size()), 4);
+  for (const int end : ends) ::close(end);
 }
 
 TEST(OwnFile, AFileThatCannotBeLookedAtIsNobodys) {

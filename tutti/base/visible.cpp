@@ -1,9 +1,12 @@
 #include "tutti/base/visible.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -78,14 +81,28 @@ struct Outlet {
   bool plain = false;
 };
 
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
+std::atomic<bool> hurried{false};
+std::atomic<bool> nobody_takes{false};                  // since the patience has ended
+static_assert(std::atomic<bool>::is_always_lock_free);  // handlers write, too
+
+/// Waits until a descriptor takes bytes or refuses them; false where neither comes and output is
+/// hurried. Unlike a write that blocks, poll() ends when a signal comes.
+bool wait_for_room(int descriptor) {
+  constexpr int kTurnMs = 100, kPatienceMs = 2000;
+  for (int waited = 0;;) {
+    pollfd room{descriptor, POLLOUT, 0};
+    const int ready = poll(&room, 1, nobody_takes ? 0 : kTurnMs);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) {
+      nobody_takes = false;
+      return true;
+    }
+    if (!hurried) continue;
+    waited += kTurnMs;
+    if (nobody_takes || waited >= kPatienceMs) {
+      nobody_takes = true;
+      return false;
+    }
   }
-  return true;
 }
 
 ssize_t write_visible(void* cookie, const char* bytes, size_t count) {
@@ -101,18 +118,19 @@ ssize_t write_visible(void* cookie, const char* bytes, size_t count) {
     rest = shown;
   }
   // Else the stream has an error, and errno.
-  return write_all(outlet.descriptor, rest) ? static_cast<ssize_t>(count) : 0;
+  return write_output(outlet.descriptor, rest) ? static_cast<ssize_t>(count) : 0;
 }
 
 Outlet output{STDOUT_FILENO}, errors{STDERR_FILENO};
-std::FILE* given_errors = nullptr;
+Outlet given_errors{.descriptor = STDERR_FILENO, .plain = true};
+std::FILE* plain_stream = nullptr;
 
 // All output has ended within a character.
 void show_what_was_cut_off() {
   for (std::FILE* const stream : {stdout, stderr}) std::fflush(stream);
   for (Outlet* const outlet : {&output, &errors}) {
     const std::string_view kept(outlet->kept.data(), std::exchange(outlet->kept_bytes, 0));
-    write_all(outlet->descriptor, outlet->plain ? std::string(kept) : visible(kept));
+    write_output(outlet->descriptor, outlet->plain ? std::string(kept) : visible(kept));
   }
 }
 
@@ -136,6 +154,15 @@ std::string visible(std::string_view text) {
   return out;
 }
 
+std::string VisiblePieces::take(std::string_view piece) {
+  const std::string text = std::exchange(kept_, {}) + std::string(piece);
+  std::string out;
+  kept_ = text.substr(append_visible(out, text));
+  return out;
+}
+
+std::string VisiblePieces::rest() { return visible(std::exchange(kept_, {})); }
+
 std::string with_unicode_escapes(std::string_view text) {
   if (needs_no_change(text)) return std::string(text);
   std::string out;
@@ -151,8 +178,8 @@ std::string with_unicode_escapes(std::string_view text) {
 }
 
 void make_output_visible() {
-  if (given_errors != nullptr) return;
-  given_errors = stderr;
+  if (plain_stream != nullptr) return;
+  plain_stream = stream_to(given_errors, stderr, _IONBF);
   std::atexit(show_what_was_cut_off);
   stdout = stream_to(output, stdout, isatty(STDOUT_FILENO) != 0 ? _IOLBF : _IOFBF);
   stderr = stream_to(errors, stderr, _IONBF);
@@ -162,6 +189,20 @@ void keep_bytes_of_output() {
   if (isatty(STDOUT_FILENO) == 0) output.plain = true;
 }
 
-std::FILE* plain_errors() { return given_errors != nullptr ? given_errors : stderr; }
+std::FILE* plain_errors() { return plain_stream != nullptr ? plain_stream : stderr; }
+
+bool write_output(int descriptor, std::string_view text) {
+  constexpr size_t kPiece = 4096;  // a pipe that has room takes a page without waiting
+  while (!text.empty()) {
+    if (!wait_for_room(descriptor)) return true;
+    const ssize_t written = ::write(descriptor, text.data(), std::min(text.size(), kPiece));
+    if (written < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+void hurry_output() noexcept { hurried = true; }
 
 }  // namespace tutti

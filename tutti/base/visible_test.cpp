@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 namespace tutti {
@@ -30,6 +33,15 @@ TEST(Visible, ControlBytesAreShown) {
             "\\xc0\\x9b \\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80")
       << "overlong, a surrogate, beyond the last character";
   EXPECT_EQ(visible("cut \xe2\x80"), "cut \\xe2\\x80");
+}
+
+TEST(Visible, PiecesThatEndWithinACharacter) {
+  VisiblePieces pieces;
+  EXPECT_EQ(pieces.take("\x1b[2J \xe2"), "\\x1b[2J ");
+  EXPECT_EQ(pieces.take("\x80"), "");
+  EXPECT_EQ(pieces.take("\x94 \xe2\x80"), "\xe2\x80\x94 ");
+  EXPECT_EQ(pieces.rest(), "\\xe2\\x80");
+  EXPECT_EQ(pieces.rest(), "");
 }
 
 TEST(Visible, InStringsOfJson) {
@@ -94,6 +106,33 @@ TEST(Visible, ACharacterThatTheEndCutsOffIsShown) {
   });
   EXPECT_EQ(status, 0);
   EXPECT_EQ(text, "end \\xe2\\x80");
+}
+
+// A paused terminal, a pager or a stalled collector takes nothing: a process that is asked to end
+// must not wait for it, also where it waits already, and where both streams have more to say.
+TEST(Visible, AProcessThatIsAskedToEndDoesNotWaitForItsReader) {
+  std::array<int, 2> ends{}, ready{};
+  ASSERT_EQ(pipe(ends.data()) + pipe(ready.data()), 0);
+  const std::string much(1 << 20, 'x');
+  const pid_t child = fork();
+  if (child == 0) {
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) dup2(ends[1], stream);
+    make_output_visible();
+    std::signal(SIGTERM, [](int) { hurry_output(); });
+    if (write(ready[1], "", 1) != 1) _exit(1);
+    for (std::FILE* const stream : {stdout, stderr, plain_errors()})
+      std::fwrite(much.data(), 1, much.size(), stream);
+    std::exit(7);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // else it does not wait yet
+  kill(child, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  for (const int end : {ends[0], ends[1], ready[0], ready[1]}) close(end);
 }
 
 }  // namespace

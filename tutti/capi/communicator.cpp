@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tutti/base/small_text.h"
 #include "tutti/capi/handles.h"
 #include "tutti/capi/status.h"
 
@@ -56,9 +57,10 @@ int tutti_comm_set_timeout(tutti_comm* comm, double seconds) {
 int tutti_comm_set_selection_file(tutti_comm* comm, const char* path) {
   return guarded([&] {
     comm::Communicator& communicator = *given(comm, "comm").communicator;
-    std::ifstream file(&given(path, "path"));
+    std::ifstream file =
+        open_small_text(&given(path, "path"), {.expected = "a table of algorithms"});
     std::ostringstream text;
-    if (!file || !(text << file.rdbuf()))
+    if (!file.is_open() || !(text << file.rdbuf()))
       throw IoError(fmt::format("{}: cannot be read, or is empty", path));
     const std::lock_guard lock(comm->mutex);
     communicator.planner().set_selection(

@@ -12,15 +12,17 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
+#include <map>
 
 #include "tutti/base/error.h"
+#include "tutti/base/small_text.h"
 #include "tutti/cli/config_hints.h"
 #include "tutti/cli/config_layers.h"
 #include "tutti/cli/config_paths.h"
 #include "tutti/cli/config_value.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/cli/suggest.h"
+#include "tutti/data/format/text_file.h"
 #include "tutti/train/idle_keys.h"
 #include "tutti/train/settings.h"
 
@@ -74,18 +76,13 @@ class FileReader {
     if (std::filesystem::is_directory(path, ignored))
       throw ConfigError(
           fmt::format("{}the configuration file {} is a folder: name a file in it", from, name));
-    std::ifstream file(path);
-    if (!file)
-      throw ConfigError(fmt::format(
-          "{}cannot read the configuration file {}: check its path and permissions", from, name));
-    std::stringstream text;
-    text << file.rdbuf();
+    const std::string text = text_of(path, from);
     open_.push_back(identity);
     try {
-      read_table(toml::parse(text.str(), name), path);
+      read_table(toml::parse(text, name), path);
     } catch (const toml::parse_error& error) {
       throw ConfigError(fmt::format("{}: {}{}", place(name, error.source()), error.description(),
-                                    syntax_hint(text.str(), error.source().begin.line)));
+                                    syntax_hint(text, error.source().begin.line)));
     }
     open_.pop_back();
   }
@@ -95,6 +92,20 @@ class FileReader {
     std::string name;
     PathSource paths;
   };
+
+  /// One that a command line names may be a pipe; one that a file includes would be waited for.
+  static std::string text_of(const std::filesystem::path& path, const std::string& from) {
+    constexpr std::string_view kExpected = "a configuration";
+    try {
+      std::ifstream file = open_small_text(path, {.expected = kExpected, .any_kind = from.empty()});
+      if (file.is_open()) return data::whole_text(file, path.string(), kExpected);
+    } catch (const IoError& error) {
+      throw ConfigError(from + error.what());
+    }
+    throw ConfigError(
+        fmt::format("{}cannot read the configuration file {}: check its path and permissions", from,
+                    path.string()));
+  }
 
   void read_table(const toml::table& root, const std::filesystem::path& path) {
     if (const toml::node* include = root.get("include")) {
@@ -161,44 +172,6 @@ class FileReader {
   std::vector<std::filesystem::path> open_;
 };
 
-/// `text` as one TOML value, or nothing when it is none.
-std::optional<ConfigValue> parse_value(const std::string& text) {
-  try {
-    const toml::table parsed = toml::parse("value = " + text);
-    if (parsed.size() != 1) return std::nullopt;  // the text held a line break and a second key
-    return value_of(*parsed.get("value"));
-  } catch (const toml::parse_error&) {
-    return std::nullopt;
-  }
-}
-
-/// The lenient syntax of flags and variables: strings without quotes, lists without brackets.
-ConfigValue parse_setting(const ConfigKey& row, const std::string& text) {
-  const bool is_text = row.type == ConfigType::text || row.type == ConfigType::choice;
-  if (is_text && (text.empty() || (text[0] != '"' && text[0] != '\''))) return text;
-  if (row.type >= ConfigType::integers &&
-      (text.empty() || text[0] != '[' || (row.type == ConfigType::texts && !parse_value(text)))) {
-    std::string inner = text;
-    if (!inner.empty() && inner.front() == '[' && inner.back() == ']')
-      inner = inner.substr(1, inner.size() - 2);
-    if (row.type != ConfigType::texts) return parse_value("[" + inner + "]").value_or(text);
-    std::vector<std::string> parts;
-    std::stringstream stream(inner);
-    for (std::string part; std::getline(stream, part, ',');) {
-      const size_t first = part.find_first_not_of(' ');
-      if (first != std::string::npos)
-        parts.push_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
-    }
-    return parts;
-  }
-  const std::optional<ConfigValue> value = parse_value(text);
-  const size_t digits = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
-  if (!value && row.type == ConfigType::integer && text.size() > digits &&
-      text.find_first_not_of("0123456789", digits) == std::string::npos)
-    throw ConfigError(fmt::format("is out of range: {} has more than 64 bits", text));
-  return value.value_or(text);
-}
-
 void read_setting(const Setting& setting, size_t source, std::vector<Assignment>& found,
                   Mistakes& mistakes) {
   const SettingPlace at{.source = source, .line = found.size()};
@@ -222,9 +195,16 @@ std::vector<Assignment> read_environment(
   for (const ConfigKey& row : config_keys()) known.emplace_back(variable_name(row.name), row.name);
 
   std::vector<Assignment> found;
+  std::map<std::string, std::pair<std::string, std::string>> last;  // of a key: variable, text
   for (const auto& [variable, key] : known)
-    for (const auto& [name, text] : variables)
-      if (name == variable) read_setting({key, text, name}, source, found, mistakes);
+    for (const auto& [name, text] : variables) {
+      if (name != variable) continue;
+      const auto [other, is_first] = last.try_emplace(key, name, text);
+      if (!is_first && other->second.second != text)
+        warnings.push_back(fmt::format("{} and {} set the same key: {} = {} holds",
+                                       other->second.first, name, key, text));
+      read_setting({key, text, name}, source, found, mistakes);
+    }
 
   std::vector<std::string> names = kOtherVariables;
   for (const auto& [variable, key] : known) names.push_back(variable);

@@ -376,5 +376,16 @@ TEST(ConfigFlagsTwice, AFlagAndSetOfTheSameKeyContradictEachOther) {
   EXPECT_EQ(mixed.back().where, "--set optimizer.lr");
 }
 
+TEST_F(ConfigFiles, VariablesOfOneKeyAreNamedAndNothingIsAComment) {
+  const ConfigSources two{
+      .file = {}, .environment = {{"TUTTI_SEED", "4"}, {"TUTTI_RUN_SEED", "3"}}, .flags = {}};
+  EXPECT_EQ(read_config(two).config.run.seed, 3);
+  EXPECT_EQ(read_config(two).warnings.at(0),
+            "TUTTI_SEED and TUTTI_RUN_SEED set the same key: run.seed = 3 holds");
+  for (const char* text : {"1#2", "1 # old", "1#"})
+    EXPECT_NE(failure({.file = {}, .environment = {}, .flags = {{"run.seed", text, "--seed"}}}), "")
+        << text;
+}
+
 }  // namespace
 }  // namespace tutti

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <sstream>
 
 #include "tutti/base/error.h"
 #include "tutti/cli/config_layers.h"
@@ -86,6 +88,59 @@ ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
 
 std::string place(const std::string& file, const toml::source_region& at) {
   return fmt::format("{}:{}:{}", file, at.begin.line, at.begin.column);
+}
+
+namespace {
+
+/// Only a comment takes whatever follows the text of a value.
+bool ends_in_comment(const std::string& text) {
+  try {
+    (void)toml::parse("value = " + text + "=");
+    return true;
+  } catch (const toml::parse_error&) {
+    return false;
+  }
+}
+
+/// `text` as one TOML value, or nothing when it is none. A comment is refused: in a flag, what
+/// follows a '#' is part of what somebody meant.
+std::optional<ConfigValue> parse_value(const std::string& text) {
+  try {
+    const toml::table parsed = toml::parse("value = " + text);
+    if (text.find('#') != text.npos && ends_in_comment(text)) return std::nullopt;
+    if (parsed.size() != 1) return std::nullopt;  // the text held a line break and a second key
+    return value_of(*parsed.get("value"));
+  } catch (const toml::parse_error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+ConfigValue parse_setting(const ConfigKey& row, const std::string& text) {
+  const bool is_text = row.type == ConfigType::text || row.type == ConfigType::choice;
+  if (is_text && (text.empty() || (text[0] != '"' && text[0] != '\''))) return text;
+  if (row.type >= ConfigType::integers &&
+      (text.empty() || text[0] != '[' || (row.type == ConfigType::texts && !parse_value(text)))) {
+    std::string inner = text;
+    if (!inner.empty() && inner.front() == '[' && inner.back() == ']')
+      inner = inner.substr(1, inner.size() - 2);
+    if (row.type != ConfigType::texts) return parse_value("[" + inner + "]").value_or(text);
+    std::vector<std::string> parts;
+    std::stringstream stream(inner);
+    for (std::string part; std::getline(stream, part, ',');) {
+      const size_t first = part.find_first_not_of(' ');
+      if (first != std::string::npos)
+        parts.push_back(part.substr(first, part.find_last_not_of(' ') - first + 1));
+    }
+    return parts;
+  }
+  const std::optional<ConfigValue> value = parse_value(text);
+  const size_t digits = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  if (!value && row.type == ConfigType::integer && text.size() > digits &&
+      text.find_first_not_of("0123456789", digits) == std::string::npos)
+    throw ConfigError(fmt::format("is out of range: {} has more than 64 bits", text));
+  return value.value_or(text);
 }
 
 }  // namespace tutti

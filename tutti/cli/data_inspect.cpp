@@ -237,9 +237,10 @@ std::string known_set_in(const fs::path& folder) {
       } catch (const IoError&) {}
       continue;
     }
-    const auto there = [&](std::string file) {
-      if (const size_t either = file.find("[.gz]"); either != file.npos) file.resize(either);
-      return fs::exists(folder / file, unknown) || fs::exists(folder / (file + ".gz"), unknown);
+    const auto there = [&](const std::string& file) {
+      return std::ranges::any_of(data::spellings_of(file), [&](const std::string& name) {
+        return fs::exists(folder / name, unknown);
+      });
     };
     // Without training files opening it says which are missing.
     if (std::ranges::any_of(known.train_files, there) ||

@@ -14,6 +14,7 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/json_output.h"
 #include "tutti/data/arrays/statistics_file.h"
+#include "tutti/train/result_file.h"
 #include "tutti/train/settings.h"
 
 namespace tutti {
@@ -46,10 +47,7 @@ int run_stats(const StatsVerb& verb) {
                       : data::FieldStatistics());
   const std::string text = data::statistics_json(train->fields(), all) + "\n";
   if (verb.output.empty()) return print_output(text), 0;
-  std::ofstream file(verb.output, std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) throw IoError(fmt::format("{}: cannot write: {}", verb.output, file_error(errno)));
+  write_result_file(verb.output, text);
   if (verb.json)
     print_json_output(
         Json{{"file", verb.output}, {"samples", train->size()}, {"statistics", parse_json(text)}});

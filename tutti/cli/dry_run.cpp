@@ -97,9 +97,7 @@ RunPlace place_beside(RunFolderRequest request, std::string& in_the_way) {
 }  // namespace
 
 std::error_code check_output_folder(const std::string& directory) {
-  const auto refuse = [&](const std::string& reason) {
-    throw IoError(fmt::format("cannot make the output folder '{}': {}", directory, reason));
-  };
+  const auto refuse = [&](const std::string& reason) { refuse_output_folder(directory, reason); };
   std::error_code unreachable;
   fs::path place = fs::absolute(directory, unreachable);
   while (!fs::exists(fs::symlink_status(place, unreachable)) && place.has_relative_path())

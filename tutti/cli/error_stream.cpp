@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <climits>
 
+#include "tutti/base/visible.h"
+
 namespace tutti {
 namespace {
 
@@ -30,7 +32,7 @@ ErrorStream::~ErrorStream() {
 }
 
 void ErrorStream::print(std::string_view text) {
-  kept_ += text;
+  kept_ += visible(text);
   push();
 }
 

@@ -14,7 +14,7 @@ class ErrorStream {
   ErrorStream(const ErrorStream&) = delete;
   ErrorStream& operator=(const ErrorStream&) = delete;
 
-  /// Never waits: what the stream does not take now is kept, for push().
+  /// Prints visible(text) and never waits: what the stream does not take now is kept, for push().
   void print(std::string_view text);
   void push();
   /// Something is kept. Whoever prints much then stops until poll(2) says that file() takes bytes.

@@ -17,10 +17,12 @@ constexpr int64_t kMostElements = int64_t{64} << 20;
 
 /// How stored values become those that are shown; empty where they are the same.
 std::string coding_text(const data::ArrayInfo& info, const data::ValueCoding& coding) {
-  if (!coding.scaled()) return "";
-  std::string text = fmt::format("; stored as {}", name_of(info.type));
+  std::string text;
+  if (coding.scaled()) text = fmt::format("; stored as {}", name_of(info.type));
   if (coding.scale != 1) text += fmt::format(", times scale_factor {:.6g}", coding.scale);
   if (coding.offset != 0) text += fmt::format(", plus add_offset {:.6g}", coding.offset);
+  if (const auto names = data::passed_over(info); !names.empty())
+    text += fmt::format("; passed over: {}", fmt::join(names, ", "));
   return text;
 }
 

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <sstream>
 
@@ -142,7 +143,8 @@ Surroundings read_surroundings() {
   s.user_binds = std::ranges::any_of(kBindingVariables, is_set);
   if (!is_set("HOME")) s.home = home_of_user();
   if (const char* threads = std::getenv("OMP_NUM_THREADS"))
-    s.omp_num_threads = std::max(0, std::atoi(threads));
+    s.omp_num_threads = static_cast<int>(
+        std::clamp<long>(std::strtol(threads, nullptr, 10), 0, std::numeric_limits<int>::max()));
   s.omp_wait_policy = is_set("OMP_WAIT_POLICY");
   s.may_bind = may_bind();
   s.hwloc_components = is_set("HWLOC_COMPONENTS");
@@ -158,6 +160,13 @@ int cores_for_ranks(const Topology& topology) {
 int choose_threads(int requested, int omp_num_threads, const Topology& topology, int local_ranks) {
   CHECK(local_ranks > 0);
   if (requested > 0) return requested;
+  if (const int cores = topology.usable_cores(); omp_num_threads > cores * kMostRanksPerCore)
+    throw ConfigError(fmt::format(
+        "OMP_NUM_THREADS={} on {} core{} is more than {} threads a core, which only wait for each "
+        "other: set it to {} or less, or unset it; or, with train or study, give --threads and "
+        "--oversubscribe if that is meant",
+        omp_num_threads, cores, cores == 1 ? "" : "s", kMostRanksPerCore,
+        cores * kMostRanksPerCore));
   if (omp_num_threads > 0) return omp_num_threads;
   return std::max(1, std::min(topology.cores_of_team(), topology.usable_cores() / local_ranks));
 }

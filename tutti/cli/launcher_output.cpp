@@ -56,11 +56,11 @@ bool may_be_launchers(std::string_view begun) {
 
 }  // namespace
 
-void LauncherOutput::take(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t end = bytes.find('\n');
-    const std::string_view part = bytes.substr(0, end == bytes.npos ? end : end + 1);
-    bytes.remove_prefix(part.size());
+void LauncherOutput::take_text(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const std::string_view part = text.substr(0, end == text.npos ? end : end + 1);
+    text.remove_prefix(part.size());
     if (passed_) {
       print_(part);
       passed_ = part.back() != '\n';
@@ -108,6 +108,7 @@ void LauncherOutput::end_block() {
 }
 
 std::string LauncherOutput::finish() {
+  take_text(visible_.rest());
   if (!line_.empty() && frame_ == 0) print_(line_);
   if (frame_ != 0) {
     block_ += line_;

@@ -55,11 +55,22 @@ TEST(LauncherOutput, PassesWhatOnlyLooksLikeABanner) {
 TEST(LauncherOutput, ShowsALineThatIsNeverEndedAtOnce) {
   std::string printed;
   LauncherOutput output([&](std::string_view text) { printed += text; });
-  output.take("\x1b[2K 12% [##...");
-  EXPECT_EQ(printed, "\x1b[2K 12% [##...");
-  output.take("]\r");
+  output.take(" 12% [##...");
+  EXPECT_EQ(printed, " 12% [##...");
+  output.take("]");
   output.take("13%\n" + kBanner);
-  EXPECT_EQ(printed, "\x1b[2K 12% [##...]\r13%\n");
+  EXPECT_EQ(printed, " 12% [##...]13%\n");
+}
+
+TEST(LauncherOutput, ControlBytesOfNamesAreShownAndNotObeyed) {
+  const std::string folder = "TMPDIR '/tmp/\x1b[2J\x07\u00e9'\n",
+                    shown = "TMPDIR '/tmp/\\x1b[2J\\x07\u00e9'\n";
+  for (const size_t part : {1, 7, 10000}) {
+    const Outcome out = read_in_parts(
+        folder + kLine + "\n" + folder + kLine + "\n" + "mpirun: " + folder + "cut \xe2\x80", part);
+    EXPECT_EQ(out.printed, shown + "cut \\xe2\\x80");
+    EXPECT_EQ(out.held, kLine + "\n" + shown + kLine + "\n" + "mpirun: " + shown);
+  }
 }
 
 }  // namespace

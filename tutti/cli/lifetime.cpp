@@ -29,7 +29,6 @@
 namespace tutti {
 namespace {
 
-constexpr int kSlowReaderMs = 5000;  // of a stream that is not to wait, and is full
 // What rank 0 may say for all has this time to be said, and after it the cause of an end that
 // others have only noticed. The end of the job, which follows, then comes before their words.
 constexpr std::chrono::seconds kFirstSpeaks{3}, kCauseSpeaks{4};
@@ -200,20 +199,7 @@ std::string named(int rank, int ranks, int code, const std::string& text) {
              : fmt::format("rank {}/{} on {}: {}", rank, ranks, host.data(), text);
 }
 
-void write_error(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(STDERR_FILENO, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    // Programs that share the stream may have made it one that does not wait.
-    pollfd room{STDERR_FILENO, POLLOUT, 0};
-    if (count < 0 && errno == EAGAIN) {
-      const int ready = poll(&room, 1, kSlowReaderMs);
-      if (ready > 0 || (ready < 0 && errno == EINTR)) continue;
-    }
-    if (count <= 0) return;
-    text.remove_prefix(static_cast<size_t>(count));
-  }
-}
+void write_error(std::string_view text) { write_output(STDERR_FILENO, text); }
 
 std::string stopped_early(int signal) {
   return fmt::format(

@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/base/hash.h"
+#include "tutti/base/small_text.h"
 #include "tutti/cli/config_paths.h"
+#include "tutti/data/format/text_file.h"
 
 namespace tutti {
 namespace {
@@ -108,15 +109,14 @@ comm::Machine read_machine(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path))
     throw ConfigError(
         fmt::format("{}: no file that describes a machine lies there", path.string()));
-  std::ifstream in(path);
+  std::ifstream in = open_small_text(path, {.expected = "a description of a machine"});
   if (!in)
     throw IoError(fmt::format("{}: this description of a machine cannot be read", path.string()));
-  std::ostringstream text;
-  text << in.rdbuf();
+  const std::string text = data::whole_text(in, path.string(), "a description of a machine");
   const std::string file = path.string();
   toml::table root;
   try {
-    root = toml::parse(text.str(), file);
+    root = toml::parse(text, file);
   } catch (const toml::parse_error& error) {
     throw ConfigError(fmt::format("{}:{}: {}", file, error.source().begin.line,
                                   std::string(error.description())));
@@ -125,7 +125,7 @@ comm::Machine read_machine(const std::filesystem::path& path) {
   const MachineTable all(file, root, "the machine",
                          {"name", "device", "inside", "between", "topology", "stragglers", "slow"});
   machine.name = root["name"].value_or(path.stem().string());
-  machine.content = fnv1a(text.str());
+  machine.content = fnv1a(text);
   const auto device = sub_table(file, root, "device", {"per_node", "tflops", "step_seconds"});
   machine.devices_per_node = device.whole("per_node", 1, 1);
   machine.device_flops = device.number("tflops", 0, 0) * 1e12;

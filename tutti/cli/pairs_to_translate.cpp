@@ -9,6 +9,7 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/run_tokenizer.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/text_file.h"
 #include "tutti/data/text/pair_set.h"
 #include "tutti/train/bleu.h"
 
@@ -48,11 +49,11 @@ std::vector<std::string> given_lines(const SourcesGiven& given) {
   const data::FileBytes file = data::FileBytes::open(given.file);
   std::string text(static_cast<size_t>(file.size()), '\0');
   if (!text.empty()) file.read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
+  text = data::plain_lines(std::move(text));
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    const size_t length = end - at;  // without the return of a line that ends in both
-    lines.push_back(text.substr(at, length - (length > 0 && text[end - 1] == '\r')));
+    lines.push_back(text.substr(at, end - at));
     at = end + 1;
   }
   return lines;

@@ -9,7 +9,7 @@ namespace tutti {
 namespace {
 
 constexpr Colour kWhite = {255, 255, 255}, kGrey = {160, 160, 160}, kBlue = {31, 99, 180};
-constexpr int64_t kGap = 6, kLeastSide = 200;
+constexpr int64_t kGap = 6, kLeastSide = 200, kCurveWidth = 400, kMostZoomed = 2000;
 
 /// The values between which most lie.
 std::pair<float, float> usual_range(const std::vector<float>& values) {
@@ -66,27 +66,83 @@ Colour of_class(int64_t number) {
   return number <= 0 ? kWhite : colours[static_cast<size_t>((number - 1) % 7)];
 }
 
-Picture side_by_side(std::span<const Panel> panels) {
-  int64_t width = -kGap, height = 0;
+namespace {
+
+bool is_series(const Panel& panel) { return panel.sheet.height == 1; }
+
+/// Pixels of the picture that a pixel of a sheet takes, each way.
+int64_t zoom_of(std::span<const Panel> panels) {
+  int64_t width = 1, height = 1;
   for (const Panel& panel : panels) {
-    width += panel.sheet.width + kGap;
+    if (is_series(panel)) continue;
+    width = std::max(width, panel.sheet.width);
     height = std::max(height, panel.sheet.height);
   }
-  const int64_t zoom = std::max<int64_t>(1, kLeastSide / std::max<int64_t>(height, 1));
-  width += (zoom - 1) * (width - kGap * (std::ssize(panels) - 1));
-  Picture picture(width, height * zoom);
-  picture.fill(0, 0, width, height * zoom, kGrey);
+  return std::max<int64_t>(1, std::min(kLeastSide / height, kMostZoomed / width));
+}
+
+/// Each column of the picture is filled from the least to the largest value of the curve in it.
+void draw_curve(Picture& picture, int64_t left, const std::vector<float>& values) {
+  picture.fill(left, 0, kCurveWidth, picture.height(), kWhite);
+  double low = INFINITY, high = -INFINITY;
+  for (const double v : values)
+    if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
+  const double span = high > low ? high - low : 1, end = static_cast<double>(values.size()) - 1;
+  const auto row = [&](double v) {
+    return std::lround((high - v) / span * static_cast<double>(picture.height() - 1));
+  };
+  const auto at = [&](double place) -> double {
+    const auto i = static_cast<size_t>(place);
+    return std::lerp(values[i], values[std::min(i + 1, values.size() - 1)],
+                     place - static_cast<double>(i));
+  };
+  for (int64_t u = 0; u < kCurveWidth; ++u) {
+    const double from = end * static_cast<double>(u) / kCurveWidth,
+                 to = end * static_cast<double>(u + 1) / kCurveWidth;
+    double least = std::fmin(at(from), at(to)), most = std::fmax(at(from), at(to));
+    for (double i = std::ceil(from); i <= to; ++i) {
+      least = std::fmin(least, values[static_cast<size_t>(i)]);
+      most = std::fmax(most, values[static_cast<size_t>(i)]);
+    }
+    if (std::isfinite(least) && std::isfinite(most))
+      picture.fill(left + u, row(most), 1, row(least) - row(most) + 2, kBlue);
+  }
+}
+
+/// Each value in its colour.
+void draw_sheet(Picture& picture, int64_t left, int64_t zoom, const Panel& panel) {
+  const Sheet& sheet = panel.sheet;
+  const auto [low, high] = usual_range(sheet.values);
+  for (int64_t y = 0; y < sheet.height; ++y)
+    for (int64_t x = 0; x < sheet.width; ++x) {
+      const float value = sheet.values[static_cast<size_t>(y * sheet.width + x)];
+      picture.fill(left + x * zoom, y * zoom, zoom, zoom,
+                   panel.scale ? on_scale(high > low ? (value - low) / (high - low) : 0.5)
+                               : of_class(static_cast<int64_t>(value)));
+    }
+}
+
+}  // namespace
+
+Picture side_by_side(std::span<const Panel> panels) {
+  const int64_t zoom = zoom_of(panels);
+  const auto width_of = [&](const Panel& panel) {
+    return is_series(panel) ? kCurveWidth : panel.sheet.width * zoom;
+  };
+  int64_t width = -kGap, height = 0;
+  for (const Panel& panel : panels) {
+    width += width_of(panel) + kGap;
+    height = std::max(height, is_series(panel) ? kLeastSide : panel.sheet.height * zoom);
+  }
+  Picture picture(width, height);
+  picture.fill(0, 0, width, height, kGrey);
   int64_t left = 0;
-  for (const auto& [sheet, scale] : panels) {
-    const auto [low, high] = usual_range(sheet.values);
-    for (int64_t y = 0; y < sheet.height; ++y)
-      for (int64_t x = 0; x < sheet.width; ++x) {
-        const float value = sheet.values[static_cast<size_t>(y * sheet.width + x)];
-        picture.fill(left + x * zoom, y * zoom, zoom, zoom,
-                     scale ? on_scale(high > low ? (value - low) / (high - low) : 0.5)
-                           : of_class(static_cast<int64_t>(value)));
-      }
-    left += sheet.width * zoom + kGap;
+  for (const Panel& panel : panels) {
+    if (is_series(panel))
+      draw_curve(picture, left, panel.sheet.values);
+    else
+      draw_sheet(picture, left, zoom, panel);
+    left += width_of(panel) + kGap;
   }
   return picture;
 }

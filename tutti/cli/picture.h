@@ -38,8 +38,9 @@ Colour on_scale(double value);
 /// Class 0 white, then colours that people tell apart, repeated after seven.
 Colour of_class(int64_t number);
 
-/// Sheets side by side, each pixel `zoom` pixels wide. `scale`: numbers from the sheet's second
-/// to its 98th percent on the scale; otherwise the numbers are classes.
+/// Sheets side by side, the pixels of small ones enlarged. `scale`: numbers from the sheet's second
+/// to its 98th percent on the scale; otherwise the numbers are classes. A sheet of one row is a
+/// curve, as wide for many values as for few.
 struct Panel {
   Sheet sheet;
   bool scale = true;

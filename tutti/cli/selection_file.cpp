@@ -3,21 +3,22 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <iterator>
 
 #include "tutti/base/error.h"
+#include "tutti/base/small_text.h"
 #include "tutti/cli/config_paths.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/data/format/text_file.h"
 
 namespace tutti {
 namespace {
 
 std::string table_text(const std::string& path) {
   require_path("comm.selection", path);
-  std::ifstream file(path);
-  if (!file)
+  std::ifstream file = open_small_text(path, {.expected = "a table of algorithms"});
+  if (!file.is_open())
     throw IoError(fmt::format("cannot read the table of algorithms '{}' (comm.selection)", path));
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  return data::whole_text(file, path, "a table of algorithms");
 }
 
 comm::Selection parse(const std::string& text, const std::string& path) {

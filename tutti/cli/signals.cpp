@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tutti/base/error.h"
+#include "tutti/base/visible.h"
 #include "tutti/cli/launcher_watch.h"
 #include "tutti/cli/rank_table.h"
 
@@ -28,14 +29,13 @@ void note_sender(int signal, const siginfo_t* info) {
   leave_launcher_watch();
 }
 
-void print_in_handler(std::string_view text) {
-  if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // nobody reads it
-}
+void print_in_handler(std::string_view text) { write_output(STDERR_FILENO, text); }
 
 constexpr std::string_view kSecondInterrupt =
     "tutti: ended at once by a second interrupt; checkpoints that were written stand\n";
 
 void handle(int signal, siginfo_t* info, void*) {
+  hurry_output();
   note_sender(signal, info);
   if (saved) return;
   if (signal == SIGINT && interrupted.exchange(true)) {
@@ -48,6 +48,7 @@ void handle(int signal, siginfo_t* info, void*) {
 }
 
 void end_while_starting(int signal, siginfo_t* info, void*) {
+  hurry_output();
   note_sender(signal, info);
   if (started) return;
   const int code = at_start.trains ? static_cast<int>(ExitCode::requeue) : 128 + signal;

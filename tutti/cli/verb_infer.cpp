@@ -10,6 +10,7 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
+#include "tutti/base/own_file.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/evaluation_ranks.h"
 #include "tutti/cli/import_weights.h"
@@ -142,8 +143,8 @@ void write_origins(const InferVerb& verb, const std::string& origins) {
     if (failed) throw IoError(fmt::format("{}: cannot be removed: {}", path, failed.message()));
     return;
   }
+  auto file = output_stream(path);
   errno = 0;
-  std::ofstream file(path, std::ios::binary);
   file << origins << std::flush;
   if (!file) throw IoError(fmt::format("{}: cannot be written: {}", path, file_error(errno)));
   if (!verb.json) fmt::print("{}: the file of each, in the same order\n", path);

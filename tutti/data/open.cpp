@@ -99,9 +99,8 @@ std::unique_ptr<Dataset> open_arrays(const DatasetSpec& spec) {
 /// Of a set of a few files that are known by name: those that are there, in any folder below.
 std::vector<fs::path> files_by_name(const fs::path& dir, const KnownDataset& known) {
   const auto is_known = [&](const std::string& name) {
-    const auto fits = [&](std::string wanted) {
-      if (wanted.ends_with("[.gz]")) wanted.resize(wanted.size() - 5);
-      return name == wanted || name == wanted + ".gz";
+    const auto fits = [&](const std::string& wanted) {
+      return std::ranges::count(spellings_of(wanted), name) > 0;
     };
     return std::ranges::any_of(known.train_files, fits) ||
            std::ranges::any_of(known.test_files, fits);
@@ -112,7 +111,8 @@ std::vector<fs::path> files_by_name(const fs::path& dir, const KnownDataset& kno
   std::vector<fs::path> files;
   std::error_code failed;
   for (const auto& entry : fs::recursive_directory_iterator(dir, failed))
-    if (is_known(entry.path().filename().string())) files.push_back(entry.path());
+    if (is_known(entry.path().filename().string()) && is_file(entry.path()))
+      files.push_back(entry.path());
   if (files.empty())
     throw BadFile(fmt::format("{}: holds none of the files of {}; {}", dir.string(), known.name,
                               how_to_get(known, dir)));
@@ -131,10 +131,11 @@ void add_described(std::vector<fs::path>& files) {
 /// looked into only where the first one has such links.
 void add_linked(std::vector<fs::path>& files, const std::vector<FieldLine>& lines,
                 const fs::path& dir) {
+  NameCircles circles;
   const auto is_field = [&](const std::string& array) {
     return std::ranges::any_of(lines, [&](const FieldLine& line) {
       return std::ranges::any_of(line.arrays, [&](const std::string& name) {
-        return name == array || name == "/" + array;
+        return plain_array_name(name, circles) == array;
       });
     });
   };
@@ -142,7 +143,7 @@ void add_linked(std::vector<fs::path>& files, const std::vector<FieldLine>& line
   for (size_t i = 0, listed = files.size(); i < listed; ++i) {
     const FileBytes file = FileBytes::open(files[i]);
     if (is_hdf5(file))
-      for (const StoredArray& array : read_hdf5(file, {}))
+      for (const StoredArray& array : read_hdf5(file, {}, &circles))
         if (array.file && array.file->name() != file.name() && is_field(array.info.name)) {
           const fs::path linked = fs::absolute(array.file->name()).lexically_normal(),
                          name = linked.lexically_relative(folder);

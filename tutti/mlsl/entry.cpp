@@ -14,7 +14,8 @@ Environment& process_environment() {
 }
 
 void report(const std::exception& error) noexcept {
-  std::fprintf(stderr, "MLSL:%s %s\n", process_environment().who().c_str(), error.what());
+  const std::string line = "MLSL:" + process_environment().who() + " " + error.what() + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);  // whole, beside those of other ranks
   std::fflush(stderr);
 }
 

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <fstream>
 
+#include "tutti/base/own_file.h"
+
 namespace tutti::mlsl {
 namespace {
 constexpr std::array<const char*, kEntities> kNames = {"IA", "OA", "GRAD", "INC"};
@@ -104,7 +106,7 @@ std::string Statistics::table(const std::vector<Line>& operations) const {
 
 void Statistics::print() const {
   if (!enabled_ || file_.empty()) return;
-  std::ofstream stream(file_, std::ios::app);
+  auto stream = output_stream(file_, std::ios::app);
   stream << table(lines_) << '\n';
   if (!stream.flush())
     throw IoError(fmt::format("{}: cannot be written: {}", file_, file_error(errno)));

@@ -116,6 +116,13 @@ Choices Choices::parse(std::string_view text, Of of) {
   return choices;
 }
 
+bool Choices::begin(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const std::string_view problem = line.substr(0, line.find('\t'));
+  return text.empty() || (problem.size() < line.size() && (problem.starts_with(kLayoutProblem) ||
+                                                           problem.find(" -> ") != problem.npos));
+}
+
 std::string problem_text(const KernelRequest& request) {
   std::string text = heading_of(request);
   for (const TensorDesc& desc : request.in) text += " " + desc.to_string();

@@ -47,6 +47,9 @@ class Choices {
   /// reads is not used yet.
   std::string to_string() const;
   static Choices parse(std::string_view text, Of of = Of::resumed_run);
+  /// Whether a text begins as to_string() does, and not as a file of another kind. An empty one
+  /// does.
+  static bool begin(std::string_view text);
 
  private:
   struct Entry {
@@ -57,6 +60,9 @@ class Choices {
   Of of_ = Of::resumed_run;
   bool any_layout_ = false;
 };
+
+/// How the problem of a graph's layout begins: "activation layout of graph 04bab6a885e5c274 ...".
+inline constexpr std::string_view kLayoutProblem = "activation layout of graph ";
 
 /// The problem that a request poses, as text: op, attributes, operands. Equal text = same kernel.
 std::string problem_text(const KernelRequest& request);

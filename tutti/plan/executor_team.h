@@ -84,6 +84,12 @@ inline void* place_address(std::byte* const* bases, std::byte* tile, const Place
 /// A plan cuts the work for `wanted` threads; fewer would leave a part of the batch out.
 inline void require_team(int wanted, int got) {
   if (got == wanted) return;
+  if (omp_get_max_active_levels() < 1)
+    throw DeviceError(
+        fmt::format("OpenMP was asked for a team of {} threads and gives {}, since "
+                    "OMP_MAX_ACTIVE_LEVELS=0 allows no team: unset it, or use one thread "
+                    "(--threads 1)",
+                    wanted, got));
   throw DeviceError(
       fmt::format("OpenMP was asked for a team of {} threads and gives {} (its limit is {}): use "
                   "fewer threads (--threads), or raise OMP_THREAD_LIMIT",

@@ -45,7 +45,7 @@ std::string layout_problem(const Graph& graph, int threads) {
     for (const Value v : node.out) text += " " + graph.type(v).desc.to_string();
     text += '\n';
   }
-  return fmt::format("activation layout of graph {:016x} on {} threads", fnv1a(text), threads);
+  return fmt::format("{}{:016x} on {} threads", kLayoutProblem, fnv1a(text), threads);
 }
 
 /// Arithmetic, with that of reference loops (the oracle's, oneDNN's) counted as often as they are

@@ -7,6 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/own_file.h"
 
 namespace tutti::study {
 namespace {
@@ -17,9 +18,7 @@ constexpr std::string_view kErrorMark = "tutti: ";  // how every error line begi
 }  // namespace
 
 Console::Console(const std::string& path, std::string label)
-    : path_(path), file_(path, std::ios::app), label_(std::move(label)) {
-  if (!file_) throw IoError(fmt::format("{}: cannot be written: {}", path, file_error(errno)));
-}
+    : path_(path), file_(output_stream(path, std::ios::app)), label_(std::move(label)) {}
 
 void Console::take(std::string_view bytes) {
   if (file_.is_open() && !(file_ << bytes << std::flush)) {

@@ -15,6 +15,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
 #include "tutti/base/log.h"
+#include "tutti/base/own_file.h"
 #include "tutti/base/shell.h"
 #include "tutti/study/child.h"
 #include "tutti/study/collect.h"
@@ -178,7 +179,7 @@ class Launcher {
     if (failed)
       throw IoError(
           fmt::format("{}: cannot create the directory: {}", run.directory, failed.message()));
-    std::ofstream(run.directory + "/" + kCommandFile) << shell_line(command) << '\n';
+    output_stream(run.directory + "/" + kCommandFile) << shell_line(command) << '\n';
     return command;
   }
 

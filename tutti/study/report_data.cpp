@@ -7,6 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/base/own_file.h"
 #include "tutti/study/describe.h"
 #include "tutti/study/notes.h"
 #include "tutti/study/report.h"
@@ -184,12 +185,14 @@ std::string relative_path(const std::string& path, const std::string& directory)
 }
 
 void write_report_file(const std::string& path, const std::string& text, const std::string& again) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary);
-  file << text << std::flush;
-  if (!file)
-    throw IoError(fmt::format("{}: cannot write the file: {}; when it can be written, {}", path,
-                              file_error(errno), again));
+  try {
+    auto file = output_stream(path);
+    errno = 0;
+    file << text << std::flush;
+    if (!file) throw IoError(fmt::format("{}: cannot be written: {}", path, file_error(errno)));
+  } catch (const IoError& error) {
+    throw IoError(fmt::format("{}; when it can be written, {}", error.what(), again));
+  }
 }
 
 void write_reports(const StudyResult& result, const ReportText& text,

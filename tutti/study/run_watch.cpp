@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -26,6 +27,8 @@ double number_named(const Json& event, const char* key) {
 }  // namespace
 
 void RecordTail::read() {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path_, unknown)) return;
   std::ifstream file(path_, std::ios::binary);
   if (!file) return;
   file.seekg(0, std::ios::end);

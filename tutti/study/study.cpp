@@ -15,6 +15,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
+#include "tutti/base/small_text.h"
 #include "tutti/study/child.h"
 #include "tutti/study/collect.h"
 #include "tutti/study/describe.h"
@@ -33,6 +34,7 @@ constexpr double kGraceSeconds = 30;  // that a run has for its checkpoint
 /// The lines of a resolved configuration that are no defaults, with the headings of their tables.
 std::string chosen_lines(const std::string& path) {
   std::string chosen, heading;
+  expect_regular_file(path);
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("[")) heading = line + '\n';

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
 #include "tutti/trace/record_fields.h"
 
 namespace tutti {
@@ -45,8 +46,8 @@ std::string table(const std::vector<Event>& events) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
+  auto file = output_stream(path);
   errno = 0;
-  std::ofstream file(path, std::ios::binary);
   file << text;
   file.flush();
   if (!file) throw IoError(fmt::format("{}: cannot write the file: {}", path, file_error(errno)));
@@ -117,10 +118,7 @@ CsvFiles::CsvFiles(const RunLog& before, const std::string& directory)
        {std::pair{&steps_, "steps.csv"}, std::pair{&epochs_, "epochs.csv"},
         std::pair{&evals_, "evals.csv"}}) {
     file->path = directory + "/" + name;
-    errno = 0;
-    file->stream.open(file->path, std::ios::binary | std::ios::app);
-    if (!file->stream)
-      throw IoError(fmt::format("{}: cannot open it: {}", file->path, file_error(errno)));
+    file->stream = output_stream(file->path, std::ios::app);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
 #include "tutti/base/json.h"
+#include "tutti/base/own_file.h"
 #include "tutti/trace/record_fields.h"
 
 namespace tutti {
@@ -144,10 +145,7 @@ bool ends_within_line(int file) {
 }  // namespace
 
 RunRecord::RunRecord(std::string path, Open mode) : path_(std::move(path)) {
-  const int flags = O_CREAT | O_APPEND | O_CLOEXEC | O_RDWR | (mode == Open::create ? O_TRUNC : 0);
-  file_ = ::open(path_.c_str(), flags, 0666);
-  if (file_ < 0)
-    throw IoError(fmt::format("{}: cannot write the run record: {}", path_, file_error(errno)));
+  file_ = open_output(path_, O_CREAT | O_APPEND | O_RDWR | (mode == Open::create ? O_TRUNC : 0));
   if (mode == Open::resume) cut_half_line(file_, path_);
 }
 
@@ -196,9 +194,9 @@ void RunRecord::write_event(Event& event) {
 }
 
 void RunRecord::append_failure(const std::string& path, RunStop event) noexcept {
-  const int file = ::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
-  if (file < 0) return;
+  int file = -1;
   try {
+    file = open_output(path, O_RDWR | O_APPEND);
     if (event.time == 0) event.time = unix_now();
     event.status = RunStatus::failed;
     // After a half line of a disk that was full then and is no longer, the two would be one.
@@ -206,9 +204,9 @@ void RunRecord::append_failure(const std::string& path, RunStop event) noexcept 
     // One call: a disk too full for the line leaves a cut one, which readers pass over.
     if (::write(file, line.data(), line.size()) >= 0) sync_to_disk(file);
   } catch (...) {
-    // Out of memory: the record then ends as if the run had been killed.
+    // No record, or no memory: it then ends as if the run had been killed.
   }
-  ::close(file);
+  if (file >= 0) ::close(file);
 }
 
 void RunRecord::append(RunStart event) {

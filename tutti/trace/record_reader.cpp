@@ -4,6 +4,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/base/small_text.h"
 #include "tutti/trace/record_fields.h"
 
 namespace tutti {
@@ -129,6 +130,7 @@ bool is_failure(const Json& event) {
 }  // namespace
 
 std::string read_run_id(const std::string& path) {
+  expect_regular_file(path);
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
@@ -139,6 +141,7 @@ std::string read_run_id(const std::string& path) {
 }
 
 RunLog read_run(const std::string& path) {
+  expect_regular_file(path);
   std::ifstream file(path);
   if (!file) throw IoError(fmt::format("{}: cannot open the run record", path));
   RunLog log;
@@ -177,6 +180,7 @@ RunLog read_run(const std::string& path) {
 }
 
 Readable read_readable(const std::string& path) {
+  expect_regular_file(path);
   std::ifstream file(path);
   if (!file) throw IoError(fmt::format("{}: cannot open the run record", path));
   Readable found;

@@ -9,6 +9,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/base/own_file.h"
+#include "tutti/base/small_text.h"
 
 namespace tutti {
 namespace {
@@ -31,8 +33,8 @@ Json metadata(const char* what, int rank, int lane, const std::string& title) {
 }
 
 void write_json(const std::string& path, const Json& json) {
+  auto file = output_stream(path);
   errno = 0;
-  std::ofstream file(path, std::ios::binary);
   file << print_json(json) << '\n' << std::flush;
   if (!file) throw IoError(fmt::format("{}: cannot write the trace: {}", path, file_error(errno)));
 }
@@ -97,6 +99,7 @@ void merge_traces(const std::vector<std::string>& inputs, const std::string& out
   Json events = Json::array();
   size_t dropped = 0;
   for (const std::string& path : inputs) {
+    expect_regular_file(path);
     std::ifstream file(path);
     if (!file) throw IoError(fmt::format("{}: cannot open the trace", path));
     try {

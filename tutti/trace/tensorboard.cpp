@@ -9,6 +9,7 @@
 
 #include "tutti/base/crc32c.h"
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
 
 namespace tutti {
 namespace {
@@ -67,10 +68,7 @@ TensorBoardWriter::TensorBoardWriter(const std::string& directory, const std::st
                                      double unix_seconds)
     : path_(fmt::format("{}/events.out.tfevents.{}.{}", directory,
                         static_cast<int64_t>(unix_seconds), host)),
-      file_(path_, std::ios::binary | std::ios::app) {
-  if (!file_)
-    throw IoError(
-        fmt::format("{}: cannot open it for TensorBoard's events: {}", path_, file_error(errno)));
+      file_(output_stream(path_, std::ios::app)) {
   std::string event = event_head(unix_seconds);
   put_bytes(event, 3, "brain.Event:2");  // the version that every reader expects in the first event
   append(event);

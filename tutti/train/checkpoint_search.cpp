@@ -42,8 +42,16 @@ bool is_in_checkpoint(const fs::path& path) {
 fs::path checkpoint_at(const fs::path& path, std::string_view key,
                        std::span<const fs::path> except) {
   std::error_code error;
-  if (is_in_checkpoint(path))
-    return is_file_with_a_name(path) ? path.parent_path() / name_in(path) : path.parent_path();
+  if (is_file_with_a_name(path)) {
+    const std::string name = name_in(path);
+    if (name.empty())
+      throw IoError(
+          fmt::format("{}: '{}' is empty: give the folder that it lies in, or a "
+                      "checkpoint in it",
+                      key, path.string()));
+    return path.parent_path() / name;
+  }
+  if (is_in_checkpoint(path)) return path.parent_path();
   if (fs::exists(path / kManifest, error)) return path;
   if (error) throw IoError(fmt::format("{}: '{}': {}", key, path.string(), error.message()));
   const fs::path directory = checkpoints_in(path);
@@ -90,13 +98,16 @@ std::optional<fs::path> find_latest_valid(const fs::path& directory,
   });  // so that the damage is told
   std::error_code error;
   if (fs::exists(directory / kLatest, error)) {
-    const fs::path named = directory / name_in(directory / kLatest);
+    const std::string name = name_in(directory / kLatest);
+    const fs::path named = directory / name;
     const auto place = std::ranges::find(candidates, named, &FoundCheckpoint::path);
     if (place != candidates.end())
       std::rotate(candidates.begin(), place, place + 1);
+    else if (name.empty())
+      log::warn("{}: is empty; the newest checkpoint that is whole is taken",
+                (directory / kLatest).string());
     else
-      log::warn("{}: names {}, which is not there", (directory / kLatest).string(),
-                named.filename().string());
+      log::warn("{}: names {}, which is not there", (directory / kLatest).string(), name);
   }
   for (const FoundCheckpoint& candidate : candidates) {
     if (std::ranges::find(except, candidate.path) != except.end()) continue;

@@ -114,6 +114,12 @@ TEST_F(CheckpointTest, LatestIsHonouredAndMayBeWrong) {
   write(2);
   replace_file(directory_ / "latest", "step_0000001\n");
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000001");
+  replace_file(directory_ / "latest", "");  // the disk was full
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
+  const std::string warning = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warning.find("latest: is empty"), std::string::npos) << warning;
+  EXPECT_THROW(checkpoint_at(directory_ / "latest", "--resume"), IoError);
   replace_file(directory_ / "latest", "step_0000009\n");
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
   fs::remove(directory_ / "latest");

@@ -12,6 +12,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
+#include "tutti/base/own_file.h"
+#include "tutti/base/small_text.h"
 
 namespace tutti {
 namespace {
@@ -33,8 +35,11 @@ bool is_of_the_file(int error) {
   throw IntactFileError(fmt::format("{}: {}: {}", path.string(), what, file_error(error)));
 }
 
-int open_new(const std::filesystem::path& path) {
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+/// Throws for something that is there and is no regular file.
+[[noreturn]] void fail_by_kind(const std::filesystem::path& path, mode_t mode) {
+  if (S_ISDIR(mode)) fail(path, "is no file", EISDIR);
+  throw IoError(fmt::format("{}: cannot be read: it is a {}, no regular file", path.string(),
+                            kind_of_file(mode)));
 }
 
 int open_temporary(const std::filesystem::path& path) {
@@ -43,7 +48,8 @@ int open_temporary(const std::filesystem::path& path) {
 
 }  // namespace
 
-DurableFile::DurableFile(std::filesystem::path path) : DurableFile(path, open_new(path)) {}
+DurableFile::DurableFile(std::filesystem::path path)
+    : DurableFile(path, open_output(path, O_WRONLY | O_CREAT | O_TRUNC)) {}
 
 DurableFile::DurableFile(std::filesystem::path path, int descriptor)
     : path_(std::move(path)), fd_(descriptor) {
@@ -80,7 +86,7 @@ void expect_file(const std::filesystem::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISREG(status.st_mode)) return;
-    fail(path, "is no file", S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
+    fail_by_kind(path, status.st_mode);
   }
   if (errno == ENOENT) throw IoError(fmt::format("{}: is missing", path.string()));
   fail_to_read(path, "cannot be looked at", errno);
@@ -90,13 +96,11 @@ InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is not waited for
   if (fd_ < 0) fail_to_read(path_, "cannot be opened", errno);
   struct stat status {};
-  const int error = ::fstat(fd_, &status) != 0 ? errno
-                    : S_ISREG(status.st_mode)  ? 0
-                    : S_ISDIR(status.st_mode)  ? EISDIR
-                                               : EINVAL;
-  if (error != 0) {
+  const int error = ::fstat(fd_, &status) != 0 ? errno : 0;
+  if (error != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd_);
-    fail_to_read(path_, "cannot be read", error);
+    if (error != 0) fail_to_read(path_, "cannot be read", error);
+    fail_by_kind(path_, status.st_mode);
   }
   size_ = static_cast<uint64_t>(status.st_size);
 }

@@ -43,7 +43,8 @@ Evaluator::Evaluator(const Evaluated& what, std::span<const std::shared_ptr<cons
     : what_(what), executor_(what.network.plan, what.backend),
       parts_(what.communicator, what.network.grid, what.network.plan, executor_),
       metrics_(metrics.begin(), metrics.end()), plain_(what.network.predictions.size()),
-      restored_(plain_.size()), restored_target_(plain_.size()) {
+      restored_(plain_.size()), restored_target_(plain_.size()), shifted_(plain_.size()),
+      shifted_target_(plain_.size()) {
   executor_.set_exchanges(parts_);
   if (what.losses) losses_.emplace(what.network.own_losses->plan, what.backend);
 }
@@ -86,12 +87,13 @@ const float* Evaluator::prediction(size_t output) {
 namespace {
 
 /// Each of `count` samples of `y` back through its steps.
-const float* back_through(const data::ValueFunction& steps, const float* y, int64_t count,
-                          int64_t numbers, std::vector<float>& memory) {
+const float* back_through(const data::ValueFunction& steps, data::Origin origin, const float* y,
+                          int64_t count, int64_t numbers, std::vector<float>& memory) {
   memory.assign(y, y + count * numbers);
   for (int64_t i = 0; i < count; ++i)
     steps.invert(
-        std::span(memory).subspan(static_cast<size_t>(i * numbers), static_cast<size_t>(numbers)));
+        std::span(memory).subspan(static_cast<size_t>(i * numbers), static_cast<size_t>(numbers)),
+        origin);
   return memory.data();
 }
 
@@ -109,8 +111,8 @@ const data::ValueFunction* Evaluator::steps_back(size_t output) const {
 
 const float* Evaluator::restored(size_t output, const float* y, int64_t count) {
   const data::ValueFunction* const steps = steps_back(output);
-  return steps ? back_through(*steps, y, count, sample_of(what_.network, output).elements(),
-                              restored_[output])
+  return steps ? back_through(*steps, data::Origin::of_data, y, count,
+                              sample_of(what_.network, output).elements(), restored_[output])
                : y;
 }
 
@@ -126,8 +128,18 @@ void Evaluator::judge(std::vector<Judged>& outputs, const data::Batch& batch) {
     if (!steps) continue;
     one.learned = {y, one.prediction.sample};
     one.learned_target = {target, one.target.sample};
-    one.target.data = back_through(*steps, static_cast<const float*>(target), batch.id.count,
-                                   one.target.sample.elements(), restored_target_[o]);
+    const auto* const t = static_cast<const float*>(target);
+    const int64_t count = batch.id.count, numbers = one.target.sample.elements();
+    one.target.data =
+        back_through(*steps, data::Origin::of_data, t, count, numbers, restored_target_[o]);
+    const auto counts_differences = [&](const auto& metric) {
+      return metric->output() == o && metric->takes() == Metric::Takes::differences;
+    };
+    if (std::ranges::none_of(metrics_, counts_differences)) continue;
+    const data::Origin zero = data::Origin::learned_zero;
+    one.shifted = {back_through(*steps, zero, y, count, numbers, shifted_[o]), one.target.sample};
+    one.shifted_target = {back_through(*steps, zero, t, count, numbers, shifted_target_[o]),
+                          one.target.sample};
   }
 }
 

@@ -77,7 +77,8 @@ class Evaluator {
   std::optional<Executor> losses_;
   PartExchange parts_;
   std::vector<std::shared_ptr<const Metric>> metrics_;
-  std::vector<std::vector<float>> plain_, restored_, restored_target_;  ///< of each prediction
+  std::vector<std::vector<float>> plain_, restored_, restored_target_, shifted_,
+      shifted_target_;  ///< of each prediction
 };
 
 }  // namespace tutti

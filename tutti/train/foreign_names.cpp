@@ -137,12 +137,24 @@ void ForeignNames::check_others(std::span<const std::string> except) const {
         std::ranges::find(variables_.elsewhere, name) != variables_.elsewhere.end() ||
         is_tied_output(entry))
       continue;
+    if (const std::string twin = shorter_twin(entry.name); !twin.empty())
+      throw ConfigError(fmt::format(
+          "tensor '{}' in the weights belongs to no layer of the model, and '{}' is there, too: "
+          "the file has two sets of weights; keep one of them",
+          entry.name, twin));
     std::vector<std::string> own;
     for (const auto* list : {&variables_.parameters, &variables_.statistics})
       for (const Variable& variable : *list) own.push_back(variable.name);
     throw ConfigError(fmt::format("tensor '{}' in the weights belongs to no layer of the model{}",
                                   entry.name, did_you_mean(nearest_spelling(name, own))));
   }
+}
+
+/// The model's name that the file has with and without something in front; empty: there is none.
+std::string ForeignNames::shorter_twin(const std::string& name) const {
+  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1))
+    if (std::string rest = name.substr(dot + 1); knows(rest) && has(rest)) return rest;
+  return "";
 }
 
 /// Some of the file's names, the nearest to `name` first.

@@ -41,6 +41,7 @@ class ForeignNames {
   bool knows(const std::string& name) const;
   bool is_tied_output(const SafetensorsFile::Entry& entry) const;
   std::string others_than(const std::string& name) const;
+  std::string shorter_twin(const std::string& name) const;
 
   const SafetensorsFile& file_;
   const Variables& variables_;

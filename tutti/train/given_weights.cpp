@@ -12,6 +12,7 @@
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/foreign_names.h"
 #include "tutti/train/manifest.h"
+#include "tutti/train/nonfinite.h"
 #include "tutti/train/table_files.h"
 
 namespace tutti {
@@ -60,6 +61,22 @@ void spread(comm::Communicator& communicator, const Variable& variable, std::byt
   if (communicator.rank() == 0) export_plain(variable, arena, plain.data());
   communicator.broadcast(std::as_writable_bytes(std::span(plain)), 0);
   if (communicator.rank() != 0 && fills) import_plain(variable, plain.data(), arena);
+}
+
+/// Training would only find at its first step that they are not, and call an update of its own the
+/// cause.
+void require_finite(const std::string& path, const Weights& weights) {
+  const auto look = [&](const std::vector<Variable>& variables, const std::byte* arena) {
+    for (const Variable& variable : variables)
+      if (!all_finite(reinterpret_cast<const float*>(arena + variable.offset),
+                      variable.desc.bytes() / sizeof(float)))
+        throw NumericError(fmt::format(
+            "model.weights = '{}': '{}' is not finite: the weights are damaged or of a training "
+            "that went too far; take an earlier checkpoint",
+            path, variable.name));
+  };
+  if (weights.fills_parameters()) look(weights.variables().parameters, weights.parameters());
+  look(weights.variables().statistics, weights.statistics(0));
 }
 
 /// What to do where a file of a checkpoint is damaged.
@@ -139,6 +156,7 @@ void read_given(const GivenWeights& given, Weights& weights) {
         "[\"fc.*\"]",
         given.path, error.what()));
   }
+  require_finite(given.path, weights);
   log::info("the first weights are those of '{}'; {}", given.path,
             kept_of(except, weights.variables()));
 }

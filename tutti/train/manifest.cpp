@@ -9,6 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/base/json_words.h"
 
 namespace tutti {
 namespace {
@@ -86,13 +87,6 @@ Manifest from_json(const Json& json) {
   return m;
 }
 
-/// What the library says, without the name of its exception in front, "[json.exception...] ".
-std::string without_tag(const Json::exception& error) {
-  const std::string text = error.what();
-  const size_t end = text.starts_with('[') ? text.find("] ") : std::string::npos;
-  return end == std::string::npos ? text : text.substr(end + 2);
-}
-
 }  // namespace
 
 std::string to_json(const Manifest& manifest) {
@@ -146,7 +140,7 @@ Manifest read_manifest(const std::filesystem::path& path) {
   } catch (const IntactFileError&) {
     throw;
   } catch (const Json::exception& error) {
-    throw IoError(fmt::format("{}: damaged: {}", path.string(), without_tag(error)));
+    throw IoError(fmt::format("{}: damaged: {}", path.string(), json_words(error)));
   } catch (const IoError& error) {
     throw IoError(fmt::format("{}: damaged: {}", path.string(), error.what()));
   }

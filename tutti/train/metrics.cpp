@@ -140,7 +140,7 @@ class Pointwise : public Metric {
  public:
   Pointwise(std::string name, PointwiseLossAttributes loss) : name_(std::move(name)), loss_(loss) {}
   std::string_view name() const override { return name_; }
-  bool of_learned() const override { return true; }
+  Takes takes() const override { return Takes::learned; }
   bool higher_is_better() const override { return false; }
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
                    int64_t i) const override {
@@ -174,7 +174,7 @@ class MeanError final : public Pointwise {
  public:
   explicit MeanError(std::string unit)
       : Pointwise("mae", {.kind = PointwiseLossKind::mae}), unit_(std::move(unit)) {}
-  bool of_learned() const override { return false; }
+  Takes takes() const override { return Takes::differences; }
   std::string_view unit() const override { return unit_; }
 
  private:
@@ -211,7 +211,7 @@ class OfOutput final : public Metric {
   }
   double without_weights() const override { return metric_->without_weights(); }
   std::string_view unit() const override { return metric_->unit(); }
-  bool of_learned() const override { return metric_->of_learned(); }
+  Takes takes() const override { return metric_->takes(); }
 
  private:
   std::string name_;

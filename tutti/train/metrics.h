@@ -34,6 +34,9 @@ struct Judged {
   SampleTensor prediction, target;
   /// As the network learns them, where transforms make another unit of it; no data: the same.
   SampleTensor learned{}, learned_target{};
+  /// In the units of the data, but less what a learned zero stands for: differences of numbers that
+  /// are large beside them (days, energies) keep their digits. No data: the same as the first.
+  SampleTensor shifted{}, shifted_target{};
 };
 
 /// A measure of predictions: a mean over samples, perhaps a weighted one, so a ratio of two sums
@@ -51,8 +54,10 @@ class Metric {
   }
   virtual bool is_fraction() const { return false; }    ///< people read it in percent
   virtual std::string_view unit() const { return {}; }  ///< "K"; empty: none, or not known
-  /// Whether it takes predictions and targets as the network learns them, as losses do.
-  virtual bool of_learned() const { return false; }
+  /// The predictions and targets that it takes: in the units of the data, as the network learns
+  /// them, as losses do, or in the units of the data where only differences count.
+  enum class Takes { of_data, learned, differences };
+  virtual Takes takes() const { return Takes::of_data; }
   virtual size_t output() const { return 0; }  ///< of the model's predictions, the one it reads
   /// The value of sample i. Quality rounds it to a multiple of 2^-79, and adds up multiples of four
   /// sizes, so that sums are exact and the same in any order. Throws ConfigError naming the sample

@@ -212,6 +212,13 @@ TEST(Metrics, ErrorsAreOfTheDataAndLossesOfWhatIsLearned) {
   for (int64_t i = 0; i < 2; ++i) quality.add({&judged, 1}, i);
   EXPECT_EQ(quality.value("mae"), 9);
   EXPECT_NEAR(quality.value("loss"), (0.36 + 1.44) / 2, 1e-6);
+  // 1e9 in f32 has steps of 64: the error is taken of what keeps its digits.
+  const std::array<float, 2> far = {1e9f, 1e9f}, near = {1, 2}, none = {0, 0};
+  Quality digits(metrics_of(model));
+  const Judged large{{far.data(), {1}},  {far.data(), {1}},  {near.data(), {1}},
+                     {none.data(), {1}}, {near.data(), {1}}, {none.data(), {1}}};
+  for (int64_t i = 0; i < 2; ++i) digits.add({&large, 1}, i);
+  EXPECT_EQ(digits.value("mae"), 1.5);
   // Units may make numbers as small or as large as they like: sums stay exact, whatever the order.
   for (const float unit : {1e-15f, 1.0f, 1e9f}) {
     std::vector<float> a(1000), zero(1000, 0.0f);

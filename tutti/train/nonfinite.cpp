@@ -23,6 +23,17 @@ int64_t find_nonfinite(const void* data, DType dtype, int64_t count) {
   return -1;
 }
 
+/// Whether training looks at a batch's own statistics, be it for running averages alone.
+bool takes_statistics(ModelSpec model) {
+  model.mode = Mode::train;
+  const Graph graph = build_model(model).graph;
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) {
+    return dynamic_cast<const BatchNormStats*>(node.op.get()) != nullptr;
+  });
+}
+
+}  // namespace
+
 /// All exponent bits set is what infinities and NaNs have in common. Without a branch, so that it
 /// is a few instructions a cache line.
 bool all_finite(const float* data, size_t count) {
@@ -37,17 +48,6 @@ bool all_finite(const float* data, size_t count) {
   }
   return true;
 }
-
-/// Whether training looks at a batch's own statistics, be it for running averages alone.
-bool takes_statistics(ModelSpec model) {
-  model.mode = Mode::train;
-  const Graph graph = build_model(model).graph;
-  return std::ranges::any_of(graph.nodes(), [](const Node& node) {
-    return dynamic_cast<const BatchNormStats*>(node.op.get()) != nullptr;
-  });
-}
-
-}  // namespace
 
 std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backend) {
   for (size_t f = 0; f < search.batch.size(); ++f) {

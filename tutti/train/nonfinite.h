@@ -16,6 +16,8 @@
 
 namespace tutti {
 
+bool all_finite(const float* data, size_t count);
+
 struct NonfiniteSearch {
   ModelSpec model;
   const Weights* weights = nullptr;

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/train/metrics.h"
@@ -38,14 +39,25 @@ void Quality::settle() {
   }
 }
 
+namespace {
+
+/// The prediction and the target that a metric takes.
+std::pair<SampleTensor, SampleTensor> taken_by(const Metric& metric, const Judged& judged) {
+  if (metric.takes() == Metric::Takes::learned && judged.learned.data)
+    return {judged.learned, judged.learned_target};
+  if (metric.takes() == Metric::Takes::differences && judged.shifted.data)
+    return {judged.shifted, judged.shifted_target};
+  return {judged.prediction, judged.target};
+}
+
+}  // namespace
+
 void Quality::add(std::span<const Judged> outputs, int64_t i) {
   size_t order = 0;
   for (size_t m = 0; m < metrics_.size(); ++m) {
     if (metrics_[m]->of_own_losses()) continue;
     const Judged& judged = outputs[metrics_[m]->output()];
-    const bool learned = metrics_[m]->of_learned() && judged.learned.data != nullptr;
-    const SampleTensor &y = learned ? judged.learned : judged.prediction,
-                       &t = learned ? judged.learned_target : judged.target;
+    const auto [y, t] = taken_by(*metrics_[m], judged);
     const double value = metrics_[m]->of_sample(y, t, i);
     const double weight = metrics_[m]->weight_of_sample(y, t, i);
     if (!metrics_[m]->of_order()) {

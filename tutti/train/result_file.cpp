@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
 #include "tutti/train/durable_file.h"
 
 namespace tutti {
@@ -38,10 +39,10 @@ std::optional<int> descriptor_of(const fs::path& path) {
 /// Where links lead that `name` begins.
 fs::path followed(const fs::path& name) {
   fs::path path = name;
-  std::error_code none;
   for (int hops = 0; hops < 40; ++hops) {
-    if (descriptor_of(path) || !fs::is_symlink(path, none)) return path;
-    path = path.parent_path() / fs::read_symlink(path, none);
+    const auto target = descriptor_of(path) ? std::nullopt : target_of_own_link(path);
+    if (!target) return path;
+    path = *target;
   }
   refuse(name, ELOOP);
 }
@@ -76,8 +77,8 @@ void write_result_file(const fs::path& name, std::string_view text) {
   const auto descriptor = descriptor_of(path);
   if (!descriptor && !is_special(path)) return replace_file(path, text);
   std::fflush(nullptr);  // what is printed already stands before
-  DurableFile file =
-      descriptor ? DurableFile(name, ::fcntl(*descriptor, F_DUPFD_CLOEXEC, 0)) : DurableFile(path);
+  DurableFile file = DurableFile(name, descriptor ? ::fcntl(*descriptor, F_DUPFD_CLOEXEC, 0)
+                                                  : ::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   file.write(text);
   file.close();
 }

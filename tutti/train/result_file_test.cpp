@@ -84,5 +84,17 @@ TEST(ResultFile, SaysBeforehandWhereItCannotWrite) {
   }
 }
 
+TEST(ResultFile, ALinkOfAnotherUsersIsNotFollowed) {
+  if (::geteuid() != 0) return;  // only root can give a link away
+  const ScratchDirectory scratch;
+  const fs::path victim = scratch.write("victim", std::string("mine")),
+                 link = scratch.path() / "result.json";
+  fs::create_symlink(victim, link);
+  ASSERT_EQ(::lchown(link.c_str(), 65534, 65534), 0);
+  EXPECT_THROW(check_result_file(link), IoError);
+  EXPECT_THROW(write_result_file(link, "text"), IoError);
+  EXPECT_EQ(fs::file_size(victim), 4u);
+}
+
 }  // namespace
 }  // namespace tutti

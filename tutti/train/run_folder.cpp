@@ -11,6 +11,7 @@
 #include "tutti/trace/record.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/rank_file.h"
+#include "tutti/train/resume_check.h"
 
 namespace tutti {
 namespace {
@@ -51,9 +52,7 @@ RunPlace from_text(std::string_view text) {
 void make_folder(const fs::path& folder) {
   std::error_code failed;
   fs::create_directories(folder, failed);
-  if (failed)
-    throw IoError(
-        fmt::format("cannot make the output folder '{}': {}", folder.string(), failed.message()));
+  if (failed) refuse_output_folder(folder, failed.message());
 }
 
 /// The number of a folder called 0001, 0002, ...; 0 for any other name.
@@ -138,10 +137,14 @@ bool within(const fs::path& path, const fs::path& folder) {
   return std::mismatch(b.begin(), b.end(), a.begin(), a.end()).first == b.end();
 }
 
-/// Renames a folder to the first free one of NAME.1, NAME.2, ...
+/// Renames a folder to the first free one of NAME.1, NAME.2, ... A link stays and leads to a new
+/// folder where the old one was, on the disk that it was made for.
 fs::path set_aside(const fs::path& folder) {
   fs::path name = folder;
   if (name.filename().empty()) name = name.parent_path();  // of "runs/a/"
+  std::error_code none;
+  const bool is_link = fs::is_symlink(name, none);
+  if (is_link) name = fs::canonical(name, none);
   for (int number = 1;; ++number) {
     const fs::path target = fmt::format("{}.{}", name.string(), number);
     std::error_code failed;
@@ -152,6 +155,7 @@ fs::path set_aside(const fs::path& folder) {
           fmt::format("--fresh: '{}' cannot be renamed to '{}': {}; move it yourself, or "
                       "choose another --output-dir",
                       name.string(), target.string(), failed.message()));
+    if (is_link) make_folder(name);
     return target;
   }
 }
@@ -200,17 +204,6 @@ void refuse_run_in_checkpoints(const RunFolderRequest& request, const fs::path& 
                   directory.string(), checkpoints.string()));
 }
 
-/// Of a run that was set aside, the checkpoint.dir elsewhere is its successor's by now.
-void refuse_other_checkpoints(const RunPlace& place) {
-  const std::string theirs = open_checkpoint(place.resume).info.run_id;
-  if (theirs.empty() || place.run_id.empty() || theirs == place.run_id) return;
-  throw ConfigError(fmt::format(
-      "--resume: the checkpoints in '{}' are of run {}, but '{}' holds run {}: give the folder of "
-      "its own checkpoints as checkpoint.dir, or go on from these with --resume={} and another "
-      "--output-dir",
-      place.checkpoints, theirs, place.directory, place.run_id, place.checkpoints));
-}
-
 /// A run that begins beside the runs of a study would be taken for one of them.
 void refuse_study(const RunFolderRequest& request, const fs::path& directory) {
   std::error_code none;
@@ -226,10 +219,9 @@ void choose_resume(const RunFolderRequest& request, std::span<const fs::path> da
                    RunPlace& place) {
   if (is_latest(request)) {
     place.resume = latest_of(place.checkpoints, damaged);
+    check_whose_checkpoint(place);
     if (place.resume.empty())
       log::info("no checkpoint in '{}' yet: the run begins at its first step", place.checkpoints);
-    else
-      refuse_other_checkpoints(place);
   } else if (!request.resume.empty()) {
     const fs::path from = checkpoint_at(request.resume, "--resume", damaged);
     if (place.goes_on && !within(from, place.checkpoints))
@@ -279,6 +271,14 @@ std::string find_damage(comm::Communicator& communicator, const RunPlace& place)
 }
 
 }  // namespace
+
+void refuse_output_folder(const fs::path& folder, const std::string& reason) {
+  std::error_code gone;
+  (void)fs::current_path(gone);
+  if (gone && folder.is_relative())
+    throw IoError("the working folder no longer exists: change to one that does");
+  throw IoError(fmt::format("cannot make the output folder '{}': {}", folder.string(), reason));
+}
 
 RunFolderRequest run_folder_request(const RunConfig& config, bool fresh) {
   return {.output_dir = config.run.output_dir,

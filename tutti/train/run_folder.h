@@ -17,6 +17,11 @@ namespace tutti {
 /// still the file of the run beside it.
 inline constexpr const char* kConfigFile = "config.toml";
 
+/// IoError that an output folder cannot be made, with the reason; it looks whether the working
+/// folder is there.
+[[noreturn]] void refuse_output_folder(const std::filesystem::path& folder,
+                                       const std::string& reason);
+
 /// Where a run lies and what it continues; the same on every rank.
 struct RunPlace {
   std::string directory;    ///< run.output_dir, or the one that was found for it

@@ -133,6 +133,36 @@ TEST_F(RunFolderTest, ARecordWithoutAByteIsNoRun) {
   EXPECT_EQ(refusal(request("a")), "");
 }
 
+// As where the disk of the checkpoints is not mounted: a run that began anew would take the place
+// of what was trained.
+TEST_F(RunFolderTest, ARunWhoseCheckpointsAreGoneDoesNotBeginAnew) {
+  const RunPlace first = taken(request("a"));
+  leave_run(first, {3});
+  const std::string record = (fs::path(first.directory) / kRecordFile).string();
+  RunRecord(record, RunRecord::Open::resume)
+      .append(CheckpointRecord{.step = 3, .path = "step_0000003"});
+  EXPECT_EQ(refusal(request("a", "latest")), "");
+  fs::rename(first.checkpoints, root_ / "elsewhere");
+  const std::string message = refusal(request("a", "latest"));
+  for (const char* part : {"a checkpoint of step 3", "holds none", "checkpoint.dir", "--fresh"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  RunFolderRequest moved = request("a", "latest");
+  moved.checkpoints = (root_ / "elsewhere").string();
+  EXPECT_EQ(refusal(moved), "");
+  EXPECT_EQ(refusal(fresh("a")), "");
+}
+
+// A link leads to another disk: there the new run belongs, too.
+TEST_F(RunFolderTest, FreshKeepsALinkToAFolder) {
+  fs::create_directory(root_ / "scratch");
+  fs::create_directory_symlink("scratch", root_ / "a");
+  leave_run(taken(request("a")), {1});
+  EXPECT_EQ(refusal(fresh("a")), "");
+  EXPECT_TRUE(fs::is_symlink(root_ / "a"));
+  EXPECT_TRUE(fs::exists(root_ / "scratch.1/checkpoints/step_0000001"));
+  EXPECT_TRUE(fs::exists(root_ / "scratch/run.lock"));
+}
+
 TEST_F(RunFolderTest, FreshSetsTheOldRunAside) {
   leave_run(taken(request("a")), {1});
   const RunPlace second = taken(fresh("a"));
@@ -330,6 +360,18 @@ TEST_F(RunFolderTest, CheckpointsWithinARunsFolderGoWithIt) {
   r = request("b", "latest");
   r.checkpoints = own;
   EXPECT_EQ(fs::path(taken(r).resume), root_ / "b/kept/step_0000003");
+}
+
+TEST_F(RunFolderTest, ARemovedWorkingFolderIsNamed) {
+  const fs::path before = fs::current_path();
+  fs::create_directories(root_ / "gone");
+  fs::current_path(root_ / "gone");
+  fs::remove(root_ / "gone");
+  RunFolderRequest r = request("");
+  r.base = "runs";
+  const std::string said = refusal(r);
+  fs::current_path(before);
+  EXPECT_EQ(said, "the working folder no longer exists: change to one that does");
 }
 
 TEST_F(RunFolderTest, CheckpointsElsewhereThatAreAnotherRunsByNowAreRefused) {

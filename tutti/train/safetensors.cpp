@@ -11,6 +11,7 @@
 #include <set>
 
 #include "tutti/base/json.h"
+#include "tutti/base/json_words.h"
 #include "tutti/data/format/first_bytes.h"
 
 namespace tutti {
@@ -43,6 +44,11 @@ constexpr std::array<TypeRow, 13> kTypes = {{{Type::f64, "F64", 8},
                                              {Type::u16, "U16", 2},
                                              {Type::u8, "U8", 1},
                                              {Type::boolean, "BOOL", 1}}};
+
+/// Types of the format that are not read.
+constexpr std::string_view kOtherTypes[] = {"F8_E4M3",     "F8_E5M2",     "F8_E8M0",
+                                            "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3",
+                                            "F6_E3M2",     "F4",          "C64"};
 
 const TypeRow& row_of(Type type) { return kTypes[static_cast<size_t>(type)]; }
 
@@ -115,10 +121,20 @@ struct HeaderReader {
     } catch (const RepeatedKey& error) {
       fail(error.key, "named twice");
     } catch (const Json::exception& error) {
-      fail(fmt::format("the header is damaged: {}", error.what()));
+      fail(fmt::format("the header is damaged: {}", json_words(error)));
     } catch (const IoError& error) {
       fail(fmt::format("the header is {}", error.what()));
     }
+  }
+
+  [[noreturn]] void refuse_type(const std::string& name, const Json& dtype) const {
+    if (std::ranges::none_of(kOtherTypes, [&](std::string_view type) { return dtype == type; }))
+      fail(name, fmt::format("dtype {} is unknown", print_json(dtype)));
+    throw IoError(fmt::format(
+        "{}: tensor '{}' is of dtype {}, a sound one that Tutti does not read: convert the weights "
+        "to F32, F16 or BF16, of a quantised model with its scales, and save them with "
+        "safetensors.torch.save_file",
+        file, name, print_json(dtype)));
   }
 
   Entry entry(const std::string& name, const Json& json) const {
@@ -129,7 +145,7 @@ struct HeaderReader {
     const Json &dtype = json["dtype"], &shape = json["shape"], &offsets = json["data_offsets"];
     const auto row =
         std::ranges::find_if(kTypes, [&](const TypeRow& r) { return dtype == r.name; });
-    if (row == kTypes.end()) fail(name, fmt::format("dtype {} is unknown", print_json(dtype)));
+    if (row == kTypes.end()) refuse_type(name, dtype);
     entry.type = row->type;
 
     if (!shape.is_array()) fail(name, "shape must be a list");
@@ -240,7 +256,7 @@ void SafetensorsFile::add_part(const std::filesystem::path& path) {
   const uint64_t size = part.file->size();
   if (size < 8) refuse(fmt::format("it has only {} bytes", size));
   part.file->read(0, std::as_writable_bytes(std::span(&header_bytes, 1)));
-  if (header_bytes > kHeaderLimit || header_bytes > size - 8)
+  if (header_bytes < 2 || header_bytes > kHeaderLimit || header_bytes > size - 8)
     refuse(fmt::format("a header of {} bytes in a file of {}", header_bytes, size));
   std::string text(static_cast<size_t>(header_bytes), '\0');
   part.file->read(8, std::as_writable_bytes(std::span(text)));
@@ -275,7 +291,7 @@ void SafetensorsFile::add_parts_of_index() {
     for (const auto& [name, file] : index.at("weight_map").items())
       file_of[name] = file.get<std::string>();
   } catch (const Json::exception& error) {
-    throw damaged(error.what());
+    throw damaged(json_words(error));
   } catch (const IoError& error) {
     throw damaged(error.what());
   }
@@ -289,7 +305,7 @@ void SafetensorsFile::add_parts_of_index() {
   for (const std::string& file : files) {
     const std::filesystem::path part = path_.parent_path() / file;
     std::error_code unknown;
-    if (!std::filesystem::is_regular_file(part, unknown))
+    if (!std::filesystem::exists(part, unknown))
       throw IoError(
           fmt::format("{}: names {}, which is not there: fetch all {} files that it names",
                       path_.string(), part.string(), files.size()));

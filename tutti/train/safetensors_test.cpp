@@ -128,6 +128,11 @@ TEST_F(Safetensors, RefusesBadHeaders) {
       "named twice"));
   EXPECT_TRUE(contains(refusal(R"({"__metadata__":{"x":1}})", ""), "__metadata__"));
   EXPECT_TRUE(contains(refusal("[]", ""), "JSON object"));
+  EXPECT_FALSE(contains(refusal("{", ""), "json.exception"));
+  const std::string eighth =
+      refusal(R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}})", four);
+  EXPECT_TRUE(contains(eighth, "'a' is of dtype \"F8_E4M3\", a sound one")) << eighth;
+  EXPECT_FALSE(contains(eighth, "not a valid")) << eighth;
 }
 
 TEST_F(Safetensors, RefusesShortFiles) {
@@ -183,6 +188,7 @@ TEST_F(Safetensors, OtherFilesAreNamed) {
   EXPECT_TRUE(contains(refused("\x80\x02\x8a\nl\xfc\x9c\x46\xf9\x20j\xa8P\x19.\x80\x02M\xe9\x03."s),
                        "torch.load"));
   EXPECT_TRUE(contains(refused("\x1f\x8b\x08\0\0\0\0\0\0\0"s), "gzip -dc"));
+  EXPECT_TRUE(contains(refused(std::string(4096, '\0')), "zeros alone"));
   // A file of the right format that is cut is damaged.
   EXPECT_TRUE(contains(refused("\x40\0\0\0\0\0\0\0{\"a\":{\"dtype"s), "truncated or corrupted"));
 }
@@ -212,6 +218,15 @@ TEST_F(Safetensors, AnIndexAndItsFilesAreOne) {
   EXPECT_EQ(moved.find("a")->file, 1u);
   index(R"({"a": "model-00003-of-00002.safetensors"})");
   EXPECT_TRUE(contains(refusal(), "model-00003-of-00002.safetensors, which is not there"));
+  std::filesystem::create_directory(scratch_.path() / "model-folder");
+  index(R"({"a": "model-folder"})");
+  try {
+    const SafetensorsFile folder(path_);
+    ADD_FAILURE() << "accepted";
+  } catch (const IoError& error) {
+    EXPECT_TRUE(contains(error.what(), "model-folder: ")) << error.what();
+    EXPECT_FALSE(contains(error.what(), "is not there")) << error.what();
+  }
   index(R"({"c": "model-00001-of-00002.safetensors"})");
   EXPECT_TRUE(contains(refusal(), "tensor 'c' is not in model-00001"));
   index(R"({"a": "../x.safetensors"})");

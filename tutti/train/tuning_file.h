@@ -9,9 +9,11 @@
 
 namespace tutti {
 
-/// Empty if there is no such file; a damaged one is passed over with a warning.
+/// Empty if there is no such file; a damaged one, and a file of another kind, is passed over with a
+/// warning.
 Choices read_tuning_file(const std::filesystem::path& path);
-/// Replaces the file as a whole; never throws: a read-only home directory costs time, not the run.
+/// Replaces the file as a whole, but none of another kind; never throws: a read-only home directory
+/// costs time, not the run.
 void write_tuning_file(const std::filesystem::path& path, const Choices& choices);
 
 }  // namespace tutti

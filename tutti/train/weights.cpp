@@ -46,6 +46,11 @@ std::vector<float> read(const SafetensorsFile& file, const std::string& name, co
     throw ConfigError(fmt::format(
         "tensor '{}' has shape {}, the model needs {}: the weights are of another model", name,
         fmt::join(entry->shape, "x"), shape.to_string()));
+  if (entry->type > SafetensorsFile::Type::bf16)
+    throw IoError(fmt::format(
+        "{}: tensor '{}' holds whole numbers ({}), and the model's are floating-point: those of a "
+        "quantised model mean nothing without their scales; give weights as F32, F16 or BF16",
+        file.path().string(), name, name_of(entry->type)));
   return file.read_f32(*entry);
 }
 

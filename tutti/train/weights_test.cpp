@@ -4,9 +4,11 @@
 
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
+#include "tutti/train/given_weights.h"
 
 namespace tutti {
 namespace {
@@ -124,6 +126,9 @@ TEST(Weights, NamesOfOtherPrograms) {
          {"'model.norm.weigth' in the weights belongs to no layer",
           "did you mean 'model.norm.weight'"});
   expect({own[0], own[1], "x", "lm_head.weight"}, {"'x' in the weights"});
+  expect({own[0], own[1], "module." + own[1]},
+         {"'module.model.norm.weight' in the weights belongs to no layer",
+          "'model.norm.weight' is there, too"});
   expect({"a.b." + own[0], "a.b." + own[1], "c.lm_head.weight"}, {"'c.lm_head.weight' in the"});
   variables.parameters[1].name = "lm_head.bias";
   expect({own[0], "lm_head.bias", "lm_head.weight", "lm_head.weight2"}, {"lm_head.weight2"});
@@ -261,6 +266,57 @@ TEST(Weights, KeepsWhatIsExcepted) {
   EXPECT_EQ(w[32], 0.0f);
   EXPECT_THROW(weights.import_model(SafetensorsFile(path), std::span(except).first(1)),
                ConfigError);
+}
+
+// As a quantised model has them, whose scales are elsewhere.
+TEST(Weights, WholeNumbersAreNoWeights) {
+  const ScratchDirectory scratch;
+  const std::filesystem::path path = scratch.path() / "weights.safetensors";
+  const std::vector<float> ones(32, 1.0f);
+  const auto bytes = std::as_bytes(std::span(ones));
+  const Variables variables = two_parameters();
+  Weights weights(variables, 1);
+  for (const DType type : {DType::i32, DType::u8}) {
+    const TensorDesc b{type, {16}, {}};
+    write_safetensors(path, std::vector<TensorRef>{{"a.weight", {DType::f32, {32}, {}}, bytes},
+                                                   {"b.weight", b, bytes.first(b.bytes())}});
+    try {
+      weights.import_model(SafetensorsFile(path));
+      ADD_FAILURE() << "accepted";
+    } catch (const IoError& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find("'b.weight' holds whole numbers"), said.npos) << said;
+    }
+  }
+  // Counts beside them are no weights.
+  write_safetensors(path, std::vector<TensorRef>{
+                              {"a.weight", {DType::f32, {32}, {}}, bytes},
+                              {"b.weight", {DType::f32, {16}, {}}, bytes.first(64)},
+                              {"bn.num_batches_tracked", {DType::i32, {}, {}}, bytes.first(4)}});
+  weights.import_model(SafetensorsFile(path));
+}
+
+TEST(Weights, GivenOnesMustBeFinite) {
+  const ScratchDirectory scratch;
+  const std::filesystem::path path = scratch.path() / "weights.safetensors";
+  std::vector<float> values(32, 1.0f);
+  values[7] = std::numeric_limits<float>::quiet_NaN();
+  const auto bytes = std::as_bytes(std::span(values));
+  write_safetensors(path,
+                    std::vector<TensorRef>{{"a.weight", {DType::f32, {32}, {}}, bytes},
+                                           {"b.weight", {DType::f32, {16}, {}}, bytes.last(64)}});
+  const Variables variables = two_parameters();
+  Weights weights(variables, 1);
+  try {
+    read_given({.path = path.string(), .except = {}}, weights);
+    ADD_FAILURE() << "accepted";
+  } catch (const NumericError& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("'a.weight' is not finite: the weights"), said.npos) << said;
+  }
+  const std::vector<std::string> except{"a.*"};
+  Weights others(variables, 1);
+  read_given({.path = path.string(), .except = except}, others);
 }
 
 TEST(Weights, SaysWhatIsMissing) {

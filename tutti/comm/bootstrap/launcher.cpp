@@ -145,7 +145,10 @@ Launcher checked(Launcher launcher) {
 
 void print_report(std::string_view report) noexcept {
   if (report.empty()) return;
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(report.size()), report.data());
+  // glibc writes what fprintf gives this stream in pieces of 128 bytes, between which other ranks
+  // write theirs.
+  const std::string line = std::string(report) + '\n';
+  std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);  // says nothing where nobody listens any more
 }
 std::atomic<LastAct> own_last_act{print_report};

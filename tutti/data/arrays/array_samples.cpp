@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "tutti/base/log.h"
 #include "tutti/data/arrays/climate_values.h"
 #include "tutti/data/arrays/sample_file.h"
 
@@ -54,6 +55,7 @@ class SourceReader {
     const size_t index = file_.find(name);
     source_.arrays.push_back({.index = index, .coding = value_coding(file_.arrays()[index])});
     const ArrayInfo& own = file_.arrays()[index];
+    warn_of_attributes(own);
     if (source_.arrays.size() > 1 && own.shape != info(0).shape)
       refuse(
           fmt::format("is to be stacked on '{}' [{}]: arrays of one field must have the same "
@@ -61,6 +63,16 @@ class SourceReader {
                       info(0).name, fmt::join(info(0).shape, ", ")));
     source_.decoded |= source_.arrays.back().coding.scaled() || own.type != info(0).type;
     if (source_.arrays.size() == 1) find_samples(own);
+  }
+
+  /// Once for arrays of one name: files of a set are alike.
+  void warn_of_attributes(const ArrayInfo& own) const {
+    const std::string names = fmt::format("{}", fmt::join(passed_over(own), ", "));
+    if (!names.empty() && first_warning({}, fmt::format("{} of {}", names, own.name)))
+      log::warn_alike(
+          "{}: the array '{}': attributes that say no values of its type are passed "
+          "over: {}",
+          file_.name(), own.name, names);
   }
 
   void find_samples(const ArrayInfo& own) {

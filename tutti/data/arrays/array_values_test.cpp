@@ -122,6 +122,46 @@ TEST(ClimateValues, AreThoseOfNetcdf4Python) {
   EXPECT_TRUE(is_plain(value_coding({.type = i16, .shape = {3}})));
 }
 
+// A string where a number is meant, as h5py and ncatted let people write it.
+TEST(ClimateValues, AScaleThatIsNoNumberIsAnErrorOfItsArray) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.path() / "a.h5";
+  const std::vector<int16_t> x = {1, 2, 3};
+  for (const char* name : {"scale_factor", "add_offset"})
+    for (const ArrayAttribute& wrong :
+         {ArrayAttribute{.text = "0.01"}, ArrayAttribute{.numbers = {NAN}},
+          ArrayAttribute{.numbers = {INFINITY}}}) {
+      std::vector<ArrayRef> arrays = {array_ref("x", ElementType::i16, {3}, x),
+                                      array_ref("y", ElementType::i16, {3}, x)};
+      arrays[0].attributes = {{name, wrong}};
+      write_hdf5(file, arrays, {});
+      EXPECT_EQ(set_of({file}, {"y: from y axis 0"})->size(), 3);
+      expect_error<BadFile>([&] { set_of({file}, {"x: from x axis 0"}); },
+                            {"a.h5: array 'x'", name, "expected a number", "h5py.File"});
+    }
+}
+
+TEST(ClimateValues, AttributesThatSayNothingAreNamed) {
+  const ScratchDirectory scratch;
+  const auto file = scratch.path() / "a.h5";
+  const std::vector<int16_t> stored = {1, 2, 3};
+  ArrayRef x = array_ref("passed_over_x", ElementType::i16, {3}, stored);
+  x.attributes = {{"scale_factor", {.numbers = {2, 3}}}, {"add_offset", {.numbers = {5}}},
+                  {"missing_value", {.text = "2"}},      {"valid_min", {.numbers = {1.5}}},
+                  {"valid_range", {.text = "2 3"}},      {"_FillValue", {.numbers = {3}}}};
+  write_hdf5(file, std::vector{x}, {});
+  testing::internal::CaptureStderr();
+  for (int turn = 0; turn < 2; ++turn)
+    EXPECT_EQ(
+        values_of<int16_t>(*set_of({file}, {"x: from passed_over_x whole missing 9"}), 0, "x"),
+        (std::vector<int16_t>{1, 2, 9}));
+  const std::string said = testing::internal::GetCapturedStderr();
+  const size_t first =
+      said.find("passed over: scale_factor, add_offset, missing_value, valid_range, valid_min");
+  EXPECT_NE(first, said.npos) << said;
+  EXPECT_EQ(said.find("passed over", first + 1), said.npos) << said;
+}
+
 TEST(ClimateValues, UnsignedByConvention) {
   const ScratchDirectory scratch;
   const auto file = scratch.path() / "a.h5";
@@ -181,6 +221,19 @@ TEST(ArraySet, NanIsRefusedOrReplaced) {
     EXPECT_EQ(type == ElementType::f32 ? *static_cast<const float*>(sample.at(0))
                                        : *static_cast<const double*>(sample.at(0)),
               9);
+  }
+  // 'missing' does not replace an infinite one, so it is not what the message tells.
+  const std::vector<float> infinite = {1, 2, -INFINITY, 4};
+  const auto file = scratch.path() / "a.npy";
+  write_npy_array(file, {.type = ElementType::f32, .shape = {2, 2}, .values = infinite.data()});
+  try {
+    values_of<float>(*set_of({file}, {"x: from array missing 9"}), 1, "x");
+    ADD_FAILURE();
+  } catch (const BadFile& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("'x' is -inf"), said.npos) << said;
+    EXPECT_NE(said.find("numpy.clip"), said.npos) << said;
+    EXPECT_EQ(said.find("give 'missing V'"), said.npos) << said;
   }
 }
 
@@ -264,7 +317,10 @@ TEST(Statistics, OfHdf5NpzAndJson) {
     expect_error<BadFile>([&] { read_statistics(scratch.path() / "s.json", lines); }, parts);
   };
   refuse("{\"x\": 1}", {"data/mean", "found x"});
-  refuse("{", {"expected JSON"});
+  refuse("{", {"expected JSON: parse error"});
+  refuse("{\"data\": {\"mean\": [NaN]}}", {"JSON has no NaN or Infinity"});
+  refuse(std::string("\xff\xfe{\0}\0", 6), {"text as UTF-16", "iconv"});
+  refuse("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", {"git lfs pull"});
   refuse("{\"data\": {\"mean\": [1], \"std\": [-1]}}", {"negative"});
   refuse("{\"data\": {\"min\": [1], \"max\": [0]}}", {"below its minimum"});
   refuse("{\"data\": {\"mean\": [\"a\"]}}", {"list of numbers"});

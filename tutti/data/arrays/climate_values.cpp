@@ -51,12 +51,13 @@ std::vector<double> stored_numbers(const ArrayInfo& info, const char* name) {
   return numbers;
 }
 
-double first_number(const ArrayInfo& info, const char* name, double otherwise) {
+/// That of the attribute, or `otherwise` without it; nothing where it is none or several.
+std::optional<double> one_number(const ArrayInfo& info, const char* name, double otherwise) {
   const auto found = info.attributes.find(name);
-  return found != info.attributes.end() && found->second.numbers.size() == 1 &&
-                 std::isfinite(found->second.numbers[0])
-             ? found->second.numbers[0]
-             : otherwise;
+  if (found == info.attributes.end()) return otherwise;
+  const std::vector<double>& numbers = found->second.numbers;
+  return numbers.size() == 1 && std::isfinite(numbers[0]) ? std::optional(numbers[0])
+                                                          : std::nullopt;
 }
 
 /// Halves become numbers by way of f32.
@@ -86,9 +87,10 @@ bool ValueCoding::is_missing(double stored) const {
 }
 
 ValueCoding value_coding(const ArrayInfo& info) {
-  ValueCoding coding{.scale = first_number(info, "scale_factor", 1),
-                     .offset = first_number(info, "add_offset", 0),
-                     .missing = stored_numbers(info, "_FillValue")};
+  ValueCoding coding{.missing = stored_numbers(info, "_FillValue")};
+  const auto scale = one_number(info, "scale_factor", 1),
+             offset = one_number(info, "add_offset", 0);
+  if (scale && offset) coding.scale = *scale, coding.offset = *offset;
   // The default is a signed number, which no unsigned one is.
   if (coding.missing.empty() && !info.dimensions.empty() && !info.unsigned_by_attribute)
     if (const auto fill = netcdf_fill(info.type))
@@ -105,6 +107,29 @@ ValueCoding value_coding(const ArrayInfo& info) {
     bound("valid_max", coding.most);
   }
   return coding;
+}
+
+std::vector<std::string> passed_over(const ArrayInfo& info) {
+  struct Rule {
+    const char* name;
+    size_t numbers;  // 0: any
+  };
+  constexpr Rule kRules[] = {{"_FillValue", 0},
+                             {"missing_value", 0},
+                             {"valid_range", 2},
+                             {"valid_min", 1},
+                             {"valid_max", 1}};
+  std::vector<std::string> names;
+  const bool scales = one_number(info, "scale_factor", 1) && one_number(info, "add_offset", 0);
+  for (const char* name : {"scale_factor", "add_offset"})
+    if (!scales && info.attributes.contains(name)) names.emplace_back(name);
+  for (const Rule& rule : kRules) {
+    const size_t found = stored_numbers(info, rule.name).size();
+    if (info.attributes.contains(rule.name) &&
+        (found == 0 || (rule.numbers != 0 && found != rule.numbers)))
+      names.emplace_back(rule.name);
+  }
+  return names;
 }
 
 bool is_plain(const ValueCoding& coding) { return !coding.scaled() && !coding.masks(); }

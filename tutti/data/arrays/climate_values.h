@@ -30,10 +30,14 @@ struct ValueCoding {
 
 /// By the array's attributes. Variables of NetCDF without _FillValue have NetCDF's default one, but
 /// for those of single bytes, whose range is too small to lose a value, and those that `_Unsigned`
-/// made unsigned, as in netCDF4-python. Attributes that make no sense, and those of numbers that
-/// the array's type cannot hold, are passed over; those of floating-point variables are rounded to
-/// their type, where netCDF4-python passes over what rounding changes.
+/// made unsigned, as in netCDF4-python. Attributes that make no sense, those of text or of several
+/// numbers for one, and those of numbers that the array's type cannot hold, are passed over
+/// (without a scale that is one number the offset, too, and the reverse); those of floating-point
+/// variables are rounded to their type, where netCDF4-python passes over what rounding changes.
 ValueCoding value_coding(const ArrayInfo& info);
+
+/// The attributes that value_coding() passes over, for a warning, as netCDF4-python gives one.
+std::vector<std::string> passed_over(const ArrayInfo& info);
 
 /// Whether the stored values are already what the network gets, but for NaN.
 bool is_plain(const ValueCoding& coding);

@@ -55,11 +55,13 @@ void match(const fs::path& at, fs::path::iterator part, const fs::path::iterator
 
 /// A configuration that lies beside the data is none of them.
 bool describes_arrays(const fs::path& file) {
-  if (file.extension() != ".toml") return true;
+  if (file.extension() != ".toml" || !is_file(file)) return true;
   std::ifstream in(file);
-  for (std::string line; std::getline(in, line);)
+  for (std::string line; std::getline(in, line);) {
+    line = without_mark(line);  // of the first
     if (line.find_first_not_of(" \t") == line.find("[[array]]") && line.find('[') != line.npos)
       return true;
+  }
   return false;
 }
 
@@ -120,9 +122,12 @@ std::string first_missing_part(const fs::path& path) {
   while (missing.has_parent_path() && missing.parent_path() != missing &&
          !is_there(missing.parent_path()))
     missing = missing.parent_path();
+  std::error_code failed;
+  if (const fs::path target = fs::read_symlink(missing, failed); !failed)
+    return fmt::format("; {} is a symbolic link to '{}', which is not there", missing.string(),
+                       target.string());
   const fs::path folder = missing.parent_path();
   std::vector<std::string> names;
-  std::error_code failed;
   for (const auto& entry : fs::directory_iterator(folder, failed))
     names.push_back(entry.path().filename().string());
   const std::string name = missing.filename().string();

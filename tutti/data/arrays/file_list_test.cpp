@@ -36,6 +36,10 @@ TEST(FileList, FilesFoldersAndPatterns) {
   std::filesystem::create_symlink("round.h5", scratch.path() / "round.h5");
   expect_io_error([&] { listed(scratch, {"round.h5"}); },
                   {"round.h5: cannot be looked at: ", "lead round in a circle"});
+  std::filesystem::create_symlink("nowhere", scratch.path() / "dangling");
+  for (const char* name : {"dangling", "dangling/a.h5"})
+    expect_io_error([&] { listed(scratch, {name}); },
+                    {"/dangling is a symbolic link to 'nowhere', which is not there"});
   expect_config_error([&] { listed(scratch, {}); }, {"names no file"});
   expect_config_error([&] { listed(scratch, {"a", "a/*.h5"}); }, {"2.h5 twice"});
 }

@@ -59,11 +59,14 @@ void check_finite(const Field& field, const void* values, const Elements& of,
   with_elements(field.element, values, [&](const auto* x) {
     for (int64_t i = of.first; i < of.last; ++i)
       if (const auto value = static_cast<float>(x[i]); !std::isfinite(value))
-        throw BadFile(
-            fmt::format("{}: the value{} of '{}' is {}, expected finite numbers (of f32): "
-                        "leave the sample out, or give 'missing V' in its line of data.fields, "
-                        "which replaces NaN",
-                        what, index_text(field.shape, i), field.name, value));
+        throw BadFile(fmt::format(
+            "{}: the value{} of '{}' is {}, expected finite numbers (of f32): leave the sample "
+            "out, or {}",
+            what, index_text(field.shape, i), field.name, value,
+            std::isnan(value)
+                ? "give 'missing V' in its line of data.fields, which replaces NaN"
+                : "write a number in its place when the file is made (numpy.clip), or NaN, which "
+                  "'missing' in its line of data.fields replaces"));
   });
 }
 

@@ -7,7 +7,9 @@
 #include <sstream>
 
 #include "tutti/base/json.h"
+#include "tutti/base/json_words.h"
 #include "tutti/data/format/array_file.h"
+#include "tutti/data/format/text_file.h"
 
 namespace tutti::data {
 namespace {
@@ -41,14 +43,19 @@ Numbers numbers_of_json(const fs::path& path) {
   if (bytes.size() > kMostText)
     throw BadFile(
         fmt::format("{}: expected statistics, found {} bytes", path.string(), bytes.size()));
-  std::vector<uint8_t> text(static_cast<size_t>(bytes.size()));
-  bytes.read(0, text);
+  if (const std::string why = why_no_text(bytes, "statistics as JSON"); !why.empty())
+    throw BadFile(why);
+  std::string text(static_cast<size_t>(bytes.size()), '\0');
+  bytes.read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
   Numbers numbers;
   try {
-    const Json json = parse_json(std::string(text.begin(), text.end()));
-    flatten(json, "", numbers, path.string());
+    flatten(parse_json(text), "", numbers, path.string());
   } catch (const Json::exception& error) {
-    throw BadFile(fmt::format("{}: expected JSON: {}", path.string(), error.what()));
+    const bool infinite = text.find("NaN") != text.npos || text.find("Infinity") != text.npos;
+    throw BadFile(fmt::format(
+        "{}: expected JSON: {}; {}", path.string(), json_words(error),
+        infinite ? "JSON has no NaN or Infinity, as Python writes them: take such numbers out"
+                 : "correct data.statistics or the file"));
   }
   return numbers;
 }

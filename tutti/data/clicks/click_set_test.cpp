@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -286,6 +288,16 @@ TEST(ClickSet, AVocabularyGivesEachCategoryARow) {
       }),
       "cut:4: expected a category");
   EXPECT_TELLS(failure_of([&] { ClickVocabulary::read(log); }), "log:1: expected 'tutti click");
+  const ClickVocabulary copied = ClickVocabulary::read(scratch.write(
+      "copied", "\xef\xbb\xbftutti click vocabulary 1\r\ncolumn 2\r\na\r\nb\r\ncolumn 0\r\n"));
+  EXPECT_EQ(copied.columns(), 2u);
+  EXPECT_EQ(copied.row(0, "b"), 2);
+  EXPECT_TELLS(failure_of([&] {
+                 ClickVocabulary::read(
+                     scratch.write("lfs", "version https://git-lfs.github.com/spec/v1\noid a\n"));
+               }),
+               "git lfs pull");
+  EXPECT_TELLS(failure_of([&] { ClickVocabulary::read(scratch.path()); }), "found a folder");
   EXPECT_TELLS(failure_of([&] {
                  ClickVocabulary::read(scratch.write("later", "tutti click vocabulary 2\n"));
                }),
@@ -312,6 +324,20 @@ TEST(ClickSet, ReadsRealLogs) {
   EXPECT_EQ(clicked, 20);
 }
 #endif
+
+TEST(ClickVocabulary, WhatIsNoFileIsNotWaitedFor) {
+  const ScratchDirectory scratch;
+  const std::filesystem::path pipe = scratch.path() / "pipe",
+                              sparse = scratch.write("sparse", std::string("x"));
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ASSERT_EQ(::truncate(sparse.c_str(), off_t{1} << 40), 0);
+  EXPECT_TELLS(failure_of([&] { ClickVocabulary::read(pipe); }),
+               "pipe: expected a vocabulary, found a pipe (FIFO)");
+  EXPECT_TELLS(failure_of([&] { ClickVocabulary::read(sparse); }),
+               "sparse: expected a vocabulary, found 1099511627776 bytes");
+  EXPECT_TELLS(failure_of([&] { ClickVocabulary::of_logs({pipe}, 1, {1}, false); }),
+               "pipe: expected a file, found a pipe (FIFO)");
+}
 
 }  // namespace
 }  // namespace tutti::data

@@ -8,9 +8,12 @@
 #include <fstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
+#include "tutti/base/small_text.h"
 #include "tutti/data/clicks/click_line.h"
 #include "tutti/data/format/file_bytes.h"
 #include "tutti/data/format/first_bytes.h"
+#include "tutti/data/format/text_file.h"
 
 namespace tutti::data {
 namespace {
@@ -18,6 +21,7 @@ namespace {
 constexpr std::string_view kFirstLine = "tutti click vocabulary 1",
                            kFirstWords = "tutti click vocabulary ";
 constexpr std::string_view kColumn = "column ";
+constexpr int64_t kMostBytes = int64_t{4} << 30;
 
 /// So that a view can be looked for.
 struct TextHash {
@@ -59,6 +63,7 @@ ClickVocabulary ClickVocabulary::of_logs(const std::vector<std::filesystem::path
                                          bool weighted) {
   std::vector<TextCounts> counts;
   for (const std::filesystem::path& log : logs) {
+    expect_regular_file(log);
     std::ifstream file(log, std::ios::binary);
     if (!file)
       throw BadFile(fmt::format("{}: cannot be read: {}", log.string(), file_error(errno)));
@@ -91,21 +96,30 @@ ClickVocabulary ClickVocabulary::of_logs(const std::vector<std::filesystem::path
 }
 
 ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
+  std::ifstream file = open_small_text(path, {.expected = "a vocabulary", .most = kMostBytes});
+  if (!file.is_open())
     throw BadFile(fmt::format(
         "{}: cannot be read: {}; `tutti data vocabulary` with the configuration writes it",
         path.string(), file_error(errno)));
+  if (const std::string why = why_no_text(FileBytes::open(path), "a vocabulary of clicks");
+      !why.empty())
+    throw BadFile(why);
   std::vector<std::vector<std::string>> words;
   std::string line;
   int64_t number = 0;
+  bool returns = false;  // before the ends of lines, as Windows' programs write them
   const auto refuse = [&](std::string_view expected) {
     throw BadFile(fmt::format("{}:{}: expected {}: it is no vocabulary, or is cut off",
                               path.string(), number, expected));
   };
   const auto next = [&] {
-    ++number;
-    return static_cast<bool>(std::getline(file, line));
+    const bool there = static_cast<bool>(std::getline(file, line));
+    if (++number == 1) {
+      returns = line.ends_with('\r');
+      line = without_mark(line);
+    }
+    if (returns && line.ends_with('\r')) line.pop_back();
+    return there;
   };
   if (!next() || line != kFirstLine) {
     if (line.starts_with(kFirstWords))
@@ -132,7 +146,7 @@ ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
 }
 
 void ClickVocabulary::write(const std::filesystem::path& path) const {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  auto file = output_stream(path);
   file << kFirstLine << '\n';
   for (const std::vector<std::string>& column : words_) {
     file << kColumn << column.size() << '\n';

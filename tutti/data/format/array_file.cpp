@@ -25,6 +25,16 @@ struct ArrayFile::Content {
   std::string name;
   std::vector<StoredArray> stored;
   std::vector<ArrayInfo> infos;
+  NameCircles circles;
+
+  /// infos.end() where there is none.
+  auto named(std::string_view array) const {
+    if (array.starts_with('/')) array.remove_prefix(1);
+    const auto found = std::ranges::find(infos, array, &ArrayInfo::name);
+    return found != infos.end()
+               ? found
+               : std::ranges::find(infos, plain_array_name(array, circles), &ArrayInfo::name);
+  }
 };
 
 namespace {
@@ -49,6 +59,19 @@ std::string listed_arrays(const std::vector<ArrayInfo>& infos) {
 
 }  // namespace
 
+std::string plain_array_name(std::string_view name, const NameCircles& circles) {
+  std::string path;
+  while (!name.empty()) {
+    const std::string_view part = name.substr(0, name.find('/'));
+    name.remove_prefix(std::min(part.size() + 1, name.size()));
+    if (part.empty() || part == ".") continue;
+    if (!path.empty()) path += '/';
+    path += part;
+    if (const auto circle = circles.find(path); circle != circles.end()) path = circle->second;
+  }
+  return path;
+}
+
 int64_t ArrayInfo::elements() const { return product_of(shape); }
 int64_t ArrayInfo::bytes() const { return elements() * static_cast<int64_t>(size_of(type)); }
 
@@ -66,11 +89,12 @@ Slab Slab::rows(const ArrayInfo& info, int64_t first, int64_t count) {
   return slab;
 }
 
-ArrayFile::ArrayFile(std::string name, std::vector<StoredArray> arrays) {
+ArrayFile::ArrayFile(std::string name, std::vector<StoredArray> arrays, NameCircles circles) {
   auto content = std::make_shared<Content>();
   content->name = std::move(name);
   for (const StoredArray& array : arrays) content->infos.push_back(array.info);
   content->stored = std::move(arrays);
+  content->circles = std::move(circles);
   content_ = std::move(content);
 }
 
@@ -78,9 +102,8 @@ const std::string& ArrayFile::name() const { return content_->name; }
 const std::vector<ArrayInfo>& ArrayFile::arrays() const { return content_->infos; }
 
 size_t ArrayFile::find(std::string_view array) const {
-  if (array.starts_with('/')) array.remove_prefix(1);
   const auto& infos = content_->infos;
-  const auto found = std::ranges::find(infos, array, &ArrayInfo::name);
+  const auto found = content_->named(array);
   if (found == infos.end())
     throw BadFile(
         fmt::format("{}: expected an array named '{}', found {}: name one of these, or "
@@ -90,6 +113,10 @@ size_t ArrayFile::find(std::string_view array) const {
     throw UnreadableArray(
         fmt::format("{}: array '{}' cannot be read: {}", name(), array, found->problem));
   return static_cast<size_t>(found - infos.begin());
+}
+
+bool ArrayFile::holds(std::string_view array) const {
+  return content_->named(array) != content_->infos.end();
 }
 
 size_t ArrayFile::find(std::string_view array, ElementType type,
@@ -254,8 +281,30 @@ void take_for_unsigned(ArrayInfo& info) {
   info.unsigned_by_attribute = true;
 }
 
+/// Nobody knows what numbers mean whose scale is text or no number. netCDF4-python fails, or makes
+/// all of them NaN.
+void check_scale(ArrayInfo& info) {
+  for (const char* name : {"scale_factor", "add_offset"}) {
+    const auto found = info.attributes.find(name);
+    if (found == info.attributes.end() || !info.problem.empty()) continue;
+    const auto& [numbers, text] = found->second;
+    const bool infinite = numbers.size() == 1 && !std::isfinite(numbers[0]);
+    if (text.empty() && !infinite) continue;
+    info.problem = fmt::format(
+        "its attribute {0} is {1}, expected a number: correct it, in Python h5py.File('FILE', "
+        "'r+')['{2}'].attrs['{0}'] = NUMBER, in classic NetCDF netCDF4.Dataset('FILE', 'r+')"
+        "['{2}'].setncattr('{0}', NUMBER)",
+        name,
+        infinite ? fmt::to_string(numbers[0]) : fmt::format("the text '{}'", text.substr(0, 40)),
+        info.name);
+  }
+}
+
 std::vector<StoredArray> as_netcdf_says(const FileBytes& file, std::vector<StoredArray> arrays) {
-  for (StoredArray& array : arrays) take_for_unsigned(array.info);
+  for (StoredArray& array : arrays) {
+    take_for_unsigned(array.info);
+    check_scale(array.info);
+  }
   add_periodic_array(file, arrays);
   return arrays;
 }
@@ -282,7 +331,11 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
           fmt::format("{}: expected arrays in NumPy's .npz, {}", file.name(), found_instead(file)));
     return {file.name(), std::move(arrays)};
   }
-  if (is_hdf5(file)) return {file.name(), as_netcdf_says(file, read_hdf5(file, options))};
+  if (is_hdf5(file)) {
+    NameCircles circles;
+    std::vector<StoredArray> arrays = read_hdf5(file, options, &circles);
+    return {file.name(), as_netcdf_says(file, std::move(arrays)), std::move(circles)};
+  }
   if (is_netcdf_classic(head))
     return {file.name(), as_netcdf_says(file, read_netcdf_classic(file))};
   if (is_tiff(head)) return {file.name(), read_tiff(file)};

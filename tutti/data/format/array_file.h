@@ -44,6 +44,13 @@ struct ArrayInfo {
   int64_t bytes() const;  ///< in memory
 };
 
+/// Names of HDF5's groups that lie in themselves, and the paths under which their arrays are
+/// listed: "run7/up" and "run7".
+using NameCircles = std::map<std::string, std::string>;
+
+/// An array's name without what need not be in it: "run7/d" of "/run7//./d" and of "run7/up/up/d".
+std::string plain_array_name(std::string_view name, const NameCircles& circles = {});
+
 /// What is read of an array: count[i] elements of dimension i from start[i] on.
 struct Slab {
   std::vector<int64_t> start, count;
@@ -67,13 +74,14 @@ class UnreadableArray : public BadFile {
 /// are read by position and inflated here, never through the HDF5 library, which has one lock.
 class ArrayFile {
  public:
-  ArrayFile(std::string name, std::vector<StoredArray> arrays);
+  ArrayFile(std::string name, std::vector<StoredArray> arrays, NameCircles circles = {});
 
   const std::string& name() const;               ///< the path, for messages
   const std::vector<ArrayInfo>& arrays() const;  ///< also those with a problem
-  /// The index of the array. BadFile if there is none of that name (it lists those that are there)
-  /// or if it has a problem.
+  /// The index of the array, by its own name or another spelling (plain_array_name()). BadFile if
+  /// there is none of that name (it lists those that are there) or if it has a problem.
   size_t find(std::string_view array) const;
+  bool holds(std::string_view array) const;  ///< with a problem, too
   /// find(), and BadFile unless type and shape are these; an extent of -1 allows any.
   size_t find(std::string_view array, ElementType type, std::span<const int64_t> shape) const;
 

@@ -169,6 +169,17 @@ TEST(ArrayFile, NpzStoredAndDeflated) {
                         {"/c.npz", "truncated"});
 }
 
+TEST(ArrayFile, OfOneNameTheLastMemberOfAnNpzHolds) {
+  const ScratchDirectory scratch;
+  ZipBytes zip;
+  for (const uint8_t value : {1, 2})
+    zip.add("x.npy", npy_bytes("|u1", false, "(1,)", {value}), value == 1);
+  const ArrayFile file = open_array_file(scratch.write("x.npz", zip.bytes()));
+  ASSERT_EQ(file.arrays().size(), 1u);
+  EXPECT_EQ(whole<uint8_t>(file, "x"), Bytes{2});
+  EXPECT_EQ(whole<uint8_t>(file, ".//x"), Bytes{2});
+}
+
 TEST(ArrayFile, SaysWhatWasExpectedAndFound) {
   const ScratchDirectory scratch;
   const auto open = [&](const Bytes& bytes) { return open_array_file(scratch.write("x", bytes)); };
@@ -215,6 +226,12 @@ TEST(ArrayFile, RawBinaryFromItsDescription) {
   expect_error<BadFile>([&] { open(sound + "offset=3"); },
                         {"/x.raw", "i16 [2, 2] from byte 3", "found 10 bytes"});
   expect_error<BadFile>([&] { open(sound + "offset=11"); }, {"from byte 11"});
+  scratch.write("p.raw", std::string("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"));
+  expect_error<BadFile>(
+      [&] { open("[[array]]\nname='x'\nfile='p.raw'\ntype='f32'\nshape=[99]\n"); },
+      {"/p.raw: expected raw numbers", "git lfs pull"});
+  expect_error<BadFile>([&] { open("version https://git-lfs.github.com/spec/v1\noid a\n"); },
+                        {"/x.toml: expected a description of raw arrays", "git lfs pull"});
   expect_error<BadFile>([&] { open(sound + "ofset=2"); }, {"/x.toml:6", "'ofset' is no key"});
   expect_error<BadFile>([&] { open(sound + "offset=-2"); }, {"/x.toml:6", "'offset'"});
   expect_error<BadFile>([&] { open("[[array]]\nname='x'\ntype='i17'\n"); }, {":3", "'i17'"});

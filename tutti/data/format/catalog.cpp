@@ -251,6 +251,16 @@ const KnownDataset& known_dataset(std::string_view name) {
       fmt::format("data set '{}' is not known; known are {}", name, fmt::join(names, ", ")));
 }
 
+std::vector<std::string> spellings_of(std::string file) {
+  if (constexpr std::string_view kEither = "[.gz]"; file.ends_with(kEither))
+    file.resize(file.size() - kEither.size());
+  std::vector<std::string> names = {file};
+  if (const size_t dash = file.find("-idx"); dash != file.npos)
+    names.push_back(file.replace(dash, 1, "."));
+  for (size_t i = 0, plain = names.size(); i < plain; ++i) names.push_back(names[i] + ".gz");
+  return names;
+}
+
 std::vector<std::string> generated_sets() {
   std::vector<std::string> names;
   for (const KnownDataset& set : known_datasets())

@@ -34,6 +34,10 @@ const std::vector<KnownDataset>& known_datasets();
 /// ConfigError listing the known names.
 const KnownDataset& known_dataset(std::string_view name);
 
+/// The names under which a file of the catalog's lists may lie: as it is, with .gz, and of IDX
+/// files with a dot for the dash ("train-images.idx3-ubyte"), as some mirrors have them.
+std::vector<std::string> spellings_of(std::string file);
+
 /// What 'tutti data generate' makes: data sets with a name, and those that are read as arrays.
 std::vector<std::string> generated_sets();
 /// Their names: "lattices, cosmoflow, deepcam, imagenet, neurons, cbed, stem, clicks, text,

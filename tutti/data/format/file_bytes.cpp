@@ -14,6 +14,8 @@
 #include <mutex>
 #include <set>
 
+#include "tutti/base/small_text.h"
+
 namespace tutti::data {
 
 namespace fs = std::filesystem;
@@ -245,10 +247,7 @@ FileBytes FileBytes::open(const fs::path& path) {
     throw IoError(fmt::format("{}: cannot stat: {}", content->name, file_error(errno)));
   if (!S_ISREG(status.st_mode))
     throw IoError(fmt::format("{}: expected a file, found a {}: give the path of a regular file",
-                              content->name,
-                              S_ISDIR(status.st_mode)    ? "folder"
-                              : S_ISFIFO(status.st_mode) ? "pipe"
-                                                         : "device or socket"));
+                              content->name, kind_of_file(status.st_mode)));
   content->size = status.st_size;
   content->modified = status.st_mtim;
   content->on_disk = true;

@@ -9,6 +9,7 @@
 
 #include "tutti/base/crc32c.h"
 #include "tutti/data/format/first_text.h"
+#include "tutti/data/format/zip_members.h"
 
 namespace tutti::data {
 namespace {
@@ -38,6 +39,7 @@ constexpr KnownContent kKnown[] = {
      "a download or a copy may have reserved its place and not filled it; fetch it again"},
     {Content::text, "text", kOther},
     {Content::utf16, "text as UTF-16", "convert it with 'iconv -f UTF-16 -t UTF-8 FILE > NEW'"},
+    {Content::utf32, "text as UTF-32", "convert it with 'iconv -f UTF-32 -t UTF-8 FILE > NEW'"},
     {Content::csv, "a table of text (CSV)", ""},  // remedy_of_table()
     {Content::json, "JSON", kOther},
     {Content::html, "a page of the web",
@@ -206,27 +208,6 @@ uint64_t little_endian(std::string_view text) {
   return value;
 }
 
-/// UTF-8 or another code for text: no zeros and few other control characters.
-bool looks_like_text(std::string_view text) {
-  return std::ranges::none_of(text, [](char c) {
-    const auto byte = static_cast<uint8_t>(c);
-    return byte < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != 0x1b;
-  });
-}
-
-/// A byte-order mark, or letters of which every other byte is 0.
-bool looks_like_utf16(std::string_view text) {
-  if (has_at(text, 0, "\xff\xfe") || has_at(text, 0, "\xfe\xff")) return text.size() % 2 == 0;
-  text = text.substr(0, 64);
-  if (text.size() < 8) return false;
-  for (size_t i = 0; i + 1 < text.size(); i += 2) {
-    const char high = text[text[0] == 0 ? i : i + 1], low = text[text[0] == 0 ? i + 1 : i];
-    if (high != 0 || !(low == '\n' || low == '\r' || low == '\t' || (low >= ' ' && low <= '~')))
-      return false;
-  }
-  return true;
-}
-
 /// A zip file's first member says more by its name.
 Content kind_of_zip(std::string_view text) {
   if (text.size() < 30) return Content::zip;
@@ -247,7 +228,10 @@ Content kind_of(std::span<const uint8_t> head, int64_t size) {
       masked_crc(crc32c(head.data(), 8)) == (little_endian(text.substr(8, 4)) & 0xffffffff))
     return Content::tfrecord;
   for (const Magic& magic : kMagics)
-    if (has_at(text, magic.at, magic.bytes)) return magic.content;
+    // Letters alone may begin a text, too; the number of a version stands behind them.
+    if (has_at(text, magic.at, magic.bytes) &&
+        !(magic.content == Content::newer_netcdf && looks_like_text(text)))
+      return magic.content;
   // A bitmap says its own length, and the size of the header that follows.
   if (has_at(text, 0, "BM") && text.size() >= 18 && has_at(text, 6, "\0\0\0\0"sv) &&
       static_cast<uint8_t>(text[14]) >= 12 && has_at(text, 15, "\0\0\0"sv))
@@ -264,7 +248,7 @@ Content kind_of(std::span<const uint8_t> head, int64_t size) {
     return torch ? Content::torch_tar : Content::pickle;
   }
   if (size >= 16 && std::ranges::all_of(text, [](char c) { return c == 0; })) return Content::zeros;
-  if (looks_like_utf16(text)) return Content::utf16;
+  if (const Content wide = kind_of_wide_text(text); wide != Content::unknown) return wide;
   return looks_like_text(text) ? kind_of_text(text) : Content::unknown;
 }
 
@@ -297,6 +281,11 @@ bool is_plain_text(Content content) {
     case Content::gro_text: return true;
     default: return false;
   }
+}
+
+bool is_pointer(Content content) {
+  return content == Content::lfs_pointer || content == Content::annex_pointer ||
+         content == Content::dvc_pointer;
 }
 
 namespace {
@@ -336,6 +325,27 @@ std::string described(const FileBytes& file, const FirstBytes& found) {
                      file.size(), fmt::join(head, " "));
 }
 
+/// A zip file in the place of weights, by its members: PyTorch's has data.pkl anywhere, and one
+/// that is cut is most often PyTorch's.
+FirstBytes zip_of_weights(const FileBytes& file) {
+  bool torch = false, weights = false;
+  try {
+    const std::vector<ZipMember> members = zip_members(file);
+    if (members.empty())
+      return {Content::zip, "a zip archive without members", std::string(kFetch)};
+    for (const ZipMember& member : members) {
+      torch |= member.name.ends_with("data.pkl");
+      weights |= member.name.ends_with(".safetensors");
+    }
+  } catch (const IoError&) {
+    torch = true;
+  }
+  const KnownContent& row = row_of_content(torch ? Content::torch_zip : Content::zip);
+  return {
+      row.content, row.name,
+      fmt::format("{}{}", row.remedy, weights && !torch ? " and give the .safetensors in it" : "")};
+}
+
 }  // namespace
 
 FirstBytes first_bytes_of(std::span<const uint8_t> head, int64_t size) {
@@ -355,10 +365,8 @@ std::string found_instead(const FileBytes& file) { return described(file, first_
 
 std::string unreadable(const FileBytes& file, Content expected, std::string_view why) {
   FirstBytes found = first_bytes_of(file);
-  // A zip file in the place of weights is PyTorch's, whatever its first member is.
   if (expected == Content::safetensors && found.content == Content::zip)
-    found = {Content::torch_zip, row_of_content(Content::torch_zip).name,
-             std::string(row_of_content(Content::torch_zip).remedy)};
+    found = zip_of_weights(file);
   if (may_be(found.content, expected) && found.content != Content::zeros)
     return fmt::format("{}: {}: it is truncated or corrupted; {}", file.name(), why, kFetch);
   if (expected == Content::unknown)

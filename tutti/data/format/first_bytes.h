@@ -18,7 +18,7 @@ namespace tutti::data {
 /// without a mark of its own (CIFAR, raw numbers), or none that is known here. A group a line:
 enum class Content : uint8_t {
   unknown, empty, zeros,
-  text, utf16, csv, json, html, xml,
+  text, utf16, utf32, csv, json, html, xml,
   lfs_pointer, annex_pointer, dvc_pointer,
   parts_index, safetensors, torch_zip, torch_tar, pickle, gguf,
   zip, npz, gzip, bzip2, xz, zstd, lz4, seven_zip, rar, tar,
@@ -43,6 +43,8 @@ int64_t mark_bytes(const FileBytes& file);
 
 /// Text of any kind, or what has no mark of its own.
 bool is_plain_text(Content content);
+/// A pointer to a file that was not fetched.
+bool is_pointer(Content content);
 
 /// Tells what a file of `size` bytes is, by its first ones: kFirstBytes of them, or all. A file
 /// that begins with zeros alone is `zeros`.

@@ -83,6 +83,10 @@ TEST(FirstBytes, NameWhatPeopleHave) {
       {"22\nwater\n O 4.300   13.100    8.600\n", Content::xyz_text},
       {"\xff\xfeL\0a\0"sv, Content::utf16},
       {"\0L\0a\0b\0e\0l\0,"sv, Content::utf16},
+      {"\xff\xfe\0\0s\0\0\0"sv, Content::utf32},
+      {"\0\0\xfe\xff\0\0\0s"sv, Content::utf32},
+      {"s\0\0\0e\0\0\0e\0\0\0d\0\0\0"sv, Content::utf32},
+      {"CDF of the waiting times\n", Content::text},
       {"ITEM: TIMESTEP\n0\n", Content::lammps_text},
       {"CRYST1   25.733   25.733   25.733  70.53 109.47  70.53 P 1\nATOM  ", Content::pdb_text},
       {"water\n    3\n    1SOL     OW    1   0.126   1.624   1.679\n", Content::gro_text},
@@ -97,6 +101,24 @@ TEST(FirstBytes, NameWhatPeopleHave) {
   EXPECT_EQ(content_of(zip_of("archive/data.pkl")), Content::torch_zip);
   EXPECT_EQ(content_of(zip_of("x.npy")), Content::npz);
   EXPECT_EQ(content_of(zip_of("x.txt")), Content::zip);
+}
+
+TEST(FirstBytes, AZipInThePlaceOfWeightsIsKnownByItsMembers) {
+  const ScratchDirectory scratch;
+  const auto message = [&](const std::vector<std::string>& members) {
+    ZipBytes zip;
+    for (const std::string& member : members) zip.add(member, {1, 2, 3}, false);
+    return unreadable(scratch.write("w", zip.bytes()), Content::safetensors, "no header");
+  };
+  const auto expect = [&](const std::vector<std::string>& members, const std::string& part) {
+    const std::string said = message(members);
+    EXPECT_NE(said.find(part), said.npos) << said;
+  };
+  expect({"w/version", "w/data/0", "w/data.pkl"}, "torch.load");
+  expect({"ok.safetensors"}, "a zip archive (");
+  expect({"ok.safetensors"}, "unpack it with 'unzip FILE' and give the .safetensors in it");
+  expect({"notes.txt"}, "unpack it with 'unzip FILE'");
+  expect({}, "a zip archive without members");
 }
 
 TEST(FirstBytes, AFileIsCalledDamagedOnlyWhereItBeginsAsItsFormatDoes) {

@@ -87,7 +87,42 @@ Content kind_of_molecules(std::string_view text) {
   return Content::text;
 }
 
+bool begins_with_mark(std::string_view text, std::string_view mark, size_t character) {
+  return text.starts_with(mark) && text.size() % character == 0;
+}
+
+/// Whether characters of `bytes` bytes each, of either order, have zeros in all of these but one.
+bool has_letters_of(std::string_view text, size_t bytes) {
+  text = text.substr(0, 64);
+  if (text.size() < 4 * bytes) return false;
+  const size_t letter = text[0] == 0 ? bytes - 1 : 0;
+  for (size_t i = 0; i < text.size() / bytes * bytes; ++i)
+    if (const char c = text[i];
+        i % bytes != letter ? c != 0
+                            : !(c == '\n' || c == '\r' || c == '\t' || (c >= ' ' && c <= '~')))
+      return false;
+  return true;
+}
+
 }  // namespace
+
+bool looks_like_text(std::string_view text) {
+  return std::ranges::none_of(text, [](char c) {
+    const auto byte = static_cast<uint8_t>(c);
+    return byte < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != 0x1b;
+  });
+}
+
+Content kind_of_wide_text(std::string_view text) {
+  // The longer mark begins as the shorter one does.
+  if (begins_with_mark(text, "\xff\xfe\0\0"sv, 4) || begins_with_mark(text, "\0\0\xfe\xff"sv, 4) ||
+      has_letters_of(text, 4))
+    return Content::utf32;
+  if (begins_with_mark(text, "\xff\xfe"sv, 2) || begins_with_mark(text, "\xfe\xff"sv, 2) ||
+      has_letters_of(text, 2))
+    return Content::utf16;
+  return Content::unknown;
+}
 
 Content kind_of_text(std::string_view text) {
   text = without_mark(text);

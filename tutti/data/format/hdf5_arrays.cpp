@@ -1,5 +1,7 @@
 #include "tutti/data/format/hdf5_arrays.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -89,6 +91,36 @@ class Hdf5Checks {
   const FileBytes& file_;
 };
 
+/// For each dimension that may grow, the largest extent that an array of the file has along them.
+std::map<std::string, int64_t> unlimited_lengths(const std::vector<Hdf5DataSet>& sets) {
+  std::map<std::string, int64_t> lengths;
+  for (const Hdf5DataSet& set : sets)
+    for (size_t d = 0; set.file.empty() && d < set.info.dimensions.size(); ++d)
+      if (set.unlimited[d] != 0) {
+        int64_t& length = lengths[set.info.dimensions[d]];
+        length = std::max(length, set.info.shape[d]);
+      }
+  return lengths;
+}
+
+/// The array with extents of its dimensions' lengths.
+StoredArray lengthened(StoredArray written, std::vector<int64_t> shape, int64_t most_bytes) {
+  if (!written.info.problem.empty() || shape == written.info.shape) return written;
+  StoredArray array;
+  array.info = written.info;
+  array.info.shape = std::move(shape);
+  array.swapped = written.swapped;
+  array.fill = written.fill;
+  if (array.fill.empty())
+    array.info.problem = fmt::format(
+        "its extents are [{}] where its dimensions have [{}], and no fill value says what the rest "
+        "is: write it as far as they go, or without NOFILL",
+        fmt::join(written.info.shape, ", "), fmt::join(array.info.shape, ", "));
+  check_announced(array.info, most_bytes);
+  array.written = std::make_shared<const StoredArray>(std::move(written));
+  return array;
+}
+
 }  // namespace
 
 bool is_hdf5(const FileBytes& file) {
@@ -101,7 +133,8 @@ bool is_hdf5(const FileBytes& file) {
   return false;
 }
 
-std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions& options) {
+std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions& options,
+                                   NameCircles* circles) {
   const std::filesystem::path path = file.name();
   Hdf5Listing listing;
   if (options.probe) {
@@ -119,8 +152,16 @@ std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions
     throw BadFile(fmt::format("{}: the HDF5 file cannot be read: {}", file.name(), listing.error));
   std::map<std::string, FileBytes> files;  // that external links lead to, and this one as ""
   files.emplace("", file);
+  if (circles != nullptr) *circles = std::move(listing.circles);
+  const auto lengths =
+      listing.netcdf ? unlimited_lengths(listing.sets) : std::map<std::string, int64_t>();
   std::vector<StoredArray> arrays;
   for (Hdf5DataSet& set : listing.sets) {
+    std::vector<int64_t> shape = set.info.shape;
+    for (size_t d = 0; set.file.empty() && d < set.info.dimensions.size(); ++d)
+      if (const auto length = lengths.find(set.info.dimensions[d]);
+          length != lengths.end() && set.unlimited[d] != 0)
+        shape[d] = length->second;
     auto own = files.find(set.file);
     if (own == files.end()) try {
         own = files.emplace(set.file, FileBytes::open(set.file)).first;
@@ -128,7 +169,8 @@ std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions
         own = files.find("");
         set.info.problem = error.what();
       }
-    arrays.push_back(Hdf5Checks(own->second).checked(std::move(set)));
+    arrays.push_back(lengthened(Hdf5Checks(own->second).checked(std::move(set)), std::move(shape),
+                                file.size() * kMostInflation));
   }
   return arrays;
 }

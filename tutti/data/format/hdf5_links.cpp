@@ -43,19 +43,25 @@ class H5NameWalk {
   H5NameWalk(hid_t file, const std::function<void(const H5Name&)>& look)
       : look_(look), access_(H5Pcreate(H5P_LINK_ACCESS)) {
     H5Pset_elink_cb(access_, before_external, this);
+    const H5Id files(h5_file_access());
+    H5Pset_elink_fapl(access_, files);
     H5O_info_t root;
     if (H5Oget_info(file, &root) < 0) {
       stopped_ = h5_reason();
       return;
     }
     file_number_ = root.fileno;
-    above_ = {{root.fileno, root.addr}};
+    above_ = {{{root.fileno, root.addr}, ""}};
     enter(file, "");
   }
   std::string stopped() && { return std::move(stopped_); }
 
  private:
   using Place = std::pair<unsigned long, haddr_t>;
+  struct Above {
+    Place place;
+    std::string path;
+  };
 
   void enter(hid_t group, const std::string& path) {
     const std::string before = std::exchange(path_, path);
@@ -85,8 +91,12 @@ class H5NameWalk {
     if (H5Oget_info(object, &info) < 0) return 0;
     const Place place{info.fileno, info.addr};
     if (info.type == H5O_TYPE_GROUP) {
-      if (std::ranges::find(above_, place) != above_.end()) return 0;
-      above_.push_back(place);
+      if (const auto own = std::ranges::find(above_, place, &Above::place); own != above_.end()) {
+        found.circle = own->path;
+        look_(found);
+        return 0;
+      }
+      above_.push_back({place, found.path});
       enter(object, found.path + "/");
       above_.pop_back();
       return stopped_.empty() ? 0 : -1;
@@ -139,7 +149,7 @@ class H5NameWalk {
   std::string path_, stopped_, refused_;
   unsigned long file_number_ = 0;
   int64_t names_ = 0;
-  std::vector<Place> above_;
+  std::vector<Above> above_;  // the groups that are being looked through
   std::map<Place, std::string> first_names_;
 };
 

@@ -30,6 +30,10 @@ class ListingWriter {
     number(values.size());
     for (const auto& [name, value] : values) text(name), list(value.numbers), text(value.text);
   }
+  void circles(const NameCircles& values) {
+    number(values.size());
+    for (const auto& [name, path] : values) text(name), text(path);
+  }
 
   std::vector<uint8_t> bytes;
 };
@@ -62,6 +66,13 @@ class ListingReader {
       text(name);
       ArrayAttribute& value = values[name];
       list(value.numbers), text(value.text);
+    }
+  }
+  void circles(NameCircles& values) {
+    for (size_t left = count(1); left > 0; --left) {
+      std::string name;
+      text(name);
+      text(values[name]);
     }
   }
   size_t count(size_t element) {
@@ -98,13 +109,15 @@ void walk_fields(Walker& w, Set& set) {
   w.text(set.info.link), w.text(set.file);
   w.number(set.swapped), w.number(set.layout), w.number(set.first), w.list(set.inside);
   w.list(set.filters), w.number(set.bare_edges), w.list(set.chunks), w.list(set.fill);
+  w.list(set.unlimited);
 }
 
 }  // namespace
 
 std::vector<uint8_t> to_bytes(const Hdf5Listing& listing) {
   ListingWriter writer;
-  writer.text(listing.error), writer.number(listing.damaged);
+  writer.text(listing.error), writer.number(listing.damaged), writer.number(listing.netcdf);
+  writer.circles(listing.circles);
   writer.number(listing.sets.size());
   for (const Hdf5DataSet& set : listing.sets) walk_fields(writer, set);
   return std::move(writer.bytes);
@@ -113,7 +126,8 @@ std::vector<uint8_t> to_bytes(const Hdf5Listing& listing) {
 Hdf5Listing hdf5_listing_from(std::span<const uint8_t> bytes, const std::string& file) {
   ListingReader reader(bytes, file);
   Hdf5Listing listing;
-  reader.text(listing.error), reader.number(listing.damaged);
+  reader.text(listing.error), reader.number(listing.damaged), reader.number(listing.netcdf);
+  reader.circles(listing.circles);
   for (size_t left = reader.count(1); left > 0; --left)
     walk_fields(reader, listing.sets.emplace_back());
   reader.end();

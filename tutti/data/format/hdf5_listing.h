@@ -30,11 +30,14 @@ struct Hdf5DataSet {
   std::vector<uint8_t> filters{};  ///< ChunkTable::Filter
   bool bare_edges = false;
   std::vector<Chunk> chunks{};
-  std::vector<uint8_t> fill{};  ///< one element as stored
+  std::vector<uint8_t> fill{};       ///< one element as stored
+  std::vector<uint8_t> unlimited{};  ///< whether an extent may grow, one each
 };
 
 struct Hdf5Listing {
   std::vector<Hdf5DataSet> sets{};
+  NameCircles circles{};
+  bool netcdf = false;  ///< NetCDF-4's library wrote it, or one that does as it does
   std::string error{};  ///< why the file could not be read; empty: it could
   bool damaged = true;  ///< the error says nothing better than that
 };

@@ -1,9 +1,13 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <mutex>
 #include <span>
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
 #include "tutti/data/format/hdf5_probe.h"
 #include "tutti/data/format/hdf5_types.h"
 #include "tutti/data/format/row_writer.h"
@@ -97,6 +101,7 @@ class Hdf5Rows final : public RowWriter {
     H5Pset_attr_creation_order(layout, kOrder);
     H5Pset_obj_track_times(layout, false);  // equal arrays make equal files
     H5Pset_file_locking(access, false, true);
+    ::close(open_output(part_, O_WRONLY | O_CREAT));  // HDF5's library follows links of anybody
     file_ = require(H5Fcreate(part_.c_str(), H5F_ACC_TRUNC, creation, access));
     const std::vector<hsize_t> extents(array_.shape.begin(), array_.shape.end());
     const H5Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr));

@@ -59,6 +59,13 @@ bool h5_float(hid_t type, ElementType& element, bool& swapped) {
 
 }  // namespace
 
+hid_t h5_file_access() {
+  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_fclose_degree(access, H5F_CLOSE_WEAK);
+  H5Pset_file_locking(access, false, true);
+  return access;
+}
+
 std::string h5_reason() {
   std::string reason = "unknown reason";
   H5Ewalk2(

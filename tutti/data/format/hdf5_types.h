@@ -27,6 +27,11 @@ class H5Id {
   hid_t id_;
 };
 
+/// How files are opened, those that external links lead to likewise: a link may lead back to a file
+/// that is open, which cannot be open in two ways. Without locks, which many file systems of
+/// clusters lack; closed when the last object in it is, since links are opened so.
+hid_t h5_file_access();
+
 /// What HDF5 says about the call that failed last: the innermost reason.
 std::string h5_reason();
 

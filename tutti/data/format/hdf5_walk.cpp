@@ -32,7 +32,7 @@ std::string h5_text(hid_t attribute, hid_t type) {
   return found;
 }
 
-/// Numbers and texts; others are passed over.
+/// Numbers and texts; of others only that they are there.
 herr_t read_h5_attribute(hid_t object, const char* name, const H5A_info_t*, void* set) {
   auto& info = static_cast<Hdf5DataSet*>(set)->info;
   const H5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
@@ -48,8 +48,6 @@ herr_t read_h5_attribute(hid_t object, const char* name, const H5A_info_t*, void
     if (count < 0 || count > static_cast<hssize_t>(kMostAttributeBytes)) return 0;
     value.numbers.resize(static_cast<size_t>(count));
     if (count > 0 && H5Aread(attribute, H5T_NATIVE_DOUBLE, value.numbers.data()) < 0) return 0;
-  } else {
-    return 0;
   }
   info.attributes.emplace(name, std::move(value));
   return 0;
@@ -266,9 +264,10 @@ Hdf5DataSet read_h5_data_set(hid_t id, const std::string& name, int64_t file_byt
     return set;
   }
   const int rank = H5Sget_simple_extent_ndims(space);
-  std::vector<hsize_t> extents(static_cast<size_t>(std::max(rank, 0)));
-  if (rank > 0) H5Sget_simple_extent_dims(space, extents.data(), nullptr);
+  std::vector<hsize_t> extents(static_cast<size_t>(std::max(rank, 0))), most = extents;
+  if (rank > 0) H5Sget_simple_extent_dims(space, extents.data(), most.data());
   set.info.shape.assign(extents.begin(), extents.end());
+  for (const hsize_t extent : most) set.unlimited.push_back(extent == H5S_UNLIMITED);
   H5Aiterate2(id, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, read_h5_attribute, &set);
   read_h5_dimensions(id, set.info);
   if (!h5_element(type, set.info.type, set.swapped))
@@ -296,9 +295,7 @@ Hdf5DataSet unopened_h5_set(const H5Name& name) {
 Hdf5Listing walk_hdf5(const std::filesystem::path& path, int64_t file_bytes) {
   Hdf5Listing listing;
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // it would print its errors
-  const H5Id access(H5Pcreate(H5P_FILE_ACCESS));
-  H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
-  H5Pset_file_locking(access, false, true);  // many file systems of clusters have no locks
+  const H5Id access(h5_file_access());
   const H5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access));
   if (!file.ok()) {
     const std::string reason = h5_reason();
@@ -306,15 +303,22 @@ Hdf5Listing walk_hdf5(const std::filesystem::path& path, int64_t file_bytes) {
     listing.damaged = listing.error == reason;
     return listing;
   }
+  listing.netcdf = H5Aexists(file, "_NCProperties") > 0;
   listing.error = walk_h5_names(file, [&](const H5Name& name) {
+    if (name.circle) {
+      listing.circles[name.path] = *name.circle;
+      return;
+    }
     Hdf5DataSet found = name.object < 0 ? unopened_h5_set(name)
                                         : read_h5_data_set(name.object, name.path, file_bytes);
     found.info.link = name.link;
     found.file = name.file;
     const auto kind = found.info.attributes.find("NAME");
-    if (kind == found.info.attributes.end() ||
-        !kind->second.text.starts_with("This is a netCDF dimension but not a netCDF variable"))
-      listing.sets.push_back(std::move(found));
+    const bool no_variable =
+        kind != found.info.attributes.end() &&
+        kind->second.text.starts_with("This is a netCDF dimension but not a netCDF variable");
+    listing.netcdf |= no_variable || found.info.attributes.contains("_Netcdf4Dimid");
+    if (!no_variable) listing.sets.push_back(std::move(found));
   });
   listing.damaged = !listing.error.starts_with("it has more than");
   return listing;

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <mutex>
 
+#include "tutti/base/own_file.h"
 #include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/hdf5_probe.h"
 #include "tutti/data/format/hdf5_types.h"
@@ -119,8 +120,8 @@ std::vector<uint8_t> image_of(hid_t file, const std::string& name) {
 }
 
 void write_image(const std::filesystem::path& path, const std::vector<uint8_t>& image) {
+  auto out = output_stream(path);
   errno = 0;
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(reinterpret_cast<const char*>(image.data()),
             static_cast<std::streamsize>(image.size()));
   out.close();

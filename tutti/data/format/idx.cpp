@@ -79,6 +79,15 @@ std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_
                                        fmt::join(extents, " x "), elements, found)));
 }
 
+/// `cut` is a command that takes them off.
+[[noreturn]] void refuse_more(const fs::path& path, const std::string& more,
+                              const std::string& cut) {
+  throw BadFile(fmt::format(
+      "{}: {} bytes follow the data that its header announces: it was joined with another file or "
+      "written over: take them off with '{}', or fetch it again",
+      path.string(), more, cut));
+}
+
 IdxArray inflate_idx(const fs::path& path, int rank) {
   GzipReader packed(path);
   std::vector<uint8_t> header(header_size(rank));
@@ -92,8 +101,10 @@ IdxArray inflate_idx(const fs::path& path, int rank) {
   std::vector<uint8_t> data(static_cast<size_t>(elements));
   if (const size_t found = packed.read(data); found < data.size())
     refuse_length(path, extents, elements, std::to_string(found));
-  uint8_t beyond = 0;
-  if (packed.read({&beyond, 1}) > 0) refuse_length(path, extents, elements, "more");
+  std::vector<uint8_t> beyond(1 << 16);
+  if (const size_t more = packed.read(beyond); more > 0)
+    refuse_more(path, fmt::format("{}{}", more < beyond.size() ? "" : "at least ", more),
+                fmt::format("gzip -dc OLD | head -c {} > NEW", std::ssize(header) + elements));
   return {std::move(extents), 0, FileBytes::own(std::move(data), path.string())};
 }
 
@@ -108,7 +119,10 @@ IdxArray read_idx(const fs::path& path, int rank) {
   file.read(0, header);
   int64_t elements = 0;
   std::vector<int64_t> extents = checked_header(path, header, rank, elements);
-  if (elements != found) refuse_length(path, extents, elements, std::to_string(found));
+  if (elements > found) refuse_length(path, extents, elements, std::to_string(found));
+  if (elements < found)
+    refuse_more(path, std::to_string(found - elements),
+                fmt::format("head -c {} OLD > NEW", std::ssize(header) + elements));
   return {std::move(extents), std::ssize(header), file};
 }
 
@@ -121,8 +135,12 @@ std::vector<uint8_t> read_idx_labels(const fs::path& path) {
 
 IdxFiles idx_files(const fs::path& directory, bool train) {
   const std::string prefix = train ? "train" : "t10k";
-  return {plain_or_gz(directory / (prefix + "-images-idx3-ubyte")),
-          plain_or_gz(directory / (prefix + "-labels-idx1-ubyte"))};
+  const auto file = [&](const char* stem, const char* ending) {
+    const fs::path dash = plain_or_gz(directory / (prefix + stem + "-" + ending)),
+                   dot = plain_or_gz(directory / (prefix + stem + "." + ending));
+    return !is_file(dash) && is_file(dot) ? dot : dash;
+  };
+  return {file("-images", "idx3-ubyte"), file("-labels", "idx1-ubyte")};
 }
 
 std::unique_ptr<StoredImages> open_idx(const fs::path& directory, bool train,

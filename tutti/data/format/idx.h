@@ -33,7 +33,8 @@ IdxArray read_idx(const std::filesystem::path& path, int rank);
 std::vector<uint8_t> read_idx_labels(const std::filesystem::path& path);
 
 /// The images and the labels file of a split as they lie in `directory`: train-images-idx3-ubyte or
-/// t10k-..., plain or .gz (plain wins). A missing file yields its plain name.
+/// t10k-..., plain or .gz (plain wins), or with a dot, train-images.idx3-ubyte, as some mirrors
+/// have them. A missing file yields its plain name.
 struct IdxFiles {
   std::filesystem::path images, labels;
 };

@@ -24,11 +24,28 @@ TEST(Idx, ReadsPlainAndGzippedFiles) {
   EXPECT_EQ(pixels, (Bytes{4, 5, 6, 0, 1, 2}));  // elements 18 to 23, modulo 7
 }
 
+// Kaggle's copy of MNIST is spelled so.
+TEST(Idx, ADotMayStandForTheDash) {
+  const ScratchDirectory scratch;
+  for (const std::string split : {"train", "t10k"}) {
+    scratch.write(split + "-images.idx3-ubyte", idx(8, {5, 2, 3}, 30));
+    scratch.write(split + "-labels.idx1-ubyte.gz", gzipped(idx(8, {5}, 5)));
+  }
+  std::filesystem::create_directory(scratch.path() / "train-images-idx3-ubyte");
+  EXPECT_EQ(open_dataset({.name = "mnist", .dir = scratch.path()})->size(), 5);
+  EXPECT_EQ(dataset_files({.name = "mnist", .dir = scratch.path()}).size(), 4u);
+  EXPECT_TRUE(verify_dataset("mnist", scratch.path()).sound());
+}
+
 TEST(Idx, NamesTheFileAndWhatIsWrong) {
   const ScratchDirectory scratch;
   const auto read = [&](const Bytes& bytes) { return read_idx(scratch.write("x", bytes), 3); };
   expect_io_error([&] { read(idx(8, {5, 2, 3}, 29)); }, {"/x", "5 x 2 x 3 = 30", "found 29"});
-  expect_io_error([&] { read(idx(8, {5, 2, 3}, 31)); }, {"/x", "found 31"});
+  expect_io_error(
+      [&] {
+        read(idx(8, {5, 2, 3}, 31));
+      },
+      {"/x: 1 bytes follow", "head -c 46 OLD > NEW"});
   expect_io_error([&] { read(idx(8, {5}, 5)); }, {"/x", "header of 16 bytes"});
   expect_io_error([&] { read(idx(8, {30}, 30)); },
                   {"/x", "expected IDX magic 0x00000803", "found 0x00000801", "exchanged"});
@@ -96,7 +113,11 @@ TEST(Idx, CompressedFilesAreInflatedAsFarAsTheirHeaderAnnounces) {
   };
   EXPECT_EQ(read(idx(8, {5, 2, 3}, 30)).elements(), 30);
   expect_io_error([&] { read(idx(8, {5, 2, 3}, 29)); }, {"/x.gz", "5 x 2 x 3 = 30", "found 29"});
-  expect_io_error([&] { read(idx(8, {5, 2, 3}, 3'000'000)); }, {"/x.gz", "found more"});
+  expect_io_error(
+      [&] {
+        read(idx(8, {5, 2, 3}, 3'000'000));
+      },
+      {"/x.gz: at least 65536 bytes follow", "gzip -dc OLD | head -c 46 > NEW"});
   // Announces 2 TB, which are never asked for.
   expect_io_error(
       [&] {

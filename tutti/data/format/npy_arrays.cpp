@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tutti/base/own_file.h"
 #include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/npy_header.h"
 #include "tutti/data/format/zip_members.h"
@@ -153,7 +154,7 @@ std::string npy_start(ElementType type, const std::vector<int64_t>& shape) {
 }
 
 void write_npy_array(const std::filesystem::path& path, const ArrayRef& array) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  auto file = output_stream(path);
   file << npy_start(array.type, array.shape);
   file.write(static_cast<const char*>(array.values), array.bytes());
   file.close();

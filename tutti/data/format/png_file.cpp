@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
 
 namespace tutti::data {
 namespace {
@@ -50,8 +51,8 @@ void write_png(const std::filesystem::path& path, int64_t width, int64_t height,
                        big_endian_bytes(static_cast<uint32_t>(height));
   header +=
       std::string("\x08\x02\x00\x00\x00", 5);  // 8 bits, RGB, deflate, filters, not interlaced
+  auto file = output_stream(path);
   errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << "\x89PNG\r\n\x1a\n"
        << png_chunk("IHDR", header) << png_chunk("IDAT", packed) << png_chunk("IEND", "")
        << std::flush;

@@ -8,6 +8,9 @@
 #include <array>
 #include <set>
 
+#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/format/text_file.h"
+
 namespace tutti::data {
 namespace {
 
@@ -83,12 +86,15 @@ class RawArrayTable {
   void check_size(StoredArray& array) const {
     const int64_t held = array.file->size() - array.first;
     check_announced(array.info, std::max<int64_t>(held, 0));
-    if (held < 0 || !array.info.problem.empty())
-      throw BadFile(fmt::format(
-          "{}: expected {} [{}] from byte {} on, as {} says, found {} bytes: correct the "
-          "description, or fetch the file again",
-          array.file->name(), name_of(array.info.type), fmt::join(array.info.shape, ", "),
-          array.first, description_.string(), array.file->size()));
+    if (held >= 0 && array.info.problem.empty()) return;
+    const Content found = first_bytes_of(*array.file).content;
+    if (is_pointer(found) || found == Content::html)
+      throw BadFile(unreadable(*array.file, Content::unknown, "expected raw numbers"));
+    throw BadFile(
+        fmt::format("{}: expected {} [{}] from byte {} on, as {} says, found {} bytes: correct the "
+                    "description, or fetch the file again",
+                    array.file->name(), name_of(array.info.type), fmt::join(array.info.shape, ", "),
+                    array.first, description_.string(), array.file->size()));
   }
 
   const toml::table& table_;
@@ -102,6 +108,9 @@ std::vector<StoredArray> read_raw_arrays(const FileBytes& description,
   if (description.size() > kMostDescription)
     throw BadFile(fmt::format("{}: expected a description of raw arrays, found {} bytes",
                               description.name(), description.size()));
+  if (const std::string why = why_no_text(description, "a description of raw arrays as TOML");
+      !why.empty())
+    throw BadFile(why);
   std::vector<uint8_t> text(static_cast<size_t>(description.size()));
   description.read(0, text);
   toml::table root;

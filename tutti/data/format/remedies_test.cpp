@@ -44,6 +44,7 @@ TEST(Remedies, CommandsThatUnpack) {
       {"zstd -qc words > packed", "zstd -dc FILE > NEW"},
       {"lz4 -qc words > packed", "lz4 -dc FILE > NEW"},
       {"iconv -f UTF-8 -t UTF-16 words > packed", "iconv -f UTF-16 -t UTF-8 FILE > NEW"},
+      {"iconv -f UTF-8 -t UTF-32 words > packed", "iconv -f UTF-32 -t UTF-8 FILE > NEW"},
       {"mkdir in && cp words in/NEW && tar -C in -cf packed NEW", "tar -xf FILE"},
       {"mkdir in && cp words in/NEW && tar -C in -czf packed NEW", "tar -xzf"},
       {"unzip -v && mkdir in && cp words in/NEW && cd in && zip -q - NEW > ../packed",

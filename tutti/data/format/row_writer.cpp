@@ -5,6 +5,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/base/own_file.h"
 #include "tutti/data/format/npy_arrays.h"
 
 namespace tutti::data {
@@ -19,8 +20,8 @@ class NpyRows final : public RowWriter {
         left_(array.shape.at(0)) {
     row_bytes_ = static_cast<int64_t>(size_of(array.type));
     for (size_t d = 1; d < array.shape.size(); ++d) row_bytes_ *= array.shape[d];
+    file_ = output_stream(part_);
     errno = 0;
-    file_.open(part_, std::ios::binary | std::ios::trunc);
     file_ << npy_start(array.type, array.shape);
     check();
   }
@@ -67,8 +68,8 @@ class NpyRows final : public RowWriter {
 
   /// It gets its name behind the array, so that a reader never finds what is said of another one.
   void write_about() const {
+    auto file = output_stream(about_part());
     errno = 0;
-    std::ofstream file(about_part(), std::ios::binary | std::ios::trunc);
     file << about_ << std::flush;
     if (!file)
       throw IoError(fmt::format("{}: cannot be written: {}", about_part(), file_error(errno)));

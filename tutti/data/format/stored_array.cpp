@@ -34,6 +34,25 @@ void read_row_major(const StoredArray& array, const std::string& file, const Ext
   }
 }
 
+/// In native byte order.
+void read_lengthened(const StoredArray& array, const std::string& file, const Slab& slab,
+                     uint8_t* out, ChunkCache* cache) {
+  const size_t element = size_of(array.info.type);
+  Slab there = slab;  // what of it was written
+  for (size_t d = 0; d < slab.count.size(); ++d)
+    there.count[d] =
+        std::clamp<int64_t>(array.written->info.shape[d] - slab.start[d], 0, slab.count[d]);
+  if (there.count == slab.count) return read_stored(*array.written, file, slab, out, cache);
+  const auto bytes = static_cast<int64_t>(element);
+  SlabCopy{{slab.elements()}, {0}, {bytes}, element}.run(array.fill.data(), out);
+  if (array.swapped) swap_bytes({out, static_cast<size_t>(slab.elements() * bytes)}, element);
+  if (there.elements() == 0) return;
+  std::vector<uint8_t> values(static_cast<size_t>(there.elements() * bytes));
+  read_stored(*array.written, file, there, values.data(), cache);
+  SlabCopy{there.count, row_major(there.count, element), row_major(slab.count, element), element}
+      .run(values.data(), out);
+}
+
 Extents reversed(Extents extents) {
   std::ranges::reverse(extents);
   return extents;
@@ -94,6 +113,7 @@ const uint8_t* view_stored(const StoredArray& array, const Slab& slab) {
 
 void read_stored(const StoredArray& array, const std::string& file, const Slab& slab, uint8_t* out,
                  ChunkCache* cache) {
+  if (array.written) return read_lengthened(array, file, slab, out, cache);
   const size_t element = size_of(array.info.type),
                bytes = static_cast<size_t>(slab.elements()) * element;
   if (!array.first_fastest) {

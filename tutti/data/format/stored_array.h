@@ -68,7 +68,7 @@ struct StoredArray {
   bool swapped = false;        ///< big endian
   bool first_fastest = false;  ///< Fortran order: the first dimension is contiguous
 
-  // One of the four; with none of them every element is `fill`.
+  // One of the five; with none of them every element is `fill`.
   std::optional<FileBytes> file{};  ///< the elements lie at `first`; also that of the chunks
   int64_t first = 0;
   /// From one element of the first dimension to the next, as of NetCDF's records; 0: contiguous.
@@ -77,7 +77,10 @@ struct StoredArray {
   std::shared_ptr<const ChunkTable> chunks{};  ///< shared only because it is large
   std::shared_ptr<const Frames> frames{};      ///< of a trajectory, shared by copies of the array
   bool with_cells = false;                     ///< rows of `frames` end with the unit cell
-  std::vector<uint8_t> fill{};                 ///< one element as stored; empty: zero
+  /// The array as far as it was written, with smaller extents; beyond them is `fill`. Shared by
+  /// copies of this one.
+  std::shared_ptr<const StoredArray> written{};
+  std::vector<uint8_t> fill{};  ///< one element as stored; empty: zero
 
   /// For npz: the whole member, for its checksum (header included).
   std::optional<uint32_t> member_crc{};

@@ -6,10 +6,15 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <deque>
+#include <filesystem>
+#include <map>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/log.h"
 #include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
@@ -96,8 +101,14 @@ int64_t past_closing_blocks(const FileBytes& file, int64_t at, int64_t end) {
   return end;
 }
 
-/// Lines "LENGTH KEY=VALUE\n" of a pax header: the path and the size, if they are there.
-void read_pax(const TarPlace& place, std::string_view text, std::string& path, int64_t& size) {
+/// Entries before a member's header, which hold in the place of what that says.
+struct TarExtras {
+  std::string name{}, target{};
+  int64_t size = -1;  ///< below 0: the header's own
+};
+
+/// Lines "LENGTH KEY=VALUE\n" of a pax header: the paths and the size, if they are there.
+void read_pax(const TarPlace& place, std::string_view text, TarExtras& extras) {
   while (!text.empty()) {
     size_t length = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
@@ -107,14 +118,15 @@ void read_pax(const TarPlace& place, std::string_view text, std::string& path, i
       place.refuse("a pax header has a line of another length than it says");
     const std::string_view line = text.substr(digits + 1, length - digits - 2);
     if (line.starts_with("GNU.sparse.")) place.refuse("a sparse file is stored, which is not read");
-    if (line.starts_with("path=")) path = line.substr(5);
+    if (line.starts_with("path=")) extras.name = line.substr(5);
+    if (line.starts_with("linkpath=")) extras.target = line.substr(9);
     if (line.starts_with("size=")) {
       int64_t value = -1;
       const std::string_view number = line.substr(5);
       const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
       if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || value < 0)
         place.refuse("a pax header has a size that is no number");
-      size = value;
+      extras.size = value;
     }
     text.remove_prefix(length);
   }
@@ -127,6 +139,11 @@ std::string member_text(const TarPlace& place, int64_t bytes) {
   return {text.begin(), text.end()};
 }
 
+/// Up to the first zero.
+std::string long_text(const TarPlace& place, int64_t bytes) {
+  return member_text(place, bytes).c_str();
+}
+
 std::string member_name(std::span<const uint8_t> header) {
   std::string name = tar_text(header.subspan(0, 100));
   const bool ustar = std::memcmp(header.data() + 257, "ustar\0", 6) == 0;
@@ -134,12 +151,92 @@ std::string member_name(std::span<const uint8_t> header) {
   return prefix.empty() ? name : prefix + "/" + name;
 }
 
+/// "a/b" of "./a//b", as tar unpacks it.
+std::string plain_name(std::string name) {
+  return name.find("./") == name.npos && name.find("//") == name.npos
+             ? name
+             : std::filesystem::path(name).lexically_normal().string();
+}
+
+/// The members of an archive as they are once it is unpacked.
+class TarContents {
+ public:
+  void add(TarMember member) {
+    members_.push_back(std::move(member));
+    std::string_view name = members_.back().name;
+    if (std::string plain = plain_name(members_.back().name); plain != name)
+      name = plain_names_.emplace_back(std::move(plain));
+    last_[name] = members_.size() - 1;
+  }
+
+  /// The other name of a file that stands before it.
+  void add_hard(std::string name, const std::string& target) {
+    const auto found = last_.find(plain_name(target));
+    if (found == last_.end()) return lose(name, target);
+    const size_t at = found->second;
+    add({std::move(name), members_[at].offset, members_[at].bytes});
+    if (const auto link = links_.find(at); link != links_.end())
+      links_[members_.size() - 1] = link->second;
+  }
+
+  /// May stand before what it leads to.
+  void add_soft(std::string name, const std::string& target) {
+    const std::filesystem::path folder = std::filesystem::path(name).parent_path();
+    add({std::move(name), 0, 0});
+    links_[members_.size() - 1] = (folder / target).lexically_normal().string();
+  }
+
+  void show(const std::string& file, const std::function<void(const TarMember&)>& look) {
+    for (size_t i = 0; i < members_.size(); ++i) {
+      TarMember& member = members_[i];
+      if (last_.at(plain_name(member.name)) != i) continue;
+      const size_t end = end_of(i);
+      if (end == members_.size()) {
+        lose(member.name, links_.at(i));
+        continue;
+      }
+      member.offset = members_[end].offset;
+      member.bytes = members_[end].bytes;
+      look(member);
+    }
+    if (lost_ > 0 && first_warning(file, first_lost_))
+      log::warn_alike("{}: passed over: {} link{} to no file of the archive, such as {}", file,
+                      lost_, lost_ == 1 ? " that leads" : "s that lead", first_lost_);
+  }
+
+ private:
+  static constexpr int kMostLinks = 40;  // one behind the other, as Linux has it
+
+  void lose(const std::string& name, const std::string& target) {
+    if (lost_++ == 0) first_lost_ = fmt::format("{} -> {}", name, target);
+  }
+
+  /// The file that a member is or that its links lead to; members_.size() where there is none.
+  size_t end_of(size_t at) const {
+    for (int step = 0; step < kMostLinks; ++step) {
+      const auto link = links_.find(at);
+      if (link == links_.end()) return at;
+      const auto next = last_.find(link->second);
+      if (next == last_.end()) break;
+      at = next->second;
+    }
+    return members_.size();
+  }
+
+  std::deque<TarMember> members_;  // in the order of the archive, where strings stay in place
+  std::deque<std::string> plain_names_;
+  std::unordered_map<std::string_view, size_t> last_;  // member of a name
+  std::map<size_t, std::string> links_;                // what a soft link leads to
+  int64_t lost_ = 0;
+  std::string first_lost_;
+};
+
 }  // namespace
 
 void walk_tar(const FileBytes& file, int64_t begin, int64_t end,
               const std::function<void(const TarMember&)>& look) {
-  std::string long_name;
-  int64_t long_size = -1;  // below 0: the header's own
+  TarExtras extras;
+  TarContents contents;
   TarHeader header;
   for (int64_t at = begin;;) {
     const TarPlace place{file, at};
@@ -147,34 +244,37 @@ void walk_tar(const FileBytes& file, int64_t begin, int64_t end,
       place.refuse(at == begin ? "there is no header" : "it ends without its closing blocks");
     file.read(at, header);
     if (is_zero(header)) {
+      contents.show(file.name(), look);
       if ((at = past_closing_blocks(file, at, end)) == end) return;
+      contents = {};
       continue;
     }
     if (!sum_fits(place, header)) place.refuse("a header's checksum does not fit");
     const std::span<const uint8_t> fields(header);
     const char type = static_cast<char>(header[156]);
-    const bool text = type == 'L' || type == 'K' || type == 'x' || type == 'g';
     const bool regular = type == '0' || type == 0 || type == '7';
     // Links, devices and folders may carry a size without having bytes.
     int64_t bytes = type < '1' || type > '6' ? tar_number(place, fields.subspan(124, 12)) : 0;
-    if (regular && long_size >= 0) bytes = long_size;
+    if (regular && extras.size >= 0) bytes = extras.size;
     if (bytes > end - at - kTarBlock)
       place.refuse(fmt::format("a member of {} bytes begins, of which {} are there", bytes,
                                end - at - kTarBlock));
     if (type == 'L') {
-      long_name = member_text(place, bytes);
-      long_name.resize(std::strlen(long_name.c_str()));
+      extras.name = long_text(place, bytes);
+    } else if (type == 'K') {
+      extras.target = long_text(place, bytes);
     } else if (type == 'x') {
-      read_pax(place, member_text(place, bytes), long_name, long_size);
-    } else if (!text) {
+      read_pax(place, member_text(place, bytes), extras);
+    } else if (type != 'g') {
       if (type == 'S') place.refuse("a sparse file is stored, which is not read");
       if (type == 'M') place.refuse("a file goes on that begins in another archive");
-      if (regular)
-        look({.name = long_name.empty() ? member_name(fields) : long_name,
-              .offset = at + kTarBlock,
-              .bytes = bytes});
-      long_name.clear();
-      long_size = -1;
+      std::string name = extras.name.empty() ? member_name(fields) : std::move(extras.name);
+      const std::string target =
+          extras.target.empty() ? tar_text(fields.subspan(157, 100)) : std::move(extras.target);
+      if (regular) contents.add({std::move(name), at + kTarBlock, bytes});
+      if (type == '1') contents.add_hard(std::move(name), target);
+      if (type == '2') contents.add_soft(std::move(name), target);
+      extras = {};
     }
     at += kTarBlock + (bytes + kTarBlock - 1) / kTarBlock * kTarBlock;
   }

@@ -16,9 +16,11 @@ struct TarMember {
   int64_t offset = 0, bytes = 0;
 };
 
-/// Calls look() with each regular file of the archive that lies in bytes [begin, end) of `file`, in
-/// order; archives that were joined are read as one. BadFile naming the file, the place and what is
-/// wrong where it is no archive, is damaged, ends early, or goes on with something else.
+/// Calls look() with each file of the archive that lies in bytes [begin, end) of `file`, in order:
+/// those that are there once it is unpacked, so of several of one name the last. Hard and symbolic
+/// links are the files that they lead to; a warning counts those that lead to none of the archive.
+/// Archives that were joined are read one after the other. BadFile naming the file, the place and
+/// what is wrong where it is no archive, is damaged, ends early, or goes on with something else.
 void walk_tar(const FileBytes& file, int64_t begin, int64_t end,
               const std::function<void(const TarMember&)>& look);
 

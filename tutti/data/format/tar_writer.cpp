@@ -7,13 +7,11 @@
 #include <string>
 
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
 
 namespace tutti::data {
 
-TarWriter::TarWriter(const std::filesystem::path& path)
-    : path_(path), out_(path, std::ios::binary) {
-  if (!out_) throw IoError(fmt::format("{}: cannot be written", path_.string()));
-}
+TarWriter::TarWriter(const std::filesystem::path& path) : path_(path), out_(output_stream(path)) {}
 
 void TarWriter::add(std::string_view name, std::span<const uint8_t> bytes) {
   constexpr size_t kBlock = 512;

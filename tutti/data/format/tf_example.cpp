@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 namespace tutti::data {
 namespace {
@@ -131,6 +132,17 @@ TfFeature read_entry(std::span<const uint8_t> bytes, std::string_view what) {
   return feature;
 }
 
+/// Where features have one name the last holds, as in maps of Protocol Buffers.
+void keep_last(std::vector<TfFeature>& features) {
+  std::unordered_map<std::string_view, const TfFeature*> last;
+  for (const TfFeature& feature : features) last[feature.name] = &feature;
+  if (last.size() == features.size()) return;
+  std::vector<TfFeature> kept;
+  for (const TfFeature& feature : features)
+    if (last[feature.name] == &feature) kept.push_back(feature);
+  features = std::move(kept);
+}
+
 std::string_view kind_name(TfFeature::Kind kind) {
   switch (kind) {
     case TfFeature::Kind::none: return "no values";
@@ -189,6 +201,7 @@ std::vector<TfFeature> parse_example(std::span<const uint8_t> record, std::strin
       features.push_back(read_entry(entry.bytes, what));
     }
   }
+  keep_last(features);
   return features;
 }
 

@@ -28,8 +28,8 @@ struct TfFeature {
   size_t values() const { return bytes.size() + floats.size() + integers.size(); }
 };
 
-/// The features of a record, in their order; unknown fields are passed over. BadFile that begins
-/// with `what` (file and record).
+/// The features of a record, in their order, of several of one name the last; unknown fields are
+/// passed over. BadFile that begins with `what` (file and record).
 std::vector<TfFeature> parse_example(std::span<const uint8_t> record, std::string_view what);
 
 /// The feature of that name with that many values of that kind; count -1: any. BadFile that begins

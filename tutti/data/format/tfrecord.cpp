@@ -1,5 +1,6 @@
 #include "tutti/data/format/tfrecord.h"
 
+#include <fcntl.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "tutti/base/crc32c.h"
+#include "tutti/base/own_file.h"
 #include "tutti/data/format/gzip.h"
 
 namespace tutti::data {
@@ -48,15 +50,50 @@ void check_record(const std::string& file, int64_t number, std::span<const uint8
                               record.size(), found));
 }
 
+bool all_zeros(std::span<const uint8_t> bytes) {
+  return std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; });
+}
+
+bool zeros_follow(const FileBytes& file, int64_t at) {
+  bool zeros = true;
+  file.walk(at, [&](auto block, int64_t) { zeros = zeros && all_zeros(block); });
+  return zeros;
+}
+
+/// `cut` writes the records' bytes without the zeros.
+[[noreturn]] void refuse_zeros(const std::string& file, int64_t number, int64_t at,
+                               const std::string& cut) {
+  throw BadFile(fmt::format(
+      "{}: zeros alone follow record {}, from byte {} on: a download or a copy may have reserved "
+      "its place and not filled it; fetch it again, or, where no record is missing, take them off "
+      "with '{}'",
+      file, number - 1, at, cut));
+}
+
+/// Tells TensorFlow's other compression, which has no mark but the stream's own, of a file in whose
+/// beginning no record is.
+void refuse_zlib(const std::string& file, std::span<const uint8_t> head) {
+  constexpr uint8_t kLevels[] = {0x01, 0x5e, 0x9c, 0xda};
+  if (head[0] != 0x78 || std::ranges::find(kLevels, head[1]) == std::end(kLevels)) return;
+  throw BadFile(fmt::format(
+      "{}: expected TFRecords, plain or gzip, found a zlib stream (TFRecordOptions "
+      "\"ZLIB\"): unpack it with \"python3 -c 'import sys, zlib; "
+      "sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' < OLD > NEW\"",
+      file));
+}
+
 /// The place of the record whose head is at `at`.
 TfRecordPlace place_at(const FileBytes& file, int64_t at, int64_t number) {
   const int64_t left = file.size() - at;
+  uint8_t head[kFrameHead] = {};
+  file.read(at, std::span(head).first(static_cast<size_t>(std::min(left, kFrameHead))));
+  if (number == 0 && !sound_head(head)) refuse_zlib(file.name(), head);
+  if (number > 0 && all_zeros(head) && zeros_follow(file, at))
+    refuse_zeros(file.name(), number, at, fmt::format("head -c {} OLD > NEW", at));
   if (left < kFrameHead + kFrameTail)
     refuse_record(
         file.name(), number,
         fmt::format("expected at least {} bytes, found {}", kFrameHead + kFrameTail, left));
-  uint8_t head[kFrameHead];
-  file.read(at, head);
   const uint64_t length = checked_length(file.name(), number, head);
   if (length > static_cast<uint64_t>(left - kFrameHead - kFrameTail))
     refuse_record(
@@ -94,7 +131,7 @@ std::string framed(std::span<const uint8_t> record) {
 
 void write_gzip(const std::filesystem::path& path, const std::vector<std::string>& pieces) {
   const std::string name = path.string();
-  const gzFile file = gzopen(name.c_str(), "wb");
+  const gzFile file = gzdopen(open_output(path, O_WRONLY | O_CREAT | O_TRUNC), "wb");
   if (file == nullptr) throw IoError(fmt::format("{}: cannot write: {}", name, file_error(errno)));
   bool sound = true;
   for (const std::string& piece : pieces)
@@ -108,16 +145,18 @@ void write_gzip(const std::filesystem::path& path, const std::vector<std::string
 struct TfRecordReader::State {
   FileBytes file;
   std::optional<GzipReader> packed{};
-  int64_t at = 0, number = 0;
+  int64_t at = 0, number = 0;  // of the next record; its place in what is unpacked
 
   explicit State(const std::filesystem::path& path) : file(FileBytes::open(path)) {
     if (begins_as_gzip(file) && !begins_as_record(file)) packed.emplace(path);
   }
 
   bool next_packed(std::vector<uint8_t>& record) {
-    uint8_t head[kFrameHead], tail[kFrameTail];
+    uint8_t head[kFrameHead] = {}, tail[kFrameTail];
     const size_t found = packed->read(head);
     if (found == 0) return false;
+    if (number > 0 && all_zeros(head) && zeros_are_left())
+      refuse_zeros(file.name(), number, at, fmt::format("gzip -dc OLD | head -c {} > NEW", at));
     if (found < kFrameHead)
       refuse_record(file.name(), number,
                     fmt::format("expected a head of 12 bytes, found {}", found));
@@ -139,6 +178,14 @@ struct TfRecordReader::State {
     if (packed->read(tail) < kFrameTail)
       refuse_record(file.name(), number, "its checksum is missing");
     check_record(file.name(), number, record, tail);
+    at += kFrameHead + std::ssize(record) + kFrameTail;
+    return true;
+  }
+
+  bool zeros_are_left() {
+    std::vector<uint8_t> piece(static_cast<size_t>(kFrameStep));
+    while (const size_t found = packed->read(piece))
+      if (!all_zeros(std::span(piece).first(found))) return false;
     return true;
   }
 };
@@ -222,7 +269,7 @@ void write_tfrecords(const std::filesystem::path& path,
   std::vector<std::string> pieces;
   for (const auto& record : records) pieces.push_back(framed(record));
   if (gzip) return write_gzip(path, pieces);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  auto file = output_stream(path);
   for (const std::string& piece : pieces) file << piece;
   file.close();
   if (!file) throw IoError(fmt::format("{}: cannot write: {}", path.string(), file_error(errno)));

@@ -58,6 +58,50 @@ TEST(TfRecord, ErrorsNameFileRecordAndChecksum) {
         {"/x: record 1"});
 }
 
+TEST(TfRecord, ZerosBehindTheLastRecordAndZlibAreNamed) {
+  const ScratchDirectory scratch;
+  const auto path = scratch.path() / "x";
+  write_tfrecords(path, std::vector<Bytes>{{1, 2, 3}, {4, 5, 6}});
+  const Bytes sound = read_all(path);
+  Bytes longer = sound;
+  for (const size_t zeros : {7, 64}) {
+    longer.resize(sound.size() + zeros);
+    const std::vector<std::string> said = {"/x: zeros alone follow record 1, from byte 38"};
+    expect_error<BadFile>([&] { records_of(scratch.write("x", longer)); }, said);
+    expect_error<BadFile>([&] { open_tfrecords(path); }, {said[0], "'head -c 38 OLD > NEW'"});
+    expect_error<BadFile>([&] { records_of(scratch.write("x", gzipped(longer))); },
+                          {said[0], "'gzip -dc OLD | head -c 38 > NEW'"});
+  }
+  longer.back() = 1;
+  expect_error<BadFile>([&] { records_of(scratch.write("x", longer)); },
+                        {"/x: record 2", "of its length 0"});
+  Bytes packed(compressBound(sound.size()));
+  uLongf bytes = packed.size();
+  for (const int level : {1, 6, 9}) {
+    bytes = packed.size();
+    ASSERT_EQ(compress2(packed.data(), &bytes, sound.data(), sound.size(), level), Z_OK);
+    scratch.write("x", Bytes(packed.begin(), packed.begin() + static_cast<ptrdiff_t>(bytes)));
+    for (const bool whole : {true, false})
+      expect_error<BadFile>(
+          [&] {
+            if (whole) open_tfrecords(path);
+            records_of(path);
+          },
+          {"/x: expected TFRecords", "a zlib stream", "zlib.decompress"});
+  }
+}
+
+TEST(TfExample, OfOneNameTheLastFeatureHolds) {
+  std::vector<TfFeature> features(3);
+  features[0] = {.name = "x", .kind = TfFeature::Kind::floats, .floats = {1, 2}};
+  features[1] = {.name = "y", .kind = TfFeature::Kind::floats, .floats = {3}};
+  features[2] = {.name = "x", .kind = TfFeature::Kind::integers, .integers = {4}};
+  const Bytes record = example_record(features);
+  const auto found = parse_example(record, "f");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(find_feature(found, "x", TfFeature::Kind::integers, 1, "f").integers[0], 4);
+}
+
 TEST(TfExample, FeaturesRoundTrip) {
   const Bytes x = {1, 0, 2, 0}, second = {9};
   std::vector<TfFeature> features(4);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <string_view>
+#include <unordered_map>
 
 #include "tutti/base/log.h"
 #include "tutti/data/format/first_bytes.h"
@@ -49,6 +51,7 @@ class ZipReader {
     size_t at = 0;
     for (int64_t i = 0; i < count_; ++i) members.push_back(entry(directory, at));
     check_overlaps(members);
+    keep_last(members);
     return members;
   }
 
@@ -186,6 +189,17 @@ class ZipReader {
     for (size_t i = 1; i < order.size(); ++i)
       if (order[i - 1]->first + order[i - 1]->stored > order[i]->first)
         refuse(fmt::format("members '{}' and '{}' overlap", order[i - 1]->name, order[i]->name));
+  }
+
+  /// A member that was replaced is still there (Python's zipfile in mode 'a').
+  static void keep_last(std::vector<ZipMember>& members) {
+    std::unordered_map<std::string_view, const ZipMember*> last;
+    for (const ZipMember& member : members) last[member.name] = &member;
+    if (last.size() == members.size()) return;
+    std::vector<ZipMember> kept;
+    for (const ZipMember& member : members)
+      if (last[member.name] == &member) kept.push_back(member);
+    members = std::move(kept);
   }
 
   const FileBytes& file_;

@@ -22,8 +22,8 @@ struct ZipMember {
   uint32_t crc = 0;    ///< CRC-32 of the inflated bytes
 };
 
-/// Members stored or deflated, not encrypted, whose bytes do not overlap. BadFile for anything
-/// else.
+/// Members stored or deflated, not encrypted, whose bytes do not overlap; of several of one name
+/// the last, as in Python. BadFile for anything else.
 std::vector<ZipMember> zip_members(const FileBytes& file);
 
 }  // namespace tutti::data

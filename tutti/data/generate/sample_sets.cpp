@@ -4,13 +4,13 @@
 #include <atomic>
 #include <cerrno>
 #include <exception>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <system_error>
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
 #include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/tf_example.h"
 #include "tutti/data/format/tfrecord.h"
@@ -240,7 +240,7 @@ void write_protein(const fs::path& folder, const ChainSpec& spec, const SampleCo
       {{"train.h5", [&](const fs::path& p) { write(p, 0, counts.train); }},
        {"validation.h5", [&](const fs::path& p) { write(p, kFirstTestRun, counts.test); }},
        {"native.pdb", [&](const fs::path& p) {
-          std::ofstream file(p, std::ios::binary);
+          auto file = output_stream(p);
           file << native_pdb(spec.residues) << std::flush;
           if (!file)
             throw IoError(fmt::format("{}: cannot write: {}", p.string(), file_error(errno)));
@@ -351,8 +351,8 @@ void write_clicks(const fs::path& folder, const ClickSpec& spec, const SampleCou
       "clicks-{:05}.txt", [&](const fs::path& path, int64_t log, bool train) {
         const int64_t first = log * kLinesOfLog;
         const int64_t end = train ? counts.train : kFirstTestClick + counts.test;
+        auto file = output_stream(path);
         errno = 0;
-        std::ofstream file(path, std::ios::binary);
         for (int64_t i = first; i < std::min(first + kLinesOfLog, end); ++i)
           file << click_line(spec, generate_click(spec, i));
         file << std::flush;
@@ -366,8 +366,8 @@ void write_text(const fs::path& folder, const SentenceSpec& spec, const SampleCo
   constexpr int64_t kBlock = 10'000;
   const auto write = [&](const char* name, int64_t first, int64_t count) {
     const fs::path made = folder / fmt::format(".{}.made", name);
+    auto file = output_stream(made);
     errno = 0;
-    std::ofstream file(made, std::ios::binary);
     for (int64_t at = 0; at < count; at += kBlock * threads) {
       std::vector<std::string> blocks(static_cast<size_t>(threads));
       for_each_sample(threads, threads, [&](int64_t b) {

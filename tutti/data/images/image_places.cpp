@@ -20,37 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string_view> part_names(std::string_view part) {
-  if (part == "validation") return {"validation", "val", "valid"};
-  return {part};
-}
-
 bool is_folder(const fs::directory_entry& entry) {
   std::error_code unknown;
   return entry.is_directory(unknown);
-}
-
-std::vector<fs::path> archives_in(const fs::path& folder) {
-  std::vector<fs::path> archives;
-  for (const fs::directory_entry& entry : folder_entries(folder))
-    if (entry.path().extension() == ".tar" && !is_folder(entry)) archives.push_back(entry.path());
-  return archives;
-}
-
-/// Whether a file's name has the part as a word: "imagenet-train-000012.tar", "img_val.tar".
-bool says_part(const fs::path& file, std::string_view part) {
-  const std::string stem = file.stem().string();
-  const auto is_letter = [&](size_t at) {
-    return at < stem.size() && std::isalpha(static_cast<unsigned char>(stem[at])) != 0;
-  };
-  for (const std::string_view name : part_names(part))
-    for (size_t at = stem.find(name); at != stem.npos; at = stem.find(name, at + 1))
-      if (!(at > 0 && is_letter(at - 1)) && !is_letter(at + name.size())) return true;
-  return false;
-}
-
-bool says_any_part(const fs::path& file) {
-  return says_part(file, "train") || says_part(file, "validation") || says_part(file, "test");
 }
 
 /// Whether a name says that a file is no image, so that its bytes need not be looked at.
@@ -182,7 +154,7 @@ struct FoundArchive {
       if (is_image_name(member.name)) {
         add(member, within);
       } else if (path.extension() == ".cls") {
-        numbers[std::string(key_of(member.name))] = class_number(file, member);
+        add_number(class_number(file, member), file, member);
       } else if (path.extension() == ".tar" && within.empty()) {
         read(file, member.offset, member.offset + member.bytes, path.stem().string());
       } else if (!says_no_image(path)) {
@@ -196,6 +168,15 @@ struct FoundArchive {
   }
 
  private:
+  /// Names may be alike in archives that were joined, or lie in another.
+  void add_number(int number, const FileBytes& file, const TarMember& member) {
+    const auto [known, is_first] = numbers.emplace(key_of(member.name), number);
+    if (!is_first && known->second != number)
+      throw BadFile(fmt::format(
+          "{}, member {}: says class {}, another one of this name class {}: keep archives whose "
+          "names are alike apart",
+          file.name(), member.name, number, known->second));
+  }
   void add(const TarMember& member, const std::string& within) {
     const std::string_view folder = folder_of(member.name);
     images.push_back(
@@ -209,41 +190,6 @@ bool has_class_folders(const fs::path& folder) {
   for (const fs::directory_entry& entry : folder_entries(folder))
     if (is_folder(entry) && holds_images(entry.path())) return true;
   return false;
-}
-
-ImageSource image_source(const fs::path& root, std::string_view part) {
-  std::error_code unknown;
-  const bool train = part == "train";
-  if (is_file(root)) return {.tars = train ? std::vector{root} : std::vector<fs::path>{}};
-  for (const std::string_view name : part_names(part)) {
-    const fs::path folder = root / name;
-    if (!fs::is_directory(folder, unknown)) continue;
-    std::vector<fs::path> archives = archives_in(folder);
-    if (archives.empty()) return {.folder = folder};
-    return {.tars = std::move(archives)};
-  }
-  if (!fs::is_directory(root, unknown)) return {};
-  ImageSource source;
-  const std::vector<fs::path> archives = archives_in(root);
-  for (const fs::path& archive : archives)
-    if (says_part(archive, part)) source.tars.push_back(archive);
-  if (source.found() || !train) return source;
-  for (const fs::path& archive : archives)
-    if (!says_any_part(archive)) source.tars.push_back(archive);
-  if (!source.found() && has_class_folders(root)) source.folder = root;
-  return source;
-}
-
-std::vector<fs::path> files_of(const ImageSource& source) {
-  if (source.folder.empty()) return source.tars;
-  std::vector<fs::path> files;
-  walk_folder(source.folder, [&](const fs::directory_entry& entry, const std::string&) {
-    std::error_code unknown;
-    if (entry.is_regular_file(unknown)) files.push_back(entry.path());
-    return true;
-  });
-  std::ranges::sort(files);
-  return files;
 }
 
 ImagePlaces::ImagePlaces(const ImageSource& source) : source_(source) {
@@ -316,12 +262,16 @@ void ImagePlaces::list_folders() {
 
 void ImagePlaces::list_archives() {
   std::vector<FoundArchive> found;
+  const bool of_classes = are_called_as_classes(source_);
   std::vector<std::string> folders;
   int greatest = -1;
   for (const fs::path& tar : source_.tars) {
     archives_.push_back(FileBytes::open(tar));
     FoundArchive& own = found.emplace_back();
     own.read(archives_.back(), 0, archives_.back().size(), "");
+    if (of_classes && own.numbers.empty() &&
+        std::ranges::all_of(own.images, &std::string::empty, &FoundImage::folder))
+      for (FoundImage& image : own.images) image.folder = tar.stem().string();
     numbered_ = numbered_ || !own.numbers.empty();
     for (const FoundImage& image : own.images)
       if (folders.empty() || folders.back() != image.folder) folders.push_back(image.folder);
@@ -344,8 +294,10 @@ void ImagePlaces::list_archives() {
         greatest = std::max(greatest, label = number->second);
       } else if (image.folder.empty()) {
         throw BadFile(fmt::format(
-            "{}, member {}: nothing says its class: images lie in folders (or archives) that are "
-            "called as their class, or have a KEY.cls beside them",
+            "{}, member {}: nothing says its class: within the archive, images lie in folders or "
+            "archives that are called as their class, or have a KEY.cls beside them; or each of "
+            "several archives in the folder is called as its class (ants.tar, bees.tar), not "
+            "numbered one after the other",
             archives_[t].name(), image.name));
       } else {
         label = static_cast<int>(std::ranges::lower_bound(folders, image.folder) - folders.begin());

@@ -28,6 +28,10 @@ ImageSource image_source(const std::filesystem::path& root, std::string_view par
 /// All files of it, those that are no images too, by name.
 std::vector<std::filesystem::path> files_of(const ImageSource& source);
 
+/// Whether several archives lie in the folder of a part and may each be a class, as those are that
+/// ImageNet's own archive holds: parts of one set are numbered one after the other.
+bool are_called_as_classes(const ImageSource& source);
+
 /// Whether a folder in `folder` holds an image somewhere.
 bool has_class_folders(const std::filesystem::path& folder);
 

@@ -106,6 +106,36 @@ TEST(ImageSet, ReadsTarsOfEachKind) {
   }
 }
 
+TEST(ImageSet, SeveralArchivesInThePartsFolderAreClasses) {
+  const ScratchDirectory scratch;
+  const auto pack = [&](const std::string& path, std::initializer_list<const char*> members) {
+    fs::create_directories((scratch.path() / path).parent_path());
+    TarWriter tar(scratch.path() / path);
+    for (const char* member : members) tar.add(member, grey_jpeg(4));
+    tar.finish();
+  };
+  pack("set/train/n01440764.tar", {"0.jpg", "1.jpg"});
+  pack("set/train/n01443537.tar", {"./2.jpg"});
+  pack("set/val/n01443537.tar", {"3.jpg"});
+  pack("set/val/n01440764.tar", {"4.jpg"});
+  const DatasetSpec train{.name = "imagenet", .dir = scratch.path() / "set"};
+  const auto set = open_dataset(train);
+  EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"n01440764", "n01443537"}));
+  ASSERT_EQ(set->size(), 3);
+  EXPECT_EQ(label_of(*set, 0), 0);
+  EXPECT_EQ(label_of(*set, 2), 1);
+  DatasetSpec validation = train;
+  validation.split = "validation";
+  EXPECT_EQ(label_of(*open_dataset(validation), 1), 1);
+  // Parts of one set, and an archive alone, say nothing.
+  for (const char* shard :
+       {"shards/train/x-0007.tar", "shards/train/x-0008.tar", "one/train/a.tar"})
+    pack(shard, {"0.jpg"});
+  for (const char* root : {"shards", "one"})
+    expect_io_error([&] { open_dataset({.name = "imagenet", .dir = scratch.path() / root}); },
+                    {"nothing says its class", "ants.tar"});
+}
+
 TEST(ImageSet, DamagedTarsAreNamed) {
   const FileBytes good = FileBytes::open(corpus_tar("web.tar"));
   std::vector<uint8_t> bytes(static_cast<size_t>(good.size()));

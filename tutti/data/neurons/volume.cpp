@@ -98,8 +98,7 @@ VolumeArrays volume_arrays(std::span<const FieldLine> lines) {
 }
 
 bool has_labels(const std::filesystem::path& path, const VolumeArrays& arrays) {
-  const ArrayFile file = open_array_file(path);
-  return std::ranges::find(file.arrays(), arrays.labels, &ArrayInfo::name) != file.arrays().end();
+  return open_array_file(path).holds(arrays.labels);
 }
 
 Volume read_volume(const std::filesystem::path& path, const VolumeArrays& arrays, bool labels) {

@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <cctype>
@@ -11,33 +12,22 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
 #include "tutti/base/log.h"
+#include "tutti/base/own_file.h"
 #include "tutti/base/sha256.h"
+#include "tutti/base/small_text.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_sha256(const std::string& word) {
-  return word.size() == 64 && word.find_first_not_of("0123456789abcdefABCDEF") == word.npos;
-}
-
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
-}
-
-std::string name_in(const std::string& url) {
-  const std::string path = url.substr(0, url.find_first_of("?#"));
-  return path.substr(path.rfind('/') + 1);
-}
 
 std::string sha256_of(const fs::path& file) {
   Sha256 hash;
@@ -136,6 +126,7 @@ class Fetch {
   /// Bytes that came over the network; -1 where the file was there.
   int64_t run() {
     if (is_there(target_)) {
+      expect_regular_file(target_);
       check_sum(target_, "is there already and");
       return -1;
     }
@@ -165,7 +156,7 @@ class Fetch {
     const std::unique_ptr<CURL, CloseCurl> curl(Curl::get().init());
     CHECK(curl, "libcurl does not start");
     std::string tag;
-    std::getline(std::ifstream(tag_), tag);
+    if (std::ifstream noted = own_input(tag_)) std::getline(noted, tag);
     // Without a word of the server that the file is the same, a rest may be another file's.
     int64_t held = tag.empty() && item_.sha256.empty() ? 0 : size_on_disk(part_);
     open_part(held);
@@ -198,9 +189,9 @@ class Fetch {
     answer_ = {};
     wants_tag_ = held == 0;
     if (wants_tag_) remove_file(tag_);
-    file_.reset(std::fopen(part_.c_str(), held > 0 ? "ab" : "wb"));
-    if (!file_)
-      throw IoError(fmt::format("{}: cannot be written: {}", part_.string(), file_error(errno)));
+    const int flags = O_WRONLY | O_CREAT | (held > 0 ? O_APPEND : O_TRUNC);
+    file_.reset(::fdopen(open_own_file(part_, flags, 0666), "w"));
+    CHECK(file_, "no memory for a stream");
   }
 
   /// Some file systems say only now that there is no room.
@@ -239,8 +230,10 @@ class Fetch {
 
   /// Beside a file that begins now. A later answer of the server may be about another state of the
   /// file, and must not become the tag of the bytes that are held.
-  void keep_tag() const {
-    if (answer_.status == 200 && !answer_.tag.empty()) std::ofstream(tag_) << answer_.tag << '\n';
+  void keep_tag() const noexcept try {
+    if (answer_.status == 200 && !answer_.tag.empty()) output_stream(tag_) << answer_.tag << '\n';
+  } catch (const std::exception&) {
+    // Without a tag the next command begins the file anew.
   }
 
   /// Notes what the server calls this state of the file: its ETag, or when it was changed. Answers
@@ -275,8 +268,17 @@ class Fetch {
       throw IoError(fmt::format("{}: cannot get its name: {}", target_.string(), failed.message()));
     fs::remove(tag_, failed);
     if (!item_.sha256.empty())
-      std::ofstream(spec_.to / "SHA256SUMS", std::ios::app)
+      output_stream(spec_.to / "SHA256SUMS", std::ios::app)
           << item_.sha256 << "  " << item_.name << '\n';
+    warn_of_another_file();
+  }
+
+  /// A server may answer with a page to log in on, or have a pointer where the file should be.
+  void warn_of_another_file() const {
+    const FileBytes file = FileBytes::open(target_);
+    const Content content = first_bytes_of(file).content;
+    const bool page = content == Content::html && !target_.extension().string().starts_with(".htm");
+    if (page || is_pointer(content)) log::warn("{}: {}", file.name(), found_instead(file));
   }
 
   void check_sum(const fs::path& file, const char* how) const {
@@ -343,35 +345,6 @@ std::vector<FetchItem> known_downloads(std::string_view dataset) {
   return items;
 }
 
-std::vector<FetchItem> read_url_list(const fs::path& list) {
-  std::ifstream in(list);
-  if (!in)
-    throw IoError(fmt::format("{}: cannot be read: {}; give a data set's name, or a list of URLs",
-                              list.string(), file_error(errno)));
-  std::vector<FetchItem> items;
-  int number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    std::istringstream words(line.substr(0, line.find(" #")));
-    FetchItem item;
-    if (!(words >> item.url) || item.url.starts_with('#')) continue;
-    for (std::string word; words >> word;)
-      (is_sha256(word) && item.sha256.empty() ? item.sha256 : item.name) = word;
-    if (item.name.empty()) item.name = name_in(item.url);
-    const auto refuse = [&](const std::string& why) {
-      throw IoError(
-          fmt::format("{}:{}: {}; a line is: URL [SHA256] [NAME]", list.string(), number, why));
-    };
-    if (item.url.find("://") == item.url.npos) refuse(fmt::format("'{}' is no URL", item.url));
-    if (!is_plain_name(item.name)) refuse(fmt::format("'{}' is no file's name", item.name));
-    if (std::ranges::find(items, item.name, &FetchItem::name) != items.end())
-      refuse(fmt::format("'{}' comes twice", item.name));
-    items.push_back(std::move(item));
-  }
-  if (items.empty()) throw IoError(fmt::format("{}: holds no URL", list.string()));
-  return items;
-}
-
 FetchResult fetch_files(const FetchSpec& spec) {
   std::error_code failed;
   fs::create_directories(spec.to, failed);
@@ -383,8 +356,7 @@ FetchResult fetch_files(const FetchSpec& spec) {
   if (unknown > 0)
     log::warn(
         "{} of {} file(s) have no SHA-256 in the list: nothing tells whether what comes is what "
-        "was "
-        "published; a line is: URL SHA256 [NAME]",
+        "was published; a line is: URL SHA256 [NAME]",
         unknown, spec.items.size());
   for (const FetchItem& item : spec.items) {
     const int64_t came = Fetch(item, spec).run();

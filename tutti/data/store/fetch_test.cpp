@@ -2,10 +2,13 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -173,12 +176,44 @@ TEST_F(FetchTest, OfAFileWithoutATagNoOlderTagStays) {
 }
 
 TEST_F(FetchTest, ADiskWithoutRoomIsSaid) {
-  fs::create_symlink("/dev/full", fs::path(scratch.path()) / "file.part");
-  EXPECT_NE(error(spec()).find("file.part: cannot be written: No space left"), std::string::npos)
-      << error(spec());
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit one_byte{.rlim_cur = 1, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &one_byte), 0);
+  const std::string many = error(spec());
   server.file = "few";  // bytes that are written when the file is closed
-  EXPECT_NE(error(spec()).find("file.part: cannot be written: No space left"), std::string::npos);
+  const std::string few = error(spec());
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, before);
+  for (const std::string& said : {many, few})
+    EXPECT_NE(said.find("file.part: cannot be written: File too large"), std::string::npos) << said;
   EXPECT_FALSE(has("file"));
+}
+
+TEST_F(FetchTest, WhatAnotherHasPlantedIsNotWrittenThrough) {
+  const fs::path victim = scratch.write("victim", std::string("mine"));
+  for (const char* name : {"file.part", "file.part.tag"}) {
+    fs::create_symlink(victim, scratch.path() / name);
+    EXPECT_NE(error(spec()).find(std::string(name) + ": cannot be opened: it is a symbolic link"),
+              std::string::npos)
+        << error(spec());
+    EXPECT_TRUE(fs::remove(scratch.path() / name));
+    ASSERT_EQ(::mkfifo((scratch.path() / name).c_str(), 0600), 0);
+    EXPECT_NE(error(spec()).find("pipe (FIFO), no regular file"), std::string::npos)
+        << error(spec());
+    fs::remove(scratch.path() / name);
+  }
+  EXPECT_EQ(fs::file_size(victim), 4u);
+  EXPECT_FALSE(has("file"));
+}
+
+TEST_F(FetchTest, APipeIsNoFileThatIsThereAlready) {
+  ASSERT_EQ(::mkfifo((scratch.path() / "file").c_str(), 0600), 0);
+  for (const bool with_sum : {false, true})
+    EXPECT_NE(error(spec(with_sum)).find("file: expected a file, found a pipe (FIFO)"),
+              std::string::npos)
+        << error(spec(with_sum));
 }
 
 TEST_F(FetchTest, FilesOfThisMachineAreNotFetched) {
@@ -212,6 +247,23 @@ TEST_F(FetchTest, AWrongChecksumKeepsNothing) {
   EXPECT_NE(error(spec()).find("is there already and its SHA-256"), std::string::npos);
 }
 
+TEST_F(FetchTest, AnotherFileInItsPlaceIsNamed) {
+  const auto said = [&](const std::string& name, const std::string& content) {
+    server.file = content;
+    FetchSpec one = spec();
+    one.items[0].name = name;
+    testing::internal::CaptureStderr();
+    fetch_files(one);
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string page = "<!DOCTYPE html><html>Sign in</html>";
+  EXPECT_NE(said("x.npy", page).find("x.npy: found a page of the web"), std::string::npos);
+  EXPECT_EQ(said("x.html", page).find("found"), std::string::npos);
+  EXPECT_NE(said("y.npy", "version https://git-lfs.github.com/spec/v1\n").find("git lfs pull"),
+            std::string::npos);
+  EXPECT_EQ(said("z.npy", "\x93NUMPY").find("found"), std::string::npos);
+}
+
 TEST_F(FetchTest, WhatIsNotThereIsSaidAtOnce) {
   FetchSpec gone = spec();
   gone.items[0].url = server.url("nothing");
@@ -233,6 +285,20 @@ TEST_F(FetchTest, ListsHaveUrlsChecksumsAndNames) {
                             "http://x.org/a\nhttp://y.org/a\n", "\n"}) {
     std::ofstream(list, std::ios::trunc) << wrong;
     EXPECT_THROW(read_url_list(list), IoError) << wrong;
+  }
+  std::ofstream(list, std::ios::trunc) << "\xef\xbb\xbfhttps://x.org/a.h5\r\nhttps://x.org/b\r\n";
+  const auto copied = read_url_list(list);
+  ASSERT_EQ(copied.size(), 2u);
+  EXPECT_EQ(copied[0].url, "https://x.org/a.h5");
+  EXPECT_EQ(copied[1].name, "b");
+  std::ofstream(list, std::ios::trunc) << std::string("\xff\xfeh\0t\0t\0p\0", 10);
+  try {
+    read_url_list(list);
+    ADD_FAILURE() << "accepted";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("expected a list of URLs, found text as UTF-16"),
+              std::string::npos)
+        << error.what();
   }
   EXPECT_EQ(known_downloads("mnist").size(), 4u);
 }

@@ -64,10 +64,7 @@ struct ListedCopy {
 /// Lines that are no whole ones are of a process that was killed: their files are copied again.
 std::map<std::string, ListedCopy> read_copies(const fs::path& folder) {
   std::map<std::string, ListedCopy> copies;
-  if (std::error_code none; !fs::exists(fs::symlink_status(folder / kStagedList, none)))
-    return copies;
-  const OpenFile list(open_own_file(folder / kStagedList, O_RDONLY));
-  std::ifstream in(fmt::format("/proc/self/fd/{}", list.get()));
+  std::ifstream in = own_input(folder / kStagedList);
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     ListedCopy copy;

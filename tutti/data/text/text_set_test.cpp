@@ -27,7 +27,7 @@ Tokens field_of(const TextSet& set, int64_t index, size_t field) {
 }
 
 /// Of consecutive windows, without what pads the last one.
-Tokens whole_text(const TextSet& set) {
+Tokens tokens_of_windows(const TextSet& set) {
   Tokens all;
   for (int64_t i = 0; i < set.size(); ++i) {
     const Tokens tokens = field_of(set, i, 0), next = field_of(set, i, 1);
@@ -55,7 +55,7 @@ TEST(TextSet, WindowsOfBytesCoverAText) {
   EXPECT_EQ(field_of(set, 1, 0), (Tokens{',', ' ', 'o', 'r', ' '}));
   EXPECT_EQ(field_of(set, 2, 0), (Tokens{'n', 'o', 0, 0, 0}));
   EXPECT_EQ(field_of(set, 2, 1), (Tokens{'o', 't', -1, -1, -1}));
-  EXPECT_EQ(set.tokenizer()->decode(whole_text(set)), "to be, or not");
+  EXPECT_EQ(set.tokenizer()->decode(tokens_of_windows(set)), "to be, or not");
 }
 
 TEST(TextSet, InTrainingAWindowBeginsAnywhere) {
@@ -80,8 +80,8 @@ TEST(TextSet, TheEndOfTheTextValidates) {
   const TextSet validation(spec);
   EXPECT_EQ(train.tokens(), 899);  // as int(0.9 * n)
   EXPECT_EQ(validation.tokens(), 100);
-  EXPECT_EQ(train.tokenizer()->decode(whole_text(train)) +
-                train.tokenizer()->decode(whole_text(validation)),
+  EXPECT_EQ(train.tokenizer()->decode(tokens_of_windows(train)) +
+                train.tokenizer()->decode(tokens_of_windows(validation)),
             text);
   EXPECT_EQ(tokens_before(250, 999), 749);
   EXPECT_EQ(tokens_before(0.1, 1115394), 1003854);
@@ -98,7 +98,7 @@ TEST(TextSet, CharactersHaveTheVocabularyOfTheTrainingText) {
   EXPECT_EQ(set.vocabulary(), 4);
   EXPECT_EQ(set.tokens(), 120'000);
   EXPECT_EQ(set.fields()[1].class_names[1], "\xc3\xa9");
-  EXPECT_EQ(set.tokenizer()->decode(whole_text(set)), text + text);
+  EXPECT_EQ(set.tokenizer()->decode(tokens_of_windows(set)), text + text);
 
   const auto other = scratch.write("b.txt", std::string("aaaa\xc3\xa9"
                                                         "a"));
@@ -128,7 +128,7 @@ TEST(TextSet, CharactersHaveTheVocabularyOfTheTrainingText) {
   // A byte-order mark is no character.
   const auto marked = scratch.write("m.txt", "\xef\xbb\xbf" + text);
   spec.files = {marked, marked};
-  EXPECT_EQ(whole_text(TextSet(spec)), whole_text(set));
+  EXPECT_EQ(tokens_of_windows(TextSet(spec)), tokens_of_windows(set));
   // And of a cut, that of the part before it.
   const auto late = scratch.write("c.txt", std::string("aaaaaaaaab"));
   spec = {.kind = TextSetSpec::Kind::characters, .files = {late}, .window = 2, .cut = 0.3};
@@ -158,7 +158,7 @@ TEST(TextSet, TokenFilesAreShardsOfOneText) {
   TextSetSpec spec{.kind = TextSetSpec::Kind::tokens, .files = {c, a, b}, .window = 6};
   spec.segments = true;
   const TextSet set(spec);
-  EXPECT_EQ(whole_text(set), (Tokens{9, 1, 2, 3, 9, 4, 9, 5, 6}));
+  EXPECT_EQ(tokens_of_windows(set), (Tokens{9, 1, 2, 3, 9, 4, 9, 5, 6}));
   ASSERT_EQ(set.fields().size(), 3u);
   // The end token begins a document and is what the last one is followed by.
   EXPECT_EQ(field_of(set, 0, 1), (Tokens{1, 2, 3, 9, 4, 9}));
@@ -200,10 +200,21 @@ TEST(TextSet, RefusesWhatIsNoText) {
   refused("\x1f\x8b", {}, {name, "gzip"});
   refused(std::string("\xff\xfeT\0o\0", 6), {.kind = TextSetSpec::Kind::characters},
           {name, "UTF-16", "iconv -f UTF-16 -t UTF-8"});
+  for (const std::string& binary : {std::string("%PDF-1.4\n1 0 obj\n"), std::string(64, '\0'),
+                                    std::string("SQLite format 3\0", 16),
+                                    std::string("PAR1\x15\0", 6), std::string("GGUF\3\0\0\0", 8)})
+    refused(binary, {.kind = TextSetSpec::Kind::characters},
+            {name, "expected a text in UTF-8, found"});
   refused("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", {},
           {name, "git lfs pull"});
   refused("TUTTITOK", {}, {name, "data.dataset = \"tokens\""});
   refused("TUTTITOK", {.kind = TextSetSpec::Kind::tokens}, {name, "fewer than the header"});
+  refused("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+          {.kind = TextSetSpec::Kind::tokens}, {name, "is no token file", "git lfs pull"});
+  const TextSet page({.kind = TextSetSpec::Kind::characters,
+                      .files = {scratch.write("page", "<!DOCTYPE html><html>and more</html>")},
+                      .window = 3});
+  EXPECT_GT(page.size(), 0) << "a page is a text";
 }
 
 TEST(TokenFile, GivesBackWhatWasWritten) {

@@ -43,6 +43,16 @@ FileBytes open_text(const fs::path& path) {
   return file;
 }
 
+FileBytes open_utf8(const fs::path& path) {
+  FileBytes file = open_text(path);
+  const Content content = first_bytes_of(file).content;
+  if (!is_plain_text(content) && content != Content::html && content != Content::xml &&
+      content != Content::empty)
+    throw BadFile(
+        fmt::format("{}: expected a text in UTF-8, {}", file.name(), found_instead(file)));
+  return file;
+}
+
 namespace {
 
 /// Files one after the other, each with the number of its first element.
@@ -120,9 +130,7 @@ struct WalkedText {
   int64_t characters = 0;
   std::vector<int64_t> marks{};
 
-  explicit WalkedText(const fs::path& path) : file(open_text(path)) {
-    if (first_bytes_of(file).content == Content::utf16)
-      throw BadFile(fmt::format("{}: expected UTF-8; {}", file.name(), found_instead(file)));
+  explicit WalkedText(const fs::path& path) : file(open_utf8(path)) {
     each_character(mark_bytes(file), [&](char32_t, int64_t at) {
       if (characters++ % kCharacterStride == 0) marks.push_back(at);
       return true;

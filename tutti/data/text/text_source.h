@@ -30,6 +30,9 @@ class TextSource {
 
 /// A text. BadFile where it is compressed, an archive, a pointer to another file, or a token file.
 FileBytes open_text(const std::filesystem::path& path);
+/// A text that is read as characters or words. BadFile also where it is UTF-16 or no text at all,
+/// as a PDF or a data base; a page of the web is a text.
+FileBytes open_utf8(const std::filesystem::path& path);
 
 /// Text files one after the other, a token a byte: nothing is read of them but what is asked for.
 std::unique_ptr<TextSource> byte_text(const std::vector<std::filesystem::path>& files);

@@ -8,6 +8,8 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
+#include "tutti/data/format/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -44,9 +46,6 @@ TokenHeader parse_header(const HeaderBytes& bytes, const std::string& name) {
   const auto refuse = [&](const std::string& what) {
     throw BadFile(fmt::format("{}: {}: {}", name, what, kAnew));
   };
-  if (!std::ranges::equal(std::span(bytes).first(kTokenMagic.size()), kTokenMagic,
-                          [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }))
-    refuse("is no token file: it does not begin with TUTTITOK");
   if (const auto version = number_at<uint32_t>(bytes.data() + 8); version != kTokenVersion)
     refuse(fmt::format("is of version {}{}, this program reads version {}", version,
                        version > kTokenVersion ? ", that of a later Tutti" : "", kTokenVersion));
@@ -82,10 +81,17 @@ uint64_t token_header_sum(std::span<const uint8_t> file) {
 
 TokenFile::TokenFile(FileBytes bytes) : bytes_(std::move(bytes)) {
   HeaderBytes head{};
+  bytes_.read(
+      0, std::span(head).first(static_cast<size_t>(std::min(bytes_.size(), kTokenHeaderBytes))));
+  if (!std::ranges::equal(std::span(head).first(kTokenMagic.size()), kTokenMagic,
+                          [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }))
+    throw BadFile(fmt::format(
+        "{}: is no token file: it does not begin with TUTTITOK; {}, or make a token file of the "
+        "text with 'tutti data tokenize'",
+        name(), found_instead(bytes_)));
   if (bytes_.size() < kTokenHeaderBytes)
     throw BadFile(fmt::format("{}: has {} bytes, fewer than the header of a token file: {}", name(),
                               bytes_.size(), kAnew));
-  bytes_.read(0, head);
   header_ = parse_header(head, name());
   const int64_t stored = bytes_.size() - kTokenHeaderBytes;
   if (header_.count != stored / header_.token_bytes || stored % header_.token_bytes != 0)
@@ -140,7 +146,7 @@ TokenWriter::TokenWriter(std::filesystem::path path, const TokenHeader& header)
   header_.count = 0;
   XXH64_reset(hash_, 0);
   errno = 0;
-  file_.open(path_, std::ios::binary);
+  file_ = output_stream(path_);
   file_.write(std::string(kTokenHeaderBytes, '\0').data(), kTokenHeaderBytes);
   check();
 }

@@ -8,7 +8,6 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
 #include "tutti/data/generate/each_sample.h"
 #include "tutti/data/text/pair_training.h"
 #include "tutti/data/text/text_blocks.h"
@@ -29,12 +28,12 @@ struct NamedRange {
 
 /// The parts of the text, each as bytes of all files together.
 std::vector<NamedRange> part_ranges(const TokenizeSpec& spec) {
+  const bool bytes =
+      spec.files.empty() ? spec.kind == "bytes" : read_tokenizer(spec.files)->kind() == "bytes";
   int64_t all = 0;
   for (const fs::path& input : spec.inputs) {
-    const FileBytes file = open_text(input);
+    const FileBytes file = bytes ? open_text(input) : open_utf8(input);
     if (file.size() == 0) throw BadFile(fmt::format("{}: is empty: leave it out", file.name()));
-    if (spec.kind != "bytes" && first_bytes_of(file).content == Content::utf16)
-      throw BadFile(fmt::format("{}: expected UTF-8; {}", file.name(), found_instead(file)));
     all += file.size();
   }
   if (spec.validation == 0) return {{spec.part, {spec.inputs, 0, all}}};

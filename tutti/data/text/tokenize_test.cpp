@@ -144,6 +144,9 @@ TEST(Tokenize, RefusesWhatCannotBe) {
   expect_io_error([&] { tokenize({.inputs = {packed}, .to = to}); }, {"/g", "gzip", "unpack"});
   const fs::path wide = scratch.write("w", std::string("\xff\xfeT\0o\0", 6));
   expect_io_error([&] { tokenize({.inputs = {wide}, .to = to}); }, {"/w", "UTF-16", "iconv"});
+  const fs::path paper = scratch.write("p.pdf", std::string("%PDF-1.4\n1 0 obj <<\n"));
+  expect_io_error([&] { tokenize({.inputs = {paper}, .to = to}); }, {"p.pdf", "a PDF document"});
+  EXPECT_GT(tokenize({.inputs = {paper}, .to = to, .kind = "bytes"}).parts[0].tokens, 0);
   // The byte is that of the file, also behind the first chunk and document.
   const fs::path late = scratch.write("late", std::string(300'000, 'a') + " <s> b\xff");
   const TokenizeSpec spec{.inputs = {late},

@@ -14,6 +14,13 @@
 namespace tutti::data {
 namespace {
 
+/// "'x' (U+0078)"; of a control character, which would be obeyed, the number alone.
+std::string shown_character(std::string_view character, char32_t code) {
+  const std::string number = fmt::format("U+{:04X}", static_cast<uint32_t>(code));
+  const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+  return control ? number : fmt::format("'{}' ({})", character, number);
+}
+
 class CharacterTokenizer final : public Tokenizer {
  public:
   CharacterTokenizer(std::vector<char32_t> characters, bool with_end)
@@ -42,10 +49,10 @@ class CharacterTokenizer final : public Tokenizer {
       const int32_t token = token_of(character.code);
       if (token < 0)
         throw ConfigError(fmt::format(
-            "{}: the character '{}' (U+{:04X}) at byte {} is not in the vocabulary of {} "
+            "{}: the character {} at byte {} is not in the vocabulary of {} "
             "characters, which are those of the training text: leave it out, or use the "
             "tokenizer \"bytes\"",
-            place.name, text.substr(at, character.bytes), static_cast<uint32_t>(character.code),
+            place.name, shown_character(text.substr(at, character.bytes), character.code),
             place.first + static_cast<int64_t>(at), characters_.size()));
       tokens.push_back(token);
       at += character.bytes;

@@ -201,6 +201,8 @@ TEST(Tokenizers, CharactersHaveTheOrderOfUnicode) {
   expect_config_error([&] { encoded(*tokenizer, "ab\xc3\xa8"); },
                       {"text: the character '\xc3\xa8' (U+00E8)", "not in the vocabulary"});
   expect_io_error([&] { encoded(*tokenizer, "a\xc3"); }, {"text: byte 1 (0xc3) is no UTF-8"});
+  // A control character is obeyed by the terminal, a line break by whoever reads the log.
+  expect_config_error([&] { encoded(*tokenizer, "a\x1b"); }, {"the character U+001B at byte 1"});
 }
 
 TEST(Tokenizers, FilesGiveTheSameTokenizer) {
@@ -253,6 +255,21 @@ TEST(Tokenizers, WhatIsWrongInAFileIsNamed) {
   refuse(files.vocabulary, "ab c\na b\n", {"merge 1", "no earlier merge"});
   EXPECT_EQ(encoded(*parse_tokenizer({files.vocabulary, "a b\nab c\n"}, "here"), "abcab"),
             (Tokens{256, 257}));
+  // As an editor of Windows leaves them, and other files in their place.
+  const std::string mark = "\xef\xbb\xbf";
+  EXPECT_EQ(
+      encoded(*parse_tokenizer({mark + files.vocabulary, mark + "#version: 0.2\r\na b\r\nab c\r\n"},
+                               "here"),
+              "abcab"),
+      (Tokens{256, 257}));
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\n";
+  refuse(pointer, "", {"here/vocab.json", "git lfs pull"});
+  refuse(files.vocabulary, pointer, {"here/merges.txt", "git lfs pull"});
+  refuse(files.vocabulary,
+         std::string("\xff\xfe"
+                     "a\0 \0b\0",
+                     8),
+         {"here/merges.txt", "UTF-16"});
 }
 
 TEST(BytePairs, AVocabularyHoldsTheBytes) {

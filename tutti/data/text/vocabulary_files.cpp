@@ -9,7 +9,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
+#include "tutti/base/json_words.h"
+#include "tutti/base/own_file.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/text_file.h"
 #include "tutti/data/text/byte_pairs.h"
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/tokenizer.h"
@@ -65,11 +68,13 @@ std::string bytes_of(const std::string& text) {
 
 /// The text of each token, as the file writes it.
 std::vector<std::string> parse_vocabulary(const std::string& text, const std::string& file) {
+  if (const std::string why = why_no_text(text, file, "tokens as JSON"); !why.empty())
+    throw BadFile(why);
   std::map<std::string, int64_t> members;
   try {
     members = parse_numbers(text);
   } catch (const Json::parse_error& error) {
-    throw BadFile(fmt::format("{}: is no JSON: {}", file, error.what()));
+    throw BadFile(fmt::format("{}: is no JSON: {}", file, json_words(error)));
   } catch (const IoError& error) {
     throw BadFile(
         fmt::format("{}: expected an object of tokens and their numbers: {}", file, error.what()));
@@ -91,16 +96,20 @@ std::vector<std::string> parse_vocabulary(const std::string& text, const std::st
   return tokens;
 }
 
-std::vector<TokenPair> parse_merges(std::string_view text, const std::vector<std::string>& tokens,
+std::vector<TokenPair> parse_merges(const std::string& written,
+                                    const std::vector<std::string>& tokens,
                                     const std::string& file) {
+  if (const std::string why = why_no_text(written, file, "pairs of tokens"); !why.empty())
+    throw BadFile(why);
+  const std::string lines = plain_lines(written);
+  std::string_view text = lines;
   std::unordered_map<std::string_view, int32_t> numbers;
   for (const std::string& token : tokens)
     numbers.emplace(token, static_cast<int32_t>(&token - tokens.data()));
   std::vector<TokenPair> merges;
   for (int64_t line = 1; !text.empty(); ++line) {
-    std::string_view one = text.substr(0, text.find('\n'));
+    const std::string_view one = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), one.size() + 1));
-    if (one.ends_with('\r')) one.remove_suffix(1);
     if (one.empty() || (line == 1 && one.starts_with("#version"))) continue;
     const size_t blank = one.find(' ');
     const auto number = [&](std::string_view token) {
@@ -148,8 +157,8 @@ std::string read_small(const fs::path& path) {
 }
 
 void write_small(const fs::path& path, const std::string& text) {
+  auto file = output_stream(path);
   errno = 0;
-  std::ofstream file(path, std::ios::binary);
   file << text << std::flush;
   if (!file) throw IoError(fmt::format("{}: cannot write: {}", path.string(), file_error(errno)));
 }

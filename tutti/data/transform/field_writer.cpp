@@ -278,23 +278,29 @@ void FieldWriter::write_values(const void* stored, const Axes3& axes, int rank, 
   const AxisMap& inner = axes[static_cast<size_t>(rank - 1)];
   const auto dim = static_cast<size_t>(inner.dim);
   const bool along = values_.by_channel() && inner.dim == 1;
-  std::array<float, kBlock> block;
   with_elements(stored_.element, stored, [&](const auto* elements) {
+    using Element = std::remove_cvref_t<decltype(*elements)>;
+    // Numbers that f32 would round first become small by a step: 2460000.51 days, less a mean.
+    using Number = std::conditional_t<std::is_same_v<Element, double> ||
+                                          (std::is_integral_v<Element> && sizeof(Element) > 2),
+                                      double, float>;
+    std::array<Number, kBlock> block;
     walk(axes, rank, position, [&](bool outside, int64_t from, int64_t to, int64_t channel) {
       for (int64_t x = 0; x < inner.extent; x += kBlock) {
         const int64_t count = std::min(kBlock, inner.extent - x);
         const int64_t first = outside ? count : std::clamp<int64_t>(inner.first - x, 0, count),
                       last = outside ? count : std::clamp<int64_t>(inner.last - x, first, count);
-        std::fill_n(block.begin(), first, 0.0f);
+        std::fill_n(block.begin(), first, Number{0});
         for (int64_t i = first; i < last; ++i)
           block[static_cast<size_t>(i)] =
-              static_cast<float>(elements[from + (x + i) * inner.stride]);
-        std::fill(block.begin() + last, block.begin() + count, 0.0f);
+              static_cast<Number>(elements[from + (x + i) * inner.stride]);
+        std::fill(block.begin() + last, block.begin() + count, Number{0});
         values_.apply(std::span(block).first(static_cast<size_t>(count)), along ? x : channel,
                       along);
         T* out = static_cast<T*>(batch) + to;
         with_places(offset_stride_[dim], offset_[dim], [&](auto place) {
-          for (int64_t i = 0; i < count; ++i) out[place(x + i)] = T(block[static_cast<size_t>(i)]);
+          for (int64_t i = 0; i < count; ++i)
+            out[place(x + i)] = T(static_cast<float>(block[static_cast<size_t>(i)]));
         });
       }
     });

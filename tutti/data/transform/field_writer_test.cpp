@@ -175,6 +175,15 @@ TEST(FieldWriter, EveryElementTypeIsReadAsItsNumber) {
   expect(double{}, ElementType::f64);
 }
 
+TEST(FieldWriter, StepsComeBeforeDigitsAreLost) {
+  const Field field{.name = "y", .element = ElementType::f64, .shape = {2}};
+  const std::array<double, 2> stored = {1e9 + 0.25, 1e9 - 0.5};
+  std::array<float, 2> batch{};
+  FieldWriter(field, parse_steps("y: add -1000000000"), {DType::f32, {1, 2}, {}})
+      .write(stored.data(), nullptr, 0, batch.data());
+  EXPECT_EQ(batch, (std::array<float, 2>{0.25f, -0.5f}));
+}
+
 // Channels differ, and lie next to each other in the file or not, in numbers with and without
 // tables.
 TEST(FieldWriter, NormalisesEachChannelWhereverItLies) {

@@ -25,8 +25,8 @@ Numbers numbers_of(const std::vector<float>& values, int64_t channel, bool along
   return {values.data() + channel, along ? 1 : 0};
 }
 
-template <class Change>
-void change_all(std::span<float> x, Change change) {
+template <class T, class Change>
+void change_all(std::span<T> x, Change change) {
   for (size_t i = 0; i < x.size(); ++i) x[i] = change(x[i], i);
 }
 
@@ -42,6 +42,7 @@ class LogOnePlus {
     }
     return std::log1p(x);
   }
+  double operator()(double x) const { return std::log1p(x); }
   static const LogOnePlus& instance() {
     static const LogOnePlus it;
     return it;
@@ -132,24 +133,30 @@ ValueFunction::ValueFunction(const Field& stored, int64_t channels, std::vector<
 }
 
 void ValueFunction::apply(std::span<float> x, int64_t channel, bool along) const {
+  apply_to(x, channel, along);
+}
+void ValueFunction::apply(std::span<double> x, int64_t channel, bool along) const {
+  apply_to(x, channel, along);
+}
+
+template <class T>
+void ValueFunction::apply_to(std::span<T> x, int64_t channel, bool along) const {
   for (const ValueStep& step : steps_) {
     const Numbers a = numbers_of(step.first, channel, along),
                   b = numbers_of(step.second, channel, along);
     switch (step.kind) {
-      case Kind::divide: change_all(x, [&](float v, size_t i) { return v / a[i]; }); break;
-      case Kind::multiply: change_all(x, [&](float v, size_t i) { return v * a[i]; }); break;
-      case Kind::add: change_all(x, [&](float v, size_t i) { return v + a[i]; }); break;
+      case Kind::divide: change_all(x, [&](T v, size_t i) { return v / a[i]; }); break;
+      case Kind::multiply: change_all(x, [&](T v, size_t i) { return v * a[i]; }); break;
+      case Kind::add: change_all(x, [&](T v, size_t i) { return v + a[i]; }); break;
       case Kind::clip:
-        change_all(x, [&](float v, size_t i) { return std::clamp(v, a[i], b[i]); });
+        change_all(x, [&](T v, size_t i) { return std::clamp<T>(v, a[i], b[i]); });
         break;
       case Kind::log1p:
-        change_all(x, [&log = LogOnePlus::instance()](float v, size_t) { return log(v); });
+        change_all(x, [&log = LogOnePlus::instance()](T v, size_t) { return log(v); });
         break;
-      case Kind::normalise:
-        change_all(x, [&](float v, size_t i) { return (v - a[i]) / b[i]; });
-        break;
+      case Kind::normalise: change_all(x, [&](T v, size_t i) { return (v - a[i]) / b[i]; }); break;
       case Kind::min_max:
-        change_all(x, [&](float v, size_t i) { return (v - a[i]) / (b[i] - a[i]); });
+        change_all(x, [&](T v, size_t i) { return (v - a[i]) / (b[i] - a[i]); });
         break;
     }
   }
@@ -165,21 +172,24 @@ bool ValueFunction::has_inverse() const {
          std::ranges::any_of(steps_, [](const ValueStep& s) { return s.kind != Kind::clip; });
 }
 
-void ValueFunction::invert(std::span<float> sample) const {
+double ValueFunction::way_back(double y, size_t channel) const {
+  const auto number = [&](const std::vector<float>& values) -> double {
+    return values.empty() ? 0 : values[values.size() > 1 ? channel : 0];
+  };
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
+    y = step_back(step->kind, y, number(step->first), number(step->second));
+  return y;
+}
+
+void ValueFunction::invert(std::span<float> sample, Origin origin) const {
   if (!has_inverse()) return;
   const size_t channels = by_channel_ ? static_cast<size_t>(channels_) : 1,
                each = sample.size() / channels;
   CHECK(each * channels == sample.size(), "{} numbers of {} channels", sample.size(), channels);
-  const auto number = [](const std::vector<float>& values, size_t c) -> double {
-    return values.empty() ? 0 : values[values.size() > 1 ? c : 0];
-  };
-  for (size_t c = 0; c < channels; ++c)
-    for (float& x : sample.subspan(c * each, each)) {
-      double y = x;
-      for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
-        y = step_back(step->kind, y, number(step->first, c), number(step->second, c));
-      x = static_cast<float>(y);
-    }
+  for (size_t c = 0; c < channels; ++c) {
+    const double zero = origin == Origin::learned_zero ? way_back(0, c) : 0;
+    for (float& x : sample.subspan(c * each, each)) x = static_cast<float>(way_back(x, c) - zero);
+  }
 }
 
 std::string ValueFunction::undone() const {

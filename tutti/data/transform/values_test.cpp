@@ -50,5 +50,19 @@ TEST(ValueFunction, SaysWhatHasNoWayBack) {
   EXPECT_FALSE(function_of("y:", 1).has_inverse());
 }
 
+// Julian days: f32 tells quarters of a day apart, the data seconds.
+TEST(ValueFunction, KeepsTheDigitsOfLargeNumbers) {
+  const ValueFunction f = function_of("y: add -2460000, divide 2", 1);
+  std::vector<double> days = {2460000.51, 2460001.27};
+  f.apply(days, 0, false);
+  EXPECT_NEAR(days[0], 0.255, 1e-8);
+  EXPECT_NEAR(days[1], 0.635, 1e-8);
+  std::vector<float> y = {0.255f, 0.635f}, shifted = y;
+  f.invert(y);
+  EXPECT_NE(y[1] - y[0], 0.76f);
+  f.invert(shifted, Origin::learned_zero);
+  EXPECT_NEAR(shifted[1] - shifted[0], 0.76, 1e-6);
+}
+
 }  // namespace
 }  // namespace tutti::data

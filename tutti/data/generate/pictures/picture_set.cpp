@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "tutti/base/error.h"
+#include "tutti/base/own_file.h"
 #include "tutti/data/format/tar_writer.h"
 #include "tutti/data/generate/each_sample.h"
 #include "tutti/data/images/jpeg_encoder.h"
@@ -26,8 +27,8 @@ std::vector<uint8_t> coded_picture(const Picture& picture, int64_t index) {
 }
 
 void write_bytes(const fs::path& path, const std::vector<uint8_t>& bytes) {
+  auto out = output_stream(path);
   errno = 0;
-  std::ofstream out(path, std::ios::binary);
   out.write(reinterpret_cast<const char*>(bytes.data()),
             static_cast<std::streamsize>(bytes.size()));
   out.close();

@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <ext/stdio_filebuf.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdint>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/base/random_bits.h"
@@ -21,32 +24,103 @@ namespace {
 
 constexpr int kMostLinks = 40;  // as the system has it
 
+/// Pipes and sockets lie about; a device is where its system has put it.
+std::string no_regular_file(mode_t mode) {
+  return fmt::format("it is a {}, no regular file{}", kind_of_file(mode),
+                     S_ISFIFO(mode) || S_ISSOCK(mode) ? ": remove it" : "");
+}
+
 /// Why open(2) has failed: a pipe without a reader says "no such device or address".
 std::string why_not_open(const fs::path& file, int error) {
-  if (error == ELOOP) return "it is a symbolic link, which is not followed here";
   struct stat status {};
-  const bool known = ::lstat(file.c_str(), &status) == 0;
-  if (!known || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return file_error(error);
-  return fmt::format("it is a {}, no regular file: remove it", kind_of_file(status.st_mode));
+  if (::lstat(file.c_str(), &status) != 0) return file_error(error);
+  if (error == ELOOP && S_ISLNK(status.st_mode))
+    return "it is a symbolic link, which is not followed here";
+  if (error == ENXIO && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
+    return no_regular_file(status.st_mode);
+  return file_error(error);
 }
 
 [[noreturn]] void refuse_output(const fs::path& name, const std::string& why) {
   throw IoError(fmt::format("{}: cannot be written: {}", name.string(), why));
 }
 
-bool is_foreign_owner(uid_t owner) { return owner != ::geteuid() && owner != 0; }
+/// open(2) that follows no link in the last place and does not wait for a pipe's other end. Where
+/// somebody holds a lease of the file, or an NFS client a delegation, it waits until that is given
+/// back.
+int open_unfollowed(const fs::path& path, int flags, mode_t mode) {
+  flags |= O_NOFOLLOW | O_CLOEXEC;
+  const int file = ::open(path.c_str(), flags | O_NONBLOCK, mode);
+  if (file >= 0 || errno != EWOULDBLOCK) return file;
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
+    return ::open(path.c_str(), flags, mode);
+  errno = EWOULDBLOCK;
+  return -1;
+}
 
-/// A descriptor as a stream's file, and closed. There is no other way from one to the other.
+struct Opened {
+  int descriptor = -1;
+  bool made = false;  // by this call
+};
+
+/// With O_CREAT: a file that is made now, or the one that is there.
+Opened open_or_make(const fs::path& file, int flags, mode_t mode) {
+  const int existing = flags & ~(O_CREAT | O_TRUNC);
+  if ((flags & O_CREAT) == 0) return {open_unfollowed(file, existing, mode)};
+  for (bool again = false;; again = true) {
+    const int made = open_unfollowed(file, flags | O_EXCL, mode);
+    if (made >= 0 || (flags & O_EXCL) != 0) return {made, made >= 0};
+    const int why = errno;
+    const int found = open_unfollowed(file, existing, mode);
+    if (found >= 0 || errno != ENOENT) return {found};
+    if (why == EEXIST && !again) continue;  // removed in between
+    errno = why;
+    return {};
+  }
+}
+
+/// Takes the descriptor, which a file stream has no function for: the one of libstdc++ that has is
+/// a std::filebuf, and moves like one.
 template <class Stream>
 Stream stream_of(int descriptor, std::ios::openmode mode) {
-  Stream stream(fmt::format("/proc/self/fd/{}", descriptor), mode | std::ios::binary);
-  const int error = errno;
-  ::close(descriptor);
-  errno = error;
+  __gnu_cxx::stdio_filebuf<char> buffer(descriptor, mode | std::ios::binary);
+  CHECK(buffer.is_open(), "no memory for a stream");
+  Stream stream;
+  static_cast<std::filebuf&>(*stream.rdbuf()) = std::move(buffer);
   return stream;
 }
 
+/// Where the link leads that has this name; nothing where it is no link.
+std::optional<fs::path> target_of_own_link(const fs::path& name) {
+  // The link itself is held open, so that its owner and its target are those of one link.
+  const int link = ::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  struct stat status {};
+  std::array<char, PATH_MAX> text{};
+  const bool known = link >= 0 && ::fstat(link, &status) == 0 && S_ISLNK(status.st_mode);
+  const ssize_t bytes = known ? ::readlinkat(link, "", text.data(), text.size()) : -1;
+  if (link >= 0) ::close(link);
+  if (!known) return std::nullopt;
+  if (is_foreign_owner(status.st_uid))
+    refuse_output(name,
+                  fmt::format("it is a symbolic link of another user's (uid {}), which is not "
+                              "followed: remove it, or write to a folder of your own",
+                              status.st_uid));
+  return name.parent_path() / fs::path(text.data(), text.data() + std::max<ssize_t>(bytes, 0));
+}
+
+/// A second descriptor of what this one is open for.
+int second_of(int descriptor, const fs::path& name) {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  const bool reads_only = flags >= 0 && (flags & O_ACCMODE) == O_RDONLY;
+  const int second = flags < 0 || reads_only ? -1 : ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (second < 0) refuse_output(name, file_error(reads_only ? EBADF : errno));
+  return second;
+}
+
 }  // namespace
+
+bool is_foreign_owner(uid_t owner) { return owner != ::geteuid() && owner != 0; }
 
 std::string why_foreign(const struct stat& status) {
   if (is_foreign_owner(status.st_uid))
@@ -81,8 +155,8 @@ void make_own_folder(const fs::path& folder) {
 }
 
 int open_own_file(const fs::path& file, int flags, mode_t mode) {
-  const int descriptor =
-      ::open(file.c_str(), (flags & ~O_TRUNC) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode);
+  const auto [descriptor, made] = open_or_make(file, flags, mode);
+  if (made) return descriptor;
   if (descriptor < 0)
     throw IoError(
         fmt::format("{}: cannot be opened: {}", file.string(), why_not_open(file, errno)));
@@ -93,7 +167,7 @@ int open_own_file(const fs::path& file, int flags, mode_t mode) {
   else if (is_foreign_owner(status.st_uid))
     why = fmt::format("it belongs to another user (uid {})", status.st_uid);
   else if (!S_ISREG(status.st_mode))
-    why = fmt::format("it is a {}, no regular file", kind_of_file(status.st_mode));
+    why = no_regular_file(status.st_mode);
   else if ((flags & O_TRUNC) != 0 && ::ftruncate(descriptor, 0) != 0)
     why = fmt::format("it cannot be emptied: {}", file_error(errno));
   if (why.empty()) return descriptor;
@@ -106,57 +180,55 @@ std::ifstream own_input(const fs::path& file) {
   return stream_of<std::ifstream>(open_own_file(file, O_RDONLY), std::ios::in);
 }
 
-std::optional<fs::path> target_of_own_link(const fs::path& name) {
-  // The link itself is held open, so that its owner and its target are those of one link.
-  const int link = ::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  struct stat status {};
-  std::array<char, PATH_MAX> text{};
-  const bool known = link >= 0 && ::fstat(link, &status) == 0 && S_ISLNK(status.st_mode);
-  const ssize_t bytes = known ? ::readlinkat(link, "", text.data(), text.size()) : -1;
-  if (link >= 0) ::close(link);
-  if (!known) return std::nullopt;
-  if (is_foreign_owner(status.st_uid))
-    refuse_output(name,
-                  fmt::format("it is a symbolic link of another user's (uid {}), which is not "
-                              "followed: remove it, or write to a folder of your own",
-                              status.st_uid));
-  return name.parent_path() / fs::path(text.data(), text.data() + std::max<ssize_t>(bytes, 0));
+std::optional<int> descriptor_of(const fs::path& path) {
+  // There are links of these names in some systems, but they lead to no path that could be opened
+  // in their place: "pipe:[4711]", or a file whose content would be lost.
+  if (path == "/dev/stdin") return STDIN_FILENO;
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  const fs::path folder = path.parent_path();
+  if (folder != "/dev/fd" && folder != "/proc/self/fd") return std::nullopt;
+  const std::string digits = path.filename().string();
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return number;
+}
+
+fs::path followed_output(const fs::path& name) {
+  fs::path path = name;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    const auto target = descriptor_of(path) ? std::nullopt : target_of_own_link(path);
+    if (!target) return path;
+    path = *target;
+  }
+  refuse_output(name, file_error(ELOOP));
 }
 
 int open_output(const fs::path& name, int flags) {
-  fs::path path = name;
-  for (int links = 0;; ++links) {
-    // Links there are this process's own descriptors, and lead to no path.
-    const fs::path folder = path.parent_path();
-    const bool own = folder == "/dev/fd" || folder == "/proc/self/fd";
-    const int file =
-        ::open(path.c_str(), flags | (own ? 0 : O_NOFOLLOW) | O_CLOEXEC | O_NONBLOCK, 0666);
-    const int error = errno;
-    if (file < 0) {
-      const auto target = error == ELOOP && links < kMostLinks ? target_of_own_link(path)
-                                                               : std::optional<fs::path>();
-      if (!target)
-        refuse_output(name, error == ELOOP ? file_error(error) : why_not_open(path, error));
-      path = *target;
-      continue;
-    }
-    struct stat status {};
-    if (own ||
-        (::fstat(file, &status) == 0 && (S_ISREG(status.st_mode) || S_ISCHR(status.st_mode))))
-      return file;
-    ::close(file);
-    refuse_output(
-        name, fmt::format("it is a {}, no regular file: remove it", kind_of_file(status.st_mode)));
-  }
+  const fs::path path = followed_output(name);
+  if (const auto descriptor = descriptor_of(path)) return second_of(*descriptor, name);
+  const int file = open_unfollowed(path, flags, 0666);
+  if (file < 0) refuse_output(name, why_not_open(path, errno));
+  struct stat status {};
+  std::string why;
+  if (::fstat(file, &status) != 0)
+    why = fmt::format("fstat: {}", file_error(errno));
+  else if (S_ISREG(status.st_mode))
+    return file;
+  else if (!S_ISCHR(status.st_mode))
+    why = no_regular_file(status.st_mode);
+  else if (::fcntl(file, F_SETFL, flags & O_APPEND) == 0)  // a terminal's writers wait for it
+    return file;
+  else
+    why = fmt::format("fcntl: {}", file_error(errno));
+  ::close(file);
+  refuse_output(name, why);
 }
 
 std::ofstream output_stream(const fs::path& name, std::ios::openmode mode) {
-  const bool appends = (mode & std::ios::app) != 0;
-  auto stream = stream_of<std::ofstream>(
-      open_output(name, O_WRONLY | O_CREAT | (appends ? O_APPEND : O_TRUNC)),
-      appends ? std::ios::app : std::ios::trunc);
-  if (!stream) refuse_output(name, file_error(errno));
-  return stream;
+  const int flags = O_WRONLY | O_CREAT | ((mode & std::ios::app) != 0 ? O_APPEND : O_TRUNC);
+  return stream_of<std::ofstream>(open_output(name, flags), std::ios::out);
 }
 
 std::string random_name() {

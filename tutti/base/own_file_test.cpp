@@ -2,11 +2,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <fstream>
 
 #include "tutti/base/error.h"
@@ -146,12 +152,122 @@ TEST(OwnFile, ResultsDoNotWaitForPipesButForThoseThatAreOpen) {
   output_stream(fmt::format("/dev/fd/{}", ends[1])) << "text";
   std::array<char, 8> text{};
   EXPECT_EQ(::read(ends[0], text.data(), text.size()), 4);
+  EXPECT_NE(refusal_of([&] { output_stream(fmt::format("/dev/fd/{}", ends[0])); }), "")
+      << "it is for reading";
   for (const int end : ends) ::close(end);
+  EXPECT_NE(refusal_of([&] { output_stream(fmt::format("/dev/fd/{}", ends[1])); }), "")
+      << "it is closed";
+  const int shells = ::open((scratch.path() / "shells").c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_EQ(::write(shells, "table", 5), 5);
+  output_stream(fmt::format("/proc/self/fd/{}", shells)) << "text";
+  ::close(shells);
+  EXPECT_EQ(fs::file_size(scratch.path() / "shells"), 9u) << "it goes on where the shell was";
+}
+
+// In a container these links may belong to a user that it does not know.
+TEST(OwnFile, TheStandardStreamsNeedNoLinkThatLeadsThere) {
+  const auto writes = [] {
+    for (const char* name : {"/dev/stdout", "/dev/stderr"}) output_stream(name) << "";
+    return true;
+  };
+  EXPECT_EQ(with_refused({SYS_openat, SYS_readlinkat, SYS_newfstatat}, EACCES, writes), 0);
+}
+
+TEST(OwnFile, ATerminalsWritersWaitForIt) {
+  const int file = open_output("/dev/null", O_WRONLY | O_APPEND);
+  EXPECT_EQ(::fcntl(file, F_GETFL) & (O_NONBLOCK | O_APPEND), O_APPEND);
+  ::close(file);
+}
+
+TEST(OwnFile, WhyADeviceOrASocketCannotBeOpenedIsSaid) {
+  const auto says = [](const fs::path& name, const std::string& why) {
+    return refusal_of([&] { open_output(name, O_WRONLY); }) ==
+           fmt::format("{}: cannot be written: {}", name.string(), why);
+  };
+  EXPECT_EQ(
+      with_refused({SYS_openat}, EACCES, [&] { return says("/dev/null", file_error(EACCES)); }), 0);
+  const ScratchDirectory scratch;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = (scratch.path() / "s").string();
+  ASSERT_LT(name.size(), sizeof address.sun_path);
+  name.copy(address.sun_path, name.size());
+  const int bound = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(::bind(bound, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_TRUE(says(name, "it is a socket, no regular file: remove it"));
+  ::close(bound);
+}
+
+// Each is a message to the server of a network file system.
+TEST(OwnFile, AStreamOpensItsFileOnce) {
+  const ScratchDirectory scratch;
+  const fs::path file = scratch.write("steps.csv", std::string("step"));
+  const int watch = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  ASSERT_GE(::inotify_add_watch(watch, file.c_str(), IN_MODIFY | IN_ACCESS | IN_CLOSE), 0);
+  const auto closes = [&] {  // two in a row would be told as one, but there is a write between
+    std::array<inotify_event, 64> events{};
+    const ssize_t bytes = ::read(watch, events.data(), sizeof events);
+    EXPECT_GT(bytes, 0);
+    return std::ranges::count_if(events, [](const auto& e) { return (e.mask & IN_CLOSE) != 0; });
+  };
+  output_stream(file, std::ios::app) << ",loss";
+  EXPECT_EQ(closes(), 1);
+  std::string text;
+  own_input(file) >> text;
+  EXPECT_EQ(text, "step,loss");
+  EXPECT_EQ(closes(), 1);
+  ::close(watch);
+}
+
+// NFS with root_squash, or FUSE with a uid, says that what a process makes is another user's.
+TEST(OwnFile, AFileThatIsMadeHereIsOwn) {
+  const ScratchDirectory scratch;
+  const fs::path file = scratch.path() / "list", squashed = scratch.path() / "squashed";
+  const int flags = O_RDWR | O_CREAT | O_TRUNC;
+  const auto opens = [&] { return refusal_of([&] { ::close(open_own_file(file, flags)); }); };
+  EXPECT_EQ(with_refused({SYS_fstat, SYS_newfstatat}, EIO,
+                         [&] { return opens().empty() && !opens().empty(); }),
+            0)
+      << "whose it is matters only where it was there";
+  EXPECT_EQ(opens(), "");
+  if (::geteuid() != 0) return;  // only root can make a file in another's name
+  fs::permissions(scratch.path(), fs::perms::all);
+  ::setfsuid(65534);
+  EXPECT_EQ(refusal_of([&] { ::close(open_own_file(squashed, flags)); }), "");
+  ::setfsuid(0);
+  EXPECT_NE(refusal_of([&] { open_own_file(squashed, flags); }).find("uid 65534"),
+            std::string::npos);
+}
+
+int leased = -1, given_back = 0;  // a signal's handler has no other way
+
+// A lease as of a file server; an NFS client's delegation is one, too.
+TEST(OwnFile, ALeaseIsWaitedFor) {
+  const ScratchDirectory scratch;
+  const fs::path file = scratch.write("steps.csv", std::string("step"));
+  const auto before = std::signal(SIGIO, [](int) {
+    ::fcntl(leased, F_SETLEASE, F_UNLCK);
+    ++given_back;
+  });
+  leased = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  int taken = 0;
+  for (const bool result : {false, true}) {
+    // Not all file systems have leases.
+    taken += ::fcntl(leased, F_SETLEASE, F_RDLCK) == 0 ? 1 : 0;
+    EXPECT_EQ(refusal_of([&] {
+                ::close(result ? open_output(file, O_WRONLY | O_CREAT | O_TRUNC)
+                               : open_own_file(file, O_WRONLY | O_CREAT | O_APPEND));
+              }),
+              "");
+  }
+  EXPECT_EQ(given_back, taken);
+  ::close(leased);
+  std::signal(SIGIO, before);
 }
 
 TEST(OwnFile, AFileThatCannotBeLookedAtIsNobodys) {
   const ScratchDirectory scratch;
-  const fs::path file = fs::path(scratch.path()) / "list";
+  const fs::path file = scratch.write("list", std::string("text"));
   EXPECT_EQ(with_refused({SYS_fstat, SYS_newfstatat}, EIO,
                          [&] {
                            const std::string said =

@@ -21,6 +21,11 @@ bool has_name(const fs::path& path) {
   return !fs::canonical(path, nowhere).empty();
 }
 
+/// Whether reading it waits for nobody who may never come.
+bool is_file_or_begun(const fs::path& path, mode_t mode) {
+  return S_ISREG(mode) || (S_ISFIFO(mode) && !has_name(path));
+}
+
 }  // namespace
 
 std::string_view kind_of_file(mode_t mode) {
@@ -34,15 +39,15 @@ std::string_view kind_of_file(mode_t mode) {
 
 void expect_regular_file(const fs::path& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+  if (::stat(path.c_str(), &status) == 0 && !is_file_or_begun(path, status.st_mode))
     refuse_kind(path, "a file", status.st_mode);
 }
 
 std::ifstream open_small_text(const fs::path& path, const SmallText& terms) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return {};
-  const bool taken = S_ISREG(status.st_mode) || (S_ISFIFO(status.st_mode) && !has_name(path)) ||
-                     (terms.any_kind && !S_ISDIR(status.st_mode));
+  const bool taken =
+      is_file_or_begun(path, status.st_mode) || (terms.any_kind && !S_ISDIR(status.st_mode));
   if (!taken) refuse_kind(path, terms.expected, status.st_mode);
   if (S_ISREG(status.st_mode) && status.st_size > terms.most)
     throw IoError(

@@ -16,7 +16,8 @@ namespace tutti {
 std::string_view kind_of_file(mode_t mode);
 
 /// IoError saying what it is where something has this name that is no regular file: opening a pipe
-/// waits for a writer. Where nothing has it, opening says so.
+/// waits for a writer. A shell's <(...) and /dev/stdin are taken: their writer has begun. Where
+/// nothing has the name, opening says so.
 void expect_regular_file(const std::filesystem::path& path);
 
 /// The terms on which a text is read.

@@ -60,6 +60,7 @@ TEST(SmallText, APipeOfAShellIsRead) {
   ASSERT_EQ(::pipe(ends.data()), 0);
   ASSERT_EQ(::write(ends[1], "text", 4), 4);
   ::close(ends[1]);
+  EXPECT_NO_THROW(expect_regular_file(fmt::format("/dev/fd/{}", ends[0])));
   EXPECT_EQ(content(open_small_text(fmt::format("/dev/fd/{}", ends[0]), {.expected = "a list"})),
             "text");
   ::close(ends[0]);

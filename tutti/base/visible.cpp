@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,24 +83,26 @@ struct Outlet {
 };
 
 std::atomic<bool> hurried{false};
-std::atomic<bool> nobody_takes{false};                  // since the patience has ended
+/// Descriptors whose reader has been waited for in vain.
+std::array<std::atomic<bool>, 3> nobody_takes{};
 static_assert(std::atomic<bool>::is_always_lock_free);  // handlers write, too
 
 /// Waits until a descriptor takes bytes or refuses them; false where neither comes and output is
 /// hurried. Unlike a write that blocks, poll() ends when a signal comes.
 bool wait_for_room(int descriptor) {
   constexpr int kTurnMs = 100, kPatienceMs = 2000;
+  std::atomic<bool>& given_up = nobody_takes[static_cast<size_t>(std::clamp(descriptor, 0, 2))];
   for (int waited = 0;;) {
     pollfd room{descriptor, POLLOUT, 0};
-    const int ready = poll(&room, 1, nobody_takes ? 0 : kTurnMs);
+    const int ready = poll(&room, 1, given_up ? 0 : kTurnMs);
     if (ready > 0 || (ready < 0 && errno != EINTR)) {
-      nobody_takes = false;
+      given_up = false;
       return true;
     }
     if (!hurried) continue;
     waited += kTurnMs;
-    if (nobody_takes || waited >= kPatienceMs) {
-      nobody_takes = true;
+    if (given_up || waited >= kPatienceMs) {
+      given_up = true;
       return false;
     }
   }
@@ -192,10 +195,14 @@ void keep_bytes_of_output() {
 std::FILE* plain_errors() { return plain_stream != nullptr ? plain_stream : stderr; }
 
 bool write_output(int descriptor, std::string_view text) {
-  constexpr size_t kPiece = 4096;  // a pipe that has room takes a page without waiting
+  struct stat status {};
+  const mode_t mode = fstat(descriptor, &status) == 0 ? status.st_mode : 0;
+  // A pipe that has room takes a page without waiting, a terminal a part of a line. A line to a
+  // file is one write, between those of other ranks.
+  const size_t most = S_ISREG(mode) ? text.size() : S_ISCHR(mode) ? 256 : 4096;
   while (!text.empty()) {
     if (!wait_for_room(descriptor)) return true;
-    const ssize_t written = ::write(descriptor, text.data(), std::min(text.size(), kPiece));
+    const ssize_t written = ::write(descriptor, text.data(), std::min(text.size(), most));
     if (written < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (written <= 0) return false;
     text.remove_prefix(static_cast<size_t>(written));

@@ -1,5 +1,6 @@
 #include "tutti/base/visible.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -133,6 +134,27 @@ TEST(Visible, AProcessThatIsAskedToEndDoesNotWaitForItsReader) {
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 7);
   for (const int end : {ends[0], ends[1], ready[0], ready[1]}) close(end);
+}
+
+TEST(Visible, AStreamThatIsReadDoesNotMakeAnotherWaitAgain) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+    hurry_output();
+    const std::string page(4096, 'x');
+    for (int i = 0; i < 1000; ++i) {  // two seconds each would be half an hour
+      write_output(STDOUT_FILENO, page);
+      write_output(STDERR_FILENO, "x");
+    }
+    _exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  for (const int end : ends) close(end);
 }
 
 }  // namespace

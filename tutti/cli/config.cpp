@@ -10,12 +10,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 
 #include "tutti/base/error.h"
-#include "tutti/base/small_text.h"
 #include "tutti/cli/config_hints.h"
 #include "tutti/cli/config_layers.h"
 #include "tutti/cli/config_paths.h"
@@ -95,10 +93,10 @@ class FileReader {
 
   /// One that a command line names may be a pipe; one that a file includes would be waited for.
   static std::string text_of(const std::filesystem::path& path, const std::string& from) {
-    constexpr std::string_view kExpected = "a configuration";
     try {
-      std::ifstream file = open_small_text(path, {.expected = kExpected, .any_kind = from.empty()});
-      if (file.is_open()) return data::whole_text(file, path.string(), kExpected);
+      if (auto text = data::read_small_text(
+              path, {.expected = "a configuration", .any_kind = from.empty()}))
+        return std::move(*text);
     } catch (const IoError& error) {
       throw ConfigError(from + error.what());
     }
@@ -195,7 +193,7 @@ std::vector<Assignment> read_environment(
   for (const ConfigKey& row : config_keys()) known.emplace_back(variable_name(row.name), row.name);
 
   std::vector<Assignment> found;
-  std::map<std::string, std::pair<std::string, std::string>> last;  // of a key: variable, text
+  std::map<std::string, std::pair<std::string, std::string>> last;  // by key: variable, text
   for (const auto& [variable, key] : known)
     for (const auto& [name, text] : variables) {
       if (name != variable) continue;

@@ -160,14 +160,13 @@ int cores_for_ranks(const Topology& topology) {
 int choose_threads(int requested, int omp_num_threads, const Topology& topology, int local_ranks) {
   CHECK(local_ranks > 0);
   if (requested > 0) return requested;
-  if (const int cores = topology.usable_cores(); omp_num_threads > cores * kMostRanksPerCore)
-    throw ConfigError(fmt::format(
+  const int cores = topology.usable_cores(), most = cores * kMostRanksPerCore;
+  if (omp_num_threads > most)
+    log::warn_alike(
         "OMP_NUM_THREADS={} on {} core{} is more than {} threads a core, which only wait for each "
-        "other: set it to {} or less, or unset it; or, with train or study, give --threads and "
-        "--oversubscribe if that is meant",
-        omp_num_threads, cores, cores == 1 ? "" : "s", kMostRanksPerCore,
-        cores * kMostRanksPerCore));
-  if (omp_num_threads > 0) return omp_num_threads;
+        "other: {} are used",
+        omp_num_threads, cores, cores == 1 ? "" : "s", kMostRanksPerCore, most);
+  if (omp_num_threads > 0) return std::min(omp_num_threads, most);
   return std::max(1, std::min(topology.cores_of_team(), topology.usable_cores() / local_ranks));
 }
 

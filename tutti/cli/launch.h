@@ -49,8 +49,8 @@ int cores_for_ranks(const Topology& topology);
 
 /// Compute threads of a rank: `requested`, else OMP_NUM_THREADS, else the cores divided by the
 /// ranks of this node, and never more than the cores the launcher bound this rank to, or than
-/// OpenMP's variables leave to a team; at least 1. Throws ConfigError for an OMP_NUM_THREADS of
-/// more than kMostRanksPerCore threads a core.
+/// OpenMP's variables leave to a team; at least 1. An OMP_NUM_THREADS of more than
+/// kMostRanksPerCore threads a core counts as that many, with a warning.
 int choose_threads(int requested, int omp_num_threads, const Topology& topology, int local_ranks);
 
 /// Which of OpenMP's variables leave compute threads fewer cores than the process may use, and what

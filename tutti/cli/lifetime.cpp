@@ -128,6 +128,7 @@ int output_failed(int error) {
 /// Of the whole job, which this rank ends: comm/'s last act.
 void end_of_job(std::string_view report) noexcept {
   leave_launcher_watch();
+  hurry_output();
   if (report.empty()) return;
   const int code = static_cast<int>(ExitCode::failure);
   const comm::Launcher launcher = launcher_or_single();
@@ -173,6 +174,7 @@ int end_process(int code) {
 int fail(const std::exception& error) {
   const int code = static_cast<int>(code_of(error));
   const comm::Launcher launcher = launcher_or_single();
+  if (launcher.size > 1) hurry_output();  // the other ranks wait for the end
   std::fflush(stdout);
   // What prints throws where the stream takes no more, and does not know which stream it was.
   const auto* system = dynamic_cast<const std::system_error*>(&error);

@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/base/hash.h"
-#include "tutti/base/small_text.h"
 #include "tutti/cli/config_paths.h"
 #include "tutti/data/format/text_file.h"
 
@@ -109,10 +107,10 @@ comm::Machine read_machine(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path))
     throw ConfigError(
         fmt::format("{}: no file that describes a machine lies there", path.string()));
-  std::ifstream in = open_small_text(path, {.expected = "a description of a machine"});
-  if (!in)
+  const auto found = data::read_small_text(path, {.expected = "a description of a machine"});
+  if (!found)
     throw IoError(fmt::format("{}: this description of a machine cannot be read", path.string()));
-  const std::string text = data::whole_text(in, path.string(), "a description of a machine");
+  const std::string& text = *found;
   const std::string file = path.string();
   toml::table root;
   try {

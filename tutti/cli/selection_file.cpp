@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/small_text.h"
 #include "tutti/cli/config_paths.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/data/format/text_file.h"
@@ -15,10 +14,9 @@ namespace {
 
 std::string table_text(const std::string& path) {
   require_path("comm.selection", path);
-  std::ifstream file = open_small_text(path, {.expected = "a table of algorithms"});
-  if (!file.is_open())
-    throw IoError(fmt::format("cannot read the table of algorithms '{}' (comm.selection)", path));
-  return data::whole_text(file, path, "a table of algorithms");
+  if (auto text = data::read_small_text(path, {.expected = "a table of algorithms"}))
+    return std::move(*text);
+  throw IoError(fmt::format("cannot read the table of algorithms '{}' (comm.selection)", path));
 }
 
 comm::Selection parse(const std::string& text, const std::string& path) {

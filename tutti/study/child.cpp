@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/base/visible.h"
 
 namespace tutti::study {
 namespace {
@@ -90,6 +91,7 @@ StopSignals::StopSignals() {
   interrupt_count = 0;
   struct sigaction action {};
   action.sa_handler = [](int signal) {
+    hurry_output();
     stop_count = stop_count + 1;
     if (signal == SIGINT) interrupt_count = interrupt_count + 1;
   };

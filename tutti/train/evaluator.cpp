@@ -116,30 +116,38 @@ const float* Evaluator::restored(size_t output, const float* y, int64_t count) {
                : y;
 }
 
-void Evaluator::judge(std::vector<Judged>& outputs, const data::Batch& batch) {
+bool Evaluator::is_taken(size_t output, Metric::Takes numbers) const {
+  return std::ranges::any_of(metrics_, [&](const auto& metric) {
+    return metric->output() == output && metric->takes() == numbers;
+  });
+}
+
+void Evaluator::judge(std::vector<Judged>& outputs, const data::Batch& batch, bool keep) {
+  using data::Origin;
   const EvaluationNetwork& network = what_.network;
   for (size_t o = 0; o < outputs.size(); ++o) {
     Judged& one = outputs[o];
-    const void* const target = batch.tensors[network.inputs.size() + network.target_of[o]];
     const float* const y = prediction(o);
-    one.prediction.data = restored(o, y, batch.id.count);
-    one.target.data = target;
+    const auto* const t = static_cast<const float*>(
+        batch.tensors[network.inputs.size() + network.target_of[o]]);  // or i32, without steps
+    one.prediction.data = y;
+    one.target.data = t;
     const data::ValueFunction* const steps = steps_back(o);
     if (!steps) continue;
-    one.learned = {y, one.prediction.sample};
-    one.learned_target = {target, one.target.sample};
-    const auto* const t = static_cast<const float*>(target);
-    const int64_t count = batch.id.count, numbers = one.target.sample.elements();
-    one.target.data =
-        back_through(*steps, data::Origin::of_data, t, count, numbers, restored_target_[o]);
-    const auto counts_differences = [&](const auto& metric) {
-      return metric->output() == o && metric->takes() == Metric::Takes::differences;
+    one.learned = one.prediction;
+    one.learned_target = one.target;
+    const auto back = [&](Origin origin, const SampleTensor& x, std::vector<float>& memory) {
+      return back_through(*steps, origin, static_cast<const float*>(x.data), batch.id.count,
+                          x.sample.elements(), memory);
     };
-    if (std::ranges::none_of(metrics_, counts_differences)) continue;
-    const data::Origin zero = data::Origin::learned_zero;
-    one.shifted = {back_through(*steps, zero, y, count, numbers, shifted_[o]), one.target.sample};
-    one.shifted_target = {back_through(*steps, zero, t, count, numbers, shifted_target_[o]),
-                          one.target.sample};
+    if (is_taken(o, Metric::Takes::differences)) {
+      one.shifted = {back(Origin::learned_zero, one.learned, shifted_[o]), one.learned.sample};
+      one.shifted_target = {back(Origin::learned_zero, one.learned_target, shifted_target_[o]),
+                            one.learned_target.sample};
+    }
+    const bool in_units = is_taken(o, Metric::Takes::of_data);
+    if (in_units || keep) one.prediction.data = back(Origin::of_data, one.learned, restored_[o]);
+    if (in_units) one.target.data = back(Origin::of_data, one.learned_target, restored_target_[o]);
   }
 }
 
@@ -209,7 +217,7 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<flo
   Quality quality(metrics_, samples);
   int64_t seen = 0;
   pass(samples, readers, [&](const data::Batch& batch) {
-    judge(outputs, batch);
+    judge(outputs, batch, keep != nullptr);
     // All parts have whole predictions, and judge them in turn.
     for (int64_t i = 0; i < batch.id.count && !outputs.empty(); ++i, ++seen)
       if (seen % network.grid.parts() == network.grid.part()) quality.add(outputs, i);

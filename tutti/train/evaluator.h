@@ -68,7 +68,10 @@ class Evaluator {
   /// The first `count` samples of prediction(output), `y`, in the units of the data; in `restored_`
   /// where that is another.
   const float* restored(size_t output, const float* y, int64_t count);
-  void judge(std::vector<Judged>& outputs, const data::Batch& batch);
+  /// Whether a metric of this output takes such numbers.
+  bool is_taken(size_t output, Metric::Takes numbers) const;
+  /// Fills what metrics take, and with `keep` predictions in the units of the data.
+  void judge(std::vector<Judged>& outputs, const data::Batch& batch, bool keep);
   /// This rank's share of the losses that the model writes itself.
   void add_losses(int64_t samples, int readers, Quality& quality);
 

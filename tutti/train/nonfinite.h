@@ -16,6 +16,8 @@
 
 namespace tutti {
 
+/// Whether none of the `count` numbers is a NaN or an infinity. It is fast enough to be asked of
+/// every gradient, and may be called by any number of threads.
 bool all_finite(const float* data, size_t count);
 
 struct NonfiniteSearch {

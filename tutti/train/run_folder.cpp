@@ -137,25 +137,25 @@ bool within(const fs::path& path, const fs::path& folder) {
   return std::mismatch(b.begin(), b.end(), a.begin(), a.end()).first == b.end();
 }
 
-/// Renames a folder to the first free one of NAME.1, NAME.2, ... A link stays and leads to a new
-/// folder where the old one was, on the disk that it was made for.
+/// Renames a folder to the first free one of NAME.1, NAME.2, ... Where its name is a link, that
+/// stays and leads to a new folder in the old one's place, unless only the link can be renamed.
 fs::path set_aside(const fs::path& folder) {
-  fs::path name = folder;
-  if (name.filename().empty()) name = name.parent_path();  // of "runs/a/"
-  std::error_code none;
-  const bool is_link = fs::is_symlink(name, none);
-  if (is_link) name = fs::canonical(name, none);
+  std::error_code failed;
+  const fs::path given = folder.filename().empty() ? folder.parent_path() : folder;  // of "runs/a/"
+  fs::path name = fs::is_symlink(given, failed) ? fs::canonical(given, failed) : given;
   for (int number = 1;; ++number) {
     const fs::path target = fmt::format("{}.{}", name.string(), number);
-    std::error_code failed;
     if (fs::exists(fs::symlink_status(target, failed))) continue;
     fs::rename(name, target, failed);
-    if (failed)
+    if (failed && name != given)
+      name = given, number = 0;
+    else if (failed)
       throw IoError(
           fmt::format("--fresh: '{}' cannot be renamed to '{}': {}; move it yourself, or "
                       "choose another --output-dir",
                       name.string(), target.string(), failed.message()));
-    if (is_link) make_folder(name);
+    if (failed) continue;
+    if (name != given) make_folder(name);
     return target;
   }
 }

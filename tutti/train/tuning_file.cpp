@@ -1,6 +1,8 @@
 #include "tutti/train/tuning_file.h"
 
+#include <cerrno>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "tutti/base/log.h"
@@ -11,29 +13,34 @@
 namespace tutti {
 namespace {
 
-std::string read_all(const std::filesystem::path& path) {
+/// The text of choices, which is empty where there is no file; nothing where it is of another kind
+/// or cannot be read. IoError of what is no regular file.
+std::optional<std::string> text_of_choices(const std::filesystem::path& path) {
   std::error_code unknown;
   std::ifstream file =
       open_small_text(path, {.expected = "a file of measured kernels",
                              .any_kind = std::filesystem::is_character_file(path, unknown)});
-  std::stringstream text;
-  text << file.rdbuf();
-  return data::plain_lines(text.str());
+  if (!file) return errno == ENOENT ? std::optional<std::string>("") : std::nullopt;
+  std::stringstream whole;
+  whole << file.rdbuf();
+  const std::string text = data::plain_lines(whole.str());
+  return file.bad() || !Choices::begin(text) ? std::nullopt : std::optional(text);
 }
 
 }  // namespace
 
 Choices read_tuning_file(const std::filesystem::path& path) {
-  const std::string text = read_all(path);
-  if (!Choices::begin(text)) {
+  const std::optional<std::string> text = text_of_choices(path);
+  if (!text) {
     log::warn(
-        "'{}' is no file of measured kernels: it is left as it is, and what is measured now "
+        "'{}' is no file of measured kernels, or cannot be read: it is left as it is, and what is "
+        "measured now "
         "is not kept; name another file as plan.tuning, or remove this one",
         path.string());
     return {};
   }
   try {
-    return Choices::parse(text);
+    return Choices::parse(*text);
   } catch (const ConfigError& error) {
     log::warn("'{}' is damaged and will be written anew: {}", path.string(), error.what());
     return {};
@@ -41,10 +48,10 @@ Choices read_tuning_file(const std::filesystem::path& path) {
 }
 
 void write_tuning_file(const std::filesystem::path& path, const Choices& choices) {
-  if (!Choices::begin(read_all(path))) return;  // somebody's file of another kind
-  std::error_code failed;
-  std::filesystem::create_directories(path.parent_path(), failed);
   try {
+    if (!text_of_choices(path)) return;  // reading it has said so
+    std::error_code failed;
+    std::filesystem::create_directories(path.parent_path(), failed);
     write_result_file(path, choices.to_string());
   } catch (const IoError& error) {
     log::debug("{}: the next run will measure again", error.what());

@@ -6,23 +6,10 @@
 #include <limits>
 #include <type_traits>
 
+#include "tutti/data/format/netcdf_fill.h"
+
 namespace tutti::data {
 namespace {
-
-/// NC_FILL_SHORT and its kin: what NetCDF leaves where nothing was written.
-std::optional<double> netcdf_fill(ElementType type) {
-  switch (type) {
-    case ElementType::i16: return -32767;
-    case ElementType::u16: return 65535;
-    case ElementType::i32: return -2147483647.0;
-    case ElementType::u32: return 4294967295.0;
-    case ElementType::i64: return -9223372036854775806.0;
-    case ElementType::u64: return 18446744073709551614.0;
-    case ElementType::f32:
-    case ElementType::f64: return 9.969209968386869e36;
-    default: return {};
-  }
-}
 
 /// As a value of the array's type; nothing where that cannot hold it.
 std::optional<double> stored_number(ElementType type, double value) {
@@ -93,8 +80,9 @@ ValueCoding value_coding(const ArrayInfo& info) {
   if (scale && offset) coding.scale = *scale, coding.offset = *offset;
   // The default is a signed number, which no unsigned one is.
   if (coding.missing.empty() && !info.dimensions.empty() && !info.unsigned_by_attribute)
-    if (const auto fill = netcdf_fill(info.type))
-      coding.missing = {*stored_number(info.type, *fill)};
+    if (const std::vector<uint8_t> fill = netcdf_fill(info.type); fill.size() > 1)
+      with_elements(info.type, fill.data(),
+                    [&](const auto* x) { coding.missing = {number_of(*x)}; });
   for (const double value : stored_numbers(info, "missing_value")) coding.missing.push_back(value);
   const auto bound = [&](const char* name, double& to) {
     if (const auto found = stored_numbers(info, name); found.size() == 1) to = found[0];

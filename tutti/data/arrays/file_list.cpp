@@ -58,7 +58,7 @@ bool describes_arrays(const fs::path& file) {
   if (file.extension() != ".toml" || !is_file(file)) return true;
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
-    line = without_mark(line);  // of the first
+    line = without_mark(line);  // only the first can have one
     if (line.find_first_not_of(" \t") == line.find("[[array]]") && line.find('[') != line.npos)
       return true;
   }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tutti/base/scratch_directory.h"
 #include "tutti/data/clicks/click_line.h"
@@ -324,6 +325,33 @@ TEST(ClickSet, ReadsRealLogs) {
   EXPECT_EQ(clicked, 20);
 }
 #endif
+
+/// Reads what a shell's <(...) hands over.
+ClickVocabulary vocabulary_of_pipe(const std::string& content) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::pipe(ends.data()), 0);
+  EXPECT_EQ(::write(ends[1], content.data(), content.size()), std::ssize(content));
+  ::close(ends[1]);
+  const std::string name = fmt::format("/dev/fd/{}", ends[0]);
+  try {
+    ClickVocabulary read = ClickVocabulary::read(name);
+    ::close(ends[0]);
+    return read;
+  } catch (...) {
+    ::close(ends[0]);
+    throw;
+  }
+}
+
+TEST(ClickVocabulary, APipeOfAShellIsRead) {
+  std::string text = "tutti click vocabulary 1\ncolumn 4000\n";
+  for (int i = 0; i < 4000; ++i) text += fmt::format("w{}\n", i);
+  EXPECT_EQ(vocabulary_of_pipe(text).row(0, "w3999"), 4000);
+  EXPECT_EQ(vocabulary_of_pipe("tutti click vocabulary 1\ncolumn 1\na\n").row(0, "a"), 1);
+  EXPECT_TELLS(failure_of([] { vocabulary_of_pipe(""); }), ":1: expected 'tutti click");
+  EXPECT_TELLS(failure_of([] { vocabulary_of_pipe("<!DOCTYPE html><html>"); }),
+               "expected a vocabulary of clicks, found a page of the web");
+}
 
 TEST(ClickVocabulary, WhatIsNoFileIsNotWaitedFor) {
   const ScratchDirectory scratch;

@@ -49,6 +49,17 @@ std::vector<std::string> frequent(const TextCounts& counts, int64_t minimum) {
   return words;
 }
 
+/// The first bytes of a file that has just been opened; they stay to be read. A pipe cannot be
+/// opened twice and does not go back, but what its stream has read at once is kept.
+std::string beginning_of(std::istream& file) {
+  file.peek();
+  const std::streamsize held = std::max<std::streamsize>(file.rdbuf()->in_avail(), 0);
+  std::string bytes(std::min(static_cast<size_t>(held), kFirstBytes), '\0');
+  file.rdbuf()->sgetn(bytes.data(), std::ssize(bytes));
+  for (size_t i = 0; i < bytes.size(); ++i) file.rdbuf()->sungetc();
+  return bytes;
+}
+
 }  // namespace
 
 ClickVocabulary::ClickVocabulary(std::vector<std::vector<std::string>> words)
@@ -101,7 +112,8 @@ ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
     throw BadFile(fmt::format(
         "{}: cannot be read: {}; `tutti data vocabulary` with the configuration writes it",
         path.string(), file_error(errno)));
-  if (const std::string why = why_no_text(FileBytes::open(path), "a vocabulary of clicks");
+  const std::string first = beginning_of(file);
+  if (const std::string why = why_no_text(first, path.string(), "a vocabulary of clicks");
       !why.empty())
     throw BadFile(why);
   std::vector<std::vector<std::string>> words;
@@ -142,6 +154,8 @@ ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
       column.push_back(line);
     }
   }
+  if (file.bad())
+    throw IoError(fmt::format("{}: cannot be read: {}", path.string(), file_error(errno)));
   return ClickVocabulary(std::move(words));
 }
 

@@ -9,6 +9,7 @@
 #include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/hdf5_listing.h"
 #include "tutti/data/format/hdf5_probe.h"
+#include "tutti/data/format/netcdf_fill.h"
 
 namespace tutti::data {
 namespace {
@@ -91,19 +92,26 @@ class Hdf5Checks {
   const FileBytes& file_;
 };
 
-/// For each dimension that may grow, the largest extent that an array of the file has along them.
+/// Whether the array's dimension `d` may grow and has a name by which others share it.
+bool is_unlimited(const Hdf5DataSet& set, size_t d) {
+  return set.file.empty() && d < set.info.dimensions.size() && !set.info.dimensions[d].empty() &&
+         d < set.unlimited.size() && set.unlimited[d] != 0;
+}
+
+/// For each dimension that may grow, the largest extent that an array of the file has along it.
 std::map<std::string, int64_t> unlimited_lengths(const std::vector<Hdf5DataSet>& sets) {
   std::map<std::string, int64_t> lengths;
   for (const Hdf5DataSet& set : sets)
-    for (size_t d = 0; set.file.empty() && d < set.info.dimensions.size(); ++d)
-      if (set.unlimited[d] != 0) {
+    for (size_t d = 0; d < set.info.shape.size(); ++d)
+      if (is_unlimited(set, d)) {
         int64_t& length = lengths[set.info.dimensions[d]];
         length = std::max(length, set.info.shape[d]);
       }
   return lengths;
 }
 
-/// The array with extents of its dimensions' lengths.
+/// The array with extents of its dimensions' lengths. Where no fill value is stored, NetCDF's
+/// library has its default beyond what was written, also of variables that were made with NOFILL.
 StoredArray lengthened(StoredArray written, std::vector<int64_t> shape, int64_t most_bytes) {
   if (!written.info.problem.empty() || shape == written.info.shape) return written;
   StoredArray array;
@@ -111,11 +119,16 @@ StoredArray lengthened(StoredArray written, std::vector<int64_t> shape, int64_t 
   array.info.shape = std::move(shape);
   array.swapped = written.swapped;
   array.fill = written.fill;
+  if (array.fill.empty()) {
+    array.fill = netcdf_fill(array.info.type);
+    if (array.swapped) swap_bytes(array.fill, array.fill.size());
+  }
   if (array.fill.empty())
     array.info.problem = fmt::format(
         "its extents are [{}] where its dimensions have [{}], and no fill value says what the rest "
-        "is: write it as far as they go, or without NOFILL",
-        fmt::join(written.info.shape, ", "), fmt::join(array.info.shape, ", "));
+        "is, as NetCDF has none of {}: write it as far as they go",
+        fmt::join(written.info.shape, ", "), fmt::join(array.info.shape, ", "),
+        name_of(array.info.type));
   check_announced(array.info, most_bytes);
   array.written = std::make_shared<const StoredArray>(std::move(written));
   return array;
@@ -158,10 +171,8 @@ std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions
   std::vector<StoredArray> arrays;
   for (Hdf5DataSet& set : listing.sets) {
     std::vector<int64_t> shape = set.info.shape;
-    for (size_t d = 0; set.file.empty() && d < set.info.dimensions.size(); ++d)
-      if (const auto length = lengths.find(set.info.dimensions[d]);
-          length != lengths.end() && set.unlimited[d] != 0)
-        shape[d] = length->second;
+    for (size_t d = 0; listing.netcdf && d < shape.size(); ++d)
+      if (is_unlimited(set, d)) shape[d] = lengths.at(set.info.dimensions[d]);
     auto own = files.find(set.file);
     if (own == files.end()) try {
         own = files.emplace(set.file, FileBytes::open(set.file)).first;

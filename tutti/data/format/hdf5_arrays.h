@@ -16,7 +16,8 @@ bool is_hdf5(const FileBytes& file);
 /// All data sets, by their paths. Contiguous, compact and chunked layouts; deflate, shuffle and
 /// Fletcher-32; integers of 1 to 8 bytes, f16, bf16, f32, f64 in either byte order, enumerations,
 /// h5py's booleans. Anything else is listed with a problem. BadFile. In NetCDF-4 an unlimited
-/// dimension is as long as the longest array along it; the others end with their fill values.
+/// dimension is as long as the longest array along it; the others end with their fill values, or
+/// with NetCDF's default ones where none is stored.
 /// `circles` gets what a name may be shortened by (array_file.h).
 std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions& options,
                                    NameCircles* circles = nullptr);

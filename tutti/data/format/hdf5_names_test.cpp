@@ -52,5 +52,38 @@ TEST(Hdf5, UnlimitedDimensionsAreAsLongAsTheLongestArray) {
   }
 }
 
+// t goes 5 times. NetCDF's library gives the others its default fill values at their ends, single
+// bytes, too; a boolean has none. The second dimensions of loose_short and loose_long have no
+// scale.
+TEST(Hdf5, WithoutAStoredFillValueNetCdfsDefaultIsTaken) {
+  for (const bool probe : {true, false}) {
+    const ArrayFile file = open_array_file(hdf5_example("no_fill_value"), {.probe = probe});
+    constexpr int16_t kShort = -32767;
+    constexpr int32_t kInt = -2147483647;
+    constexpr uint64_t kUnsigned = 18446744073709551614u;
+    constexpr int64_t kLong = -9223372036854775806;
+    constexpr double kDouble = 9.969209968386869e36;
+    EXPECT_EQ(whole<int16_t>(file, "a"), (std::vector<int16_t>{7, 7, kShort, kShort, kShort}));
+    EXPECT_EQ(whole<int32_t>(file, "b"), (std::vector<int32_t>{1, 2, 3, kInt, kInt}));
+    EXPECT_EQ(whole<int8_t>(file, "c"), (std::vector<int8_t>{5, -127, -127, -127, -127}));
+    EXPECT_EQ(slab_of<uint64_t>(file, "d", {{0}, {2}}), (std::vector<uint64_t>{6, kUnsigned}));
+    EXPECT_EQ(slab_of<int64_t>(file, "e", {{0}, {2}}), (std::vector<int64_t>{6, kLong}));
+    EXPECT_EQ(slab_of<double>(file, "f", {{0}, {2}}), (std::vector<double>{1.5, kDouble}));
+    expect_error<BadFile>([&] { file.find("flag"); },
+                          {"'flag'", "extents are [2]", "have [5]", "NetCDF has none of bool"});
+    EXPECT_EQ(file.arrays()[file.find("loose_short")].shape, (std::vector<int64_t>{5, 2}));
+    EXPECT_EQ(file.arrays()[file.find("loose_long")].shape, (std::vector<int64_t>{5, 3}));
+    EXPECT_EQ(file.arrays()[file.find("bare_short")].shape, (std::vector<int64_t>{1}));
+    const auto is_missing = [&](const char* name, double value) {
+      return value_coding(file.arrays()[file.find(name)]).is_missing(value);
+    };
+    EXPECT_TRUE(is_missing("d", static_cast<double>(kUnsigned)));
+    EXPECT_TRUE(is_missing("e", static_cast<double>(kLong)));
+    EXPECT_TRUE(is_missing("f", kDouble));
+    EXPECT_TRUE(is_missing("a", kShort) && is_missing("b", kInt));
+    EXPECT_FALSE(value_coding(file.arrays()[file.find("c")]).masks());
+  }
+}
+
 }  // namespace
 }  // namespace tutti::data

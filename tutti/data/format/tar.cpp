@@ -225,8 +225,8 @@ class TarContents {
 
   std::deque<TarMember> members_;  // in the order of the archive, where strings stay in place
   std::deque<std::string> plain_names_;
-  std::unordered_map<std::string_view, size_t> last_;  // member of a name
-  std::map<size_t, std::string> links_;                // what a soft link leads to
+  std::unordered_map<std::string_view, size_t> last_;  // each name's last member
+  std::map<size_t, std::string> links_;                // by member: the soft link's target
   int64_t lost_ = 0;
   std::string first_lost_;
 };

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <istream>
-#include <iterator>
 #include <vector>
 
 #include "tutti/data/format/first_bytes.h"
@@ -38,15 +37,32 @@ std::string plain_lines(std::string text) {
   return text;
 }
 
-std::string whole_text(std::istream& file, std::string_view name, std::string_view expected) {
-  std::string text(kFirstBytes, '\0');
-  errno = 0;
-  file.read(text.data(), std::ssize(text));
-  if (file.bad()) throw IoError(fmt::format("{}: cannot be read: {}", name, file_error(errno)));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (const std::string why = why_no_text(text, name, expected); !why.empty()) throw BadFile(why);
-  text.append(std::istreambuf_iterator<char>(file), {});
+std::string whole_text(std::istream& file, std::string_view name, const SmallText& terms) {
+  constexpr size_t kPiece = size_t{1} << 16;
+  std::string text;
+  while (file) {
+    const size_t before = text.size();
+    text.resize(before + (before == 0 ? kFirstBytes : kPiece));
+    errno = 0;
+    file.read(text.data() + before, std::ssize(text) - static_cast<ptrdiff_t>(before));
+    if (file.bad()) throw IoError(fmt::format("{}: cannot be read: {}", name, file_error(errno)));
+    text.resize(before + static_cast<size_t>(file.gcount()));
+    if (before == 0)
+      if (const std::string why = why_no_text(text, name, terms.expected); !why.empty())
+        throw BadFile(why);
+    if (std::ssize(text) > terms.most)
+      throw IoError(fmt::format(
+          "{}: expected {}, found more than {} bytes, which are the most: give another file", name,
+          terms.expected, terms.most));
+  }
   return plain_lines(std::move(text));
+}
+
+std::optional<std::string> read_small_text(const std::filesystem::path& path,
+                                           const SmallText& terms) {
+  std::ifstream file = open_small_text(path, terms);
+  if (!file.is_open()) return std::nullopt;
+  return whole_text(file, path.string(), terms);
 }
 
 }  // namespace tutti::data

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cerrno>
 #include <fstream>
 #include <sstream>
+#include <streambuf>
 
 #include "tutti/data/format/file_checks.h"
 #include "tutti/data/format/first_bytes.h"
@@ -23,7 +26,7 @@ TEST(TextFile, MarksAndReturnsOfWindowsAreNoPartOfALine) {
   // Behind what is looked at first, too.
   const std::string many(kFirstBytes, 'a');
   std::istringstream stream(many + "\r\nb");
-  EXPECT_EQ(whole_text(stream, "s", "words"), many + "\nb");
+  EXPECT_EQ(whole_text(stream, "s", {.expected = "words"}), many + "\nb");
 }
 
 TEST(TextFile, WhatIsNoTextIsNamedWithWhatToDo) {
@@ -45,7 +48,45 @@ TEST(TextFile, WhatIsNoTextIsNamedWithWhatToDo) {
 TEST(TextFile, AFolderIsAnErrorWithItsReason) {
   const ScratchDirectory scratch;
   std::ifstream folder(scratch.path());
-  expect_io_error([&] { whole_text(folder, "here", "a list"); }, {"here: cannot be read: "});
+  expect_io_error([&] { whole_text(folder, "here", {.expected = "a list"}); },
+                  {"here: cannot be read: "});
+}
+
+/// The letter 'a' for ever, or until the disk fails.
+class Letters : public std::streambuf {
+ public:
+  explicit Letters(int pieces) : left_(pieces) {}
+
+ private:
+  int_type underflow() override {
+    if (left_-- == 0) throw std::ios_base::failure("the disk fails");
+    piece_.fill('a');
+    setg(piece_.data(), piece_.data(), piece_.data() + piece_.size());
+    return traits_type::to_int_type('a');
+  }
+
+  std::array<char, 1000> piece_{};
+  int left_;
+};
+
+TEST(TextFile, WhatHasNoEndOrFailsIsAnErrorThatNamesIt) {
+  Letters all(-1), some(5);
+  std::istream endless(&all), broken(&some);
+  expect_io_error([&] { whole_text(endless, "pipe", {.expected = "a list", .most = 100'000}); },
+                  {"pipe: expected a list, found more than 100000 bytes"});
+  expect_io_error([&] { whole_text(broken, "file", {.expected = "a list"}); },
+                  {"file: cannot be read: "});
+}
+
+TEST(TextFile, AFileIsReadByItsPath) {
+  const ScratchDirectory scratch;
+  const std::string many(200'000, 'b');
+  const auto path = scratch.write("list", "\xef\xbb\xbf" + many + "\r\nc");
+  EXPECT_EQ(read_small_text(path, {.expected = "a list"}), many + "\nc");
+  EXPECT_EQ(read_small_text(scratch.write("empty", std::string()), {.expected = "a list"}), "");
+  errno = 0;
+  EXPECT_FALSE(read_small_text(scratch.path() / "absent", {.expected = "a list"}).has_value());
+  EXPECT_EQ(errno, ENOENT);
 }
 
 }  // namespace

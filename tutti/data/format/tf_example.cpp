@@ -132,8 +132,20 @@ TfFeature read_entry(std::span<const uint8_t> bytes, std::string_view what) {
   return feature;
 }
 
+/// Whether all names are known to differ. Records have few features as a rule: of those each pair
+/// is compared, which takes no memory; of more it is not known.
+bool are_few_that_differ(std::span<const TfFeature> features) {
+  constexpr size_t kFew = 32;
+  if (features.size() > kFew) return false;
+  for (size_t i = 1; i < features.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (features[i].name == features[j].name) return false;
+  return true;
+}
+
 /// Where features have one name the last holds, as in maps of Protocol Buffers.
 void keep_last(std::vector<TfFeature>& features) {
+  if (are_few_that_differ(features)) return;
   std::unordered_map<std::string_view, const TfFeature*> last;
   for (const TfFeature& feature : features) last[feature.name] = &feature;
   if (last.size() == features.size()) return;

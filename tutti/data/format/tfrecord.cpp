@@ -1,6 +1,7 @@
 #include "tutti/data/format/tfrecord.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -131,8 +132,13 @@ std::string framed(std::span<const uint8_t> record) {
 
 void write_gzip(const std::filesystem::path& path, const std::vector<std::string>& pieces) {
   const std::string name = path.string();
-  const gzFile file = gzdopen(open_output(path, O_WRONLY | O_CREAT | O_TRUNC), "wb");
-  if (file == nullptr) throw IoError(fmt::format("{}: cannot write: {}", name, file_error(errno)));
+  const int descriptor = open_output(path, O_WRONLY | O_CREAT | O_TRUNC);
+  const gzFile file = gzdopen(descriptor, "wb");
+  if (file == nullptr) {
+    const int error = errno;
+    ::close(descriptor);
+    throw IoError(fmt::format("{}: cannot write: {}", name, file_error(error)));
+  }
   bool sound = true;
   for (const std::string& piece : pieces)
     sound &= gzfwrite(piece.data(), 1, piece.size(), file) == piece.size();

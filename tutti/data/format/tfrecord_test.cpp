@@ -100,6 +100,21 @@ TEST(TfExample, OfOneNameTheLastFeatureHolds) {
   const auto found = parse_example(record, "f");
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(find_feature(found, "x", TfFeature::Kind::integers, 1, "f").integers[0], 4);
+  // Of many features, too, with and without a second one of a name.
+  for (const int names : {31, 32, 33, 40})
+    for (const bool twice : {false, true}) {
+      features.assign(static_cast<size_t>(names), {.kind = TfFeature::Kind::integers});
+      for (size_t i = 0; i < features.size(); ++i) {
+        features[i].name = fmt::format("x{}", i);
+        features[i].integers = {static_cast<int64_t>(i)};
+      }
+      if (twice) features.push_back(features[3]), features.back().integers = {99};
+      const Bytes many = example_record(features);
+      const auto kept = parse_example(many, "f");
+      ASSERT_EQ(kept.size(), static_cast<size_t>(names));
+      EXPECT_EQ(find_feature(kept, "x3", TfFeature::Kind::integers, 1, "f").integers[0],
+                twice ? 99 : 3);
+    }
 }
 
 TEST(TfExample, FeaturesRoundTrip) {

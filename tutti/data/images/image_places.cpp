@@ -184,6 +184,15 @@ struct FoundArchive {
   }
 };
 
+/// Once for each folder: nothing in the archives says that each is a class.
+void tell_assumed_classes(const std::vector<fs::path>& tars) {
+  const fs::path folder = tars.front().parent_path();
+  if (first_warning(folder, "archives are taken as classes"))
+    log::info("{}: {} archives are taken as one class each, by their names: {} ... {}",
+              folder.string(), tars.size(), tars.front().stem().string(),
+              tars.back().stem().string());
+}
+
 }  // namespace
 
 bool has_class_folders(const fs::path& folder) {
@@ -263,6 +272,7 @@ void ImagePlaces::list_folders() {
 void ImagePlaces::list_archives() {
   std::vector<FoundArchive> found;
   const bool of_classes = are_called_as_classes(source_);
+  bool assumed = false;
   std::vector<std::string> folders;
   int greatest = -1;
   for (const fs::path& tar : source_.tars) {
@@ -271,11 +281,15 @@ void ImagePlaces::list_archives() {
     own.read(archives_.back(), 0, archives_.back().size(), "");
     if (of_classes && own.numbers.empty() &&
         std::ranges::all_of(own.images, &std::string::empty, &FoundImage::folder))
-      for (FoundImage& image : own.images) image.folder = tar.stem().string();
+      for (FoundImage& image : own.images) {
+        image.folder = tar.stem().string();
+        assumed = true;
+      }
     numbered_ = numbered_ || !own.numbers.empty();
     for (const FoundImage& image : own.images)
       if (folders.empty() || folders.back() != image.folder) folders.push_back(image.folder);
   }
+  if (assumed) tell_assumed_classes(source_.tars);
   PassedOver others;
   for (const FoundArchive& archive : found) others.add(archive.passed_over);
   others.warn(source_.tars.front().string());
@@ -296,8 +310,8 @@ void ImagePlaces::list_archives() {
         throw BadFile(fmt::format(
             "{}, member {}: nothing says its class: within the archive, images lie in folders or "
             "archives that are called as their class, or have a KEY.cls beside them; or each of "
-            "several archives in the folder is called as its class (ants.tar, bees.tar), not "
-            "numbered one after the other",
+            "several archives in the folder is called as its class (ants.tar, bees.tar), not as "
+            "parts of one set are (x-0007.tar, part_b.tar)",
             archives_[t].name(), image.name));
       } else {
         label = static_cast<int>(std::ranges::lower_bound(folders, image.folder) - folders.begin());

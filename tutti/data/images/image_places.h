@@ -29,7 +29,8 @@ ImageSource image_source(const std::filesystem::path& root, std::string_view par
 std::vector<std::filesystem::path> files_of(const ImageSource& source);
 
 /// Whether several archives lie in the folder of a part and may each be a class, as those are that
-/// ImageNet's own archive holds: parts of one set are numbered one after the other.
+/// ImageNet's own archive holds. Parts of one set are called alike but for a number that stands
+/// apart (x-0.tar, x_2000.tar, 0007.tar) or goes on by one, or "part_..." or "shard...".
 bool are_called_as_classes(const ImageSource& source);
 
 /// Whether a folder in `folder` holds an image somewhere.

@@ -10,6 +10,7 @@
 #include "tutti/data/format/tar_writer.h"
 #include "tutti/data/format/verify.h"
 #include "tutti/data/generate/pictures/picture_set.h"
+#include "tutti/data/images/image_places.h"
 #include "tutti/data/images/jpeg_encoder.h"
 #include "tutti/data/open.h"
 #include "tutti/data/pipeline.h"
@@ -119,7 +120,14 @@ TEST(ImageSet, SeveralArchivesInThePartsFolderAreClasses) {
   pack("set/val/n01443537.tar", {"3.jpg"});
   pack("set/val/n01440764.tar", {"4.jpg"});
   const DatasetSpec train{.name = "imagenet", .dir = scratch.path() / "set"};
-  const auto set = open_dataset(train);
+  testing::internal::CaptureStderr();
+  const auto set = open_dataset(train), again = open_dataset(train);
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string assumed =
+      "set/train: 2 archives are taken as one class each, by their names: "
+      "n01440764 ... n01443537";
+  EXPECT_NE(said.find(assumed), said.npos) << said;
+  EXPECT_EQ(said.find(assumed), said.rfind(assumed)) << said;
   EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"n01440764", "n01443537"}));
   ASSERT_EQ(set->size(), 3);
   EXPECT_EQ(label_of(*set, 0), 0);
@@ -134,6 +142,46 @@ TEST(ImageSet, SeveralArchivesInThePartsFolderAreClasses) {
   for (const char* root : {"shards", "one"})
     expect_io_error([&] { open_dataset({.name = "imagenet", .dir = scratch.path() / root}); },
                     {"nothing says its class", "ants.tar"});
+}
+
+TEST(ImageSet, PartsOfOneSetAreNoClasses) {
+  const ScratchDirectory scratch;
+  const auto are_classes = [&](const std::vector<std::string>& names) {
+    ImageSource source;
+    for (const std::string& name : names) source.tars.push_back("set/train/" + name + ".tar");
+    return are_called_as_classes(source);
+  };
+  std::vector<std::string> unpadded;
+  for (int i = 0; i < 12; ++i) unpadded.push_back(fmt::format("x-{}", i));
+  std::ranges::sort(unpadded);
+  for (const std::vector<std::string>& names : {unpadded,
+                                                {"0007", "0009"},
+                                                {"x-0007", "x-0009"},
+                                                {"a_1000", "a_2000"},
+                                                {"x.3", "x.99999999999999999999"},
+                                                {"x-00000-of-00012", "x-00003-of-00012"},
+                                                {"train1", "train10", "train2", "train3", "train4",
+                                                 "train5", "train6", "train7", "train8", "train9"},
+                                                {"part_a", "part_b"},
+                                                {"part-00000-3f2a", "part-00001-77bc"},
+                                                {"shardA", "shardB"}})
+    EXPECT_FALSE(are_classes(names)) << names.front();
+  for (const std::vector<std::string>& names : {std::vector<std::string>{"ants", "bees"},
+                                                {"n01440764", "n01443537"},
+                                                {"partridge", "party"},
+                                                {"dog_1", "cat_1"},
+                                                {"x-1", "ants"}})
+    EXPECT_TRUE(are_classes(names)) << names.front();
+
+  // As a whole set.
+  fs::create_directories(scratch.path() / "train");
+  for (const std::string& name : unpadded) {
+    TarWriter tar(scratch.path() / "train" / (name + ".tar"));
+    tar.add("0.jpg", grey_jpeg(4));
+    tar.finish();
+  }
+  expect_io_error([&] { open_dataset({.name = "imagenet", .dir = scratch.path()}); },
+                  {"nothing says its class", "part_b.tar"});
 }
 
 TEST(ImageSet, DamagedTarsAreNamed) {

@@ -42,6 +42,50 @@ bool says_any_part(const fs::path& file) {
   return says_part(file, "train") || says_part(file, "validation") || says_part(file, "test");
 }
 
+/// A name as text and the number that it ends with; "x-0003-of-0012" is number 3 of "x-".
+struct ShardName {
+  std::string_view text;
+  bool numbered = false;
+  int64_t number = -1;  ///< below 0 also where it is beyond 2^63
+};
+ShardName shard_name(std::string_view stem) {
+  const auto digits_at = [](std::string_view name) {
+    return name.find_last_not_of("0123456789") + 1;  // npos + 1 == 0
+  };
+  size_t at = digits_at(stem);
+  for (const std::string_view of : {"-of-", "_of_"})
+    if (at < stem.size() && stem.substr(0, at).ends_with(of)) {
+      stem = stem.substr(0, at - of.size());
+      at = digits_at(stem);
+    }
+  ShardName name{.text = stem.substr(0, at), .numbered = at < stem.size()};
+  std::from_chars(stem.data() + at, stem.data() + stem.size(), name.number);
+  return name;
+}
+
+/// "part_a", "part-00001-3f2a", "shardB".
+bool says_shard(std::string_view stem) {
+  return stem.starts_with("shard") || stem.starts_with("part_") || stem.starts_with("part-") ||
+         stem.starts_with("part.");
+}
+
+/// Whether archives of these names are parts of one set: they differ in a number alone that stands
+/// apart, whatever the numbers, or that goes from each to the next by one.
+bool are_parts(const std::vector<std::string>& stems) {
+  if (std::ranges::all_of(stems, says_shard)) return true;
+  std::vector<int64_t> numbers;
+  const std::string_view text = shard_name(stems.front()).text;
+  for (const std::string& stem : stems) {
+    const ShardName name = shard_name(stem);
+    if (!name.numbered || name.text != text) return false;
+    numbers.push_back(name.number);
+  }
+  if (text.empty() || text.find_last_of("-_.") == text.size() - 1) return true;
+  std::ranges::sort(numbers);
+  return numbers.front() >= 0 && numbers.back() - numbers.front() == std::ssize(numbers) - 1 &&
+         std::ranges::adjacent_find(numbers) == numbers.end();
+}
+
 }  // namespace
 
 ImageSource image_source(const fs::path& root, std::string_view part) {
@@ -82,16 +126,9 @@ std::vector<fs::path> files_of(const ImageSource& source) {
 bool are_called_as_classes(const ImageSource& source) {
   const std::vector<fs::path>& tars = source.tars;
   if (tars.size() < 2 || !says_any_part(tars.front().parent_path())) return false;
-  int64_t last = -1;
-  for (const fs::path& tar : tars) {
-    const std::string stem = tar.stem().string();
-    const size_t digits = stem.find_last_not_of("0123456789") + 1;  // npos + 1 == 0
-    int64_t number = -1;
-    std::from_chars(stem.data() + digits, stem.data() + stem.size(), number);
-    if (number < 0 || (last >= 0 && number != last + 1)) return true;
-    last = number;
-  }
-  return false;
+  std::vector<std::string> stems;
+  for (const fs::path& tar : tars) stems.push_back(tar.stem().string());
+  return !are_parts(stems);
 }
 
 }  // namespace tutti::data

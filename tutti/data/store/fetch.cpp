@@ -3,6 +3,8 @@
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -133,10 +135,10 @@ class Fetch {
     int64_t came = 0;
     double wait = spec_.wait_seconds;
     for (int failed = 0;;) {
-      const int64_t before = size_on_disk(part_);
+      const int64_t before = size_on_disk(part_), held = remove_foreign() ? 0 : before;
       const std::string problem = attempt();
       const int64_t now = size_on_disk(part_);
-      came += std::max<int64_t>(now - before, 0);
+      came += std::max<int64_t>(now - held, 0);
       if (problem.empty()) break;
       failed = now > before ? 0 : failed + 1;
       if (failed >= spec_.tries || for_ever_)
@@ -151,6 +153,19 @@ class Fetch {
   }
 
  private:
+  /// A part of another user's, or of whom the file system says so (NFS makes root's nobody's), is
+  /// not gone on with. Whether there was one.
+  bool remove_foreign() const {
+    const auto foreign = [](const fs::path& file) {
+      struct stat status {};
+      return ::lstat(file.c_str(), &status) == 0 && is_foreign_owner(status.st_uid);
+    };
+    if (!foreign(part_) && !foreign(tag_)) return false;
+    remove_file(part_);
+    remove_file(tag_);
+    return true;
+  }
+
   /// What went wrong, or nothing.
   std::string attempt() {
     const std::unique_ptr<CURL, CloseCurl> curl(Curl::get().init());
@@ -184,13 +199,16 @@ class Fetch {
                                              : Curl::get().words(code);
   }
 
-  /// A file that begins anew has no tag until its first bytes come.
+  /// A file that begins anew has no tag until its first bytes come. The old one is removed,
+  /// not emptied: then the file is this process's own.
   void open_part(int64_t held) {
     answer_ = {};
     wants_tag_ = held == 0;
-    if (wants_tag_) remove_file(tag_);
-    const int flags = O_WRONLY | O_CREAT | (held > 0 ? O_APPEND : O_TRUNC);
-    file_.reset(::fdopen(open_own_file(part_, flags, 0666), "w"));
+    if (wants_tag_) remove_file(tag_), remove_file(part_);
+    const int flags = O_WRONLY | (held > 0 ? O_APPEND : O_CREAT | O_EXCL);
+    const int file = open_own_file(part_, flags, 0666);
+    file_.reset(::fdopen(file, "w"));
+    if (!file_) ::close(file);
     CHECK(file_, "no memory for a stream");
   }
 
@@ -267,10 +285,21 @@ class Fetch {
     if (failed)
       throw IoError(fmt::format("{}: cannot get its name: {}", target_.string(), failed.message()));
     fs::remove(tag_, failed);
-    if (!item_.sha256.empty())
-      output_stream(spec_.to / "SHA256SUMS", std::ios::app)
-          << item_.sha256 << "  " << item_.name << '\n';
+    if (!item_.sha256.empty()) note_sum();
     warn_of_another_file();
+  }
+
+  /// The file is there, also where a colleague's list of the folder cannot be written.
+  void note_sum() const try {
+    const fs::path sums = spec_.to / "SHA256SUMS";
+    auto out = output_stream(sums, std::ios::app);
+    out << item_.sha256 << "  " << item_.name << '\n';
+    out.close();
+    if (!out)
+      throw IoError(fmt::format("{}: cannot be written: {}", sums.string(), file_error(errno)));
+  } catch (const IoError& error) {
+    log::warn("{}; {} has come and is sound, and is not listed there", error.what(),
+              target_.string());
   }
 
   /// A server may answer with a page to log in on, or have a pointer where the file should be.

@@ -175,17 +175,45 @@ TEST_F(FetchTest, OfAFileWithoutATagNoOlderTagStays) {
   EXPECT_FALSE(has("file.part") || has("file.part.tag"));
 }
 
+TEST_F(FetchTest, AListOfSumsThatCannotBeWrittenLosesNoFile) {
+  fs::create_directory(scratch.path() / "SHA256SUMS");
+  testing::internal::CaptureStderr();
+  const std::string failed = error(spec());
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(failed, "");
+  EXPECT_EQ(fetched(), server.file);
+  EXPECT_NE(said.find("SHA256SUMS: cannot be written"), std::string::npos) << said;
+  EXPECT_NE(said.find("has come and is sound"), std::string::npos) << said;
+}
+
+/// While it lives, files of this process may be one byte long, and writing more is an error.
+class ShortFiles {
+ public:
+  ShortFiles() : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit one_byte{.rlim_cur = 1, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &one_byte), 0);
+  }
+  ~ShortFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_);
+  }
+  ShortFiles(const ShortFiles&) = delete;
+  ShortFiles& operator=(const ShortFiles&) = delete;
+
+ private:
+  void (*signal_)(int);
+  rlimit before_{};
+};
+
 TEST_F(FetchTest, ADiskWithoutRoomIsSaid) {
-  const auto before = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
-  const rlimit one_byte{.rlim_cur = 1, .rlim_max = limit.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &one_byte), 0);
-  const std::string many = error(spec());
-  server.file = "few";  // bytes that are written when the file is closed
-  const std::string few = error(spec());
-  ::setrlimit(RLIMIT_FSIZE, &limit);
-  std::signal(SIGXFSZ, before);
+  std::string many, few;
+  {
+    const ShortFiles full;
+    many = error(spec());
+    server.file = "few";  // bytes that are written when the file is closed
+    few = error(spec());
+  }
   for (const std::string& said : {many, few})
     EXPECT_NE(said.find("file.part: cannot be written: File too large"), std::string::npos) << said;
   EXPECT_FALSE(has("file"));
@@ -199,13 +227,34 @@ TEST_F(FetchTest, WhatAnotherHasPlantedIsNotWrittenThrough) {
               std::string::npos)
         << error(spec());
     EXPECT_TRUE(fs::remove(scratch.path() / name));
-    ASSERT_EQ(::mkfifo((scratch.path() / name).c_str(), 0600), 0);
-    EXPECT_NE(error(spec()).find("pipe (FIFO), no regular file"), std::string::npos)
-        << error(spec());
-    fs::remove(scratch.path() / name);
   }
-  EXPECT_EQ(fs::file_size(victim), 4u);
   EXPECT_FALSE(has("file"));
+  ASSERT_EQ(::mkfifo((scratch.path() / "file.part.tag").c_str(), 0600), 0);
+  EXPECT_NE(error(spec()).find("pipe (FIFO), no regular file"), std::string::npos) << error(spec());
+  fs::remove(scratch.path() / "file.part.tag");
+  ASSERT_EQ(::mkfifo((scratch.path() / "file.part").c_str(), 0600), 0);
+  EXPECT_EQ(error(spec()), "") << "it holds nothing: a file takes its place";
+  EXPECT_EQ(fetched(), server.file);
+  EXPECT_EQ(fs::file_size(victim), 4u);
+}
+
+// NFS says of root's own files that they are nobody's. Only root can show it, by giving one away.
+TEST_F(FetchTest, APartOfAnotherUsersBeginsAnew) {
+  const std::string half = server.file.substr(0, 100'000);
+  for (const char* name : {"file.part", "file.part.tag"}) {
+    scratch.write("file.part", half);
+    scratch.write("file.part.tag", server.tag + "\n");
+    const bool given = ::geteuid() == 0;
+    if (given) {
+      ASSERT_EQ(::chown((scratch.path() / name).c_str(), 65534, 65534), 0);
+    }
+    EXPECT_EQ(fetch_files(spec()).fetched_bytes, given ? 300'003 : 200'003);
+    EXPECT_EQ(fetched(), server.file);
+    struct stat status {};
+    ASSERT_EQ(::stat((scratch.path() / "file").c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, ::geteuid());
+    fs::remove(scratch.path() / "file");
+  }
 }
 
 TEST_F(FetchTest, APipeIsNoFileThatIsThereAlready) {

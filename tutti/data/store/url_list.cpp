@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <sstream>
 
 #include "tutti/base/error.h"
-#include "tutti/base/small_text.h"
 #include "tutti/data/format/text_file.h"
 #include "tutti/data/store/fetch.h"
 
@@ -31,11 +29,11 @@ std::string name_in(const std::string& url) {
 }  // namespace
 
 std::vector<FetchItem> read_url_list(const fs::path& list) {
-  std::ifstream in = open_small_text(list, {.expected = "a list of URLs"});
-  if (!in.is_open())
+  const auto text = read_small_text(list, {.expected = "a list of URLs"});
+  if (!text)
     throw IoError(fmt::format("{}: cannot be read: {}; give a data set's name, or a list of URLs",
                               list.string(), file_error(errno)));
-  std::istringstream lines(whole_text(in, list.string(), "a list of URLs"));
+  std::istringstream lines(*text);
   std::vector<FetchItem> items;
   int number = 0;
   for (std::string line; std::getline(lines, line);) {

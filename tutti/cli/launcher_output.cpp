@@ -56,6 +56,12 @@ bool may_be_launchers(std::string_view begun) {
 
 }  // namespace
 
+void LauncherOutput::take(std::string_view bytes) {
+  std::string text(bytes);
+  std::erase(text, '\0');
+  take_text(visible_.take(text));
+}
+
 void LauncherOutput::take_text(std::string_view text) {
   while (!text.empty()) {
     const size_t end = text.find('\n');

@@ -18,7 +18,9 @@ class LauncherOutput {
   /// `print` gets everything that is not held back, at once and in order.
   explicit LauncherOutput(Print print) : print_(std::move(print)) {}
 
-  void take(std::string_view bytes) { take_text(visible_.take(bytes)); }
+  /// Bytes of 0, which no terminal shows, are left out: Open MPI 5 puts one before the first line
+  /// of a rank.
+  void take(std::string_view bytes);
   /// The stream is over. The banners, which the caller prints where nothing else explains the end.
   std::string finish();
 

@@ -62,6 +62,13 @@ TEST(LauncherOutput, ShowsALineThatIsNeverEndedAtOnce) {
   EXPECT_EQ(printed, " 12% [##...]13%\n");
 }
 
+TEST(LauncherOutput, LeavesOutTheZeroOfOpenMpi5) {
+  for (const size_t part : {1, 7, 10000}) {
+    const Outcome out = read_in_parts("one\n" + std::string(1, '\0') + "tutti: two\n", part);
+    EXPECT_EQ(out.printed, "one\ntutti: two\n");
+  }
+}
+
 TEST(LauncherOutput, ControlBytesOfNamesAreShownAndNotObeyed) {
   const std::string folder = "TMPDIR '/tmp/\x1b[2J\x07\u00e9'\n",
                     shown = "TMPDIR '/tmp/\\x1b[2J\\x07\u00e9'\n";

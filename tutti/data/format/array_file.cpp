@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
+#include <numeric>
 
 #include "tutti/data/format/crc32.h"
 #include "tutti/data/format/first_bytes.h"
@@ -39,10 +41,15 @@ struct ArrayFile::Content {
 
 namespace {
 
+/// The product of two sizes, or the largest number where it is beyond: damaged headers announce
+/// such.
+int64_t times(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
 int64_t product_of(const std::vector<int64_t>& extents) {
-  int64_t product = 1;
-  for (const int64_t extent : extents) product *= extent;
-  return product;
+  return std::accumulate(extents.begin(), extents.end(), int64_t{1}, times);
 }
 
 /// At most a dozen names, so that a message stays one line.
@@ -73,7 +80,7 @@ std::string plain_array_name(std::string_view name, const NameCircles& circles) 
 }
 
 int64_t ArrayInfo::elements() const { return product_of(shape); }
-int64_t ArrayInfo::bytes() const { return elements() * static_cast<int64_t>(size_of(type)); }
+int64_t ArrayInfo::bytes() const { return times(elements(), static_cast<int64_t>(size_of(type))); }
 
 int64_t Slab::elements() const { return product_of(count); }
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <latch>
 #include <thread>
 
 #include "tutti/base/error.h"
@@ -260,8 +261,10 @@ TEST(Wait, LastsWhileSomethingComes) {
 }
 
 // What a wait looks at to find that something has come. The ranks take turns: who is first in the
-// second round finds the other in the first.
+// second round finds the other in the first. They meet at a latch, since a barrier of the
+// communicator would let the collective go on.
 TEST(Wait, RoundsOfACollectiveAreCounted) {
+  std::latch started(2);
   std::atomic<int> turn{0}, done_ranks{0};
   std::atomic<size_t> most{0};
   run_ranks(2, [&](Communicator& c) {
@@ -273,7 +276,7 @@ TEST(Wait, RoundsOfACollectiveAreCounted) {
                               .algorithm = "ring"});
     plan->start();
     EXPECT_EQ(plan->pending().passed, 0u);
-    c.barrier();
+    started.arrive_and_wait();
     for (bool done = false; !done;) {
       if (done_ranks == 0 && turn % 2 != c.rank()) {
         std::this_thread::yield();

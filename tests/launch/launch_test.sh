@@ -104,7 +104,7 @@ case $case in
       wait_until none_left || fail "$victim left $(processes)"
     done
     once rank 'rank [01]/2 \(process [0-9]+\).*killed by signal 9'
-    compgen -G "${TMPDIR:-/tmp}/ompi.*/pid.$launcher" >/dev/null && fail "Open MPI's folder of the killed mpirun is left"
+    compgen -G "${TMPDIR:-/tmp}/ompi.*/pid.$launcher" >/dev/null || compgen -G "${TMPDIR:-/tmp}/prterun.*.$launcher.*" >/dev/null && fail "Open MPI's folder of the killed mpirun is left"
     once launcher 'mpi[a-z]* \(process [0-9]+\) was killed by signal 9'
     ;;
   ending)

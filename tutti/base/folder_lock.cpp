@@ -17,15 +17,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/process_state.h"
 
 namespace tutti {
 namespace {
-
-std::string own_host() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 /// The process that wrote its name into the lock's file last.
 struct Holder {
@@ -41,7 +36,7 @@ struct Holder {
   }
   /// Only where that is known for sure.
   bool has_ended() const {
-    return process > 0 && host == own_host() && kill(static_cast<pid_t>(process), 0) != 0 &&
+    return process > 0 && host == host_name() && kill(static_cast<pid_t>(process), 0) != 0 &&
            errno == ESRCH;
   }
 };
@@ -59,7 +54,7 @@ Holder read_holder(int file) {
 }
 
 void write_holder(int file, const std::filesystem::path& path) {
-  const std::string text = fmt::format("process {} on {}\n", getpid(), own_host());
+  const std::string text = fmt::format("process {} on {}\n", getpid(), host_name());
   // What it says is for a message only: a disk too full for it is no reason to refuse the work.
   if (ftruncate(file, 0) == 0 && pwrite(file, text.data(), text.size(), 0) < 0)
     log::debug("{}: cannot be written: {}", path.string(), std::strerror(errno));

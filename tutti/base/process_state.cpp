@@ -1,12 +1,20 @@
 #include "tutti/base/process_state.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <sstream>
 #include <string>
 
 namespace tutti {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 std::optional<ProcessState> parse_process_state(std::string_view line) {
   const size_t name_end = line.rfind(')');  // the name may hold anything, a bracket as well

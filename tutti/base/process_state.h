@@ -1,10 +1,11 @@
 #pragma once
-// What the kernel says of another process of this machine.
+// What the kernel says of this machine and of another of its processes.
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace tutti {
@@ -20,6 +21,9 @@ struct ProcessState {
   }                                              ///< it is not what is left of one that has ended
   bool stopped() const { return state == 'T'; }  ///< by a signal, until SIGCONT
 };
+
+/// As gethostname(2) has it, its first 255 bytes.
+std::string host_name();
 
 /// A line of /proc/PID/stat. Nothing where it makes no sense.
 std::optional<ProcessState> parse_process_state(std::string_view line);

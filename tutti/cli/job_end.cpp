@@ -132,8 +132,9 @@ int believe_launcher(const RankTable& table, const JobEnd& end) {
     return elsewhere ? std::max(ranks.code, code) : ranks.code;
   if (code != 0) end.print(end.banners);
   if (code == 0 && ranks.begun == 0) return 0;  // no program of ours
-  const std::string how = code > 128 ? "a rank was killed by " + signal_text(code - 128)
-                                     : fmt::format("it ended with exit code {}", code);
+  const std::string how = code > 128 && code < 128 + NSIG
+                              ? "a rank was killed by " + signal_text(code - 128)
+                              : fmt::format("it ended with exit code {}", code);
   std::string where = " before a rank of Tutti had begun";
   if (elsewhere && ranks.begun == table.ranks_here())
     where = ", but no rank of this host has failed: the cause is on another host";

@@ -26,6 +26,7 @@
 #include "tutti/base/log.h"
 #include "tutti/base/visible.h"
 #include "tutti/cli/json_output.h"
+#include "tutti/cli/launcher_files.h"
 #include "tutti/cli/progress.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/comm/transport/mpi/session.h"
@@ -102,6 +103,7 @@ std::string only_loopback() {
     if (null >= 0) dup2(null, STDIN_FILENO);
   }
   for (const auto& [name, value] : launch.environment) setenv(name.c_str(), value.c_str(), 1);
+  remove_old_session(getpid());
   std::vector<char*> words;
   for (const std::string& word : launch.command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);

@@ -4,11 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <system_error>
 
 #include "tutti/base/number.h"
+#include "tutti/base/process_state.h"
 
 namespace tutti {
 namespace {
@@ -41,9 +43,13 @@ bool is_of_job(std::string_view name, std::string_view job) {
 
 std::optional<LauncherFiles> parse_launcher_files(const std::string& environment, pid_t launcher) {
   const fs::path session = value_in(environment, "PMIX_SERVER_TMPDIR");
+  const std::string folder = session.filename().string();
+  if (folder.starts_with("prterun.") &&
+      folder.ends_with(fmt::format(".{}.{}", launcher, geteuid())))
+    return LauncherFiles{session, ""};
   uint32_t job = 0;
   if (!read_number(value_in(environment, "PMIX_NAMESPACE"), job) || job == 0 ||
-      session.filename() != fmt::format("pid.{}", launcher) ||
+      folder != fmt::format("pid.{}", launcher) ||
       !session.parent_path().filename().string().starts_with("ompi."))
     return std::nullopt;
   return LauncherFiles{session, fmt::format("{:x}", job)};
@@ -58,11 +64,29 @@ void remove_launcher_files(const LauncherFiles& files, const fs::path& memory) n
   try {
     std::error_code ignored;
     if (is_own(files.session, S_IFDIR)) fs::remove_all(files.session, ignored);
+    if (files.job.empty()) return;
     for (const auto& entry : fs::directory_iterator(memory, ignored))
       if (is_of_job(entry.path().filename().string(), files.job) && is_own(entry.path(), S_IFREG))
         ::unlink(entry.path().c_str());
   } catch (const std::exception&) {
     // A file that is left takes some room, and harms nobody.
+  }
+}
+
+void remove_old_session(pid_t process, fs::path temporary) noexcept {
+  try {
+    for (const char* name : {"TMPDIR", "TEMP", "TMP"})
+      if (const char* value = std::getenv(name); value != nullptr && temporary.empty())
+        temporary = value;
+    if (temporary.empty()) temporary = "/tmp";
+    const std::string host = host_name();
+    const fs::path session =
+        temporary /
+        fmt::format("prterun.{}.{}.{}", host.substr(0, host.find('.')), process, geteuid());
+    std::error_code ignored;
+    if (is_own(session, S_IFDIR)) fs::remove_all(session, ignored);
+  } catch (const std::exception&) {
+    // The launcher then says what is in its way.
   }
 }
 

@@ -1,12 +1,15 @@
 #include "tutti/cli/launcher_files.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "tutti/base/process_state.h"
 #include "tutti/base/scratch_directory.h"
 
 namespace tutti {
@@ -30,6 +33,10 @@ TEST(LauncherFiles, AreFoundByWhatARankWasToldAndOnlyThoseOfTheJobGo) {
   EXPECT_EQ(files->job, "1c3d0001");
   EXPECT_FALSE(parse_launcher_files(environment(session, "473759745"), 28868));
   EXPECT_FALSE(parse_launcher_files(environment(session, "prterun-vm-28867@1"), 28867));
+  const fs::path newer = scratch.path() / fmt::format("prterun.vm.28867.{}", geteuid());
+  EXPECT_EQ(parse_launcher_files(environment(newer, "prterun-vm-28867@1"), 28867).value().session,
+            newer);
+  EXPECT_FALSE(parse_launcher_files(environment(newer, "prterun-vm-28867@1"), 2886));
   EXPECT_FALSE(parse_launcher_files(environment(scratch.path() / "x/pid.28867", "1"), 28867));
   EXPECT_FALSE(parse_launcher_files("", 28867));
 
@@ -50,6 +57,20 @@ TEST(LauncherFiles, AreFoundByWhatARankWasToldAndOnlyThoseOfTheJobGo) {
   EXPECT_EQ(left,
             (std::vector<std::string>{"other.vm.0.1c3d0001.0", "vader_segment.vm.0.11c3d0001.0",
                                       "vader_segment.vm.0.1c3d0002.0"}));
+}
+
+TEST(LauncherFiles, AnOldSessionOfTheSameNumberGoes) {
+  const ScratchDirectory scratch;
+  const std::string host = host_name();
+  const auto session = [&](int process) {
+    return scratch.path() /
+           fmt::format("prterun.{}.{}.{}", host.substr(0, host.find('.')), process, geteuid());
+  };
+  for (const int process : {47, 471}) fs::create_directories(session(process) / "0");
+  fs::create_directory_symlink(session(471), session(48));
+  for (const int process : {46, 47, 48}) remove_old_session(process, scratch.path());
+  EXPECT_FALSE(fs::exists(session(47)));
+  EXPECT_TRUE(fs::exists(session(471) / "0"));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -17,6 +16,7 @@
 #include <system_error>
 
 #include "tutti/base/error.h"
+#include "tutti/base/process_state.h"
 #include "tutti/base/visible.h"
 #include "tutti/cli/config.h"
 #include "tutti/cli/launcher_watch.h"
@@ -194,11 +194,9 @@ int fail(const std::exception& error) {
 
 std::string named(int rank, int ranks, int code, const std::string& text) {
   if (ranks <= 1 || code == static_cast<int>(ExitCode::usage)) return text;
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
   return comm::names_rank(text)
              ? text
-             : fmt::format("rank {}/{} on {}: {}", rank, ranks, host.data(), text);
+             : fmt::format("rank {}/{} on {}: {}", rank, ranks, host_name(), text);
 }
 
 void write_error(std::string_view text) { write_output(STDERR_FILENO, text); }

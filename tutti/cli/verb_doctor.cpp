@@ -15,6 +15,7 @@
 #include "tutti/backend/cpu/version.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
+#include "tutti/base/process_state.h"
 #include "tutti/cli/config.h"
 #include "tutti/cli/config_flags.h"
 #include "tutti/cli/doctor_report.h"
@@ -262,13 +263,11 @@ void add_load(Findings& found, const Self& self, const Load& load, const Machine
 Findings look(const DoctorVerb& verb, const Self& self, const Load& load, const MpiProbe& mpi,
               comm::Communicator* communicator) {
   const MachineWatch watch;
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
   Findings found;
   found.add("version", version_short(), "version");
   found.add("devices", device_text(), "devices");
   found.add("oneDNN", onednn_version(), "onednn");
-  found.add("host", host.data(), "host");
+  found.add("host", host_name(), "host");
   add_mpi(found, self, mpi, communicator);
   add_processor(found, self);
   add_memory(found, self);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/base/process_state.h"
 #include "tutti/comm/transport/routed_channel.h"
 #include "tutti/comm/transport/shm/shared_channel.h"
 
@@ -37,7 +38,7 @@ void put(std::array<char, N>& field, const std::string& text) {
 
 PlaceRecord my_place() {
   PlaceRecord place;
-  gethostname(place.host.data(), place.host.size() - 1);
+  put(place.host, host_name());
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   put(place.kernel, boot.empty() ? place.host.data() : boot);

@@ -1,10 +1,8 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <exception>
@@ -14,6 +12,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/process_state.h"
 #include "tutti/comm/control/control_tree.h"
 #include "tutti/comm/transport/inproc/post_office.h"
 #include "tutti/comm/transport/routed_channel.h"
@@ -23,12 +22,6 @@
 
 namespace tutti::comm {
 namespace {
-
-std::string this_host() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 /// Zeros that are not touched, from a multiple of 128 bytes on: two cache lines.
 struct AlignedMemory {
@@ -121,7 +114,7 @@ class ThreadCommunicator final : public Communicator {
         world_(std::move(world)), all_(all_ranks(size())), nodes_(std::move(nodes)) {
     std::vector<Place> places;
     for (const int node : nodes_)
-      places.push_back({.host = this_host(), .node = node, .kernel = 0, .memory = node});
+      places.push_back({.host = host_name(), .node = node, .kernel = 0, .memory = node});
     set_places(std::move(places));
     const auto registry = std::make_shared<WindowRegistry>(true);
     near_ = std::make_shared<Mailboxes>(neighbours().size(), neighbours().index(rank), registry);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tutti/base/error.h"
+#include "tutti/base/process_state.h"
 #include "tutti/comm/transport/mpi/mpi_call.h"
 #include "tutti/comm/transport/mpi/timed_call.h"
 
@@ -61,9 +62,7 @@ std::vector<std::string> transport_variables() {
 }
 
 WireKind choose_wire(WireKind asked, MPI_Comm comm, const std::string& who, double timeout) {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  const std::string mine = fmt::format("{}{}", static_cast<int>(asked), host.data());
+  const std::string mine = fmt::format("{}{}", static_cast<int>(asked), host_name());
   const std::vector<std::string> all = gather_texts(mine, comm, who, timeout);
   bool one_host = true;
   for (size_t p = 0; p < all.size(); ++p) {

@@ -184,9 +184,10 @@ class DcdFrames final : public Frames {
             "a record of another length");
     if (header.left() < 4 * free) header.skip(4 * free);  // refused
     for (int64_t i = 0; i < free; ++i) {
-      free_.push_back(header.i32() - 1);
-      if (free_.back() < 0 || free_.back() >= atoms_)
-        wrong(fmt::format("atoms from 1 to {}", atoms_), std::to_string(free_.back() + 1));
+      const int32_t atom = header.i32();
+      if (atom < 1 || atom > atoms_)
+        wrong(fmt::format("atoms from 1 to {}", atoms_), std::to_string(atom));
+      free_.push_back(atom - 1);
     }
     header.skip(marker_);
   }

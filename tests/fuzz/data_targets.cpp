@@ -7,7 +7,7 @@
 #include "tutti/data/arrays/field_line.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/clicks/click_set.h"
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/open_array.h"
 #include "tutti/data/format/cifar.h"
 #include "tutti/data/format/idx.h"
 #include "tutti/data/format/lattices_file.h"

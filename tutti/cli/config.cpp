@@ -18,11 +18,11 @@
 #include "tutti/cli/config_layers.h"
 #include "tutti/cli/config_paths.h"
 #include "tutti/cli/config_value.h"
-#include "tutti/cli/rank_table.h"
 #include "tutti/cli/suggest.h"
 #include "tutti/data/format/text_file.h"
 #include "tutti/train/idle_keys.h"
 #include "tutti/train/settings.h"
+#include "tutti/train/validation.h"
 
 extern char** environ;
 
@@ -34,7 +34,7 @@ constexpr std::string_view kPrefix = "TUTTI_";
 /// Variables with the prefix that are not keys: --ranks is a flag of its own, and its ranks are
 /// told where to report.
 const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS", "TUTTI_CACHE_DIR",
-                                                  RankTable::kVariable};
+                                                  kRankTableVariable};
 
 /// Pairs of keys that are two ways of saying one thing: giving one in a stronger source withdraws
 /// the other.

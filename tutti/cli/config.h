@@ -14,6 +14,9 @@
 
 namespace tutti {
 
+/// The variable that tells ranks where they report (RankTable).
+inline constexpr const char* kRankTableVariable = "TUTTI_RANK_TABLE";
+
 /// One value given as text outside a file. `text` is TOML, except that strings need no quotes and
 /// lists no brackets.
 struct Setting {

@@ -1,7 +1,7 @@
 #pragma once
 // tutti data generate
 
-#include "tutti/cli/verbs.h"
+#include "tutti/cli/flags.h"
 
 namespace tutti {
 

@@ -21,7 +21,7 @@
 #include "tutti/data/arrays/file_list.h"
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/sample_file.h"
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/open_array.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/sample_files.h"
 #include "tutti/data/format/tf_example.h"

@@ -1,7 +1,7 @@
 #pragma once
 // tutti data stage, tutti data fetch
 
-#include "tutti/cli/verbs.h"
+#include "tutti/cli/flags.h"
 
 namespace tutti {
 

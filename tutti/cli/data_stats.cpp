@@ -14,6 +14,7 @@
 #include "tutti/cli/job.h"
 #include "tutti/cli/json_output.h"
 #include "tutti/data/arrays/statistics_file.h"
+#include "tutti/data/field_statistics.h"
 #include "tutti/train/result_file.h"
 #include "tutti/train/settings.h"
 

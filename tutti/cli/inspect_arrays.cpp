@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "tutti/data/arrays/climate_values.h"
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/open_array.h"
 #include "tutti/data/format/molecules/frames.h"
 
 namespace tutti {

@@ -28,6 +28,7 @@
 #include "tutti/cli/json_output.h"
 #include "tutti/cli/launcher_files.h"
 #include "tutti/cli/progress.h"
+#include "tutti/cli/config.h"
 #include "tutti/cli/rank_table.h"
 #include "tutti/comm/transport/mpi/session.h"
 
@@ -264,7 +265,7 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
 int run_launch(const Launch& launch, const Patience& patience) {
   const RankTable table(launch.ranks);
   Launch told = launch;
-  told.environment.emplace_back(RankTable::kVariable, table.value());
+  told.environment.emplace_back(kRankTableVariable, table.value());
   const auto refuse = [&] {
     throw DeviceError(fmt::format("cannot start {}: {}", launch.command[0], file_error(errno)));
   };

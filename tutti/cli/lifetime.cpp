@@ -149,7 +149,7 @@ void begin_process(const std::vector<std::string>& arguments) {
   fill_closed_streams();
   make_output_visible();
   raise_file_limit();
-  if (const char* table = std::getenv(RankTable::kVariable); table != nullptr && is_rank)
+  if (const char* table = std::getenv(kRankTableVariable); table != nullptr && is_rank)
     own_row::join(table, {launcher.rank, launcher.size, launcher.local_size});
   give_back_hangup();
   const std::string_view verb = verb_of(arguments);

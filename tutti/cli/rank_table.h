@@ -50,9 +50,8 @@ class RankTable {
   RankTable(const RankTable&) = delete;
   RankTable& operator=(const RankTable&) = delete;
 
-  /// The variable that tells ranks of the table, and its value for this one. It holds a random
-  /// number that the table holds too: on another host the rest of it may name anything.
-  static constexpr const char* kVariable = "TUTTI_RANK_TABLE";
+  /// The value of kRankTableVariable for this table. It holds a random number that the table holds
+  /// too: on another host the rest of it may name anything.
   std::string value() const;
   int ranks() const { return ranks_; }
   /// How many of them are on this host, as they say, or see this table; all until one has said so.

@@ -14,7 +14,7 @@
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/arrays/statistics_file.h"
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/open_array.h"
 #include "tutti/data/format/catalog.h"
 #include "tutti/train/settings.h"
 

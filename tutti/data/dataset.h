@@ -68,8 +68,4 @@ class Dataset {
 size_t field_index(const Dataset& dataset, std::string_view name);
 const Field& field_named(const Dataset& dataset, std::string_view name);
 
-/// Reads the whole set once (about 0.1 s for CIFAR-10). Channels are indices of the stored field's
-/// axis `channels`. Sums in double precision: of bytes they are exact.
-FieldStatistics field_statistics(const Dataset& dataset, std::string_view field, int channels = 0);
-
 }  // namespace tutti::data

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -369,6 +370,10 @@ struct ConfigGroup {
 const std::vector<ConfigKey>& config_keys();
 const std::vector<ConfigGroup>& config_groups();
 const ConfigKey* find_config_key(std::string_view name);  ///< null when there is none
+/// "optimizer.name = sgd or lars, or run.patience"
+std::string words_of(std::span<const KeyNeed> needs);
+/// A value as a need names it: a word has no quotes.
+std::string word_of(const ConfigValue& value);
 
 /// TOML text of a value: true, 1, 0.1, "fp32", [1, 2].
 std::string to_toml(const ConfigValue& value);
@@ -388,9 +393,5 @@ int64_t replica_count(const RunSection& run, int64_t ranks);
 
 /// What the comm.compression keys say. Throws ConfigError naming the key.
 CompressionPolicy compression_policy(const CommSection& comm);
-
-/// Relations between keys that one row cannot state (an end of the run is given, milestones rise,
-/// crop needs pad, ...). Throws ConfigError naming the keys.
-void validate(const RunConfig& config);
 
 }  // namespace tutti

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "tutti/base/spelling.h"
-#include "tutti/train/idle_keys.h"
 
 namespace tutti {
 namespace {
@@ -74,6 +73,15 @@ ConfigTableWriter write_config_table() {
   return t;
 }
 
+std::string need_words(const KeyNeed& need) {
+  std::string text = need.words.empty()
+                         ? need.key
+                         : fmt::format("{} = {}", need.key, fmt::join(need.words, " or "));
+  return need.without.empty()
+             ? text
+             : fmt::format("{} without {}", text, fmt::join(need.without, " and "));
+}
+
 const ConfigTableWriter& config_table() {
   static const ConfigTableWriter written = write_config_table();
   return written;
@@ -89,6 +97,17 @@ const ConfigKey* find_config_key(std::string_view name) {
   const auto found = std::find_if(rows.begin(), rows.end(),
                                   [&](const ConfigKey& row) { return row.name == name; });
   return found == rows.end() ? nullptr : &*found;
+}
+
+std::string word_of(const ConfigValue& value) {
+  const auto* word = std::get_if<std::string>(&value);
+  return word ? *word : to_toml(value);
+}
+
+std::string words_of(std::span<const KeyNeed> needs) {
+  std::vector<std::string> texts;
+  for (const KeyNeed& need : needs) texts.push_back(need_words(need));
+  return fmt::format("{}", fmt::join(texts, ", or "));
 }
 
 }  // namespace tutti

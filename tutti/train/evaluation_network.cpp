@@ -11,7 +11,6 @@
 #include "tutti/ops/fuse.h"
 #include "tutti/parallel/split/rows_read.h"
 #include "tutti/parallel/split/tensors.h"
-#include "tutti/train/units.h"
 
 namespace tutti {
 namespace {
@@ -85,6 +84,11 @@ void require_alike(const Graph& graph, const Variables& variables) {
 }
 
 }  // namespace
+
+bool is_of_data(const Objective& objective) {
+  return *objective.task == TaskKind::regress &&
+         *objective.loss != PointwiseLossKind::bce_with_logits;
+}
 
 SplitSettings with_advice(SplitSettings slabs, const Backend& backend) {
   if (slabs.tile_bytes == 0) slabs.tile_bytes = backend.tile_bytes();

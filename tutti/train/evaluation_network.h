@@ -10,6 +10,9 @@
 
 namespace tutti {
 
+/// Whether predictions of an objective, which is complete, are in the units of the field it learns.
+bool is_of_data(const Objective& objective);
+
 /// With the backend's tiles where none are asked for.
 SplitSettings with_advice(SplitSettings slabs, const Backend& backend);
 std::vector<data::BatchField> batch_of(const Plan& plan, const std::vector<GraphInput>& inputs);

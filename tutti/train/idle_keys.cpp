@@ -17,24 +17,9 @@ constexpr std::string_view kTask = "model.task";
 /// A need of this key is also met by a layer's own loss.
 constexpr std::string_view kLoss = "loss.pointwise";
 
-/// As a need names it: words without quotes.
-std::string word_of(const ConfigValue& value) {
-  const auto* word = std::get_if<std::string>(&value);
-  return word ? *word : to_toml(value);
-}
-
 bool is_empty(const ConfigValue& value) {
   const std::string text = word_of(value);
   return text.empty() || text == "[]";
-}
-
-std::string need_words(const KeyNeed& need) {
-  std::string text = need.words.empty()
-                         ? need.key
-                         : fmt::format("{} = {}", need.key, fmt::join(need.words, " or "));
-  return need.without.empty()
-             ? text
-             : fmt::format("{} without {}", text, fmt::join(need.without, " and "));
 }
 
 /// Which keys of a configuration have an effect, and why others have none.
@@ -113,12 +98,6 @@ class Effects {
 };
 
 }  // namespace
-
-std::string words_of(std::span<const KeyNeed> needs) {
-  std::vector<std::string> texts;
-  for (const KeyNeed& need : needs) texts.push_back(need_words(need));
-  return fmt::format("{}", fmt::join(texts, ", or "));
-}
 
 std::vector<IdleKey> idle_keys(const RunConfig& config,
                                const std::optional<std::set<TaskKind>>& tasks) {

@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -12,9 +11,6 @@
 #include "tutti/train/config.h"
 
 namespace tutti {
-
-/// "optimizer.name = sgd or lars, or run.patience"
-std::string words_of(std::span<const KeyNeed> needs);
 
 struct IdleKey {
   const ConfigKey* key;  ///< of config_keys()

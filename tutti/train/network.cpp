@@ -351,4 +351,10 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
   return network;
 }
 
+NetworkSpec with_served_buckets(NetworkSpec network) {
+  if (network.training.bucket_bytes == 0)
+    network.training.bucket_bytes = TrainingGraphSpec{}.bucket_bytes;
+  return network;
+}
+
 }  // namespace tutti

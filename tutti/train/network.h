@@ -88,6 +88,10 @@ struct Network {
   std::vector<data::BatchField> batch() const;
 };
 
+/// Workers and servers have buckets of one size without asking each other: the size that is
+/// measured (compile_network) is of sums.
+NetworkSpec with_served_buckets(NetworkSpec network);
+
 /// Collective. Rank 0 compiles first and measures; the others take its choices. Throws CommError
 /// naming the ranks whose plan differs from rank 0's, ConfigError where a rank cannot do with
 /// `memory`, which the evaluation's results are part of.

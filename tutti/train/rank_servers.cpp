@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/train/serve_workers.h"
+#include "tutti/train/server_orders.h"
 
 namespace tutti {
 namespace {

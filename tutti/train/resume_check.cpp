@@ -12,7 +12,6 @@
 #include "tutti/models/registry.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/data_identity.h"
-#include "tutti/train/run_folder.h"
 #include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
 
@@ -93,18 +92,6 @@ std::string advice(const std::vector<Difference>& refused) {
           d.there);
   }
   return "";
-}
-
-void refuse_lost_checkpoint(const RunPlace& place) {
-  const std::filesystem::path record = std::filesystem::path(place.directory) / kRecordFile;
-  if (std::error_code none; !std::filesystem::exists(record, none)) return;
-  const auto written = read_readable(record.string()).log.checkpoints;
-  if (written.empty()) return;
-  throw ConfigError(fmt::format(
-      "--resume: the run in '{}' has written a checkpoint of step {}, and '{}' holds none: if they "
-      "lie on another disk, see that it is there; if they were moved, give their folder as "
-      "checkpoint.dir; to begin anew, give --fresh instead of --resume, which sets this run aside",
-      place.directory, written.back().step, place.checkpoints));
 }
 
 }  // namespace
@@ -195,18 +182,6 @@ std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
         "new length",
         length, length_of(before.settings));
   return changes;
-}
-
-void check_whose_checkpoint(const RunPlace& place) {
-  if (place.resume.empty()) return refuse_lost_checkpoint(place);
-  // Where a run was set aside, its checkpoint.dir elsewhere is its successor's by now.
-  const std::string theirs = open_checkpoint(place.resume).info.run_id;
-  if (theirs.empty() || place.run_id.empty() || theirs == place.run_id) return;
-  throw ConfigError(fmt::format(
-      "--resume: the checkpoints in '{}' are of run {}, but '{}' holds run {}: give the folder of "
-      "its own checkpoints as checkpoint.dir, or go on from these with --resume={} and another "
-      "--output-dir",
-      place.checkpoints, theirs, place.directory, place.run_id, place.checkpoints));
 }
 
 void check_resume_anyway(const std::vector<std::string>& keys, const std::string& resume) {

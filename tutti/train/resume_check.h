@@ -12,8 +12,6 @@
 
 namespace tutti {
 
-struct RunPlace;
-
 /// The name under which RunSettings keep data_identity() of all parts; --resume-anyway takes it as
 /// it takes keys.
 inline constexpr const char* kDataContent = "data.content";
@@ -43,11 +41,6 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas, const 
 std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
                                       const CheckpointInfo& before, const RunSettings& here,
                                       const std::vector<std::string>& anyway);
-
-/// Throws ConfigError where the newest checkpoint in place.checkpoints is of another run than the
-/// one in place.directory, and where there is none (place.resume is empty), though the record of
-/// that run names one: its disk may not be there, and a run that began anew would take its place.
-void check_whose_checkpoint(const RunPlace& place);
 
 /// Throws ConfigError for a word of --resume-anyway that is no key, one that may change anyway, and
 /// for any where `resume` (checkpoint.resume) is empty.

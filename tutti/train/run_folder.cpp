@@ -11,7 +11,7 @@
 #include "tutti/trace/record.h"
 #include "tutti/train/checkpoint.h"
 #include "tutti/train/rank_file.h"
-#include "tutti/train/resume_check.h"
+#include "tutti/train/checkpoint_owner.h"
 
 namespace tutti {
 namespace {

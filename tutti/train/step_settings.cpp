@@ -1,6 +1,5 @@
 #include "tutti/train/step_settings.h"
 
-#include "tutti/train/serve_workers.h"
 #include "tutti/train/server_settings.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/sync.h"

@@ -13,7 +13,7 @@
 #include "tutti/train/rank_file.h"
 #include "tutti/train/resume.h"
 #include "tutti/train/resume_check.h"
-#include "tutti/train/serve_workers.h"
+#include "tutti/train/server_orders.h"
 #include "tutti/train/settings.h"
 #include "tutti/train/step_settings.h"
 

@@ -28,11 +28,6 @@ std::string_view meaning_of(const Objective& objective) {
 
 }  // namespace
 
-bool is_of_data(const Objective& objective) {
-  return *objective.task == TaskKind::regress &&
-         *objective.loss != PointwiseLossKind::bce_with_logits;
-}
-
 void note_units(const data::Field& field, const data::FieldSteps& steps, ModelField& noted) {
   const data::ValueFunction values = data::value_function(field, steps);
   const data::Derivation& made = steps.derivation;

@@ -17,9 +17,6 @@
 
 namespace tutti {
 
-/// Whether predictions of an objective, which is complete, are in the units of the field it learns.
-bool is_of_data(const Objective& objective);
-
 /// Fills unit, undone and kept of a field that is learned.
 void note_units(const data::Field& field, const data::FieldSteps& steps, ModelField& noted);
 

@@ -9,6 +9,7 @@
 #include "tutti/base/log.h"
 #include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/arrays/sample_places.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {

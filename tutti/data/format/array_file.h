@@ -121,9 +121,4 @@ struct ArrayFileOptions {
   int probe_seconds = 60;  ///< after which the child is ended and the file refused
 };
 
-/// Opens a file and tells its format by its first bytes; a description of raw data by its ending
-/// .toml. A folder is a file whose arrays are the .npy files in it: x.npy is the array "x". BadFile
-/// naming the file, what was expected, what was found and what to do.
-ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOptions& options = {});
-
 }  // namespace tutti::data

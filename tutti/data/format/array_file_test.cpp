@@ -1,4 +1,4 @@
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/open_array.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

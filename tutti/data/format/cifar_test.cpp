@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/rng.h"
+#include "tutti/data/field_statistics.h"
 #include "tutti/data/format/file_checks.h"
 
 namespace tutti::data {

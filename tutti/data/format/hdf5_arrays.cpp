@@ -9,7 +9,9 @@
 #include "tutti/data/format/first_bytes.h"
 #include "tutti/data/format/hdf5_listing.h"
 #include "tutti/data/format/hdf5_probe.h"
+#include "tutti/data/format/inflate.h"
 #include "tutti/data/format/netcdf_fill.h"
+#include "tutti/data/format/array_file.h"
 
 namespace tutti::data {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "tutti/data/format/npy_arrays.h"
 #include "tutti/data/format/stored_array.h"
+#include "tutti/data/format/array_file.h"
 
 namespace tutti::data {
 

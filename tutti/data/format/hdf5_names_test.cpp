@@ -2,6 +2,7 @@
 
 #include "tutti/data/arrays/climate_values.h"
 #include "tutti/data/format/array_checks.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "tutti/data/format/hdf5_listing.h"
+#include "tutti/data/format/array_file.h"
 
 namespace tutti::data {
 

@@ -14,6 +14,7 @@
 #include "tutti/data/format/hdf5_arrays.h"
 #include "tutti/data/format/hdf5_probe.h"
 #include "tutti/data/format/row_writer.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {

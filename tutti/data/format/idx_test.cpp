@@ -4,6 +4,7 @@
 
 #include "tutti/data/format/catalog.h"
 #include "tutti/data/format/file_checks.h"
+#include "tutti/data/field_statistics.h"
 #include "tutti/data/format/verify.h"
 #include "tutti/data/open.h"
 

@@ -9,6 +9,9 @@
 
 namespace tutti::data {
 
+/// deflate gains at most a factor of 1032.
+inline constexpr int64_t kMostInflation = 1032;
+
 /// How the deflate stream is wrapped.
 enum class Deflated { bare /* zip */, zlib /* HDF5 */ };
 

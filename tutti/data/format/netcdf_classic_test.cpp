@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/data/format/molecules/trajectory_files.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "tutti/data/format/array_checks.h"
 #include "tutti/data/format/first_bytes.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {

@@ -9,7 +9,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/base/scratch_directory.h"
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {

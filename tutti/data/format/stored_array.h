@@ -16,9 +16,6 @@
 
 namespace tutti::data {
 
-/// deflate gains at most a factor of 1032.
-inline constexpr int64_t kMostInflation = 1032;
-
 /// A deflated zip member: inflated whole when it is first read.
 struct PackedBytes {
   FileBytes file = FileBytes::own({}, "");

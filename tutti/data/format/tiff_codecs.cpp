@@ -8,6 +8,7 @@
 
 #include "tutti/data/element_type.h"
 #include "tutti/data/format/file_bytes.h"
+#include "tutti/data/format/inflate.h"
 
 namespace tutti::data {
 namespace {

@@ -8,6 +8,7 @@
 #include "tutti/data/format/array_checks.h"
 #include "tutti/data/format/tiff_arrays.h"
 #include "tutti/data/format/tiff_codecs.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {

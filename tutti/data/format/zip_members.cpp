@@ -8,7 +8,6 @@
 
 #include "tutti/base/log.h"
 #include "tutti/data/format/first_bytes.h"
-#include "tutti/data/format/stored_array.h"
 
 namespace tutti::data {
 namespace {

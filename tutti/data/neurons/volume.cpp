@@ -9,7 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/arrays/climate_values.h"
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {

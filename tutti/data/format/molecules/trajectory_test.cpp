@@ -6,6 +6,7 @@
 #include "tutti/base/rng.h"
 #include "tutti/data/format/molecules/trajectory_files.h"
 #include "tutti/data/open.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {

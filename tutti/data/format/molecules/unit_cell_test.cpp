@@ -7,7 +7,7 @@
 #include <random>
 
 #include "tutti/base/scratch_directory.h"
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/open_array.h"
 #include "tutti/data/format/file_checks.h"
 #include "tutti/data/format/molecules/trajectory_files.h"
 #include "tutti/data/transform/derived_field.h"

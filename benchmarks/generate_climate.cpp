@@ -4,8 +4,8 @@
 #include <chrono>
 #include <vector>
 
-#include "tutti/data/format/npy_arrays.h"
-#include "tutti/data/generate/climate/climate.h"
+#include "tutti/data/format/array/npy_arrays.h"
+#include "tutti/generate/climate/climate.h"
 
 using namespace tutti::data;
 

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/data/format/npy_arrays.h"
-#include "tutti/data/generate/cosmology/cosmology.h"
+#include "tutti/data/format/array/npy_arrays.h"
+#include "tutti/generate/cosmology/cosmology.h"
 
 using namespace tutti::data;
 

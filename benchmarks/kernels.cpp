@@ -11,9 +11,9 @@
 #include <memory>
 
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/backend/cpu/simd.h"
-#include "tutti/base/denormals.h"
-#include "tutti/base/rng.h"
+#include "tutti/backend/cpu/simd/simd.h"
+#include "tutti/base/number/denormals.h"
+#include "tutti/base/number/rng.h"
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"

@@ -28,8 +28,8 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/base/crc32c.h"
-#include "tutti/data/format/sample_files.h"
+#include "tutti/base/number/crc32c.h"
+#include "tutti/data/open/sample_files.h"
 
 namespace {
 

@@ -23,7 +23,7 @@ bool matches(const std::string& pattern, const std::string& text) {
   return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
-/// Whether `file` (relative to tutti/, "backend/cpu/conv.cpp") lies in `place`: ".", a folder, a
+/// Whether `file` (relative to tutti/, "backend/cpu/conv/conv.cpp") lies in `place`: ".", a folder, a
 /// file, or "folder/*.cpp".
 bool lies_in(const std::string& file, const std::string& place) {
   return place == "." || file == place || file.starts_with(place + "/") || matches(place, file);

@@ -4,14 +4,14 @@
 
 #include "gradient_check.h"
 #include "tutti/ops/broadcast.h"
-#include "tutti/ops/fuse.h"
+#include "tutti/ops/fusion/fuse.h"
 #include "tutti/ops/interaction.h"
-#include "tutti/ops/lookup.h"
+#include "tutti/ops/sequence/lookup.h"
 #include "tutti/ops/rank_sums.h"
 #include "tutti/ops/resize.h"
-#include "tutti/ops/sequence.h"
-#include "tutti/ops/token_head.h"
-#include "tutti/ops/token_slice.h"
+#include "tutti/ops/sequence/sequence.h"
+#include "tutti/ops/sequence/token_head.h"
+#include "tutti/ops/sequence/token_slice.h"
 
 namespace tutti {
 namespace {

@@ -15,12 +15,12 @@
 #include "interpreter.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/reference/reference.h"
-#include "tutti/base/rng.h"
-#include "tutti/models/cosmoflow.h"
-#include "tutti/models/deepcam.h"
-#include "tutti/models/fc_densenet.h"
-#include "tutti/models/vgg.h"
-#include "tutti/ops/fuse.h"
+#include "tutti/base/number/rng.h"
+#include "tutti/models/network/cosmoflow.h"
+#include "tutti/models/network/deepcam.h"
+#include "tutti/models/network/fc_densenet.h"
+#include "tutti/models/network/vgg.h"
+#include "tutti/ops/fusion/fuse.h"
 
 namespace tutti {
 namespace {

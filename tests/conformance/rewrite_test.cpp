@@ -4,7 +4,7 @@
 
 #include "gradient_check.h"
 #include "tutti/ops/conv.h"
-#include "tutti/ops/fuse.h"
+#include "tutti/ops/fusion/fuse.h"
 
 namespace tutti {
 namespace {

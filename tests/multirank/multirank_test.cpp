@@ -17,12 +17,12 @@
 #include "tests/multirank/speed.h"
 #include "tutti/base/error.h"
 #include "tutti/base/patience.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/number/rng.h"
 #include "tutti/comm/bootstrap/launcher.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/comm/transport/mpi/session.h"
-#include "tutti/parallel/average.h"
-#include "tutti/parallel/exchange.h"
+#include "tutti/exchange/average.h"
+#include "tutti/exchange/exchange.h"
 
 namespace tutti {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "tutti/base/rng.h"
-#include "tutti/parallel/exchange.h"
+#include "tutti/base/number/rng.h"
+#include "tutti/exchange/exchange.h"
 
 namespace tutti {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "tests/plan/plan_run.h"
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/train/weights.h"
+#include "tutti/train/network/weights.h"
 
 namespace {
 std::atomic<bool> counting{false};

@@ -17,7 +17,7 @@
 #include "tests/plan/science_step.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
-#include "tutti/train/safetensors.h"
+#include "tutti/keep/safetensors.h"
 
 namespace tutti::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tutti/plan/executor.h"
-#include "tutti/train/training_graph.h"
+#include "tutti/train/network/training_graph.h"
 
 namespace tutti::test {
 

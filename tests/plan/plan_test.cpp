@@ -8,7 +8,7 @@
 #include "tests/plan/plan_run.h"
 #include "tests/plan/rectifiers.h"
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/backend/cpu/matrix_tile.h"
+#include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/backend/reference/reference.h"
 #include "tutti/plan/bands.h"
 #include "tutti/plan/executor.h"

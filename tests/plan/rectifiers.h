@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "tutti/ops/fuse.h"
+#include "tutti/ops/fusion/fuse.h"
 
 namespace tutti::test {
 

@@ -4,21 +4,21 @@
 #include <cmath>
 #include <cstring>
 
-#include "tutti/backend/cpu/version.h"
-#include "tutti/base/rng.h"
-#include "tutti/models/cosmoflow.h"
-#include "tutti/models/deepcam.h"
-#include "tutti/models/fc_densenet.h"
-#include "tutti/models/gpt2.h"
-#include "tutti/models/llama.h"
+#include "tutti/backend/cpu/onednn/version.h"
+#include "tutti/base/number/rng.h"
+#include "tutti/models/network/cosmoflow.h"
+#include "tutti/models/network/deepcam.h"
+#include "tutti/models/network/fc_densenet.h"
+#include "tutti/models/network/gpt2.h"
+#include "tutti/models/network/llama.h"
 #include "tutti/models/registry.h"
-#include "tutti/models/resnet.h"
-#include "tutti/models/transformer.h"
-#include "tutti/models/vgg.h"
-#include "tutti/models/vit.h"
-#include "tutti/ops/fuse.h"
-#include "tutti/ops/sequence.h"
-#include "tutti/train/weights.h"
+#include "tutti/models/network/resnet.h"
+#include "tutti/models/network/transformer.h"
+#include "tutti/models/network/vgg.h"
+#include "tutti/models/network/vit.h"
+#include "tutti/ops/fusion/fuse.h"
+#include "tutti/ops/sequence/sequence.h"
+#include "tutti/train/network/weights.h"
 
 namespace tutti::test {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "tests/plan/rectifiers.h"
-#include "tutti/parallel/split/split.h"
+#include "tutti/split/split.h"
 #include "tutti/plan/executor.h"
-#include "tutti/train/named_tensor.h"
-#include "tutti/train/part_exchange.h"
+#include "tutti/keep/named_tensor.h"
+#include "tutti/train/step/part_exchange.h"
 
 namespace tutti::test {
 

@@ -11,10 +11,10 @@
 
 #include "tests/plan/plan_run.h"
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/number/rng.h"
 #include "tutti/ops/exchange.h"
-#include "tutti/parallel/shard.h"
-#include "tutti/train/weights.h"
+#include "tutti/exchange/shard.h"
+#include "tutti/train/network/weights.h"
 
 namespace tutti::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/number/rng.h"
 
 namespace tutti::data {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // TensorSlice: which part of a parameter a rank has, where ranks share its layer
-// (parallel/split/tensors.h). A plain value.
+// (split/tensors.h). A plain value.
 
 #include <cstdint>
 #include <map>

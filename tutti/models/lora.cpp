@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "tutti/base/name_pattern.h"
-#include "tutti/ops/sequence.h"
+#include "tutti/ops/sequence/sequence.h"
 
 namespace tutti {
 namespace {

@@ -4,14 +4,14 @@
 // is trained: NAME.lora_A.weight [rank, channels], NAME.lora_B.weight [outputs, rank], as the
 // package peft calls them. B starts at 0, so that the network begins as the given one.
 
-#include "tutti/models/model.h"
+#include "tutti/models/block/model.h"
 
 namespace tutti {
 
 /// Names of what LoRA trains, as a shell pattern.
 inline constexpr const char* kLoraNames = "*.lora_[AB].weight";
 
-/// The same network with LoRA beside each linear layer (ops/sequence.h) whose name a pattern of
+/// The same network with LoRA beside each linear layer (ops/sequence/sequence.h) whose name a pattern of
 /// `lora.layers` fits. ConfigError for a pattern that fits none.
 ModelGraph with_lora(const ModelGraph& model, const LoraSpec& lora);
 

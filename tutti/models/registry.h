@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tutti/models/model_builder.h"
+#include "tutti/models/block/model_builder.h"
 
 namespace tutti {
 

@@ -5,9 +5,9 @@
 #include <array>
 
 #include "tutti/base/error.h"
-#include "tutti/models/cosmoflow.h"
-#include "tutti/models/cosmoflow_small.h"
-#include "tutti/models/deepcam.h"
+#include "tutti/models/network/cosmoflow.h"
+#include "tutti/models/network/cosmoflow_small.h"
+#include "tutti/models/network/deepcam.h"
 
 namespace tutti {
 namespace {

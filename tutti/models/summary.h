@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/models/model.h"
+#include "tutti/models/block/model.h"
 
 namespace tutti {
 

@@ -67,7 +67,7 @@ class ConvBackwardData : public Op {
 };
 
 /// dw (f32) from (x, dy): a sum over the batch. `whole`: the team shares it, by outputs where there
-/// is a kernel for that (ops/fuse.h, share_in_team).
+/// is a kernel for that (ops/fusion/fuse.h, share_in_team).
 class ConvBackwardWeights : public Op {
  public:
   ConvBackwardWeights(ConvAttributes attributes, Shape w_shape, bool whole = false)

@@ -39,7 +39,7 @@ class SumOfRanks final : public Op {
 };
 
 /// An op that says something to differentiate alone: a result is one of its inputs. drop_copies
-/// (ops/fuse.h) takes it out, and no backend has a kernel for it.
+/// (ops/fusion/fuse.h) takes it out, and no backend has a kernel for it.
 class RuleOnly : public Op {
  public:
   /// The input that output `output` is.

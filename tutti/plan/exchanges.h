@@ -14,7 +14,7 @@ struct ExchangeOutput {
   const std::byte* at = nullptr;
   /// Bytes [begin, end) of the bucket that are this rank's to update; weights, gradients and states
   /// outside are neither read nor written. Each bound is an end of the bucket, or lies on a block
-  /// of kSumBlock floats counted from its parameter's start: parallel/shard.h gives such bounds.
+  /// of kSumBlock floats counted from its parameter's start: exchange/shard.h gives such bounds.
   struct Range {
     size_t begin = 0, end = 0;
     bool operator==(const Range&) const = default;

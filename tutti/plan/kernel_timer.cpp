@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/number/rng.h"
 
 namespace tutti {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/number/rng.h"
 
 namespace tutti {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tutti/base/crc32c.h"
+#include "tutti/base/number/crc32c.h"
 #include "tutti/base/error.h"
 #include "tutti/base/own_file.h"
 

@@ -4,7 +4,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/models/registry.h"
-#include "tutti/train/metrics.h"
+#include "tutti/train/metrics/metrics.h"
 #include "tutti/train/workload_interface.h"
 
 /// Stands once in a shared object, at file scope. `function`, void(), calls register_model() and

@@ -1,15 +1,15 @@
 #include <memory>
 
 #include "tutti/backend/conformance/op_case_line.h"
-#include "tutti/ops/attention.h"
-#include "tutti/ops/layer_norm.h"
-#include "tutti/ops/lookup.h"
+#include "tutti/ops/sequence/attention.h"
+#include "tutti/ops/sequence/layer_norm.h"
+#include "tutti/ops/sequence/lookup.h"
 #include "tutti/ops/rank_sums.h"
-#include "tutti/ops/swiglu.h"
-#include "tutti/ops/token_head.h"
-#include "tutti/ops/token_loss.h"
-#include "tutti/ops/token_slice.h"
-#include "tutti/ops/waves.h"
+#include "tutti/ops/sequence/swiglu.h"
+#include "tutti/ops/sequence/token_head.h"
+#include "tutti/ops/sequence/token_loss.h"
+#include "tutti/ops/sequence/token_slice.h"
+#include "tutti/ops/sequence/waves.h"
 
 namespace tutti {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tutti/backend/cpu/batch_norm_sums.h"
-#include "tutti/backend/cpu/channel_walk.h"
+#include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/batch_norm.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tutti/backend/cpu/statistics_out.h"
+#include "tutti/backend/cpu/kernel/statistics_out.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/parts.h"
 

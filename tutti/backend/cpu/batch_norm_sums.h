@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "tutti/backend/backend.h"
-#include "tutti/backend/cpu/channel_walk.h"
+#include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/ops/batch_norm.h"
 
 namespace tutti {

@@ -6,10 +6,10 @@
 #include <iterator>
 
 #include "tutti/backend/cpu/batch_norm.h"
-#include "tutti/backend/cpu/conv_candidates.h"
-#include "tutti/backend/cpu/generic.h"
+#include "tutti/backend/cpu/conv/conv_candidates.h"
+#include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/reorder.h"
-#include "tutti/backend/cpu/sequences.h"
+#include "tutti/backend/cpu/sequence/sequences.h"
 #include "tutti/backend/reference/reference.h"
 
 namespace tutti {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "tutti/backend/cpu/simd.h"
-#include "tutti/backend/cpu/simd_transpose.h"
+#include "tutti/backend/cpu/simd/simd.h"
+#include "tutti/backend/cpu/simd/simd_transpose.h"
 
 namespace tutti {
 namespace {

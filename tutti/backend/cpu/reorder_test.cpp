@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/backend/cpu/tiled_run.h"
+#include "tutti/backend/cpu/kernel/tiled_run.h"
 #include "tutti/ops/reorder.h"
 
 namespace tutti {

@@ -1,4 +1,4 @@
-#include "tutti/ops/attention.h"
+#include "tutti/ops/sequence/attention.h"
 
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "tutti/ops/embedding.h"
+#include "tutti/ops/sequence/embedding.h"
 
 #include <cmath>
 #include <map>

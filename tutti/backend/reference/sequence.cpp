@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "tutti/backend/reference/rules.h"
-#include "tutti/ops/layer_norm.h"
-#include "tutti/ops/lookup.h"
+#include "tutti/ops/sequence/layer_norm.h"
+#include "tutti/ops/sequence/lookup.h"
 #include "tutti/ops/rank_sums.h"
-#include "tutti/ops/token_loss.h"
-#include "tutti/ops/token_slice.h"
+#include "tutti/ops/sequence/token_loss.h"
+#include "tutti/ops/sequence/token_slice.h"
 
 namespace tutti {
 namespace {

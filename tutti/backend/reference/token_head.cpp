@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "tutti/backend/reference/rules.h"
-#include "tutti/ops/token_head.h"
+#include "tutti/ops/sequence/token_head.h"
 
 namespace tutti {
 namespace {

@@ -1,9 +1,9 @@
-#include "tutti/ops/waves.h"
+#include "tutti/ops/sequence/waves.h"
 
 #include <cmath>
 
 #include "tutti/backend/reference/rules.h"
-#include "tutti/ops/swiglu.h"
+#include "tutti/ops/sequence/swiglu.h"
 
 namespace tutti {
 namespace {

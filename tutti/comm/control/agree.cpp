@@ -14,7 +14,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/error_type.h"
-#include "tutti/base/hash.h"
+#include "tutti/base/number/hash.h"
 #include "tutti/base/log.h"
 
 namespace tutti::comm {

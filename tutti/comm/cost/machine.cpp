@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/number/rng.h"
 
 namespace tutti::comm {
 namespace {

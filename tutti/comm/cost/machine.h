@@ -1,6 +1,6 @@
 #pragma once
 // Machine: a machine that need not be at hand, as a few numbers: how fast its devices train, and
-// what its network costs. What a replay's clock goes by (train/virtual_clock.h); docs/replay.md
+// what its network costs. What a replay's clock goes by (sync/virtual_clock.h); docs/replay.md
 // says how its file is written.
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/hash.h"
+#include "tutti/base/number/hash.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/communicator.h"

@@ -7,7 +7,7 @@
 
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/set_checks.h"
-#include "tutti/data/format/npy_arrays.h"
+#include "tutti/data/format/array/npy_arrays.h"
 #include "tutti/data/subset.h"
 
 namespace tutti::data {

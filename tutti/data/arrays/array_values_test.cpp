@@ -9,7 +9,7 @@
 #include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/arrays/set_checks.h"
 #include "tutti/data/arrays/statistics_file.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/format/open_array.h"
 
 namespace tutti::data {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "tutti/data/format/netcdf_fill.h"
+#include "tutti/data/format/array/netcdf_fill.h"
 
 namespace tutti::data {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/array/array_file.h"
 
 namespace tutti::data {
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "tutti/data/arrays/sample_file.h"
-#include "tutti/data/format/tf_example.h"
-#include "tutti/data/format/tfrecord.h"
+#include "tutti/data/format/sets/tf_example.h"
+#include "tutti/data/format/sets/tfrecord.h"
 
 namespace tutti::data {
 namespace {

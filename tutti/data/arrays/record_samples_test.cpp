@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "tutti/data/arrays/set_checks.h"
-#include "tutti/data/format/tf_example.h"
-#include "tutti/data/format/tfrecord.h"
+#include "tutti/data/format/sets/tf_example.h"
+#include "tutti/data/format/sets/tfrecord.h"
 
 namespace tutti::data {
 namespace {

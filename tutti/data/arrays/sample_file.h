@@ -9,8 +9,8 @@
 
 #include "tutti/data/arrays/field_line.h"
 #include "tutti/data/dataset.h"
-#include "tutti/data/format/array_file.h"
-#include "tutti/data/format/chunk_cache.h"
+#include "tutti/data/format/array/array_file.h"
+#include "tutti/data/format/array/chunk_cache.h"
 
 namespace tutti::data {
 

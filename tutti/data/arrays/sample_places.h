@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tutti/data/arrays/field_line.h"
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/array/array_file.h"
 
 namespace tutti::data {
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "tutti/data/arrays/array_set.h"
-#include "tutti/data/format/array_checks.h"
-#include "tutti/data/format/hdf5_arrays.h"
+#include "tutti/data/format/array/array_checks.h"
+#include "tutti/data/format/array/hdf5_arrays.h"
 
 namespace tutti::data {
 

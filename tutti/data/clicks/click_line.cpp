@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 
 namespace tutti::data {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "tutti/base/scratch_directory.h"
 #include "tutti/data/clicks/click_line.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 namespace {

@@ -11,9 +11,9 @@
 #include "tutti/base/own_file.h"
 #include "tutti/base/small_text.h"
 #include "tutti/data/clicks/click_line.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
-#include "tutti/data/format/text_file.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
+#include "tutti/data/file/text_file.h"
 
 namespace tutti::data {
 namespace {

@@ -6,17 +6,17 @@
 #include <cmath>
 #include <limits>
 
-#include "tutti/data/format/first_bytes.h"
-#include "tutti/data/format/hdf5_arrays.h"
+#include "tutti/data/file/first_bytes.h"
+#include "tutti/data/format/array/hdf5_arrays.h"
 #include "tutti/data/format/molecules/dcd.h"
-#include "tutti/data/format/molecules/frames.h"
+#include "tutti/data/format/array/frames.h"
 #include "tutti/data/format/molecules/trr.h"
 #include "tutti/data/format/molecules/xtc.h"
-#include "tutti/data/format/netcdf_classic.h"
-#include "tutti/data/format/npy_arrays.h"
-#include "tutti/data/format/raw_arrays.h"
-#include "tutti/data/format/stored_array.h"
-#include "tutti/data/format/tiff_arrays.h"
+#include "tutti/data/format/array/netcdf_classic.h"
+#include "tutti/data/format/array/npy_arrays.h"
+#include "tutti/data/format/array/raw_arrays.h"
+#include "tutti/data/format/array/stored_array.h"
+#include "tutti/data/format/array/tiff_arrays.h"
 
 namespace tutti::data {
 namespace {

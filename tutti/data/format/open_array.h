@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/array/array_file.h"
 
 namespace tutti::data {
 

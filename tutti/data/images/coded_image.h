@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 

@@ -9,7 +9,7 @@
 #include <array>
 #include <cmath>
 
-#include "tutti/data/format/file_checks.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/images/jpeg_encoder.h"
 #include "tutti/data/images/resample.h"
 #include "tutti/data/transform/image_field.h"

@@ -10,9 +10,9 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/data/format/first_bytes.h"
-#include "tutti/data/format/folder_walk.h"
-#include "tutti/data/format/tar.h"
+#include "tutti/data/file/first_bytes.h"
+#include "tutti/data/file/folder_walk.h"
+#include "tutti/data/file/tar.h"
 #include "tutti/data/images/coded_image.h"
 
 namespace tutti::data {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tutti/data/dataset.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 

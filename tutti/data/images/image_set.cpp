@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/data/arrays/file_list.h"
+#include "tutti/data/file/file_list.h"
 
 namespace tutti::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "tutti/data/dataset.h"
-#include "tutti/data/format/stored_images.h"
+#include "tutti/data/format/sets/stored_images.h"
 #include "tutti/data/images/image_places.h"
 
 namespace tutti::data {

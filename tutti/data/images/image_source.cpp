@@ -4,7 +4,7 @@
 #include <cctype>
 #include <charconv>
 
-#include "tutti/data/format/folder_walk.h"
+#include "tutti/data/file/folder_walk.h"
 #include "tutti/data/images/image_places.h"
 
 namespace tutti::data {

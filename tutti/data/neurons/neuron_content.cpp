@@ -5,7 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 namespace {

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
-#include "tutti/data/format/hdf5_arrays.h"
+#include "tutti/base/number/rng.h"
+#include "tutti/data/format/array/hdf5_arrays.h"
 
 namespace tutti::data {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/base/number/rng.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 namespace {

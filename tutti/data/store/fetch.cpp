@@ -21,10 +21,10 @@
 #include "tutti/base/file_calls.h"
 #include "tutti/base/log.h"
 #include "tutti/base/own_file.h"
-#include "tutti/base/sha256.h"
+#include "tutti/base/number/sha256.h"
 #include "tutti/base/small_text.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 
 namespace tutti::data {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
-#include "tutti/base/sha256.h"
+#include "tutti/base/number/sha256.h"
 
 namespace tutti::data {
 namespace {

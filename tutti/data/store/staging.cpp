@@ -20,7 +20,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/own_file.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 namespace {

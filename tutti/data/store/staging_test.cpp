@@ -11,7 +11,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
-#include "tutti/data/open.h"
+#include "tutti/data/open/open.h"
 
 namespace tutti::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/text_file.h"
+#include "tutti/data/file/text_file.h"
 #include "tutti/data/store/fetch.h"
 
 namespace tutti::data {

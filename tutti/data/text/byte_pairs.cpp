@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/text/pre_tokens.h"
 
 namespace tutti::data {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/file_checks.h"
-#include "tutti/data/generate/token_pairs.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file_checks.h"
+#include "tutti/generate/token_pairs.h"
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/tokenize.h"
 #include "tutti/data/text/tokenizer.h"

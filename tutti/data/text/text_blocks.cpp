@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 #include "tutti/data/text/pre_tokens.h"
 #include "tutti/data/text/text_source.h"
 #include "tutti/data/text/utf8.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/text/pair_set.h"
 #include "tutti/data/text/utf8.h"
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/file_checks.h"
-#include "tutti/data/open.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file_checks.h"
+#include "tutti/data/open/open.h"
 #include "tutti/data/text/token_file.h"
 
 namespace tutti::data {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/utf8.h"
 

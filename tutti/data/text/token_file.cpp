@@ -9,7 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/own_file.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 
 namespace tutti::data {
 namespace {

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 struct XXH64_state_s;  // xxhash.h's XXH64_state_t
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/text/byte_pairs.h"
 #include "tutti/data/text/utf8.h"
 #include "tutti/data/text/vocabulary_files.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tutti/base/rng.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/file_checks.h"
+#include "tutti/base/number/rng.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/text/pair_training.h"
 #include "tutti/data/text/pre_tokens.h"
 #include "tutti/data/text/utf8.h"

@@ -6,8 +6,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/molecules/frames.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/format/array/frames.h"
 #include "tutti/data/format/molecules/selection.h"
 #include "tutti/data/transform/image_field.h"
 

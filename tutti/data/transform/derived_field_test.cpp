@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "tutti/data/format/file_checks.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/format/molecules/trajectory_files.h"
-#include "tutti/data/open.h"
+#include "tutti/data/open/open.h"
 #include "tutti/data/transform/sample_writer.h"
 
 namespace tutti::data {

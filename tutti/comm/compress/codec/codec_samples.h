@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/number/rng.h"
 
 namespace tutti::comm {
 

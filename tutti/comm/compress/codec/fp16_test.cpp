@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/number/rng.h"
 
 namespace tutti::comm {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/patience.h"
-#include "tutti/base/rng.h"
-#include "tutti/base/tree_sum.h"
+#include "tutti/base/number/rng.h"
+#include "tutti/base/number/tree_sum.h"
 #include "tutti/comm/schedule/tree.h"
 
 namespace tutti::comm {

@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kTag = 1;
 // A rank looks every 0.2 s, so that is how long a hop takes at most. The rest is for printing, on a
 // machine that many share, after the seconds that the program leaves to the cause
-// (cli/lifetime.cpp).
+// (cli/job/lifetime.cpp).
 constexpr auto kGrace = std::chrono::milliseconds(7000);
 constexpr auto kGracePerHop = std::chrono::milliseconds(200);
 constexpr auto kForwarding = std::chrono::milliseconds(500);  ///< of what was printed, by mpirun

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tutti/data/format/molecules/frames.h"
+#include "tutti/data/format/array/frames.h"
 
 namespace tutti::data {
 namespace {

@@ -11,7 +11,7 @@
 //                and, where there is one, the fourth; from the second frame on without fixed atoms
 
 #include "tutti/data/format/molecules/dcd_cell.h"
-#include "tutti/data/format/molecules/frames.h"
+#include "tutti/data/format/array/frames.h"
 
 namespace tutti::data {
 

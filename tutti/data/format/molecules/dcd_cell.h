@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tutti/data/format/molecules/unit_cell.h"
+#include "tutti/data/format/array/unit_cell.h"
 
 namespace tutti::data {
 

@@ -6,8 +6,8 @@
 #include <bit>
 #include <cmath>
 
-#include "tutti/data/format/array_checks.h"
-#include "tutti/data/format/molecules/unit_cell.h"
+#include "tutti/data/format/array/array_checks.h"
+#include "tutti/data/format/array/unit_cell.h"
 #include "tutti/data/format/molecules/xtc_bits.h"
 
 namespace tutti::data {

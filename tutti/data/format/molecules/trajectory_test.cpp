@@ -3,9 +3,9 @@
 #include <cmath>
 #include <thread>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/number/rng.h"
 #include "tutti/data/format/molecules/trajectory_files.h"
-#include "tutti/data/open.h"
+#include "tutti/data/open/open.h"
 #include "tutti/data/format/open_array.h"
 
 namespace tutti::data {

@@ -4,7 +4,7 @@
 // tensors, positions, velocities and forces may be there), atoms, step, a number, then the time and
 // a parameter in the precision of the parts.
 
-#include "tutti/data/format/molecules/frames.h"
+#include "tutti/data/format/array/frames.h"
 
 namespace tutti::data {
 

@@ -6,7 +6,7 @@
 //                   (xtc_bits.h), the number of bytes (64 bits if 2023), the bytes, up to a
 //                   multiple of 4
 
-#include "tutti/data/format/molecules/frames.h"
+#include "tutti/data/format/array/frames.h"
 
 namespace tutti::data {
 

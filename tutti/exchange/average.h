@@ -1,0 +1,44 @@
+#pragma once
+// Averages and sums over replicas outside the gradient: batch-norm statistics before an evaluation
+// or a checkpoint, and the counts and losses of an evaluation. Taken in the same tree as gradients:
+// the same bits on any number of ranks.
+
+#include <span>
+#include <vector>
+
+#include "tutti/exchange/exchange.h"
+
+namespace tutti {
+
+/// The average over all replicas of `count` floats. Planned once, used often.
+class ReplicaAverage {
+ public:
+  /// Collective. The communicator must outlive it.
+  ReplicaAverage(comm::Communicator& communicator, const ReplicaMap& map, size_t count);
+
+  /// The average of every replica's values: write(i, place) fills local replica i's `count` values;
+  /// it is called for each local replica in order. Collective and blocking. The result stays valid
+  /// until the next call.
+  template <class Write>
+  std::span<const float> average(Write&& write) {
+    for (int local = 0; local < exchange_.map().local_count(); ++local) {
+      write(local, std::span<float>(exchange_.slot(local), count_));
+      exchange_.ready(local, 0);
+    }
+    return finish();
+  }
+
+ private:
+  std::span<const float> finish();
+  GradientExchange exchange_;
+  size_t count_;
+  std::vector<float> average_;
+};
+
+/// Sums `width` values over all replicas in double precision: `local` has local_count() rows of
+/// `width`. For a few values, such as correct predictions, samples and summed losses. Collective
+/// and blocking.
+std::vector<double> sum_over_replicas(comm::Communicator& communicator, const ReplicaMap& map,
+                                      std::span<const double> local, size_t width);
+
+}  // namespace tutti

@@ -1,0 +1,116 @@
+#pragma once
+// MovingFields: batches whose samples are fields of view that move over larger canvases, led by
+// what the network predicts (flood filling, Januszewski et al. 2018):
+//
+//   each place of a batch follows one seed. Its canvas holds the image, the mask to be learned and
+//   the logits known so far, at first those of the seed. The field of view is in the middle at first;
+//   the network's prediction replaces the logits there. Then the moves, (-d, 0, +d) along each axis,
+//   are taken in one order that is the same for all seeds: the field of view goes to the next one
+//   whose middle has a probability of at least `threshold` by then. After the last one the next seed
+//   takes the place.
+//
+// Every turn of every replica has a stream of seeds of its own, from which its places take the next
+// one in their order, so batches depend on the weights of all steps before and on nothing else: the
+// number of ranks changes nothing. Where each seed is, and its logits, are in a checkpoint.
+
+#include <array>
+#include <vector>
+
+#include "tutti/data/pipeline/sampler.h"
+#include "tutti/data/transform/sample_writer.h"
+#include "tutti/exchange/replicas.h"
+#include "tutti/train/loop/batch_source.h"
+#include "tutti/keep/rank_file.h"
+
+namespace tutti {
+
+/// Voxels along z, y and x.
+using Move3 = std::array<int64_t, 3>;
+
+struct MovingFieldsSpec {
+  Move3 deltas{};
+  double threshold = 0.9;
+  uint64_t seed = 0;
+  std::vector<int> node_of{};  ///< data::SamplerSpec
+  std::string grown = "seed";  ///< the field that predictions replace
+};
+
+/// The middle, then the moves, without repeats: in an order that is a function of the seed.
+std::vector<Move3> shuffled_moves(const Move3& deltas, uint64_t seed);
+
+/// Of a canvas, what the fields of a batch are parts of: f32, plain, one sample.
+std::vector<data::BatchField> canvas_fields(const std::vector<data::BatchField>& batch,
+                                            const data::Dataset& canvases);
+
+class MovingFields final : public BatchSource {
+ public:
+  /// `batch`: the network's inputs and targets, [N, 1, z, y, x] each; `canvases` has all of their
+  /// fields, and `writer` fills canvas_fields(). `turns`: of all replicas. `canvases` must outlive
+  /// this.
+  MovingFields(MovingFieldsSpec spec, std::vector<data::BatchField> batch,
+               const data::Dataset& canvases, data::SampleWriter writer, const ReplicaMap& turns);
+
+  /// Either is called once, before anything else: all places take their first seeds; or those of a
+  /// checkpoint, whose ranks had the turns of `before`. ConfigError where it has none.
+  void begin();
+  void restore(RankFileReader& files, const ReplicaMap& before);
+
+  const data::Batch& next() override;
+  double last_wait_seconds() const override { return last_wait_; }
+  void learn(const std::function<const float*()>& prediction) override { take(prediction()); }
+  /// The prediction of the last batch.
+  void take(const float* y);
+  /// "seeds/canvas" [turns, places, voxels], "seeds/place" [turns, places, 4], "seeds/taken"
+  /// [turns, 3]: numbers below 2^48 are three of 16 bits, the least first; the fourth is the move.
+  std::vector<NamedTensor> state() const override;
+
+  /// Of the local turn and place: which seed of the turn's stream, and which move it is at.
+  struct Place {
+    int64_t seed = 0;
+    int move = 0;
+    bool operator==(const Place&) const = default;
+  };
+  Place place(int local_turn, int64_t at) const {
+    return flights_[static_cast<size_t>(local_turn)].seeds[static_cast<size_t>(at)].place;
+  }
+  const std::vector<Move3>& moves() const { return moves_; }
+
+ private:
+  struct Seed {
+    Place place;
+    std::vector<std::vector<float>> canvas;  // of each field of the batch
+  };
+  struct Flight {
+    int64_t taken = 0;  // seeds of the stream
+    std::vector<Seed> seeds;
+  };
+
+  void load(int local_turn, Seed& seed);
+  void take_next(int local_turn, Seed& seed);
+  /// To the next move that the threshold allows; false after the last.
+  bool advance(Seed& seed) const;
+  int64_t corner(const Move3& move) const;
+  void show(size_t tensor, const Seed& seed, int64_t position);
+  Flight& flight() { return flights_[static_cast<size_t>(turn_)]; }
+
+  const MovingFieldsSpec spec_;
+  const std::vector<data::BatchField> batch_;
+  const data::Dataset& canvases_;
+  const data::SampleWriter writer_;
+  const ReplicaMap turns_;
+  const data::Sampler sampler_;  // of single seeds
+  const std::vector<Move3> moves_;
+  Move3 view_{}, wide_{};
+  int64_t places_ = 0;
+  size_t grown_ = 0;                                        // of batch_
+  float threshold_;                                         // logit
+  std::vector<std::array<std::vector<int64_t>, 5>> terms_;  // of each tensor's layout
+  data::Sample sample_;
+  std::vector<std::vector<std::byte>> memory_;
+  data::Batch made_;
+  std::vector<Flight> flights_;
+  int turn_ = -1;  // local, of the last batch
+  double last_wait_ = 0;
+};
+
+}  // namespace tutti

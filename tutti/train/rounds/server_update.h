@@ -1,0 +1,50 @@
+#pragma once
+// ServerUpdate: what a server that is a rank does with a gradient: the training plan's update
+// alone, on weights and optimizer state of its own, within the parts that it has.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "tutti/sync/server_loop.h"
+#include "tutti/plan/executor.h"
+#include "tutti/train/network/network.h"
+#include "tutti/train/settings/server_settings.h"
+#include "tutti/train/network/weights.h"
+
+namespace tutti {
+
+/// Used by one thread at a time.
+class ServerUpdate final : public ServedWeights, private Exchanges {
+ public:
+  struct Spec {
+    ServerSettings settings;
+    int server = 0;
+    std::vector<ServedPart> parts;
+    int turns = 1;                        ///< batches of a gradient, which is their sum
+    std::function<double(int64_t)> rate;  ///< of an update, by its number; by any thread
+  };
+  /// Begins with the parameters of `weights`, and keeps the optimizer's state there. All of them
+  /// outlive this.
+  ServerUpdate(const Network& network, const Backend& backend, Spec spec, Weights& weights);
+
+  std::byte* parameters() override { return parameters_.data(); }
+  /// NumericError where the gradient's norm is not finite.
+  void apply(const ServedUpdate& update) override;
+
+ private:
+  void start(int) override {}
+  bool done(int) override { return true; }
+  ExchangeOutput finish(int exchange) override;
+  const float* compensated(int bucket, const float* gradient, const Shard& range);
+
+  const Network& network_;
+  const Spec spec_;
+  Buffer parameters_, compensated_;
+  std::vector<Shard> ranges_;  // of each bucket
+  const Plan plan_;
+  Executor executor_;
+  const ServedUpdate* update_ = nullptr;  // while it is applied
+};
+
+}  // namespace tutti

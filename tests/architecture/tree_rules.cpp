@@ -49,6 +49,12 @@ const std::regex& include_line() {
   return include;
 }
 
+/// Few lines are, and regular expressions take long.
+bool is_directive(const std::string& line) {
+  const size_t first = line.find_first_not_of(" \t");
+  return first != line.npos && line[first] == '#';
+}
+
 class TreeCheck {
  public:
   TreeCheck(const fs::path& root, const Rules& rules) : root_(root), rules_(rules) {}
@@ -107,8 +113,9 @@ class TreeCheck {
     for (std::string text; std::getline(stream, text);) {
       ++number;
       std::smatch match;
+      const bool directive = is_directive(text);
       if (text.starts_with("#pragma once")) guarded = true;
-      if (std::regex_match(text, match, include_line())) {
+      if (directive && std::regex_match(text, match, include_line())) {
         const std::string header = match[2];
         const std::string rule =
             match[1] == "<" ? broken_fence(file, header) : broken_include(file, header);
@@ -118,7 +125,7 @@ class TreeCheck {
                  fmt::format("\"{}\" is for tests; a program is built "
                              "where there are none",
                              header));
-      } else if (std::regex_match(text, match, condition)) {
+      } else if (directive && std::regex_match(text, match, condition)) {
         check_condition(path, file, number, match[2]);
       } else if (!file.ends_with("_test.cpp")) {
         check_words(path, file, number, text.substr(0, text.find("//")));
@@ -135,8 +142,9 @@ class TreeCheck {
     };
     for (const Fence& fence : rules_.words) {
       const std::string& word = fence.pattern;
-      if (lies_in_any(file, fence.places)) continue;
-      for (size_t at = code.find(word); at != code.npos; at = code.find(word, at + 1)) {
+      size_t at = code.find(word);
+      if (at == code.npos || lies_in_any(file, fence.places)) continue;
+      for (; at != code.npos; at = code.find(word, at + 1)) {
         const size_t behind = at + word.size();
         if ((at == 0 || !is_word(code[at - 1])) &&
             (behind == code.size() || !is_word(code[behind])))
@@ -156,7 +164,7 @@ class TreeCheck {
         rules_.testing, [&](const std::string& pattern) { return matches(pattern, header); });
     std::ifstream stream(root_ / header);
     for (std::string text; !reaches && std::getline(stream, text);)
-      if (std::smatch match; std::regex_match(text, match, include_line()))
+      if (std::smatch match; is_directive(text) && std::regex_match(text, match, include_line()))
         reaches = reaches_testing(match[2]);
     return reaches;
   }

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/base/number/denormals.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/denormals.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/base/shared_work.h"
 #include "tutti/comm/compress/codec/codec.h"
 #include "tutti/comm/compress/codec/error_feedback.h"

@@ -12,8 +12,8 @@
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/cpu/simd/simd.h"
-#include "tutti/base/number/denormals.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/denormals.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"

@@ -28,7 +28,7 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/base/number/crc32c.h"
+#include "tutti/base/numeric/crc32c.h"
 #include "tutti/data/open/sample_files.h"
 
 namespace {

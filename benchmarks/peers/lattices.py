@@ -86,7 +86,7 @@ def difference(theirs, initial, model):
 
 
 def philox_words(seed, purpose, stream, block):
-    """Four words of tutti/base/number/rng.h's stream of (seed, purpose, stream)."""
+    """Four words of tutti/base/numeric/rng.h's stream of (seed, purpose, stream)."""
     low = 0xFFFFFFFF
     counter, key = [block, 0, stream & low, stream >> 32], [(seed & low) ^ (purpose * 0x85EBCA6B & low), seed >> 32]
     for _ in range(10):

@@ -40,7 +40,12 @@ struct Rules {
 /// no rule.
 Rules read_rules(const std::filesystem::path& file);
 
+/// The longest folder of the rules that holds `file` (relative to tutti/), its room; empty if none
+/// does.
+std::string folder_of(const std::string& file, const Rules& rules);
+
 constexpr int kFileLines = 400;
+constexpr int kFolderFiles = 60;
 
 /// Checks every folder and source file under root/tutti. The result is sorted by file and line;
 /// empty means that all is well.
@@ -51,11 +56,12 @@ std::vector<Violation> check_tree(const std::filesystem::path& root, const Rules
 std::vector<Violation> check_table(const std::filesystem::path& root,
                                    const std::filesystem::path& document, const Rules& rules);
 
-/// Checks that no folder may include, by way of others, a folder that may include it.
+/// Checks that no room may include, by way of others, a room that may include it.
 std::vector<Violation> check_cycles(const std::filesystem::path& rule_file, const Rules& rules);
 
 /// Checks that no source, test or script below these folders of `root` has more lines than a reader
-/// takes in: a file has one subject.
+/// takes in: a file has one subject. Likewise the sources of a folder of tutti/, which has one
+/// purpose.
 std::vector<Violation> check_lengths(const std::filesystem::path& root,
                                      const std::vector<std::string>& folders);
 

@@ -14,7 +14,7 @@
 
 #include "interpreter.h"
 #include "tutti/backend/reference/reference.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/ops/builder.h"
 
 namespace tutti {

@@ -15,7 +15,7 @@
 #include "interpreter.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/reference/reference.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/models/network/cosmoflow.h"
 #include "tutti/models/network/deepcam.h"
 #include "tutti/models/network/fc_densenet.h"

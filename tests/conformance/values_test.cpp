@@ -13,11 +13,11 @@
 #include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
-#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/losses.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/pool.h"
+#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/sequence/token_slice.h"
 
 namespace tutti {

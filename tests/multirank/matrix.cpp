@@ -24,7 +24,7 @@
 
 #include "tests/multirank/matrix_cases.h"
 #include "tutti/base/error.h"
-#include "tutti/base/number/hash.h"
+#include "tutti/base/numeric/hash.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/comm/transport/mpi/session.h"
 #include "tutti/comm/transport/tcp/store_communicator.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tests/multirank/matrix_reduction.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/schedule/tree.h"
 
 namespace tutti {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "tests/multirank/matrix_cases.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 namespace {

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "tests/multirank/matrix_cases.h"
-#include "tutti/base/number/hash.h"
+#include "tutti/base/numeric/hash.h"
 #include "tutti/comm/algorithm/algorithm.h"
 
 namespace tutti {

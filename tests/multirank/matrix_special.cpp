@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "tests/multirank/matrix_reduction.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/exchange/exchange.h"
 
 namespace tutti {

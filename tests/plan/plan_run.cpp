@@ -1,6 +1,6 @@
 #include "tests/plan/plan_run.h"
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/train/network/weights.h"
 
 namespace tutti::test {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "tests/plan/rectifiers.h"
-#include "tutti/split/split.h"
-#include "tutti/plan/executor.h"
 #include "tutti/keep/named_tensor.h"
+#include "tutti/plan/executor.h"
+#include "tutti/split/split.h"
 #include "tutti/train/step/part_exchange.h"
 
 namespace tutti::test {

@@ -11,9 +11,9 @@
 
 #include "tests/plan/plan_run.h"
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/base/number/rng.h"
-#include "tutti/ops/exchange.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/exchange/shard.h"
+#include "tutti/ops/exchange.h"
 #include "tutti/train/network/weights.h"
 
 namespace tutti::test {

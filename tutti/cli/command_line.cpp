@@ -8,8 +8,8 @@
 #include "tutti/cli/flags/arguments.h"
 #include "tutti/cli/flags/help.h"
 #include "tutti/cli/flags/json_output.h"
-#include "tutti/cli/verbs/verbs.h"
 #include "tutti/cli/flags/version.h"
+#include "tutti/cli/verbs/verbs.h"
 
 namespace tutti {
 

@@ -1,9 +1,9 @@
 #pragma once
 // The configuration of a run as plain values, and the one table that describes every key: its name,
 // type, default, unit, meaning and limits. Files, flags, the environment, the resolved output,
-// docs/configuration.md and the JSON schema are all driven by that table (cli/config/config.h), so a new
-// key is one member here and one row in config_rows_*.cpp. Nothing here reads a file, a flag or the
-// environment.
+// docs/configuration.md and the JSON schema are all driven by that table (cli/config/config.h), so
+// a new key is one member here and one row in config_rows_*.cpp. Nothing here reads a file, a flag
+// or the environment.
 
 #include <array>
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 #include "tutti/base/log.h"
 #include "tutti/comm/on_timeout.h"
+#include "tutti/config/config_words.h"
 #include "tutti/models/block/layer_table.h"
 #include "tutti/models/block/model.h"
 #include "tutti/ops/sequence/embedding.h"
-#include "tutti/config/config_words.h"
 
 namespace tutti {
 

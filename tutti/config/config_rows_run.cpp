@@ -1,5 +1,5 @@
-#include "tutti/models/block/layers.h"
 #include "tutti/config/config_table.h"
+#include "tutti/models/block/layers.h"
 
 namespace tutti {
 

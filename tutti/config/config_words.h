@@ -7,8 +7,8 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/on_timeout.h"
 #include "tutti/ops/losses.h"
-#include "tutti/sync/meeting.h"
 #include "tutti/split/stages.h"
+#include "tutti/sync/meeting.h"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 namespace {

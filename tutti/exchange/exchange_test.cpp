@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/exchange/average.h"
 

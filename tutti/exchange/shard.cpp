@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 
 namespace tutti {
 namespace {

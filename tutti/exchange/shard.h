@@ -17,10 +17,10 @@ struct Shard {
 };
 
 /// The shards of ranks 0 .. parts - 1 in order; they tile bucket `bucket` of `layout`. A bound that
-/// is no end of the bucket lies on a block of kSumBlock floats (base/number/tree_sum.h), counted from the
-/// start of the parameter that it falls in, so that sums over blocks have the same bits sharded or
-/// not; of such bounds each is the one closest to an even division. A pure function: all ranks get
-/// the same shards.
+/// is no end of the bucket lies on a block of kSumBlock floats (base/numeric/tree_sum.h), counted
+/// from the start of the parameter that it falls in, so that sums over blocks have the same bits
+/// sharded or not; of such bounds each is the one closest to an even division. A pure function: all
+/// ranks get the same shards.
 std::vector<Shard> shard_bounds(const BucketLayout& layout, int bucket, int parts);
 
 }  // namespace tutti

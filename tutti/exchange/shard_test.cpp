@@ -5,8 +5,8 @@
 #include <set>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/base/numeric/tree_sum.h"
 
 namespace tutti {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "tutti/base/scratch_directory.h"
 #include "tutti/data/clicks/click_set.h"
-#include "tutti/generate/sample_sets.h"
 #include "tutti/data/open/open.h"
+#include "tutti/generate/sample_sets.h"
 
 namespace tutti::data {
 namespace {

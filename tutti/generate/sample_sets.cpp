@@ -11,10 +11,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/own_file.h"
+#include "tutti/data/each_sample.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 #include "tutti/data/format/sets/tf_example.h"
 #include "tutti/data/format/sets/tfrecord.h"
-#include "tutti/data/each_sample.h"
 
 namespace tutti::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti::data {
 namespace {

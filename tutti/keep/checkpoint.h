@@ -56,8 +56,9 @@ struct CheckpointInfo {
   std::string config;        ///< the resolved configuration, TOML
   std::string run_id;        ///< of the run that wrote it
   std::string optimizer;     ///< the update rule, "sgd"
-  std::vector<std::string> state_kinds;         ///< its states of a parameter: "momentum"; "m", "v"
-  std::map<std::string, std::string> settings;  ///< what a resume compares (train/settings/resume_check.h)
+  std::vector<std::string> state_kinds;  ///< its states of a parameter: "momentum"; "m", "v"
+  std::map<std::string, std::string>
+      settings;  ///< what a resume compares (train/settings/resume_check.h)
   std::map<std::string, double> metrics;
   std::vector<LearnedField>
       learned{};  ///< in the order of data.target; empty: an earlier version's

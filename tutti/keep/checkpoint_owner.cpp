@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "tutti/base/error.h"
-#include "tutti/trace/record.h"
 #include "tutti/keep/checkpoint.h"
+#include "tutti/trace/record.h"
 
 namespace tutti {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "tutti/plan/variables.h"
 #include "tutti/keep/safetensors.h"
+#include "tutti/plan/variables.h"
 
 namespace tutti {
 

@@ -8,10 +8,10 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
-#include "tutti/trace/record.h"
 #include "tutti/keep/checkpoint.h"
-#include "tutti/keep/rank_file.h"
 #include "tutti/keep/checkpoint_owner.h"
+#include "tutti/keep/rank_file.h"
+#include "tutti/trace/record.h"
 
 namespace tutti {
 namespace {

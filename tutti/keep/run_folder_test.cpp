@@ -10,8 +10,8 @@
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
-#include "tutti/trace/record.h"
 #include "tutti/keep/checkpoint.h"
+#include "tutti/trace/record.h"
 
 namespace tutti {
 namespace {

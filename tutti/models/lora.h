@@ -11,8 +11,8 @@ namespace tutti {
 /// Names of what LoRA trains, as a shell pattern.
 inline constexpr const char* kLoraNames = "*.lora_[AB].weight";
 
-/// The same network with LoRA beside each linear layer (ops/sequence/sequence.h) whose name a pattern of
-/// `lora.layers` fits. ConfigError for a pattern that fits none.
+/// The same network with LoRA beside each linear layer (ops/sequence/sequence.h) whose name a
+/// pattern of `lora.layers` fits. ConfigError for a pattern that fits none.
 ModelGraph with_lora(const ModelGraph& model, const LoraSpec& lora);
 
 }  // namespace tutti

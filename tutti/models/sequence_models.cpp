@@ -1,8 +1,8 @@
 #include "tutti/models/sequence_models.h"
 
+#include "tutti/models/block/sequence_encoder.h"
 #include "tutti/models/network/gpt2.h"
 #include "tutti/models/network/llama.h"
-#include "tutti/models/block/sequence_encoder.h"
 #include "tutti/models/network/transformer.h"
 #include "tutti/models/network/vit.h"
 

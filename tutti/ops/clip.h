@@ -27,9 +27,9 @@ class GradientSquares : public Update {
 /// set, of which only how they lie in memory counts: it says which sums are whose.
 ///   norm = |gradient_scale| * sqrt(sum of the blocks' sums)
 ///   scale = gradient_scale * min(1, limit / (norm + 1e-6))
-/// The trees of base/number/tree_sum.h add a parameter's blocks, then the parameters in a given order, in
-/// double precision. Outputs: scale and norm, f32 scalars. Where min gives 1, scale has the bits of
-/// gradient_scale.
+/// The trees of base/numeric/tree_sum.h add a parameter's blocks, then the parameters in a given
+/// order, in double precision. Outputs: scale and norm, f32 scalars. Where min gives 1, scale has
+/// the bits of gradient_scale.
 class ClipScale : public Op {
  public:
   struct Attributes {

@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/graph/graph.h"
 
 namespace tutti {

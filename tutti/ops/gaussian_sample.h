@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/graph/graph.h"
 #include "tutti/ops/dropout.h"
 

@@ -5,7 +5,7 @@
 //     of blocks outside the window 0
 //   AllReduceNorms (ops/exchange.h): sums over ranks. One rank alone contributes to a block, and
 //     x + 0 is x
-//   second op: adds each parameter's block sums in the tree of base/number/tree_sum.h and updates with
+//   second op: adds each parameter's block sums in the tree of base/numeric/tree_sum.h and updates with
 //     the norms
 // Blocks count storage elements, padding included, parameter after parameter in the order of the
 // inputs. A block's sum is taken in double precision and kept as f32: its rounding, 2^-24, is that

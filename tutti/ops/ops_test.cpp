@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/builder.h"
 #include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"

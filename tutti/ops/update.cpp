@@ -1,6 +1,6 @@
 #include "tutti/ops/update.h"
 
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/shape_check.h"
 

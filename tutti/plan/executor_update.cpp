@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/plan/executor_team.h"
 
 namespace tutti {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 namespace {

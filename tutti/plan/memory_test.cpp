@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 namespace {

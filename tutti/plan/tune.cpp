@@ -4,9 +4,9 @@
 #include <limits>
 #include <set>
 
-#include "tutti/base/number/hash.h"
 #include "tutti/base/log.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/hash.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/plan/bands.h"
 #include "tutti/plan/compile.h"

@@ -9,8 +9,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/ops/elementwise.h"
-#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/parts.h"
+#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/shape_ops.h"
 
 namespace tutti {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/parts.h"
+#include "tutti/ops/sequence/embedding.h"
 
 namespace tutti {
 namespace {

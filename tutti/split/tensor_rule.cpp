@@ -7,10 +7,10 @@
 #include <set>
 
 #include "tutti/ops/activation.h"
-#include "tutti/ops/sequence/attention.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dense.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/sequence/attention.h"
 #include "tutti/ops/sequence/lookup.h"
 #include "tutti/ops/sequence/swiglu.h"
 #include "tutti/ops/sequence/token_loss.h"

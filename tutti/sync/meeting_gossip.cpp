@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/exchange/average.h"
 

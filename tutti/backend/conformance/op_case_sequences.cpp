@@ -1,10 +1,10 @@
 #include <memory>
 
 #include "tutti/backend/conformance/op_case_line.h"
+#include "tutti/ops/rank_sums.h"
 #include "tutti/ops/sequence/attention.h"
 #include "tutti/ops/sequence/layer_norm.h"
 #include "tutti/ops/sequence/lookup.h"
-#include "tutti/ops/rank_sums.h"
 #include "tutti/ops/sequence/swiglu.h"
 #include "tutti/ops/sequence/token_head.h"
 #include "tutti/ops/sequence/token_loss.h"

@@ -3,18 +3,18 @@
 #include <memory>
 
 #include "tutti/backend/conformance/op_case_line.h"
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/activation.h"
 #include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
-#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/gaussian_sample.h"
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/losses.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/reorder.h"
+#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/shape_ops.h"
 
 namespace tutti {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/backend/cpu/kernel/tiled_run.h"
+#include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/ops/batch_norm.h"
 
 namespace tutti {

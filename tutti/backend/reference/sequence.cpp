@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "tutti/backend/reference/rules.h"
+#include "tutti/ops/rank_sums.h"
 #include "tutti/ops/sequence/layer_norm.h"
 #include "tutti/ops/sequence/lookup.h"
-#include "tutti/ops/rank_sums.h"
 #include "tutti/ops/sequence/token_loss.h"
 #include "tutti/ops/sequence/token_slice.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tutti/backend/reference/rules.h"
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/clip.h"
 #include "tutti/ops/norm_update.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tutti/base/number/normals.h"
+#include "tutti/base/numeric/normals.h"
 #include "tutti/models/registry.h"
 
 namespace tutti {

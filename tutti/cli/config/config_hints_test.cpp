@@ -6,8 +6,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
-#include "tutti/cli/flags/arguments.h"
 #include "tutti/cli/config/config.h"
+#include "tutti/cli/flags/arguments.h"
 #include "tutti/cli/verbs/verbs.h"
 
 namespace tutti {

@@ -10,9 +10,9 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
-#include "tutti/cli/flags/arguments.h"
 #include "tutti/cli/config/config_flags.h"
 #include "tutti/cli/config/config_text.h"
+#include "tutti/cli/flags/arguments.h"
 
 namespace tutti {
 namespace {

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/sha256.h"
+#include "tutti/base/numeric/sha256.h"
 #include "tutti/cli/config/config_paths.h"
 #include "tutti/train/workload.h"
 

@@ -8,12 +8,12 @@
 #include <memory>
 
 #include "tutti/base/error.h"
-#include "tutti/cli/job/launch.h"
 #include "tutti/cli/flags/microscope_flags.h"
 #include "tutti/cli/flags/sequence_flags.h"
 #include "tutti/cli/flags/suggest.h"
-#include "tutti/data/open/catalog.h"
+#include "tutti/cli/job/launch.h"
 #include "tutti/data/format/sets/lattices.h"
+#include "tutti/data/open/catalog.h"
 #include "tutti/generate/pictures/picture_set.h"
 #include "tutti/generate/sample_sets.h"
 

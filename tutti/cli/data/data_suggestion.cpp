@@ -14,10 +14,10 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config/config_paths.h"
+#include "tutti/config/config.h"
 #include "tutti/data/arrays/array_set.h"
 #include "tutti/data/open/open.h"
 #include "tutti/data/subset.h"
-#include "tutti/config/config.h"
 
 namespace tutti {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "tutti/data/arrays/climate_values.h"
-#include "tutti/data/format/open_array.h"
 #include "tutti/data/format/array/frames.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti {
 namespace {

@@ -12,10 +12,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/cli/config/config_paths.h"
+#include "tutti/config/config.h"
 #include "tutti/data/clicks/click_line.h"
 #include "tutti/data/file/file_bytes.h"
 #include "tutti/data/file/first_bytes.h"
-#include "tutti/config/config.h"
 
 namespace tutti {
 namespace {

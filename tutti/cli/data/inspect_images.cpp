@@ -10,9 +10,9 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/config/config_paths.h"
 #include "tutti/cli/data/data_suggestion.h"
+#include "tutti/config/config.h"
 #include "tutti/data/images/coded_image.h"
 #include "tutti/data/images/image_set.h"
-#include "tutti/config/config.h"
 
 namespace tutti {
 namespace {

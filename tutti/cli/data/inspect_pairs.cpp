@@ -9,9 +9,9 @@
 #include "tutti/base/json.h"
 #include "tutti/cli/config/config_paths.h"
 #include "tutti/cli/data/data_suggestion.h"
+#include "tutti/config/config.h"
 #include "tutti/data/open/open.h"
 #include "tutti/data/text/pair_set.h"
-#include "tutti/config/config.h"
 
 namespace tutti {
 namespace {

@@ -7,12 +7,12 @@
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/cli/config/config_paths.h"
-#include "tutti/data/open/catalog.h"
+#include "tutti/config/config.h"
 #include "tutti/data/file/file_bytes.h"
+#include "tutti/data/open/catalog.h"
 #include "tutti/data/open/open.h"
 #include "tutti/data/text/text_set.h"
 #include "tutti/data/text/token_file.h"
-#include "tutti/config/config.h"
 
 namespace tutti {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "tutti/cli/job/job.h"
 #include "tutti/cli/data/sample_exchange.h"
+#include "tutti/cli/job/job.h"
 #include "tutti/data/store/read_counts.h"
 #include "tutti/data/store/staging.h"
 #include "tutti/trace/record.h"

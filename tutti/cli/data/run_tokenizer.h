@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "tutti/data/text/tokenizer.h"
 #include "tutti/config/config.h"
+#include "tutti/data/text/tokenizer.h"
 
 namespace tutti {
 

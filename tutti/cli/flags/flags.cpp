@@ -10,9 +10,9 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/spelling.h"
+#include "tutti/config/config.h"
 #include "tutti/data/open/catalog.h"
 #include "tutti/models/registry.h"
-#include "tutti/config/config.h"
 
 namespace tutti {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tutti/backend/cpu/onednn/version.h"
 #include "tutti/base/json.h"
-#include "tutti/cli/git_hash.h"
+#include "tutti/cli/flags/git_hash.h"
 #include "tutti/comm/transport/mpi/session.h"
 
 namespace tutti {

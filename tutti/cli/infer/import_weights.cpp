@@ -8,8 +8,8 @@
 #include "tutti/base/error.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/job/launch.h"
-#include "tutti/models/registry.h"
 #include "tutti/config/run_settings.h"
+#include "tutti/models/registry.h"
 #include "tutti/train/network/table_files.h"
 
 namespace tutti {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "tutti/plan/plan.h"
 #include "tutti/config/config.h"
+#include "tutti/plan/plan.h"
 #include "tutti/train/network/given_weights.h"
 
 namespace tutti {

@@ -6,8 +6,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/cli/job/job.h"
 #include "tutti/cli/data/run_tokenizer.h"
+#include "tutti/cli/job/job.h"
 #include "tutti/data/file/file_bytes.h"
 #include "tutti/data/file/text_file.h"
 #include "tutti/data/text/pair_set.h"

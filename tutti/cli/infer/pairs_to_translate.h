@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tutti/config/config.h"
 #include "tutti/data/dataset.h"
 #include "tutti/data/text/tokenizer.h"
-#include "tutti/config/config.h"
 
 namespace tutti {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tutti/config/config.h"
 #include "tutti/data/dataset.h"
 #include "tutti/data/format/array/row_writer.h"
-#include "tutti/config/config.h"
 #include "tutti/train/network/given_weights.h"
 #include "tutti/train/settings/units.h"
 

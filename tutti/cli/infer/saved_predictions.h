@@ -6,9 +6,9 @@
 #include <span>
 
 #include "tutti/cli/infer/prediction_rows.h"
+#include "tutti/config/config.h"
 #include "tutti/data/dataset.h"
 #include "tutti/models/block/model.h"
-#include "tutti/config/config.h"
 #include "tutti/train/network/network.h"
 
 namespace tutti {

@@ -11,9 +11,9 @@
 #include "tutti/data/format/array/row_writer.h"
 #include "tutti/data/neurons/neuron_set.h"
 #include "tutti/train/infer/flood_fill.h"
+#include "tutti/train/metrics/segmentation_score.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/network/plain_copy.h"
-#include "tutti/train/metrics/segmentation_score.h"
 #include "tutti/train/settings/settings.h"
 
 namespace tutti {

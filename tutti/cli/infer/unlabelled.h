@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "tutti/config/config.h"
 #include "tutti/data/arrays/field_line.h"
 #include "tutti/data/dataset.h"
 #include "tutti/data/transform/sample_writer.h"
-#include "tutti/config/config.h"
 #include "tutti/train/network/given_weights.h"
 
 namespace tutti {

@@ -1,5 +1,5 @@
-#include "tutti/cli/job/job.h"
 #include "tutti/cli/infer/unlabelled.h"
+#include "tutti/cli/job/job.h"
 
 namespace tutti {
 

@@ -3,10 +3,10 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/infer/unlabelled.h"
 #include "tutti/data/file/file_list.h"
-#include "tutti/data/open/catalog.h"
 #include "tutti/data/file/folder_walk.h"
 #include "tutti/data/images/coded_image.h"
 #include "tutti/data/images/image_set.h"
+#include "tutti/data/open/catalog.h"
 
 namespace tutti {
 namespace {

@@ -25,10 +25,10 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/base/visible.h"
+#include "tutti/cli/config/config.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/job/launcher_files.h"
 #include "tutti/cli/job/progress.h"
-#include "tutti/cli/config/config.h"
 #include "tutti/cli/job/rank_table.h"
 #include "tutti/comm/transport/mpi/session.h"
 

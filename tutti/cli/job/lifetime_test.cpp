@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/base/number/denormals.h"
 #include "tutti/base/error.h"
+#include "tutti/base/numeric/denormals.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/program.h"
 

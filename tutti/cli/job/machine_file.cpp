@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/hash.h"
+#include "tutti/base/numeric/hash.h"
 #include "tutti/cli/config/config_paths.h"
 #include "tutti/data/file/text_file.h"
 

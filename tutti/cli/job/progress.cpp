@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tutti/base/number/hash.h"
+#include "tutti/base/numeric/hash.h"
 
 namespace tutti {
 

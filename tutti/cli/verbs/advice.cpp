@@ -8,18 +8,18 @@
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
-#include "tutti/cli/job/job.h"
 #include "tutti/cli/bench/step_bench.h"
+#include "tutti/cli/job/job.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/device/cpu/machine_watch.h"
 #include "tutti/device/cpu/process_memory.h"
 #include "tutti/study/statistics.h"
-#include "tutti/train/settings/planning_rules.h"
 #include "tutti/sync/server_clock.h"
+#include "tutti/sync/virtual_clock.h"
+#include "tutti/train/settings/planning_rules.h"
 #include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/settings.h"
 #include "tutti/train/settings/sync.h"
-#include "tutti/sync/virtual_clock.h"
 
 namespace tutti {
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
 // What `tutti advise` finds out about a configuration: the step as it is here, the planning rules
-// (train/settings/planning_rules.h), and the virtual clock beside them. docs/advise.md derives the rules.
+// (train/settings/planning_rules.h), and the virtual clock beside them. docs/advise.md derives the
+// rules.
 
 #include <cstdint>
 #include <optional>
@@ -9,8 +10,8 @@
 
 #include "tutti/base/json_forward.h"
 #include "tutti/comm/cost/machine.h"
-#include "tutti/trace/machine_use.h"
 #include "tutti/config/config.h"
+#include "tutti/trace/machine_use.h"
 
 namespace tutti {
 

@@ -13,14 +13,14 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config/config_text.h"
+#include "tutti/cli/data/run_data_path.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/machine_file.h"
-#include "tutti/cli/data/run_data_path.h"
 #include "tutti/cli/job/selection_file.h"
 #include "tutti/keep/checkpoint.h"
+#include "tutti/keep/run_folder.h"
 #include "tutti/train/loop/rehearsal.h"
 #include "tutti/train/settings/resume_check.h"
-#include "tutti/keep/run_folder.h"
 
 namespace tutti {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "tutti/cli/config/config.h"
 #include "tutti/cli/job/launch.h"
-#include "tutti/keep/checkpoint.h"
 #include "tutti/config/run_settings.h"
+#include "tutti/keep/checkpoint.h"
 
 namespace tutti {
 

@@ -12,19 +12,19 @@
 #include "tutti/base/log.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/config/config_flags.h"
+#include "tutti/cli/data/run_tokenizer.h"
+#include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/infer/evaluation_ranks.h"
 #include "tutti/cli/infer/import_weights.h"
-#include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/infer/prediction_rows.h"
-#include "tutti/cli/data/run_tokenizer.h"
 #include "tutti/cli/infer/saved_predictions.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/data/format/array/row_writer.h"
 #include "tutti/train/loop/evaluator.h"
 #include "tutti/train/network/given_weights.h"
 #include "tutti/train/network/network.h"
-#include "tutti/train/settings/settings.h"
 #include "tutti/train/network/weights.h"
+#include "tutti/train/settings/settings.h"
 
 namespace tutti {
 namespace {

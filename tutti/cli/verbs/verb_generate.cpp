@@ -8,20 +8,20 @@
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/base/visible.h"
 #include "tutti/cli/config/config.h"
-#include "tutti/cli/infer/import_weights.h"
-#include "tutti/cli/job/launch.h"
 #include "tutti/cli/data/run_tokenizer.h"
+#include "tutti/cli/infer/import_weights.h"
 #include "tutti/cli/infer/trained_model.h"
+#include "tutti/cli/job/launch.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/data/file/file_bytes.h"
 #include "tutti/models/registry.h"
-#include "tutti/train/network/given_weights.h"
 #include "tutti/train/infer/language_network.h"
-#include "tutti/train/settings/settings.h"
 #include "tutti/train/infer/token_choice.h"
+#include "tutti/train/network/given_weights.h"
+#include "tutti/train/settings/settings.h"
 
 namespace tutti {
 namespace {

@@ -13,17 +13,17 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/config/config_flags.h"
 #include "tutti/cli/config/config_paths.h"
-#include "tutti/cli/job/job.h"
+#include "tutti/cli/config/workload_library.h"
 #include "tutti/cli/flags/json_output.h"
+#include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/cli/verbs/network_flags.h"
 #include "tutti/cli/verbs/verbs.h"
-#include "tutti/cli/config/workload_library.h"
 #include "tutti/models/registry.h"
 #include "tutti/models/summary.h"
 #include "tutti/plan/plan.h"
-#include "tutti/train/settings/settings.h"
 #include "tutti/train/network/training_graph.h"
+#include "tutti/train/settings/settings.h"
 
 namespace tutti {
 namespace {

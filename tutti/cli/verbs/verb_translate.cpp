@@ -13,18 +13,18 @@
 #include "tutti/base/visible.h"
 #include "tutti/cli/config/config.h"
 #include "tutti/cli/config/config_flags.h"
-#include "tutti/cli/infer/import_weights.h"
-#include "tutti/cli/job/job.h"
 #include "tutti/cli/flags/json_output.h"
-#include "tutti/cli/job/launch.h"
+#include "tutti/cli/infer/import_weights.h"
 #include "tutti/cli/infer/pairs_to_translate.h"
 #include "tutti/cli/infer/trained_model.h"
+#include "tutti/cli/job/job.h"
+#include "tutti/cli/job/launch.h"
 #include "tutti/cli/verbs/verbs.h"
+#include "tutti/keep/result_file.h"
+#include "tutti/train/infer/translator.h"
 #include "tutti/train/metrics/bleu.h"
 #include "tutti/train/network/given_weights.h"
-#include "tutti/keep/result_file.h"
 #include "tutti/train/settings/settings.h"
-#include "tutti/train/infer/translator.h"
 
 namespace tutti {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "tutti/base/number/sha256.h"
+#include "tutti/base/numeric/sha256.h"
 
 namespace tutti::comm {
 

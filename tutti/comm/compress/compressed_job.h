@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/compress/codec/codec_samples.h"
 #include "tutti/comm/compress/compressed_reduction.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"

@@ -14,8 +14,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/error_type.h"
-#include "tutti/base/number/hash.h"
 #include "tutti/base/log.h"
+#include "tutti/base/numeric/hash.h"
 
 namespace tutti::comm {
 namespace {

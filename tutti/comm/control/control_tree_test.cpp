@@ -5,7 +5,7 @@
 #include <bit>
 #include <string>
 
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 
 namespace tutti::comm {
 namespace {

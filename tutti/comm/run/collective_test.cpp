@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/comm/run/collective_cases.h"
 
 namespace tutti::comm {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/hash.h"
 #include "tutti/base/log.h"
+#include "tutti/base/numeric/hash.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/communicator.h"
 

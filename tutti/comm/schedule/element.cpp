@@ -39,7 +39,7 @@ T named(const std::array<std::string_view, N>& names, std::string_view name, con
 // IEEE 754-2019's minimum and maximum: a NaN propagates, and -0 is less than +0. The one NaN that
 // they make and the bits of both zeros do not depend on the order of the operands, so that all
 // ranks get the same bits from any algorithm. In a program that takes denormals for zero
-// (base/number/denormals.h) any two of those are equal, and what is made of them is one too.
+// (base/numeric/denormals.h) any two of those are equal, and what is made of them is one too.
 template <class T>
 T smaller(T a, T b) {
   return b < a ? b : a;

@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti::comm {
 namespace {

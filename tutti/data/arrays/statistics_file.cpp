@@ -8,8 +8,8 @@
 
 #include "tutti/base/json.h"
 #include "tutti/base/json_words.h"
-#include "tutti/data/format/open_array.h"
 #include "tutti/data/file/text_file.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {

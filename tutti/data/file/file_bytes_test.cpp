@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/base/number/rng.h"
-#include "tutti/data/file_checks.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/file/gzip.h"
+#include "tutti/data/file_checks.h"
 
 namespace tutti::data {
 namespace {

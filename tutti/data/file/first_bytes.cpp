@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tutti/base/number/crc32c.h"
+#include "tutti/base/numeric/crc32c.h"
 #include "tutti/data/file/first_text.h"
 #include "tutti/data/file/zip_members.h"
 

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <streambuf>
 
-#include "tutti/data/file_checks.h"
 #include "tutti/data/file/first_bytes.h"
+#include "tutti/data/file_checks.h"
 
 namespace tutti::data {
 namespace {

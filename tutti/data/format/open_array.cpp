@@ -7,16 +7,16 @@
 #include <limits>
 
 #include "tutti/data/file/first_bytes.h"
-#include "tutti/data/format/array/hdf5_arrays.h"
-#include "tutti/data/format/molecules/dcd.h"
 #include "tutti/data/format/array/frames.h"
-#include "tutti/data/format/molecules/trr.h"
-#include "tutti/data/format/molecules/xtc.h"
+#include "tutti/data/format/array/hdf5_arrays.h"
 #include "tutti/data/format/array/netcdf_classic.h"
 #include "tutti/data/format/array/npy_arrays.h"
 #include "tutti/data/format/array/raw_arrays.h"
 #include "tutti/data/format/array/stored_array.h"
 #include "tutti/data/format/array/tiff_arrays.h"
+#include "tutti/data/format/molecules/dcd.h"
+#include "tutti/data/format/molecules/trr.h"
+#include "tutti/data/format/molecules/xtc.h"
 
 namespace tutti::data {
 namespace {

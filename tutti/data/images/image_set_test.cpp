@@ -6,14 +6,14 @@
 #include <fstream>
 #include <set>
 
-#include "tutti/data/file_checks.h"
 #include "tutti/data/file/tar_writer.h"
-#include "tutti/data/open/verify.h"
-#include "tutti/generate/pictures/picture_set.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/images/image_places.h"
 #include "tutti/data/images/jpeg_encoder.h"
 #include "tutti/data/open/open.h"
+#include "tutti/data/open/verify.h"
 #include "tutti/data/pipeline/pipeline.h"
+#include "tutti/generate/pictures/picture_set.h"
 
 namespace tutti::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 
 namespace tutti::data {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {

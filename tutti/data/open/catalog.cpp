@@ -6,8 +6,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/shell.h"
-#include "tutti/data/format/sets/cifar.h"
 #include "tutti/data/file/file_bytes.h"
+#include "tutti/data/format/sets/cifar.h"
 
 namespace tutti::data {
 namespace {

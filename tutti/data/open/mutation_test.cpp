@@ -3,16 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/base/number/rng.h"
-#include "tutti/data/format/sets/cifar.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
+#include "tutti/data/format/sets/cifar.h"
 #include "tutti/data/format/sets/idx.h"
+#include "tutti/data/format/sets/lattices.h"
 #include "tutti/data/format/sets/tf_example.h"
 #include "tutti/data/format/sets/tfrecord.h"
-#include "tutti/data/open/verify.h"
-#include "tutti/data/format/sets/lattices.h"
 #include "tutti/data/open/open.h"
+#include "tutti/data/open/verify.h"
 
 namespace tutti::data {
 namespace {

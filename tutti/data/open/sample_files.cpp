@@ -7,9 +7,9 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/data/arrays/array_set.h"
-#include "tutti/data/file/file_list.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/file_list.h"
 
 namespace tutti::data {
 namespace {

@@ -4,14 +4,14 @@
 
 #include <cmath>
 
-#include "tutti/data/open/catalog.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 #include "tutti/data/format/sets/tf_example.h"
 #include "tutti/data/format/sets/tfrecord.h"
+#include "tutti/data/open/catalog.h"
+#include "tutti/data/open/open.h"
 #include "tutti/data/open/verify.h"
 #include "tutti/generate/sample_sets.h"
-#include "tutti/data/open/open.h"
 
 namespace tutti::data {
 namespace {

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "tutti/base/number/sha256.h"
-#include "tutti/data/open/catalog.h"
+#include "tutti/base/numeric/sha256.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/sets/lattices.h"
+#include "tutti/data/open/catalog.h"
 #include "tutti/data/open/open.h"
 
 namespace tutti::data {

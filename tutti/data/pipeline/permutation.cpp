@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti::data {
 namespace {

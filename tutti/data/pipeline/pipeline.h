@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/data/pipeline/batch_order.h"
 #include "tutti/data/dataset.h"
+#include "tutti/data/pipeline/batch_order.h"
 #include "tutti/data/transform/sample_writer.h"
 
 namespace tutti::data {

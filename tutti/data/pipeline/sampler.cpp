@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti::data {
 

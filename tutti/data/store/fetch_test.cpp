@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/numeric/sha256.h"
 #include "tutti/base/scratch_directory.h"
-#include "tutti/base/number/sha256.h"
 
 namespace tutti::data {
 namespace {

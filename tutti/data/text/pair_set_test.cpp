@@ -7,10 +7,10 @@
 
 #include "tutti/data/file/file_bytes.h"
 #include "tutti/data/file_checks.h"
-#include "tutti/generate/token_pairs.h"
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/tokenize.h"
 #include "tutti/data/text/tokenizer.h"
+#include "tutti/generate/token_pairs.h"
 
 namespace tutti::data {
 namespace {

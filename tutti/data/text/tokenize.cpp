@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "tutti/base/error.h"
-#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/each_sample.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/text/pair_training.h"
 #include "tutti/data/text/text_blocks.h"
 #include "tutti/data/text/text_source.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/file/file_bytes.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/text/pre_tokens.h"

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/dataset.h"
 #include "tutti/data/transform/values.h"
 #include "tutti/tensor/tensor_desc.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/transform/sample_writer.h"
 
 namespace tutti::data {

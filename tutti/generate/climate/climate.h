@@ -73,7 +73,7 @@ inline constexpr int64_t kFirstTestClimate = int64_t{1} << 40;
 void generate_climate(const ClimateSpec& spec, int64_t index, float* fields, uint8_t* mask);
 
 /// What DeepCAM's stats.h5 holds of each channel, as sums: combine samples by + in a fixed order
-/// (base/number/tree_sum.h) for the same bits on any number of threads.
+/// (base/numeric/tree_sum.h) for the same bits on any number of threads.
 struct ClimateStatistics {
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 

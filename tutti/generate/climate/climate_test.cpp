@@ -6,7 +6,7 @@
 #include <cmath>
 #include <thread>
 
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/generate/climate/background.h"
 #include "tutti/generate/climate/labels.h"
 #include "tutti/generate/climate/planet.h"

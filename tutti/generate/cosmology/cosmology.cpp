@@ -1,7 +1,7 @@
 #include "tutti/generate/cosmology/cosmology.h"
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/generate/cosmology/assignment.h"
 #include "tutti/generate/cosmology/displacement.h"
 #include "tutti/generate/cosmology/gaussian_field.h"

@@ -1,11 +1,11 @@
 #pragma once
-// Periodic fields on a cubic grid and their Fourier transforms (base/number/fourier.h).
+// Periodic fields on a cubic grid and their Fourier transforms (base/numeric/fourier.h).
 
 #include <complex>
 #include <cstdint>
 #include <memory>
 
-#include "tutti/base/number/fourier.h"
+#include "tutti/base/numeric/fourier.h"
 
 namespace tutti::data {
 

@@ -1,7 +1,7 @@
 #pragma once
 // The Gaussian random field of a power spectrum, on a periodic grid.
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/generate/cosmology/fourier_grid.h"
 #include "tutti/generate/cosmology/power_spectrum.h"
 

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/generate/microscopy/scattering.h"
 
 namespace tutti::data {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "tutti/base/number/fourier.h"
+#include "tutti/base/numeric/fourier.h"
 #include "tutti/generate/microscopy/crystals.h"
 
 namespace tutti::data {

@@ -9,8 +9,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/own_file.h"
-#include "tutti/data/file/tar_writer.h"
 #include "tutti/data/each_sample.h"
+#include "tutti/data/file/tar_writer.h"
 #include "tutti/data/images/jpeg_encoder.h"
 
 namespace tutti::data {

@@ -14,7 +14,7 @@
 
 #include <vector>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/generate/protein/native_fold.h"
 
 namespace tutti::data {

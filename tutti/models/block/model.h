@@ -32,7 +32,8 @@ struct Objective {
   float weight = 1;                         ///< of its loss in the sum of all
   bool own_loss = false;  ///< the model adds its losses itself (ModelBuilder::add_loss); then
                           ///< evaluations have the sum of all losses of the model as one
-  std::vector<std::string> metrics{};  ///< registered ones (train/metrics/metrics.h), before the task's
+  std::vector<std::string>
+      metrics{};  ///< registered ones (train/metrics/metrics.h), before the task's
 };
 
 /// A field of the data set as a model meets it.
@@ -45,9 +46,10 @@ struct ModelField {
   std::vector<int64_t> bags{};  ///< of these: elements that name rows of one table; empty: 1 each
   /// The bytes of each class's name, which of a token is what it stands for; empty: not known.
   std::vector<int32_t> class_bytes{};
-  std::string unit{};    ///< of its values in the data, "K"; empty: not known
-  std::string undone{};  ///< steps that its predictions are taken back through (train/settings/units.h)
-  std::string kept{};    ///< steps that have no way back
+  std::string unit{};  ///< of its values in the data, "K"; empty: not known
+  std::string
+      undone{};  ///< steps that its predictions are taken back through (train/settings/units.h)
+  std::string kept{};  ///< steps that have no way back
 };
 
 /// What becomes of the rows that a bag names.

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/interaction.h"
+#include "tutti/ops/sequence/embedding.h"
 
 namespace tutti {
 namespace {

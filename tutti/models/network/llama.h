@@ -27,8 +27,8 @@ struct LlamaSpec {
 };
 
 /// tokens i32 [N, T] -> logits [N, vocabulary, T]. ConfigError where the sizes do not fit. With
-/// `segments`, i32 [N, T] (ops/sequence/attention.h), attention stays in a document; positions are those of
-/// the window.
+/// `segments`, i32 [N, T] (ops/sequence/attention.h), attention stays in a document; positions are
+/// those of the window.
 Value llama_logits(Graph& graph, Value tokens, Value segments, DType activations,
                    const LlamaSpec& spec);
 

@@ -6,12 +6,12 @@
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/elementwise.h"
-#include "tutti/ops/sequence/layer_norm.h"
-#include "tutti/ops/sequence/lookup.h"
+#include "tutti/ops/fusion/rewriter.h"
 #include "tutti/ops/pool.h"
 #include "tutti/ops/rank_sums.h"
-#include "tutti/ops/fusion/rewriter.h"
 #include "tutti/ops/rows.h"
+#include "tutti/ops/sequence/layer_norm.h"
+#include "tutti/ops/sequence/lookup.h"
 
 namespace tutti {
 namespace {

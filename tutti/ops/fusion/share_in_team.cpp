@@ -1,7 +1,7 @@
 #include "tutti/base/error.h"
-#include "tutti/ops/sequence/attention.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/fusion/rewriter.h"
+#include "tutti/ops/sequence/attention.h"
 
 namespace tutti {
 namespace {

@@ -39,7 +39,8 @@ struct AttentionAttributes {
   float dropout = 0;       ///< probability of leaving a key out; below 1
   uint32_t salt = 0;       ///< names the layer
   int64_t first_head = 0;  ///< of these heads, among those of all ranks
-  bool whole = false;      ///< the team shares the heads of all samples (ops/fusion/fuse.h, share_in_team)
+  bool whole =
+      false;  ///< the team shares the heads of all samples (ops/fusion/fuse.h, share_in_team)
 
   size_t sequences() const {
     return inputs == AttentionInputs::packed ? 1 : inputs == AttentionInputs::q_and_kv ? 2 : 3;

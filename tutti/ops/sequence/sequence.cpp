@@ -2,8 +2,8 @@
 
 #include "tutti/ops/conv.h"
 #include "tutti/ops/sequence/lookup.h"
-#include "tutti/ops/shape_check.h"
 #include "tutti/ops/sequence/swiglu.h"
+#include "tutti/ops/shape_check.h"
 
 namespace tutti {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tutti/ops/sequence/attention.h"
 #include "tutti/ops/builder.h"
+#include "tutti/ops/sequence/attention.h"
 #include "tutti/ops/sequence/layer_norm.h"
 #include "tutti/ops/sequence/token_loss.h"
 #include "tutti/ops/sequence/waves.h"

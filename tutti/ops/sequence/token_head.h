@@ -1,7 +1,7 @@
 #pragma once
-// The output layer of a vocabulary and the loss over it (ops/sequence/token_loss.h) as one op. The gradient
-// of a position follows from its own logits, so the op makes loss and gradients of some positions
-// at a time, and neither the logits of all of them nor their gradient ever exist:
+// The output layer of a vocabulary and the loss over it (ops/sequence/token_loss.h) as one op. The
+// gradient of a position follows from its own logits, so the op makes loss and gradients of some
+// positions at a time, and neither the logits of all of them nor their gradient ever exist:
 //   logits[k, t] = sum over c of w[k, c] x[c, t]
 //   dlogits      = the gradient of TokenLoss
 //   dx[c, t]     = sum over k of w[k, c] dlogits[k, t]

@@ -1,7 +1,7 @@
 #pragma once
-// The loss over a vocabulary (ops/sequence/token_loss.h) whose logits ranks share: each has those of some
-// tokens, x [N, count, T]. What a rank knows of a position are three numbers, which the ranks give
-// each other; the gradient of a rank's logits follows from its own and the sum over all.
+// The loss over a vocabulary (ops/sequence/token_loss.h) whose logits ranks share: each has those
+// of some tokens, x [N, count, T]. What a rank knows of a position are three numbers, which the
+// ranks give each other; the gradient of a rank's logits follows from its own and the sum over all.
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/sequence/token_loss.h"

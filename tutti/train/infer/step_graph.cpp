@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/ops/sequence/attention.h"
 #include "tutti/ops/builder.h"
+#include "tutti/ops/sequence/attention.h"
 #include "tutti/ops/sequence/sequence.h"
 
 namespace tutti {

@@ -16,8 +16,8 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  /// The batch of the next local turn (train/step/training_step.h), in their order, step after step.
-  /// Hands the previous one back.
+  /// The batch of the next local turn (train/step/training_step.h), in their order, step after
+  /// step. Hands the previous one back.
   virtual const data::Batch& next() = 0;
   /// How long that took from the step.
   virtual double last_wait_seconds() const = 0;

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "tutti/trace/record.h"
 #include "tutti/keep/checkpoint.h"
+#include "tutti/trace/record.h"
 
 namespace tutti {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "tutti/base/number/hash.h"
+#include "tutti/base/numeric/hash.h"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/neurons/neuron_set.h"
 
 namespace tutti {

@@ -19,8 +19,8 @@
 #include "tutti/data/pipeline/sampler.h"
 #include "tutti/data/transform/sample_writer.h"
 #include "tutti/exchange/replicas.h"
-#include "tutti/train/loop/batch_source.h"
 #include "tutti/keep/rank_file.h"
+#include "tutti/train/loop/batch_source.h"
 
 namespace tutti {
 

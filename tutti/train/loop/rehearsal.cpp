@@ -5,14 +5,14 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/data/pipeline/pipeline.h"
 #include "tutti/data/pipeline/sampler.h"
-#include "tutti/train/settings/data_shards.h"
 #include "tutti/train/network/given_weights.h"
-#include "tutti/train/settings/idle_keys.h"
 #include "tutti/train/network/network.h"
+#include "tutti/train/settings/data_shards.h"
+#include "tutti/train/settings/idle_keys.h"
 #include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/settings.h"
-#include "tutti/train/step/step_settings.h"
 #include "tutti/train/settings/sync.h"
+#include "tutti/train/step/step_settings.h"
 
 namespace tutti {
 namespace {

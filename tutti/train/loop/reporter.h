@@ -8,10 +8,10 @@
 #include <string>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/keep/run_folder.h"
 #include "tutti/trace/csv.h"
 #include "tutti/trace/record.h"
 #include "tutti/trace/tensorboard.h"
-#include "tutti/keep/run_folder.h"
 
 namespace tutti {
 

@@ -7,8 +7,8 @@
 #include "tutti/base/name_pattern.h"
 #include "tutti/base/number.h"
 #include "tutti/comm/control/agree.h"
-#include "tutti/train/network/optimizer.h"
 #include "tutti/keep/rank_file.h"
+#include "tutti/train/network/optimizer.h"
 #include "tutti/train/network/table_files.h"
 
 namespace tutti {

@@ -3,10 +3,10 @@
 #include <string>
 
 #include "tutti/base/error.h"
+#include "tutti/config/run_settings.h"
+#include "tutti/train/loop/reporter.h"
 #include "tutti/train/rounds/rank_servers.h"
 #include "tutti/train/rounds/server_orders.h"
-#include "tutti/train/loop/reporter.h"
-#include "tutti/config/run_settings.h"
 #include "tutti/train/settings/settings.h"
 
 namespace tutti {

@@ -8,10 +8,10 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/train/network/nonfinite.h"
 #include "tutti/train/loop/serve_workers.h"
-#include "tutti/train/settings/settings.h"
 #include "tutti/train/loop/trainer_run.h"
+#include "tutti/train/network/nonfinite.h"
+#include "tutti/train/settings/settings.h"
 
 namespace tutti {
 namespace {

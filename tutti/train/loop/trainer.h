@@ -12,13 +12,13 @@
 
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/cost/machine.h"
-#include "tutti/data/store/read_counts.h"
-#include "tutti/trace/record.h"
 #include "tutti/config/config.h"
-#include "tutti/train/network/network.h"
-#include "tutti/train/loop/reporter.h"
-#include "tutti/train/settings/run_data.h"
+#include "tutti/data/store/read_counts.h"
 #include "tutti/keep/run_folder.h"
+#include "tutti/trace/record.h"
+#include "tutti/train/loop/reporter.h"
+#include "tutti/train/network/network.h"
+#include "tutti/train/settings/run_data.h"
 
 namespace tutti {
 

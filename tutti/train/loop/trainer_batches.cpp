@@ -1,6 +1,6 @@
 #include "tutti/base/log.h"
-#include "tutti/train/loop/moving_fields.h"
 #include "tutti/keep/rank_file.h"
+#include "tutti/train/loop/moving_fields.h"
 #include "tutti/train/loop/trainer_run.h"
 
 namespace tutti {

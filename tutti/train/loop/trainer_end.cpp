@@ -4,8 +4,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/train/settings/settings.h"
 #include "tutti/train/loop/trainer_run.h"
+#include "tutti/train/settings/settings.h"
 
 namespace tutti {
 

@@ -4,8 +4,8 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
-#include "tutti/train/network/table_files.h"
 #include "tutti/train/loop/trainer_run.h"
+#include "tutti/train/network/table_files.h"
 
 namespace tutti {
 

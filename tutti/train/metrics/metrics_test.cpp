@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/models/registry.h"
-#include "tutti/train/metrics/area_under_curve.h"
 #include "tutti/train/loop/evaluator.h"
+#include "tutti/train/metrics/area_under_curve.h"
 #include "tutti/train/settings/settings.h"
 
 namespace tutti {

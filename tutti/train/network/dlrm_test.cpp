@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/train/step/training_step.h"
 

@@ -8,10 +8,10 @@
 #include "tutti/base/name_pattern.h"
 #include "tutti/base/shell.h"
 #include "tutti/comm/control/agree.h"
-#include "tutti/models/lora.h"
 #include "tutti/keep/checkpoint.h"
 #include "tutti/keep/foreign_names.h"
 #include "tutti/keep/manifest.h"
+#include "tutti/models/lora.h"
 #include "tutti/train/network/nonfinite.h"
 #include "tutti/train/network/table_files.h"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "tutti/comm/communicator.h"
-#include "tutti/keep/checkpoint.h"
 #include "tutti/config/run_settings.h"
+#include "tutti/keep/checkpoint.h"
 #include "tutti/keep/safetensors.h"
 #include "tutti/train/network/weights.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/normals.h"
+#include "tutti/base/numeric/normals.h"
 
 namespace tutti {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
-#include "tutti/models/registry.h"
 #include "tutti/exchange/bucket_size.h"
+#include "tutti/models/registry.h"
 #include "tutti/plan/planned_memory.h"
 #include "tutti/plan/slow_steps.h"
 #include "tutti/train/network/evaluation_network.h"

@@ -9,8 +9,8 @@
 #include "tutti/backend/backend.h"
 #include "tutti/base/shared_work.h"
 #include "tutti/data/transform/sample_writer.h"
-#include "tutti/models/block/model.h"
 #include "tutti/exchange/bucket.h"
+#include "tutti/models/block/model.h"
 #include "tutti/plan/plan.h"
 #include "tutti/train/network/weights.h"
 

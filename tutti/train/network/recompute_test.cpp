@@ -7,7 +7,7 @@
 #include <map>
 
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/plan/planned_memory.h"
 #include "tutti/train/step/step_settings.h"

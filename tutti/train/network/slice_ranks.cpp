@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/update.h"
 

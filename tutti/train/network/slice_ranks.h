@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
-#include "tutti/split/grid.h"
 #include "tutti/plan/plan.h"
+#include "tutti/split/grid.h"
 
 namespace tutti {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
-#include "tutti/split/grid.h"
 #include "tutti/keep/named_tensor.h"
+#include "tutti/split/grid.h"
 
 namespace tutti {
 

@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/models/registry.h"
 #include "tutti/split/tensors.h"

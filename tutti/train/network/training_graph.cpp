@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "tutti/base/name_pattern.h"
+#include "tutti/exchange/compression_policy.h"
 #include "tutti/models/lora.h"
 #include "tutti/models/registry.h"
-#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/fusion/fuse.h"
 #include "tutti/ops/parts.h"
 #include "tutti/ops/rank_sums.h"
-#include "tutti/exchange/compression_policy.h"
+#include "tutti/ops/sequence/embedding.h"
 
 namespace tutti {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tutti/models/block/model.h"
 #include "tutti/exchange/compression_policy.h"
+#include "tutti/models/block/model.h"
 #include "tutti/split/split.h"
 #include "tutti/split/stages.h"
 #include "tutti/split/tensors.h"

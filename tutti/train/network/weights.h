@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "tutti/device/cpu/buffer.h"
-#include "tutti/plan/executor.h"
-#include "tutti/plan/variables.h"
 #include "tutti/keep/named_tensor.h"
 #include "tutti/keep/safetensors.h"
+#include "tutti/plan/executor.h"
+#include "tutti/plan/variables.h"
 #include "tutti/train/network/slice_ranks.h"
 
 namespace tutti {
@@ -93,7 +93,8 @@ class Weights {
   /// one after another. Names may have other programs' beginnings (foreign_names.h), which the log
   /// says. Throws ConfigError naming what is missing, unknown or of another shape; entries of other
   /// systems that are no parameters here (is_foreign_buffer()) are passed over. What fits one of
-  /// `except` keeps its value, and need not be there. Tables are passed over (train/network/table_files.h).
+  /// `except` keeps its value, and need not be there. Tables are passed over
+  /// (train/network/table_files.h).
   void import_model(const SafetensorsFile& file, std::span<const std::string> except = {});
   /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else
   /// of the arena is touched, so it takes no memory. Returns the parameters of which the file has

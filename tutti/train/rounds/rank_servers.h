@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/keep/rank_file.h"
 #include "tutti/sync/server_link.h"
 #include "tutti/trace/record.h"
-#include "tutti/keep/rank_file.h"
 #include "tutti/train/rounds/server_update.h"
 #include "tutti/train/step/training_step.h"
 

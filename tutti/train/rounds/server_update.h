@@ -6,11 +6,11 @@
 #include <optional>
 #include <vector>
 
-#include "tutti/sync/server_loop.h"
 #include "tutti/plan/executor.h"
+#include "tutti/sync/server_loop.h"
 #include "tutti/train/network/network.h"
-#include "tutti/train/settings/server_settings.h"
 #include "tutti/train/network/weights.h"
+#include "tutti/train/settings/server_settings.h"
 
 namespace tutti {
 

@@ -6,11 +6,11 @@
 #include <functional>
 #include <vector>
 
+#include "tutti/config/config.h"
+#include "tutti/config/run_settings.h"
 #include "tutti/data/dataset.h"
 #include "tutti/exchange/replicas.h"
 #include "tutti/split/grid.h"
-#include "tutti/config/config.h"
-#include "tutti/config/run_settings.h"
 
 namespace tutti {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tutti/models/block/model.h"
 #include "tutti/config/config.h"
+#include "tutti/models/block/model.h"
 
 namespace tutti {
 

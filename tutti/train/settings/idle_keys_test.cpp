@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "tutti/plan/plan.h"
-#include "tutti/train/settings/settings.h"
 #include "tutti/train/network/training_graph.h"
+#include "tutti/train/settings/settings.h"
 
 namespace tutti {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "tutti/config/run_settings.h"
 #include "tutti/keep/checkpoint.h"
 #include "tutti/train/settings/run_data.h"
-#include "tutti/config/run_settings.h"
 
 namespace tutti {
 

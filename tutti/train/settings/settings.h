@@ -6,12 +6,12 @@
 #include <set>
 #include <vector>
 
-#include "tutti/data/transform/sample_writer.h"
-#include "tutti/models/block/model.h"
-#include "tutti/exchange/exchange.h"
-#include "tutti/trace/record.h"
-#include "tutti/keep/checkpoint.h"
 #include "tutti/config/config.h"
+#include "tutti/data/transform/sample_writer.h"
+#include "tutti/exchange/exchange.h"
+#include "tutti/keep/checkpoint.h"
+#include "tutti/models/block/model.h"
+#include "tutti/trace/record.h"
 #include "tutti/train/metrics/metrics.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/network/optimizer.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 namespace {

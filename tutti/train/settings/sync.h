@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "tutti/sync/meeting.h"
 #include "tutti/config/config.h"
+#include "tutti/sync/meeting.h"
 
 namespace tutti {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "tutti/config/config.h"
 #include "tutti/data/transform/derived_field.h"
 #include "tutti/models/block/model.h"
-#include "tutti/config/config.h"
 #include "tutti/train/network/network.h"
 
 namespace tutti {

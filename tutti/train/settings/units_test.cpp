@@ -9,8 +9,8 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/loop/evaluator.h"
-#include "tutti/train/settings/settings.h"
 #include "tutti/train/network/weights.h"
+#include "tutti/train/settings/settings.h"
 
 namespace tutti {
 namespace {

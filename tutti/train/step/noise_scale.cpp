@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/exchange/average.h"
 
 namespace tutti {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/exchange/exchange.h"
 

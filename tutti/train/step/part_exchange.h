@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
-#include "tutti/split/grid.h"
 #include "tutti/plan/executor.h"
+#include "tutti/split/grid.h"
 
 namespace tutti {
 

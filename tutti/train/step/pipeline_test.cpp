@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/base/patience.h"
-#include "tutti/base/number/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/step/training_step.h"

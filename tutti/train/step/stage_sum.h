@@ -9,9 +9,9 @@
 
 #include "tutti/comm/communicator.h"
 #include "tutti/device/cpu/buffer.h"
+#include "tutti/plan/variables.h"
 #include "tutti/split/grid.h"
 #include "tutti/split/stages.h"
-#include "tutti/plan/variables.h"
 
 namespace tutti {
 

@@ -51,7 +51,8 @@ NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
   return network;
 }
 
-/// A group's sum is dense: it is compressed on its way to the servers (train/rounds/rank_servers.h).
+/// A group's sum is dense: it is compressed on its way to the servers
+/// (train/rounds/rank_servers.h).
 ExchangeSettings exchange_of(const TrainingStepSpec& spec, const Network& network) {
   ExchangeSettings settings = spec.exchange;
   if (spec.group == 0) settings.compression = network.compression;

@@ -24,12 +24,12 @@
 #include "tutti/plan/executor.h"
 #include "tutti/sync/delay_compensation.h"
 #include "tutti/train/network/network.h"
-#include "tutti/train/step/run_clock.h"
 #include "tutti/train/network/slice_ranks.h"
+#include "tutti/train/network/weights.h"
+#include "tutti/train/step/run_clock.h"
 #include "tutti/train/step/stage_turns.h"
 #include "tutti/train/step/step_exchange.h"
 #include "tutti/train/step/table_turns.h"
-#include "tutti/train/network/weights.h"
 
 namespace tutti {
 

@@ -10,9 +10,9 @@
 #include "tutti/backend/cpu/conv/direct_conv.h"
 #include "tutti/backend/cpu/conv/matrix_conv.h"
 #include "tutti/backend/cpu/conv/narrow_conv.h"
+#include "tutti/backend/cpu/conv/winograd_conv.h"
 #include "tutti/backend/cpu/onednn/onednn.h"
 #include "tutti/backend/cpu/simd/simd.h"
-#include "tutti/backend/cpu/conv/winograd_conv.h"
 #include "tutti/base/error.h"
 
 namespace tutti {

@@ -14,8 +14,8 @@
 #include "tutti/backend/cpu/conv/conv_turned.h"
 #include "tutti/backend/cpu/conv/conv_widened.h"
 #include "tutti/backend/cpu/conv/matrix_conv.h"
-#include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/backend/cpu/conv/winograd_conv.h"
+#include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/conv.h"
 

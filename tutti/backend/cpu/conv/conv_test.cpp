@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/backend/cpu/kernel/tiled_run.h"
 #include "tutti/backend/cpu/onednn/onednn.h"
 #include "tutti/backend/cpu/simd/simd.h"
-#include "tutti/backend/cpu/kernel/tiled_run.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/conv_transpose.h"

@@ -4,8 +4,8 @@
 #include <array>
 #include <optional>
 
-#include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/ops/conv.h"
 

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/matrix/matrix_product.h"
 #include "tutti/backend/cpu/matrix/matrix_rows.h"
 #include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/backend/cpu/matrix/matrix_weights.h"
-#include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/base/error.h"
 
 namespace tutti {

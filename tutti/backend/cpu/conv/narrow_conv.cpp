@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "tutti/backend/cpu/matrix/matrix_rows.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/matrix/matrix_rows.h"
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/ops/conv.h"
 

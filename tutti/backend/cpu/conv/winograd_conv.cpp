@@ -8,9 +8,9 @@
 #include <string>
 
 #include "tutti/backend/cpu/conv/matrix_conv.h"
-#include "tutti/backend/cpu/matrix/matrix_tile.h"
-#include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/conv/winograd_kernels.h"
+#include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/ops/conv.h"
 
 namespace tutti {

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/backend/cpu/conv/winograd.h"
+#include "tutti/backend/cpu/matrix/matrix_tile.h"
 
 namespace tutti::winograd {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/simd/channel_walk.h"
 
 namespace tutti {
 

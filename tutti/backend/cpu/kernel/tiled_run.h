@@ -13,7 +13,7 @@
 #include "tutti/backend/backend.h"
 #include "tutti/backend/reference/plain_tensor.h"
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/device/cpu/buffer.h"
 
 namespace tutti::testing {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tutti/backend/cpu/kernel/sample.h"
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/update.h"
 
 namespace tutti {

@@ -1,10 +1,10 @@
 // What belongs to convolutions but is a pass over channels: the gradient of a bias, and the
 // transposed convolution, which is the data gradient of a convolution plus a bias.
 
-#include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/backend/cpu/conv/conv_candidates.h"
 #include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/ops/conv_transpose.h"
 
 namespace tutti {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/backend/cpu/kernel/plain_samples.h"
+#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/ops/interaction.h"
 
 namespace tutti {

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/ops/rank_sums.h"
 
 namespace tutti {

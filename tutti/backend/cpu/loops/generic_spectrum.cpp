@@ -6,7 +6,7 @@
 
 #include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/kernel/plain_samples.h"
-#include "tutti/base/number/fourier.h"
+#include "tutti/base/numeric/fourier.h"
 #include "tutti/ops/power_spectrum.h"
 
 namespace tutti {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/ops/power_spectrum.h"
 

@@ -12,8 +12,8 @@
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/reference/reference.h"
-#include "tutti/base/number/rng.h"
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/norm_update.h"
 
 namespace tutti {

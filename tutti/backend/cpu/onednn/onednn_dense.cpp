@@ -5,8 +5,8 @@
 #include <string>
 
 #include "tutti/backend/cpu/kernel/generic.h"
-#include "tutti/backend/cpu/onednn/onednn_call.h"
 #include "tutti/backend/cpu/kernel/plain_samples.h"
+#include "tutti/backend/cpu/onednn/onednn_call.h"
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/dense.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "tutti/backend/cpu/sequence/attention_problem.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/sequence/attention_problem.h"
 
 namespace tutti {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/ops/sequence/lookup.h"
 
 namespace tutti {

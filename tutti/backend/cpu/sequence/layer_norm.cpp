@@ -4,9 +4,9 @@
 #include <cmath>
 #include <memory>
 
-#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/ops/sequence/layer_norm.h"
 
 namespace tutti {

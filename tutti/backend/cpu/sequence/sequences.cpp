@@ -3,10 +3,10 @@
 #include <memory>
 #include <utility>
 
-#include "tutti/backend/cpu/sequence/attention.h"
 #include "tutti/backend/cpu/kernel/box_copy.h"
 #include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/sequence/attention.h"
 #include "tutti/ops/sequence/attention.h"
 #include "tutti/ops/sequence/lookup.h"
 #include "tutti/ops/sequence/token_head.h"

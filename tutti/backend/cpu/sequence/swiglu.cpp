@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/backend/cpu/sequence/sequences.h"
 #include "tutti/ops/sequence/swiglu.h"
 

@@ -1,7 +1,8 @@
 // The output layer of a vocabulary with its loss. Each part of the team has some tokens: their
 // logits for a few hundred positions at a time, their rows of the weights' gradient, and what they
 // add to the gradient of the positions. A position's sum over all tokens is put together of what
-// the parts know of it when they meet, as among ranks that share a vocabulary (ops/sequence/token_slice.h).
+// the parts know of it when they meet, as among ranks that share a vocabulary
+// (ops/sequence/token_slice.h).
 
 #include <algorithm>
 #include <array>
@@ -9,12 +10,12 @@
 #include <limits>
 #include <memory>
 
-#include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/conv/matrix_conv.h"
+#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/matrix/matrix_product.h"
 #include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/backend/cpu/matrix/matrix_weights.h"
-#include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/sequence/token_logits.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/sequence/token_head.h"

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <vector>
 
-#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/backend/cpu/sequence/sequences.h"
 #include "tutti/ops/sequence/waves.h"
 

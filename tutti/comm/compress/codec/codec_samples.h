@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti::comm {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/base/shared_work.h"
 #include "tutti/comm/compress/codec/codec_samples.h"
 

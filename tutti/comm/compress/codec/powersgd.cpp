@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/compress/codec/lanes.h"
 
 namespace tutti::comm {

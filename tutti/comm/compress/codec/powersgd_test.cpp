@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/compress/codec/codec_samples.h"
 
 namespace tutti::comm {

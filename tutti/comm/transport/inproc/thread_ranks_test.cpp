@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/base/patience.h"
-#include "tutti/base/number/rng.h"
-#include "tutti/base/number/tree_sum.h"
 #include "tutti/comm/schedule/tree.h"
 
 namespace tutti::comm {

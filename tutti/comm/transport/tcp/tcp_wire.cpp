@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/hash.h"
+#include "tutti/base/numeric/hash.h"
 #include "tutti/comm/bootstrap/launcher.h"
 #include "tutti/comm/transport/tcp/tcp_channel.h"
 

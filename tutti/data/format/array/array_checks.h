@@ -5,9 +5,9 @@
 
 #include <numeric>
 
-#include "tutti/data/format/array/array_file.h"
 #include "tutti/data/file/crc32.h"
 #include "tutti/data/file_checks.h"
+#include "tutti/data/format/array/array_file.h"
 #include "tutti/data/format/array/npy_arrays.h"
 
 namespace tutti::data {

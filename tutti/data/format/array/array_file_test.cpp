@@ -6,7 +6,7 @@
 #include <cmath>
 #include <thread>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/format/array/array_checks.h"
 
 namespace tutti::data {

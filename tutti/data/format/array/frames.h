@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "tutti/data/format/array/unit_cell.h"
 #include "tutti/data/format/array/stored_array.h"
+#include "tutti/data/format/array/unit_cell.h"
 
 namespace tutti::data {
 

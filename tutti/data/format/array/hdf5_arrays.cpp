@@ -7,11 +7,11 @@
 #include <map>
 
 #include "tutti/data/file/first_bytes.h"
+#include "tutti/data/file/inflate.h"
+#include "tutti/data/format/array/array_file.h"
 #include "tutti/data/format/array/hdf5_listing.h"
 #include "tutti/data/format/array/hdf5_probe.h"
-#include "tutti/data/file/inflate.h"
 #include "tutti/data/format/array/netcdf_fill.h"
-#include "tutti/data/format/array/array_file.h"
 
 namespace tutti::data {
 namespace {

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "tutti/data/format/array/array_file.h"
 #include "tutti/data/format/array/npy_arrays.h"
 #include "tutti/data/format/array/stored_array.h"
-#include "tutti/data/format/array/array_file.h"
 
 namespace tutti::data {
 

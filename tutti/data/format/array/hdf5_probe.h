@@ -21,8 +21,8 @@
 #include <mutex>
 #include <vector>
 
-#include "tutti/data/format/array/hdf5_listing.h"
 #include "tutti/data/format/array/array_file.h"
+#include "tutti/data/format/array/hdf5_listing.h"
 
 namespace tutti::data {
 

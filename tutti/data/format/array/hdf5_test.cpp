@@ -9,7 +9,7 @@
 #include <sstream>
 #include <thread>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/format/array/array_checks.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 #include "tutti/data/format/array/hdf5_probe.h"

@@ -8,8 +8,8 @@
 
 #include "tutti/base/own_file.h"
 #include "tutti/data/file/first_bytes.h"
-#include "tutti/data/format/array/npy_header.h"
 #include "tutti/data/file/zip_members.h"
+#include "tutti/data/format/array/npy_header.h"
 
 namespace tutti::data {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <tuple>
 
-#include "tutti/data/format/array/array_checks.h"
 #include "tutti/data/file/first_bytes.h"
+#include "tutti/data/format/array/array_checks.h"
 #include "tutti/data/format/open_array.h"
 
 namespace tutti::data {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 
-#include "tutti/data/format/array/chunk_reader.h"
 #include "tutti/data/file/crc32.h"
 #include "tutti/data/file/inflate.h"
+#include "tutti/data/format/array/chunk_reader.h"
 #include "tutti/data/format/array/frames.h"
 #include "tutti/data/format/array/slab_copy.h"
 

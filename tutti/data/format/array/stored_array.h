@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/format/array/array_file.h"
 #include "tutti/data/format/array/chunk_cache.h"
-#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 

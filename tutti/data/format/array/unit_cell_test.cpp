@@ -7,9 +7,9 @@
 #include <random>
 
 #include "tutti/base/scratch_directory.h"
-#include "tutti/data/format/open_array.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/molecules/trajectory_files.h"
+#include "tutti/data/format/open_array.h"
 #include "tutti/data/transform/derived_field.h"
 
 namespace tutti::data {

@@ -10,8 +10,8 @@
 //   each frame   a record of 48 bytes where there is a cell, then one each of all x, all y, all z
 //                and, where there is one, the fourth; from the second frame on without fixed atoms
 
-#include "tutti/data/format/molecules/dcd_cell.h"
 #include "tutti/data/format/array/frames.h"
+#include "tutti/data/format/molecules/dcd_cell.h"
 
 namespace tutti::data {
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <thread>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/format/molecules/trajectory_files.h"
-#include "tutti/data/open/open.h"
 #include "tutti/data/format/open_array.h"
+#include "tutti/data/open/open.h"
 
 namespace tutti::data {
 namespace {

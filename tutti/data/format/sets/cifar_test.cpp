@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/base/number/rng.h"
-#include "tutti/data/open/field_statistics.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/file_checks.h"
+#include "tutti/data/open/field_statistics.h"
 
 namespace tutti::data {
 namespace {

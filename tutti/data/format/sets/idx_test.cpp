@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/data/open/catalog.h"
 #include "tutti/data/file_checks.h"
+#include "tutti/data/open/catalog.h"
 #include "tutti/data/open/field_statistics.h"
-#include "tutti/data/open/verify.h"
 #include "tutti/data/open/open.h"
+#include "tutti/data/open/verify.h"
 
 namespace tutti::data {
 namespace {

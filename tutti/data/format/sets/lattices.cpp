@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/format/sets/lattices_file.h"
 
 namespace tutti::data {

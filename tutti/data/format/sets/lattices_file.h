@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "tutti/data/file/file_bytes.h"
-#include "tutti/data/format/sets/stored_images.h"
 #include "tutti/data/format/sets/lattices.h"
+#include "tutti/data/format/sets/stored_images.h"
 
 namespace tutti::data {
 

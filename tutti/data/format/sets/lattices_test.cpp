@@ -8,9 +8,9 @@
 #include <complex>
 #include <numbers>
 
-#include "tutti/data/open/catalog.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/sets/lattices_file.h"
+#include "tutti/data/open/catalog.h"
 #include "tutti/data/open/open.h"
 
 namespace tutti::data {

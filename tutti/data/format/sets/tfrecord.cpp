@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "tutti/base/number/crc32c.h"
+#include "tutti/base/numeric/crc32c.h"
 #include "tutti/base/own_file.h"
 #include "tutti/data/file/gzip.h"
 

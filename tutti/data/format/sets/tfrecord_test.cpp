@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/sets/tf_example.h"
 

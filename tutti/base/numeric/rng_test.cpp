@@ -1,4 +1,4 @@
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 #include <gtest/gtest.h>
 

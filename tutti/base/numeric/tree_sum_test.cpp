@@ -1,4 +1,4 @@
-#include "tutti/base/number/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 
 #include <gtest/gtest.h>
 

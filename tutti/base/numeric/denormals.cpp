@@ -1,4 +1,4 @@
-#include "tutti/base/number/denormals.h"
+#include "tutti/base/numeric/denormals.h"
 
 #include <cstdint>
 

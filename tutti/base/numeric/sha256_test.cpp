@@ -1,4 +1,4 @@
-#include "tutti/base/number/sha256.h"
+#include "tutti/base/numeric/sha256.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tutti/base/number/crc32c.h"
+#include "tutti/base/numeric/crc32c.h"
 
 #include <gtest/gtest.h>
 

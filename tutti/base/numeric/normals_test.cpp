@@ -1,4 +1,4 @@
-#include "tutti/base/number/normals.h"
+#include "tutti/base/numeric/normals.h"
 
 #include <gtest/gtest.h>
 

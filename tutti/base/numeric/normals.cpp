@@ -3,7 +3,7 @@
 // round to the same float unless the product lies within the error of a number half way between
 // two floats. That is one in 260,000, and such a number is drawn by Rng::normal itself.
 
-#include "tutti/base/number/normals.h"
+#include "tutti/base/numeric/normals.h"
 
 #include <algorithm>
 #include <array>

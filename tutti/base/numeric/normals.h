@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "tutti/base/number/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 

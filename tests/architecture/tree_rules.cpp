@@ -107,8 +107,9 @@ class TreeCheck {
       if (text.starts_with("#pragma once")) guarded = true;
       if (directive && std::regex_match(text, match, include_line())) {
         const std::string header = match[2];
-        std::string rule = broken_fence(file, header, match[1] == "<");
-        if (rule.empty() && match[1] == "\"") rule = broken_include(file, header);
+        const bool own = match[1] == "\"";
+        std::string rule = own ? broken_include(file, header) : "";
+        if (rule.empty()) rule = broken_fence(file, header, !own);
         if (!rule.empty()) report(path, number, rule);
         if (path.extension() != ".h" && !file.ends_with("_test.cpp") && reaches_testing(header))
           report(path, number,

@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/exchange/compression_policy.h"
+#include "tutti/train/settings/validation.h"
 
 namespace tutti {
 namespace {

@@ -27,7 +27,8 @@ RunResult serve_workers(const TrainerSpec& spec) {
                      .exchange = {},
                      .map = ReplicaMap(own.size(), own.size(), own.rank()),
                      .accumulate = static_cast<int>(config.batch.accumulate),
-                     .group = 1,
+                     .summed = {.replicas = 1, .ranks = 1},
+                     .to_servers = true,
                      .seed = static_cast<uint64_t>(config.run.seed)},
                     *spec.backend, own);
   RankServers servers(rank_servers_spec(config, *server_settings(config), workers, {}), step,

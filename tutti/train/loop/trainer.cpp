@@ -11,6 +11,7 @@
 #include "tutti/train/loop/serve_workers.h"
 #include "tutti/train/loop/trainer_run.h"
 #include "tutti/train/network/nonfinite.h"
+#include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/settings.h"
 
 namespace tutti {
@@ -35,14 +36,14 @@ RunResult TrainerRun::run() {
     startup_seconds_ = unix_now() - spec_.process_started;
     log::info("{:.2f} s from start to the first step", startup_seconds_);
     loop();
-    if (rank_servers_) rank_servers_->dismiss(result_.status);
+    rounds_->dismiss(result_.status);
   } catch (const std::exception& error) {
     record_failure(error);
     // All workers end with it: ranks that serve are told, and have no error of their own to report.
     // Of an error between ranks they hear as the others do.
-    if (rank_servers_ && together_ && dynamic_cast<const CommError*>(&error) == nullptr) {
+    if (rounds_ && together_ && dynamic_cast<const CommError*>(&error) == nullptr) {
       try {
-        rank_servers_->dismiss(RunStatus::failed);
+        rounds_->dismiss(RunStatus::failed);
       } catch (const std::exception& untold) {
         log::warn("ranks that serve were not told of it: {}", untold.what());
       }
@@ -70,7 +71,7 @@ void TrainerRun::loop() {
   else if (stopped_early())
     log::warn_alike("nothing to do: {}, at step {}", stopped_early_words(), step_);
   while (!nothing_to_do()) {
-    bool asked = rank_servers_ ? train_round() : train_step();
+    bool asked = train_round();
     bool last = step_ == total_steps_;
     if (log_due(step_) || last) log_steps();
     if (step_ % per_epoch == 0) end_epoch();
@@ -107,67 +108,87 @@ void TrainerRun::loop() {
   stop(RunStatus::done, words.empty() ? fmt::format("{} steps", step_) : words);
 }
 
-bool TrainerRun::train_step() {
-  double data_wait = 0;
-  const ScopedSpan step_span(spans(), span_name("step"), span_lane());
-  training_->begin(step_, static_cast<float>(learning_rate(step_)));
-  if (meeting_) meeting_->before(step_, values_);
-  const double delayed = slow_down(step_);
-  const bool asks = (step_ + 1) % kStopCheckSteps == 0;
+bool TrainerRun::train_round() {
+  const ScopedSpan span(spans(), span_name("step"), span_lane());
+  const int64_t begun = step_;
+  const bool several = rounds_->takes_several_steps();
+  rounds_->begin(step_, several ? next_meeting() : step_ + 1);
+  const bool asks = !several && (step_ + 1) % kStopCheckSteps == 0;
   if (asks) ask_to_stop();
-  // Those of one gradient; all of them, but where servers apply it to the next one's weights.
-  const int together =
-      servers_ ? served_->group_of(replicas_.replicas()) * accumulate_ : turns_.local_count();
-  for (int turn = 0; turn < turns_.local_count(); ++turn) {
-    if (servers_ && turn % together == 0) servers_->begin(learning_rate(step_));
-    data_wait += run_turn(turn);
-    if (servers_ && (turn + 1) % together == 0) servers_->apply();
-  }
-  if (!servers_) training_->update();
-  require_finite_gradients();  // of turns that went back last, where replicas have stages
-  StepTimes times = training_->times();
-  computed_ = times.compute;
-  times.compute += delayed;
-  if (meeting_) times.comm_exposed += meet();
-  follow_clock();
+  const auto signal = [&] { return several && spec_.stop_requested ? spec_.stop_requested() : 0; };
+  const double slowed_before = slowed_;
+  double data_wait = 0;
+  while (const std::optional<RoundGradient> gradient = rounds_->next(signal()))
+    data_wait += make(*gradient);
+  require_finite_gradients();  // of those that went back last, where replicas have stages
+  step_ = rounds_->end(signal());
+  if (!several) computed_ = rounds_->computed();
+  StepTimes times = rounds_->times();
+  times.compute += slowed_ - slowed_before;
   times.data_wait = data_wait;
-  ++step_;
+  virtual_waited_ += rounds_->take_virtual_wait();
+  if (several) asked_by_ = std::max(asked_by_, rounds_->asked());  // servers among them
   const auto answered = RunClock::Clock::now();
-  const bool asked = asks && stop_asked();
+  const bool asked = several ? asked_by_ != 0 : asks && stop_asked();
   times.comm_exposed += RunClock::since(answered);  // it waits for the rank that is late
-  // From the end of the step before, so that epochs add up to the training time: with what is
+  // From the end of the round before, so that epochs add up to the training time: with what is
   // logged between steps, without evaluations and checkpoints.
   const double now = clock_.train();
   times.total = now - std::exchange(step_ended_, now);
   interval_.times += times;
   epoch_times_ += times;
-  ++interval_.steps;
-  ++epoch_steps_;
-  if (spec_.terminal && first()) {
+  interval_.steps += step_ - begun;
+  epoch_steps_ += step_ - begun;
+  if (spec_.terminal && first() && !several) {
     // Of a replica of several ranks this one may have no loss, or a share.
     display_.step(progress(grid_.peers() == 1 ? interval_.mean_loss() : logged_loss_));
   }
   return asked;
 }
 
-double TrainerRun::run_turn(int turn) {
+double TrainerRun::make(const RoundGradient& gradient) {
+  if (rounds_->takes_several_steps()) computed_ = rounds_->computed();
+  if (gradient.slowed) slowed_ += slow_down(gradient.number);
+  double data_wait = 0;
+  for (size_t i = 0; i < gradient.batches.size(); ++i)
+    data_wait += run_batch(gradient.first + static_cast<int>(i), gradient.batches[i]);
+  ++interval_.gradients;
+  return data_wait;
+}
+
+double TrainerRun::run_batch(int local, const MicroBatch& which) {
   const data::Batch& batch = next_batch();
   const double waited = batches_->last_wait_seconds();
-  const float loss = training_->run(turn, batch.tensors);
+  const float loss = training_->run(which, batch.tensors);
   note_norms();
   last_loss_ = loss;
   if (!std::isfinite(loss)) report_nonfinite(batch, loss);
   batches_->learn([this] { return training_->prediction(); });
   require_finite_gradients();
-  interval_.loss[static_cast<size_t>(turn)] += loss;
+  interval_.loss[static_cast<size_t>(local)] += loss;
   return waited;
+}
+
+void TrainerRun::note_samples(int64_t step, int replica) {
+  const int64_t per_epoch = sampler_.steps_per_epoch();
+  for (int batch = 0; batch < accumulate_; ++batch)
+    batches_->add({.epoch = step / per_epoch,
+                   .step = step % per_epoch,
+                   .replica = replica * accumulate_ + batch});
+}
+
+int64_t TrainerRun::next_meeting() const {
+  int64_t step = step_ + 1;
+  while (step < total_steps_ && !log_due(step) && !evaluation_due(step) && !checkpoint_due(step))
+    ++step;
+  return step;
 }
 
 void TrainerRun::require_finite_gradients() const {
   if (training_->bad_gradient().empty()) return;
   throw NumericError(fmt::format(
       "{} at step {}, replica {}{}; {}; lower optimizer.lr or look at the data",
-      training_->bad_gradient(), step_ + 1, replicas_.replica(training_->local_replica()),
+      training_->bad_gradient(), step_ + 1, replicas_.replica(training_->last().local_replica),
       network().losses.empty() ? "" : fmt::format(", although the loss is {}", last_loss_),
       what_is_left()));
 }
@@ -191,28 +212,10 @@ double TrainerRun::slow_down(int64_t draw) {
   return RunClock::since(began);
 }
 
-std::vector<double> TrainerRun::measured_seconds() {
-  if (!virtual_->measures()) return {};
-  std::vector<double> all(static_cast<size_t>(replicas_.replicas()));
-  std::ranges::copy(training_->replica_seconds(),
-                    all.begin() + static_cast<std::ptrdiff_t>(replicas_.owned().lo));
-  comm_.sum(all);
-  return all;
-}
-
-double TrainerRun::meet() {
-  const ScopedSpan span(spans(), span_name("meet"), span_lane());
-  const auto began = RunClock::Clock::now();
-  if (meeting_->after(step_, learning_rate(step_), values_)) training_->weights_changed();
-  const double seconds = RunClock::since(began);
-  met_seconds_ += seconds;
-  return seconds;
-}
-
 void TrainerRun::note_norms() {
   const GradientNorms norms = training_->take_gradient_norms();
   if (!std::isfinite(norms.sum)) {
-    together_ = !meeting_;  // else only this rank sees it
+    together_ = !rounds_->has_model();  // else only this rank sees it
     throw NumericError(
         fmt::format("the norm of the gradient is {} at step {}, although each replica's gradient "
                     "is finite: their sum or its squares are too large; {}; lower optimizer.lr or "
@@ -228,8 +231,8 @@ void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
           ? fmt::format("found by stage {} of {}", grid_.stage(), grid_.stages())
           : first_nonfinite({.model = model_spec(config_, *spec_.data.train, batch_.local),
                              .weights = &training_->weights(),
-                             .local_replica = training_->local_replica(),
-                             .parameters = training_->lent_weights(),
+                             .local_replica = training_->last().local_replica,
+                             .parameters = training_->last().parameters,
                              .batch = network().batch(),
                              .tensors = batch.tensors,
                              .layout = network().training.layout,
@@ -239,7 +242,7 @@ void TrainerRun::report_nonfinite(const data::Batch& batch, float loss) {
       fmt::format("the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
                   "the data",
                   std::isnan(loss) ? "NaN" : "infinite", training_->info().step + 1,
-                  replicas_.replica(training_->local_replica()), where, what_is_left()));
+                  replicas_.replica(training_->last().local_replica), where, what_is_left()));
 }
 
 void TrainerRun::ask_to_stop() {

@@ -25,8 +25,8 @@ std::unique_ptr<BatchSource> TrainerRun::make_batches() {
     data::PipelineSpec pipeline;
     pipeline.threads = static_cast<int>(config_.data.readers);
     pipeline.slots = static_cast<int>(config_.data.prefetch);
-    if (rank_servers_) {
-      // Of the gradient that is being made, and of the two tickets behind it.
+    if (rounds_->takes_several_steps()) {
+      // The gradient that is being made, and the two behind it.
       constexpr int64_t kTickets = 3;
       return std::make_unique<DealtBatches>(*spec_.data.train, *training_batch_, sampler_, pipeline,
                                             kTickets * accumulate_);

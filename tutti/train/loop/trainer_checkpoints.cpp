@@ -37,8 +37,8 @@ CheckpointInfo TrainerRun::info_now() const {
   if (config_.run.patience > 0) patience_.save(kPatience, info.metrics);
   if (plateau_) plateau_->save(info.metrics);
   save_noise(info.metrics);
-  if (meeting_) meeting_->save(info.metrics);
-  if (has_clock()) info.metrics[kVirtual] = virtual_seconds();
+  rounds_->save(info.metrics);
+  if (const auto seconds = rounds_->virtual_seconds()) info.metrics[kVirtualSeconds] = *seconds;
   if (exchange().verdict()) info.metrics[kCompressionPays] = *exchange().verdict();
   return info;
 }
@@ -50,20 +50,7 @@ bool TrainerRun::needs_rank_files() {
 }
 
 TrainerRun::Alike TrainerRun::export_alike() {
-  const Weights& weights = training_->weights();
-  std::vector<NamedTensor> state;
-  if (!meeting_)
-    state = weights.export_state();
-  else  // what each replica has of its own is in the ranks' files
-    for (const SharedValues& shared : meeting_->shared())
-      std::ranges::move(weights.export_arena("." + shared.name, reinterpret_cast<const std::byte*>(
-                                                                    shared.values.data())),
-                        std::back_inserter(state));
-  if (servers_)
-    std::ranges::move(servers_->state(), std::back_inserter(state));
-  else if (server_clock_)
-    state.push_back(export_clock(*server_clock_));
-  return {weights.export_model(shown_weights(), averaged_.data()), std::move(state)};
+  return {training_->weights().export_model(shown_weights(), averaged_.data()), rounds_->state()};
 }
 
 void TrainerRun::write_alike(CheckpointWriter& writer, const Alike& alike) {
@@ -75,8 +62,7 @@ void TrainerRun::write_alike(CheckpointWriter& writer, const Alike& alike) {
 
 uint64_t TrainerRun::write_own(const std::filesystem::path& checkpoint, const RankFiles& files) {
   const std::vector<NamedTensor> rows = training_->weights().export_rows();
-  std::vector<TensorRef> tensors =
-      rank_servers_ ? rank_servers_->compression_state() : exchange().compression_state();
+  std::vector<TensorRef> tensors = rounds_->own_state();
   for (const NamedTensor& tensor : rows) tensors.push_back(tensor.ref());
   const std::vector<TensorRef> tables = table_refs(training_->weights());
   tensors.insert(tensors.end(), tables.begin(), tables.end());
@@ -128,7 +114,7 @@ void TrainerRun::write_checkpoint_now(bool best, bool ends) {
   report_noise();  // what was measured since the last line is kept, too
   average_statistics();
   gather_shown();
-  if (!meeting_) exchange().collect_state(training_->weights().state());
+  rounds_->collect_state();
   together_ = true;
   Written written;
   try {

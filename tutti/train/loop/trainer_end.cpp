@@ -15,8 +15,9 @@ void TrainerRun::stop(RunStatus status, const std::string& reason) {
   display_.clear();
   report_stages(epoch_steps_);
   report_compression();
-  if (rank_servers_ && step_ > first_step_ && step_ % sampler_.steps_per_epoch() != 0)
-    report_servers();  // of the part of an epoch
+  if (rounds_->takes_several_steps() && step_ > first_step_ &&
+      step_ % sampler_.steps_per_epoch() != 0)
+    rounds_->report(step_, first() ? &reporter_->record() : nullptr);  // of the part of an epoch
   if (spec_.data.tested_at_end() && status != RunStatus::requeue &&
       !(earlier_.tested && step_ == first_step_))
     test();

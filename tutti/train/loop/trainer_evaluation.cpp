@@ -11,7 +11,7 @@ namespace tutti {
 
 void TrainerRun::average_statistics() {
   const size_t bytes = network().training.variables.statistic_bytes;
-  if (sync_ && sync_->kind == MeetingKind::never) {  // the first replica stands for all
+  if (rounds_->first_stands_for_all()) {
     std::memcpy(averaged_.data(), training_->weights().statistics(0), bytes);
     return comm_.broadcast({averaged_.data(), bytes}, 0);
   }
@@ -25,9 +25,9 @@ void TrainerRun::gather_shown() {
   const Weights& weights = training_->weights();
   if (shown_.bytes() == 0) return;
   const Variables& variables = weights.variables();
-  if (meeting_)
-    meeting_->model(values_, {reinterpret_cast<float*>(shown_.data()),
-                              variables.trained_bytes / sizeof(float)});
+  if (rounds_->has_model())
+    rounds_->model(
+        {reinterpret_cast<float*>(shown_.data()), variables.trained_bytes / sizeof(float)});
   else
     exchange().share(weights.average(), shown_.data());
   std::memcpy(shown_.data() + variables.trained_bytes,
@@ -100,7 +100,7 @@ bool TrainerRun::evaluate() {
                   .seconds = seconds,
                   .wall_seconds = clock_.wall(),
                   .train_seconds = train_seconds};
-  if (has_clock()) line.virtual_seconds = virtual_seconds();
+  if (const auto seconds_there = rounds_->virtual_seconds()) line.virtual_seconds = *seconds_there;
   for (const auto& [name, value] : result_.metrics) line.set(name, value);
   if (!all.exact()) line.set("auc_bins", ScoreBins::kBins);
   reporter_->add(line);

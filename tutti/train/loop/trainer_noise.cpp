@@ -6,8 +6,10 @@
 namespace tutti {
 
 NoiseSettings TrainerRun::measured_noise() const {
-  const bool measured = turns_.replicas() > 1 && !sync_ && !one_by_one() && !served_by_ranks() &&
-                        grid_.peers() == 1 && config_.comm.compression == "none";
+  const bool measured =
+      turns_.replicas() > 1 &&
+      rounds_kind(config_, devices_, replicas_.replicas(), has_clock()) == RoundsKind::every_step &&
+      grid_.peers() == 1 && config_.comm.compression == "none";
   const int64_t every = config_.run.noise_every;
   const bool asked = config_.run.noise_layers || (every > 0 && every != RunSection{}.noise_every);
   if (asked && (!measured || every == 0) && first())

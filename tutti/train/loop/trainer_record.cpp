@@ -158,7 +158,7 @@ void TrainerRun::log_steps() {
     settle();
   const double steps = static_cast<double>(interval_.steps);
   double each = steps;  // gradients of a replica, in the mean
-  if (rank_servers_) {
+  if (rounds_->takes_several_steps()) {
     std::array<double, 1> made{static_cast<double>(interval_.gradients)};
     comm_.sum(made);
     each = made[0] / replicas_.replicas();
@@ -186,7 +186,7 @@ void TrainerRun::log_steps() {
     display_.report(progress(loss));
   }
   report_noise();
-  if (!rank_servers_)  // nobody is waited for in every step
+  if (!rounds_->takes_several_steps())  // nobody is waited for in every step
     stragglers_->report(step_, first() ? &reporter_->record() : nullptr);
   interval_ = StepInterval(turns_.local_count());
 }
@@ -212,12 +212,11 @@ void TrainerRun::end_epoch() {
         .other_seconds = epoch_times_.other(),
         .grad_norm = epoch_partial_ ? kNotMeasured : epoch_norms_.mean(),
         .partial = epoch_partial_};
-    if (has_clock()) {
-      line.virtual_seconds = virtual_seconds() - virtual_before_;
+    if (const auto seconds = rounds_->virtual_seconds()) {
+      line.virtual_seconds = *seconds - virtual_before_;
       line.virtual_waiting_seconds = virtual_waited_;
       log::info("on {}: {:.4g} s so far, {:.1f} % of the epoch waiting for others and messages",
-                spec_.machine->name, virtual_seconds(),
-                100 * virtual_waited_ / line.virtual_seconds);
+                spec_.machine->name, *seconds, 100 * virtual_waited_ / line.virtual_seconds);
     }
     reporter_->add(line);
   }
@@ -225,33 +224,11 @@ void TrainerRun::end_epoch() {
   epoch_norms_ = {};
   epoch_loss_ = 0;
   epoch_partial_ = false;
-  if (has_clock()) virtual_before_ = virtual_seconds();
+  virtual_before_ = rounds_->virtual_seconds().value_or(0);
   virtual_waited_ = 0;
   report_data();
   report_machine(false);
-  if (meeting_) report_meetings();
-  if (servers_ || server_clock_ || rank_servers_) report_servers();
-}
-
-void TrainerRun::report_meetings() {
-  std::array<double, 3> sums{static_cast<double>(meeting_->bytes_sent() - met_bytes_before_),
-                             meeting_->moved().squares, meeting_->moved().of};
-  comm_.sum(sums);
-  SyncRecord line{.epoch = step_ / sampler_.steps_per_epoch(),
-                  .step = step_,
-                  .meetings = meeting_->meetings() - meetings_before_,
-                  .bytes = static_cast<int64_t>(sums[0]),
-                  .seconds = std::exchange(met_seconds_, 0)};
-  if (line.meetings > 0) line.moved = std::sqrt(sums[1] / sums[2]);
-  meetings_before_ = meeting_->meetings();
-  met_bytes_before_ = meeting_->bytes_sent();
-  if (!first()) return;
-  if (line.meetings > 0)
-    log::info(
-        "replicas met {} time(s): {:.1f} MiB sent, {:.2f} s, weights moved by {:.2g} of their "
-        "length",
-        line.meetings, static_cast<double>(line.bytes) / (1 << 20), line.seconds, line.moved);
-  reporter_->record().append(line);
+  rounds_->report(step_, first() ? &reporter_->record() : nullptr);
 }
 
 void TrainerRun::report_stages(int64_t steps) {

@@ -16,9 +16,7 @@
 #include "tutti/exchange/average.h"
 #include "tutti/exchange/replicas.h"
 #include "tutti/keep/checkpoint.h"
-#include "tutti/sync/meeting.h"
 #include "tutti/sync/stragglers.h"
-#include "tutti/sync/virtual_clock.h"
 #include "tutti/trace/span.h"
 #include "tutti/train/loop/batch_source.h"
 #include "tutti/train/loop/earlier_part.h"
@@ -29,12 +27,9 @@
 #include "tutti/train/loop/reporter.h"
 #include "tutti/train/loop/trainer.h"
 #include "tutti/train/network/schedule.h"
-#include "tutti/train/rounds/rank_servers.h"
-#include "tutti/train/rounds/servers.h"
-#include "tutti/train/settings/server_settings.h"
+#include "tutti/train/rounds/rounds.h"
 #include "tutti/train/settings/settings.h"
 #include "tutti/train/settings/slow_rank.h"
-#include "tutti/train/settings/sync.h"
 #include "tutti/train/settings/units.h"
 #include "tutti/train/step/run_clock.h"
 #include "tutti/train/step/training_step.h"
@@ -45,7 +40,7 @@ namespace tutti {
 struct StepInterval {
   StepTimes times;
   int64_t steps = 0;
-  int64_t gradients = 0;  ///< of this rank, where ranks are served: some may have been dropped
+  int64_t gradients = 0;  ///< of this rank; where ranks are served some may have been dropped
   GradientNorms norms;
   std::vector<double> loss;  ///< of each local turn (train/step/training_step.h), over steps
 
@@ -73,14 +68,9 @@ class TrainerRun {
   void build();
   /// The network, its weights and their exchange, new or as the checkpoint has them.
   void build_step();
+  RoundsSpec rounds_spec();
   /// What the replicas meet for besides their gradients.
   void build_meetings();
-  /// Of replicas that train apart: how they meet; then what of it the checkpoint has.
-  void make_meeting_of_replicas();
-  void begin_meetings();
-  /// Of a replay.
-  void build_clock();
-  void build_virtual_clock();
   /// The readers of both data sets, at the step where training begins or goes on.
   void build_data();
   std::unique_ptr<BatchSource> make_batches();
@@ -95,17 +85,19 @@ class TrainerRun {
   // --- trainer.cpp: the loop ---
   void loop();
   /// Whether any rank was asked to stop.
-  bool train_step();
-  /// A batch of a local turn, and what it gives. Returns the seconds that it waited for data.
-  double run_turn(int turn);
+  bool train_round();
+  /// What this rank computes next. Returns the seconds that it waited for data.
+  double make(const RoundGradient& gradient);
+  /// A micro-batch, and what it gives; `local`: among those of this rank. The same.
+  double run_batch(int local, const MicroBatch& batch);
+  /// The samples of a replica's gradient of a step are this rank's, among others.
+  void note_samples(int64_t step, int replica);
+  /// The next step after which something is done together.
+  int64_t next_meeting() const;
   const data::Batch& next_batch();
   /// Where this rank is to be slow: waits as long as its last step's computation says, before it
   /// sends anything of this one. Returns the seconds.
   double slow_down(int64_t draw);
-  /// Collective. Of a replay whose steps take as long as here, those of each replica.
-  std::vector<double> measured_seconds();
-  /// Of replicas that train apart, after their step. Returns the seconds that it took.
-  double meet();
   /// Takes the norms of the updates that are over. NumericError for one that is not finite.
   void note_norms();
   void settle() {
@@ -124,38 +116,6 @@ class TrainerRun {
   bool evaluation_due() const { return evaluation_due(step_); }
   bool checkpoint_due(int64_t step) const;
   bool log_due(int64_t step) const;
-
-  // --- trainer_servers.cpp: where servers hold the weights ---
-  /// Whether gradients of several workers are applied one by one; otherwise a step is as ever.
-  bool one_by_one() const { return served_ && applied_one_by_one(config_, replicas_.replicas()); }
-  /// The gradient's buckets as a replay's clock has them, and their size.
-  size_t clock_bucket_bytes() const;
-  std::vector<Bucket> clock_buckets() const;
-  double clock_state_bytes() const;
-  ServerClockSpec server_clock_spec() const;
-  void build_servers();
-  const ServerClock& server_clock() const { return servers_ ? servers_->clock() : *server_clock_; }
-  /// Of a replay, after a step: its virtual time, and who waited in it.
-  void follow_clock();
-  bool has_clock() const { return spec_.machine.has_value(); }
-  double virtual_seconds() const;
-  /// What came of gradients in the epoch.
-  void report_servers();
-  ServersRecord clocked_servers_line();
-
-  // --- trainer_rounds.cpp: where servers are ranks ---
-  bool served_by_ranks() const {
-    return served_ && !has_clock() && tutti::served_by_ranks(config_, devices_);
-  }
-  void build_rank_servers();
-  /// The next step after which something is done together.
-  int64_t next_meeting() const;
-  /// The samples of a ticket are this rank's, among others.
-  void note_ticket(int64_t ticket);
-  /// The steps until then. Whether any rank was asked to stop.
-  bool train_round();
-  void make_gradient(int64_t ticket);
-  ServersRecord rank_servers_line();
 
   // --- trainer_evaluation.cpp ---
   void average_statistics();
@@ -229,8 +189,6 @@ class TrainerRun {
   void report_compression();
   /// Where samples came from since the last time. Collective.
   void report_data();
-  /// How replicas that train apart have met in the epoch. Collective.
-  void report_meetings();
   /// How the stages have spent the epoch. Collective.
   void report_stages(int64_t steps);
   /// Why this and other ranks left samples out since the last time. Collective.
@@ -247,6 +205,7 @@ class TrainerRun {
   /// rank 0's is enough.
   void record_failure(const std::exception& error);
 
+  bool has_clock() const { return spec_.machine.has_value(); }
   /// No step: of a resume that finds its end behind it.
   bool nothing_to_do() const { return target_reached_ || step_ >= total_steps_ || stopped_early(); }
   bool first() const { return comm_.rank() == 0; }
@@ -266,7 +225,6 @@ class TrainerRun {
   /// The name of a checkpoint's metric: StepExchange::verdict().
   static constexpr const char* kCompressionPays = "compression_pays";
   static constexpr const char* kPatience = "patience";
-  static constexpr const char* kVirtual = "virtual_seconds";
   static constexpr const char* kNoise = "noise";
 
   const TrainerSpec& spec_;
@@ -289,19 +247,9 @@ class TrainerRun {
   Patience patience_;
   std::optional<Plateau> plateau_;  // of that schedule
 
-  const std::optional<MeetingSettings> sync_;  // where replicas train apart
-
   std::optional<TrainingStep> training_;
-  std::unique_ptr<Meeting> meeting_;                    // where they do
-  std::vector<ReplicaValues> values_;                   // of the local ones, for it
-  int64_t meetings_before_ = 0, met_bytes_before_ = 0;  // until this epoch began
-  double met_seconds_ = 0;                              // of it
-  const std::optional<ServerSettings> served_;          // where servers hold the weights of several
-  std::optional<Servers> servers_;                      // where they apply gradients one by one
-  std::optional<RankServers> rank_servers_;             // servers that are ranks
-  std::optional<ServerClock> server_clock_;             // of a replay where they do not
-  std::optional<VirtualClock> virtual_;                 // of a replay without servers
-  double virtual_before_ = 0, virtual_waited_ = 0;      // until this epoch began; in it
+  std::unique_ptr<Rounds> rounds_;
+  double virtual_before_ = 0, virtual_waited_ = 0;  // of a replay: until this epoch began; in it
   Buffer averaged_;  // batch-norm statistics over all replicas, for evaluation and checkpoints
   Buffer shown_;  // the weights that stand for others: the moving average of optimizer.ema, or what
                   // replicas apart have as their model; and frozen ones
@@ -309,7 +257,8 @@ class TrainerRun {
   std::optional<ReplicaAverage> average_;
   std::optional<Stragglers> stragglers_;
   std::optional<SlowRank> slow_;
-  double computed_ = 0;                                            // seconds of the last step
+  double computed_ = 0;                                            // seconds of the last gradient
+  double slowed_ = 0;                                              // seconds, by run.slow
   double logged_loss_ = std::numeric_limits<double>::quiet_NaN();  // of the last line
   float last_loss_ = 0;  // of a turn; of a stage that has none 0
   std::optional<data::SampleWriter> training_batch_, evaluation_batch_, loss_batch_;

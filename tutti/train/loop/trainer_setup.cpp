@@ -10,11 +10,14 @@
 #include "tutti/keep/rank_file.h"
 #include "tutti/train/loop/resume.h"
 #include "tutti/train/network/given_weights.h"
+#include "tutti/train/rounds/replay_clock.h"
 #include "tutti/train/rounds/server_orders.h"
 #include "tutti/train/settings/data_shards.h"
 #include "tutti/train/settings/idle_keys.h"
 #include "tutti/train/settings/resume_check.h"
+#include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/slow_rank.h"
 #include "tutti/train/step/step_settings.h"
 
 namespace tutti {
@@ -52,16 +55,15 @@ TrainerRun::TrainerRun(const TrainerSpec& spec)
       schedule_(learning_rate_settings(config_, sampler_.steps_per_epoch(), batch_.global)),
       goal_(goal_of(config_, model_spec(config_, *spec.data.train, batch_.local))),
       patience_(*goal_.metric, config_.run.min_improvement),
-      sync_(meeting_settings(config_, sampler_.steps_per_epoch())),
-      served_(devices_ > 1 || server_ranks(config_) > 0 ? server_settings(config_) : std::nullopt),
       display_({.terminal = spec.terminal && comm_.rank() == 0}), interval_(turns_.local_count()) {}
 
 void TrainerRun::compare_with_before() {
   settings_ = effective_settings(config_, devices_, spec_.data);
   add_shards(sampler_.spec().node_of, sampler_.by_files(), settings_);
-  if (one_by_one() && has_clock())
+  if (has_clock() &&
+      rounds_kind(config_, devices_, replicas_.replicas(), true) == RoundsKind::served_replay)
     settings_[kOrderMachine] = fmt::format("{} ({:016x}), buckets of {} bytes", spec_.machine->name,
-                                           spec_.machine->content, clock_bucket_bytes());
+                                           spec_.machine->content, clock_bucket_bytes(config_));
   comm::agree(comm_, "the configuration", shared_lines(settings_));
   if (!resumed_) return;
   changes_ = check_resume(resumed_->path, resumed_->info, settings_, spec_.resume_anyway);
@@ -82,9 +84,11 @@ Choices TrainerRun::choices_before() const {
 
 void TrainerRun::build() {
   check_served_job(config_, devices_, comm_.size(), has_clock() ? &*spec_.machine : nullptr);
-  if (served_ && !has_clock() && !one_by_one() && !served_by_ranks() && first())
+  const std::optional<ServerSettings> served = served_settings(config_, devices_);
+  if (served && !has_clock() && first() &&
+      rounds_kind(config_, devices_, replicas_.replicas(), false) == RoundsKind::every_step)
     log::info("sync.scheme = \"{}\" is run as step: without --machine no servers are replayed{}",
-              config_.sync.scheme, served_->servers > 1 ? ", and sync.servers says nothing" : "");
+              config_.sync.scheme, served->servers > 1 ? ", and sync.servers says nothing" : "");
   if (first()) warn_of_idle_keys(config_, model_spec(config_, *spec_.data.train, batch_.local));
   build_step();
   build_meetings();
@@ -132,7 +136,7 @@ void TrainerRun::build_step() {
   if (!resumed_ && !config_.model.weights.empty())
     give_weights(comm_, {config_.model.weights, config_.model.weights_except},
                  training_->weights());
-  if (sync_) make_meeting_of_replicas();
+  rounds_ = make_rounds(rounds_spec());
   if (resumed_) {
     restore(*resumed_, with_statistics(), grid_.parts(), exchange().kept_state(),
             training_->weights());
@@ -148,81 +152,24 @@ void TrainerRun::build_step() {
     go_on_from(*resumed_);
   }
   restore_noise(resumed_ ? resumed_->info.metrics : std::map<std::string, double>{});
-  if (sync_) begin_meetings();
-  if (spec_.machine)
-    build_clock();
-  else if (resumed_ && resumed_->info.metrics.contains(kVirtual))
-    log::warn_alike("the run until step {} was a replay, and goes on without a virtual time",
-                    step_);
-  training_->start();
-  if (served_by_ranks()) build_rank_servers();
+  rounds_->start(resumed_ ? &*resumed_ : nullptr, step_);
+  virtual_before_ = rounds_->virtual_seconds().value_or(0);
 }
 
-void TrainerRun::build_clock() {
-  if (served_)
-    build_servers();
-  else
-    build_virtual_clock();
-  for (const comm::Machine::Slow& slow : spec_.machine->slow)
-    if (slow.device >= devices_)
-      log::warn_alike("device {} of {} is slow, but no replica is on it: there are {}", slow.device,
-                      spec_.machine->name, devices_);
-  virtual_before_ = virtual_seconds();
-}
-
-void TrainerRun::build_virtual_clock() {
-  virtual_.emplace(
-      VirtualClockSpec{.machine = *spec_.machine,
-                       .replicas = replicas_.replicas(),
-                       .seed = static_cast<uint64_t>(config_.run.seed),
-                       .flop = network().training.graph.flop() * grid_.parts() * accumulate_,
-                       .buckets = clock_buckets(),
-                       .state_bytes = clock_state_bytes(),
-                       .sync = sync_});
-  if (resumed_ && resumed_->info.metrics.contains(kVirtual))
-    virtual_->resume(resumed_->info.metrics.at(kVirtual));
-  else if (resumed_)
-    log::warn_alike("the run until step {} was no replay: virtual time begins here", step_);
-}
-
-void TrainerRun::make_meeting_of_replicas() {
-  Weights& weights = training_->weights();
-  const Variables& variables = weights.variables();
-  constexpr size_t kFloat = sizeof(float);
-  meeting_ = make_meeting(*sync_, comm_, replicas_, variables.trained_bytes / kFloat);
-  for (int local = 0; local < replicas_.local_count(); ++local) {
-    ReplicaValues values{.parameters = reinterpret_cast<float*>(weights.parameters(local))};
-    for (size_t k = 0; k < variables.state_kinds.size(); ++k)
-      values.states.push_back(
-          reinterpret_cast<float*>(weights.state(local) + k * variables.trained_bytes));
-    values_.push_back(std::move(values));
-  }
-  for (OwnValues& own : meeting_->own()) weights.add_rows(own.name, std::move(own.of_local));
-}
-
-void TrainerRun::begin_meetings() {
-  const Weights& weights = training_->weights();
-  const Variables& variables = weights.variables();
-  // What a scheme keeps of each replica is there where the checkpoint is of that scheme.
-  bool filled = resumed_.has_value();
-  if (filled && !meeting_->own().empty())
-    filled = weights.has_added_rows() && meeting_->restore(resumed_->info.metrics);
-  for (const SharedValues& shared : meeting_->shared()) {
-    if (!resumed_) continue;
-    auto* const arena = reinterpret_cast<std::byte*>(shared.values.data());
-    const std::string suffix = "." + shared.name;
-    if (resumed_->state.find(variables.parameters.front().name + suffix))
-      weights.import_arena(resumed_->state, suffix, arena);
-    else if (shared.like_weights)  // of another scheme: what all had together as their model
-      weights.import_arena(resumed_->weights, "", arena);
-  }
-  meeting_->begin(values_, filled);
-  if (first())
-    log::info("replicas train apart: sync.scheme = \"{}\", they meet {}", config_.sync.scheme,
-              sync_->kind == MeetingKind::never    ? "at no time"
-              : sync_->kind == MeetingKind::gossip ? "two by two, by chance"
-              : sync_->every == 1                  ? "after every step"
-                                                   : fmt::format("every {} steps", sync_->every));
+RoundsSpec TrainerRun::rounds_spec() {
+  return {.config = config_,
+          .backend = *spec_.backend,
+          .step = *training_,
+          .workers = comm_,
+          .job = spec_.job,
+          .machine = has_clock() ? &*spec_.machine : nullptr,
+          .grid = grid_,
+          .replicas = replicas_,
+          .devices = devices_,
+          .steps_per_epoch = sampler_.steps_per_epoch(),
+          .dependent_batches = spec_.data.canvases != nullptr,
+          .rate = [this](int64_t step) { return learning_rate(step); },
+          .comes = [this](int64_t step, int replica) { note_samples(step, replica); }};
 }
 
 void TrainerRun::build_meetings() {
@@ -265,7 +212,7 @@ void TrainerRun::build_data() {
                                .writer = *evaluation_batch_,
                                .losses = loss_batch_ ? &*loss_batch_ : nullptr},
                      goal_.metrics);
-  if (training_->weights().average() || meeting_)
+  if (training_->weights().average() || rounds_->has_model())
     shown_ = Buffer(network().training.variables.parameter_bytes);
   evaluator_->bind({.parameters = shown_weights(),
                     .tables = training_->weights().tables(),

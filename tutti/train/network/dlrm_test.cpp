@@ -140,8 +140,8 @@ Trained trained_dlrm(const DlrmRun& run) {
     step.start();
     for (int s = 0; s < kTinySteps; ++s) {
       step.begin(s, kTinyRate);
-      for (int local = 0; local < step.turns().local_count(); ++local) {
-        const int turn = step.turns().replica(local);
+      for (int local = 0; local < step.summed().local_count(); ++local) {
+        const int turn = step.summed().replica(local);
         ClickBatch batch = click_batch(s, turn);
         if (run.bags) make_bags(batch, static_cast<uint64_t>(s * 100 + turn));
         std::vector<void*> tensors;

@@ -238,7 +238,7 @@ std::optional<int64_t> RankServers::next(int signal) {
     link_->end(signal);
   }
   waited_ = RunClock::since(began);
-  if (ticket && making_) step_.update();
+  if (ticket && making_) step_.update({.received = true});
   making_ = ticket.has_value();
   return ticket;
 }

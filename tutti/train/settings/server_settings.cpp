@@ -169,6 +169,10 @@ std::optional<ServerSettings> server_settings(const RunConfig& config) {
   return settings;
 }
 
+std::optional<ServerSettings> served_settings(const RunConfig& config, int64_t devices) {
+  return devices > 1 || server_ranks(config) > 0 ? server_settings(config) : std::nullopt;
+}
+
 int64_t gradients_of_step(const RunConfig& config, int64_t replicas) {
   const int64_t quorum = config.sync.quorum;
   // One replica has the weights itself.

@@ -39,6 +39,10 @@ std::optional<ServerSettings> parse_servers(const std::string& scheme);
 /// scheme "step" alone.
 std::optional<ServerSettings> server_settings(const RunConfig& config);
 
+/// The same for a job with so many replicas: one alone has no servers but those on ranks of their
+/// own.
+std::optional<ServerSettings> served_settings(const RunConfig& config, int64_t devices);
+
 /// How many replicas' gradients are one step: all, or with sync.quorum so many of `replicas`; the
 /// others are backups. A replay computes so many, real ranks compute them all.
 /// One replica has no servers, whatever the key says. ConfigError where there are not as many.

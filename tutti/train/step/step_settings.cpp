@@ -10,21 +10,27 @@ TrainingStepSpec step_spec(const RunConfig& config, NetworkSpec network, const R
                            const PartGrid& grid, bool has_clock) {
   constexpr int64_t kAnyEpoch = 1;  // whether replicas are apart does not depend on its steps
   const bool by_ranks = !has_clock && served_by_ranks(config, map.replicas());
-  int group = 0;
-  if (by_ranks)
-    group = server_settings(config)->ranks_of_worker(map.replicas());
-  else if (applied_one_by_one(config, map.replicas()))
-    group = server_settings(config)->group_of(map.replicas());
+  const bool apart = meeting_settings(config, kAnyEpoch).has_value();
+  SummedGradients summed;
+  if (apart) {
+    summed = {.replicas = 1, .ranks = 1, .mean_of = 1};
+  } else if (by_ranks) {
+    const int group = server_settings(config)->ranks_of_worker(map.replicas());
+    summed = {.replicas = group, .ranks = group};
+  } else if (applied_one_by_one(config, map.replicas())) {
+    const int group = server_settings(config)->group_of(map.replicas());
+    summed = {.replicas = group, .ranks = 1, .mean_of = group};
+  }
   return {.network = by_ranks ? with_served_buckets(std::move(network)) : std::move(network),
           .exchange = exchange_settings(config.comm),
           .map = map,
           .grid = grid,
           .accumulate = static_cast<int>(config.batch.accumulate),
           .order = config.parallel.order,
-          .apart = meeting_settings(config, kAnyEpoch).has_value(),
+          .summed = summed,
+          .apart = apart,
           .spill = config.replay.spill,
-          .served = by_ranks ? 0 : group,
-          .group = by_ranks ? group : 0};
+          .to_servers = by_ranks};
 }
 
 }  // namespace tutti

@@ -6,21 +6,22 @@
 namespace tutti {
 namespace {
 
-/// The turns whose gradients are summed, and which of them are this rank's.
-ReplicaMap turns_of(const TrainingStepSpec& spec, const ReplicaMap& workers, int rank) {
-  if (spec.apart) return ReplicaMap(1, 1, 0);
-  if (spec.group > 0) return ReplicaMap(spec.group, spec.group, rank % spec.group);
-  if (spec.served > 0) return ReplicaMap(spec.served, 1, 0);
+/// The micro-batches whose gradients are added up, without accumulation, and which are this rank's.
+ReplicaMap summed_of(const TrainingStepSpec& spec, const ReplicaMap& workers, int rank) {
+  const SummedGradients& summed = spec.summed;
+  if (summed.ranks > 0) return {summed.replicas, summed.ranks, rank % summed.ranks};
   return spec.grid.tensor() > 1 || spec.grid.stages() > 1 ? spec.map : workers;
 }
 
-/// The ranks among which that is done: this one, a group that sends to servers, those that have the
-/// same slices of layers, or the same stage. Null: all of them.
+/// The ranks among which that is done: neighbours, those that have the same slices of layers, or
+/// the same stage. Null: all of them.
 std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
                                                  comm::Communicator& communicator) {
   const PartGrid& grid = spec.grid;
-  if (spec.apart) return communicator.split(communicator.rank(), 0, "alone");
-  if (spec.group > 0) return communicator.split(communicator.rank() / spec.group, 0, "group");
+  if (const int ranks = spec.summed.ranks; ranks > 0 && ranks == communicator.size())
+    return nullptr;
+  else if (ranks > 0)
+    return communicator.split(communicator.rank() / ranks, 0, ranks == 1 ? "alone" : "group");
   if (grid.stages() > 1)
     return communicator.split(grid.stage(), grid.group(), fmt::format("stage {}", grid.stage()));
   if (grid.tensor() == 1) return nullptr;
@@ -38,24 +39,23 @@ ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid, int rank
 
 NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
   const ReplicaMap workers = workers_of(spec.map, spec.grid, ranks, rank);
-  const ReplicaMap turns = turns_of(spec, workers, rank).times(spec.accumulate);
+  const ReplicaMap summed = summed_of(spec, workers, rank).times(spec.accumulate);
   const bool holds_all = spec.apart && spec.spill.empty();
   NetworkSpec network = spec.network;
   network.training.split.grid = spec.grid;
-  network.training.turns = turns.replicas();
+  network.training.turns = summed.replicas();
   network.training.optimizer.sharded = spec.exchange.sharded;
   network.held = {.order = spec.order,
                   .batches = spec.accumulate,
-                  .gradients = comm::plan_slots(turns.replicas(), turns.owned()).slots,
+                  .gradients = comm::plan_slots(summed.replicas(), summed.owned()).slots,
                   .replicas = holds_all ? spec.map.local_count() : 1};
   return network;
 }
 
-/// A group's sum is dense: it is compressed on its way to the servers
-/// (train/rounds/rank_servers.h).
+/// What leaves for servers is compressed on its way there.
 ExchangeSettings exchange_of(const TrainingStepSpec& spec, const Network& network) {
   ExchangeSettings settings = spec.exchange;
-  if (spec.group == 0) settings.compression = network.compression;
+  if (!spec.to_servers) settings.compression = network.compression;
   return settings;
 }
 
@@ -68,15 +68,14 @@ void refuse_tables_apart(const Network& network) {
 
 TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                            comm::Communicator& communicator)
-    : communicator_(communicator), accumulate_(spec.accumulate), served_(spec.served),
-      map_(spec.map),
+    : communicator_(communicator), accumulate_(spec.accumulate), map_(spec.map),
       workers_(workers_of(spec.map, spec.grid, communicator.size(), communicator.rank())),
-      turns_(turns_of(spec, workers_, communicator.rank()).times(accumulate_)), apart_(spec.apart),
-      grouped_(spec.group > 0), summed_(ranks_summed(spec, communicator)),
+      summed_(summed_of(spec, workers_, communicator.rank()).times(accumulate_)),
+      mean_of_((spec.summed.mean_of > 0 ? spec.summed.mean_of : map_.replicas()) * accumulate_),
+      group_(ranks_summed(spec, communicator)),
       network_(compile_network(network_of_step(spec, communicator.size(), communicator.rank()),
                                backend, communicator)),
-      exchange_(summed_ ? *summed_ : communicator, turns_, *network_, exchange_of(spec, *network_),
-                spec.steps_compared),
+      exchange_(group(), summed_, *network_, exchange_of(spec, *network_), spec.steps_compared),
       weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
                                     Weights::Replicas::apart, spec.spill)
                           : Weights(network_->training.variables, spec.map.local_count(),
@@ -85,32 +84,31 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                 batches_under_way(spec.order, spec.grid.stages(), spec.grid.stage(), accumulate_)),
       share_(1.0f / static_cast<float>(spec.grid.tensor())), info_{.seed = spec.seed} {
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
-  CHECK(spec.served == 0 || (communicator.size() == 1 && !spec.apart), "check_served_job()");
-  CHECK(spec.group == 0 || (spec.map.replicas() == communicator.size() && !spec.exchange.sharded),
+  CHECK(!spec.to_servers || (spec.map.replicas() == communicator.size() && !spec.exchange.sharded),
         "check_served_job()");
-  if (spec.apart || spec.served > 0 || grouped_) refuse_tables_apart(*network_);
+  const bool some = spec.summed.ranks > 0;  // not all replicas' gradients are added up
+  if (some) refuse_tables_apart(*network_);
   if (spec.noise.every > 0) {
-    CHECK(!spec.apart && !grouped_ && spec.served == 0 && spec.grid.peers() == 1,
-          "measured_noise()");
+    CHECK(!some && spec.grid.peers() == 1, "measured_noise()");
     exchange_.measure_noise(spec.noise);
   }
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
   if (spec.grid.tensor() > 1) weights_.share(slices_.emplace(communicator, spec.grid));
-  table_turns_.emplace(*network_, turns_, executor_);
+  table_turns_.emplace(*network_, summed_, executor_);
   exchange_.add_stages(communicator, spec.grid);
-  if (spec.grid.stages() > 1) stage_.emplace(*network_, executor_, exchange_, accumulate_);
+  passes_.emplace(*network_, executor_, exchange_, spec.grid.stages(), accumulate_);
 }
 
 void TrainingStep::start() {
   executor_.bind(weights_.replica(0));
   // Parts add up to their replica's gradient.
-  const int summed = apart_ ? 1 : served_ > 0 ? served_ : map_.replicas();
-  executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(summed * accumulate_));
+  executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(mean_of_));
   exchange_.attach(executor_, *parts_, slices_ ? &*slices_ : nullptr);
   communicator_.barrier();  // parameters that another rank has filled are there
   weights_.begin_average(exchange_.kept_state());
   executor_.pack();
+  passes_->note_packed(weights_.parameters());
 }
 
 /// Returns the seconds that it took, but for those in which it waited for others.
@@ -130,57 +128,42 @@ void TrainingStep::begin(int64_t step, float learning_rate) {
   computing_ = 0;
   replica_seconds_.assign(static_cast<size_t>(map_.local_count()), 0.0);
   exposed_before_ = exposed_seconds();
-  if (!apart_) exchange_.begin_step(step);
-  if (stage_) stage_->begin_step();
+  begin_gradient();
 }
 
-/// Of replicas that are apart, the turns of another one begin: there are gradients of one at a
-/// time, so the one before is updated.
-void TrainingStep::enter(int local_replica) {
-  if (!apart_ || local_replica == entered_) return;
-  if (entered_ >= 0) update();
-  entered_ = local_replica;
+void TrainingStep::begin_gradient() {
+  backward_ended_ = false;
   exchange_.begin_step(info_.step);
+  passes_->begin();
 }
 
-void TrainingStep::serve(const ServedGradient& gradient) {
-  gradient_ = gradient;
-  // What is packed are the weights that all updates change.
-  if (gradient.weights != weights_.parameters()) bound_ = -1;
+MicroBatch TrainingStep::micro_batch(int local) const {
+  const int replica = local / accumulate_, batch = local % accumulate_;
+  return {.place = local,
+          .number = map_.replica(replica) * accumulate_ + batch,
+          .local_replica = replica};
 }
 
-float TrainingStep::run(int local_turn, std::span<void* const> batch) {
+float TrainingStep::run(const MicroBatch& which, std::span<void* const> batch) {
   CHECK(batch.size() == network_->inputs.size(), "{} tensors of a batch for {} inputs",
         batch.size(), network_->inputs.size());
-  // Of several gradients one at a time: its own turns.
-  const int turn = settles_at_once() ? local_turn % turns_.replicas() : local_turn;
-  const int by_order = local_turn / accumulate_;
-  enter(by_order);
-  info_.replica =
-      (grouped_ ? stands_for_ : map_.replica(by_order)) * accumulate_ + local_turn % accumulate_;
-  local_replica_ = served_ > 0 ? gradient_.worker * served_ + turn / accumulate_ : by_order;
-  ReplicaState replica = weights_.replica(local_replica_);
-  // The turns read them alone.
-  if (served_ > 0) replica.parameters = const_cast<std::byte*>(gradient_.weights);
-  const int packed = apart_ ? local_replica_ : 0;
-  replica_seconds_[static_cast<size_t>(by_order)] += compute([&] {
-    if (stage_) return stage_->run(turn, info_, replica, batch);
-    for (size_t i = 0; i < batch.size(); ++i)
-      executor_.bind_input(network_->inputs[i].value, batch[i]);
-    replica.gradients = exchange_.begin(turn);
-    executor_.bind(replica);
-    if (bound_ != packed) executor_.pack();
-    executor_.run(info_);
-    table_turns_->take(local_turn);
+  last_ = which;
+  info_.replica = which.number;
+  ReplicaState replica = weights_.replica(which.local_replica);
+  // Passes read them alone.
+  if (which.parameters) replica.parameters = const_cast<std::byte*>(which.parameters);
+  double& seconds = replica_seconds_[static_cast<size_t>(which.local_replica)];
+  seconds += compute([&] {
+    passes_->run(which.place, info_, replica, batch);
+    table_turns_->take(which.place);
   });
-  bound_ = packed;
   note_norm();
   const float sum = loss();
-  if (stage_) replica_seconds_[static_cast<size_t>(by_order)] += compute([&] { stage_->go_on(); });
+  seconds += compute([&] { passes_->go_on(); });
   return sum * share_;
 }
 
-/// Of a stage that has none 0.
+/// A stage that has none says 0.
 float TrainingStep::loss() const {
   float sum = 0;
   for (size_t i = 0; i < network_->losses.size(); ++i) {
@@ -200,32 +183,39 @@ const float* TrainingStep::prediction() {
   return plain_.data();
 }
 
-void TrainingStep::update() {
-  if (stage_) compute([&] { stage_->end_step(); });
-  if (!grouped_) exchange_.end_of_backward();
+void TrainingStep::end_of_backward() {
+  exchange_.end_of_backward();
+  backward_ended_ = true;
+}
+
+void TrainingStep::update(const WeightUpdate& how) {
+  compute([&] { passes_->end(); });
+  if (!backward_ended_) end_of_backward();
   StepInfo info = info_;
-  if (served_ > 0) {
-    rate_ = gradient_.rate;
-    info.step = gradient_.update;
+  float rate = rate_;
+  if (how.late) {
+    info.step = how.late->update;
+    rate = how.late->rate;
     executor_.bind({.parameters = weights_.parameters()});
     exchange_.set_compensation(
-        {.lambda = gradient_.compensation / static_cast<float>(turns_.replicas()),  // of the sum
+        {.lambda = how.late->compensation / static_cast<float>(summed_.replicas()),  // of the sum
          .now = weights_.parameters(),
-         .then = gradient_.weights});
+         .then = how.late->of});
   }
   double seconds = compute([&] {
     settle();  // what no band has waited for has the rate of its own step
-    executor_.set_scalar(network_->lr, rate_);
+    executor_.set_scalar(network_->lr, rate);
     executor_.update(info);
     exchange_.end_step(executor_);
     exchange_.begin_stage_sums();
   });
-  norm_due_ = network_->gradient_norm.valid() && !grouped_;      // a server's is of what it applies
-  if (settles_at_once()) seconds += compute([&] { settle(); });  // there is nobody to wait for
-  if (served_ > 0) bound_ = 0;  // the update has packed what it has changed: all of it
+  norm_due_ = network_->gradient_norm.valid() && !how.received;  // a server's is of what it applies
+  if (how.settled) seconds += compute([&] { settle(); });
+  // The update has packed what it has changed: all of it.
+  if (how.late) passes_->note_packed(weights_.parameters());
   for (size_t r = 0; r < replica_seconds_.size(); ++r)
-    if (!apart_ || static_cast<int>(r) == entered_) replica_seconds_[r] += seconds;
-  entered_ = -1;
+    if (!weights_.apart() || static_cast<int>(r) == last_.local_replica)
+      replica_seconds_[r] += seconds;
 }
 
 void TrainingStep::settle() {

@@ -3,16 +3,14 @@
 // The trainer, the benchmarks and the tests take the same one.
 //
 //   TrainingStep step(...);  fill step.weights();  step.start();
-//   for each step: begin(); run() for each local turn; update()
+//   for each step: begin(); run() for each local micro-batch; update()
 //
-// A turn is one batch of one replica, with a gradient of its own. A replica has `accumulate` of
-// them in a step, one after another; their gradients are added in the tree that adds those of
-// replicas. Replicas that are apart have weights of their own, and each is updated by its own
-// gradients alone: whoever wants them to meet changes weights() between two steps
-// (sync/meeting.h). Replicas that are served (train/rounds/servers.h) update the one set of weights
-// several times in a step, `served` of them at a time: serve() before their turns, update() after
-// them. Of a replica whose layers several ranks have (parallel.pipeline) a rank's turns are those
-// of its stage (train/step/stage_turns.h).
+// A micro-batch is one batch of one replica, with a gradient of its own. A replica has `accumulate`
+// of them in a step, one after another; their gradients are added in the tree that adds those of
+// replicas. Which micro-batches are added up, of which weights they are taken and when the sum is
+// applied, the caller says: every step sums those of all replicas, and train/rounds/rounds.h has
+// the other ways in which replicas meet. Where several ranks share a replica's layers
+// (parallel.pipeline), a rank takes the passes of its stage (train/step/passes.h).
 
 #include <memory>
 #include <optional>
@@ -26,28 +24,34 @@
 #include "tutti/train/network/network.h"
 #include "tutti/train/network/slice_ranks.h"
 #include "tutti/train/network/weights.h"
+#include "tutti/train/step/passes.h"
 #include "tutti/train/step/run_clock.h"
-#include "tutti/train/step/stage_turns.h"
 #include "tutti/train/step/step_exchange.h"
 #include "tutti/train/step/table_turns.h"
 
 namespace tutti {
+
+/// Whose gradients are added up to one that is applied. Default: those of all replicas.
+struct SummedGradients {
+  int replicas = 0;  ///< of so many; 0: of all
+  int ranks = 0;    ///< by so many neighbouring ranks; 0: by all that have the same part of a model
+  int mean_of = 0;  ///< replicas of which an update takes the mean; 0: all
+};
 
 struct TrainingStepSpec {
   NetworkSpec network;
   ExchangeSettings exchange;  ///< network.training.optimizer.sharded is set to what it says
   ReplicaMap map;      ///< of replicas to groups of ranks; a rank is a group where none share one
   PartGrid grid = {};  ///< the groups; network.training.split.grid is set to it
-  int accumulate = 1;  ///< turns of a replica in each step
+  int accumulate = 1;  ///< micro-batches of a replica in each step
   PipelineOrder order = PipelineOrder::one_f_one_b;  ///< of them, where the grid has stages
-  bool apart = false;   ///< replicas are; then exchange.sharded is false and no two share ranks
-  std::string spill{};  ///< folder for what they have of their own; empty: memory
-  int served = 0;       ///< replicas that make a gradient; 0: all of them. Needs one rank
-  int group = 0;        ///< ranks that make a gradient for servers of ranks, one replica each
-                        ///< (train/rounds/rank_servers.h); 0: there are none
-  uint64_t seed = 0;    ///< of dropout and of initial weights
-  NoiseSettings noise = {};  ///< of the gradient; not of replicas apart, nor where ranks share
-                             ///< samples or gradients are compressed
+  SummedGradients summed = {};
+  bool apart = false;        ///< replicas have weights of their own; then exchange.sharded is false
+  std::string spill{};       ///< folder for what they have of their own; empty: memory
+  bool to_servers = false;   ///< sums leave for servers, which compress them (sync/server_link.h)
+  uint64_t seed = 0;         ///< of dropout and of initial weights
+  NoiseSettings noise = {};  ///< of the gradient; only where all replicas' gradients are added up,
+                             ///< not compressed, and no ranks share samples
   int steps_compared = 256;  ///< of the steps between two looks at arrivals, how many are kept
 };
 
@@ -64,17 +68,31 @@ struct GradientNorms {
   double mean() const { return sum / static_cast<double>(count); }
 };
 
-/// One of several gradients of a step, and its update.
-struct ServedGradient {
-  int worker = 0;      ///< `served` replicas, whose statistics the turns use
-  int64_t update = 0;  ///< of all, from 0
-  float rate = 0;
-  const std::byte* weights = nullptr;  ///< that it is taken of: an arena of parameters
-  float compensation = 0;              ///< lambda of DC-ASGD; 0: none
+/// Which micro-batch of which replica.
+struct MicroBatch {
+  int place = 0;          ///< among those of this rank whose gradients are added up
+  int number = 0;         ///< among all of the job in this step: StepInfo::replica
+  int local_replica = 0;  ///< whose statistics it changes, and whose weights it reads
+  const std::byte* parameters = nullptr;  ///< an arena of weights that it reads instead
 };
 
-/// Those who each have a loss: replicas, or the ranks that share one. ConfigError where replicas
-/// that share ranks have none of their own.
+/// A gradient that was taken of other weights than it is applied to, and its update.
+struct LateGradient {
+  int64_t update = 0;  ///< of all updates of the run, from 0
+  float rate = 0;
+  const std::byte* of = nullptr;  ///< the weights that it was taken of
+  float compensation = 0;         ///< lambda of DC-ASGD; 0: none
+};
+
+/// How a sum of gradients is applied.
+struct WeightUpdate {
+  bool settled = false;   ///< waits until it is done, since nobody else computes meanwhile
+  bool received = false;  ///< servers have applied it: what comes are weights
+  std::optional<LateGradient> late = {};
+};
+
+/// The workers are those who each have a loss: replicas, or the ranks that share one. ConfigError
+/// where replicas that share ranks have none of their own.
 ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid, int ranks, int rank);
 
 /// The network of a step as rank `rank` of `ranks` has it, with what it holds (HeldCopies).
@@ -94,46 +112,45 @@ class TrainingStep {
   /// Collective, once, after the last change of weights() and exchange() from outside.
   void start();
 
-  /// Around each step; `step` counts updates from 0. `learning_rate`: of its update.
+  /// Begins a step, and its first gradient. `step` counts updates from 0; `learning_rate` is that
+  /// of its update.
   void begin(int64_t step, float learning_rate);
-  /// Of replicas that are served: before the turns of a gradient. It borrows its weights until
-  /// update().
-  void serve(const ServedGradient& gradient);
-  /// Of ranks that make gradients for servers: as which replica, after begin().
-  void stand_for(int replica) { stands_for_ = replica; }
-  /// Of the same, after the turns of a gradient and before update(), which takes what the servers
-  /// send, or weights_changed(): it leaves for them.
-  void end_of_backward() { exchange_.end_of_backward(); }
-  /// Forward and backward of a local turn, in their order; `batch` fills network().inputs. Its
-  /// loss, over its batch; of a part, what it adds to that. Sums of complete buckets leave while it
-  /// runs.
-  float run(int local_turn, std::span<void* const> batch);
+  /// Begins another gradient of the same step, after the update of the one before.
+  void begin_gradient();
+  /// Forward and backward of a micro-batch, in the order of their places; `batch` fills
+  /// network().inputs. Its loss, over its batch; of a part, what it adds to that. Sums of complete
+  /// buckets leave while it runs.
+  float run(const MicroBatch& which, std::span<void* const> batch);
+  /// The `local`-th micro-batch of this rank, where every step sums those of all replicas.
+  MicroBatch micro_batch(int local) const;
+  float run(int local, std::span<void* const> batch) { return run(micro_batch(local), batch); }
+  /// All micro-batches of a gradient have been run. Only needed where its sum must leave before
+  /// update(), which says so otherwise.
+  void end_of_backward();
   /// The first prediction of the last run(), in the plain layout; not where parts share samples.
   const float* prediction();
   /// "the gradient of 'conv1.weight' is not finite ..." for the first such one of this step.
   const std::string& bad_gradient() const { return exchange_.bad_gradient(); }
   /// Applies the sums that have arrived; the others wait for the next run() or settle().
-  void update();
+  void update(const WeightUpdate& how = {});
   /// Applies all of them: before anybody reads the weights.
   void settle();
   /// Somebody has changed weights() since the last update().
-  void weights_changed() { bound_ = -1; }
+  void weights_changed() { passes_->note_packed(nullptr); }
   /// Where gradients are clipped: their norms, of the updates that are over, since the last call;
   /// the last update is one of them after the next run() or settle(). The same on all ranks, but
   /// for replicas that are apart: then they are of the local ones.
   GradientNorms take_gradient_norms() { return std::exchange(norms_, {}); }
   /// Seconds of the last step in which this rank computed, and waited for others.
   StepTimes times() const;
-  /// Seconds of the last step that each local replica computed: its turns, and the update, which
-  /// those that are not apart share.
+  /// Seconds of the last step that each local replica computed: its micro-batches, and the update,
+  /// which those that are not apart share.
   std::span<const double> replica_seconds() const { return replica_seconds_; }
 
-  /// Of the turn whose run() is next or under way, among all of the job; they are `replica` there.
+  /// What the last run() computed: its step, and its micro-batch among those of the job.
   StepInfo info() const { return info_; }
-  /// Of the same turn.
-  int local_replica() const { return local_replica_; }
-  /// The weights that it reads, where they are not those of weights().
-  const std::byte* lent_weights() const { return gradient_.weights; }
+  /// The same micro-batch.
+  const MicroBatch& last() const { return last_; }
   const Network& network() const { return *network_; }
   Weights& weights() { return weights_; }
   const Weights& weights() const { return weights_; }
@@ -143,26 +160,24 @@ class TrainingStep {
   const ReplicaMap& map() const { return map_; }
   /// Those who each have a gradient to sum: the replicas, or their parts.
   const ReplicaMap& workers() const { return workers_; }
-  /// Of the workers.
-  const ReplicaMap& turns() const { return turns_; }
+  /// The micro-batches whose gradients are added up.
+  const ReplicaMap& summed() const { return summed_; }
   const PartExchange& parts() const { return *parts_; }
-  /// The ranks that make gradients together.
-  comm::Communicator& group() { return *summed_; }
+  /// The ranks that make a gradient together.
+  comm::Communicator& group() { return group_ ? *group_ : communicator_; }
 
  private:
   template <class Work>
   double compute(Work work);
   double exposed_seconds() const { return exchange_.exposed_seconds() + parts_->exposed_seconds(); }
   void note_norm();
-  void enter(int local_replica);
-  bool settles_at_once() const { return apart_ || served_ > 0; }
   float loss() const;
 
   comm::Communicator& communicator_;
-  const int accumulate_, served_;
-  const ReplicaMap map_, workers_, turns_;  // turns_: of those whose gradients are summed
-  const bool apart_, grouped_;  // replicas are; ranks make gradients for servers of ranks
-  std::unique_ptr<comm::Communicator> summed_;  // the ranks whose gradients are; null: all
+  const int accumulate_;
+  const ReplicaMap map_, workers_, summed_;
+  const int mean_of_;                          // micro-batches of an update
+  std::unique_ptr<comm::Communicator> group_;  // whose gradients are added up; null: all ranks'
   std::unique_ptr<Network> network_;
   StepExchange exchange_;
   Weights weights_;
@@ -170,19 +185,17 @@ class TrainingStep {
   std::optional<PartExchange> parts_;
   std::optional<SliceRanks> slices_;  // where ranks share layers
   const float share_;                 // of the loss that this rank has computed
-  std::optional<StageTurns> stage_;   // where replicas have stages
+  std::optional<Passes> passes_;
   std::optional<TableTurns> table_turns_;
   StepInfo info_;
+  MicroBatch last_;
   std::vector<float> plain_;  // of the prediction, where the plan has another layout
   double computing_ = 0, exposed_before_ = 0;
   std::vector<double> replica_seconds_;
   GradientNorms norms_;
-  bool norm_due_ = false;    // of the last update
-  float rate_ = 0;           // of this step
-  ServedGradient gradient_;  // where replicas are served
-  int local_replica_ = 0, stands_for_ = 0;
-  int entered_ = -1;  // where replicas are apart: whose turns are under way
-  int bound_ = 0;     // whose weights are packed; -1: nobody's
+  bool norm_due_ = false;        // of the last update
+  bool backward_ended_ = false;  // of this gradient
+  float rate_ = 0;               // of this step
 };
 
 }  // namespace tutti

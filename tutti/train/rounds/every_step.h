@@ -1,0 +1,37 @@
+#pragma once
+// EveryStep: the gradients of all replicas are added up in every step, and all take the same one.
+
+#include "tutti/train/rounds/replay_clock.h"
+#include "tutti/train/rounds/rounds.h"
+
+namespace tutti {
+
+class EveryStep : public Rounds {
+ public:
+  explicit EveryStep(const RoundsSpec& spec) : spec_(spec), clock_(make_replay_clock(spec)) {}
+
+  void start(const Checkpoint* resumed, int64_t step) override;
+  void begin(int64_t first, int64_t end) override;
+  std::optional<RoundGradient> next(int signal) override;
+  int64_t end(int signal) override;
+  StepTimes times() const override { return times_; }
+  void report(int64_t step, RunRecord* record) override;
+  std::optional<double> virtual_seconds() const override;
+  double take_virtual_wait() override { return clock_ ? clock_->take_waited() : 0; }
+  void collect_state() override;
+  std::vector<NamedTensor> state() override;
+  std::vector<TensorRef> own_state() override { return spec_.step.exchange().compression_state(); }
+
+ protected:
+  /// The micro-batches [first, first + count) of this rank, as every step has them.
+  RoundGradient gradient_of(int first, int count) const;
+  void start_clock(const Checkpoint* resumed, int64_t step);
+
+  const RoundsSpec spec_;
+  const std::unique_ptr<ReplayClock> clock_;  // of a replay
+  int64_t step_ = 0;
+  bool made_ = false;  // the gradient of this step
+  StepTimes times_;
+};
+
+}  // namespace tutti

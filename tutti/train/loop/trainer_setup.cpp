@@ -172,6 +172,7 @@ void TrainerRun::restore_from(const Checkpoint& checkpoint) {
   if (checkpoint.info.metrics.contains(kCompressionPays))
     run_.exchange().set_verdict(checkpoint.info.metrics.at(kCompressionPays));
   go_on_from(checkpoint, run_);
+  run_.goal.restore(checkpoint.info.metrics);
 }
 
 }  // namespace tutti

@@ -37,6 +37,10 @@ void write_sync_rows(ConfigTableWriter& t) {
   t.key(s, &S::outer_momentum, "outer_momentum", "Its momentum")
       .between(0, 1)
       .only_with("sync.outer", {"momentum", "nesterov"});
+  t.key(s, &S::delay, "delay",
+        "local: 1 applies an average one meeting late, so that it travels while training goes on")
+      .between(0, 1)
+      .only_with("sync.scheme");
   t.key(
        s, &S::alpha, "alpha",
        "easgd: which part of its way to the centre a replica goes at a meeting. 0: 0.9 / replicas, "

@@ -21,15 +21,21 @@ class ReplicaAverage {
   /// until the next call.
   template <class Write>
   std::span<const float> average(Write&& write) {
+    begin(write);
+    return finish();
+  }
+
+  /// The two halves of average(): the sum travels in between, as far as ranks make progress.
+  template <class Write>
+  void begin(Write&& write) {
     for (int local = 0; local < exchange_.map().local_count(); ++local) {
       write(local, std::span<float>(exchange_.slot(local), count_));
       exchange_.ready(local, 0);
     }
-    return finish();
   }
+  std::span<const float> finish();
 
  private:
-  std::span<const float> finish();
   GradientExchange exchange_;
   size_t count_;
   std::vector<float> average_;

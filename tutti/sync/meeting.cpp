@@ -6,6 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/exchange/average.h"
+#include "tutti/sync/meeting_delayed.h"
 #include "tutti/sync/meeting_gossip.h"
 #include "tutti/sync/meeting_neighbours.h"
 #include "tutti/sync/meeting_tree.h"
@@ -90,30 +91,16 @@ class AverageMeeting final : public Meeting {
   void meet(MeetingFragment& part, bool first, double rate, std::span<const ReplicaValues> local) {
     std::span<const float> weights = part.of([&](int i) { return parameters(local, i); });
     if (settings_.outer != OuterStep::none) {
-      // The first steps are the replicas' own, and so is one whose rate has come to 0.
-      if (first || (settings_.outer == OuterStep::momentum && rate == 0))
-        std::ranges::copy(weights, anchor_.begin() + static_cast<std::ptrdiff_t>(part.begin));
+      const std::span<float> anchor = std::span(anchor_).subspan(part.begin, part.floats);
+      if (first)  // the first steps are the replicas' own
+        std::ranges::copy(weights, anchor.begin());
       else
-        outer_step(part, weights, rate);
-      weights = std::span(anchor_).subspan(part.begin, part.floats);
+        outer_step(settings_, weights, rate, anchor,
+                   std::span(momentum_).subspan(part.begin, part.floats));
+      weights = anchor;
     }
     for (const ReplicaValues& replica : local) move(weights, replica.parameters + part.begin);
     count(part);
-  }
-
-  /// Moves the anchor from the weights of the last meeting to those of this one.
-  void outer_step(const MeetingFragment& part, std::span<const float> average, double rate) {
-    const auto lr = static_cast<float>(settings_.outer_lr);
-    const auto mu = static_cast<float>(settings_.outer_momentum);
-    const auto inner = static_cast<float>(rate);
-    const bool slow = settings_.outer == OuterStep::momentum;
-    for (size_t i = 0; i < part.floats; ++i) {
-      float& w = anchor_[part.begin + i];
-      float& u = momentum_[part.begin + i];
-      const float change = w - average[i];
-      u = mu * u + (slow ? change / inner : change);
-      w -= slow ? lr * inner * u : lr * (change + mu * u);
-    }
   }
 
   void meet_states(MeetingFragment& part, MetState what, std::span<const ReplicaValues> local) {
@@ -239,6 +226,26 @@ void Meeting::move(std::span<const float> to, float* weights) {
   moved_.of += of;
 }
 
+void outer_step(const MeetingSettings& settings, std::span<const float> average, double rate,
+                std::span<float> anchor, std::span<float> momentum) {
+  const auto lr = static_cast<float>(settings.outer_lr);
+  const auto mu = static_cast<float>(settings.outer_momentum);
+  const auto inner = static_cast<float>(rate);
+  const bool slow = settings.outer == OuterStep::momentum;
+  // A step whose rate has come to 0 is the replicas' own.
+  if (settings.outer == OuterStep::none || (slow && rate == 0)) {
+    std::ranges::copy(average, anchor.begin());
+    return;
+  }
+  for (size_t i = 0; i < average.size(); ++i) {
+    float& w = anchor[i];
+    float& u = momentum[i];
+    const float change = w - average[i];
+    u = mu * u + (slow ? change / inner : change);
+    w -= slow ? lr * inner * u : lr * (change + mu * u);
+  }
+}
+
 std::unique_ptr<Meeting> make_meeting(const MeetingSettings& settings,
                                       comm::Communicator& communicator, const ReplicaMap& map,
                                       size_t floats) {
@@ -247,6 +254,7 @@ std::unique_ptr<Meeting> make_meeting(const MeetingSettings& settings,
     check_message_size(communicator, floats);
   switch (settings.kind) {
     case MeetingKind::average:
+      if (settings.delay > 0) return make_delayed_meeting(settings, communicator, map, floats);
       return std::make_unique<AverageMeeting>(settings, communicator, map, floats);
     case MeetingKind::elastic:
       return std::make_unique<ElasticMeeting>(settings, communicator, map, floats);

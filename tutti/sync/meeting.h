@@ -54,6 +54,7 @@ struct MeetingSettings {
   MetState state = MetState::keep;
   OuterStep outer = OuterStep::none;
   double outer_lr = 1, outer_momentum = 0.9;
+  int delay = 0;           ///< average: meetings after which it is applied, 0 or 1
   double alpha = 0;        ///< elastic: how far; 0: 0.9 / replicas, in a tree 0.9 / children
   int children = 0;        ///< tree: of a node
   int64_t up = 0;          ///< tree: steps between meetings of centres, a multiple of `every`
@@ -131,6 +132,12 @@ class Meeting {
 std::unique_ptr<Meeting> make_meeting(const MeetingSettings& settings,
                                       comm::Communicator& communicator, const ReplicaMap& map,
                                       size_t floats);
+
+/// Moves `anchor`, the weights of the last meeting, by what the outer step makes of the average of
+/// this one; without an outer step it becomes the average. `rate`: the inner learning rate.
+/// `momentum` is empty without an outer step. All are as long as `average`.
+void outer_step(const MeetingSettings& settings, std::span<const float> average, double rate,
+                std::span<float> anchor, std::span<float> momentum);
 
 /// The replica that `replica` sends to after a step, if it does. The same on every rank.
 std::optional<int> gossip_to(const MeetingSettings& settings, int replicas, int replica,

@@ -74,6 +74,8 @@ inline Met run_replicas(const MeetingSettings& settings, int replicas, int ranks
         for (int i = 0; i < map.local_count(); ++i)
           std::ranges::copy(before->own.at(own.name)[static_cast<size_t>(map.replica(i))],
                             own.of_local[static_cast<size_t>(i)]);
+      for (const SharedValues& shared : meeting->shared())
+        std::ranges::copy(before->shared.at(shared.name), shared.values.begin());
       EXPECT_TRUE(meeting->restore(before->saved));
     }
     meeting->begin(local, before != nullptr);

@@ -21,6 +21,8 @@ const std::vector<MeetingSettings>& every_kind() {
        .outer = OuterStep::momentum,
        .outer_momentum = 0.6},
       {.kind = MeetingKind::average, .every = 2, .outer = OuterStep::nesterov, .outer_lr = 0.7},
+      {.kind = MeetingKind::average, .every = 2, .delay = 1},
+      {.kind = MeetingKind::average, .every = 2, .outer = OuterStep::nesterov, .delay = 1},
       {.kind = MeetingKind::elastic, .every = 2},
       {.kind = MeetingKind::tree, .every = 2, .children = 2, .up = 4},
       {.kind = MeetingKind::gossip, .probability = 0.6, .seed = 3},

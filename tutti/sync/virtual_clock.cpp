@@ -73,6 +73,8 @@ double VirtualClock::step(int64_t step, std::span<const double> measured) {
             (first || sync.state == MetState::average ? 1 + spec_.state_bytes / weight_bytes_ : 1);
     if (bytes > 0 && sync.kind == MeetingKind::neighbours)
       meet_neighbours((step + 1) / sync.every - 1, began);
+    else if (bytes > 0 && sync.delay > 0)
+      meet_late(spec_.machine.allreduce_seconds(bytes, spec_.replicas));
     else if (bytes > 0)
       meet_all(spec_.machine.allreduce_seconds(bytes, spec_.replicas));
   }
@@ -97,6 +99,12 @@ double VirtualClock::gradient_end(const std::vector<double>& computed, double be
 
 void VirtualClock::meet_all(double seconds) {
   std::ranges::fill(ready_, std::ranges::max(ready_) + seconds);
+}
+
+/// The average of the meeting before has to be there; this one's begins when all have sent.
+void VirtualClock::meet_late(double seconds) {
+  for (double& ready : ready_) ready = std::max(ready, average_there_);
+  average_there_ = std::max(average_there_, std::ranges::max(ready_)) + seconds;
 }
 
 /// Weights leave when the step begins and are averaged when it ends.

@@ -45,6 +45,7 @@ class VirtualClock {
  private:
   double gradient_end(const std::vector<double>& computed, double begin) const;
   void meet_all(double seconds);
+  void meet_late(double seconds);
   void meet_neighbours(int64_t meeting, const std::vector<double>& began);
   void meet_in_tree(int64_t step);
   void gossip(int64_t step);
@@ -52,6 +53,7 @@ class VirtualClock {
   const VirtualClockSpec spec_;
   double weight_bytes_ = 0;
   std::vector<double> ready_;  // of each replica
+  double average_there_ = 0;   // sync.delay: when the last average has arrived
   struct Sent {
     int to;
     double arrives;

@@ -45,6 +45,15 @@ TEST(VirtualClock, ReplicasApartPayAtTheirMeetings) {
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 8), 24);
 }
 
+TEST(VirtualClock, AnAverageThatIsAppliedLateTravelsWhileStepsRun) {
+  VirtualClockSpec spec = some_replay(2);
+  spec.sync = MeetingSettings{.every = 2, .delay = 1};
+  EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 8), 24);
+  // It takes 8 s: of the meetings after 6, 14, 22 and 30 s each waits for the one before.
+  spec.machine.between.seconds_per_byte = 8e-3;
+  EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 8), 30);
+}
+
 TEST(VirtualClock, ALateReplicaCostsTheOthersWhereTheyMeet) {
   VirtualClockSpec spec = some_replay(4);
   spec.machine.between.seconds_per_byte = 0;

@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 5> kSchemes{"step", "local", "easgd", "dp
 bool meets_once_a_step(const SyncScheme& scheme, const SyncSection& sync) {
   return scheme.name == SyncScheme::Name::step ||
          (scheme.name == SyncScheme::Name::local && scheme.every == 1 && !scheme.epochs &&
-          sync.outer == OuterStep::none && sync.state != MetState::reset);
+          sync.outer == OuterStep::none && sync.state != MetState::reset && sync.delay == 0);
 }
 
 /// NaN of what is no number.
@@ -52,6 +52,18 @@ void check_tree(const SyncSection& sync, const SyncScheme& scheme) {
         "sync.tree_up = {} is no multiple of the steps between two meetings of sync.scheme = "
         "\"{}\"",
         sync.tree_up, sync.scheme));
+}
+
+/// What goes with an average that is applied late.
+void check_delay(const SyncSection& sync, const SyncScheme& scheme) {
+  const auto refuse = [&](bool said, std::string_view key, std::string_view why) {
+    if (said) throw ConfigError(fmt::format("sync.delay = 1 goes without {}: {}", key, why));
+  };
+  refuse(scheme.every == 0, "local:never", "there are no meetings");
+  refuse(sync.fragments > 1, "sync.fragments", "pieces that travel are not built to be late");
+  refuse(sync.first_steps > 0, "sync.first_steps", "the first steps would be late as well");
+  refuse(sync.state != MetState::keep, "sync.state",
+         "the optimizer's state at a meeting is of weights that the average does not know");
 }
 
 /// Whether the average of updates is the update by the average of gradients.
@@ -111,6 +123,8 @@ void check_sync(const RunConfig& config) {
   only(sync.fragments > 1, "fragments", SyncScheme::Name::local);
   only(sync.state != MetState::keep, "state", SyncScheme::Name::local);
   only(sync.outer != OuterStep::none, "outer", SyncScheme::Name::local);
+  only(sync.delay > 0, "delay", SyncScheme::Name::local);
+  if (sync.delay > 0) check_delay(sync, scheme);
   only(sync.alpha > 0, "alpha", SyncScheme::Name::easgd);
   only(sync.tree > 0, "tree", SyncScheme::Name::easgd);
   if (sync.tree > 0) check_tree(sync, scheme);
@@ -167,6 +181,7 @@ std::optional<MeetingSettings> meeting_settings(const RunConfig& config, int64_t
                            .outer = sync.outer,
                            .outer_lr = sync.outer_lr,
                            .outer_momentum = sync.outer_momentum,
+                           .delay = static_cast<int>(sync.delay),
                            .alpha = sync.alpha,
                            .children = static_cast<int>(sync.tree),
                            .probability = scheme.probability,

@@ -37,6 +37,9 @@ TEST(Sync, MeetingAfterEveryStepIsTheStepOfPlainGradientDescentAlone) {
   config.optimizer = {};
   config.sync.outer = OuterStep::nesterov;
   EXPECT_TRUE(meeting_settings(config, 50));
+  config.sync.outer = OuterStep::none;
+  config.sync.delay = 1;
+  EXPECT_TRUE(meeting_settings(config, 50));
 }
 
 TEST(Sync, WhatIsNoSchemeIsAnErrorThatNamesThem) {
@@ -66,6 +69,20 @@ TEST(Sync, KeysOfOtherSchemesAreErrors) {
   config = config_of("local:8");
   config.sync.alpha = 0.1;
   EXPECT_THROW(check_sync(config), ConfigError);
+  config = config_of("easgd:2");
+  config.sync.delay = 1;
+  EXPECT_THROW(check_sync(config), ConfigError);
+  config = config_of("local:8");
+  config.sync.delay = 1;
+  EXPECT_NO_THROW(check_sync(config));
+  for (const auto change :
+       {+[](SyncSection& s) { s.fragments = 2; }, +[](SyncSection& s) { s.first_steps = 3; },
+        +[](SyncSection& s) { s.state = MetState::average; },
+        +[](SyncSection& s) { s.scheme = "local:never"; }}) {
+    RunConfig refused = config;
+    change(refused.sync);
+    EXPECT_THROW(check_sync(refused), ConfigError);
+  }
   config = config_of("local:8");
   config.parallel.spatial = {2};
   EXPECT_THROW(check_sync(config), ConfigError);

@@ -51,6 +51,8 @@ class BucketSum {
   comm::CompressionReport report() const;
   const comm::StateLayout& state_layout() const { return layout_; }
   std::span<float> state() { return state_; }
+  /// Somebody has filled state() from a checkpoint: a dense step releases it.
+  void note_restored() { residual_ = true; }
 
  private:
   struct Choice {
@@ -66,7 +68,7 @@ class BucketSum {
   comm::StateLayout layout_;
   std::vector<Choice> reductions_;
   comm::CompressedReduction* chosen_ = nullptr;
-  bool residual_ = false;  // a compressed step came after the last dense one
+  bool residual_ = false;  // since the last dense step something may not have been sent
 };
 
 }  // namespace tutti

@@ -68,6 +68,26 @@ TEST(BucketSum, ARampNeedsTheMemoryOfItsDensestPhase) {
       });
 }
 
+TEST(BucketSum, WhatACheckpointHasKeptIsReleasedByADenseStep) {
+  comm::run_ranks(2, [&](comm::Communicator& c) {
+    Ramped before(c, "topk", 1), after(c, "topk", 1);
+    before.step(0, 0, c.rank());
+    std::ranges::copy(before.sum.state(), after.sum.state().begin());
+    after.sum.note_restored();
+    const std::vector<float> plain(before.gradient.size(), 1.0f);
+    std::vector<float> released = plain, again = plain;
+    before.sum.choose({}, 1);
+    before.sum.release(released);
+    after.sum.choose({}, 1);
+    after.sum.release(again);
+    EXPECT_EQ(released, again);
+    EXPECT_NE(released, plain) << "topk leaves something";
+    std::vector<float> next = plain;
+    after.sum.release(next);
+    EXPECT_EQ(next, plain) << "once";
+  });
+}
+
 TEST(BucketSum, PhasesThatShareMemoryDoNotDisturbEachOther) {
   for (const std::string method : {"topk", "hitopk"})
     comm::run_ranks(3, [&](comm::Communicator& c) {

@@ -165,10 +165,11 @@ std::filesystem::path checkpoints_in(const std::filesystem::path& path);
 /// was about to replace. Only for whoever holds the folder's lock.
 void remove_leftovers(const std::filesystem::path& directory);
 
-/// The newest checkpoint in `directory` that passes verification: the one `latest` names, else the
-/// others from the last written to the first. Warns about each damaged one; those in `except` have
-/// been found damaged already. Nothing if there is none, or no such directory. Throws
-/// IntactFileError where one cannot be read and nothing says that it is damaged.
+/// The newest checkpoint in `directory` that passes verification: one that was written after the
+/// one that `latest` names, that one, else the others from the last written to the first. Warns
+/// about each damaged one; those in `except` have been found damaged already. Nothing if there is
+/// none, or no such directory. Throws IntactFileError where one cannot be read and nothing says
+/// that it is damaged.
 std::optional<std::filesystem::path> find_latest_valid(
     const std::filesystem::path& directory, std::span<const std::filesystem::path> except = {});
 

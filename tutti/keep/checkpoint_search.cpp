@@ -101,9 +101,13 @@ std::optional<fs::path> find_latest_valid(const fs::path& directory,
     const std::string name = name_in(directory / kLatest);
     const fs::path named = directory / name;
     const auto place = std::ranges::find(candidates, named, &FoundCheckpoint::path);
-    if (place != candidates.end())
-      std::rotate(candidates.begin(), place, place + 1);
-    else if (name.empty())
+    if (place != candidates.end()) {
+      // A process may have been killed when a newer one had its name and `latest` not yet.
+      const auto older =
+          std::stable_partition(candidates.begin(), place,
+                                [&](const FoundCheckpoint& f) { return f.serial > place->serial; });
+      std::rotate(older, place, place + 1);
+    } else if (name.empty())
       log::warn("{}: is empty; the newest checkpoint that is whole is taken",
                 (directory / kLatest).string());
     else

@@ -109,11 +109,13 @@ TEST_F(CheckpointTest, ALinkToNothingIsNoCheckpoint) {
   EXPECT_EQ(list_checkpoints(directory_), std::vector{path});
 }
 
-TEST_F(CheckpointTest, LatestIsHonouredAndMayBeWrong) {
-  write(1);
-  write(2);
+TEST_F(CheckpointTest, LatestMayBeWrong) {
+  const fs::path first = write(1), second = write(2);
+  // A process was killed when the second one had its name, and `latest` not yet.
   replace_file(directory_ / "latest", "step_0000001\n");
-  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000001");
+  EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
+  EXPECT_EQ(checkpoint_at(directory_ / "latest", "--weights"), first);
+  EXPECT_EQ(find_latest_valid(directory_, std::span(&second, 1)), first);
   replace_file(directory_ / "latest", "");  // the disk was full
   testing::internal::CaptureStderr();
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");

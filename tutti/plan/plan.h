@@ -104,6 +104,8 @@ struct MemoryLimit {
   size_t besides = 0;  ///< bytes that are no part of the plan
   int arenas = 1;      ///< of results: passes under way at a time
   int gradients = 1;   ///< arenas of them
+  int sums = 0;        ///< arenas of sums over ranks, as large
+  int shown = 0;       ///< arenas of weights that are evaluated instead of others
   int replicas = 1;    ///< arenas of weights, statistics and optimizer state
 };
 

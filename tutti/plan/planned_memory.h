@@ -12,10 +12,10 @@ namespace tutti {
 /// what messages to other ranks need.
 struct PlannedMemory {
   size_t variables = 0;  ///< weights, tables, statistics and what the optimizer keeps
-  size_t gradients = 0;
-  size_t results = 0;  ///< that bands leave to later ones: activations and their gradients
-  size_t scratch = 0;  ///< packed weights, and of each thread tiles, workspace and accumulators
-  size_t besides = 0;  ///< MemoryLimit::besides
+  size_t gradients = 0;  ///< of micro-batches, and their sums
+  size_t results = 0;    ///< that bands leave to later ones: activations and their gradients
+  size_t scratch = 0;    ///< packed weights, and of each thread tiles, workspace and accumulators
+  size_t besides = 0;    ///< MemoryLimit::besides
   size_t total() const { return variables + gradients + results + scratch + besides; }
 };
 

@@ -97,6 +97,34 @@ double VirtualClock::gradient_end(const std::vector<double>& computed, double be
   return std::max(arrived, begin + slowest);
 }
 
+// [replicas, ready of each, arrival of the last average, then (to, arrives) of each message]
+std::vector<double> VirtualClock::state() const {
+  std::vector<double> numbers = {static_cast<double>(spec_.replicas)};
+  numbers.insert(numbers.end(), ready_.begin(), ready_.end());
+  numbers.push_back(average_there_);
+  for (const Sent& sent : sent_) {
+    numbers.push_back(sent.to);
+    numbers.push_back(sent.arrives);
+  }
+  return numbers;
+}
+
+bool VirtualClock::restore(std::span<const double> state) {
+  const size_t replicas = ready_.size(), fixed = replicas + 2;
+  if (state.size() < fixed || (state.size() - fixed) % 2 != 0 ||
+      state[0] != static_cast<double>(spec_.replicas))
+    return false;
+  std::vector<Sent> sent;
+  for (size_t at = fixed; at < state.size(); at += 2) {
+    if (!(state[at] >= 0 && state[at] < static_cast<double>(replicas))) return false;
+    sent.push_back({static_cast<int>(state[at]), state[at + 1]});
+  }
+  std::copy_n(state.begin() + 1, replicas, ready_.begin());
+  average_there_ = state[replicas + 1];
+  sent_ = std::move(sent);
+  return true;
+}
+
 void VirtualClock::meet_all(double seconds) {
   std::ranges::fill(ready_, std::ranges::max(ready_) + seconds);
 }

@@ -39,8 +39,12 @@ class VirtualClock {
   bool measures() const { return spec_.machine.measured; }
   /// Seconds until the last replica was ready for the next step.
   double seconds() const;
-  /// A resume goes on at this time, all replicas together.
+  /// All replicas go on at this time together: where a run begins to be a replay.
   void resume(double seconds);
+  /// When each replica is ready and what is under way, as numbers for a checkpoint; and back.
+  /// False, and nothing has changed, where they are of another number of replicas.
+  std::vector<double> state() const;
+  bool restore(std::span<const double> state);
 
  private:
   double gradient_end(const std::vector<double>& computed, double begin) const;

@@ -147,5 +147,36 @@ TEST(VirtualClock, GoesOnFromATime) {
   EXPECT_DOUBLE_EQ(clock.seconds(), 103.5);
 }
 
+TEST(VirtualClock, GoesOnWithEachReplicaWhereItWas) {
+  const std::vector<std::optional<MeetingSettings>> all{
+      std::nullopt,
+      MeetingSettings{.every = 3},
+      MeetingSettings{.every = 2, .delay = 1},
+      MeetingSettings{.kind = MeetingKind::never},
+      MeetingSettings{.kind = MeetingKind::gossip, .probability = 0.7, .seed = 3},
+      MeetingSettings{.kind = MeetingKind::neighbours},
+      MeetingSettings{.kind = MeetingKind::tree, .every = 1, .children = 2, .up = 2}};
+  for (size_t kind = 0; kind < all.size(); ++kind) {
+    VirtualClockSpec spec = some_replay(4);
+    spec.sync = all[kind];
+    spec.machine.slow = {{.device = 1, .factor = 1.5}};
+    VirtualClock whole(spec);
+    std::vector<double> waited;
+    for (int64_t step = 0; step < 9; ++step) waited.push_back(whole.step(step));
+    for (int64_t cut = 1; cut < 9; ++cut) {
+      VirtualClock first(spec), rest(spec);
+      for (int64_t step = 0; step < cut; ++step) first.step(step);
+      ASSERT_TRUE(rest.restore(first.state()));
+      for (int64_t step = cut; step < 9; ++step)
+        EXPECT_EQ(rest.step(step), waited[static_cast<size_t>(step)]) << kind << ", " << cut;
+      EXPECT_EQ(rest.state(), whole.state()) << kind << ", " << cut;
+    }
+    VirtualClock fewer(some_replay(3));
+    EXPECT_FALSE(fewer.restore(whole.state()));
+    EXPECT_FALSE(fewer.restore({}));
+    EXPECT_EQ(fewer.seconds(), 0);
+  }
+}
+
 }  // namespace
 }  // namespace tutti

@@ -200,6 +200,8 @@ class NetworkCompiler {
          .besides = evaluation_bytes,
          .arenas = batches_under_way(held.order, grid().stages(), grid().stage(), held.batches),
          .gradients = held.gradients,
+         .sums = held.sums,
+         .shown = held.shown,
          .replicas = held.replicas});
     network.training.variables.set_slices(graph_.slices);
     network.evaluation =

@@ -20,6 +20,8 @@ struct HeldCopies {
   PipelineOrder order = PipelineOrder::one_f_one_b;
   int batches = 1;  ///< of a step (batch.accumulate): where there are stages, several are under way
   int gradients = 1;  ///< arenas
+  int sums = 0;       ///< arenas of their sums over ranks
+  int shown = 0;      ///< arenas of weights that stand for others in evaluations
   int replicas = 1;   ///< with weights of their own
 };
 

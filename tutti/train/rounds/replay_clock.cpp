@@ -12,7 +12,24 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kClock = "servers/clock";
+constexpr const char *kServers = "servers/clock", *kReplicas = "replicas/clock";
+
+/// Numbers as a tensor of a type that files have: a double is two of them, with all its bits.
+NamedTensor export_numbers(const char* name, const std::vector<double>& numbers) {
+  const auto bytes = std::as_bytes(std::span(numbers));
+  return {name,
+          {DType::i32, Shape{static_cast<int64_t>(numbers.size()), 2}, {}},
+          {bytes.begin(), bytes.end()}};
+}
+
+/// Empty where the file has none.
+std::vector<double> import_numbers(const SafetensorsFile& file, const char* name) {
+  const SafetensorsFile::Entry* entry = file.find(name);
+  if (!entry) return {};
+  std::vector<double> numbers((entry->end - entry->begin) / sizeof(double));
+  file.read_part(*entry, 0, std::as_writable_bytes(std::span(numbers)));
+  return numbers;
+}
 
 std::vector<Bucket> clock_buckets(const RoundsSpec& spec) {
   const Variables& variables = spec.step.network().training.variables;
@@ -45,6 +62,7 @@ class CollectiveClock final : public ReplayClock {
                              .sync = meeting_settings(spec.config, spec.steps_per_epoch)}) {}
 
   void start(const Checkpoint* resumed, int64_t step) override {
+    if (resumed && clock_.restore(import_numbers(resumed->state, kReplicas))) return;
     if (resumed && resumed->info.metrics.contains(kVirtualSeconds))
       clock_.resume(resumed->info.metrics.at(kVirtualSeconds));
     else if (resumed)
@@ -52,6 +70,9 @@ class CollectiveClock final : public ReplayClock {
   }
   void follow(int64_t step) override { waited_ += clock_.step(step, measured()); }
   double seconds() const override { return clock_.seconds(); }
+  std::vector<NamedTensor> state() const override {
+    return {export_numbers(kReplicas, clock_.state())};
+  }
 
  private:
   /// Where the machine's steps take as long as here, the seconds of each replica.
@@ -149,20 +170,12 @@ void warn_of_new_workers(int64_t step) {
 }
 
 NamedTensor export_clock(const ServerClock& clock) {
-  const std::vector<double> numbers = clock.state();
-  const auto bytes = std::as_bytes(std::span(numbers));
-  // Of a type that tensors have: a double is two of them, with all its bits.
-  return {kClock,
-          {DType::i32, Shape{static_cast<int64_t>(numbers.size()), 2}, {}},
-          {bytes.begin(), bytes.end()}};
+  return export_numbers(kServers, clock.state());
 }
 
 bool import_clock(const SafetensorsFile& file, ServerClock& clock) {
-  const SafetensorsFile::Entry* entry = file.find(kClock);
-  if (!entry) return false;
-  std::vector<double> numbers((entry->end - entry->begin) / sizeof(double));
-  file.read_part(*entry, 0, std::as_writable_bytes(std::span(numbers)));
-  return clock.restore(numbers);
+  const std::vector<double> numbers = import_numbers(file, kServers);
+  return !numbers.empty() && clock.restore(numbers);
 }
 
 std::unique_ptr<ReplayClock> make_replay_clock(const RoundsSpec& spec) {

@@ -237,6 +237,7 @@ std::vector<TensorRef> StepExchange::compression_state() {
 
 void StepExchange::restore_compression(comm::SavedState& saved) {
   restore_unsent(communicator_, saved, unsent());
+  for (int b = 0; compresses() && b < gradients_.buckets(); ++b) gradients_.sum(b).note_restored();
 }
 
 std::string StepExchange::compression_line(int64_t steps) {

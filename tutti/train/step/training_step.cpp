@@ -48,6 +48,8 @@ NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
   network.held = {.order = spec.order,
                   .batches = spec.accumulate,
                   .gradients = comm::plan_slots(summed.replicas(), summed.owned()).slots,
+                  .sums = summed.ranks() > 1 ? 1 : 0,
+                  .shown = spec.apart || network.training.optimizer.average > 0 ? 1 : 0,
                   .replicas = holds_all ? spec.map.local_count() : 1};
   return network;
 }

@@ -6,6 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
+#include "tutti/exchange/arena_message.h"
 #include "tutti/train/loop/evaluation.h"
 #include "tutti/train/network/table_files.h"
 
@@ -39,7 +40,8 @@ int64_t Evaluation::take_tested_weights(std::optional<ModelWeights>& best) {
         weights.import_model(open_checkpoint(step.substr(end + 1)).weights);
     });
   else
-    run_.comm.broadcast({weights.parameters(), variables.parameter_bytes}, 0);
+    broadcast_arena(run_.comm, "the best weights", 0,
+                    {weights.parameters(), variables.parameter_bytes});
   if (run_.shape.grid.stages() == 1)
     run_.comm.broadcast({weights.statistics(0), variables.statistic_bytes}, 0);
   if (!variables.tables.empty())

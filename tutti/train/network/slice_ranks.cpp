@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "tutti/base/numeric/tree_sum.h"
+#include "tutti/exchange/arena_message.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/update.h"
 
@@ -91,18 +92,16 @@ void SliceRanks::finish_norms(int exchange, std::span<float> sums) {
 
 std::vector<float> SliceRanks::whole(const TensorSlice& slice, std::vector<float> mine) {
   if (grid_.tensor_place() != 0) {
-    const auto send = communicator_.plan_send(message("a slice", 0, kWholeTag, mine));
-    send->start();
-    send->wait();
+    send_arena(communicator_, "a slice", grid_.first_peer(), kWholeTag,
+               std::as_writable_bytes(std::span(mine)));
     return mine;
   }
   std::vector<float> all(static_cast<size_t>(slice.whole.elements()));
   slice.put(mine, 0, all);
   for (int other = 1; other < grid_.tensor(); ++other) {
     std::vector<float> theirs(static_cast<size_t>(slice.shape(other).elements()));
-    const auto receive = communicator_.plan_receive(message("a slice", other, kWholeTag, theirs));
-    receive->start();
-    receive->wait();
+    receive_arena(communicator_, "a slice", grid_.first_peer() + other, kWholeTag,
+                  std::as_writable_bytes(std::span(theirs)));
     slice.put(theirs, other, all);
   }
   return all;

@@ -8,25 +8,16 @@
 #include <fmt/format.h>
 
 #include "tutti/base/error.h"
+#include "tutti/exchange/arena_message.h"
 
 namespace tutti {
 namespace {
 
-constexpr int kTensorTag = 14'900;               // behind those of a stage's exchanges
-constexpr size_t kPieceBytes = size_t{1} << 26;  // of a message
+constexpr int kTensorTag = 14'900;  // behind those of a stage's exchanges
 
-/// All of `data` to `peer`, or from it, in pieces.
+/// All of `data` to `peer`, or from it.
 void pass(comm::Communicator& communicator, int peer, bool sends, std::span<std::byte> data) {
-  for (size_t begin = 0; begin < data.size(); begin += kPieceBytes) {
-    const comm::MessageSpec spec{
-        .name = "tensors of a stage",
-        .peer = peer,
-        .tag = kTensorTag,
-        .data = data.subspan(begin, std::min(kPieceBytes, data.size() - begin))};
-    const auto message = sends ? communicator.plan_send(spec) : communicator.plan_receive(spec);
-    message->start();
-    message->wait();
-  }
+  (sends ? send_arena : receive_arena)(communicator, "tensors of a stage", peer, kTensorTag, data);
 }
 
 /// "NAME EXTENT EXTENT", a line a tensor. Names have no spaces.

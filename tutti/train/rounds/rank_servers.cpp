@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/exchange/arena_message.h"
 #include "tutti/train/rounds/server_orders.h"
 
 namespace tutti {
@@ -60,8 +61,10 @@ RankServers::RankServers(const RankServersSpec& spec, TrainingStep& step, const 
   Weights& weights = step.weights();
   const Variables& variables = weights.variables();
   if (spec.settings.own_ranks) {
-    job.broadcast({weights.parameters(), variables.parameter_bytes}, 0);
-    job.broadcast({weights.state(), variables.state_kinds.size() * variables.trained_bytes}, 0);
+    broadcast_arena(job, "weights for servers", 0,
+                    {weights.parameters(), variables.parameter_bytes});
+    broadcast_arena(job, "states for servers", 0,
+                    {weights.state(), variables.state_kinds.size() * variables.trained_bytes});
   }
   if (std::ranges::find(ranks_.servers, rank) != ranks_.servers.end()) build_server(backend);
   if (rank < spec.workers) {

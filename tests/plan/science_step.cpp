@@ -332,7 +332,7 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
     gradient.bytes.resize(gradient.desc.bytes());
     export_plain(variable, gradients.data(), reinterpret_cast<float*>(gradient.bytes.data()));
   }
-  step.model = weights.export_model(weights.parameters(), weights.statistics(0));
+  step.model = materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)));
   step.layout = plan.layout;
   for (const PlanBand& band : plan.bands)
     for (const Step& s : band.steps) ++step.kernels[s.kernel];

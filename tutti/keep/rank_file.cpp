@@ -62,11 +62,16 @@ uint64_t write_rank_file(const fs::path& checkpoint, const RankFiles& files, int
         "file system that all hosts share",
         path.parent_path().string(), rank));
   ContentHash hash(files, rank);
+  std::vector<std::byte> made;
   for (const TensorRef& tensor : tensors) {
-    CHECK(tensor.desc.dtype == DType::f32 && !tensor.bytes.empty(), "{}: {}", tensor.name,
-          tensor.desc.to_string());
+    CHECK(tensor.desc.dtype == DType::f32 && (tensor.make || !tensor.bytes.empty()), "{}: {}",
+          tensor.name, tensor.desc.to_string());
     hash.begin_tensor(tensor.name, tensor.desc.shape);
-    hash.add(tensor.bytes);
+    if (tensor.make) {  // once here, for the header, and once where it is written
+      made.resize(tensor.desc.bytes());
+      tensor.make(made);
+    }
+    hash.add(tensor.make ? std::span<const std::byte>(made) : tensor.bytes);
   }
   TensorMetadata metadata = label(files, rank);
   metadata[kContentHash] = hash.text();

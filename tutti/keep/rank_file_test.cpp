@@ -64,7 +64,7 @@ class RankFileTest : public testing::Test {
         for (size_t i = 0; i < floats_of(weights, local).size(); ++i)
           floats_of(weights, local)[i] = value_at(map.replica(local), i);
       std::vector<float> residual(kFloats, static_cast<float>(c.rank() + 1));
-      const std::vector<NamedTensor> statistics = weights.export_rows();
+      const std::vector<NamedTensor> statistics = materialise(weights.row_tensors());
       std::vector<TensorRef> tensors;
       for (const NamedTensor& tensor : statistics) tensors.push_back(tensor.ref());
       for (const comm::SavedPiece& piece :

@@ -210,8 +210,8 @@ FileDigest write_safetensors(const std::filesystem::path& path, std::span<const 
   std::vector<size_t> order(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorRef& t = tensors[i];
-    CHECK(t.desc.layout.is_plain() && t.bytes.size() == t.desc.bytes(), "{}: {} with {} bytes",
-          t.name, t.desc.to_string(), t.bytes.size());
+    CHECK(t.desc.layout.is_plain() && (t.make || t.bytes.size() == t.desc.bytes()),
+          "{}: {} with {} bytes", t.name, t.desc.to_string(), t.bytes.size());
     CHECK(t.name != "__metadata__" && names.insert(t.name).second, "tensor '{}' is named twice",
           t.name);
     order[i] = i;
@@ -228,7 +228,15 @@ FileDigest write_safetensors(const std::filesystem::path& path, std::span<const 
   const uint64_t header_bytes = header.size();
   file.write(std::as_bytes(std::span(&header_bytes, 1)));
   file.write(header);
-  for (const size_t i : order) file.write(tensors[i].bytes);
+  std::vector<std::byte> made;
+  for (const size_t i : order) {
+    const TensorRef& tensor = tensors[i];
+    if (tensor.make) {
+      made.resize(tensor.desc.bytes());
+      tensor.make(made);
+    }
+    file.write(tensor.make ? std::span<const std::byte>(made) : tensor.bytes);
+  }
   return file.close();
 }
 

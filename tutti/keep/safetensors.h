@@ -21,7 +21,8 @@ namespace tutti {
 
 using TensorMetadata = std::map<std::string, std::string>;
 
-/// Writes `tensors` to a new file and waits for the disk. Names must differ; layouts must be plain.
+/// Writes `tensors` to a new file and waits for the disk. Of tensors that are made it holds one at
+/// a time. Names must differ; layouts must be plain.
 FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors,
                              const TensorMetadata& metadata = {});
 

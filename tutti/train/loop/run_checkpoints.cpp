@@ -47,27 +47,33 @@ bool needs_rank_files(Running& run) {
   return run.shape.grid.stages() > 1 ? run.comm.most(int{needs}) > 0 : needs;  // of stages some may
 }
 
-RunCheckpoints::Alike RunCheckpoints::export_alike() {
-  return {run_.training->weights().export_model(evaluation_.weights(), evaluation_.statistics()),
-          run_.rounds->state()};
+CheckpointContent RunCheckpoints::content_now() {
+  return {.info = {},
+          .weights = run_.training->weights().model_tensors(evaluation_.weights(),
+                                                            evaluation_.statistics()),
+          .state = run_.rounds->state()};
 }
 
-void RunCheckpoints::write_alike(CheckpointWriter& writer, const Alike& alike) {
-  CheckpointContent content{.info = info_now(), .weights = {}, .state = {}};
-  for (const NamedTensor& tensor : alike.model) content.weights.push_back(tensor.ref());
-  for (const NamedTensor& tensor : alike.state) content.state.push_back(tensor.ref());
-  writer.write(content);
+CheckpointContent RunCheckpoints::gathered_content() {
+  CheckpointContent content = content_now();
+  for (std::vector<TensorRef>* const tensors : {&content.weights, &content.state}) {
+    std::vector<NamedTensor> all = gather_stages(run_.comm, run_.shape.grid, materialise(*tensors));
+    tensors->clear();
+    for (NamedTensor& tensor : all) tensors->push_back(owned(std::move(tensor)));
+  }
+  return content;
 }
 
 uint64_t RunCheckpoints::write_own(const std::filesystem::path& checkpoint,
                                    const RankFiles& files) {
-  const std::vector<NamedTensor> rows = run_.training->weights().export_rows();
+  const Weights& weights = run_.training->weights();
   std::vector<TensorRef> tensors = run_.rounds->own_state();
-  for (const NamedTensor& tensor : rows) tensors.push_back(tensor.ref());
-  const std::vector<TensorRef> tables = table_refs(run_.training->weights());
-  tensors.insert(tensors.end(), tables.begin(), tables.end());
-  const std::vector<NamedTensor> under_way = trainer_.state();
-  for (const NamedTensor& tensor : under_way) tensors.push_back(tensor.ref());
+  const auto add = [&](std::vector<TensorRef> more) {
+    std::ranges::move(more, std::back_inserter(tensors));
+  };
+  add(weights.row_tensors());
+  add(table_refs(weights));
+  for (NamedTensor& tensor : trainer_.state()) tensors.push_back(owned(std::move(tensor)));
   return write_rank_file(checkpoint, files, run_.comm.rank(), tensors);
 }
 
@@ -82,21 +88,17 @@ RunCheckpoints::Written RunCheckpoints::write_together(bool best) {
   const size_t end = place.find('\0');
   const RankFiles files{ranks, place.substr(0, end)};
   uint64_t bytes = 0;
-  Alike alike;
-  // Of a replica of several ranks it is collective: none may have failed below meanwhile.
-  const bool gathered = run_.shape.grid.stages() > 1 || run_.shape.grid.tensor() > 1;
-  if (run_.shape.grid.stages() > 1) {
-    alike = export_alike();
-    alike = {gather_stages(run_.comm, run_.shape.grid, std::move(alike.model)),
-             gather_stages(run_.comm, run_.shape.grid, std::move(alike.state))};
-  } else if (run_.shape.grid.tensor() > 1 && run_.shape.grid.group() == 0) {
-    alike = export_alike();
-  }
+  CheckpointContent content;
+  // Several ranks have a replica's tensors: they come together here, where messages may be sent.
+  const PartGrid& grid = run_.shape.grid;
+  const bool gathered = grid.stages() > 1 || grid.tensor() > 1;
+  if (gathered && (grid.stages() > 1 || grid.group() == 0)) content = gathered_content();
   comm::on_each(run_.comm, "writing a checkpoint", [&] {
     if (ranks > 0) bytes = write_own(place.substr(end + 1), files);
     if (!writer) return;
-    if (!gathered) alike = export_alike();
-    write_alike(*writer, alike);
+    if (!gathered) content = content_now();
+    content.info = info_now();
+    writer->write(content);
     bytes += writer->bytes();
   });
   double all[] = {static_cast<double>(bytes)};

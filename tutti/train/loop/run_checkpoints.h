@@ -34,10 +34,6 @@ class RunCheckpoints {
   void write(bool best, bool ends);
 
  private:
-  /// What all replicas have alike, as far as this rank has it; those who share layers take part.
-  struct Alike {
-    std::vector<NamedTensor> model, state;
-  };
   struct Written {
     std::string path;
     int64_t bytes = 0;  // of all files
@@ -46,8 +42,11 @@ class RunCheckpoints {
   /// Each rank its own file, rank 0 those that all have alike; it is there when all are. Throws
   /// IoError on all ranks. Collective.
   Written write_together(bool best);
-  Alike export_alike();
-  void write_alike(CheckpointWriter& writer, const Alike& alike);
+  /// The tensors that all replicas have alike, as far as this rank has them, made when they are
+  /// written; without the info.
+  CheckpointContent content_now();
+  /// The same in memory, on rank 0 of whole replicas. Collective among those who share one.
+  CheckpointContent gathered_content();
   uint64_t write_own(const std::filesystem::path& checkpoint, const RankFiles& files);
 
   Running& run_;

@@ -90,7 +90,7 @@ struct Trained {
 
 void collect(const Weights& weights, NamedValues& values) {
   for (const NamedTensor& tensor :
-       weights.export_model(weights.parameters(), weights.statistics(0))) {
+       materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)))) {
     const auto* x = reinterpret_cast<const float*>(tensor.bytes.data());
     values[tensor.name].assign(x, x + tensor.desc.elements());
   }

@@ -107,8 +107,8 @@ LimitedResult train_limited(const LimitedRun& run) {
       step.update();
     }
     step.settle();
-    const std::vector<NamedTensor> model =
-        step.weights().export_model(step.weights().parameters(), step.weights().statistics(0));
+    const std::vector<NamedTensor> model = materialise(
+        step.weights().model_tensors(step.weights().parameters(), step.weights().statistics(0)));
     if (communicator.rank() != 0) return;
     for (const NamedTensor& tensor : model) {
       const auto* x = reinterpret_cast<const float*>(tensor.bytes.data());

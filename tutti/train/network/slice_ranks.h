@@ -21,6 +21,8 @@ class SliceRanks {
   SliceRanks(comm::Communicator& communicator, const PartGrid& grid)
       : communicator_(communicator), grid_(grid) {}
 
+  /// Whether whole() gives this rank a whole tensor.
+  bool gets_whole() const { return grid_.tensor_place() == 0; }
   /// Before norms are exchanged: those of the plan's AllReduceNorms that have slices.
   void plan_norms(const Plan& plan);
   /// Block sums of one of these, by its number in the plan: each slice's become the sum over ranks

@@ -86,9 +86,10 @@ int64_t read_rows(const SafetensorsFile& file, const SafetensorsFile::Entry& ent
 std::vector<TensorRef> table_refs(const Weights& weights) {
   std::vector<TensorRef> refs;
   for (const TableVariable& table : weights.variables().tables)
-    refs.push_back({fmt::format("{}{}@{}", kPrefix, table.variable.name, table.rows.first),
-                    table.variable.desc,
-                    {weights.tables() + table.variable.offset, table.variable.desc.bytes()}});
+    refs.push_back(
+        {.name = fmt::format("{}{}@{}", kPrefix, table.variable.name, table.rows.first),
+         .desc = table.variable.desc,
+         .bytes = {weights.tables() + table.variable.offset, table.variable.desc.bytes()}});
   return refs;
 }
 

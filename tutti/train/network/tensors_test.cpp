@@ -61,7 +61,7 @@ struct SharedSteps {
 Tensors whole_parameters(const Weights& weights) {
   Tensors all;
   for (const NamedTensor& tensor :
-       weights.export_model(weights.parameters(), weights.statistics(0))) {
+       materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)))) {
     const auto* x = reinterpret_cast<const float*>(tensor.bytes.data());
     all[tensor.name].assign(x, x + tensor.desc.elements());
   }

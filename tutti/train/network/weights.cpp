@@ -184,39 +184,42 @@ void Weights::begin_average(std::span<const ArenaRange> kept) {
     std::memcpy(arena + range.begin, parameters() + range.begin, range.end - range.begin);
 }
 
-NamedTensor Weights::exported(std::string name, const Variable& variable,
-                              const std::byte* arena) const {
-  std::vector<float> values(static_cast<size_t>(variable.desc.elements()));
-  export_plain(variable, arena, values.data());
-  Shape shape = variable.desc.shape;
-  if (variable.slice && slice_ranks_) {
-    values = slice_ranks_->whole(*variable.slice, std::move(values));
-    if (std::ssize(values) == variable.whole_shape().elements()) shape = variable.whole_shape();
-  }
-  NamedTensor tensor{std::move(name), {DType::f32, stored_shape(variable, shape), {}}, {}};
-  tensor.bytes.resize(tensor.desc.bytes());
-  auto* const to = reinterpret_cast<float*>(tensor.bytes.data());
-  if (variable.init.stored == Init::Stored::transposed)
-    transpose(values.data(), to, shape[0], shape[1]);
-  else
-    std::ranges::copy(values, to);
+TensorRef Weights::tensor_of(std::string name, const Variable& variable,
+                             const std::byte* arena) const {
+  const bool gathers = variable.slice && slice_ranks_;
+  const Shape shape =
+      gathers && slice_ranks_->gets_whole() ? variable.whole_shape() : variable.desc.shape;
+  TensorRef tensor{.name = std::move(name),
+                   .desc = {DType::f32, stored_shape(variable, shape), {}}};
+  tensor.make = [this, &variable, arena, gathers, shape](std::span<std::byte> out) {
+    auto* const to = reinterpret_cast<float*>(out.data());
+    const bool turned = variable.init.stored == Init::Stored::transposed;
+    if (!gathers && !turned) return export_plain(variable, arena, to);
+    std::vector<float> values(static_cast<size_t>(variable.desc.elements()));
+    export_plain(variable, arena, values.data());
+    if (gathers) values = slice_ranks_->whole(*variable.slice, std::move(values));
+    if (turned)
+      transpose(values.data(), to, shape[0], shape[1]);
+    else
+      std::ranges::copy(values, to);
+  };
   return tensor;
 }
 
-std::vector<NamedTensor> Weights::export_model(const std::byte* parameters,
-                                               const std::byte* statistics) const {
-  std::vector<NamedTensor> tensors;
+std::vector<TensorRef> Weights::model_tensors(const std::byte* parameters,
+                                              const std::byte* statistics) const {
+  std::vector<TensorRef> tensors;
   for (const Variable& variable : variables_.parameters)
-    tensors.push_back(exported(variable.name, variable, parameters));
+    tensors.push_back(tensor_of(variable.name, variable, parameters));
   for (const Variable& variable : variables_.statistics)
-    tensors.push_back(exported(variable.name, variable, statistics));
+    tensors.push_back(tensor_of(variable.name, variable, statistics));
   return tensors;
 }
 
-std::vector<NamedTensor> Weights::export_state() const {
-  std::vector<NamedTensor> tensors;
+std::vector<TensorRef> Weights::state_tensors() const {
+  std::vector<TensorRef> tensors;
   const auto add = [&](const std::string& suffix, const std::byte* arena) {
-    std::ranges::move(export_arena(suffix, arena), std::back_inserter(tensors));
+    std::ranges::move(arena_tensors(suffix, arena), std::back_inserter(tensors));
   };
   for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
     if (variables_.state_kinds[k] == kAverageState)
@@ -226,12 +229,12 @@ std::vector<NamedTensor> Weights::export_state() const {
   return tensors;
 }
 
-std::vector<NamedTensor> Weights::export_arena(const std::string& suffix,
-                                               const std::byte* arena) const {
-  std::vector<NamedTensor> tensors;
+std::vector<TensorRef> Weights::arena_tensors(const std::string& suffix,
+                                              const std::byte* arena) const {
+  std::vector<TensorRef> tensors;
   for (const Variable& variable : variables_.parameters)
     if (variables_.is_trained(variable))
-      tensors.push_back(exported(variable.name + suffix, variable, arena));
+      tensors.push_back(tensor_of(variable.name + suffix, variable, arena));
   return tensors;
 }
 
@@ -274,15 +277,17 @@ void Weights::add_rows(const std::string& name, std::vector<float*> of_local) {
   added_.push_back({name, std::move(of_local)});
 }
 
-std::vector<NamedTensor> Weights::export_rows() const {
-  std::vector<NamedTensor> tensors;
+std::vector<TensorRef> Weights::row_tensors() const {
+  std::vector<TensorRef> tensors;
   for (const OwnVariable& own : own_variables()) {
-    const auto floats = static_cast<size_t>(own.variable->desc.elements());
-    NamedTensor rows{own.name, {DType::f32, rows_shape(*own.variable, local_replicas()), {}}, {}};
-    rows.bytes.resize(rows.desc.bytes());
-    for (int r = 0; r < local_replicas(); ++r)
-      export_plain(*own.variable, arena_of(own, r),
-                   reinterpret_cast<float*>(rows.bytes.data()) + static_cast<size_t>(r) * floats);
+    TensorRef rows{.name = own.name,
+                   .desc = {DType::f32, rows_shape(*own.variable, local_replicas()), {}}};
+    rows.make = [this, own](std::span<std::byte> out) {
+      const auto floats = static_cast<size_t>(own.variable->desc.elements());
+      for (int r = 0; r < local_replicas(); ++r)
+        export_plain(*own.variable, arena_of(own, r),
+                     reinterpret_cast<float*>(out.data()) + static_cast<size_t>(r) * floats);
+    };
     tensors.push_back(std::move(rows));
   }
   return tensors;

@@ -36,8 +36,8 @@ class Weights {
   Weights(const Variables& variables, int local_replicas, Replicas replicas,
           const std::filesystem::path& folder = {});
 
-  /// Of parameters in slices: tensors of files are whole, and exporting them is collective among
-  /// those who share a replica, whose first rank gets them. Must outlive this.
+  /// Parameters in slices: tensors of files are whole, and making them is collective among those
+  /// who share a replica, whose first rank gets them. Must outlive this.
   void share(SliceRanks& ranks) { slice_ranks_ = &ranks; }
 
   /// Fills parameters, tables and statistics as their Init says; a value depends on the seed and
@@ -74,20 +74,22 @@ class Weights {
   const Variables& variables() const { return variables_; }
   size_t memory_bytes() const;
 
-  /// Of `parameters` and `statistics` (arenas laid out as the own), plain f32, under their own
-  /// names. Tables are not among them (train/network/table_files.h).
-  std::vector<NamedTensor> export_model(const std::byte* parameters,
-                                        const std::byte* statistics) const;
+  // Tensors for files: plain f32, made when a writer comes to them. They refer to this.
+
+  /// `parameters` and `statistics` (arenas laid out as the own), under their own names. Tables are
+  /// not among them (train/network/table_files.h).
+  std::vector<TensorRef> model_tensors(const std::byte* parameters,
+                                       const std::byte* statistics) const;
   /// Optimizer state as "PARAMETER.KIND", of trained parameters. An average is not among it, but
   /// the parameters themselves are as "PARAMETER.raw": a model is exported with the average.
-  std::vector<NamedTensor> export_state() const;
+  std::vector<TensorRef> state_tensors() const;
   /// An arena laid out as the trained parameters, as "PARAMETER" + suffix.
-  std::vector<NamedTensor> export_arena(const std::string& suffix, const std::byte* arena) const;
+  std::vector<TensorRef> arena_tensors(const std::string& suffix, const std::byte* arena) const;
   /// The reverse. Throws ConfigError as import_model does.
   void import_arena(const SafetensorsFile& file, const std::string& suffix, std::byte* arena) const;
-  /// What the local replicas have each of their own as "replicas/NAME", a row each: statistics, and
-  /// of those that are apart trained parameters and their state.
-  std::vector<NamedTensor> export_rows() const;
+  /// What each local replica has of its own as "replicas/NAME", a row each: statistics, and where
+  /// replicas are apart trained parameters and their state.
+  std::vector<TensorRef> row_tensors() const;
 
   /// Takes parameters, and into every local replica the statistics, from a file's tensors by name,
   /// one after another. Names may have other programs' beginnings (foreign_names.h), which the log
@@ -96,7 +98,7 @@ class Weights {
   /// `except` keeps its value, and need not be there. Tables are passed over
   /// (train/network/table_files.h).
   void import_model(const SafetensorsFile& file, std::span<const std::string> except = {});
-  /// The reverse of export_state, for what this rank keeps: `kept`, in rising order. Nothing else
+  /// The reverse of state_tensors, for what this rank keeps: `kept`, in rising order. Nothing else
   /// of the arena is touched, so it takes no memory. Returns the parameters of which the file has
   /// no state: those stay at zero.
   std::vector<std::string> import_state(const SafetensorsFile& file,
@@ -107,7 +109,7 @@ class Weights {
   /// `all`: the file must have every trained parameter. Otherwise one of which it has no state at
   /// all was frozen, and its value is the model's.
   void import_raw(const SafetensorsFile& state, bool all);
-  /// One row of what export_rows() gave, for one local replica. `files`: of the ranks that had it,
+  /// One row of what row_tensors() gave, for one local replica. `files`: of the ranks that had it,
   /// one variable each in one of them.
   void import_rows(std::span<const SafetensorsFile* const> files, int local_replica, int row);
   /// Of replicas that are apart: what each has besides, laid out as the trained parameters, in rows
@@ -115,14 +117,14 @@ class Weights {
   void add_rows(const std::string& name, std::vector<float*> of_local);
   /// Whether import_rows() has found what add_rows() added.
   bool has_added_rows() const { return added_found_; }
-  /// Whether there is anything that export_rows() gives.
+  /// Whether there is anything that row_tensors() gives.
   bool has_rows() const { return apart_ || !variables_.statistics.empty(); }
   /// The same of a checkpoint from before there were rows: `replica` of the job as "replica
   /// R/NAME".
   void import_named_statistics(const SafetensorsFile& file, int local_replica, int replica);
 
  private:
-  NamedTensor exported(std::string name, const Variable& variable, const std::byte* arena) const;
+  TensorRef tensor_of(std::string name, const Variable& variable, const std::byte* arena) const;
   /// A variable's place in the arena of a kind of state, where `kept` says, from a tensor.
   static void import_kept(const SafetensorsFile& file, const std::string& name,
                           const Variable& variable, std::byte* arena,

@@ -34,7 +34,7 @@ TEST(Weights, FilesHoldMatricesAsPublished) {
   float* const values = reinterpret_cast<float*>(weights.parameters());
   for (int i = 0; i < 6; ++i) values[i] = values[16 + i] = static_cast<float>(i);
   const std::vector<NamedTensor> stored =
-      weights.export_model(weights.parameters(), weights.statistics(0));
+      materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)));
   const auto numbers = [&](size_t i) {
     std::vector<float> all(6);
     std::memcpy(all.data(), stored[i].bytes.data(), 24);
@@ -194,9 +194,10 @@ TEST(Weights, AModelIsExportedWithItsAverageAndReadBackWithBoth) {
     write_safetensors(scratch.path() / name, refs);
     return SafetensorsFile(scratch.path() / name);
   };
-  const SafetensorsFile model = written(
-      "model", weights.export_model(reinterpret_cast<const std::byte*>(shown.data()), nullptr));
-  const SafetensorsFile saved = written("state", weights.export_state());
+  const SafetensorsFile model =
+      written("model", materialise(weights.model_tensors(
+                           reinterpret_cast<const std::byte*>(shown.data()), nullptr)));
+  const SafetensorsFile saved = written("state", materialise(weights.state_tensors()));
   EXPECT_EQ(model.entries().size(), 3u);
   EXPECT_EQ(saved.entries().size(), 4u);  // momentum and raw of what is trained
 

@@ -78,14 +78,14 @@ int64_t Apart::end(int) {
   return step_ + 1;
 }
 
-std::vector<NamedTensor> Apart::state() {
-  std::vector<NamedTensor> state;  // what each replica has of its own is in the ranks' files
+std::vector<TensorRef> Apart::state() {
+  std::vector<TensorRef> state;  // what each replica has of its own is in the ranks' files
   for (const SharedValues& shared : meeting_->shared())
     std::ranges::move(
-        spec_.step.weights().export_arena("." + shared.name,
-                                          reinterpret_cast<const std::byte*>(shared.values.data())),
+        spec_.step.weights().arena_tensors(
+            "." + shared.name, reinterpret_cast<const std::byte*>(shared.values.data())),
         std::back_inserter(state));
-  if (clock_) std::ranges::move(clock_->state(), std::back_inserter(state));
+  if (clock_) state.push_back(clock_->state());
   return state;
 }
 

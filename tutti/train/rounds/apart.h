@@ -20,7 +20,7 @@ class Apart final : public EveryStep {
   bool first_stands_for_all() const override { return settings_.kind == MeetingKind::never; }
   void report(int64_t step, RunRecord* record) override;
   void collect_state() override {}  // each has its own
-  std::vector<NamedTensor> state() override;
+  std::vector<TensorRef> state() override;
   void save(std::map<std::string, double>& metrics) const override { meeting_->save(metrics); }
 
  private:

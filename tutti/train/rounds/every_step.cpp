@@ -55,9 +55,9 @@ void EveryStep::collect_state() {
   spec_.step.exchange().collect_state(spec_.step.weights().state());
 }
 
-std::vector<NamedTensor> EveryStep::state() {
-  std::vector<NamedTensor> state = spec_.step.weights().export_state();
-  if (clock_) std::ranges::move(clock_->state(), std::back_inserter(state));
+std::vector<TensorRef> EveryStep::state() {
+  std::vector<TensorRef> state = spec_.step.weights().state_tensors();
+  if (clock_) state.push_back(clock_->state());
   return state;
 }
 

@@ -19,7 +19,7 @@ class EveryStep : public Rounds {
   std::optional<double> virtual_seconds() const override;
   double take_virtual_wait() override { return clock_ ? clock_->take_waited() : 0; }
   void collect_state() override;
-  std::vector<NamedTensor> state() override;
+  std::vector<TensorRef> state() override;
   std::vector<TensorRef> own_state() override { return spec_.step.exchange().compression_state(); }
 
  protected:

@@ -12,14 +12,14 @@
 namespace tutti {
 namespace {
 
-constexpr const char *kServers = "servers/clock", *kReplicas = "replicas/clock";
+constexpr const char *kServers = "servers/clock", *kReplicas = "replay/clock";
 
 /// Numbers as a tensor of a type that files have: a double is two of them, with all its bits.
-NamedTensor export_numbers(const char* name, const std::vector<double>& numbers) {
+TensorRef export_numbers(const char* name, const std::vector<double>& numbers) {
   const auto bytes = std::as_bytes(std::span(numbers));
-  return {name,
-          {DType::i32, Shape{static_cast<int64_t>(numbers.size()), 2}, {}},
-          {bytes.begin(), bytes.end()}};
+  return owned({name,
+                {DType::i32, Shape{static_cast<int64_t>(numbers.size()), 2}, {}},
+                {bytes.begin(), bytes.end()}});
 }
 
 /// Empty where the file has none.
@@ -70,9 +70,7 @@ class CollectiveClock final : public ReplayClock {
   }
   void follow(int64_t step) override { waited_ += clock_.step(step, measured()); }
   double seconds() const override { return clock_.seconds(); }
-  std::vector<NamedTensor> state() const override {
-    return {export_numbers(kReplicas, clock_.state())};
-  }
+  TensorRef state() const override { return export_numbers(kReplicas, clock_.state()); }
 
  private:
   /// Where the machine's steps take as long as here, the seconds of each replica.
@@ -109,7 +107,7 @@ class TogetherClock final : public ReplayClock {
     waited_ += clock_.take_waited();
   }
   double seconds() const override { return clock_.seconds(); }
-  std::vector<NamedTensor> state() const override { return {export_clock(clock_)}; }
+  TensorRef state() const override { return export_clock(clock_); }
   void report(int64_t step, RunRecord* record) override {
     report_servers(servers_line(clock_, clock_.take_counts(), step, spec_.steps_per_epoch), false,
                    record);
@@ -169,9 +167,7 @@ void warn_of_new_workers(int64_t step) {
       step);
 }
 
-NamedTensor export_clock(const ServerClock& clock) {
-  return export_numbers(kServers, clock.state());
-}
+TensorRef export_clock(const ServerClock& clock) { return export_numbers(kServers, clock.state()); }
 
 bool import_clock(const SafetensorsFile& file, ServerClock& clock) {
   const std::vector<double> numbers = import_numbers(file, kServers);

@@ -23,7 +23,7 @@ class ReplayClock {
   /// Mean seconds in which a replica waited since the last call.
   double take_waited() { return std::exchange(waited_, 0.0); }
   /// For the state file of a checkpoint.
-  virtual std::vector<NamedTensor> state() const { return {}; }
+  virtual TensorRef state() const = 0;
   /// Collective, as Rounds::report().
   virtual void report(int64_t /*step*/, RunRecord* /*record*/) {}
 
@@ -47,7 +47,7 @@ void warn_of_slow_devices(const RoundsSpec& spec);
 void warn_of_new_workers(int64_t step);
 
 /// As "servers/clock", and back: false where the file has none, or of other workers.
-NamedTensor export_clock(const ServerClock& clock);
+TensorRef export_clock(const ServerClock& clock);
 bool import_clock(const SafetensorsFile& file, ServerClock& clock);
 
 /// What came of gradients in an epoch, by that clock.

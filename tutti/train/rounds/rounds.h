@@ -81,7 +81,7 @@ class Rounds {
   /// Collective, before state(): rank 0 gets what other ranks have of it.
   virtual void collect_state() {}
   /// What all ranks have alike besides the model, for the state file of a checkpoint.
-  virtual std::vector<NamedTensor> state() = 0;
+  virtual std::vector<TensorRef> state() = 0;
   /// What this rank alone has, where it lies: for its own file.
   virtual std::vector<TensorRef> own_state() = 0;
   /// Numbers that all ranks have alike, as metrics of a checkpoint.

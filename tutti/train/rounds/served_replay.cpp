@@ -128,13 +128,13 @@ void ServedReplay::collect_state() {
   spec_.step.exchange().collect_state(spec_.step.weights().state());
 }
 
-std::vector<NamedTensor> ServedReplay::state() {
-  std::vector<NamedTensor> tensors = spec_.step.weights().export_state();
+std::vector<TensorRef> ServedReplay::state() {
+  std::vector<TensorRef> tensors = spec_.step.weights().state_tensors();
   tensors.push_back(export_clock(clock_));
   for (const auto& [version, kept] : versions_)
     if (kept.copy.bytes() > 0)
       std::ranges::move(
-          spec_.step.weights().export_arena(version_suffix(version), kept.copy.data()),
+          spec_.step.weights().arena_tensors(version_suffix(version), kept.copy.data()),
           std::back_inserter(tensors));
   return tensors;
 }

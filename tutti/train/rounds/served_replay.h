@@ -32,7 +32,7 @@ class ServedReplay final : public Rounds {
   void collect_state() override;
   /// The servers' state, "servers/clock", and each version of the weights that workers have and
   /// servers no longer as "NAME.version 12".
-  std::vector<NamedTensor> state() override;
+  std::vector<TensorRef> state() override;
   std::vector<TensorRef> own_state() override { return spec_.step.exchange().compression_state(); }
 
  private:

@@ -67,7 +67,7 @@ class StageBatch {
 
 void collect_variables(const Weights& weights, TrainedStages& trained) {
   for (const NamedTensor& tensor :
-       weights.export_model(weights.parameters(), weights.statistics(0))) {
+       materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)))) {
     const auto* x = reinterpret_cast<const float*>(tensor.bytes.data());
     trained.variables[tensor.name].assign(x, x + tensor.desc.elements());
   }

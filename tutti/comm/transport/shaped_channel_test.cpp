@@ -75,8 +75,7 @@ TEST(ShapedChannel, PartsOfASplitShareTheLink) {
     const auto b =
         part->plan({.kind = Collective::allreduce, .count = y.size(), .output = y.data()});
     c.barrier();
-    const Clock::time_point begin = Clock::now();  // each rank's own: its messages share its own
-                                                   // link
+    const Clock::time_point begin = Clock::now();  // each rank's own, as its link is
     a->start();
     b->start();
     while (!a->test() || !b->test()) {}

@@ -147,8 +147,7 @@ void SharedChannel::take(size_t i) {
   const Mailbox& box = *peer.theirs;
   const WindowRegistry& registry = mailboxes_->registry();
   const auto* slots = box.inside;
-  const uint64_t count = std::min<uint64_t>(box.slots, UINT32_MAX);  // from a peer: any value is
-                                                                     // possible
+  const uint64_t count = std::min<uint64_t>(box.slots, UINT32_MAX);  // a peer may send any value
   if (count != Mailbox::kInside)
     slots = reinterpret_cast<const MessageDescriptor*>(
         registry.address(box.elsewhere, count * sizeof(MessageDescriptor)));

@@ -10,7 +10,7 @@
 // (checked a few times a second), CommError names the group, the operation, its sequence number,
 // which ranks have arrived, which have not, since when and where. The rank that gives up alarms the
 // others, so that each reports what it waits for. After a CommError the communicator is of no
-// further use, and destroying it waits for nobody: the caller ends the job with abort(), or goes on
+// further use, and destroying it does not wait: the caller ends the job with abort(), or goes on
 // with another communicator of the ranks that are left. After a PlanError it stays usable. Error
 // messages number ranks over the whole job, also in a group that is a part of it.
 
@@ -182,7 +182,7 @@ class Communicator : protected ChannelSource {
   void set_on_timeout(OnTimeout action) { on_timeout_ = action; }  ///< default abort
 
   /// Ends this rank's part because something has failed: alarms the other ranks, whose waits then
-  /// fail, and no destructor of this communicator or of its parts waits for anybody afterwards.
+  /// fail, and no destructor of this communicator or of its parts waits afterwards.
   void give_up() { raise_alarm(); }
   /// Ends the whole job with this exit code after printing `rank r/n on host: message` on stderr.
   /// Among threads: makes every other rank's wait throw, and throws.

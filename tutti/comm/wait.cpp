@@ -193,8 +193,8 @@ class Communicator::Wait {
                                           : kLooks;
   }
 
-  /// Discounts time in which this process was stopped, as by Ctrl-Z, and the others with it: nobody
-  /// could answer then.
+  /// Discounts time in which this process was stopped, as by Ctrl-Z, and the others with it: no
+  /// rank could answer then.
   void forgive_stop(Clock::time_point now) {
     if (now - last_ > RunningTime::kStopped) {
       begin_ += now - last_;

@@ -20,7 +20,7 @@
 namespace tutti::comm {
 namespace {
 
-// Each rank begins with its right neighbour, so that no rank is everybody's first target.
+// Each rank begins with its right neighbour, so that the first targets differ.
 template <class Body>
 void for_each_peer(const Task& task, Body body) {
   for (int k = 1; k < task.ranks; ++k) body((task.rank + k) % task.ranks);

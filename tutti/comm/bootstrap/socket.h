@@ -70,7 +70,7 @@ std::vector<SocketAddress> own_addresses();
 /// that is not of the loopback, if there is one. Returns none for an empty text, which means all
 /// addresses. Throws ConfigError where this host has no such address.
 std::optional<SocketAddress> own_address(const std::string& text);
-/// Returns the address that own_address() takes for a name; none where none is of this host.
+/// Returns which of `addresses` own_address() takes for a name; none where none is of this host.
 std::optional<SocketAddress> own_among(std::vector<SocketAddress> addresses);
 /// Returns at most `most` addresses at which ranks of other hosts may reach a listener: the one
 /// that it listens on alone, otherwise those of this host. At least one.
@@ -95,7 +95,7 @@ int take_error(const Socket& socket);
 bool finish_connect(const Socket& socket, std::chrono::steady_clock::time_point deadline);
 /// Returns whether an attempt to connect, or to be admitted, that ended with this errno is worth
 /// another one at once. True where a connection was made and ended, as by a listener that has too
-/// many (listener.h), or where descriptors lack; false where no process listens.
+/// many (listener.h), or where descriptors are missing; false where no process listens.
 bool may_try_again(int error);
 /// Turns off delays, and makes the kernel notice a dead host though nothing is sent.
 void prepare_connection(const Socket& socket);

@@ -83,7 +83,7 @@ class TcpStoreServer::Service {
     epoll_ctl(poll_.descriptor(), operation, descriptor, &event);
   }
 
-  // Strangers for which memory or random numbers lack connect again.
+  // Without memory or random numbers for a stranger its connection ends, and it connects again.
   void admit_strangers() {
     try {
       for (Stranger& stranger : listener_.look()) admit(stranger);
@@ -114,7 +114,7 @@ class TcpStoreServer::Service {
     clients_.erase(at);  // closed, and therefore no longer watched
   }
 
-  // Where memory for a client lacks, its connection is over.
+  // Without memory for a client its connection is over.
   bool serve_safely(Client& client) {
     try {
       return serve(client);

@@ -250,7 +250,7 @@ std::unique_ptr<CollectiveOperation> Planner::plan(const CollectiveSpec& spec) {
   } catch (...) {
     refusal = std::current_exception();
   }
-  // Nobody has used the channels: a refused plan has taken no numbers.
+  // No rank has used the channels: a refused plan has taken no numbers.
   const auto undo = [&] {
     draft.operation.reset();
     channels.undo_to(before);

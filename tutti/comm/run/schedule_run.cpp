@@ -17,7 +17,8 @@ constexpr size_t kChainBlock =
     1024;  // elements of a chain at a time: a few streams of this length stay in a 32 KiB L1
 // Elements of a piece of a chain: some tens of microseconds.
 constexpr size_t kShared = size_t{32} << 10;
-// Shortest chain that is cut, in elements: dealing out a shorter one costs 3 % where nobody helps.
+// Shortest chain that is cut, in elements: dealing out a shorter one costs 3 % where no thread
+// helps.
 constexpr size_t kWorthSharing = 8 * kShared;
 }  // namespace
 

@@ -90,8 +90,8 @@ struct Task {
   int ranks = 1;
   int root = 0;
   size_t count = 0;
-  std::vector<Slice>
-      parts;  ///< one a rank, in rank order, without gaps; allreduce: may be empty, then balanced
+  std::vector<Slice> parts;  ///< one for each rank, in rank order, without gaps; allreduce: may be
+                             ///< empty, then balanced
   bool gaps = false;  ///< reduce_scatter, allgather: parts need not touch, nor reach to the end:
                       ///< this is a piece of a larger task. Only some algorithms do it
   std::vector<Slice> sends, receives;  ///< all_to_all only

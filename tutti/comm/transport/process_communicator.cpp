@@ -191,7 +191,7 @@ std::unique_ptr<Channel> ProcessCommunicator::make_channel(std::vector<RoundOfMe
 }
 
 void ProcessCommunicator::provide(size_t channels, bool rooms) {
-  if (near_wire_ == nullptr && neighbours().size() < size()) return;  // nobody has neighbours
+  if (near_wire_ == nullptr && neighbours().size() < size()) return;  // no rank has neighbours
   mailboxes_->provide(channels, rooms,
                       [this](size_t bytes) { return allocate(bytes, PeerAccess::read); });
 }

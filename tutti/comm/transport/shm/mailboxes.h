@@ -66,12 +66,12 @@ class Mailboxes {
   /// Serves `neighbours` ranks, of which this one is `self`.
   Mailboxes(int neighbours, int self, std::shared_ptr<const WindowRegistry> registry);
 
-  /// Returns the bytes of the arena that this rank lacks for waiting rooms.
+  /// Returns the bytes of the arena that this rank lacks for waiting Rooms.
   size_t lacking() const { return lacking_; }
   /// Returns whether there are boxes for so many numbers. The same on every rank.
   bool has_boxes(size_t numbers) const { return numbers <= boxes_.size() * kNumbers; }
   /// Provides boxes for `numbers` and, where `rooms` (the same on every rank) says that some rank
-  /// lacks memory, memory for the waiting rooms. Collective.
+  /// lacks memory, memory for the waiting Rooms. Collective.
   void provide(size_t numbers, bool rooms, const Allocate& allocate);
 
   Mailbox& mine(int number, int peer) const { return box(number, self_, peer); }

@@ -27,7 +27,7 @@ class Communicator;
 class SharedChannel final : public Channel {
  public:
   /// All peers in `rounds` are `neighbours`. `communicator` names ranks in messages. Boxes and
-  /// rooms of `number` must be provided before the first post().
+  /// Rooms of `number` must be provided before the first post().
   SharedChannel(const Communicator& communicator, const Neighbours& neighbours,
                 std::shared_ptr<Mailboxes> mailboxes, std::vector<RoundOfMessages> rounds,
                 int number);

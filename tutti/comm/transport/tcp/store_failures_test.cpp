@@ -60,7 +60,7 @@ TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
     int asked = 0;
   } store;
   tcp::Switchboard board(store, "job", 0, 8, {.secret = "s", .address = "127.0.0.1"});
-  board.raise_alarm();  // tells three ranks
+  board.raise_alarm();  // sends it to three ranks
   EXPECT_EQ(store.asked, 1);
   for (const int rank : {1, 2, 4, 7}) {
     std::string lost;

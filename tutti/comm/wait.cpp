@@ -55,7 +55,7 @@ constexpr auto kSilentNap = std::chrono::milliseconds(1);
 constexpr auto kLongNap = std::chrono::milliseconds(10);  // longest nap of a patient wait
 constexpr size_t kNamedRanks = 16;  // a longer list of ranks is cut to this many with their hosts
 
-// Counts the cores of the node, not those of this rank's binding.
+// Counts the cores of the node, not only the cores that this rank is bound to.
 int cores() {
   static const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   return online;

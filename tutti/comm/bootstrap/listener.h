@@ -4,9 +4,9 @@
 //
 // All listeners of a process share one small budget of strangers (kMost), so that callers without
 // the job's secret cannot take the descriptors that files need. Where it is spent, a new connection
-// replaces a random stranger: among those of the listener that has the most, and of these among
-// those of the host that has the most. An honest caller may be hit; its connection then ends before
-// it was answered, and it connects again.
+// replaces a random stranger of the listener and the host that hold the most: first the listener
+// with the most strangers is taken, then the host with the most among them. An honest caller may be
+// hit; its connection then ends before it was answered, and it connects again.
 
 #include <atomic>
 #include <chrono>

@@ -62,7 +62,7 @@ std::vector<SocketAddress> resolve(const std::string& host, int port);
 /// 127.0.1.1: on other hosts it resolves to an address that they can reach.
 bool means_this_host_alone(const std::string& host, const SocketAddress& address);
 /// Returns the addresses of the network interfaces that are up: first those that other hosts may
-/// reach, then those of this host alone.
+/// reach, then the addresses that only this host can reach.
 std::vector<SocketAddress> own_addresses();
 /// Returns the address of this host that `text` names: by a host name or an address, an interface
 /// ("ib0"), or a network that contains one of its addresses ("10.1.0.0/16"). Where an interface or
@@ -73,7 +73,7 @@ std::optional<SocketAddress> own_address(const std::string& text);
 /// Returns which of `addresses` own_address() takes for a name; none where none is of this host.
 std::optional<SocketAddress> own_among(std::vector<SocketAddress> addresses);
 /// Returns at most `most` addresses at which ranks of other hosts may reach a listener: the one
-/// that it listens on alone, otherwise those of this host. At least one.
+/// that it listens on alone, otherwise this host's addresses. At least one.
 std::vector<std::string> hosts_to_reach(const std::optional<SocketAddress>& address, size_t most);
 
 /// Listens on a port; 0: any free port. An empty `address` means all, IPv4 and IPv6. Throws

@@ -6,7 +6,7 @@
 // It compares twice, by messages of its own beside the collective's:
 //   against the parts   (sums and means of f32 and f64) every rank adds up its input in blocks of
 //                       at most kBlock elements, in double, before the collective begins; the
-//                       blocks' totals over all ranks must be those of the result, up to rounding:
+//                       blocks' totals over all ranks must equal the result's, up to rounding:
 //                       with x_p the inputs, n ranks or replicas and eps of the type, |sum(result)
 //                       - sum_p sum(x_p)| <= eps (n + 8) sum_p sum |x_p|. A smaller change is not
 //                       detected.

@@ -16,7 +16,7 @@
 namespace tutti::comm::remote {
 
 /// Its memory is bounded for any number of ranks: kSlots requests are served at a time, and their
-/// data take at most kRoom bytes, or those of one request where that is larger. The others wait,
+/// data take at most kRoom bytes, or the size of one request where that is larger. The others wait,
 /// each with a message of at most kMessage bytes, and send no data.
 class Service final : public Operation {
  public:

@@ -8,8 +8,8 @@
 namespace tutti::comm {
 
 /// Says which ranks are on one node: those under one running kernel (they can share memory), or
-/// only those of them that also have the same host name. The second makes nodes of containers,
-/// or of network namespaces, of one machine.
+/// only the ranks among them that also have the same host name. The second makes nodes of
+/// containers, or of network namespaces, of one machine.
 enum class Nodes : uint8_t { kernel, hostname };
 /// Converts "auto" (kernel) or "hostname". Throws ConfigError.
 Nodes nodes_named(std::string_view name);

@@ -12,7 +12,7 @@
 namespace tutti::comm {
 namespace {
 
-// "10gbit" with {{"gbit", 1e9}, ...}: 10e9; negative when it is something else.
+// Returns 10e9 for "10gbit" with {{"gbit", 1e9}, ...}; negative for any other text.
 double with_unit(std::string_view text,
                  std::initializer_list<std::pair<std::string_view, double>> units) {
   double value = 0;
@@ -60,7 +60,7 @@ ShapedChannel::ShapedChannel(std::vector<RoundOfMessages> rounds, const OpenChan
   inner_ = inner(accompanied());
 }
 
-// After the messages of a round come their times, in the same order.
+// Appends the times of a round's messages after them, in the same order.
 std::vector<RoundOfMessages> ShapedChannel::accompanied() {
   const auto accompany = [](std::vector<RoundOfMessages::Item>& items, Times& times) {
     for (size_t i = 0; i < times.size(); ++i)

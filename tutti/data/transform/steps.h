@@ -19,8 +19,8 @@
 //                              are at most R apart, else 0
 // Then the steps that move elements, then the steps that change values.
 //   permute A B ...            axis k of the result is axis A, B ... of the stored field
-//   crop E ... [pad N]         a window with these extents along the last axes (default: the size
-//                              of the field) of the field with N zeros on every side of these axes
+//   crop E ... [pad N]         a window with these extents along the last axes (default: its full
+//                              size) from the field with N zeros on every side of these axes
 //                              (default: x and y); random in training, otherwise centred
 //   flip AXIS ...              in training, mirrors along each axis with probability 1/2
 //   symmetries AXIS ...        in training, one of the symmetries of the square (x y) or cube

@@ -41,7 +41,7 @@ std::vector<std::string> spellings_of(std::string file);
 /// Returns the sets that 'tutti data generate' makes: named data sets, and sets read as arrays.
 std::vector<std::string> generated_sets();
 /// Returns their names: "lattices, cosmoflow, deepcam, imagenet, neurons, cbed, stem, clicks, text,
-/// token-pairs and protein".
+/// token-pairs, protein and vibrations".
 std::string names_of_generated();
 
 /// Returns how_to_get for this folder (or this file's folder), for the end of error messages:

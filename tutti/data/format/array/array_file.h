@@ -29,8 +29,7 @@ struct ArrayInfo {
   ElementType type = ElementType::u8;
   std::vector<int64_t> shape{};  ///< row-major; empty: one element
   std::vector<int64_t> chunk{};  ///< extents stored (and compressed) together; empty: no chunks
-  std::vector<std::string> dimensions{};  ///< names, one each, of NetCDF and trajectories; else
-                                          ///< empty
+  std::vector<std::string> dimensions{};  ///< names, one each, in NetCDF and trajectories; or empty
   std::map<std::string, ArrayAttribute> attributes{};
   bool unsigned_by_attribute = false;  ///< `_Unsigned` turned a signed type into `type`
   /// Why the array cannot be read: an unknown type or filter, or more bytes than the file can hold.

@@ -42,7 +42,8 @@ struct ValidationCut {
 /// size. ConfigError unless both parts have samples.
 ValidationCut cut_validation(std::unique_ptr<Dataset> whole, int64_t count, uint64_t seed);
 
-/// How many samples `share` is of `size`: below 1 a fraction, rounded down; from 1 on a count.
+/// Returns how many of `size` samples `share` means: below 1 a fraction, rounded down; from 1 on a
+/// count.
 int64_t validation_count(double share, int64_t size);
 
 }  // namespace tutti::data

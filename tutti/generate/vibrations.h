@@ -38,8 +38,8 @@ struct Vibration {
   /// [samples, masses]: as recorded, and without noise; the maximum of `clean` is 1. 0 after the
   /// record's end.
   std::vector<float> signals, clean;
-  std::vector<int8_t> padding;  ///< [samples / kVibrationPiece]: 0, or -1 after the end
-  uint8_t weak = 0;             ///< 0: no spring, i: k_i
+  std::vector<int8_t> padding;        ///< [samples / kVibrationPiece]: 0, or -1 after the end
+  uint8_t weak = 0;                   ///< 0: no spring, i: k_i
   std::array<float, 2> parameters{};  ///< stiffness lost and damping, mapped to [-1, 1] from [0,
                                       ///< kMostLoss] and [kLeastDamping, kMostDamping]
 };

@@ -25,7 +25,7 @@ bool is_folder(const fs::directory_entry& entry) {
   return entry.is_directory(unknown);
 }
 
-/// Whether a name says that a file is no image, so that its bytes need not be looked at.
+/// Says whether a name rules out an image, so that the file's bytes need not be read.
 bool says_no_image(const fs::path& name) {
   constexpr std::string_view kOthers[] = {".txt", ".cls", ".json", ".xml", ".csv",  ".md",
                                           ".npy", ".h5",  ".yaml", ".yml", ".toml", ".log",

@@ -14,7 +14,7 @@
 
 namespace tutti::data {
 
-/// log(p / (1 - p)).
+/// Returns log(p / (1 - p)).
 float logit(double p);
 /// Probabilities where no network has looked yet, and at a seed.
 inline constexpr double kUnknown = 0.05, kSeed = 0.95;

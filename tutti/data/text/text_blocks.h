@@ -24,7 +24,7 @@ struct TextRange {
 };
 
 struct TextCuts {
-  bool anywhere = false;  ///< cut between any two characters; otherwise only between pieces
+  bool anywhere = false;    ///< cut between any two characters; otherwise only between pieces
   std::string separator{};  ///< between documents; empty: none
   bool with_marks = false;  ///< a byte-order mark at a file's beginning is part of the text
 };

@@ -16,8 +16,7 @@ struct TokenizeSpec {
   int64_t vocabulary = 8192;      ///< for "bpe": most tokens
   std::string part = "train";     ///< part of the data set to write
   double validation = 0;  ///< share of the bytes, from the end, that becomes the part "validation"
-  std::string
-      separator{};  ///< text between documents, encoded as the end token; empty: none
+  std::string separator{};  ///< text between documents, encoded as the end token; empty: none
   int64_t shard_tokens = 100'000'000;
   int threads = 1;  ///< the output does not depend on it
 };

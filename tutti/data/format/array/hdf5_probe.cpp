@@ -20,9 +20,9 @@ constexpr int64_t kChildMemory = int64_t{2} << 30;  // more than the parent has
 constexpr size_t kMostReport = size_t{1} << 30;
 constexpr uint8_t kComplete = 0x5a;  // the last byte of a report
 
-/// In the child: no core files, none of the parent's handlers, a memory limit, and an end with the
-/// parent. Signals to stop are ignored: they are meant for the parent, even if a terminal sends
-/// them to both.
+/// Confines the child: no core files, none of the parent's handlers, a memory limit, and an end
+/// with the parent. It ignores signals to stop: they are meant for the parent, even if a terminal
+/// sends them to both.
 void confine_child() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(signal, SIG_DFL);

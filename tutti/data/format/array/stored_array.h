@@ -71,7 +71,7 @@ struct StoredArray {
   int64_t first = 0;
   /// Distance between elements of the first dimension, for NetCDF's records; 0: contiguous.
   int64_t row_bytes = 0;
-  std::shared_ptr<PackedBytes> packed{};  ///< shared and not const, unlike ArrayFile's content
+  std::shared_ptr<PackedBytes> packed{};       ///< shared and not const, unlike ArrayFile's content
   std::shared_ptr<const ChunkTable> chunks{};  ///< shared only because it is large
   std::shared_ptr<const Frames> frames{};      ///< a trajectory, shared by copies of the array
   bool with_cells = false;                     ///< rows of `frames` end with the unit cell

@@ -1,5 +1,5 @@
 #pragma once
-// Tutti's lattices file, little-endian:
+// Reads and writes Tutti's lattices file, little-endian:
 //   offset  bytes  field
 //        0      8  magic "TUTTILAT"
 //        8      4  version, 1

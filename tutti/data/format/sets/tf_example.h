@@ -1,5 +1,5 @@
 #pragma once
-// tf.Example, the Protocol Buffers message that most TFRecord files hold:
+// Reads and writes tf.Example, the Protocol Buffers message in most TFRecord files:
 //   Example   { 1: Features }
 //   Features  { 1: repeated { 1: name, 2: Feature } }
 //   Feature   { 1: BytesList | 2: FloatList | 3: Int64List }     each { 1: repeated value }

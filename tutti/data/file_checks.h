@@ -1,5 +1,5 @@
 #pragma once
-// For tests: files of given bytes, and what an error says.
+// Helps tests with files of given bytes and with checks of error messages.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ inline Bytes read_all(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// An IDX file; 8 is the type of bytes.
+/// Returns an IDX file; type 8 means bytes.
 inline Bytes idx(uint8_t type, const std::vector<uint32_t>& extents, size_t elements) {
   Bytes bytes = {0, 0, type, static_cast<uint8_t>(extents.size())};
   for (const uint32_t extent : extents)
@@ -72,7 +72,7 @@ void expect_config_error(Call call, const std::vector<std::string>& parts) {
   expect_error<ConfigError>(call, parts);
 }
 
-/// While it lives, this process may have `most` files open.
+/// While it lives, this process may have at most `most` files open.
 class FewFiles {
  public:
   explicit FewFiles(rlim_t most) {

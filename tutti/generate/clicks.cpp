@@ -14,12 +14,12 @@ namespace {
 constexpr double kMeanLogit = -1.5, kWeight = 0.2, kVector = 0.45, kSlope = 0.15;
 constexpr int64_t kFewestCategories = 4;
 
-/// Streams of categories and columns lie behind those of lines.
+/// Returns a stream of random numbers for a category; these streams follow those of lines.
 uint64_t click_stream(int column, int64_t category) {
   return uint64_t{1} << 62 | static_cast<uint64_t>(column) << 48 | static_cast<uint64_t>(category);
 }
 
-/// What is known of a category.
+/// The parameters of a category.
 struct ClickCategory {
   uint32_t name = 0;
   double weight = 0;
@@ -34,7 +34,7 @@ ClickCategory category_of(const ClickSpec& spec, int column, int64_t category) {
   return known;
 }
 
-/// Mean of log(1 + number), about, and what one more of it does.
+/// Approximate mean of log(1 + number), and its slope in the logit.
 struct ClickNumber {
   double mean = 0, slope = 0;
 };
@@ -71,7 +71,7 @@ Click generate_click(const ClickSpec& spec, int64_t index) {
     const auto all = static_cast<double>(click_vocabulary(spec, i));
     const bool missing = rng.uniform() < 0.02f * static_cast<float>(i % 4);
     const double u = (rng.next_u32() + 0.5) * 0x1p-32;
-    const double drawn = std::floor(std::exp(u * std::log(all + 1))) - 1;  // k with log(1 + 1/k)
+    const double drawn = std::floor(std::exp(u * std::log(all + 1))) - 1;  // k: log(1 + 1/k)
     const auto category = static_cast<int64_t>(std::clamp(drawn, 0.0, all - 1));
     click.categories[static_cast<size_t>(i)] = missing ? -1 : category;
     if (!missing) known[static_cast<size_t>(i)] = category_of(spec, i, category);

@@ -1,13 +1,12 @@
 #pragma once
-// A click log from a seed, in Criteo's format. Categories are drawn by Zipf's law, numbers are
-// log-normal counts, and whether it was clicked is drawn with a probability whose logit is
+// Generates a click log from a seed, in Criteo's format. Categories are drawn by Zipf's law,
+// numbers are log-normal counts, and the logit of a click's probability is
 //
-//   b + sum of what each category adds + sum over pairs of columns of <u, v> + sum of a x
+//   b + sum of the categories' weights + sum over pairs of columns of <u, v> + sum of a x
 //
 // with a weight and a vector of kClickVector numbers for each category, and x = log(1 + number)
-// less its mean. So it takes tables and products of their rows to know it. What is missing adds
-// nothing. Columns are independent of each other, which those of real logs are not, and nothing
-// changes in the course of time.
+// minus its mean. So a model needs tables and products of their rows. Missing values add nothing.
+// Columns are independent of each other, unlike in real logs, and nothing changes with time.
 
 #include <array>
 #include <cstdint>
@@ -16,7 +15,7 @@
 namespace tutti::data {
 
 inline constexpr int kClickNumbers = 13, kClickCategories = 26, kClickVector = 4;
-/// Test lines are those from here on.
+/// Test lines start at this index.
 inline constexpr int64_t kFirstTestClick = 1'000'000'000'000;
 
 struct ClickSpec {
@@ -27,15 +26,15 @@ struct ClickSpec {
 struct Click {
   std::array<int32_t, kClickNumbers> numbers{};        ///< -1: missing
   std::array<int64_t, kClickCategories> categories{};  ///< from 0, the most frequent; -1: missing
-  double logit = 0;                                    ///< of the probability of a click
+  double logit = 0;                                    ///< logit of the click's probability
   bool clicked = false;
 };
 
-/// How many categories the column has.
+/// Returns the number of categories in the column.
 int64_t click_vocabulary(const ClickSpec& spec, int column);
-/// A pure function of both.
+/// Generates a line: a pure function of both arguments.
 Click generate_click(const ClickSpec& spec, int64_t index);
-/// As it stands in the file, with the line's end.
+/// Returns the line as in the file, with its end.
 std::string click_line(const ClickSpec& spec, const Click& click);
 
 }  // namespace tutti::data

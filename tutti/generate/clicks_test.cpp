@@ -22,7 +22,8 @@ std::vector<Click> clicks(const ClickSpec& spec) {
   return all;
 }
 
-/// Pairs of a click and none in which `score` of the click is greater; by counting each.
+/// Returns the share of pairs of a clicked and an unclicked line with a greater `score` for the
+/// clicked one.
 template <class Score>
 double share_in_order(const std::vector<Click>& all, Score score) {
   double right = 0, pairs = 0;
@@ -67,7 +68,7 @@ TEST(GeneratedClicks, CategoriesAreDrawnByZipfsLaw) {
     ASSERT_LT(category, 1000);
     if (category >= 0) ++drawn[static_cast<size_t>(category)];
   }
-  // log(2) / log(1001) and log(11/10) / log(1001) of the lines, less those that lack it
+  // log(2) / log(1001) and log(11/10) / log(1001) of the lines, minus those where it is missing
   EXPECT_NEAR(drawn[0], 0.1 * kLines, 0.02 * kLines);
   EXPECT_NEAR(drawn[9], 0.0138 * kLines, 0.008 * kLines);
 }
@@ -94,7 +95,7 @@ TEST(GeneratedClicks, AreReadAsTheyWereMade) {
       rows.insert(static_cast<const int32_t*>(sample.at(2))[3]);
       categories.insert(click.categories[3]);
     }
-    EXPECT_EQ(rows.size(), categories.size());  // none fall together among so many rows
+    EXPECT_EQ(rows.size(), categories.size());  // no collisions among so many rows
   }
 }
 

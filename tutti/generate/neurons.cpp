@@ -14,7 +14,7 @@ namespace {
 
 using Point3 = std::array<double, 3>;
 
-/// Streams of random numbers of one volume.
+/// Streams of random numbers for one volume.
 enum class TissuePart : uint64_t { tubes = 0, organelles = 1, noise = 2 };
 
 Rng stream_of(const TissueSpec& spec, int64_t index, TissuePart part, int64_t number) {
@@ -23,14 +23,14 @@ Rng stream_of(const TissueSpec& spec, int64_t index, TissuePart part, int64_t nu
                  (static_cast<uint64_t>(part) << 28) | static_cast<uint64_t>(number));
 }
 
-/// What the nearest tubes are, voxel by voxel: distances in radii.
+/// Finds the nearest tubes of each voxel, with distances in radii.
 class NearestTubes {
  public:
   explicit NearestTubes(int64_t side)
       : side_(side), best_(static_cast<size_t>(side * side * side), kFar), second_(best_),
         radius_(best_.size(), 1.0f), owner_(best_.size(), 0) {}
 
-  /// A ball of the tube `id`: voxels within kReach radii learn of it.
+  /// Adds a ball of the tube `id`, for voxels within kReach radii.
   void add(uint32_t id, const Point3& at, double radius) {
     const double reach = kReach * radius;
     std::array<int64_t, 3> low{}, high{};
@@ -49,7 +49,7 @@ class NearestTubes {
                  static_cast<float>(radius));
         }
   }
-  /// 0: membrane, or between cells.
+  /// Returns the object; 0: membrane, or between cells.
   uint32_t owner(size_t voxel) const {
     const bool membrane = (second_[voxel] - best_[voxel]) * radius_[voxel] < kMembrane;
     return outside(voxel) || membrane ? 0 : owner_[voxel];
@@ -74,8 +74,8 @@ class NearestTubes {
   }
 
   int64_t side_;
-  std::vector<float> best_, second_;  // of the nearest tube, and of the nearest other one
-  std::vector<float> radius_;         // where the nearest tube is nearest
+  std::vector<float> best_, second_;  // distances to the nearest tube, and to the nearest other one
+  std::vector<float> radius_;         // the nearest tube's radius
   std::vector<uint32_t> owner_;       // 0: none yet
 };
 
@@ -85,7 +85,7 @@ Point3 direction(Rng& rng) {
   return {z, r * std::sin(turn), r * std::cos(turn)};
 }
 
-/// From a point of the volume in both directions until it is out of it.
+/// Grows a tube from a point in both directions until it leaves the volume.
 void grow_tube(const TissueSpec& spec, Rng& rng, uint32_t id, NearestTubes& nearest) {
   const auto side = static_cast<double>(spec.side);
   const Point3 start = {side * rng.uniform(), side * rng.uniform(), side * rng.uniform()},
@@ -116,7 +116,7 @@ void grow_tube(const TissueSpec& spec, Rng& rng, uint32_t id, NearestTubes& near
   }
 }
 
-/// Each voxel the mean of itself and its six neighbours, itself twice.
+/// Averages each voxel with its six neighbours, itself counted twice.
 std::vector<float> blurred(const std::vector<float>& x, int64_t side) {
   std::vector<float> y(x.size());
   const auto at = [&](int64_t z, int64_t row, int64_t column) {
@@ -133,7 +133,7 @@ std::vector<float> blurred(const std::vector<float>& x, int64_t side) {
   return y;
 }
 
-/// Dark bodies inside of cells: mitochondria, the size of a third of a tube.
+/// Adds dark bodies inside of cells: mitochondria, a third of a tube in size.
 void add_organelles(const TissueSpec& spec, int64_t index, const NearestTubes& nearest,
                     std::vector<float>& grey) {
   Rng rng = stream_of(spec, index, TissuePart::organelles, 0);
@@ -160,7 +160,7 @@ void add_organelles(const TissueSpec& spec, int64_t index, const NearestTubes& n
   }
 }
 
-/// Membrane where objects touch all the same: radii change along an axis.
+/// Adds membrane where objects still touch, since radii change along an axis.
 void part_objects(int64_t side, std::vector<uint32_t>& labels) {
   const auto voxels = static_cast<int64_t>(labels.size());
   for (int64_t v = 0; v < voxels; ++v) {
@@ -186,7 +186,7 @@ Tissue generate_tissue(const TissueSpec& spec, int64_t index) {
                     "to a quarter of the side",
                     spec.side, spec.radius));
   NearestTubes nearest(spec.side);
-  // A tube crosses the volume with some side voxels of length, and as many fill it with overlap.
+  // A tube crosses the volume with about `side` voxels of length; this many fill it with overlap.
   const double side = static_cast<double>(spec.side), area = 4 * spec.radius * spec.radius;
   const auto tubes = std::max<int64_t>(2, static_cast<int64_t>(1.6 * side * side / area));
   for (int64_t t = 0; t < tubes; ++t) {

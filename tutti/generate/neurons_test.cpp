@@ -32,7 +32,7 @@ TEST(Tissue, IsMostlyCellsWithDarkMembranesBetweenThem) {
   EXPECT_GT(sizes[0], voxels / 20);
   EXPECT_GT(inside / static_cast<double>(voxels - sizes[0]),
             between / static_cast<double>(sizes[0]) + 25);
-  // No voxel of one object touches one of another.
+  // No voxels of different objects may touch.
   for (int64_t v = 0; v + 1 < voxels; ++v) {
     if (v % 48 == 47) continue;
     const uint32_t a = tissue.labels[static_cast<size_t>(v)],

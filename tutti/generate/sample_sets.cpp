@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Under another name until it is whole.
+/// Writes a file under another name until it is complete.
 void write_whole(const fs::path& path, const std::function<void(const fs::path&)>& write) {
   const fs::path partial = path.parent_path() / ("." + path.filename().string() + ".partial");
   std::error_code failed;
@@ -43,10 +43,10 @@ void make_folder(const fs::path& folder) {
     throw IoError(fmt::format("cannot make the folder {}: {}", folder.string(), failed.message()));
 }
 
-/// Samples are made in a hidden folder inside their part's, which may lie on another disk.
+/// Samples are made in a hidden folder inside their part's folder, which may be on another disk.
 constexpr const char* kMade = ".partial";
 
-/// The files of a set that are its parts: all of them are made before one takes its place.
+/// A file of a set with single-file parts: all are made before any takes its place.
 struct FileOfSet {
   std::string name;
   std::function<void(const fs::path&)> write;
@@ -55,7 +55,7 @@ void write_together(const fs::path& folder, const std::vector<FileOfSet>& files)
   const fs::path made = folder / kMade;
   make_folder(folder);
   std::error_code failed;
-  fs::remove_all(made, failed);  // of a run that was killed
+  fs::remove_all(made, failed);  // left by a killed run
   try {
     make_folder(made);
     for (const FileOfSet& file : files) file.write(made / file.name);
@@ -70,8 +70,8 @@ void write_together(const fs::path& folder, const std::vector<FileOfSet>& files)
   fs::remove(made, failed);
 }
 
-/// The part then has the samples that were made for it and no others: those that lay there were of
-/// another set, and would be taken for samples of this one.
+/// Gives the part exactly the new samples: old ones belong to another set, and would be taken for
+/// samples of this one.
 void replace_samples(const fs::path& part, const fs::path& ending) {
   try {
     if (!fs::exists(part)) return;
@@ -89,15 +89,15 @@ void replace_samples(const fs::path& part, const fs::path& ending) {
   }
 }
 
-/// What was made of a set that does not become whole; a part without samples goes, too.
+/// Removes the remains of an incomplete set, and a part without samples.
 void remove_made(const fs::path& part) {
-  std::error_code unknown;  // there may be nothing, and the cause is said elsewhere
+  std::error_code unknown;  // there may be none, and the cause is reported elsewhere
   fs::remove_all(part / kMade, unknown);
   if (fs::is_empty(part, unknown)) fs::remove(part, unknown);
 }
 
-/// Sample i of a part: its file, and its index among all samples of the seed. Samples that lie
-/// there stay until both parts are made.
+/// Writes sample i of a part, given its file, its index among all samples of the seed, and the
+/// part. Existing samples stay until both parts are made.
 void write_parts(const fs::path& folder, const SampleCounts& counts, int64_t first_test,
                  int threads, const char* name,
                  const std::function<void(const fs::path&, int64_t, bool)>& write) {
@@ -126,7 +126,7 @@ TfFeature bytes_feature(std::string name, std::span<const uint8_t> bytes) {
   return feature;
 }
 
-/// generate_volume(), whose refusal names the volume and the flags that it is a matter of.
+/// Calls generate_volume(), and names the volume and the relevant flags in its refusal.
 void generate_named_volume(const VolumeSpec& spec, int64_t index, int16_t* counts) {
   try {
     generate_volume(spec, index, counts);
@@ -137,12 +137,12 @@ void generate_named_volume(const VolumeSpec& spec, int64_t index, int16_t* count
   }
 }
 
-/// Of a part's files, each with the next samples of one seed.
+/// The samples in one of a part's files, consecutive samples of one seed.
 struct SampleRange {
   int64_t first = 0, count = 0;
 };
 
-/// write_parts() of files that hold kSamplesPerFile samples.
+/// Does the same as write_parts() with files of kSamplesPerFile samples.
 void write_files(const fs::path& folder, const SampleCounts& counts, int64_t first_test,
                  int threads, const char* name,
                  const std::function<void(const fs::path&, const SampleRange&)>& write) {
@@ -387,7 +387,7 @@ void write_text(const fs::path& folder, const SentenceSpec& spec, const SampleCo
 
 void write_token_pairs(const fs::path& folder, const SequenceSpec& spec,
                        const SampleCounts& counts) {
-  (void)asked_of(spec, {});  // refuses a task before anything is written
+  (void)asked_of(spec, {});  // refuses an unknown task before anything is written
   make_folder(folder / "source");
   make_folder(folder / "target");
   const auto write = [&](const char* name, int64_t first, int64_t count) {

@@ -10,7 +10,7 @@ namespace {
 
 enum class WordKind : uint8_t { noun, adjective, verb };
 
-/// One to three syllables; streams of words lie behind those of sentences.
+/// Returns a word of one to three syllables; streams of words follow those of sentences.
 std::string word_of(const SentenceSpec& spec, WordKind kind, int64_t number) {
   constexpr std::string_view kConsonants = "bdfgklmnprtv", kVowels = "aeiou";
   Rng rng(spec.seed, Purpose::generate,
@@ -57,7 +57,7 @@ class Sentence {
     clause(depth + 1);
   }
 
-  /// Whether it is plural.
+  /// Returns whether the phrase is plural.
   bool noun_phrase(int depth) {
     const bool plural = chance(0.4);
     add(plural ? chance(0.5) ? "some" : "the" : chance(0.5) ? "a" : "the");

@@ -30,8 +30,7 @@ TEST(GeneratedText, IsAFunctionOfSeedAndNumber) {
   EXPECT_LT(same, 60);
 }
 
-/// In a sentence of an article, a noun and a verb alone the verb has an "s" where the noun has
-/// none.
+/// In a sentence of only an article, a noun and a verb, the verb has an "s" if the noun has none.
 TEST(GeneratedText, VerbsAgreeWithTheirNouns) {
   int seen = 0;
   std::map<std::string, int> words;
@@ -47,7 +46,7 @@ TEST(GeneratedText, VerbsAgreeWithTheirNouns) {
     ++words[noun];
   }
   EXPECT_GT(seen, 300);
-  // Frequent words and rare ones.
+  // There are frequent words and rare ones.
   EXPECT_GT(words.size(), 20u);
   EXPECT_GT(std::ranges::max_element(words, {}, [](const auto& w) { return w.second; })->second,
             seen / 15);

@@ -12,7 +12,8 @@ namespace {
 
 using SquareMatrix = std::vector<std::vector<double>>;
 
-/// One rotation of Jacobi's method: makes a[p][q] zero, and turns the rows of `vectors` alike.
+/// Does one rotation of Jacobi's method: makes a[p][q] zero, and rotates the rows of `vectors` with
+/// it.
 void turn_pair(SquareMatrix& a, SquareMatrix& vectors, size_t p, size_t q) {
   if (a[p][q] == 0) return;
   const double ratio = (a[q][q] - a[p][p]) / (2 * a[p][q]);
@@ -32,7 +33,7 @@ void turn_pair(SquareMatrix& a, SquareMatrix& vectors, size_t p, size_t q) {
     }
 }
 
-/// Stiffness between masses, each divided by the roots of both: symmetric.
+/// Returns the stiffness between masses, divided by the square roots of both: symmetric.
 SquareMatrix scaled_stiffness(const std::vector<double>& masses,
                               const std::vector<double>& springs) {
   const size_t n = masses.size();
@@ -69,7 +70,7 @@ ChainModes chain_modes(const std::vector<double>& masses, const std::vector<doub
   CHECK(springs.size() == n && n > 0, "{} springs of {} masses", springs.size(), n);
   SquareMatrix a = scaled_stiffness(masses, springs), vectors(n, std::vector<double>(n));
   for (size_t i = 0; i < n; ++i) vectors[i][i] = 1;
-  constexpr int kSweeps = 12;  // each squares what is left beside the diagonal
+  constexpr int kSweeps = 12;  // each squares the rest beside the diagonal
   for (int sweep = 0; sweep < kSweeps; ++sweep)
     for (size_t p = 0; p < n; ++p)
       for (size_t q = p + 1; q < n; ++q) turn_pair(a, vectors, p, q);
@@ -88,7 +89,7 @@ ChainModes chain_modes(const std::vector<double>& masses, const std::vector<doub
 std::vector<double> ringing(const ChainModes& modes, double damping, size_t struck, double time) {
   std::vector<double> accelerations(modes.shapes.size());
   for (size_t k = 0; k < modes.shapes.size(); ++k) {
-    // Its displacement is exp(-d t) sin(w t) / w, of which this is the second derivative.
+    // This is the second derivative of the displacement, exp(-d t) sin(w t) / w.
     const double d = damping * modes.frequencies[k],
                  w = modes.frequencies[k] * std::sqrt(1 - damping * damping);
     const double a = std::exp(-d * time) *

@@ -36,8 +36,8 @@ TEST(Vibrations, ShapesAreOrthogonalByMass) {
     }
 }
 
-/// Without damping: m a = -k x, with displacements and accelerations of the chain itself, stepped
-/// by the leapfrog.
+/// Without damping m a = -k x must hold, for displacements and accelerations of the chain itself,
+/// integrated by the leapfrog.
 TEST(Vibrations, RingingObeysNewton) {
   const std::vector<double> masses{1, 0.9, 1.2}, springs{1, 0.6, 1.1};
   const ChainModes modes = chain_modes(masses, springs);

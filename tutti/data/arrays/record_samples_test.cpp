@@ -13,8 +13,8 @@ TfFeature floats_feature(std::string name, std::vector<float> values) {
   return feature;
 }
 
-/// The first record says what a sample is. On a slow file system half of the time would go into
-/// reading it again.
+/// The first record determines the shape. On a slow file system, reading it again would take
+/// half of the time.
 TEST(ArraySet, AFileOfOneRecordIsReadOnce) {
   const ScratchDirectory scratch;
   Paths files;

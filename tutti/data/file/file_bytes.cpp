@@ -36,7 +36,7 @@ bool first_warning(const fs::path& path, std::string_view warning) {
 
 namespace {
 
-/// Says where a link leads that leads to nothing; empty for other files.
+/// Says where a broken link leads; empty for other files.
 std::string missing_target(const fs::path& path) {
   std::error_code no_link;
   const std::string target = fs::read_symlink(path, no_link).string();
@@ -49,16 +49,16 @@ std::string missing_target(const fs::path& path) {
 std::atomic<int64_t> bytes_of_all_files{0};
 std::atomic<bool> direct_reads{false};
 
-/// What direct reads want of places, sizes and memory.
+/// Direct reads need places, sizes and memory that are multiples of this.
 constexpr size_t kDirectUnit = 4096;
-/// Read at a time.
+/// Bytes that one direct read asks for at most.
 constexpr size_t kDirectBlock = size_t{1} << 20;
 
 struct FreeAligned {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 
-/// Of the thread.
+/// Returns this thread's buffer for direct reads.
 std::byte* direct_block() {
   thread_local const std::unique_ptr<std::byte, FreeAligned> block(
       static_cast<std::byte*>(std::aligned_alloc(kDirectUnit, kDirectBlock)));
@@ -68,7 +68,7 @@ std::byte* direct_block() {
 /// An open file, closed when nobody reads from it any more.
 struct Descriptors {
   int plain = -1;
-  int direct = -1;  // of the same file, past the system's cache; -1: not so
+  int direct = -1;  // the same file without the system's cache; -1: not open so
 
   Descriptors() = default;
   Descriptors(const Descriptors&) = delete;
@@ -87,10 +87,10 @@ struct ClosableFile {
   std::atomic<int64_t> used{0};  // when it was read last
 };
 
-/// The files that are open, of the process.
+/// The files that this process has open.
 class FewOpenFiles {
  public:
-  /// `file` has been opened; those that were used longest ago are closed if there are too many.
+  /// Notes that `file` has been opened; closes the files used longest ago if there are too many.
   void add(ClosableFile& file, std::shared_ptr<const Descriptors> open) {
     const std::lock_guard lock(mutex_);
     while (std::ssize(files_) >= most()) {
@@ -117,7 +117,7 @@ class FewOpenFiles {
                                8, 4096);
   }
   static void close(ClosableFile& file) {
-    std::shared_ptr<const Descriptors> last;  // closed once the lock is free
+    std::shared_ptr<const Descriptors> last;  // destroyed after the lock is released
     const std::lock_guard lock(file.mutex);
     last.swap(file.open);
   }
@@ -140,7 +140,7 @@ struct FileBytes::Content {
   bool on_disk = false;  // otherwise the bytes are in memory
   bool direct = false;
   int64_t size = 0;
-  timespec modified{};  // of a file
+  timespec modified{};  // time of modification of a file
   std::vector<uint8_t> memory;
   mutable ClosableFile file;
 
@@ -151,7 +151,7 @@ struct FileBytes::Content {
     if (on_disk) open_files().remove(file);
   }
 
-  /// Opens it, or opens it again.
+  /// Opens the file, the first time or again.
   std::shared_ptr<const Descriptors> opened() const {
     auto found = std::make_shared<Descriptors>();
     // Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
@@ -163,7 +163,7 @@ struct FileBytes::Content {
       if (error == ENOENT) throw BadFile(text);
       throw IoError(text);
     }
-    if (direct)  // where it fails, the file system has none
+    if (direct)  // a failure means that the file system cannot
       found->direct = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_DIRECT);
     return found;
   }
@@ -176,7 +176,7 @@ struct FileBytes::Content {
     }
     auto again = opened();
     struct stat status {};
-    // Some file systems number a file anew when nobody has it open, so its number says nothing.
+    // Some file systems renumber a file when nobody has it open, so its number proves nothing.
     if (::fstat(again->plain, &status) != 0 || status.st_size != size ||
         status.st_mtim.tv_sec != modified.tv_sec || status.st_mtim.tv_nsec != modified.tv_nsec)
       throw IoError(
@@ -188,7 +188,7 @@ struct FileBytes::Content {
     return again;
   }
 
-  /// How many bytes came so; the rest is to be read otherwise, which says what is wrong.
+  /// Returns how many bytes it has read; the caller reads the rest normally, which reports errors.
   static size_t read_directly(int descriptor, int64_t offset, std::span<uint8_t> out) {
     size_t done = 0;
     while (done < out.size()) {

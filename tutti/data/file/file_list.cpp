@@ -31,7 +31,7 @@ constexpr std::array<std::string_view, 18> kEndings = {
 
 bool is_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
 
-/// The paths that fit the parts of a pattern from `part` on.
+/// Finds the paths below `at` that match the parts of a pattern from `part` on.
 void match(const fs::path& at, fs::path::iterator part, const fs::path::iterator& end,
            std::vector<fs::path>& found) {
   if (part == end) return found.push_back(at);
@@ -53,29 +53,30 @@ void match(const fs::path& at, fs::path::iterator part, const fs::path::iterator
   }
 }
 
-/// A configuration that lies beside the data is none of them.
+/// Says whether the file may describe arrays: a configuration that lies beside the data does not.
 bool describes_arrays(const fs::path& file) {
   if (file.extension() != ".toml" || !is_file(file)) return true;
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
-    line = without_mark(line);  // only the first can have one
+    line = without_mark(line);  // only the first line can have one
     if (line.find_first_not_of(" \t") == line.find("[[array]]") && line.find('[') != line.npos)
       return true;
   }
   return false;
 }
 
-/// Paths on the command line start at the working folder, those of keys at data.dir.
+/// Says whether `key` is a flag: paths on the command line start at the working folder, others at
+/// data.dir.
 bool is_flag(std::string_view key) { return key.starts_with("--"); }
 
-/// "data.train_files or data.dir".
+/// Returns text such as "data.train_files or data.dir".
 std::string keys_to_correct(std::string_view key) {
   return key == "data.dir" || is_flag(key) ? std::string(key)
                                            : fmt::format("{} or data.dir (--data-dir)", key);
 }
 
-/// Says what lies in the folders of a folder that has no file of its own: "; its folders a, b hold
-/// .tif files"; empty where nothing does. `pattern` gets what fits these files.
+/// Says what lies in the subfolders of a folder that has no file of its own, as in "; its folders
+/// a, b hold .tif files"; empty where nothing does. Sets `pattern` to one that matches these files.
 std::string files_below(const fs::path& folder, std::string& pattern) {
   std::vector<std::string> folders;
   std::string ending;
@@ -86,7 +87,7 @@ std::string files_below(const fs::path& folder, std::string& pattern) {
       if (own.empty() || !is_file(own.front().path())) continue;
       if (folders.empty()) ending = own.front().path().extension().string();
       folders.push_back(entry.path().filename().string());
-    } catch (const IoError&) {}  // it may not be searched
+    } catch (const IoError&) {}  // the folder may not be searchable
   if (folders.empty()) return "";
   pattern = "*/*" + ending;
   if (folders.size() > 3) folders[3] = "...", folders.resize(4);
@@ -96,8 +97,8 @@ std::string files_below(const fs::path& folder, std::string& pattern) {
       fmt::join(folders, ", "), ending);
 }
 
-/// The remedy for a folder in which no file is known by its name: it names one that lies
-/// there, what it is, and a pattern that fits it, or the file where `key` takes no patterns.
+/// Returns the remedy for a folder in which no file name is known: it names a file, what it is, and
+/// a pattern that fits it, or only the file where `key` takes no patterns.
 std::string way_to_name_files(const fs::path& folder, std::string_view key) {
   std::string found, file, pattern = "*.dat";
   for (const fs::directory_entry& entry : folder_entries(folder))
@@ -116,7 +117,8 @@ std::string way_to_name_files(const fs::path& folder, std::string_view key) {
                       : fmt::format("{}: name the file, {}", found, file);
 }
 
-/// Which part of a path is not there: ": the folder X has no 'mesured', did you mean 'measured'?"
+/// Says which part of a path is missing: ": the folder X has no 'mesured', did you mean
+/// 'measured'?"
 std::string first_missing_part(const fs::path& path) {
   fs::path missing = path;
   while (missing.has_parent_path() && missing.parent_path() != missing &&
@@ -135,7 +137,7 @@ std::string first_missing_part(const fs::path& path) {
                      did_you_mean(nearest_spelling(name, names)));
 }
 
-/// Where an incomplete copy may lie behind an entry: `fits` says which names it means.
+/// Warns of an incomplete copy behind an entry: `fits` says which names the entry means.
 template <class Fits>
 void warn_of_missing_parts(const std::vector<fs::path>& files, std::string_view key, Fits fits) {
   std::vector<fs::path> missing = missing_parts(files);
@@ -225,7 +227,7 @@ std::optional<NumberedName> numbered_name(std::string_view name) {
 std::vector<fs::path> missing_parts(const std::vector<fs::path>& files) {
   constexpr size_t kMost = 8;
   const std::set<fs::path> given(files.begin(), files.end());
-  std::set<fs::path> seen;  // of each set one name
+  std::set<fs::path> seen;  // one name of each set
   std::vector<fs::path> missing;
   for (const fs::path& file : files) {
     const auto name = numbered_name(file.filename().string());

@@ -44,8 +44,8 @@ TEST(FileList, FilesFoldersAndPatterns) {
   expect_config_error([&] { listed(scratch, {"a", "a/*.h5"}); }, {"2.h5 twice"});
 }
 
-// Remedies are possible: `data inspect` takes no patterns, and class folders of other
-// files than images are met.
+// Remedies must be possible: `data inspect` takes no patterns, and class folders of files other
+// than images occur.
 TEST(FileList, AFolderWithoutArraysLeadsOn) {
   const ScratchDirectory scratch;
   for (const char* folder : {"text", "classes/a", "classes/b"})
@@ -61,7 +61,7 @@ TEST(FileList, AFolderWithoutArraysLeadsOn) {
                   {"its folders a, b hold .tif files", "JPEG and PNG", "classes/*/*.tif\""});
 }
 
-// Brackets of the folder are its name's.
+// Brackets in the folder are part of its name.
 TEST(FileList, OnlyEntriesArePatterns) {
   const ScratchDirectory scratch;
   const std::filesystem::path folder = scratch.path() / "exp[1]*";

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// A name and what to do with such a file where another one was expected.
+/// The name of a kind, and the remedy where another kind was expected.
 struct KnownContent {
   Content content;
   std::string_view name, remedy;
@@ -40,7 +40,7 @@ constexpr KnownContent kKnown[] = {
     {Content::text, "text", kOther},
     {Content::utf16, "text as UTF-16", "convert it with 'iconv -f UTF-16 -t UTF-8 FILE > NEW'"},
     {Content::utf32, "text as UTF-32", "convert it with 'iconv -f UTF-32 -t UTF-8 FILE > NEW'"},
-    {Content::csv, "a table of text (CSV)", ""},  // remedy_of_table()
+    {Content::csv, "a table of text (CSV)", ""},  // its remedy is remedy_of_table()
     {Content::json, "JSON", kOther},
     {Content::html, "a page of the web",
      "it may be a login or an error page, look at it with 'head'; fetch the file itself"},
@@ -128,7 +128,7 @@ struct Magic {
   std::string_view bytes;
 };
 
-// The more particular ones stand first.
+// The more specific ones come first.
 constexpr Magic kMagics[] = {
     {Content::lfs_pointer, 0, "version https://git-lfs.github.com/spec/"sv},
     {Content::lfs_pointer, 0, "version https://hawser.github.com/spec/"sv},
@@ -208,7 +208,7 @@ uint64_t little_endian(std::string_view text) {
   return value;
 }
 
-/// A zip file's first member says more by its name.
+/// Tells the kind of a zip file by the name of its first member.
 Content kind_of_zip(std::string_view text) {
   if (text.size() < 30) return Content::zip;
   const std::string_view name = text.substr(30, little_endian(text.substr(26, 2)) & 0xffff);
@@ -228,20 +228,20 @@ Content kind_of(std::span<const uint8_t> head, int64_t size) {
       masked_crc(crc32c(head.data(), 8)) == (little_endian(text.substr(8, 4)) & 0xffffffff))
     return Content::tfrecord;
   for (const Magic& magic : kMagics)
-    // Letters alone may begin a text, too; the number of a version stands behind them.
+    // A text may also begin with these letters; in NetCDF a version number follows them.
     if (has_at(text, magic.at, magic.bytes) &&
         !(magic.content == Content::newer_netcdf && looks_like_text(text)))
       return magic.content;
-  // A bitmap says its own length, and the size of the header that follows.
+  // A bitmap states its own length and the size of the header that follows.
   if (has_at(text, 0, "BM") && text.size() >= 18 && has_at(text, 6, "\0\0\0\0"sv) &&
       static_cast<uint8_t>(text[14]) >= 12 && has_at(text, 15, "\0\0\0"sv))
     return Content::bmp;
-  // The length of a header that lies within the file, then the header, which is JSON.
+  // safetensors: the length of a header that lies within the file, then the header, which is JSON.
   if (text.size() > 9 && text[8] == '{' &&
       (text[9] == '"' || text[9] == '}' || text[9] == ' ' || text[9] == '\n') &&
       little_endian(text) >> 40 == 0)
     return Content::safetensors;
-  // Protocol 2 to 5, then a frame or the first object.
+  // A pickle: protocol 2 to 5, then a frame or the first object.
   if (text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5) {
     // The number with which torch.save began before it wrote zip files.
     const bool torch = has_at(text, 2, "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv);
@@ -294,7 +294,7 @@ const KnownContent& row_of_content(Content content) {
   return *std::ranges::find(kKnown, content, &KnownContent::content);
 }
 
-/// Whether a file that is `found` may be one of the format `expected`.
+/// Says whether a file recognised as `found` may be one of the format `expected`.
 bool may_be(Content found, Content expected) {
   if (found == expected) return true;
   switch (expected) {
@@ -325,8 +325,8 @@ std::string described(const FileBytes& file, const FirstBytes& found) {
                      file.size(), fmt::join(head, " "));
 }
 
-/// A zip file in the place of weights, by its members: PyTorch's has data.pkl anywhere, and one
-/// that is cut is most often PyTorch's.
+/// Tells a zip file in the place of weights by its members: PyTorch's has data.pkl somewhere; a
+/// truncated one is most often PyTorch's.
 FirstBytes zip_of_weights(const FileBytes& file) {
   bool torch = false, weights = false;
   try {

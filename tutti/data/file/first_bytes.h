@@ -1,7 +1,7 @@
 #pragma once
-// The one place that knows what people have under the names of data and weights. A reader that
-// cannot go on with a file says so through unreadable(): a file is called damaged only where its
-// first bytes are those of the expected format.
+// Recognises the kinds of files that people have under the names of data and weights; no other
+// place does. A reader that cannot continue with a file reports it through unreadable(): a file is
+// called damaged only if it begins as the expected format does.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,8 +14,8 @@
 namespace tutti::data {
 
 // clang-format off
-/// A file may be any of these. `text` is text of which nothing more is known; `unknown` is a format
-/// without a mark of its own (CIFAR, raw numbers), or none that is known here. A group a line:
+/// The kinds of files. `text` is text of an unknown kind; `unknown` is a format without a signature
+/// (CIFAR, raw numbers), or one that is not in the list. Each line is a group:
 enum class Content : uint8_t {
   unknown, empty, zeros,
   text, utf16, utf32, csv, json, html, xml,
@@ -32,38 +32,38 @@ enum class Content : uint8_t {
 
 struct FirstBytes {
   Content content = Content::unknown;
-  std::string_view name{};  ///< "a pointer file of Git LFS"; of unknown content "something else"
-  std::string remedy{};     ///< what to do with it, without a full stop; may be empty
+  std::string_view name{};  ///< "a pointer file of Git LFS"; "something else" if unknown
+  std::string remedy{};     ///< advice to the user, without a full stop; may be empty
 };
 
-/// A text without the byte-order mark of UTF-8 that Windows' programs begin it with.
+/// Returns the text without the UTF-8 byte-order mark that programs of Windows put first.
 std::string_view without_mark(std::string_view text);
-/// Bytes of such a mark at a file's beginning: 0 or 3.
+/// Returns the length of such a mark at a file's beginning: 0 or 3.
 int64_t mark_bytes(const FileBytes& file);
 
-/// Text of any kind, or what has no mark of its own.
+/// Says whether the content is text of any kind, or has no signature.
 bool is_plain_text(Content content);
-/// A pointer to a file that was not fetched.
+/// Says whether the file is a pointer to a file that was not fetched.
 bool is_pointer(Content content);
 
-/// Tells what a file of `size` bytes is, by its first ones: kFirstBytes of them, or all. A file
-/// that begins with zeros alone is `zeros`.
+/// Tells the kind of a file of `size` bytes from its first kFirstBytes bytes, or all if there are
+/// fewer. A file that begins with only zeros is `zeros`.
 inline constexpr size_t kFirstBytes = 1024;
 FirstBytes first_bytes_of(std::span<const uint8_t> head, int64_t size);
-/// The same of a file. IoError where it cannot be read.
+/// Does the same for an open file. IoError where it cannot be read.
 FirstBytes first_bytes_of(const FileBytes& file);
 
-/// The message of a reader that cannot go on with a file of the format `expected`, for BadFile or
-/// IoError: "FILE: WHY: it is truncated or corrupted; fetch it again" where the file begins as that
-/// format does; otherwise what was expected, what is there, and what to do with it. `why` says what
-/// was expected and what was found. Of an `unknown` format both are said.
+/// Returns the message of a reader that cannot continue with a file of the format `expected`, for
+/// BadFile or IoError: "FILE: WHY: it is truncated or corrupted; fetch it again" where the file
+/// begins as that format does; otherwise it says what was expected, what is there, and the remedy.
+/// `why` says what was expected and what was found. For an `unknown` format the message says both.
 std::string unreadable(const FileBytes& file, Content expected, std::string_view why);
-/// The same by a path, for a reader that has not kept the file open. Where it cannot be opened, the
-/// message is the system's reason.
+/// Does the same by path, for a reader that has not kept the file open. If the file cannot be
+/// opened, the message is the system's reason.
 std::string unreadable(const std::filesystem::path& path, Content expected, std::string_view why);
 
-/// "found a pointer file of Git LFS of 134 bytes: fetch its content with 'git lfs pull'", for
-/// readers that take several formats.
+/// Returns text such as "found a pointer file of Git LFS of 134 bytes: fetch its content with 'git
+/// lfs pull'", for readers that take several formats.
 std::string found_instead(const FileBytes& file);
 
 }  // namespace tutti::data

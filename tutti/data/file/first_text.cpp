@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// The text of a line, counted from 0, without its end; empty where there is none.
+/// Returns line `number`, counted from 0, without its end; empty where there is none.
 std::string_view line_of(std::string_view text, int number) {
   for (; number > 0; --number) {
     const size_t end = text.find('\n');
@@ -23,8 +23,8 @@ std::string_view line_of(std::string_view text, int number) {
   return text;
 }
 
-/// The character between the columns of a table, which has as many of them in its first two lines;
-/// 0: it is none. A comma may stand in numbers, so it is tried last.
+/// Returns the character between the columns of a table, which occurs equally often in its first
+/// two lines; 0: it is no table. Numbers may contain commas, so the comma is tried last.
 char separator_of_table(std::string_view text) {
   if (text.find('\n') == text.npos) return 0;
   for (const char c : "\t;,"sv)
@@ -34,7 +34,7 @@ char separator_of_table(std::string_view text) {
   return 0;
 }
 
-/// Whether each column of a line is a number, with `point` before its decimals.
+/// Says whether each column of a line is a number, with `point` before its decimals.
 bool is_of_numbers(std::string_view line, char separator, char point) {
   for (std::string_view rest = line;;) {
     std::string column(rest.substr(0, rest.find(separator)));
@@ -48,7 +48,7 @@ bool is_of_numbers(std::string_view line, char separator, char point) {
   }
 }
 
-/// Whether the line behind the title is of numbers of eight characters with three decimals.
+/// Says whether the line after the title has numbers of eight characters with three decimals.
 bool looks_like_amber_text(std::string_view text) {
   const size_t first = text.find('\n');
   if (first == text.npos) return false;
@@ -73,8 +73,8 @@ Content kind_of_molecules(std::string_view text) {
        {"HEADER    ", "CRYST1", "ATOM  ", "HETATM", "MODEL   ", "REMARK ", "TITLE     "})
     if (text.starts_with(record)) return Content::pdb_text;
   if (looks_like_amber_text(text)) return Content::amber_text;
-  // The number of atoms, and behind it an atom: of GRO in columns with two points at least five
-  // apart, of XYZ a name and three numbers.
+  // The number of atoms comes first, then an atom: in GRO, columns with two points at least five
+  // apart; in XYZ, a name and three numbers.
   const std::string_view third = line_of(text, 2);
   const auto points = std::ranges::count(third, '.');
   if (is_whole_number(line_of(text, 1)) && third.size() >= 44 && points >= 3 &&
@@ -91,7 +91,7 @@ bool begins_with_mark(std::string_view text, std::string_view mark, size_t chara
   return text.starts_with(mark) && text.size() % character == 0;
 }
 
-/// Whether characters of `bytes` bytes each, of either order, have zeros in all of these but one.
+/// Says whether characters of `bytes` bytes, in either order, are all zeros but one byte.
 bool has_letters_of(std::string_view text, size_t bytes) {
   text = text.substr(0, 64);
   if (text.size() < 4 * bytes) return false;
@@ -114,7 +114,7 @@ bool looks_like_text(std::string_view text) {
 }
 
 Content kind_of_wide_text(std::string_view text) {
-  // The longer mark begins as the shorter one does.
+  // The longer mark begins with the shorter one, so it is tried first.
   if (begins_with_mark(text, "\xff\xfe\0\0"sv, 4) || begins_with_mark(text, "\0\0\xfe\xff"sv, 4) ||
       has_letters_of(text, 4))
     return Content::utf32;

@@ -49,8 +49,8 @@ class FolderWalk {
            seen_.insert({status.st_dev, status.st_ino}).second;
   }
 
-  /// Links to folders wait until all folders themselves were met, so that a link is what is passed
-  /// over.
+  /// Links to folders wait until all real folders were visited, so that a link is skipped and not
+  /// the folder.
   bool walk(const fs::path& folder, const std::string& below) {
     for (const fs::directory_entry& entry : folder_entries(folder)) {
       std::error_code unknown;
@@ -74,7 +74,7 @@ class FolderWalk {
 
   const Look& look_;
   std::set<std::pair<dev_t, ino_t>> seen_;
-  std::deque<std::pair<fs::path, std::string>> links_;  // to be entered, each with what is above it
+  std::deque<std::pair<fs::path, std::string>> links_;  // to be entered, each with its path
   std::vector<fs::path> passed_over_;
 };
 

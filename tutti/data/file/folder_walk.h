@@ -1,5 +1,5 @@
 #pragma once
-// The files in a folder and in those below it.
+// Lists the files in a folder and in the folders below it.
 
 #include <filesystem>
 #include <functional>
@@ -8,18 +8,18 @@
 
 namespace tutti::data {
 
-/// Calls look() with each entry that is no folder, in the order of names, and its path from
-/// `folder` on; until look() says false. Hidden entries are nobody's. Links to folders are followed
-/// behind all folders themselves, but a folder (by device and inode) that was there before or lies
-/// above `folder` is passed over, with a warning that names the link: links may lead back, or
-/// multiply what they lead to. Returns these links. IoError where a folder cannot be looked into.
+/// Calls look() with each entry that is no folder, in the order of names, and its path relative to
+/// `folder`, until look() returns false. Hidden entries are skipped. Links to folders are followed
+/// after all real folders; a folder (by device and inode) that was visited before or lies above
+/// `folder` is skipped, with a warning that names the link, since links may lead back or repeat
+/// folders. Returns the skipped links. IoError where a folder cannot be listed.
 std::vector<std::filesystem::path> walk_folder(
     const std::filesystem::path& folder,
     const std::function<bool(const std::filesystem::directory_entry& file,
                              const std::string& below)>& look);
 
-/// Lists a folder, "" the working one, by name; hidden entries only where they are asked for.
-/// IoError where it cannot be looked into.
+/// Lists a folder by name ("": the working folder), with hidden entries only if `hidden`. IoError
+/// where it cannot be listed.
 std::vector<std::filesystem::directory_entry> folder_entries(const std::filesystem::path& folder,
                                                              bool hidden = false);
 

@@ -13,7 +13,7 @@
 namespace tutti::data {
 namespace {
 
-constexpr int64_t kLeastBytes = 18;  // of a member: 10 bytes of header, 8 of trailer
+constexpr int64_t kLeastBytes = 18;  // the smallest member: 10 bytes of header, 8 of trailer
 constexpr size_t kBufferBytes = 1 << 16;
 
 }  // namespace
@@ -22,7 +22,7 @@ struct GzipReader::State {
   FileBytes file;
   z_stream stream{};
   std::vector<uint8_t> buffer = std::vector<uint8_t>(kBufferBytes);
-  int64_t position = 0;  // of the file: what comes after the buffer
+  int64_t position = 0;  // in the file, of the byte after the buffer
   int64_t produced = 0;
   bool between_members = false;
 
@@ -35,7 +35,7 @@ struct GzipReader::State {
 
   int64_t unread() const { return stream.avail_in + (file.size() - position); }
 
-  /// Moves what is left to the front of the buffer and reads on behind it.
+  /// Moves the unread bytes to the front of the buffer and reads more behind them.
   void refill() {
     std::memmove(buffer.data(), stream.next_in, stream.avail_in);
     const auto more = static_cast<size_t>(std::min<int64_t>(
@@ -51,7 +51,7 @@ struct GzipReader::State {
     return unread() >= kLeastBytes && stream.next_in[0] == 0x1f && stream.next_in[1] == 0x8b;
   }
 
-  /// Whether what is left is zeros alone, as tapes and some file systems leave them.
+  /// Says whether only zeros are left, as tapes and some file systems leave them.
   bool zeros_follow() {
     for (;;) {
       if (std::any_of(stream.next_in, stream.next_in + stream.avail_in,
@@ -63,7 +63,7 @@ struct GzipReader::State {
     }
   }
 
-  /// Goes on with the next member; false when there is none.
+  /// Starts the next member; false when there is none.
   bool next_member() {
     if (unread() == 0) return false;
     if (!at_member()) {

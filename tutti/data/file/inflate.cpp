@@ -11,7 +11,7 @@
 namespace tutti::data {
 namespace {
 
-/// One stream, fed in pieces.
+/// Inflates one stream, fed in pieces.
 class Inflater {
  public:
   Inflater(Deflated wrapping, std::span<uint8_t> out, const std::string& what)
@@ -23,14 +23,14 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  /// True when the stream has ended, or, of a start, when `out` is full.
+  /// Returns true when the stream has ended, or, with `start`, when `out` is full.
   bool feed(std::span<const uint8_t> piece, bool start = false) {
     stream_.next_in = const_cast<Bytef*>(piece.data());
     stream_.avail_in = static_cast<uInt>(piece.size());
     for (;;) {
       const size_t room = std::min<size_t>(out_.size() - done_, std::numeric_limits<uInt>::max());
       if (start && room == 0) return true;
-      uint8_t beyond = 0;  // where the stream writes when `out` is full: one byte is too many
+      uint8_t beyond = 0;  // the stream writes here when `out` is full: even one byte is too many
       stream_.next_out = room > 0 ? out_.data() + done_ : &beyond;
       stream_.avail_out = room > 0 ? static_cast<uInt>(room) : 1;
       const uInt before = stream_.avail_out;

@@ -19,7 +19,7 @@ std::string big_endian_bytes(uint32_t value) {
   return bytes;
 }
 
-/// Length, type, data, checksum of type and data.
+/// Returns length, type, data, and the checksum of type and data.
 std::string png_chunk(const std::string& type, const std::string& data) {
   const std::string checked = type + data;
   const auto sum =

@@ -21,7 +21,7 @@ namespace tutti::data {
 namespace {
 
 constexpr int64_t kTarBlock = 512;
-/// Of a long name or a pax header: more is no name.
+/// Most bytes of a long name or a pax header; a longer one is damaged.
 constexpr int64_t kMostTarText = 1 << 20;
 
 using TarHeader = std::array<uint8_t, kTarBlock>;
@@ -38,7 +38,7 @@ struct TarPlace {
   }
 };
 
-/// Octal digits between blanks and zeros, or, with the first bit set, a big-endian number.
+/// Reads octal digits between blanks and zeros, or, with the first bit set, a big-endian number.
 int64_t tar_number(const TarPlace& place, std::span<const uint8_t> field) {
   int64_t value = 0;
   if ((field[0] & 0x80) != 0) {
@@ -74,8 +74,8 @@ bool is_zero(std::span<const uint8_t> bytes) {
   return std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; });
 }
 
-/// Where the next archive begins behind the closing blocks at `at`, as in archives that were joined
-/// with cat; `end` where there is none. BadFile where other bytes follow.
+/// Returns where the next archive begins after the closing blocks at `at`, as in archives that were
+/// joined with cat; `end` where there is none. BadFile where other bytes follow.
 int64_t past_closing_blocks(const FileBytes& file, int64_t at, int64_t end) {
   constexpr int64_t kPiece = 128 * kTarBlock;
   const int64_t closed = at;
@@ -101,13 +101,13 @@ int64_t past_closing_blocks(const FileBytes& file, int64_t at, int64_t end) {
   return end;
 }
 
-/// Entries before a member's header, which hold in the place of what that says.
+/// Values from the entries before a member's header, which replace those of the header.
 struct TarExtras {
   std::string name{}, target{};
-  int64_t size = -1;  ///< below 0: the header's own
+  int64_t size = -1;  ///< below 0: the header's size holds
 };
 
-/// Lines "LENGTH KEY=VALUE\n" of a pax header: the paths and the size, if they are there.
+/// Reads lines "LENGTH KEY=VALUE\n" of a pax header: the paths and the size, if present.
 void read_pax(const TarPlace& place, std::string_view text, TarExtras& extras) {
   while (!text.empty()) {
     size_t length = 0;
@@ -139,7 +139,7 @@ std::string member_text(const TarPlace& place, int64_t bytes) {
   return {text.begin(), text.end()};
 }
 
-/// Up to the first zero.
+/// Returns the text up to the first zero.
 std::string long_text(const TarPlace& place, int64_t bytes) {
   return member_text(place, bytes).c_str();
 }
@@ -151,14 +151,14 @@ std::string member_name(std::span<const uint8_t> header) {
   return prefix.empty() ? name : prefix + "/" + name;
 }
 
-/// "a/b" of "./a//b", as tar unpacks it.
+/// Returns "a/b" for "./a//b", as tar unpacks it.
 std::string plain_name(std::string name) {
   return name.find("./") == name.npos && name.find("//") == name.npos
              ? name
              : std::filesystem::path(name).lexically_normal().string();
 }
 
-/// The members of an archive as they are once it is unpacked.
+/// The members of an archive, as unpacking would leave them.
 class TarContents {
  public:
   void add(TarMember member) {
@@ -169,7 +169,7 @@ class TarContents {
     last_[name] = members_.size() - 1;
   }
 
-  /// The other name of a file that stands before it.
+  /// Adds another name of a file that came before.
   void add_hard(std::string name, const std::string& target) {
     const auto found = last_.find(plain_name(target));
     if (found == last_.end()) return lose(name, target);
@@ -179,7 +179,7 @@ class TarContents {
       links_[members_.size() - 1] = link->second;
   }
 
-  /// May stand before what it leads to.
+  /// Adds a symbolic link, which may come before its target.
   void add_soft(std::string name, const std::string& target) {
     const std::filesystem::path folder = std::filesystem::path(name).parent_path();
     add({std::move(name), 0, 0});
@@ -205,13 +205,13 @@ class TarContents {
   }
 
  private:
-  static constexpr int kMostLinks = 40;  // one behind the other, as Linux has it
+  static constexpr int kMostLinks = 40;  // in one chain, as in Linux
 
   void lose(const std::string& name, const std::string& target) {
     if (lost_++ == 0) first_lost_ = fmt::format("{} -> {}", name, target);
   }
 
-  /// The file that a member is or that its links lead to; members_.size() where there is none.
+  /// Returns the file that a member is or that its links lead to; members_.size() if there is none.
   size_t end_of(size_t at) const {
     for (int step = 0; step < kMostLinks; ++step) {
       const auto link = links_.find(at);
@@ -223,7 +223,7 @@ class TarContents {
     return members_.size();
   }
 
-  std::deque<TarMember> members_;  // in the order of the archive, where strings stay in place
+  std::deque<TarMember> members_;  // in the order of the archive; their strings do not move
   std::deque<std::string> plain_names_;
   std::unordered_map<std::string_view, size_t> last_;  // each name's last member
   std::map<size_t, std::string> links_;                // by member: the soft link's target

@@ -40,7 +40,7 @@ class TarBytes {
   std::string bytes_;
 };
 
-/// "NAME=CONTENT " of each file.
+/// Returns "NAME=CONTENT " for each file.
 std::string contents(const std::filesystem::path& path) {
   const FileBytes file = FileBytes::open(path);
   std::string text;

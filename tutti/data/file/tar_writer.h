@@ -1,6 +1,6 @@
 #pragma once
-// Writing of tar archives: ustar, regular files alone, without times or owners, so that the same
-// files are the same bytes.
+// Writes tar archives: ustar, only regular files, without times or owners, so that equal files give
+// equal bytes.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,11 +12,11 @@ namespace tutti::data {
 
 class TarWriter {
  public:
-  /// IoError naming the file where it cannot be made.
+  /// Creates the file. IoError naming it if that fails.
   explicit TarWriter(const std::filesystem::path& path);
-  /// `name` has at most 100 bytes.
+  /// Adds a file; `name` has at most 100 bytes.
   void add(std::string_view name, std::span<const uint8_t> bytes);
-  /// The closing blocks; an archive without them is incomplete. IoError where writing failed.
+  /// Writes the closing blocks; an archive without them is incomplete. IoError if writing failed.
   void finish();
 
  private:

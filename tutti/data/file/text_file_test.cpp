@@ -23,7 +23,7 @@ TEST(TextFile, MarksAndReturnsOfWindowsAreNoPartOfALine) {
   EXPECT_EQ(plain_lines("a\rb\n\r"), "a\rb\n\r");
   EXPECT_EQ(plain_lines("\r\n\r\n"), "\n\n");
   EXPECT_EQ(plain_lines(""), "");
-  // Behind what is looked at first, too.
+  // Also after the bytes that are looked at first.
   const std::string many(kFirstBytes, 'a');
   std::istringstream stream(many + "\r\nb");
   EXPECT_EQ(whole_text(stream, "s", {.expected = "words"}), many + "\nb");
@@ -52,7 +52,7 @@ TEST(TextFile, AFolderIsAnErrorWithItsReason) {
                   {"here: cannot be read: "});
 }
 
-/// The letter 'a' for ever, or until the disk fails.
+/// Yields the letter 'a' for ever, or until the disk fails.
 class Letters : public std::streambuf {
  public:
   explicit Letters(int pieces) : left_(pieces) {}

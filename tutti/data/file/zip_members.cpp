@@ -18,7 +18,7 @@ constexpr uint32_t kEndMagic = 0x06054b50, kEnd64Magic = 0x06064b50, kLocatorMag
                    kEntryMagic = 0x02014b50, kLocalMagic = 0x04034b50;
 constexpr int64_t kMostMembers = 1 << 20;
 
-/// Little-endian number of `bytes` bytes.
+/// Reads a little-endian number of `bytes` bytes.
 uint64_t zip_number(std::span<const uint8_t> at, size_t offset, size_t bytes) {
   uint64_t value = 0;
   for (size_t i = bytes; i-- > 0;) value = value << 8 | at[offset + i];
@@ -58,7 +58,7 @@ class ZipReader {
   [[noreturn]] void refuse(const std::string& what) const {
     throw BadFile(unreadable(file_, Content::zip, fmt::format("no sound zip file: {}", what)));
   }
-  /// Refuses what is sound, but not read.
+  /// Refuses a file that is sound but not supported.
   [[noreturn]] void cannot(const std::string& what) const {
     throw BadFile(fmt::format("{}: {}", file_.name(), what));
   }
@@ -71,7 +71,7 @@ class ZipReader {
     return out;
   }
 
-  /// A number that must be a place or size of this file.
+  /// Checks that a number is a place or size within this file.
   int64_t within(uint64_t value, const char* what) const {
     if (value > static_cast<uint64_t>(file_.size()))
       refuse(fmt::format("{} {} in {} bytes", what, value, file_.size()));
@@ -108,7 +108,7 @@ class ZipReader {
     count_ = within(count, "members");
     directory_bytes_ = within(size, "directory of");
     directory_ = within(first, "directory at");
-    // Places count from where the archive began: another one before it moves all of them.
+    // Places count from the archive's own start: bytes before it shift all of them.
     if (const int64_t before = directory_end - directory_bytes_ - directory_; before > 0)
       cannot(fmt::format(
           "{0} bytes stand before the zip file, as where two were joined: 'tail -c +{1} "
@@ -146,7 +146,7 @@ class ZipReader {
              local = zip_number(directory, at + 42, 4);
     size_t more = at + kEntryBytes + name;
     const size_t more_end = more + extra;
-    while (more + 4 <= more_end) {  // zip64: only the numbers that have no room, in this order
+    while (more + 4 <= more_end) {  // zip64: only the numbers that do not fit above, in this order
       const uint64_t id = zip_number(directory, more, 2),
                      length = zip_number(directory, more + 2, 2);
       more += 4;
@@ -190,7 +190,7 @@ class ZipReader {
         refuse(fmt::format("members '{}' and '{}' overlap", order[i - 1]->name, order[i]->name));
   }
 
-  /// A member that was replaced is still there (Python's zipfile in mode 'a').
+  /// Drops replaced members, which stay in the file (Python's zipfile in mode 'a').
   static void keep_last(std::vector<ZipMember>& members) {
     std::unordered_map<std::string_view, const ZipMember*> last;
     for (const ZipMember& member : members) last[member.name] = &member;

@@ -1,5 +1,5 @@
 #pragma once
-// The members of a zip file (APPNOTE.TXT of PKWARE, with zip64), found through its central
+// Lists the members of a zip file (APPNOTE.TXT of PKWARE, with zip64), found through its central
 // directory.
 
 #include <cstdint>
@@ -16,14 +16,14 @@ struct ZipMember {
 
   std::string name{};
   int method = kStored;
-  int64_t first = 0;   ///< of its bytes in the file
+  int64_t first = 0;   ///< where its bytes begin in the file
   int64_t stored = 0;  ///< bytes in the file, all within it
-  int64_t bytes = 0;   ///< inflated: at most what `stored` bytes can hold
+  int64_t bytes = 0;   ///< inflated size: at most what `stored` bytes can hold
   uint32_t crc = 0;    ///< CRC-32 of the inflated bytes
 };
 
-/// Members stored or deflated, not encrypted, whose bytes do not overlap; of several of one name
-/// the last, as in Python. BadFile for anything else.
+/// Lists the members, which are stored or deflated, not encrypted, and do not overlap. If several
+/// have one name, only the last is listed, as in Python. BadFile for anything else.
 std::vector<ZipMember> zip_members(const FileBytes& file);
 
 }  // namespace tutti::data

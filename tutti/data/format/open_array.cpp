@@ -39,9 +39,9 @@ ArrayFile open_npy_folder(const std::filesystem::path& folder) {
   return {folder.string(), std::move(arrays)};
 }
 
-/// NetCDF has had no unsigned types for long: `_Unsigned` "true" says that a signed one means the
-/// unsigned one of the same bits, in the attributes that speak of stored values, too. Such an
-/// attribute whose numbers the signed type cannot hold means nothing, as to netCDF4-python.
+/// NetCDF long had no unsigned types: `_Unsigned` "true" says that a signed type means the unsigned
+/// type with the same bits, also in attributes about stored values. Such an attribute is ignored if
+/// its numbers do not fit the signed type, as in netCDF4-python.
 void take_for_unsigned(ArrayInfo& info) {
   const auto said = info.attributes.find("_Unsigned");
   if (said == info.attributes.end() || (said->second.text != "true" && said->second.text != "True"))
@@ -70,7 +70,7 @@ void take_for_unsigned(ArrayInfo& info) {
   info.unsigned_by_attribute = true;
 }
 
-/// Nobody knows what numbers mean whose scale is text or no number. netCDF4-python fails, or makes
+/// Numbers have no meaning if their scale is text or no number. netCDF4-python fails, or makes
 /// all of them NaN.
 void check_scale(ArrayInfo& info) {
   for (const char* name : {"scale_factor", "add_offset"}) {

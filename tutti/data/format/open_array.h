@@ -7,9 +7,9 @@
 
 namespace tutti::data {
 
-/// Opens a file and tells its format by its first bytes; a description of raw data by its ending
-/// .toml. A folder is a file whose arrays are the .npy files in it: x.npy is the array "x". BadFile
-/// naming the file, what was expected, what was found and what to do.
+/// Opens a file and tells its format by its first bytes, or a description of raw data by the ending
+/// .toml. A folder counts as a file whose arrays are its .npy files: x.npy is the array "x".
+/// BadFile naming the file, what was expected, what was found and the remedy.
 ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOptions& options = {});
 
 }  // namespace tutti::data

@@ -34,13 +34,13 @@ KnownDataset idx_set(std::string name, std::string description, std::string how_
 
 bool is_digit(char c) { return '0' <= c && c <= '9'; }
 
-/// Whether the name is `pattern` with other digits.
+/// Says whether the name equals `pattern` except for digits.
 bool differs_in_digits(std::string_view name, std::string_view pattern) {
   return std::ranges::equal(name, pattern,
                             [](char a, char b) { return a == b || (is_digit(a) && is_digit(b)); });
 }
 
-/// Whether a sample lies in the folder that has not been generated.
+/// Says whether the folder has a sample that was not generated.
 bool holds_downloaded(const KnownDataset& known, const fs::path& folder) {
   if (known.generated_file.empty()) return false;
   const fs::path ending = fs::path(known.generated_file).extension();
@@ -285,9 +285,9 @@ std::string how_to_get(const KnownDataset& known, const fs::path& dir) {
   if (holds_downloaded(known, folder))
     return fmt::format("fetch what is missing or damaged (published: {})", known.published);
   std::string command = shell_word(folder.empty() ? "." : folder.string());
-  const auto lies_there = [&](const std::string& file) {  // with a * that of a folder of samples
+  const auto lies_there = [&](const std::string& file) {  // with a *: its folder exists
     const fs::path path = folder / file;
-    std::error_code unknown;  // an error that says more is under way
+    std::error_code unknown;  // a more specific error is being reported
     return fs::exists(file.find('*') == file.npos ? path : path.parent_path(), unknown);
   };
   if (std::ranges::any_of(known.train_files, lies_there) ||

@@ -12,7 +12,7 @@ namespace tutti::data {
 namespace {
 
 struct ChannelSums {
-  /// Sums are of x - first, so that digits remain where values lie far from 0. Of bytes exact.
+  /// Sums x - first, so that digits remain where values lie far from 0. Exact for bytes.
   double first = NAN, sum = 0, squares = 0, least = INFINITY, greatest = -INFINITY;
   void add(double x) {
     if (std::isnan(first)) first = x;
@@ -24,7 +24,7 @@ struct ChannelSums {
   }
 };
 
-/// Halves become numbers by way of f32.
+/// Converts x; halves go through f32.
 template <class T>
 double number(T x) {
   if constexpr (std::is_arithmetic_v<T>)
@@ -33,7 +33,7 @@ double number(T x) {
     return static_cast<double>(static_cast<float>(x));
 }
 
-/// outer x channels x each elements.
+/// `x` is [outer, channels, each].
 template <class T>
 void add_all(const T* x, std::vector<ChannelSums>& channels, int64_t outer, int64_t each) {
   for (int64_t o = 0; o < outer; ++o)
@@ -41,10 +41,10 @@ void add_all(const T* x, std::vector<ChannelSums>& channels, int64_t outer, int6
       for (int64_t i = 0; i < each; ++i) channel.add(number(*x++));
 }
 
-/// Of whole images, decoded as they are stored: a channel's pixels of all images alike.
+/// Reads whole images, decoded at their stored size: all pixels of a channel count equally.
 FieldStatistics image_statistics(const Dataset& dataset, size_t index) {
   struct Sums {
-    int64_t sum = 0, squares = 0;  // exact for 10^14 pixels
+    int64_t sum = 0, squares = 0;  // exact up to 10^14 pixels
     uint8_t least = 255, greatest = 0;
   };
   std::array<Sums, 3> sums;

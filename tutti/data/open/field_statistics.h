@@ -1,5 +1,5 @@
 #pragma once
-// Statistics of a field's values over a whole data set.
+// Computes statistics of a field's values over a whole data set.
 
 #include <string_view>
 
@@ -8,7 +8,7 @@
 namespace tutti::data {
 
 /// Reads the whole set once (about 0.1 s for CIFAR-10). Channels are indices of the stored field's
-/// axis `channels`. Sums in double precision: of bytes they are exact.
+/// axis `channels`. Sums are in double precision, exact for bytes.
 FieldStatistics field_statistics(const Dataset& dataset, std::string_view field, int channels = 0);
 
 }  // namespace tutti::data

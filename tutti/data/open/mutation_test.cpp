@@ -1,5 +1,5 @@
-// Small files of every format, damaged at random from fixed seeds: opening them ends in a typed
-// error or in a set that can be read from end to end, never in a crash or in anything else.
+// Damages small files of every format at random from fixed seeds: opening them must end in a typed
+// error or in a set that can be read from end to end, never in a crash or another exception.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@
 namespace tutti::data {
 namespace {
 
-/// One to four changes: a bit, a byte, a number of the header, a cut, a longer end, a doubled part.
+/// Makes one to four changes: a bit, a byte, a number of the header, a cut, a longer end, a doubled
+/// part.
 Bytes damaged(Bytes bytes, Rng& rng) {
   const auto place = [&](size_t below) {
     return below == 0 ? 0 : rng.below(static_cast<uint32_t>(below));
@@ -48,7 +49,7 @@ struct Outcomes {
   int opened = 0, refused = 0;
 };
 
-/// Opens, reads every image, and counts how it went; any other exception fails the test.
+/// Opens, reads every image, and counts the outcome; any other exception fails the test.
 void try_open(const DatasetSpec& spec, Outcomes& outcomes) {
   try {
     const auto set = open_dataset(spec);
@@ -125,7 +126,7 @@ void try_arrays(const ScratchDirectory& scratch, const std::string& name, const 
   } catch (const IoError& error) {
     EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
     ++outcomes.refused;
-  } catch (const ConfigError& error) {  // it no longer holds what the lines say
+  } catch (const ConfigError& error) {  // it no longer fits the lines
     EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
     ++outcomes.refused;
   }

@@ -53,7 +53,7 @@ std::unique_ptr<StoredImages> open_checked(const DatasetSpec& spec, bool train) 
                             spec.classes);
 }
 
-/// Where a relative path was looked for; working folders differ between a terminal and a job.
+/// Says where a relative path was looked for; working folders differ between a terminal and a job.
 std::string looked_in(const fs::path& dir) {
   std::error_code unknown;
   return dir.is_absolute() ? ""
@@ -90,13 +90,13 @@ std::unique_ptr<Dataset> open_arrays(const DatasetSpec& spec) {
   if (spec.split != "train" && !own.train.empty()) {
     try {
       set.settled_by = listed("train", "data.train_files");
-    } catch (const Error&) {}  // an evaluation may be where the training files are not
+    } catch (const Error&) {}  // an evaluation may run without the training files
   }
   if (!own.statistics.empty()) set.statistics = read_statistics(own.statistics, set.fields);
   return open_array_set(set);
 }
 
-/// Of a set of a few files that are known by name: those that are there, in any folder below.
+/// Finds the existing files of a set with few known file names, in any folder below `dir`.
 std::vector<fs::path> files_by_name(const fs::path& dir, const KnownDataset& known) {
   const auto is_known = [&](const std::string& name) {
     const auto fits = [&](const std::string& wanted) {
@@ -119,7 +119,7 @@ std::vector<fs::path> files_by_name(const fs::path& dir, const KnownDataset& kno
   return files;
 }
 
-/// What descriptions of raw arrays name comes with them.
+/// Adds the files that descriptions of raw arrays name.
 void add_described(std::vector<fs::path>& files) {
   for (size_t i = 0, listed = files.size(); i < listed; ++i)
     if (files[i].extension() == ".toml")
@@ -127,8 +127,8 @@ void add_described(std::vector<fs::path>& files) {
         if (array.file) files.emplace_back(array.file->name());
 }
 
-/// HDF5's external links may lead fields to other files. Files of a set are alike: the others are
-/// looked into only where the first one has such links.
+/// Adds files that HDF5's external links lead fields to. Files of a set have the same layout: the
+/// others are inspected only if the first one has such links.
 void add_linked(std::vector<fs::path>& files, const std::vector<FieldLine>& lines,
                 const fs::path& dir) {
   NameCircles circles;
@@ -153,7 +153,7 @@ void add_linked(std::vector<fs::path>& files, const std::vector<FieldLine>& line
   }
 }
 
-/// Without names of files the folders train, validation and test.
+/// Without file names it takes the folders train, validation and test.
 std::vector<std::string> volume_files(const DatasetSpec& spec) {
   const ArraysSpec& own = spec.arrays;
   const bool named = !own.train.empty() || !own.validation.empty() || !own.test.empty();
@@ -182,7 +182,7 @@ std::vector<fs::path> image_files(const DatasetSpec& spec) {
   return files_of(source);
 }
 
-/// Without names of files all files of the folders train, validation and test.
+/// Without file names it takes all files in the folders train, validation and test.
 std::vector<std::string> click_files(const DatasetSpec& spec) {
   const ArraysSpec& own = spec.arrays;
   const bool named = !own.train.empty() || !own.validation.empty() || !own.test.empty();
@@ -196,7 +196,7 @@ std::vector<fs::path> listed_clicks(const DatasetSpec& spec) {
   return listed_files(click_files(spec), spec.dir, fmt::format("data.{}_files", spec.split));
 }
 
-/// Of token-pairs: of the sources or the targets.
+/// Lists the files of token-pairs, for the sources or the targets.
 std::vector<fs::path> pair_files(const DatasetSpec& spec, const char* side) {
   const KnownDataset& known = known_dataset(spec.name);
   check_place(spec, known);
@@ -216,7 +216,7 @@ bool has_pairs(const DatasetSpec& spec) {
 
 bool is_text_set(const std::string& name) { return name == "text" || name == "tokens"; }
 
-/// Without names of files those in the folder that the catalog's pattern fits: PART*.txt.
+/// Without file names it takes the files that match the catalog's pattern, PART*.txt.
 std::vector<std::string> text_files(const DatasetSpec& spec, const std::string& part) {
   const ArraysSpec& own = spec.arrays;
   const bool named = !own.train.empty() || !own.validation.empty() || !own.test.empty();
@@ -291,7 +291,7 @@ std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
   }
   if (is_text_set(spec.name)) {
     std::vector<fs::path> files = listed_texts(spec, spec.split);
-    for (const char* own : {"vocab.json", "merges.txt"})  // beside token files
+    for (const char* own : {"vocab.json", "merges.txt"})  // these lie beside token files
       if (spec.name == "tokens" && is_file(files.front().parent_path() / own))
         files.push_back(files.front().parent_path() / own);
     return files;

@@ -1,5 +1,5 @@
 #pragma once
-// open_dataset: from a name and a place to a Dataset.
+// open_dataset opens a Dataset by name and place.
 
 #include <filesystem>
 #include <memory>
@@ -15,49 +15,49 @@
 
 namespace tutti::data {
 
-/// Of the data set "arrays": files of the user's own, as data.fields and its neighbours say.
+/// Describes the data set "arrays": the user's own files, as in data.fields and related keys.
 struct ArraysSpec {
-  /// Of each split: files, folders, patterns, from the directory on. Without any there is no such
-  /// set.
+  /// Entries of each split: files, folders, patterns, relative to the directory. A split without
+  /// entries does not exist.
   std::vector<std::string> train{}, validation{}, test{};
   std::vector<std::string> fields{};  ///< lines of data.fields
-  std::string statistics{};           ///< a file, from the working folder on; empty: none
+  std::string statistics{};           ///< a file, relative to the working folder; empty: none
 };
 
 struct DatasetSpec {
   std::string name;             ///< a name of the catalog
-  std::filesystem::path dir{};  ///< its directory; for cifar10 and lattices also one file, whatever
-                                ///< the split; lattices: empty = generate
+  std::filesystem::path dir{};  ///< its directory, or one file for any split of cifar10 and
+                                ///< lattices; lattices: empty = generate
   std::string split = "train";  ///< train, validation or test
-  ClassLimit classes{};         ///< labels lie below it
+  ClassLimit classes{};         ///< limit of the labels
 
-  // Of generated lattices only.
+  // For generated lattices only:
   uint64_t seed = 1;
   int64_t count = 0;       ///< images; 0 = 10,000 for train and 2,000 for test
-  int threads = 1;         ///< that generate them; the images do not depend on it
-  bool when_read = false;  ///< each is made when it is read, instead of all at once
+  int threads = 1;         ///< threads that generate; the images do not depend on them
+  bool when_read = false;  ///< make each image when it is read, instead of all at once
 
   ArraysSpec arrays{};
-  NeuronSetSpec neurons{};  ///< its files and fields are those of `arrays`
-  ClickSetSpec clicks{};    ///< its files are those of `arrays`
-  TextSetSpec text{};       ///< of "text" and "tokens"; its files are those of `arrays`. Of
-                            ///< "token-pairs" the window
+  NeuronSetSpec neurons{};  ///< files and fields come from `arrays`
+  ClickSetSpec clicks{};    ///< files come from `arrays`
+  TextSetSpec text{};       ///< for "text" and "tokens", with files from `arrays`; for
+                            ///< "token-pairs" only the window
 };
 
-/// Whether the data set has the spec's part: cosmoflow and deepcam have a validation set, and a
-/// test set where there is a folder of that name; clicks have what files are named for, or a
-/// folder; text and tokens what files are named for, or have names for; arrays have what files are
-/// named for; the others have a test set. ConfigError for an unknown name or part.
+/// Says whether the data set has the spec's part. cosmoflow and deepcam have a validation set, and
+/// a test set if there is a folder of that name; clicks need named files or a folder; text and
+/// tokens need named files, or files with fitting names; arrays need named files; the others have a
+/// test set. ConfigError for an unknown name or part.
 bool has_split(const DatasetSpec& spec);
 
-/// Opens and checks a data set. ConfigError for an unknown name, a part that it does not have, no
-/// directory in the specification, or a label beyond the classes; IoError for files that are
-/// missing, truncated or corrupted, naming the file, what was expected and found, and what to do.
+/// Opens and checks a data set. ConfigError for an unknown name, a part that it lacks, a
+/// specification without a directory, or a label beyond the classes; IoError for files that are
+/// missing, truncated or corrupted, naming the file, what was expected and found, and the remedy.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec);
 
-/// The files that reading the spec's part needs, below its directory, those among them to which
-/// descriptions of raw arrays and links of HDF5 lead: what staging copies.
-/// ConfigError for generated data, which have none; BadFile as open_dataset().
+/// Lists the files that reading the spec's part needs, for staging: those below its directory, and
+/// those that descriptions of raw arrays and links of HDF5 lead to. ConfigError for generated data,
+/// which have no files; BadFile as open_dataset().
 std::vector<std::filesystem::path> dataset_files(const DatasetSpec& spec);
 
 /// IoError unless the fields of both parts have the same types and shapes. `part`: "test".

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The lines of data.fields that say the same.
+/// Equivalent lines of data.fields.
 const std::vector<std::string> kCosmoFlowFields = {"x: from x as i16 ? ? ? 4",
                                                    "y: from y as f32 4"};
 const std::vector<std::string> kDeepCamFields = {

@@ -91,7 +91,7 @@ TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
       open_dataset({.name = "cosmoflow", .dir = scratch.path() / "one", .split = "validation"})
           ->size(),
       1);
-  // A test set is a folder more.
+  // A test set needs only another folder.
   const DatasetSpec test{.name = "cosmoflow", .dir = scratch.path() / "one", .split = "test"};
   EXPECT_FALSE(has_split(test));
   EXPECT_THROW(open_dataset(test), ConfigError);
@@ -119,7 +119,7 @@ TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
   }
 }
 
-/// Old samples would be taken for samples of the new set.
+/// Old samples would otherwise be taken for samples of the new set.
 TEST(SampleFiles, AGeneratedSetReplacesTheWholeOneBefore) {
   const ScratchDirectory scratch;
   write_cosmoflow(scratch.path(), {.side = 4, .seed = 1}, {.train = 5, .test = 2}, 2);
@@ -187,7 +187,7 @@ TEST(SampleFiles, AVolumeThatDoesNotFitItsCountsIsNamed) {
     EXPECT_NE(text.find("No set is made"), std::string::npos) << text;
     EXPECT_FALSE(std::filesystem::exists(scratch.path() / "train"));
   }
-  // A set that was there stays.
+  // A failure leaves the previous set in place.
   write_cosmoflow(scratch.path(), {.side = 4, .seed = 1}, {.train = 2, .test = 1}, 1);
   EXPECT_THROW(write_cosmoflow(scratch.path(), {.side = 64, .cell = 1, .seed = 1, .particles = 8},
                                {.train = 1, .test = 0}, 1),

@@ -46,7 +46,7 @@ Digests read_digests(const fs::path& directory) {
       std::istringstream words(line);
       std::string digest, name;
       if (!(words >> digest >> name) || digest.size() != 64) continue;
-      if (name.front() == '*') name.erase(0, 1);  // sha256sum's mark of binary mode
+      if (name.front() == '*') name.erase(0, 1);  // sha256sum's mark for binary mode
       std::transform(digest.begin(), digest.end(), digest.begin(),
                      [](unsigned char c) { return std::tolower(c); });
       digests[fs::path(name).filename().string()] = digest;
@@ -87,8 +87,8 @@ Checksums checksums(const FileBytes& file) {
   return {fmt::format("{:016x}", XXH64_digest(hash.get())), sha.digest()};
 }
 
-// `read` fills records and class counts, or throws what is wrong with the content. It goes first:
-// of a file that is no data at all, nothing but the header needs to be read.
+// `read` fills records and class counts, or throws the fault of the content. It goes first: if the
+// file is no data at all, only its header is read.
 template <class Read>
 FileReport report_on(const fs::path& path, const Digests& digests, Read read) {
   FileReport report{.file = path};
@@ -159,14 +159,14 @@ void verify_idx(const fs::path& dir, const Digests& digests, const ClassLimit& l
   }
 }
 
-/// Labels of each class in the published files.
+/// Counts of labels per class in the published files.
 struct PublishedCounts {
   std::string_view set;
   std::vector<int64_t> train, test;
 };
 
-/// Another set may have the same form and the same names: as many labels as were published must
-/// have the published number of each class.
+/// Another set may have the same form and names: with as many labels as published, each class must
+/// have its published number.
 void compare_counts(const std::string& name, VerifyReport& report) {
   static const PublishedCounts kKnown[] = {
       {"mnist",
@@ -187,12 +187,12 @@ void compare_counts(const std::string& name, VerifyReport& report) {
     }
 }
 
-/// Each sample is read as training would.
+/// Reads each sample as training would.
 void verify_samples(const std::string& name, const fs::path& dir, std::string_view part,
                     const Digests& digests, VerifyReport& report) {
   std::vector<fs::path> files;
   std::unique_ptr<Dataset> set;
-  std::vector<std::vector<int64_t>> samples;  // of each file
+  std::vector<std::vector<int64_t>> samples;  // samples of each file
   try {
     files = sample_set_files(name, dir, part);
     set = open_sample_set(name, dir, part);
@@ -211,7 +211,7 @@ void verify_samples(const std::string& name, const fs::path& dir, std::string_vi
     }));
 }
 
-/// Images are decoded as a whole: one line for a part, and one for each that cannot be.
+/// Decodes whole images: one line for a part, and one for each image that fails.
 void verify_images(const fs::path& dir, std::string_view part, const ClassLimit& limit,
                    VerifyReport& report) {
   try {
@@ -241,7 +241,7 @@ void verify_images(const fs::path& dir, std::string_view part, const ClassLimit&
   }
 }
 
-/// Each log is read up to its first bad line.
+/// Reads each log up to its first bad line.
 void verify_clicks(const fs::path& dir, const Digests& digests, VerifyReport& report) {
   for (const std::string_view part : {"train", "validation", "test"}) {
     std::error_code unknown;
@@ -263,7 +263,7 @@ void verify_clicks(const fs::path& dir, const Digests& digests, VerifyReport& re
   }
 }
 
-/// Of texts the bytes count as records, of token files the tokens, which are all read.
+/// Records are bytes for texts, and tokens for token files, which are read completely.
 void verify_texts(const KnownDataset& known, const fs::path& dir, const Digests& digests,
                   VerifyReport& report) {
   std::vector<fs::path> files;
@@ -293,8 +293,7 @@ void verify_texts(const KnownDataset& known, const fs::path& dir, const Digests&
          .problem = fmt::format("{}: no {} in it", dir.string(), known.train_files.front())});
 }
 
-/// Volumes with the arrays that training reads unless it is told otherwise; their objects count as
-/// records.
+/// Reads volumes with the arrays that training uses by default; their objects count as records.
 void verify_volumes(const fs::path& dir, const Digests& digests, VerifyReport& report) {
   for (const std::string_view part : {"train", "validation", "test"}) {
     std::error_code unknown;

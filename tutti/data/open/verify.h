@@ -1,5 +1,5 @@
 #pragma once
-// What `tutti data verify` does: reads every file of a data set completely and reports on each.
+// Implements `tutti data verify`: reads every file of a data set completely and reports on each.
 
 #include <filesystem>
 #include <string>
@@ -13,7 +13,7 @@ struct FileReport {
   std::filesystem::path file;
   int64_t bytes = 0;
   std::string xxhash64{};         ///< 16 hexadecimal digits
-  std::string sha256{};           ///< only when `expected_sha256` is known
+  std::string sha256{};           ///< only if `expected_sha256` is known
   std::string expected_sha256{};  ///< from a list in the directory: *.sha256 or SHA256SUMS, lines
                                   ///< "digest  name"
   int64_t records = 0;            ///< images or labels
@@ -29,10 +29,11 @@ struct VerifyReport {
 };
 
 /// Reports on the files of both splits in `dir` (cifar10, lattices: or on the one file that `dir`
-/// names). Images and labels must belong together, and test images to the training images. A
-/// missing file is a problem; of lattices one split suffices. As many labels as were published must
-/// be of the same classes, unless `classes` says that this is another set. Bad files do not throw;
-/// `classes` as data.classes, 0: the data set's own. ConfigError for an unknown name.
+/// names). Images and labels must belong together, and test images must match the training images.
+/// A missing file is a problem; for lattices one split suffices. If there are as many labels as in
+/// the published set, the counts of classes must match too, unless `classes` says that this is
+/// another set. `classes` is as data.classes, 0: the data set's own. Bad files do not throw.
+/// ConfigError for an unknown name.
 VerifyReport verify_dataset(const std::string& name, const std::filesystem::path& dir,
                             int64_t classes = 0);
 

@@ -58,7 +58,7 @@ TEST(Verify, LatticesAndUnknownNames) {
   EXPECT_THROW(verify_dataset("svhn", scratch.path()), ConfigError);
 }
 
-// Whoever has sorted images needs no advice to sort them.
+// A user with sorted images needs no advice to sort them.
 TEST(Verify, ADamagedImageIsToBeFetchedAgain) {
   const ScratchDirectory scratch;
   const KnownDataset& images = known_dataset("imagenet");
@@ -143,7 +143,7 @@ TEST(Verify, RealMnistIsSoundAndBalanced) {
   EXPECT_EQ(report.to_text().find("compared with nothing"), std::string::npos);
 }
 
-// Both have the same form and the same names of files.
+// Both sets have the same form and file names.
 TEST(Verify, RealMnistIsNotFashionMnist) {
   const std::filesystem::path dir = std::filesystem::path(TUTTI_TEST_DATA) / "mnist";
   const VerifyReport report = verify_dataset("fashion-mnist", dir);

@@ -1,6 +1,6 @@
 #pragma once
-// BatchOrder: the sequence of minibatches that a Pipeline fills: batch number k -> which samples,
-// for whom. It is fixed, or grows while it is filled.
+// A BatchOrder is the sequence of minibatches that a Pipeline fills: it says which samples batch k
+// has, and for which replica. It is fixed, or grows while it is filled.
 
 #include <cstdint>
 #include <deque>
@@ -11,26 +11,26 @@
 
 namespace tutti::data {
 
-/// What a minibatch is.
+/// Identifies a minibatch.
 struct BatchId {
   Position position;  ///< for evaluation: epoch 0, step k, replica 0
-  int64_t count = 0;  ///< samples; below the batch's capacity only for the last of an evaluation
+  int64_t count = 0;  ///< samples; below the capacity only in the last batch of an evaluation
   bool augment = false;
 };
 
-/// Functions of k, which never change; callable from any thread.
+/// Functions of k whose results never change; callable from any thread.
 class BatchOrder {
  public:
   virtual ~BatchOrder() = default;
   virtual int64_t batches() const = 0;   ///< k lies in [0, batches()), which may grow
   virtual int64_t capacity() const = 0;  ///< samples of a full batch
   virtual BatchId id(int64_t k) const = 0;
-  /// Samples first, first + 1, ... of batch k.
+  /// Gets the indices of samples first, first + 1, ... of batch k.
   virtual void indices(int64_t k, int64_t first, std::span<int64_t> out) const = 0;
 };
 
-/// The replicas of one rank, [first_replica, first_replica + replicas), and where the run starts or
-/// resumes.
+/// The replicas of one rank, [first_replica, first_replica + replicas), and the step at which the
+/// run starts or resumes.
 struct TrainingStart {
   int64_t epoch = 0;
   int64_t step = 0;  ///< may equal steps_per_epoch(): the start of the next epoch
@@ -38,8 +38,8 @@ struct TrainingStart {
   int replicas = 1;
 };
 
-/// Endless: for every step, one batch per local replica in the order of replicas, epoch after
-/// epoch, augmented.
+/// An endless order: each step has one batch per local replica, in the order of replicas, epoch
+/// after epoch, with augmentation.
 class TrainingOrder final : public BatchOrder {
  public:
   /// `sampler` must outlive this.
@@ -55,13 +55,13 @@ class TrainingOrder final : public BatchOrder {
   int first_replica_, replicas_;
 };
 
-/// Training batches as they are dealt out, one after another.
+/// An order of training batches that are dealt out one after another.
 class DealtOrder final : public BatchOrder {
  public:
-  /// `sampler` must outlive this. `kept`: when so many have come after a batch its number is not
-  /// asked for any more.
+  /// `sampler` must outlive this. A batch's number is not asked for any more once `kept` further
+  /// batches were added.
   DealtOrder(const Sampler& sampler, int64_t kept) : sampler_(sampler), kept_(kept) {}
-  /// The next one is this.
+  /// Appends the next batch.
   void add(const Position& position);
   int64_t batches() const override;
   int64_t capacity() const override { return sampler_.spec().local_batch; }
@@ -72,11 +72,11 @@ class DealtOrder final : public BatchOrder {
   const Sampler& sampler_;
   const int64_t kept_;
   mutable std::mutex mutex_;
-  std::deque<Position> dealt_;  // the last ones
+  std::deque<Position> dealt_;  // the last positions added
   int64_t forgotten_ = 0;
 };
 
-/// A range of samples in order, once, without augmentation; the last batch may be partial.
+/// A range of samples in order, once, without augmentation; its last batch may be partial.
 class EvaluationOrder final : public BatchOrder {
  public:
   EvaluationOrder(const Range& range, int64_t batch);

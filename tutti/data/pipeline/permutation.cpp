@@ -8,7 +8,8 @@
 namespace tutti::data {
 namespace {
 
-/// One round: x, or its partner. Without branches, which would be mispredicted half the time.
+/// Applies one round: returns x or its partner. It has no branches, which would be mispredicted
+/// half the time.
 uint64_t swapped_or_not(uint64_t x, uint64_t sum, uint64_t salt, uint64_t size) {
   const uint64_t partner = sum - x + (x > sum ? size : 0);
   // Two multiplications, so that the highest bit depends on every bit of the pair and the salt.
@@ -32,12 +33,12 @@ Permutation::Permutation(uint64_t seed, int64_t stream, int64_t size)
 }
 
 void Permutation::run(int64_t first, std::span<int64_t> out) const {
-  // Several at a time, since each round of one waits for the round before it.
+  // Several numbers at a time, since each round of a number waits for its previous round.
   constexpr size_t kTogether = 16;
   std::array<uint64_t, kTogether> x;
   for (size_t done = 0; done < out.size(); done += kTogether) {
     for (size_t i = 0; i < kTogether; ++i) x[i] = static_cast<uint64_t>(first) + done + i;
-    // Those behind the last are below 2^63, and what becomes of them does not matter.
+    // Entries past the last are below 2^63; their results are not used.
     for (const Round& round : rounds_)
       for (uint64_t& each : x) each = swapped_or_not(each, round.sum, round.salt, size_);
     for (size_t i = 0; i < kTogether && done + i < out.size(); ++i)

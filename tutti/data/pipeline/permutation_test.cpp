@@ -18,7 +18,7 @@ std::vector<int64_t> order_of(uint64_t seed, int64_t stream, int64_t size) {
   return order;
 }
 
-/// Of counts that are `expected` each in the mean.
+/// Chi-square of counts whose expected value is `expected` each.
 double chi_square(const std::vector<int64_t>& counts, double expected) {
   double sum = 0;
   for (const int64_t count : counts)
@@ -26,7 +26,8 @@ double chi_square(const std::vector<int64_t>& counts, double expected) {
   return sum / expected;
 }
 
-/// What chi-square exceeds once in a million (Wilson and Hilferty's approximation).
+/// Returns the limit that chi-square exceeds once in a million (Wilson and Hilferty's
+/// approximation).
 double limit(double degrees) {
   const double part = 2 / (9 * degrees);
   return degrees * std::pow(1 - part + 4.75 * std::sqrt(part), 3);
@@ -56,7 +57,7 @@ TEST(Permutation, DependsOnSeedAndStreamAlone) {
   EXPECT_NE(order_of(1, 0, 1000), order_of(2, 0, 1000));
 }
 
-/// A checkpoint goes on with the order that it began with, so this text changes with the order.
+/// A checkpoint continues with its order, so this text must change with the order.
 TEST(Permutation, IsTheOneOfItsName) {
   EXPECT_EQ(kOrderName, "swap-or-not, 48 rounds");
   const Permutation permutation(1, 2, 1000003);
@@ -78,7 +79,7 @@ TEST(Permutation, AllOrdersOfAFewAreEquallyLikely) {
   }
 }
 
-/// Where samples of one tenth of the set go: to each tenth equally often, summed over epochs.
+/// Samples of each tenth of the set go to each tenth equally often, summed over epochs.
 TEST(Permutation, PositionsAreUniform) {
   const int64_t size = 1000, epochs = 200;
   std::vector<int64_t> cells(100), last(10);
@@ -88,19 +89,19 @@ TEST(Permutation, PositionsAreUniform) {
       ++cells[static_cast<size_t>(i / 100 * 10 + permutation(i) / 100)];
     ++last[static_cast<size_t>(permutation(size - 1) / 100)];
   }
-  // Rows and columns have fixed sums, so 81 degrees; and the number of each pair varies by a factor
-  // of (1 - 1/10)^2 less than independent draws do, which makes the limit a wide one.
+  // Rows and columns have fixed sums, so there are 81 degrees; and the number of each pair varies
+  // less than with independent draws, by a factor (1 - 1/10)^2, which makes the limit a wide one.
   EXPECT_LT(chi_square(cells, 2000), limit(81));
-  EXPECT_GT(chi_square(cells, 2000), 30);  // an order that is too even is none by chance, either
+  EXPECT_GT(chi_square(cells, 2000), 30);  // an order that is too even is not random either
   EXPECT_LT(chi_square(last, 20), limit(9));
 }
 
-/// The distance between the places of neighbours has no favourites, so no pairs or cycles of
-/// samples stay together from epoch to epoch.
+/// The distance between the places of neighbours is uniform, so no pairs or cycles of samples stay
+/// together from epoch to epoch.
 TEST(Permutation, NeighboursPart) {
   const int64_t size = 1009, epochs = 200;
   std::vector<int64_t> distances(static_cast<size_t>(size));
-  int64_t kept = 0;  // neighbours that were neighbours in the epoch before, too
+  int64_t kept = 0;  // neighbours that were also neighbours in the previous epoch
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
     const Permutation permutation(5, epoch, size), before(5, epoch + epochs, size);
     for (int64_t i = 0; i + 1 < size; ++i) {
@@ -117,7 +118,7 @@ TEST(Permutation, NeighboursPart) {
   EXPECT_LT(kept, 10);  // expected 200 * 1008 * (2 / 1009)^2 = 0.8
 }
 
-/// Adjacent positions draw samples from everywhere: the serial correlation is that of chance.
+/// Adjacent positions draw samples from everywhere: the serial correlation is no more than chance.
 TEST(Permutation, ASequenceHasNoTrend) {
   for (const int64_t size : {int64_t{100000}, int64_t{1} << 40}) {
     const Permutation permutation(1, 0, size);

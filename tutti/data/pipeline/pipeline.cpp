@@ -25,7 +25,7 @@ void prefer_computing_threads() {
   pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameters);
 }
 
-/// Of this thread: what others do meanwhile on the same core is not counted.
+/// Processor time of this thread: other threads on the same core are not counted.
 int64_t processor_ns() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -104,7 +104,7 @@ void Pipeline::own_memory(int slots) {
 }
 
 void Pipeline::look_again() {
-  { const std::lock_guard lock(mutex_); }  // a reader that has looked before sleeps by now
+  { const std::lock_guard lock(mutex_); }  // a reader that has looked before is asleep by now
   space_.notify_all();
 }
 
@@ -125,7 +125,7 @@ const Batch& Pipeline::next() {
   return slot_of(given_++).batch;
 }
 
-// A job that is stopped has not waited for its data.
+// Time for which the process was stopped does not count as waiting for data.
 double Pipeline::await(int64_t k) {
   RunningTime waited;
   std::unique_lock lock(mutex_);
@@ -170,7 +170,7 @@ Pipeline::Chunk Pipeline::claim() {
   return chunk;
 }
 
-/// False if this reader was left behind: nothing of the Pipeline may be touched then.
+/// Returns false if this reader was left behind: it must not touch the Pipeline then.
 bool Pipeline::fill(const Chunk& chunk, Reader& reader) {
   const Batch& batch = slot_of(chunk.batch).batch;
   const int64_t began = processor_ns();

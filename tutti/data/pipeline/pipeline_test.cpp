@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSize = 100;
 
-/// Image i is filled with byte i and labelled i % 10; `on_read` may fail or dawdle.
+/// Image i is filled with byte i and labelled i % 10; `on_read` may fail or delay.
 class CountingDataset final : public Dataset {
  public:
   std::function<void(int64_t)> on_read = [](int64_t) {};
@@ -127,7 +127,7 @@ TEST_P(PipelineThreads, AReadersExceptionReachesNext) {
   const auto read_all = [&] {
     while (pipeline.remaining() > 0) pipeline.next();
   };
-  for (int i = 0; i < 2; ++i) {  // and stays
+  for (int i = 0; i < 2; ++i) {  // and the error stays
     try {
       read_all();
       FAIL() << "expected IoError";
@@ -149,7 +149,7 @@ TEST(Pipeline, NeverTouchesTheBatchInUseNorReadsBeyondTheRing) {
   for (int k = 0; k < 20; ++k) {
     const Batch& batch = pipeline.next();
     std::this_thread::sleep_for(
-        std::chrono::milliseconds(1));  // gives a wrong reader the time to overwrite it
+        std::chrono::milliseconds(1));  // gives a faulty reader the time to overwrite it
     EXPECT_EQ(samples_of(batch),
               (std::vector<int64_t>{5 * k, 5 * k + 1, 5 * k + 2, 5 * k + 3, 5 * k + 4}));
     EXPECT_LE(reads, 5 * (k + 3));
@@ -192,7 +192,7 @@ TEST(Pipeline, GivesUpOnAFileSystemThatHangs) {
   while (inside > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// The whole process is stopped while it waits, by a child: no data could come meanwhile.
+// A child stops the whole process while it waits, when no data could arrive.
 TEST(Pipeline, AStopIsNoWaitForData) {
   const double second = patience(1);
   const pid_t sleeper = fork();

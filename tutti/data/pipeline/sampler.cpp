@@ -13,7 +13,7 @@ namespace tutti::data {
 
 namespace {
 
-/// In [0, bound), of 64 random bits.
+/// Scales 64 random bits to [0, bound).
 int64_t scaled(uint64_t bits, int64_t bound) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<int64_t>(static_cast<Wide>(bits) * static_cast<uint64_t>(bound) >> 64);
@@ -136,7 +136,7 @@ void Sampler::indices(const Position& at, int64_t first, std::span<int64_t> out)
   for (int64_t& sample : out) sample = begin + sample * spec_.spacing;
 }
 
-/// So that windows of a text are cut elsewhere in each epoch; the last one still fits.
+/// Cuts the windows of a text differently in each epoch; the last one still fits.
 int64_t Sampler::first_of_epoch(int64_t epoch) const {
   Rng rng(spec_.seed, Purpose::text_windows, static_cast<uint64_t>(epoch));
   return scaled(rng.next_u64(), std::min(spec_.spacing, spec_.size - (size_ - 1) * spec_.spacing));

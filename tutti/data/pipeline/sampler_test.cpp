@@ -18,7 +18,7 @@ std::vector<int64_t> epoch_permutation(uint64_t seed, int64_t epoch, int64_t siz
   return order;
 }
 
-/// More samples than numbers of 32 bits, and than a rank could keep an order of.
+/// A set may have more samples than fit 32 bits, or than a rank could store an order for.
 TEST(Sampler, SetsMayBeOfAnySize) {
   const int64_t size = int64_t{1} << 40;
   const Sampler sampler({.seed = 7, .size = size, .replicas = 4, .local_batch = 8});
@@ -54,7 +54,7 @@ TEST(Sampler, PartsOfABatchAndRandomAccessAgree) {
   const Sampler sampler({.seed = 3, .size = 64, .replicas = 2, .local_batch = 8});
   std::vector<int64_t> whole(8), part(3);
   for (const int64_t epoch :
-       {0, 5, 1, 0, 2}) {  // epochs out of order evict each other and must come back the same
+       {0, 5, 1, 0, 2}) {  // epochs out of order evict each other and must still repeat
     sampler.indices({epoch, 3, 1}, 0, whole);
     sampler.indices({epoch, 3, 1}, 4, part);
     EXPECT_EQ(part, std::vector<int64_t>(whole.begin() + 4, whole.begin() + 7));
@@ -88,13 +88,13 @@ TEST(EvaluationRange, CoversEverySampleOnce) {
     }
 }
 
-/// Two nodes, the replicas dealt out between them.
+/// Two nodes that share out the replicas.
 SamplerSpec two_nodes(int64_t size) {
   return {.seed = 5, .size = size, .replicas = 4, .local_batch = 2, .node_of = {0, 1, 0, 1}};
 }
 
 TEST(Sampler, ANodeHasSamplesOfItsOwnInAnOrderOfItsOwn) {
-  const Sampler sampler(two_nodes(33));  // 17 and 16
+  const Sampler sampler(two_nodes(33));  // 17 and 16 samples
   EXPECT_EQ(sampler.steps_per_epoch(), 4);
   std::vector<int64_t> seen[2], orders[2];
   for (const int64_t epoch : {0, 1})
@@ -123,7 +123,7 @@ TEST(Sampler, FilesOfSeveralSamplesGoToOneNodeEach) {
   const Sampler sampler(spec);
   EXPECT_EQ(sampler.samples_of(0), 15);
   EXPECT_EQ(sampler.samples_of(1), 18);
-  EXPECT_EQ(sampler.steps_per_epoch(), 3);  // of 4 samples a node: 15 are enough for
+  EXPECT_EQ(sampler.steps_per_epoch(), 3);  // with 4 samples per node and step: 15 are enough for
   const auto file_of = [&](int64_t sample) {
     size_t f = 0;
     for (int64_t end = spec.file_samples[0]; sample >= end; end += spec.file_samples[++f]) {}
@@ -138,7 +138,7 @@ TEST(Sampler, FilesOfSeveralSamplesGoToOneNodeEach) {
           EXPECT_EQ(node_of[file_of(sample)], replica % 2);
           seen.insert(sample);
         }
-  EXPECT_EQ(std::ssize(seen), 33);  // what an epoch leaves over comes in another one
+  EXPECT_EQ(std::ssize(seen), 33);  // the samples that an epoch leaves out come in another
 }
 
 TEST(Sampler, FilesOfOneSampleAreEverySoManyth) {
@@ -196,7 +196,7 @@ TEST(Sampler, RefusesWhatDoesNotDivideWithTheNumbers) {
   EXPECT_NE(error(spec).find("the nodes have 20, 12 samples"), std::string::npos) << error(spec);
 }
 
-/// Where the windows of an epoch begin, in the order of training.
+/// Returns the starts of an epoch's windows, in the order of training.
 std::vector<int64_t> windows_of_epoch(const Sampler& sampler, int64_t epoch) {
   std::vector<int64_t> all;
   for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step)
@@ -205,7 +205,7 @@ std::vector<int64_t> windows_of_epoch(const Sampler& sampler, int64_t epoch) {
 }
 
 TEST(Sampler, WindowsOfAnEpochCoverATextOnceAndAreCutElsewhereInTheNext) {
-  // 107 tokens: windows of 10 and the token behind each begin at 0 to 96.
+  // 107 tokens: windows of 10 and the token after each begin at 0 to 96.
   const SamplerSpec spec{.seed = 5, .size = 97, .replicas = 3, .local_batch = 1, .spacing = 10};
   const Sampler sampler(spec);
   ASSERT_EQ(sampler.steps_per_epoch(), 3);  // 9 windows side by side
@@ -223,7 +223,7 @@ TEST(Sampler, WindowsOfAnEpochCoverATextOnceAndAreCutElsewhereInTheNext) {
   }
   EXPECT_EQ(cuts.size(), 10u);
   EXPECT_EQ(windows_of_epoch(Sampler(spec), 7), windows_of_epoch(sampler, 7));
-  // Fewer beginnings than a window is long: one window.
+  // With fewer starts than a window is long there is one window.
   const Sampler small({.seed = 5, .size = 4, .spacing = 10});
   EXPECT_EQ(small.steps_per_epoch(), 1);
   for (int64_t epoch = 0; epoch < 20; ++epoch) EXPECT_LT(small.index({epoch, 0, 0}, 0), 4);

@@ -1,4 +1,4 @@
-// A list of what is to be fetched, as it stands in a file.
+// Reads a list of files to fetch.
 
 #include <algorithm>
 #include <cerrno>

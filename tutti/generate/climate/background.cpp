@@ -7,8 +7,8 @@
 namespace tutti::data {
 namespace {
 
-// How strong the weather's stream function is at a latitude: strongest in the mid-latitudes, 0 with
-// slope 0 at the poles, where a grid's columns meet.
+// Returns the strength of the weather's stream function at a latitude: greatest in the
+// mid-latitudes, 0 with slope 0 at the poles, where a grid's columns meet.
 double stream_strength(double latitude) {
   const double c = cosine_of_latitude(latitude),
                s = std::sin(2 * latitude * std::numbers::pi / 180);
@@ -16,7 +16,7 @@ double stream_strength(double latitude) {
 }
 
 struct Noises {
-  // Drawn in this order. The smaller the number, the smoother: wind is the stream's derivative.
+  // Drawn in this order. Smaller numbers are smoother: wind is the stream's derivative.
   explicit Noises(Rng& rng)
       : stream(rng, 0.27), temperature(rng, 0.45), upper(rng, 0.4), moisture(rng, 0.6),
         rain(rng, 0.85), ground(rng, 0.7) {}
@@ -27,7 +27,7 @@ struct NoiseRows {
   SmoothNoise::Row stream, temperature, upper, moisture, rain, ground, relief;
 };
 
-// One row of the fields.
+// Fills one row of the fields.
 class BackgroundRow {
  public:
   BackgroundRow(double latitude, double season)
@@ -83,11 +83,11 @@ class BackgroundRow {
   double latitude_;
   ZonalClimate zonal_;
   float east_by_value_, east_by_slope_, north_by_slope_, pressure_, turn_cosine_, turn_sine_;
-  float swing_;  // K of the temperature's noise
+  float swing_;  // K, amplitude of the temperature's noise
   float pole_;   // -1 in the south, 1 in the north
 };
 
-// Specific humidity of saturated air (Bolton 1980, MWR 108, 1046), kg/kg.
+// Returns the specific humidity of saturated air (Bolton 1980, MWR 108, 1046), kg/kg.
 float saturation(float kelvin, float pascal) {
   const float celsius = kelvin - 273.15f;
   return 0.622f * 611.2f * std::exp(17.67f * celsius / (celsius + 243.5f)) / pascal;
@@ -105,7 +105,7 @@ void finish_pixel(float* p) {
   p[kPrect] = std::clamp(p[kPrect] * std::min(1.0f, p[kTmq] / 20), 0.0f, 3.5e-5f);
   p[kZ1000] = std::max(height, (p[kPsl] - 100000) / 11.8f);
   p[kZbot] = 0.2195f * air;
-  if (height > 0) {  // the ground brakes
+  if (height > 0) {  // the ground slows the wind
     p[kUbot] *= 0.7f;
     p[kVbot] *= 0.7f;
   }

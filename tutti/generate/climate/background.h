@@ -1,18 +1,18 @@
 #pragma once
-// The fields before events are placed, and what follows from all of them afterwards.
+// Makes the fields before events are placed, and the fields that follow from all others afterwards.
 
 #include "tutti/generate/climate/placement.h"
 
 namespace tutti::data {
 
-/// Fills all channels from averages along parallels and smooth noise drawn from `rng`. What
-/// finish_climate makes of other channels holds what it needs for that: QREFHT the relative
-/// humidity, TS how much warmer the ground is than the air, PS and Z1000 the height of the ground,
-/// TREFHT the temperature reduced to the sea's level.
+/// Fills all channels from averages along parallels and smooth noise drawn from `rng`. Channels
+/// that finish_climate computes hold its input: QREFHT the relative humidity, TS how much warmer
+/// the ground is than the air, PS and Z1000 the height of the ground, TREFHT the temperature
+/// reduced to sea level.
 void fill_background(const ClimateFields& fields, double season, Rng& rng);
 
-/// Makes the channels at the ground from those at the sea's level, and keeps all in their physical
-/// bounds.
+/// Computes the channels at the ground from values at sea level, and keeps all within their
+/// physical bounds.
 void finish_climate(const ClimateFields& fields);
 
 }  // namespace tutti::data

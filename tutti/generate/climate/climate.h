@@ -1,22 +1,22 @@
 #pragma once
-// Snapshots of weather as DeepCAM's: 16 fields of an atmosphere model on a grid of latitudes and
-// longitudes, and a mask of tropical cyclones and atmospheric rivers. Any number of samples, each a
-// pure function of (seed, index) on one build; and each field is a function of the place alone, so
-// the same weather is seen on any grid.
+// Generates snapshots of weather like DeepCAM's: 16 fields of an atmosphere model on a grid of
+// latitudes and longitudes, and a mask of tropical cyclones and atmospheric rivers. Any number of
+// samples, each a pure function of (seed, index) on one build. Each field is a function of the
+// place alone, so any grid shows the same weather.
 //
-// Model, made of formulas and no simulation:
+// The model has only formulas, no simulation:
 //   planet     one for all samples: continents, mountains, an ice cap at the south pole (planet.h)
 //   season     a day of the year: shifts belts of temperature, moisture, jets and trade winds
 //   noise      smooth random fields of five octaves, 15 to 1 degrees (smooth_noise.h): a stream
-//              function, whose wind and pressure are in balance, temperature, moisture, rain
+//              function with wind and pressure in balance, temperature, moisture, rain
 //   cyclones   Holland's profile of pressure and wind, turning by hemisphere, warm core, wet
 //   rivers     long narrow bands of moisture from the subtropics polewards and east, the wind along
 //              them, a front across them (events.h)
-//   others     what a network has to tell from these: mid-latitude lows (windy, low pressure, cold
-//              core), tropical depressions (wet, weak), moist patches without wind, dry streaks of
-//              wind, moist bands too short or too slow for a river
-// The mask follows physical thresholds within reach of an event (labels.h). What differs from
-// DeepCAM: nothing evolves, and events are drawn, not found by TECA in a simulation.
+//   others     distractors: mid-latitude lows (windy, low pressure, cold core), tropical
+//              depressions (wet, weak), moist patches without wind, dry streaks of wind, moist
+//              bands too short or too slow for a river
+// The mask applies physical thresholds near an event (labels.h). Unlike in DeepCAM, nothing
+// evolves, and events are drawn, not found by TECA in a simulation.
 
 #include <array>
 #include <cstdint>
@@ -26,7 +26,7 @@
 
 namespace tutti::data {
 
-/// The fields in DeepCAM's order: CAM5's names, written small.
+/// The fields in DeepCAM's order, with CAM5's names in lower case.
 enum ClimateChannel : int {
   kTmq,     ///< water vapour of the whole column, kg/m^2
   kU850,    ///< wind to the east at 850 hPa, m/s
@@ -35,7 +35,7 @@ enum ClimateChannel : int {
   kVbot,    ///< wind to the north there
   kQrefht,  ///< specific humidity at 2 m, kg/kg
   kPs,      ///< pressure at the ground, Pa
-  kPsl,     ///< pressure reduced to the sea's level, Pa
+  kPsl,     ///< pressure reduced to sea level, Pa
   kT200,    ///< temperature at 200 hPa, K
   kT500,    ///< temperature at 500 hPa
   kPrect,   ///< rain and snow, m/s of water
@@ -68,18 +68,17 @@ struct ClimateSpec {
 /// Index of the first sample of a test set. Training sets start at 0, so no sample is in both.
 inline constexpr int64_t kFirstTestClimate = int64_t{1} << 40;
 
-/// Fills fields[rows][columns][16] and mask[rows][columns]. May be called by several threads at
-/// once.
+/// Fills fields[rows][columns][16] and mask[rows][columns]. Several threads may call it at once.
 void generate_climate(const ClimateSpec& spec, int64_t index, float* fields, uint8_t* mask);
 
-/// What DeepCAM's stats.h5 holds of each channel, as sums: combine samples by + in a fixed order
-/// (base/numeric/tree_sum.h) for the same bits on any number of threads.
+/// The statistics of each channel in DeepCAM's stats.h5, as sums: combine samples by + in a fixed
+/// order (base/numeric/tree_sum.h) for the same bits on any number of threads.
 struct ClimateStatistics {
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
   int64_t samples = 0;
-  std::array<double, kClimateChannels> mean_sum{};    ///< of the samples' means
-  std::array<double, kClimateChannels> square_sum{};  ///< of the samples' mean squares
+  std::array<double, kClimateChannels> mean_sum{};    ///< sum of the samples' means
+  std::array<double, kClimateChannels> square_sum{};  ///< sum of the samples' mean squares
   std::array<float, kClimateChannels> low = filled(kInfinity), high = filled(-kInfinity);
 
   double mean(ClimateChannel c) const;
@@ -94,7 +93,7 @@ struct ClimateStatistics {
   }
 };
 
-/// Of one sample.
+/// Returns the statistics of one sample.
 ClimateStatistics climate_statistics(const ClimateGrid& grid, const float* fields);
 
 }  // namespace tutti::data

@@ -56,7 +56,7 @@ TEST(GenerateClimate, DoesNotDependOnOtherThreads) {
     EXPECT_EQ(together[static_cast<size_t>(i)].fields, sample({{48, 72}, 1}, i).fields);
 }
 
-// A grid three times as fine has its every third row and column at the places of the coarse one.
+// Every third row and column of a grid three times as fine lies at the places of the coarse one.
 TEST(GenerateClimate, IsTheSameWeatherOnAnyGrid) {
   const Sample coarse = sample({{64, 96}, 1}, 3), fine = sample({{192, 288}, 1}, 3);
   int64_t other_class = 0;
@@ -97,7 +97,7 @@ TEST(GenerateClimate, HasClassesAsRareAsDeepCams) {
   EXPECT_GT(with_cyclones, kSamples / 2);
 }
 
-// The range that DeepCAM's 121,266 samples span, and their means (its stats.h5).
+// The ranges of DeepCAM's 121,266 samples, and their means (its stats.h5).
 struct PublishedRange {
   ClimateChannel channel;
   double low, high, mean, tolerance;
@@ -138,11 +138,11 @@ TEST(GenerateClimate, LiesInTheRangesOfDeepCam) {
   }
 }
 
-// Fields of calm and dry air on which one event is placed.
+// Fields of calm and dry air with a single event.
 struct Calm {
   Sample sample = empty({384, 576});
   ClimateFields fields{sample.grid, sample.fields.data()};
-  // The pixel nearest to a place.
+  // Returns the pixel nearest to a place.
   int64_t pixel(double latitude, double longitude) const {
     const auto row = static_cast<int64_t>((latitude + 90) / 180 * 384),
                column = static_cast<int64_t>(longitude / 360 * 576);
@@ -190,7 +190,7 @@ TEST(Band, BlowsAlongItsPathAcrossTheDateLine) {
   EXPECT_LT(calm.sample.at(calm.pixel(43, 358), kTrefht), -0.5);
 }
 
-// The same event with one ingredient missing is background.
+// An event with one ingredient missing is background.
 TEST(LabelClimate, NeedsMoreThanOneField) {
   const auto labelled = [](const Weather& weather, float moisture) {
     Calm calm;

@@ -9,14 +9,14 @@
 namespace tutti::data {
 namespace {
 
-constexpr double kRadians = std::numbers::pi / 180, kKilometres = 111.2;  // of a degree
+constexpr double kRadians = std::numbers::pi / 180, kKilometres = 111.2;  // kilometres per degree
 
 double drawn(Rng& rng, double low, double high) { return low + (high - low) * rng.uniform(); }
 
-// -1 or 1: a hemisphere, the northern one with this probability.
+// Draws a hemisphere, -1 or 1; the northern one with this probability.
 double hemisphere(Rng& rng, double northern) { return rng.uniform() < northern ? 1 : -1; }
 
-// A place of a belt of latitudes; over the sea, if eight tries find it.
+// Draws a place in a belt of latitudes; over the sea, if eight tries find one.
 GeoPoint at_sea(Rng& rng, double sign, double low, double high) {
   GeoPoint point{};
   for (int i = 0; i < 8; ++i) {
@@ -27,7 +27,7 @@ GeoPoint at_sea(Rng& rng, double sign, double low, double high) {
 }
 
 Cyclone draw_cyclone(Rng& rng, double season, bool weak) {
-  // Nine of ten in the summer's hemisphere at the height of its season.
+  // In the height of a hemisphere's summer, nine of ten lie there.
   const double sign = hemisphere(rng, 0.5 + 0.4 * season);
   const GeoPoint centre = at_sea(rng, sign, 8, 33);
   const double deficit = weak ? drawn(rng, 300, 800) : 2000 + 5500 * std::pow(rng.uniform(), 1.5);
@@ -37,7 +37,7 @@ Cyclone draw_cyclone(Rng& rng, double season, bool weak) {
 }
 
 Low draw_low(Rng& rng, double sign) {
-  // One of five is a subtropical low, which lies where cyclones also do.
+  // One in five is a subtropical low, in the belt of cyclones.
   const bool subtropical = rng.uniform() < 0.2;
   const double latitude = subtropical ? drawn(rng, 24, 38) : drawn(rng, 38, 60);
   return {{sign * latitude, drawn(rng, 0, 360)},
@@ -46,8 +46,8 @@ Low draw_low(Rng& rng, double sign) {
           drawn(rng, 2, 7)};
 }
 
-// A path from `start` that leaves at an angle of `heading` degrees north of east in the northern
-// hemisphere, south of east in the southern one, turns by `turn` degrees in 1000 km, and meanders.
+// Draws a path from `start` at `heading` degrees north of east in the northern hemisphere (south of
+// east in the southern one), which turns by `turn` degrees in 1000 km, and meanders.
 std::vector<GeoPoint> draw_path(Rng& rng, GeoPoint start, double heading, double turn,
                                 double length) {
   constexpr double kStep = 100;

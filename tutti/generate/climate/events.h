@@ -1,5 +1,5 @@
 #pragma once
-// The weather of a sample: what is drawn before any field is filled.
+// Draws the weather of a sample before any field is filled.
 
 #include <vector>
 
@@ -15,8 +15,8 @@ struct GeoPoint {
 /// p(r) = p_centre + deficit exp(-(radius / r)^B).
 struct Cyclone {
   GeoPoint centre;
-  double deficit;    ///< of pressure, Pa
-  double radius;     ///< of the strongest wind, km
+  double deficit;    ///< pressure deficit, Pa
+  double radius;     ///< radius of the strongest wind, km
   double warm_core;  ///< K at 500 hPa
   double moisture;   ///< kg/m^2 above its surroundings
 };

@@ -8,13 +8,13 @@ namespace {
 
 constexpr double kAir = 1.15;  // kg/m^3
 
-// Coriolis parameter, 1/s, of a latitude's absolute value.
+// Returns the Coriolis parameter, 1/s, at a latitude's absolute value.
 double coriolis(double latitude) {
   return 1.4584e-4 * std::sin(std::abs(latitude) * std::numbers::pi / 180);
 }
 
-// The speed around a low, m/s, whose pressure gradient is balanced by Coriolis' and the centrifugal
-// force: `pull` = r / rho dp/dr, m^2/s^2.
+// Returns the speed around a low, m/s, with its pressure gradient balanced by the Coriolis and
+// centrifugal forces: `pull` = r / rho dp/dr, m^2/s^2.
 double gradient_wind(double pull, double metres, double latitude) {
   const double half = coriolis(latitude) * metres / 2;
   return std::sqrt(pull + half * half) - half;
@@ -22,7 +22,7 @@ double gradient_wind(double pull, double metres, double latitude) {
 
 double gauss(double x, double rms) { return std::exp(-x * x / (2 * rms * rms)); }
 
-// 1 in the middle, 0 with slope 0 at `reach`.
+// Is 1 in the middle, 0 with slope 0 at `reach`.
 double fade(double r, double reach) {
   const double rest = 1 - r * r / (reach * reach);
   return rest * rest;
@@ -32,8 +32,8 @@ void add(float* pixel, ClimateChannel channel, double value) {
   pixel[channel] += static_cast<float>(value);
 }
 
-// Wind of `speed` around a low at (-east, -north): counter-clockwise in the northern hemisphere. At
-// the lowest level it is weaker and blows 20 degrees inwards.
+// Adds wind of `speed` around a low at (-east, -north): counter-clockwise in the northern
+// hemisphere. At the lowest level it is weaker and blows 20 degrees inwards.
 void add_turning_wind(float* pixel, double speed, const GeoPoint& low, double east, double north) {
   const double r = std::max(1e-6, std::hypot(east, north)), sign = low.latitude < 0 ? -1 : 1;
   const double along_east = -sign * north / r, along_north = sign * east / r;
@@ -48,15 +48,15 @@ int wrapped(const ClimateGrid& grid, int column) {
   return ((column % grid.columns) + grid.columns) % grid.columns;
 }
 
-// A path's nearest point to a pixel.
+// The point of a path that is nearest to a pixel.
 struct Nearest {
-  float square = std::numeric_limits<float>::infinity();  // of the distance, km^2
+  float square = std::numeric_limits<float>::infinity();  // squared distance, km^2
   float side = 0;                                         // distance to the left of the path, km
   float along = 0;                                        // 0 at the path's start, 1 at its end
   float east = 0, north = 0;                              // direction of the path
 };
 
-// The nearest points of a path to all pixels within reach of it. Distances are measured in the
+// Finds the nearest points of a path for all pixels within reach. Distances are measured in the
 // plane that touches the globe at the pixel's latitude.
 class NearestToPath {
  public:
@@ -77,7 +77,7 @@ class NearestToPath {
   const Nearest& at(int row, int column) const { return nearest_[place(row, column)]; }
 
  private:
-  static constexpr double kSegment = 100;  // km; of a path's points, see Band
+  static constexpr double kSegment = 100;  // km between a path's points, see Band
 
   size_t width() const { return static_cast<size_t>(box_.last_column - box_.first_column + 1); }
   size_t place(int row, int column) const {
@@ -85,7 +85,8 @@ class NearestToPath {
            static_cast<size_t>(column - box_.first_column);
   }
 
-  // Lowers the distances of a box's pixels to those to the segment from point i to the next.
+  // Lowers the distances of a box's pixels to their distance from the segment between points i and
+  // i + 1.
   void meet_segment(const ClimateGrid& grid, const std::vector<GeoPoint>& path, size_t i,
                     const GridBox& box) {
     const GeoPoint &from = path[i], &to = path[i + 1];
@@ -114,7 +115,7 @@ class NearestToPath {
   std::vector<Nearest> nearest_;
 };
 
-// Adds a band at a pixel; returns how strong it is there along its path.
+// Adds a band at a pixel; returns its strength there along its path.
 float add_band(float* pixel, const Band& band, const Nearest& n, double reach) {
   const double d = std::sqrt(static_cast<double>(n.square)), w = band.width;
   const double ends = std::min(1.0, std::min(n.along / 0.08, (1 - n.along) / 0.15));

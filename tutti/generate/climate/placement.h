@@ -1,5 +1,5 @@
 #pragma once
-// Events placed into the fields of a sample.
+// Places events into the fields of a sample.
 
 #include <cmath>
 #include <numbers>
@@ -10,14 +10,14 @@
 
 namespace tutti::data {
 
-/// fields[rows][columns][16] of a grid.
+/// The fields[rows][columns][16] of a grid.
 struct ClimateFields {
   ClimateGrid grid;
   float* values;
   float* at(int64_t pixel) const { return values + pixel * kClimateChannels; }
 };
 
-/// The degrees of a grid's row and column; columns may lie outside the grid.
+/// Returns the degrees of a grid's row or column; columns may lie outside the grid.
 inline double latitude_of(const ClimateGrid& grid, int row) {
   return -90 + 180 * (row + 0.5) / grid.rows;
 }
@@ -29,14 +29,14 @@ inline double cosine_of_latitude(double latitude) {
 }
 inline constexpr double kKilometresPerDegree = 111.2;
 
-/// Rows and columns around a place; columns are not wrapped, so they may lie outside the grid.
+/// The rows and columns around a place; columns are not wrapped, so they may lie outside the grid.
 struct GridBox {
   int first_row, last_row, first_column, last_column;
 };
 GridBox box_around(const ClimateGrid& grid, const GeoPoint& centre, double kilometres);
 
-/// f(pixel, east, north) for the pixels nearer than `kilometres` to `centre`, with where they lie
-/// from it in km, in the plane that touches the globe at the pixel's latitude.
+/// Calls f(pixel, east, north) for the pixels nearer than `kilometres` to `centre`, with their
+/// offset from it in km, in the plane that touches the globe at the pixel's latitude.
 void for_pixels_around(const ClimateGrid& grid, const GeoPoint& centre, double kilometres,
                        const auto& f) {
   const GridBox box = box_around(grid, centre, kilometres);
@@ -54,8 +54,8 @@ void for_pixels_around(const ClimateGrid& grid, const GeoPoint& centre, double k
   }
 }
 
-/// A pixel near a band: how far from its path in units of its width, how strong the band is there
-/// (0 at its ends, 1 along most of it), and the path's direction.
+/// A pixel near a band: its distance from the path in units of the width, the strength of the band
+/// there (0 at its ends, 1 along most of it), and the path's direction.
 struct BandPixel {
   int64_t pixel;
   float offset, strength, east, north;

@@ -15,7 +15,7 @@ double bell(double x, double centre, double width) {
 }
 
 SmoothNoise relief_noise() {
-  Rng rng(0, Purpose::generate, 0x706c616e6574);  // no data set's: its own stream
+  Rng rng(0, Purpose::generate, 0x706c616e6574);  // its own stream, used by no data set
   return SmoothNoise(rng, 0.55);
 }
 

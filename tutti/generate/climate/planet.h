@@ -1,12 +1,12 @@
 #pragma once
-// The planet of the generated climate, and what its weather is on average: one planet for all seeds
-// and samples, as there is one Earth. Latitudes and longitudes in degrees.
+// Describes the planet of the generated climate and its mean weather: one planet for all seeds and
+// samples, as there is one Earth. Latitudes and longitudes in degrees.
 
 #include "tutti/generate/climate/smooth_noise.h"
 
 namespace tutti::data {
 
-/// Averages along a parallel, at the sea's level. `season` is -1 in northern winter, 1 in northern
+/// The averages along a parallel, at sea level. `season` is -1 in northern winter, 1 in northern
 /// summer: the belts follow the sun by up to 8 degrees.
 struct ZonalClimate {
   double tmq;              ///< kg/m^2
@@ -21,9 +21,9 @@ class Planet {
  public:
   Planet();
 
-  /// Height of the ground in m, 0 at sea, from the relief's noise.
+  /// Returns the height of the ground in m, 0 at sea, from the relief's noise.
   static float height(double latitude, float relief);
-  /// The noise of the relief.
+  /// Returns the noise of the relief.
   const SmoothNoise& relief() const { return relief_; }
   bool is_sea(double latitude, double longitude) const;
 
@@ -31,7 +31,7 @@ class Planet {
   SmoothNoise relief_;
 };
 
-/// The one planet; made at the first call.
+/// Returns the one planet, made at the first call.
 const Planet& planet();
 
 }  // namespace tutti::data

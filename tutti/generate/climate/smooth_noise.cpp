@@ -12,7 +12,7 @@ int lattice_rows(int octave) { return (kCoarseRows << octave) + 3; }  // a splin
 int lattice_columns(int octave) { return 2 * kCoarseRows << octave; }
 double lattice_spacing(int octave) { return 180.0 / (kCoarseRows << octave); }
 
-// The four weights of a uniform cubic B-spline at t in [0, 1), and their derivatives by t.
+// Returns the four weights of a uniform cubic B-spline at t in [0, 1), and their derivatives by t.
 std::array<double, 4> spline(double t) {
   const double s = 1 - t;
   return {s * s * s / 6, (3 * t * t * t - 6 * t * t + 4) / 6, (3 * s * s * s - 6 * s * s + 4) / 6,
@@ -23,7 +23,7 @@ std::array<double, 4> spline_slope(double t) {
   return {-s * s / 2, (3 * t * t - 4 * t) / 2, (4 * s - 3 * s * s) / 2, t * t / 2};
 }
 
-// Where a coordinate of degrees from the first lattice point lies: four points from `first` on.
+// The place of a coordinate, in degrees from the first lattice point: four points from `first` on.
 struct SplinePlace {
   int first;
   std::array<double, 4> weight, slope;  // slope: per degree
@@ -50,7 +50,7 @@ NoiseColumns::NoiseColumns(std::vector<double> longitudes)
 }
 
 SmoothNoise::SmoothNoise(Rng& rng, double persistence) {
-  // A spline's value has 151/315 of a normal's variance along each axis.
+  // A spline's value has 151/315 of a normal number's variance along each axis.
   const double spline_variance = std::pow(151.0 / 315, 2);
   double variance = 0;
   for (int octave = 0; octave < kNoiseOctaves; ++octave)

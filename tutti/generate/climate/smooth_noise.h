@@ -1,7 +1,7 @@
 #pragma once
-// Smooth random functions of the place, of mean 0 and variance about 1: cubic B-splines over
-// lattices of normals, each octave twice as fine as the one before, periodic in longitude. They are
-// functions on the globe, not on a grid: any grid sees the same one.
+// Has smooth random functions of the place, with mean 0 and variance about 1: cubic B-splines over
+// lattices of normals, each octave twice as fine as the previous one, periodic in longitude. They
+// are functions on the globe, not on a grid: any grid shows the same one.
 
 #include <array>
 #include <vector>
@@ -12,7 +12,7 @@ namespace tutti::data {
 
 inline constexpr int kNoiseOctaves = 5;  ///< lattices of 15, 7.5, 3.75, 1.9 and 0.94 degrees
 
-/// How the octaves' lattices are met by the columns of a grid: made once for all fields.
+/// Says where the columns of a grid lie in the octaves' lattices: made once for all fields.
 class NoiseColumns {
  public:
   explicit NoiseColumns(std::vector<double> longitudes);  ///< degrees, in [0, 360)
@@ -21,7 +21,7 @@ class NoiseColumns {
  private:
   friend class SmoothNoise;
   struct Place {
-    int first;                           // of four lattice columns
+    int first;                           // first of four lattice columns
     std::array<float, 4> weight, slope;  // slope: per degree
   };
   int columns_;
@@ -30,10 +30,10 @@ class NoiseColumns {
 
 class SmoothNoise {
  public:
-  /// An octave's amplitude is `persistence` times the one before.
+  /// An octave's amplitude is `persistence` times the previous one.
   SmoothNoise(Rng& rng, double persistence);
 
-  /// A row of values; and of derivatives, per degree of latitude and of longitude.
+  /// A row of values, and of derivatives per degree of latitude and of longitude.
   struct Row {
     std::vector<float> value, by_latitude, by_longitude;
   };

@@ -28,7 +28,7 @@ std::array<ParameterRange, 4> parameter_ranges(double spread) {
         fmt::format("parameters within {} of Planck's: above 0 and at most {}, where baryons are "
                     "nine tenths of the matter",
                     spread, kGreatestSpread));
-  // As decimals, which are the published ranges' bits.
+  // Written as decimals, to match the bits of the published ranges.
   if (spread == kPublishedSpread)
     return {{{0.2205, 0.4095}, {0.5677, 1.0543}, {0.6755, 1.2545}, {0.4718, 0.8762}}};
   const Cosmology planck;
@@ -65,7 +65,7 @@ void generate_volume(const VolumeSpec& spec, int64_t index, const Cosmology& cos
   CHECK(spec.particles >= 1 && spec.particles <= kMostParticles, "{}^3 particles a cell",
         spec.particles);
   Rng rng(spec.seed, Purpose::generate, static_cast<uint64_t>(index));
-  draw_cosmology(spec.spread, rng);  // so that the field's numbers are others than the parameters'
+  draw_cosmology(spec.spread, rng);  // so that the field uses other random numbers
   const FourierGrid grid(spec.side);
   Displacement displacement(grid, static_cast<float>(kCollapseRadius / spec.cell),
                             gaussian_field(grid, spec.cell, LinearPower(cosmology), rng));

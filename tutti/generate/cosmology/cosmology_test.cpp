@@ -31,8 +31,8 @@ struct Moments {
   double variance, skewness;
 };
 
-// Of the contrast in blocks of `width`^3 cells, in each of which so many particles along an axis
-// have started.
+// Returns moments of the contrast in blocks of `width`^3 cells, with so many particles per cell
+// along an axis at first.
 Moments moments(const Counts& counts, int side, int width, size_t channel, int particles = 1) {
   const int parts = side / width;
   std::vector<double> block(static_cast<size_t>(parts) * parts * parts);
@@ -87,8 +87,8 @@ TEST(Cosmology, MayBeDrawnFromWiderRanges) {
   EXPECT_THROW(parameter_ranges(0.45), ConfigError);
 }
 
-// Where matter is least, nearly all of it baryons, the linear spectrum and the field still are
-// ones.
+// With the least matter, nearly all of it baryons, the linear spectrum and the field must still be
+// valid.
 TEST(GenerateVolume, IsSoundAtTheEndsOfTheWidestRanges) {
   const auto ranges = parameter_ranges(kGreatestSpread);
   for (const bool low : {true, false}) {
@@ -122,8 +122,8 @@ TEST(GenerateVolume, CountsEveryParticleOfACell) {
   for (const int64_t particles : sum) EXPECT_EQ(particles, int64_t{64} * 16 * 16 * 16);
 }
 
-// Large cells: of one particle a cell, hardly one leaves it at first. The variance of many is that
-// of the field.
+// In large cells, a single particle per cell hardly ever leaves it at first. With many particles
+// the variance is the field's.
 TEST(GenerateVolume, ShowsGrowthInLargeCellsByManyParticles) {
   const Counts many = volume({.side = 32, .cell = 12, .particles = 8}, 1);
   for (size_t channel = 0; channel < 3; ++channel) {
@@ -169,7 +169,7 @@ TEST(GenerateVolume, ClumpsTowardsToday) {
     }
 }
 
-// The same random numbers in other universes; sigma_8 is that of today in all of them.
+// Uses the same random numbers in other universes; sigma_8 is today's value in all of them.
 TEST(GenerateVolume, ShowsItsParameters) {
   const Counts planck = volume_of({}, 1), stronger = volume_of({.sigma_8 = 0.95}, 1),
                denser = volume_of({.omega_m = 0.39}, 1), bluer = volume_of({.n_s = 1.2}, 1),
@@ -179,12 +179,13 @@ TEST(GenerateVolume, ShowsItsParameters) {
   };
   for (size_t channel = 0; channel < 4; ++channel)
     EXPECT_GT(variance(stronger, 2, channel), 1.1 * variance(planck, 2, channel)) << channel;
-  // More matter grows for longer, so it was smoother before; seen where growth is still linear.
+  // More matter grows for longer, so it was smoother before; this shows where growth is still
+  // linear.
   const auto growth = [&](const Counts& counts) {
     return variance(counts, 16, 0) / variance(counts, 16, 3);
   };
   EXPECT_GT(growth(denser), 1.03 * growth(planck));
-  // n_s and h add small waves, seen before they collapse.
+  // n_s and h add short waves, visible before they collapse.
   EXPECT_GT(variance(bluer, 1, 3), 1.1 * variance(planck, 1, 3));
   EXPECT_GT(variance(faster, 1, 3), 1.05 * variance(planck, 1, 3));
 }

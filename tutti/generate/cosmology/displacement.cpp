@@ -11,19 +11,19 @@ namespace {
 
 using Mode = std::complex<float>;
 
-// Radians a cell of a wave number 1, which has one period a box.
+// Returns the radians per cell of wave number 1, which has one period per box.
 float fundamental_of(const FourierGrid& grid) {
   return static_cast<float>(2 * std::numbers::pi / grid.side());
 }
 
-// f(line, x, y): each line of modes along z, with the indices of its x and y.
+// Calls f(line, x, y) for each line of modes along z, with the indices of its x and y.
 void for_lines(const FourierGrid& grid, const auto& f) {
   int64_t line = 0;
   for (int x = 0; x < grid.side(); ++x)
     for (int y = 0; y < grid.side(); ++y, line += grid.row() / 2) f(line, x, y);
 }
 
-// f(i): each cell's place in a field's values, without the padding of rows.
+// Calls f(i) for each cell's index in a field's values, without the padding of rows.
 void for_cells(const FourierGrid& grid, const auto& f) {
   for (int64_t line = 0; line < int64_t{grid.side()} * grid.side(); ++line)
     for (int64_t i = line * grid.row(); i < line * grid.row() + grid.side(); ++i) f(i);
@@ -33,7 +33,7 @@ int square_of(const FourierGrid& grid, int x, int y) {
   return grid.wave(x) * grid.wave(x) + grid.wave(y) * grid.wave(y);
 }
 
-// Values of phi1_ij = k_i k_j / k^2 delta; i and j of 0, 1, 2.
+// Computes the values of phi1_ij = k_i k_j / k^2 delta; i and j are 0, 1 or 2.
 void second_derivative(const FourierGrid& grid, const GridField& contrast, int i, int j,
                        GridField& derivative) {
   const Mode* from = contrast.modes();
@@ -67,7 +67,7 @@ void Displacement::find_source() {
   GridField a(grid_.side()), b(grid_.side());
   float* source = source_.values();
   const float scale = 1.0f / static_cast<float>(grid_.cells());
-  // xx yy + (xx + yy) zz, with shrinkage_ as the memory of the third.
+  // Computes xx yy + (xx + yy) zz, with shrinkage_ as memory of the third.
   GridField& c = shrinkage_;
   second_derivative(grid_, contrast_, 0, 0, a);
   second_derivative(grid_, contrast_, 1, 1, b);

@@ -74,7 +74,7 @@ TEST(Displacement, ByCollapseNeverShrinksAVolumeBelowAPoint) {
   auto psi = fields();
   displacement.at({}, psi);
   for (int x = 0; x < kBox; ++x) {
-    // The divergence; -3 where all collapses, less the mean that voids take from everywhere.
+    // The divergence is -3 where all collapses, minus the mean that voids contribute everywhere.
     const double next = psi[0].values()[place(grid, (x + 1) % kBox, 0, 0)],
                  before = psi[0].values()[place(grid, (x + kBox - 1) % kBox, 0, 0)];
     EXPECT_GT((next - before) / 2, -10) << "second order would shrink by 50";
@@ -105,8 +105,8 @@ TEST(CountDisplaced, SharesACellsParticlesAmongTheCellsThatTheyReach) {
   const FourierGrid grid(kBox);
   auto psi = fields();
   for (auto& component : psi) std::fill_n(component.values(), kBox * kBox * grid.row(), 0.0f);
-  // Of 4 particles along an axis, 0.3 cells carry 1 over the upper border, and -1.55 cells all over
-  // the lower one and 2 of them over the next.
+  // With 4 particles along an axis, 0.3 cells move 1 of them over the upper border; -1.55 cells
+  // move all over the lower one, and 2 of them over the next.
   psi[0].values()[place(grid, 3, 3, 3)] = 0.3f;
   psi[1].values()[place(grid, 3, 3, 3)] = -1.55f;
   std::vector<int16_t> counts(kBox * kBox * kBox);

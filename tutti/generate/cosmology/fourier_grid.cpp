@@ -8,7 +8,7 @@
 namespace tutti::data {
 namespace {
 
-/// A cube of this side.
+/// Returns the extents of a cube.
 std::array<int64_t, 3> cube(int side) {
   if (side < 2) throw ConfigError(fmt::format("a periodic grid of side {}: at least 2", side));
   return {side, side, side};
@@ -17,7 +17,7 @@ std::array<int64_t, 3> cube(int side) {
 }  // namespace
 
 GridField::GridField(int side) {
-  constexpr size_t kLine = 64;  // what transforms need
+  constexpr size_t kLine = 64;  // alignment for transforms
   const size_t bytes = static_cast<size_t>(side) * side * 2 * (side / 2 + 1) * sizeof(float);
   values_.reset(
       static_cast<float*>(std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine)));

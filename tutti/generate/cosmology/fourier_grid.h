@@ -1,5 +1,5 @@
 #pragma once
-// Periodic fields on a cubic grid and their Fourier transforms (base/numeric/fourier.h).
+// Has periodic fields on a cubic grid and their Fourier transforms (base/numeric/fourier.h).
 
 #include <complex>
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace tutti::data {
 
-/// Memory of one field: real values [side][side][row] of which the first `side` of a row count, or
-/// the modes [side][side][row / 2] of the same field. row = 2 (side / 2 + 1), so that a transform
-/// stays in place. Not initialised.
+/// The memory of one field: real values [side][side][row], where only the first `side` of a row are
+/// used, or the modes [side][side][row / 2] of the same field. row = 2 (side / 2 + 1), so that a
+/// transform works in place. Not initialised.
 class GridField {
  public:
   explicit GridField(int side);
@@ -30,7 +30,7 @@ class GridField {
   std::unique_ptr<float[], Free> values_;
 };
 
-/// The transforms of one side. They may run on several threads at once, each on fields of its own.
+/// The transforms for one side length. Several threads may run them at once on different fields.
 class FourierGrid {
  public:
   explicit FourierGrid(int side);  ///< ConfigError for less than 2
@@ -40,16 +40,16 @@ class FourierGrid {
   int64_t cells() const { return int64_t{side_} * side_ * side_; }
   int64_t modes() const { return int64_t{side_} * side_ * (row() / 2); }
 
-  /// The wave number of an index along an axis, in units of 2 pi / box: 0 ... side / 2, then the
-  /// negative ones.
+  /// Returns the wave number of an index along an axis, in units of 2 pi / box: 0 ... side / 2,
+  /// then the negative ones.
   int wave(int i) const { return 2 * i <= side_ ? i : i - side_; }
-  /// The same for an odd derivative: 0 for the wave of two cells, whose derivative vanishes at
+  /// Does the same for an odd derivative: 0 for the wave of two cells, whose derivative vanishes at
   /// every cell.
   int odd_wave(int i) const { return 2 * i == side_ ? 0 : wave(i); }
 
-  /// modes[k] = sum of values[x] exp(-i k x).
+  /// Sets modes[k] = sum of values[x] exp(-i k x).
   void to_modes(GridField& field) const { fourier_.to_modes(field.values()); }
-  /// values[x] = sum of modes[k] exp(i k x): no 1 / side^3. The field's modes are overwritten.
+  /// Sets values[x] = sum of modes[k] exp(i k x), without 1 / side^3. Overwrites the field's modes.
   void to_values(GridField& field) const { fourier_.to_values(field.values()); }
 
  private:

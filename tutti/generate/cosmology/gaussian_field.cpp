@@ -7,8 +7,8 @@
 namespace tutti::data {
 namespace {
 
-// What a mode of white noise is multiplied with, by the square of its wave number in units of
-// 2 pi / box.
+// Returns the factor for a mode of white noise, by the square of its wave number in units of 2 pi /
+// box.
 std::vector<float> amplitudes(const FourierGrid& grid, double cell, const LinearPower& power) {
   const int half = grid.side() / 2;
   const double fundamental = 2 * std::numbers::pi / (grid.side() * cell);

@@ -9,13 +9,13 @@ namespace {
 constexpr double kBaryons = 0.0224;               // omega_b h^2, Planck 2018
 constexpr double kCmbTemperature = 2.7255 / 2.7;  // theta of Eisenstein & Hu
 
-// Omega_m at a redshift of a flat universe.
+// Returns Omega_m at a redshift in a flat universe.
 double matter_share(double omega_m, double redshift) {
   const double matter = omega_m * std::pow(1 + redshift, 3);
   return matter / (matter + 1 - omega_m);
 }
 
-// Carroll, Press & Turner's g: growth relative to a universe of matter alone.
+// Returns Carroll, Press & Turner's g: growth relative to a universe with only matter.
 double growth_suppression(double omega) {
   const double lambda = 1 - omega;
   return 2.5 * omega / (std::pow(omega, 4.0 / 7) - lambda + (1 + omega / 2) * (1 + lambda / 70));
@@ -46,14 +46,14 @@ double LinearPower::operator()(double k) const {
 }
 
 double variance_in_spheres(const LinearPower& power, double radius) {
-  // Eight decades around 1 / radius. Outside them nothing is left: k^3 P falls as k^(3 + n_s) below
-  // and W^2 as k^-4 above.
+  // Eight decades around 1 / radius. Outside them the integrand vanishes: k^3 P falls as k^(3 +
+  // n_s) below and W^2 as k^-4 above.
   constexpr int kSteps = 2048;
   const double low = std::log(1e-5 / radius), step = std::log(1e8) / kSteps;
   double sum = 0;
   for (int i = 0; i < kSteps; ++i) {
     const double k = std::exp(low + (i + 0.5) * step), x = k * radius;
-    // The series where the difference would cancel.
+    // Uses the series where the difference would cancel.
     const double w = x < 0.01 ? 1 - x * x / 10 : 3 * (std::sin(x) - x * std::cos(x)) / (x * x * x);
     sum += k * k * k * power(k) * w * w;
   }

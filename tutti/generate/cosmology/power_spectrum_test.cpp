@@ -38,7 +38,7 @@ TEST(LinearGrowth, IsThatOfMatterAloneOrSlowerWithLambda) {
   EXPECT_NEAR(second_order_growth(1, 1), -3.0 / 28, 1e-12);
 }
 
-// A field's variance in spheres of `radius`, and sums of |mode|^2 / expected in shells of k.
+// The variance of a field in spheres of `radius`, and sums of |mode|^2 / expected in shells of k.
 struct Measured {
   double variance = 0;
   std::vector<double> ratio, modes;
@@ -56,7 +56,7 @@ Measured measure(const FourierGrid& grid, double cell, const LinearPower& power,
             std::sqrt(grid.wave(x) * grid.wave(x) + grid.wave(y) * grid.wave(y) + z * z);
         if (n == 0) continue;
         const double k = 2 * std::numbers::pi / box * n, r = 8 * k;
-        const double twice = z == 0 || z == half ? 1 : 2;  // the other half-space's modes
+        const double twice = z == 0 || z == half ? 1 : 2;  // the modes of the other half-space
         const double square =
             std::norm(field.modes()[(int64_t{x} * grid.side() + y) * (half + 1) + z]);
         const double w = 3 * (std::sin(r) - r * std::cos(r)) / (r * r * r);
@@ -70,7 +70,7 @@ Measured measure(const FourierGrid& grid, double cell, const LinearPower& power,
 
 TEST(GaussianField, HasTheSpectrumAndTheVarianceAskedFor) {
   const FourierGrid grid(96);
-  const double cell = 5;  // 480 Mpc/h: the box holds all but a hundredth of the variance
+  const double cell = 5;  // 480 Mpc/h: the box holds 99 % of the variance
   const LinearPower power(Cosmology{});
   Rng rng(3, Purpose::test, 1);
   GridField field = gaussian_field(grid, cell, power, rng);

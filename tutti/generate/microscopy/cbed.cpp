@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kMilli = 1e-3, kAngstromsOfNm = 10;
 
-/// Half as many modes again as the pattern has pixels: the outer ones are kept free of waves.
+/// The grid has half as many modes again as the pattern has pixels: the outer ones stay free of
+/// waves.
 int grid_side(const CbedSpec& spec) {
   if (spec.side < 8 || spec.side % 2 != 0)
     throw ConfigError(
@@ -42,12 +43,12 @@ double within(Rng& rng, double low, double high) {
   return low + (high - low) * static_cast<double>(rng.uniform());
 }
 
-/// Where x lies between the extremes: -1 to 1; 0 where they are one.
+/// Maps x from [low, high] to [-1, 1]; 0 if both are equal.
 float place_between(double x, double low, double high) {
   return high > low ? static_cast<float>((2 * x - low - high) / (high - low)) : 0.0f;
 }
 
-/// The middle [side][side] of a field whose origin is at index 0.
+/// Returns the middle [side][side] of a field with its origin at index 0.
 template <class Value>
 std::vector<float> middle(const WaveGrid& grid, int side, Value value) {
   std::vector<float> out;

@@ -1,11 +1,11 @@
 #pragma once
-// Convergent-beam electron diffraction: a focused probe on a crystal, and the pattern far behind
-// it. Any number of samples, each a pure function of (seed, index) on one build.
+// Generates convergent-beam electron diffraction: the far-field pattern of a focused probe on a
+// crystal. Any number of samples, each a pure function of (seed, index) on one build.
 //
 // Model: multislice.h with Kirkland's potentials, thermal motion as Debye-Waller factors, one pure
-// crystal in a box with the probe on an atom column of the cell's corner. What is left out: atoms
-// that move one by one (frozen phonons: no diffuse scattering, no Kikuchi bands), absorption,
-// the spread of energy and of the source, the detector's blur, foils that bend.
+// crystal in a box with the probe on an atom column of the cell's corner. It leaves out independent
+// motion of atoms (frozen phonons: no diffuse scattering, no Kikuchi bands), absorption, the energy
+// spread and size of the source, the detector's blur, and bent foils.
 
 #include <array>
 #include <cstdint>
@@ -17,16 +17,16 @@
 namespace tutti::data {
 
 struct CbedSpec {
-  int side = 64;  ///< of a pattern
+  int side = 64;  ///< pixels of a pattern's side
   double kilovolts = 200;
   double convergence = 6;              ///< half the cone's angle, mrad
   double angle = 32;                   ///< half the pattern's angle, mrad
   double thinnest = 4, thickest = 20;  ///< nm
-  double tilt = 6;                     ///< mrad: about x and y each, at most
-  double azimuth = 5;                  ///< degrees about the beam, at most
-  double strain = 0.03;                ///< of the cell's edges across the beam, at most
+  double tilt = 6;                     ///< mrad, maximum about x and y each
+  double azimuth = 5;                  ///< degrees about the beam, maximum
+  double strain = 0.03;                ///< maximum change of the cell's edges across the beam
   double dose = 1e6;                   ///< electrons in a pattern; 0: no noise
-  std::string crystal{};  ///< of crystals_named(); empty: all but graphene, each class as often
+  std::string crystal{};  ///< see crystals_named(); empty: all but graphene, classes equally often
   uint64_t seed = 1;
 };
 
@@ -34,22 +34,22 @@ struct CbedSpec {
 inline constexpr int64_t kFirstTestCbed = int64_t{1} << 40;
 
 struct CbedSample {
-  /// [side][side], y outermost, the beam's direction at [side / 2][side / 2]: electrons of each
-  /// pixel over the mean of all electrons sent, so that an even pattern is 1 everywhere.
+  /// [side][side], y outermost, the beam's direction at [side / 2][side / 2]: electrons in each
+  /// pixel relative to the mean of all electrons sent, so that a uniform pattern is 1 everywhere.
   std::vector<float> pattern{};
-  /// [side][side] about the probe: the crystal's potential along the beam, averaged over its depth,
-  /// in V. A pixel is wavelength / (3 angle).
+  /// [side][side] around the probe: the crystal's potential along the beam, averaged over its
+  /// depth, in V. A pixel is wavelength / (3 angle).
   std::vector<float> potential{};
   CrystalClass kind{};
-  /// Tilt about x and y, thickness and strain, each from -1 to 1 between the specification's
-  /// extremes. Thickness is a whole number of slices.
+  /// Tilt about x and y, thickness and strain, each mapped to [-1, 1] from the specification's
+  /// range. Thickness is a whole number of slices.
   std::array<float, 4> parameters{};
 };
 
-/// Calls may run on several threads.
+/// Several threads may call it.
 class CbedGenerator {
  public:
-  /// ConfigError where the optics or the crystal do not fit.
+  /// ConfigError if the optics or the crystal do not fit.
   explicit CbedGenerator(const CbedSpec& spec);
   CbedSample sample(int64_t index) const;
 

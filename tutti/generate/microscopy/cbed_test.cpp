@@ -55,7 +55,7 @@ TEST(Cbed, HasClassesAndParametersOfAllKinds) {
     kinds.insert(made.kind);
     for (size_t p = 0; p < 4; ++p) {
       const auto value = static_cast<double>(made.parameters[p]);
-      EXPECT_LE(std::abs(value), p == 2 ? 1.3 : 1.0) << p;  // a slice may be half over the end
+      EXPECT_LE(std::abs(value), p == 2 ? 1.3 : 1.0) << p;  // half a slice may lie beyond the end
       low[p] = std::min(low[p], value);
       high[p] = std::max(high[p], value);
     }
@@ -65,7 +65,7 @@ TEST(Cbed, HasClassesAndParametersOfAllKinds) {
   for (size_t p = 0; p < 4; ++p) EXPECT_GT(high[p] - low[p], 1.6) << p;
 }
 
-/// An electron is in some pixel unless it was scattered further; noise keeps the mean.
+/// Every electron lands in a pixel unless it is scattered further; noise keeps the mean.
 TEST(Cbed, NoiseIsThatOfCountedElectrons) {
   CbedSpec spec = small();
   spec.crystal = "Si";
@@ -89,7 +89,7 @@ TEST(Cbed, NoiseIsThatOfCountedElectrons) {
   EXPECT_NEAR(squares / pixels, 1, 0.5);
 }
 
-/// The crystal's tilt moves intensity to one side: the labels have the patterns' axes.
+/// The crystal's tilt moves intensity to one side, along the axis that its label names.
 TEST(Cbed, TiltMovesIntensityAlongItsAxis) {
   CbedSpec spec{.side = 32,
                 .thinnest = 8,
@@ -121,7 +121,7 @@ TEST(Cbed, TiltMovesIntensityAlongItsAxis) {
 
 TEST(Cbed, PotentialPeaksAtTheProbe) {
   const CbedSample made = CbedGenerator(small()).sample(1);
-  EXPECT_GT(made.potential[16 * 32 + 16], 20);  // a column of atoms
+  EXPECT_GT(made.potential[16 * 32 + 16], 20);  // an atom column
 }
 
 TEST(Cbed, RefusesWhatDoesNotFit) {

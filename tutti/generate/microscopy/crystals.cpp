@@ -15,7 +15,7 @@ constexpr std::string_view kCrystalClassNames[kCrystalClasses] = {
 
 using CellAtoms = std::vector<CellAtom>;
 
-/// The atom at (x, y, z) and the three that centre the cell's faces.
+/// Adds the atom at (x, y, z) and three atoms that centre the cell's faces.
 void add_face_centred(CellAtoms& atoms, const CellAtom& at) {
   const auto wrapped = [](double t) { return t - std::floor(t); };
   for (const auto& [dx, dy, dz] :
@@ -33,10 +33,10 @@ struct Substance {
   const char* name;
   double a, b_factor;
   std::vector<int> elements;
-  double c = 0;  ///< of hexagonal ones
+  double c = 0;  ///< only for hexagonal ones
 };
 
-/// A cubic crystal of the type.
+/// Returns the atoms of a cubic crystal of this type.
 CellAtoms cubic_atoms(CrystalClass kind, const std::vector<int>& z) {
   constexpr double q = 0.25, h = 0.5, t = 0.75;
   switch (kind) {
@@ -67,7 +67,7 @@ void add_cubic(std::vector<Crystal>& list, CrystalClass kind, const std::vector<
                     cubic_atoms(kind, s.elements)});
 }
 
-/// Hexagonal ones in a rectangular cell of a and sqrt(3) a.
+/// Adds hexagonal crystals, in a rectangular cell of a and sqrt(3) a.
 void add_hexagonal(std::vector<Crystal>& list, const std::vector<Substance>& of) {
   constexpr double h = 0.5, third = 1.0 / 3, sixth = 1.0 / 6;
   for (const Substance& s : of) {

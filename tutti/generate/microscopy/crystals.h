@@ -1,6 +1,6 @@
 #pragma once
-// The crystals that patterns and images are made of: nine structure types with a few substances
-// each, seen along [001] (of hexagonal ones [0001]), and graphene.
+// Lists the crystals in patterns and images: nine structure types with a few substances each, seen
+// along [001] ([0001] for hexagonal ones), and graphene.
 
 #include <string>
 #include <string_view>
@@ -21,12 +21,12 @@ enum class CrystalClass : unsigned char {
   fluorite,
   graphene
 };
-inline constexpr int kCrystalClasses = 10;  ///< of which patterns have all but graphene
+inline constexpr int kCrystalClasses = 10;  ///< patterns have all but graphene
 std::string_view name_of(CrystalClass kind);
 
 struct CellAtom {
   int element;
-  double x, y, z;  ///< of the cell's edges, from 0 to 1
+  double x, y, z;  ///< in units of the cell's edges, from 0 to 1
 };
 
 struct Crystal {
@@ -40,7 +40,7 @@ struct Crystal {
 
 const std::vector<Crystal>& crystals();
 
-/// Those of a name or of a class's name; all for "". ConfigError listing what there is.
+/// Returns the crystals with this name or class name; all for "". ConfigError listing the names.
 std::vector<const Crystal*> crystals_named(std::string_view name);
 
 }  // namespace tutti::data

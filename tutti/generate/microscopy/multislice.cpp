@@ -25,8 +25,8 @@ void for_each_mode(const WaveGrid& grid, Body body) {
       if (grid.in_band(row, column)) body(row, column, at);
 }
 
-/// Of a slice's potential in V Angstrom, thermal motion included: what structure_modes multiplies
-/// an atom of the element with.
+/// Returns the factor by which structure_modes multiplies an atom of the element, for a slice's
+/// potential in V Angstrom, including thermal motion.
 std::vector<float> potential_factor(const WaveGrid& grid, int element, double b_factor) {
   std::vector<float> factor(static_cast<size_t>(grid.elements()));
   const double scale = kVoltsOfFactor / (grid.box() * grid.box());
@@ -42,7 +42,7 @@ std::vector<float> potential_factor(const WaveGrid& grid, int element, double b_
 
 WaveField probe_modes(const WaveGrid& grid, const ProbeLens& lens) {
   const double wavelength = electron_wavelength(lens.kilovolts);
-  const double radius = lens.convergence / wavelength;  // of the aperture, in 1 / Angstrom
+  const double radius = lens.convergence / wavelength;  // aperture's radius in 1 / Angstrom
   if (radius * grid.box() > grid.side() * WaveGrid::kBand / 2)
     throw ConfigError(
         fmt::format("a cone of {:.3g} mrad does not fit into a pattern that ends at "

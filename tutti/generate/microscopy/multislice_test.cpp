@@ -20,12 +20,12 @@ double intensity(const WaveField& field) {
   return sum;
 }
 
-/// Textbook values: Doyle and Turner 1968 give 5.828 and 2.509 Angstrom for silicon and carbon
-/// ahead.
+/// Compares textbook values: Doyle and Turner 1968 give 5.828 and 2.509 Angstrom for silicon and
+/// carbon in the forward direction.
 TEST(Scattering, HasTheFactorsOfTheTables) {
   EXPECT_NEAR(scattering_factor(14, 0), 5.828, 0.05);
   EXPECT_NEAR(scattering_factor(6, 0), 2.509, 0.02);
-  // Far out electrons meet the bare nucleus: Z / (2 pi^2 a0 q^2).
+  // At large angles electrons see the bare nucleus: Z / (2 pi^2 a0 q^2).
   std::set<int> elements;
   for (const Crystal& any : crystals())
     for (const CellAtom& atom : any.atoms) elements.insert(atom.element);
@@ -45,7 +45,7 @@ TEST(Scattering, KnowsTheElectronOfTheTextbooks) {
   EXPECT_NEAR(interaction_constant(200), 0.729e-3, 1e-6);
 }
 
-/// Phase shifts and vacuum lose no electron: so it is where no wave is cut off.
+/// Phase shifts and vacuum lose no electrons as long as no wave is cut off.
 TEST(Multislice, KeepsTheIntensity) {
   const WaveGrid whole(96, 25, 10), limited(96, 25);
   const Crystal& gold = crystal("Au");
@@ -67,7 +67,7 @@ TEST(Multislice, KeepsTheIntensity) {
             0.9);  // 10 nm of silicon scatter little beyond 32 mrad
 }
 
-/// A thin crystal with a centre of symmetry on the beam: I(k) = I(-k).
+/// A thin crystal with a centre of symmetry on the beam has I(k) = I(-k).
 TEST(Multislice, FriedelPairsAreAlikeWithoutTilt) {
   const WaveGrid grid(96, 25.3);
   const auto asymmetry = [&](const Multislice::Tilt& tilt) {
@@ -87,13 +87,13 @@ TEST(Multislice, FriedelPairsAreAlikeWithoutTilt) {
   EXPECT_GT(asymmetry({.x = 0.01}), 1e-2);
 }
 
-/// A narrow cone makes spots: where the reciprocal lattice says, and nothing between.
+/// A narrow cone makes spots at the reciprocal lattice, and nothing between.
 TEST(Multislice, BraggSpotsAreWhereTheLatticeHasThem) {
   for (const auto& [name, h, k] :
        {std::tuple{"Al", 2, 0}, {"Al", 2, 2}, {"Fe", 1, 1}, {"Si", 2, 2}, {"Si", 4, 0}}) {
     const Crystal& of = crystal(name);
     const double strain = 0.02;
-    const WaveGrid grid(192, 16 * of.a * (1 + strain));  // 16 cells: spots fall on modes
+    const WaveGrid grid(192, 16 * of.a * (1 + strain));  // 16 cells: spots coincide with modes
     WaveField wave = probe_modes(grid, {.convergence = 0.0005});
     Multislice(grid, of, {.strain = strain}, 200, {}).propagate(wave, 8 * of.layers);
     const auto at = [&](double column, double row) {
@@ -107,7 +107,7 @@ TEST(Multislice, BraggSpotsAreWhereTheLatticeHasThem) {
   }
 }
 
-/// The mean inner potential is the sum of the factors ahead over the cell's volume.
+/// The mean inner potential is the sum of the forward factors over the cell's volume.
 TEST(Multislice, HasTheMeanInnerPotential) {
   const Crystal& silicon = crystal("Si");
   const WaveGrid grid(64, 4 * silicon.a);
@@ -115,7 +115,7 @@ TEST(Multislice, HasTheMeanInnerPotential) {
   double mean = 0;
   for (const float v : potential)
     mean += static_cast<double>(v) / static_cast<double>(potential.size());
-  EXPECT_NEAR(mean, 13.9, 0.2);  // of neutral atoms; measured: 12.1 V
+  EXPECT_NEAR(mean, 13.9, 0.2);  // neutral atoms; measured: 12.1 V
   EXPECT_NEAR(mean, 8 * kVoltsOfFactor * scattering_factor(14, 0) / std::pow(silicon.a, 3), 1e-3);
 }
 

@@ -16,8 +16,8 @@ struct ScatteringFit {
   std::array<double, 3> a, b, c, d;
 };
 
-/// E. J. Kirkland, "Advanced computing in electron microscopy", appendix C, as many digits as
-/// there.
+/// From E. J. Kirkland, "Advanced computing in electron microscopy", appendix C, with all of its
+/// digits.
 constexpr ScatteringFit kScatteringFits[] = {
     {6,
      {0.212080767, 0.199811865, 0.168254385},

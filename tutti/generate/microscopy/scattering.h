@@ -1,21 +1,20 @@
 #pragma once
-// How electrons of 30 to 1000 keV meet atoms: lengths in Angstrom, energies in keV.
+// Has the scattering of electrons of 30 to 1000 keV by atoms: lengths in Angstrom, energies in keV.
 
 namespace tutti::data {
 
-/// The scattering factor of a neutral atom in the first Born approximation, in Angstrom, by
-/// Kirkland's fit; q = 1 / d = 2 sin(theta) / wavelength. CHECKs that the element is one of
-/// crystals.h.
+/// Returns the scattering factor of a neutral atom in the first Born approximation, in Angstrom, by
+/// Kirkland's fit; q = 1 / d = 2 sin(theta) / wavelength. CHECKs that crystals.h has the element.
 double scattering_factor(int element, double q_squared);
 
 /// A projected potential's Fourier coefficient in V Angstrom^2 is this times the scattering factor:
 /// h^2 / (2 pi m e).
 inline constexpr double kVoltsOfFactor = 47.87801;
 
-/// In Angstrom, relativistic.
+/// Returns the relativistic wavelength in Angstrom.
 double electron_wavelength(double kilovolts);
 
-/// Phase in radians that a projected potential of 1 V Angstrom adds to the wave.
+/// Returns the phase in radians that a projected potential of 1 V Angstrom adds to the wave.
 double interaction_constant(double kilovolts);
 
 }  // namespace tutti::data

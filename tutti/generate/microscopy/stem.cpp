@@ -18,8 +18,8 @@ double drawn_between(Rng& rng, double low, double high) {
   return low + (high - low) * static_cast<double>(rng.uniform());
 }
 
-/// Graphene is looked at for what is wrong with it: in half of the images silicon stands for a
-/// carbon atom, and in a third one is missing.
+/// Adds defects to graphene: in half of the images silicon replaces a carbon atom, and in a third
+/// one is missing.
 void add_defects(Rng& rng, std::vector<PlacedAtom>& columns, double view) {
   std::vector<size_t> seen;
   for (size_t i = 0; i < columns.size(); ++i)
@@ -35,7 +35,7 @@ void add_defects(Rng& rng, std::vector<PlacedAtom>& columns, double view) {
   if (missing) columns.erase(columns.begin() + static_cast<ptrdiff_t>(any()));
 }
 
-/// The middle of a field whose origin is at index 0.
+/// Returns the middle of a field with its origin at index 0.
 std::vector<float> middle_of(const std::vector<float>& field, int side, int view) {
   std::vector<float> out;
   for (int row = 0; row < view; ++row)
@@ -124,7 +124,7 @@ StemGenerator::StemGenerator(const StemSpec& spec) : spec_(spec), classes_(kCrys
   for (const Crystal* crystal : crystals_named(spec.crystal))
     classes_[static_cast<size_t>(crystal->kind)].push_back(crystal);
   std::erase_if(classes_, [](const auto& substances) { return substances.empty(); });
-  const int side = spec.side / 2 * 3;  // refuses a lens that does not fit
+  const int side = spec.side / 2 * 3;  // probe_modes refuses a lens that does not fit
   (void)probe_modes(WaveGrid(side, side * spec.pixel * 1.1),
                     {.kilovolts = spec.kilovolts, .convergence = 1e-3 * spec.convergence});
 }

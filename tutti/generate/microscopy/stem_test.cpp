@@ -22,7 +22,7 @@ TEST(Stem, IsAFunctionOfSeedAndIndex) {
   EXPECT_EQ(kinds.size(), 10u);
 }
 
-/// As strong as Z^1.7 of what stands above one another, where columns are far apart.
+/// A column is as strong as the sum of its atoms' Z^1.7, if columns are far apart.
 TEST(Stem, ColumnsAreAsBrightAsTheirAtoms) {
   const Crystal& perovskite = *crystals_named("SrTiO3").front();
   const WaveGrid grid(240, 8 * perovskite.a);  // 30 positions a cell
@@ -40,7 +40,7 @@ TEST(Stem, ColumnsAreAsBrightAsTheirAtoms) {
   EXPECT_GT(oxygen, at(8, 3));
 }
 
-/// The mask has a disk at each column that can be seen, and there the image is bright.
+/// The mask has a disk at each visible column, where the image is bright.
 TEST(Stem, TheMaskIsWhereTheColumnsAre) {
   const StemGenerator generator({.side = 64, .crystal = "Au"});
   for (int64_t i = 0; i < 5; ++i) {
@@ -52,7 +52,7 @@ TEST(Stem, TheMaskIsWhereTheColumnsAre) {
     }
     const double pixels = static_cast<double>(made.clean.size());
     EXPECT_GT(inside / disk, 3 * outside / (pixels - disk));
-    // A column stands on a quarter of the cell's face.
+    // Each column has a quarter of the cell's face.
     EXPECT_NEAR(disk / pixels, std::numbers::pi * 0.55 * 0.55 / (4.0782 * 4.0782 / 4), 0.03);
     EXPECT_EQ(*std::ranges::max_element(made.clean), 1);
   }
@@ -62,7 +62,7 @@ TEST(Stem, GrapheneHasDefects) {
   const StemGenerator generator({.side = 48, .dose = 0, .crystal = "graphene"});
   int doped = 0;
   for (int64_t i = 0; i < 40; ++i) {
-    // Carbon beside silicon is a quarter as bright: few pixels are then near the maximum.
+    // Carbon is a quarter as bright as silicon: few pixels are near the maximum then.
     const StemSample made = generator.sample(i);
     doped += std::ranges::count_if(made.clean, [](float x) { return x > 0.5f; }) < 60;
   }

@@ -17,7 +17,7 @@ std::array<int64_t, 2> square_shape(int side) {
   return {side, side};
 }
 
-/// exp(-2 pi i k x) for each index k.
+/// Computes exp(-2 pi i k x) for each index k.
 void fill_phases(const WaveGrid& grid, double x, std::vector<std::complex<float>>& phases) {
   for (int i = 0; i < grid.side(); ++i) {
     const double angle = -kTwoPi * grid.frequency(i) * x;
@@ -42,7 +42,7 @@ std::vector<PlacedAtom> atoms_in_box(const Crystal& crystal, int layer, const Cr
                                      double box) {
   const double a = crystal.a * (1 + pose.strain), b = crystal.b * (1 + pose.strain);
   const double cosine = std::cos(pose.azimuth), sine = std::sin(pose.azimuth);
-  // Far enough in any direction, wherever the corner is.
+  // Covers the box in any direction, wherever the corner is.
   const double reach = std::numbers::sqrt2 * box / 2 + std::hypot(pose.x, pose.y);
   const int columns = static_cast<int>(reach / a) + 2, rows = static_cast<int>(reach / b) + 2;
   std::vector<PlacedAtom> placed;

@@ -35,7 +35,7 @@ void write_bytes(const fs::path& path, const std::vector<uint8_t>& bytes) {
   if (!out) throw IoError(fmt::format("{}: cannot write: {}", path.string(), file_error(errno)));
 }
 
-/// Of our own making by its name.
+/// Says by its name whether we generated the file.
 bool was_generated(const fs::path& file) {
   const std::string name = file.filename().string();
   return (name.starts_with("img_") && name.ends_with(".jpg")) ||

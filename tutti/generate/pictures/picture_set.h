@@ -1,5 +1,6 @@
 #pragma once
-// Whole data sets of generated pictures, as ImageNet's lie: class folders of JPEGs, or tar shards.
+// Writes whole data sets of generated pictures in ImageNet's layout: class folders of JPEGs, or tar
+// shards.
 
 #include <filesystem>
 
@@ -8,11 +9,11 @@
 
 namespace tutti::data {
 
-/// FOLDER/train and FOLDER/validation with a folder a class of "img_00000000.jpg", or, with
-/// `per_tar` above 0, with as many pictures a shard: "shard-000000.tar" of KEY.jpg and KEY.cls.
-/// Every 20th JPEG is progressive, qualities differ. The files do not depend on `threads`. They are
-/// made in a hidden folder and replace, with `replace`, a set that was generated before, never
-/// other files. ConfigError where files lie there, IoError.
+/// Writes FOLDER/train and FOLDER/validation with a folder per class of "img_00000000.jpg", or,
+/// with `per_tar` above 0, with as many pictures per shard: "shard-000000.tar" with KEY.jpg and
+/// KEY.cls. Every 20th JPEG is progressive, qualities vary. The files do not depend on `threads`.
+/// They are made in a hidden folder and, with `replace`, replace a previously generated set, but
+/// never other files. ConfigError if there are files; IoError.
 void write_pictures(const std::filesystem::path& folder, const PictureSpec& spec,
                     const SampleCounts& counts, int64_t per_tar, bool replace, int threads);
 

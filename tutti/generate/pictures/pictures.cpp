@@ -19,7 +19,7 @@ constexpr float kTurn = 6.2831853f;
 
 using Colour = std::array<float, 3>;
 
-/// Shapes first, so that few classes differ in shape; then textures, then hues.
+/// Shapes vary first, so that few classes differ in shape; then textures, then hues.
 struct PictureKind {
   int shape, texture, hue;
 };
@@ -28,7 +28,7 @@ PictureKind picture_kind(int label) {
   return {shape, (rest + shape) % kPictureTextures, rest / kPictureTextures};
 }
 
-/// Negative inside, for a thing of about radius 1.
+/// Returns a negative number inside an object of about radius 1.
 float outside(int shape, float x, float y) {
   const float r = std::hypot(x, y), ax = std::abs(x), ay = std::abs(y);
   switch (shape) {
@@ -43,7 +43,7 @@ float outside(int shape, float x, float y) {
   }
 }
 
-/// 0 to 1: how much of the second colour.
+/// Returns the share of the second colour, 0 to 1.
 float weave(int texture, float x, float y, float waves) {
   const auto wave = [&](float at) { return std::sin(at * waves * kTurn / 2); };
   const auto edge = [](float at) { return std::clamp(at * 3 + 0.5f, 0.0f, 1.0f); };
@@ -66,10 +66,10 @@ Colour of_hue(float hue, float saturation, float value) {
   return colour;
 }
 
-/// Everything of a picture that is chance.
+/// All random choices of a picture.
 struct Scene {
   Colour light, dark, ground;
-  std::array<float, 3> slope;                 // of the ground's brightness: along x, along y, waves
+  std::array<float, 3> slope;                 // background's brightness: along x, along y, waves
   std::array<std::array<float, 3>, 3> waves;  // frequency along x and y, phase
   float x, y, radius, cosine, sine, stripes, noise;
 };
@@ -84,7 +84,7 @@ Scene scene_of(const PictureSpec& spec, const PictureKind& kind, Rng& rng, const
   const float bright = between(0.75f, 1);
   scene.light = of_hue(hue, between(0.4f, 0.9f), bright);
   scene.dark = of_hue(hue, between(0.5f, 0.9f), bright * between(0.15f, 0.35f));
-  // Some hues away, and of a brightness between: the thing can be seen.
+  // The hue differs and the brightness lies between, so that the object is visible.
   scene.ground = of_hue(hue + between(0.25f, 0.75f), between(0.1f, 0.6f), between(0.3f, 0.6f));
   scene.slope = {between(-0.2f, 0.2f), between(-0.2f, 0.2f), between(0.02f, 0.1f)};
   for (auto& wave : scene.waves) wave = {between(-6, 6), between(-6, 6), between(0, kTurn)};

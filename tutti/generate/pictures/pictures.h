@@ -1,7 +1,7 @@
 #pragma once
-// Pictures of things: one object a picture, on a coloured background, whose class is its shape, its
-// texture and, with many classes, its colour. What a network must learn is to ignore the rest:
-// place, size, angle, light, the background's colours and waves, noise, and what JPEG leaves of it.
+// Generates pictures of one object each, on a coloured background. Its class is its shape, its
+// texture and, with many classes, its colour. A network must learn to ignore the rest: place, size,
+// angle, light, the background's colours and waves, noise, and JPEG's artefacts.
 
 #include <cstdint>
 #include <string>
@@ -11,12 +11,12 @@ namespace tutti::data {
 
 inline constexpr int kPictureShapes = 8, kPictureTextures = 5, kPictureHues = 25;
 inline constexpr int kMostPictureClasses = kPictureShapes * kPictureTextures * kPictureHues;
-/// Pictures from here on are never training pictures.
+/// Pictures from this index on are never training pictures.
 inline constexpr int64_t kFirstTestPicture = int64_t{1} << 32;
 
 struct PictureSpec {
   int classes = 10;  ///< 2 to 1000
-  int side = 128;    ///< of the shorter side; the longer one has up to half as much more
+  int side = 128;    ///< shorter side; the longer one is up to half longer
   uint64_t seed = 1;
 };
 
@@ -26,9 +26,9 @@ struct Picture {
   std::vector<uint8_t> rgb;  ///< [height, width, 3]
 };
 
-/// "003-star-plain": sorted as the class numbers are.
+/// Returns "003-star-plain", which sorts like the class numbers.
 std::string picture_class(const PictureSpec& spec, int label);
-/// A pure function of (spec, index); index % classes is its label.
+/// Generates a picture: a pure function of (spec, index); index % classes is its label.
 Picture generate_picture(const PictureSpec& spec, int64_t index);
 
 }  // namespace tutti::data

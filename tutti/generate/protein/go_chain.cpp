@@ -7,10 +7,10 @@ namespace {
 
 constexpr double kBondStrength = 20, kAngleStrength = 2;
 constexpr double kTurnStrength = 1, kVolume = kBond * kBond * kBond;
-constexpr double kContactEnergy = 1.6;  // of the native structure, for each residue
+constexpr double kContactEnergy = 1.6;  // native structure, per residue
 constexpr double kBead = 4;             // Angstrom
 constexpr double kReach2 = 49;          // (4/7)^12 is 0.001
-constexpr int kClosest = 3;             // along the chain, of pairs that keep apart
+constexpr int kClosest = 3;             // along the chain, for pairs with excluded volume
 
 Place from_to(const Place& a, const Place& b) { return {b[0] - a[0], b[1] - a[1], b[2] - a[2]}; }
 double dot(const Place& a, const Place& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
@@ -21,9 +21,9 @@ void add_scaled(Place& a, double factor, const Place& b) {
   for (size_t k = 0; k < 3; ++k) a[k] += factor * b[k];
 }
 
-/// Of four places in a row: the volume that their bonds span, above 0 where they turn right.
+/// For four consecutive places: the volume that their bonds span, positive for a right turn.
 struct Turn {
-  Place first, last, middle;  ///< its gradient by each bond
+  Place first, last, middle;  ///< gradient by each bond
   double volume;
 
   explicit Turn(const Place* r) {
@@ -110,7 +110,7 @@ double GoChain::energy(const std::vector<Place>& places, std::vector<Place>& for
 }
 
 void GoChain::step(double temperature, Rng& rng) {
-  constexpr double kKept = 1 - kFriction * kStep;  // e^-x to first order: exact below
+  constexpr double kKept = 1 - kFriction * kStep;  // e^-x to first order; `width` fits it exactly
   const double width = std::sqrt(12 * temperature * (1 - kKept * kKept));
   for (size_t i = 0; i < places_.size(); ++i)
     for (size_t k = 0; k < 3; ++k) {

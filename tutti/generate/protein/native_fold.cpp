@@ -16,13 +16,13 @@ constexpr int64_t kLoop = 3, kHelix = 12;
 Place minus(const Place& a, const Place& b) { return {a[0] - b[0], a[1] - b[1], a[2] - b[2]}; }
 double squared(const Place& a) { return a[0] * a[0] + a[1] * a[1] + a[2] * a[2]; }
 
-/// Where helix h stands: a strip of triangles, so that each has its next two as neighbours.
+/// Returns the place of helix h on a strip of triangles, where its next two are its neighbours.
 Place axis_of(int64_t h) {
   return {kBetweenAxes / 2 * static_cast<double>(h),
           h % 2 == 0 ? 0 : kBetweenAxes * std::numbers::sqrt3 / 2, 0};
 }
 
-/// Helices and loops before anything is relaxed.
+/// Returns helices and loops before relaxation.
 std::vector<Place> unrelaxed_fold(int64_t residues) {
   const int64_t helices = std::max<int64_t>(2, (residues + kLoop) / (kHelix + kLoop));
   const int64_t in_helices = residues - (helices - 1) * kLoop;
@@ -34,7 +34,7 @@ std::vector<Place> unrelaxed_fold(int64_t residues) {
     const Place axis = axis_of(h), next = axis_of(h + 1);
     for (int64_t i = 0; i < length; ++i) {
       if (i > 0) z += up * kRise;
-      // Right-handed whichever way it runs.
+      // Right-handed in both directions.
       const double phase = up * kTurn * static_cast<double>(i);
       places.push_back(
           {axis[0] + kRadius * std::cos(phase), axis[1] + kRadius * std::sin(phase), z});
@@ -49,7 +49,7 @@ std::vector<Place> unrelaxed_fold(int64_t residues) {
   return places;
 }
 
-/// Moves both ends so that their distance comes nearer to `wanted`.
+/// Moves both ends so that their distance approaches `wanted`.
 void draw_to(Place& a, Place& b, double wanted) {
   const Place d = minus(b, a);
   const double distance = std::sqrt(std::max(squared(d), 1e-6));

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kFramesOfCycle = kFramesOfRun / 5;
 
-/// From 0 up to 1, down to -1 and up again.
+/// Goes from 0 up to 1, down to -1 and back to 0.
 double wave(int64_t frame) {
   const double phase = static_cast<double>(frame % kFramesOfCycle) / kFramesOfCycle;
   return phase < 0.25 ? 4 * phase : phase < 0.75 ? 2 - 4 * phase : 4 * phase - 4;

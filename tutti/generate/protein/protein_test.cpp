@@ -48,11 +48,11 @@ TEST(GoChain, ForcesAreMinusTheGradientOfTheEnergy) {
     }
 }
 
-/// Of harmonic bonds, angles and all else alike: half the temperature in each direction.
+/// Bonds are harmonic, like angles: each has half the temperature as mean energy.
 TEST(GoChain, HasTheTemperatureThatItIsGiven) {
   GoChain chain(native_fold(24));
   Rng rng(4, Purpose::test, 0);
-  const auto spread = [&] {  // of the bonds' lengths, which is sqrt(T / (2 k)) with k = 20
+  const auto spread = [&] {  // mean square of the bonds' lengths about kBond: T / (2 k), k = 20
     double sum = 0;
     const auto& r = chain.places();
     for (size_t i = 0; i + 1 < r.size(); ++i) sum += std::pow(distance(r[i], r[i + 1]) - kBond, 2);

@@ -1,5 +1,5 @@
 #pragma once
-// For tests: zip files made by hand, arrays of known values, files that must be refused.
+// Helps tests: zip files made by hand, arrays of known values.
 
 #include <zlib.h>
 
@@ -12,7 +12,7 @@
 
 namespace tutti::data {
 
-/// 0, 1, 2 ... of any number type.
+/// Returns 0, 1, 2 ... modulo 100, in any number type.
 template <class T>
 std::vector<T> counted(int64_t count) {
   std::vector<T> values(static_cast<size_t>(count));
@@ -20,7 +20,7 @@ std::vector<T> counted(int64_t count) {
   return values;
 }
 
-/// A slab of an open file.
+/// Reads a slab of an open file.
 template <class T>
 std::vector<T> slab_of(const ArrayFile& file, const std::string& name, const Slab& slab) {
   std::vector<T> values(static_cast<size_t>(slab.elements()));
@@ -33,7 +33,7 @@ std::vector<T> whole(const ArrayFile& file, const std::string& name) {
   return slab_of<T>(file, name, Slab::all(file.arrays()[file.find(name)]));
 }
 
-/// What numpy.save writes: any type and order of dimensions.
+/// Returns a file like numpy.save's, with any type and order of dimensions.
 inline Bytes npy_bytes(const std::string& descr, bool fortran, const std::string& shape,
                        const Bytes& values) {
   std::string header = "{'descr': '" + descr +
@@ -45,7 +45,7 @@ inline Bytes npy_bytes(const std::string& descr, bool fortran, const std::string
   return bytes;
 }
 
-/// A zip file of these members.
+/// Builds a zip file from members.
 class ZipBytes {
  public:
   void add(const std::string& name, const Bytes& content, bool deflated) {

@@ -19,7 +19,7 @@ struct ArrayFile::Content {
   std::vector<ArrayInfo> infos;
   NameCircles circles;
 
-  /// infos.end() where there is none.
+  /// Finds an array by name; infos.end() if there is none.
   auto named(std::string_view array) const {
     if (array.starts_with('/')) array.remove_prefix(1);
     const auto found = std::ranges::find(infos, array, &ArrayInfo::name);
@@ -31,8 +31,8 @@ struct ArrayFile::Content {
 
 namespace {
 
-/// The product of two sizes, or the largest number where it is beyond: damaged headers announce
-/// such.
+/// Returns the product of two sizes, or the largest number on overflow: damaged headers announce
+/// such sizes.
 int64_t times(int64_t a, int64_t b) {
   int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
@@ -42,7 +42,7 @@ int64_t product_of(const std::vector<int64_t>& extents) {
   return std::accumulate(extents.begin(), extents.end(), int64_t{1}, times);
 }
 
-/// At most a dozen names, so that a message stays one line.
+/// Lists at most a dozen names, so that a message stays one line.
 std::string listed_arrays(const std::vector<ArrayInfo>& infos) {
   if (infos.empty()) return "no arrays";
   std::string text;

@@ -56,7 +56,7 @@ TEST(ArrayFile, SlabsOfAnNpy) {
   EXPECT_EQ(floats, (std::vector<float>{6, 7, 8, 9, 10, 11}));
 }
 
-// Rows far apart are read one by one, rows close together at once: both give the same.
+// Rows far apart are read one by one, close rows together: both must give the same.
 TEST(ArrayFile, SlabsOfWideRows) {
   const ScratchDirectory scratch;
   std::vector<uint16_t> values(3 * 1'000'000);
@@ -118,7 +118,7 @@ TEST(ArrayFile, NpzStoredAndDeflated) {
   zip.add("none.npy", npy_bytes("|u1", false, "(0, 3)", {}), true);
   zip.add("one.npy", npy_bytes("|u1", false, "()", {7}), true);
   const Bytes sound = zip.bytes();
-  // Sound files of which a member is not read: what it is, and what to do.
+  // In sound files with an unsupported member, the message names it and the remedy.
   const auto first_entry = [](size_t at, uint8_t value, Bytes bytes) {
     const Bytes magic = {0x50, 0x4b, 0x01, 0x02};
     const auto entry = std::search(bytes.begin(), bytes.end(), magic.begin(), magic.end());
@@ -152,7 +152,7 @@ TEST(ArrayFile, NpzStoredAndDeflated) {
   const ArrayFile file = open_array_file(scratch.write("x.npz", sound));
   ASSERT_EQ(file.arrays().size(), 4u);
   EXPECT_EQ(whole<float>(file, "x"), values);
-  std::vector<std::thread> threads;  // the first use inflates, once
+  std::vector<std::thread> threads;  // the first use inflates, only once
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] { EXPECT_EQ(whole<float>(file, "group/y"), values); });
   for (auto& thread : threads) thread.join();
@@ -160,7 +160,7 @@ TEST(ArrayFile, NpzStoredAndDeflated) {
   EXPECT_EQ(whole<uint8_t>(file, "one"), (Bytes{7}));
   file.verify();
   Bytes damaged = sound;
-  damaged[300] ^= 1;  // of x, stored
+  damaged[300] ^= 1;  // in x, which is stored
   expect_error<BadFile>([&] { open_array_file(scratch.write("d.npz", damaged)).verify(); },
                         {"/d.npz", "'x'", "CRC-32"});
   damaged = sound;

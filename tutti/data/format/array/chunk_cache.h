@@ -1,6 +1,6 @@
 #pragma once
-// ChunkCache: the chunks of HDF5 files that were inflated last, for readers that take a part of
-// each.
+// A ChunkCache keeps the chunks of HDF5 files that were inflated last, for readers that take a
+// part of each.
 
 #include <compare>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tutti::data {
 
-/// Keeps the chunks used last, at most `most` bytes of them, or one alone that is larger. Any
+/// Keeps the chunks used last, at most `most` bytes, or a single larger one. Usable from any
 /// thread.
 class ChunkCache {
  public:
@@ -21,12 +21,12 @@ class ChunkCache {
     int64_t number = 0;
     auto operator<=>(const Key&) const = default;
   };
-  /// Whoever holds it as the only one may change it.
+  /// A sole owner may change the bytes.
   using Bytes = std::shared_ptr<std::vector<uint8_t>>;
 
   explicit ChunkCache(int64_t most) : most_(most) {}
 
-  Bytes find(const Key& key);  ///< null: not there
+  Bytes find(const Key& key);  ///< null: not cached
   void keep(const Key& key, Bytes chunk);
   int64_t bytes() const;
 
@@ -38,7 +38,7 @@ class ChunkCache {
 
   mutable std::mutex mutex_;  // guards all below
   int64_t most_, bytes_ = 0;
-  std::list<Entry> entries_;  // used last: first
+  std::list<Entry> entries_;  // the entry used last comes first
   std::map<Key, std::list<Entry>::iterator> places_;
 };
 

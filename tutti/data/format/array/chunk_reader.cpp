@@ -12,8 +12,8 @@
 namespace tutti::data {
 namespace {
 
-/// Undoes HDF5's shuffle: first all first bytes of the elements, then all second ones ...; what is
-/// left beyond whole elements lies at the end as it was.
+/// Undoes HDF5's shuffle: all first bytes of the elements, then all second ones ...; bytes after
+/// the last whole element lie unchanged at the end.
 void unshuffle(std::vector<uint8_t>& bytes, std::vector<uint8_t>& spare, size_t element) {
   const size_t elements = bytes.size() / element;
   spare.resize(bytes.size());
@@ -27,13 +27,13 @@ void unshuffle(std::vector<uint8_t>& bytes, std::vector<uint8_t>& spare, size_t 
   bytes.swap(spare);
 }
 
-/// HDF5's Fletcher-32: sums of 16-bit words, the first byte of each the upper one.
+/// Computes HDF5's Fletcher-32: sums of 16-bit words, big-endian.
 uint32_t fletcher32(std::span<const uint8_t> bytes) {
   uint32_t sum1 = 0, sum2 = 0;
   const auto fold = [](uint32_t sum) { return (sum & 0xffff) + (sum >> 16); };
   size_t words = bytes.size() / 2, at = 0;
   while (words > 0) {
-    const size_t some = std::min<size_t>(words, 360);  // as many as 32 bits can add up
+    const size_t some = std::min<size_t>(words, 360);  // as many as 32 bits can sum
     words -= some;
     for (size_t i = 0; i < some; ++i, at += 2) {
       sum1 += uint32_t{bytes[at]} << 8 | bytes[at + 1];
@@ -91,8 +91,8 @@ class ChunkReader {
   void copy(const Extents& at, uint8_t* out) {
     int64_t number = 0, held = 1;  // held: elements of the chunk that the array has
     bool edge = false;
-    Slab part{Extents(rank_), Extents(rank_)};  // of the chunk
-    bool all = true;                            // that the array has of it
+    Slab part{Extents(rank_), Extents(rank_)};  // the slab's part within the chunk
+    bool all = true;                            // whether it is all of the chunk within the array
     for (size_t i = 0; i < rank_; ++i) {
       number += at[i] * grid_strides_[i];
       const int64_t first = at[i] * table_.shape[i], past = first + table_.shape[i],
@@ -126,10 +126,10 @@ class ChunkReader {
     const uint8_t* from = chunk->data();
     for (size_t i = 0; i < rank_; ++i) from += part.start[i] * chunk_strides_[i];
     SlabCopy{part.count, chunk_strides_, out_strides_, element_}.run(from, out);
-    if (chunk.use_count() == 1) bytes_ = std::move(*chunk);  // its memory serves for the next one
+    if (chunk.use_count() == 1) bytes_ = std::move(*chunk);  // reused for the next chunk
   }
 
-  /// Of a chunk that lies there as it is only the part wanted is read.
+  /// Reads only the requested part of a chunk that is stored unfiltered.
   void copy_unfiltered(const ChunkTable::Chunk& chunk, int64_t number, const Slab& part,
                        uint8_t* out) {
     require_whole(number, static_cast<size_t>(chunk.bytes));
@@ -149,7 +149,7 @@ class ChunkReader {
                               what(number), expected, found));
   }
 
-  /// The chunk's elements, its filters undone from the last to the first.
+  /// Returns the chunk's elements, with its filters undone from the last to the first.
   ChunkCache::Bytes load(const ChunkTable::Chunk& chunk, int64_t number, bool bare) {
     const auto applied = [&](size_t filter) {
       return !bare && (chunk.skipped >> filter & 1u) == 0;
@@ -162,7 +162,7 @@ class ChunkReader {
         case ChunkTable::Filter::checksum: check_sum(number); break;
         case ChunkTable::Filter::shuffle: unshuffle(bytes_, spare_, element_); break;
         case ChunkTable::Filter::deflate: {
-          size_t inflated = expected_;  // and checksums that were put behind before
+          size_t inflated = expected_;  // plus checksums added before deflating
           for (size_t j = 0; j < i; ++j)
             if (table_.filters[j] == ChunkTable::Filter::checksum && applied(j)) inflated += 4;
           require_gain(number, inflated, kMostInflation);
@@ -198,7 +198,7 @@ class ChunkReader {
       refuse(number, fmt::format("{} bytes", expected_), std::to_string(bytes));
   }
 
-  /// Before memory is taken for what a packed chunk is said to hold.
+  /// Checks a packed chunk before memory is allocated for its announced size.
   void require_gain(int64_t number, size_t unpacked, int64_t most) const {
     if (unpacked / static_cast<size_t>(most) > bytes_.size() + 1)
       refuse(number, fmt::format("{} bytes after unpacking", unpacked),
@@ -230,7 +230,7 @@ class ChunkReader {
   ChunkCache* cache_;
   size_t element_, rank_;
   Extents chunk_strides_, out_strides_, grid_strides_, first_, last_;
-  size_t chunk_bytes_ = 0, expected_ = 0;  // of a whole chunk; of the one that is read, unpacked
+  size_t chunk_bytes_ = 0, expected_ = 0;  // bytes of a whole chunk; of the current one, unpacked
   std::vector<uint8_t> bytes_, spare_;
 };
 

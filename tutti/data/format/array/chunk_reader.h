@@ -1,5 +1,5 @@
 #pragma once
-// Reading arrays that are stored in chunks: HDF5's, and the strips and tiles of TIFF.
+// Reads arrays that are stored in chunks: HDF5's, and the strips and tiles of TIFF.
 
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace tutti::data {
 
-/// A slab of an array with a table of chunks, in the file's byte order. `cache` may be null.
+/// Reads a slab of an array with a table of chunks, in the file's byte order. `cache` may be null.
 /// BadFile where a chunk is damaged.
 void read_chunks(const StoredArray& array, const std::string& file, const Slab& slab,
                  ChunkCache* cache, uint8_t* out);

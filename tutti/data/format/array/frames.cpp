@@ -48,7 +48,7 @@ UnitCell sound_cell(const Frames& frames, int64_t frame, std::span<float> xyz) {
   return cell;
 }
 
-/// Unless the first frame says that there are none. Cells that make no sense are no fault of the
+/// Adds the array with cells, unless the first frame has none. Invalid cells do not affect the
 /// coordinates: they are a problem of this array alone.
 void add_cells(const std::shared_ptr<const Frames>& frames, StoredArray array,
                std::vector<StoredArray>& arrays) {

@@ -16,7 +16,7 @@
 namespace tutti::data {
 namespace {
 
-/// Turns what the library said into places that lie within the file.
+/// Turns the library's listing into places that lie within the file.
 class Hdf5Checks {
  public:
   explicit Hdf5Checks(const FileBytes& file) : file_(file) {}
@@ -87,20 +87,20 @@ class Hdf5Checks {
     array.chunks = std::move(table);
   }
 
-  /// Of arrays whose missing parts hold a fill value the size follows from nothing in the file:
-  /// more than the best compression of the whole file is not believed.
+  /// If missing parts have a fill value, nothing in the file bounds the array's size: it may not
+  /// exceed the best compression of the whole file.
   int64_t most_filled() const { return file_.size() * kMostInflation; }
 
   const FileBytes& file_;
 };
 
-/// Whether the array's dimension `d` may grow and has a name by which others share it.
+/// Says whether dimension `d` may grow and has a name that other arrays can share.
 bool is_unlimited(const Hdf5DataSet& set, size_t d) {
   return set.file.empty() && d < set.info.dimensions.size() && !set.info.dimensions[d].empty() &&
          d < set.unlimited.size() && set.unlimited[d] != 0;
 }
 
-/// For each dimension that may grow, the largest extent that an array of the file has along it.
+/// Returns, for each growable dimension, the largest extent along it in the file.
 std::map<std::string, int64_t> unlimited_lengths(const std::vector<Hdf5DataSet>& sets) {
   std::map<std::string, int64_t> lengths;
   for (const Hdf5DataSet& set : sets)
@@ -112,8 +112,8 @@ std::map<std::string, int64_t> unlimited_lengths(const std::vector<Hdf5DataSet>&
   return lengths;
 }
 
-/// The array with extents of its dimensions' lengths. Where no fill value is stored, NetCDF's
-/// library has its default beyond what was written, also of variables that were made with NOFILL.
+/// Extends the array to its dimensions' lengths. If no fill value is stored, NetCDF's library uses
+/// its default beyond the written part, also for variables that were made with NOFILL.
 StoredArray lengthened(StoredArray written, std::vector<int64_t> shape, int64_t most_bytes) {
   if (!written.info.problem.empty() || shape == written.info.shape) return written;
   StoredArray array;
@@ -165,7 +165,7 @@ std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions
                                          file.size(), listing.error)));
   if (!listing.error.empty())
     throw BadFile(fmt::format("{}: the HDF5 file cannot be read: {}", file.name(), listing.error));
-  std::map<std::string, FileBytes> files;  // that external links lead to, and this one as ""
+  std::map<std::string, FileBytes> files;  // targets of external links, and this file as ""
   files.emplace("", file);
   if (circles != nullptr) *circles = std::move(listing.circles);
   const auto lengths =
@@ -178,7 +178,7 @@ std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions
     auto own = files.find(set.file);
     if (own == files.end()) try {
         own = files.emplace(set.file, FileBytes::open(set.file)).first;
-      } catch (const IoError& error) {  // the other arrays are sound
+      } catch (const IoError& error) {  // the other arrays may be sound
         own = files.find("");
         set.info.problem = error.what();
       }

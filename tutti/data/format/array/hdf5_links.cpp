@@ -13,10 +13,10 @@
 namespace tutti::data {
 namespace {
 
-/// A file with more names, groups among them, is refused.
+/// A file with more names, including groups, is refused.
 constexpr int64_t kMostNames = 100'000;
 
-/// Where the library looks for the file of an external link, one place after the other.
+/// Returns the places where the library looks for an external link's file, in order.
 std::vector<std::filesystem::path> places_of_linked(const std::filesystem::path& parent,
                                                     std::filesystem::path file) {
   namespace fs = std::filesystem;
@@ -108,7 +108,7 @@ class H5NameWalk {
       found.file.resize(
           static_cast<size_t>(std::clamp<ssize_t>(length, 0, std::ssize(found.file) - 1)));
     }
-    // Hard links are all alike: the first one met counts as the data set's own name.
+    // All hard links are equal: the first one found counts as the data set's own name.
     if (link.type == H5L_TYPE_HARD && info.rc > 1)
       if (const auto [first, is_first] = first_names_.emplace(place, found.path); !is_first)
         found.link = "hard link, as " + first->second;
@@ -117,7 +117,7 @@ class H5NameWalk {
     return 0;
   }
 
-  /// The library opens whatever lies there, and a pipe waits until somebody writes into it.
+  /// The library would open anything, and a pipe would wait until somebody writes into it.
   static herr_t before_external(const char* parent, const char*, const char* file, const char*,
                                 unsigned*, hid_t, void* walk) {
     for (const std::filesystem::path& place : places_of_linked(parent, file)) {
@@ -149,7 +149,7 @@ class H5NameWalk {
   std::string path_, stopped_, refused_;
   unsigned long file_number_ = 0;
   int64_t names_ = 0;
-  std::vector<Above> above_;  // the groups that are being looked through
+  std::vector<Above> above_;  // the groups being walked
   std::map<Place, std::string> first_names_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The names that lead to the data sets of an HDF5 file: hard, soft and external links.
+// Finds the names that lead to the data sets of an HDF5 file: hard, soft and external links.
 
 #include <functional>
 #include <optional>
@@ -11,18 +11,18 @@ namespace tutti::data {
 
 struct H5Name {
   std::string path{};  ///< without the first '/'
-  /// "soft link to raw/x" and the like; empty: the name under which the object was met first.
+  /// "soft link to raw/x" and the like; empty: the name by which the object was found first.
   std::string link{};
-  std::string file{};     ///< that it lies in, where that is another one
+  std::string file{};     ///< the linked file, if it is another one
   std::string refused{};  ///< why an external link was not followed
-  /// For a group that lies in itself, the path under which it is being looked through.
+  /// For a group that contains itself: the path under which it is being walked.
   std::optional<std::string> circle{};
-  hid_t object = -1;  ///< open while it is looked at; below 0: the link leads to nothing
+  hid_t object = -1;  ///< open during look(); negative: a broken link
 };
 
-/// Calls look() with each name that leads to a data set, to nothing or round in a circle, in the
-/// order of names. Groups are entered by every name that they have, but never from within
-/// themselves. Returns why it stopped before the end; empty: it did not.
+/// Calls look() with each name that leads to a data set, to nothing or back in a circle, in the
+/// order of names. Groups are entered by each of their names, but never from within themselves.
+/// Returns why it stopped early, or an empty string.
 std::string walk_h5_names(hid_t file, const std::function<void(const H5Name&)>& look);
 
 }  // namespace tutti::data

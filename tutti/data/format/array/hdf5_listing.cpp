@@ -6,7 +6,7 @@
 namespace tutti::data {
 namespace {
 
-/// Both ways walk the same fields in the same order.
+/// Writing and reading walk the same fields in the same order.
 class ListingWriter {
  public:
   template <class T>

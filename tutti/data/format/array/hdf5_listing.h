@@ -1,5 +1,5 @@
 #pragma once
-// Hdf5Listing: what the headers of an HDF5 file say, as HDF5's library reads them, and the same as
+// An Hdf5Listing has the headers of an HDF5 file as HDF5's library reads them. It can be sent as
 // bytes, because a child process does the reading.
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct Hdf5DataSet {
     uint32_t skipped = 0;
   };
 
-  ArrayInfo info;      ///< info.chunk included
-  std::string file{};  ///< that it lies in, where an external link leads to another one
+  ArrayInfo info;      ///< includes info.chunk
+  std::string file{};  ///< target of an external link to another file
   bool swapped = false;
   Layout layout = Layout::contiguous;
   int64_t first = -1;              ///< contiguous: place in the file; -1: never written
@@ -31,24 +31,24 @@ struct Hdf5DataSet {
   bool bare_edges = false;
   std::vector<Chunk> chunks{};
   std::vector<uint8_t> fill{};       ///< one element as stored
-  std::vector<uint8_t> unlimited{};  ///< whether an extent may grow, one each
+  std::vector<uint8_t> unlimited{};  ///< for each dimension: may its extent grow
 };
 
 struct Hdf5Listing {
   std::vector<Hdf5DataSet> sets{};
   NameCircles circles{};
-  bool netcdf = false;  ///< NetCDF-4's library wrote it, or one that does as it does
-  std::string error{};  ///< why the file could not be read; empty: it could
-  bool damaged = true;  ///< the error says nothing better than that
+  bool netcdf = false;  ///< written by NetCDF-4's library, or in its way
+  std::string error{};  ///< why the file could not be read; empty: no error
+  bool damaged = true;  ///< the error gives no better reason than damage
 };
 
-/// Walks the headers with HDF5's library, which may crash on a damaged file, and which takes one
-/// caller at a time: the caller holds hdf5_mutex() (hdf5_probe.h). Data sets are listed by
-/// each of their names (hdf5_links.h). Never throws for what is wrong with the file.
+/// Walks the headers with HDF5's library, which may crash on a damaged file and allows one caller
+/// at a time: the caller holds hdf5_mutex() (hdf5_probe.h). A data set is listed by each of its
+/// names (hdf5_links.h). Faults of the file never throw.
 Hdf5Listing walk_hdf5(const std::filesystem::path& path, int64_t file_bytes);
 
 std::vector<uint8_t> to_bytes(const Hdf5Listing& listing);
-/// BadFile if the bytes are no whole listing.
+/// Parses such bytes. BadFile if they are no complete listing.
 Hdf5Listing hdf5_listing_from(std::span<const uint8_t> bytes, const std::string& file);
 
 }  // namespace tutti::data

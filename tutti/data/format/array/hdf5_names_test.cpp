@@ -11,8 +11,8 @@ std::filesystem::path hdf5_example(const std::string& name) {
   return std::filesystem::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus/hdf5" / name;
 }
 
-// run7/d; run7/up leads to the root, run7/own to run7; self and through, by another file, lead from
-// the file to itself.
+// The array is run7/d; run7/up leads to the root, run7/own to run7; self and through, by another
+// file, lead from the file to itself.
 TEST(Hdf5, LinksBackToTheFileAndSpellingsAreFollowed) {
   const std::vector<int16_t> x = {0, 1, 2, 3, 4, 5};
   for (const bool probe : {true, false}) {
@@ -30,8 +30,8 @@ TEST(Hdf5, LinksBackToTheFileAndSpellingsAreFollowed) {
   }
 }
 
-// x goes 5 times along the unlimited dimension, the others less far: netCDF4-python gives all of
-// them 5, with fill values at the end.
+// x has 5 entries along the unlimited dimension, the others fewer: netCDF4-python gives all of them
+// 5, with fill values at the end.
 TEST(Hdf5, UnlimitedDimensionsAreAsLongAsTheLongestArray) {
   for (const bool probe : {true, false}) {
     const ArrayFile file = open_array_file(hdf5_example("short_records"), {.probe = probe});
@@ -53,9 +53,8 @@ TEST(Hdf5, UnlimitedDimensionsAreAsLongAsTheLongestArray) {
   }
 }
 
-// t goes 5 times. NetCDF's library gives the others its default fill values at their ends, single
-// bytes, too; a boolean has none. The second dimensions of loose_short and loose_long have no
-// scale.
+// t has 5 entries. NetCDF's library ends the others with its default fill values, also single
+// bytes; a boolean has none. The second dimensions of loose_short and loose_long have no scale.
 TEST(Hdf5, WithoutAStoredFillValueNetCdfsDefaultIsTaken) {
   for (const bool probe : {true, false}) {
     const ArrayFile file = open_array_file(hdf5_example("no_fill_value"), {.probe = probe});

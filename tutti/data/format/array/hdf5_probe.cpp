@@ -16,12 +16,13 @@
 namespace tutti::data {
 namespace {
 
-constexpr int64_t kChildMemory = int64_t{2} << 30;  // beyond what the parent has
+constexpr int64_t kChildMemory = int64_t{2} << 30;  // more than the parent has
 constexpr size_t kMostReport = size_t{1} << 30;
 constexpr uint8_t kComplete = 0x5a;  // the last byte of a report
 
-/// In the child: no core files, no handlers of the parent's, a limit on memory, and an end with
-/// its parent, whom alone a wish to stop concerns, also one that a terminal sends to both.
+/// Confines the child: no core files, none of the parent's handlers, a memory limit, and an end
+/// with the parent. It ignores signals to stop: they are meant for the parent, even if a terminal
+/// sends them to both.
 void confine_child() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(signal, SIG_DFL);
@@ -54,12 +55,12 @@ void confine_child() {
       if (wrote > 0) done += static_cast<size_t>(wrote);
     }
     code = done == report.size() ? 0 : 1;
-  } catch (...) {  // no memory: the parent sees an incomplete report
+  } catch (...) {  // out of memory: the parent sees an incomplete report
   }
   ::_exit(code);
 }
 
-/// The child of one file. Its destructor ends it and waits for it.
+/// The child for one file. The destructor ends it and waits for it.
 class Child {
  public:
   Child(const std::string& file, const std::function<std::vector<uint8_t>()>& work) {
@@ -86,7 +87,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// All that it writes until it ends; false after `seconds`.
+  /// Reads all that the child writes; false after `seconds`.
   bool read_all(int seconds, std::vector<uint8_t>& report) {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::seconds(seconds);
@@ -97,7 +98,7 @@ class Child {
       pollfd ready{.fd = from_, .events = POLLIN, .revents = 0};
       const int polled = left <= 0 ? 0 : ::poll(&ready, 1, static_cast<int>(left));
       if (polled == 0) return false;
-      if (polled < 0) continue;  // a signal
+      if (polled < 0) continue;  // interrupted by a signal
       const ssize_t got = ::read(from_, piece.data(), piece.size());
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return true;
@@ -106,7 +107,7 @@ class Child {
     }
   }
 
-  /// How it ended, in words.
+  /// Describes how the child ended.
   std::string ending() {
     wait();
     if (WIFSIGNALED(status_))
@@ -135,7 +136,7 @@ std::mutex& hdf5_mutex() {
 
 std::vector<uint8_t> bytes_of_child(const std::string& file, int seconds,
                                     const std::function<std::vector<uint8_t>()>& work) {
-  std::unique_lock lock(hdf5_mutex());  // so that the child finds HDF5 as no call has left it
+  std::unique_lock lock(hdf5_mutex());  // so that no HDF5 call is in progress during the fork
   Child child(file, work);
   lock.unlock();
   std::vector<uint8_t> report;

@@ -76,7 +76,7 @@ class Hdf5Rows final : public RowWriter {
   }
 
  private:
-  /// Of what a call of HDF5's gives: negative where it failed.
+  /// Checks the result of an HDF5 call: negative means failure.
   hid_t require(hid_t given) const {
     if (given < 0)
       throw IoError(
@@ -95,13 +95,13 @@ class Hdf5Rows final : public RowWriter {
   void create() {
     const H5Id creation(H5Pcreate(H5P_FILE_CREATE)), access(H5Pcreate(H5P_FILE_ACCESS)),
         layout(H5Pcreate(H5P_DATASET_CREATE));
-    // The order of dimensions and variables, which NetCDF-4 wants to know.
+    // NetCDF-4 needs the order of dimensions and variables.
     constexpr unsigned kOrder = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
     H5Pset_link_creation_order(creation, kOrder);
     H5Pset_attr_creation_order(layout, kOrder);
     H5Pset_obj_track_times(layout, false);  // equal arrays make equal files
     H5Pset_file_locking(access, false, true);
-    ::close(open_output(part_, O_WRONLY | O_CREAT));  // HDF5's library follows links of anybody
+    ::close(open_output(part_, O_WRONLY | O_CREAT));  // HDF5's library would follow anybody's links
     file_ = require(H5Fcreate(part_.c_str(), H5F_ACC_TRUNC, creation, access));
     const std::vector<hsize_t> extents(array_.shape.begin(), array_.shape.end());
     const H5Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr));
@@ -150,7 +150,7 @@ class Hdf5Rows final : public RowWriter {
     require(H5Awrite(attribute, type, text.c_str()));
   }
 
-  /// A dimension without a variable is a data set that nothing is written into.
+  /// Writes a dimension without a variable: a data set without values.
   hobj_ref_t write_scale(size_t d) const {
     const hsize_t extent = static_cast<hsize_t>(array_.shape[d]);
     const H5Id space(H5Screate_simple(1, &extent, nullptr)), layout(H5Pcreate(H5P_DATASET_CREATE));
@@ -165,7 +165,7 @@ class Hdf5Rows final : public RowWriter {
         id(require(
             H5Acreate2(scale, "_Netcdf4Dimid", H5T_STD_I32LE, one, H5P_DEFAULT, H5P_DEFAULT)));
     require(H5Awrite(id, H5T_NATIVE_INT, &number));
-    // Who uses it, and as which dimension: HDF5's dimension scales, section 3.
+    // The data sets that use the dimension, and at which index: HDF5's dimension scales, section 3.
     struct Use {
       hobj_ref_t set;
       int dimension;

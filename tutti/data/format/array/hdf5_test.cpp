@@ -78,7 +78,7 @@ TEST(Hdf5, EveryTypeIsWrittenAndRead) {
   }
 }
 
-/// HDF5 keeps in a file when its data sets were made, in seconds, unless it is told not to.
+/// By default HDF5 stores the time at which a data set was made, in seconds.
 TEST(Hdf5, EqualArraysMakeEqualFilesAtAnyTime) {
   const ScratchDirectory scratch;
   const auto write = [&](const std::string& name) {
@@ -164,7 +164,7 @@ TEST(Hdf5, ALinkToWhatIsNoFileIsAProblemOfItsArrayAlone) {
   }
 }
 
-/// Runs a command of HDF5's programs in a folder and returns what the shell says to it.
+/// Runs one of HDF5's programs in a folder and returns the shell's exit status.
 int run_hdf5_tool(const std::filesystem::path& folder, const std::string& command) {
   return std::system(
       fmt::format("cd '{}' && {} > /dev/null 2>&1", folder.string(), command).c_str());
@@ -216,7 +216,7 @@ TEST(Hdf5, WhatTheSystemRefusesIsNoDamage) {
   EXPECT_EQ(said.find("fetch it again"), said.npos) << said;
 }
 
-// MATLAB's files begin with 512 bytes of their own.
+// MATLAB's files begin with a block of 512 bytes.
 TEST(Hdf5, FilesWithAUserBlock) {
   const ScratchDirectory scratch;
   for (const Hdf5Storage& storage : std::vector<Hdf5Storage>{{}, {.chunk = {10, 6, 7}}}) {
@@ -258,8 +258,8 @@ TEST(HdfProbe, AChildThatCrashesHangsOrEatsMemoryIsABadFile) {
   EXPECT_EQ(bytes_of_child("x.h5", 60, [] { return Bytes(); }), Bytes());
 }
 
-// HDF5 1.10.8 dies of this file by SIGSEGV; other releases refuse it or read it. This test lives
-// on.
+// HDF5 1.10.8 crashes on this file with SIGSEGV; other releases refuse it or read it. This test
+// must survive.
 TEST(HdfProbe, AFileThatCrashesTheLibraryEndsNothing) {
   const std::filesystem::path file =
       std::filesystem::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus/hdf5/crashes_hdf5_1.10.8";
@@ -315,7 +315,7 @@ TEST(RealHdf5, NetCdfDimensionsAttributesAndFillValues) {
   EXPECT_NEAR(array_sum(air, "air_temperature"), 124459895.603, 1);
   EXPECT_EQ(array_sum(air, "latitude_longitude"), -2147483647.0 - 1);  // as f32
   EXPECT_NEAR(array_sum(air, "height"), 1.5, 0);
-  for (const ArrayInfo& array : air.arrays()) EXPECT_NE(array.name, "bnds");  // no variable
+  for (const ArrayInfo& array : air.arrays()) EXPECT_NE(array.name, "bnds");  // not a variable
   air.verify();
 
   const ArrayFile sea = open_array_file(kRealData / "climate/nemo_sst_2015-01.nc");
@@ -335,7 +335,7 @@ TEST(RealHdf5, DeepCamStatisticsMicroscopyAndSegmentation) {
 
   const ArrayFile em = open_array_file(kRealData / "em/neuroproof_train2_z000-057.h5");
   EXPECT_EQ(slab_of<uint32_t>(em, "labels", {{28, 124, 124}, {2, 2, 2}}),
-            std::vector<uint32_t>(8, 2150));  // of eight chunks
+            std::vector<uint32_t>(8, 2150));  // across eight chunks
   const auto labels = whole<uint32_t>(em, "labels");
   EXPECT_EQ(std::accumulate(labels.begin(), labels.end(), int64_t{0}), 81400686760);
   EXPECT_EQ(slab_of<uint8_t>(em, "raw", {{57, 249, 249}, {1, 1, 1}}), (Bytes{158}));

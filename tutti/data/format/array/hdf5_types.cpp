@@ -9,7 +9,7 @@
 namespace tutti::data {
 namespace {
 
-/// HDF5's own booleans are an enumeration of FALSE and TRUE.
+/// HDF5's own booleans are an enumeration with FALSE and TRUE.
 bool h5_is_boolean(hid_t type) {
   if (H5Tget_size(type) != 1 || H5Tget_nmembers(type) != 2) return false;
   bool both = true;

@@ -1,6 +1,6 @@
 #pragma once
-// HDF5's identifiers, errors and types, as the rest of this folder speaks of them. Only .cpp files
-// that call the library include this.
+// Wraps HDF5's identifiers, errors and types for the rest of this folder. Only .cpp files that call
+// the library include this.
 
 #define H5_USE_110_API  // later libraries keep these calls
 #include <hdf5.h>
@@ -11,7 +11,7 @@
 
 namespace tutti::data {
 
-/// An identifier of HDF5's, given back at the end of its scope. Negative: the call failed.
+/// Releases an HDF5 identifier at the end of its scope. Negative: the call failed.
 class H5Id {
  public:
   explicit H5Id(hid_t id) : id_(id) {}
@@ -27,25 +27,25 @@ class H5Id {
   hid_t id_;
 };
 
-/// How files are opened, those that external links lead to likewise: a link may lead back to a file
-/// that is open, which cannot be open in two ways. Without locks, which many file systems of
-/// clusters lack; closed when the last object in it is, since links are opened so.
+/// Returns how files are opened, also those that external links lead to: a link may lead back to an
+/// open file, which cannot be opened in two ways. No locks, which many file systems of clusters
+/// lack; closed with the last object in it, as for links.
 hid_t h5_file_access();
 
-/// What HDF5 says about the call that failed last: the innermost reason.
+/// Returns HDF5's innermost reason for the last failure.
 std::string h5_reason();
 
-/// The same with what to do, where the file is newer than this library, was left open by its
-/// writer, or the system says why (too many open files); otherwise h5_reason().
+/// Adds the remedy to h5_reason() if the file is newer than this library, was left open by its
+/// writer, or the system gives the reason (too many open files).
 std::string h5_cause();
 
-/// An object's path without the first '/'.
+/// Returns an object's path without the first '/'.
 std::string h5_name(hid_t object);
 
-/// False where no element type means the same. `swapped`: big endian.
+/// Finds the matching element type; false if there is none. `swapped`: big endian.
 bool h5_element(hid_t type, ElementType& element, bool& swapped);
 
-/// What elements of another type are, for messages: "texts".
+/// Names the elements of an unsupported type, for messages: "texts".
 std::string h5_class_name(hid_t type);
 
 }  // namespace tutti::data

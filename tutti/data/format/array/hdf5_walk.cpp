@@ -10,8 +10,7 @@ namespace tutti::data {
 namespace {
 
 constexpr hsize_t kMostAttributeBytes = 1 << 16;
-// Before 1.14, HDF5 finds each chunk by going through those before it, so time goes with the
-// square.
+// Before 1.14, HDF5 finds each chunk by walking over the earlier ones, so the time is quadratic.
 constexpr hsize_t kMostListedChunks = 20'000;
 
 std::string h5_text(hid_t attribute, hid_t type) {
@@ -32,7 +31,7 @@ std::string h5_text(hid_t attribute, hid_t type) {
   return found;
 }
 
-/// Numbers and texts; of others only that they are there.
+/// Reads numbers and texts; other attributes are only listed.
 herr_t read_h5_attribute(hid_t object, const char* name, const H5A_info_t*, void* set) {
   auto& info = static_cast<Hdf5DataSet*>(set)->info;
   const H5Id attribute(H5Aopen(object, name, H5P_DEFAULT));
@@ -53,7 +52,7 @@ herr_t read_h5_attribute(hid_t object, const char* name, const H5A_info_t*, void
   return 0;
 }
 
-/// NetCDF-4's names: of each dimension, the data set that is its scale.
+/// Reads NetCDF-4's names: for each dimension, the data set that is its scale.
 void read_h5_dimensions(hid_t set, ArrayInfo& info) {
   const auto own = info.attributes.find("CLASS");
   if (own != info.attributes.end() && own->second.text == "DIMENSION_SCALE" &&
@@ -82,8 +81,8 @@ void read_h5_dimensions(hid_t set, ArrayInfo& info) {
   H5Dvlen_reclaim(memory, space, H5P_DEFAULT, scales.data());
 }
 
-/// h5repack unpacks what its library knows by itself; of another filter it needs the plug-in, and
-/// without it leaves the array out of the new file.
+/// Names the remedy for a filter. h5repack unpacks the filters that its library knows; any other
+/// needs its plug-in, without which the array is left out of the new file.
 std::string h5_filter_remedy(H5Z_filter_t filter) {
   constexpr H5Z_filter_t kLzf = 32000;
   if (filter == kLzf)
@@ -95,7 +94,7 @@ std::string h5_filter_remedy(H5Z_filter_t filter) {
          "(HDF5_PLUGIN_PATH), or write it again with h5py and hdf5plugin, compression='gzip'";
 }
 
-/// The filters that reading knows to undo; others are the problem.
+/// Reads the filters that can be undone; another filter becomes the problem.
 void read_h5_filters(hid_t plist, Hdf5DataSet& set) {
   for (int i = 0, count = H5Pget_nfilters(plist); i < count; ++i) {
     unsigned flags = 0, config = 0;
@@ -117,7 +116,7 @@ void read_h5_filters(hid_t plist, Hdf5DataSet& set) {
   }
 }
 
-/// Takes up chunks that lie within the array; a set that was made smaller may have others.
+/// Collects the chunks within the array; a data set that was shrunk may have others.
 class ChunkGrid {
  public:
   explicit ChunkGrid(Hdf5DataSet& set) : set_(set), strides_(set.info.shape.size()) {
@@ -152,8 +151,8 @@ class ChunkGrid {
 
 void read_h5_chunks(hid_t id, hid_t plist, hid_t space, Hdf5DataSet& set) {
   const size_t rank = set.info.shape.size();
-  // Whether the places of chunks count from the file's start or from behind such a block differs
-  // between versions of the library.
+  // Versions of the library differ in whether the places of chunks count from the file's start or
+  // from the end of such a block.
   const H5Id file(H5Iget_file_id(id)), creation(H5Fget_create_plist(file));
   hsize_t block = 0;
   if (H5Pget_userblock(creation, &block) < 0 || block > 0) {
@@ -278,7 +277,7 @@ Hdf5DataSet read_h5_data_set(hid_t id, const std::string& name, int64_t file_byt
   return set;
 }
 
-/// Describes a name that leads to nothing, or to what the library cannot open.
+/// Describes a name that leads nowhere, or to an object that the library cannot open.
 Hdf5DataSet unopened_h5_set(const H5Name& name) {
   Hdf5DataSet set;
   set.info.name = name.path;
@@ -294,7 +293,7 @@ Hdf5DataSet unopened_h5_set(const H5Name& name) {
 
 Hdf5Listing walk_hdf5(const std::filesystem::path& path, int64_t file_bytes) {
   Hdf5Listing listing;
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // it would print its errors
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // else it prints its errors
   const H5Id access(h5_file_access());
   const H5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access));
   if (!file.ok()) {

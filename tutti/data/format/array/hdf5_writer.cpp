@@ -10,7 +10,7 @@
 namespace tutti::data {
 namespace {
 
-/// An open object of HDF5's; making it throws IoError where the call failed.
+/// Holds an open HDF5 object; the constructor throws IoError if the call failed.
 class H5Object {
  public:
   H5Object(hid_t id, const std::string& file, const std::string& doing) : id_(id) {
@@ -27,10 +27,10 @@ class H5Object {
   hid_t id_;
 };
 
-/// A type of HDF5's of its own, to be closed: the little-endian form.
+/// Returns a new little-endian HDF5 type, which the caller closes.
 hid_t h5_type(ElementType type) {
   switch (type) {
-    case ElementType::boolean: {  // as h5py has it
+    case ElementType::boolean: {  // as in h5py
       const hid_t made = H5Tenum_create(H5T_STD_I8LE);
       int8_t value = 0;
       H5Tenum_insert(made, "FALSE", &value);
@@ -137,8 +137,8 @@ void write_hdf5(const std::filesystem::path& path, std::span<const ArrayRef> arr
   const std::string name = path.string();
   const H5Object access(H5Pcreate(H5P_FILE_ACCESS), name, "start");
   H5Pset_file_locking(access, false, true);
-  // In memory first: HDF5's library does not say why it cannot write, and where a file may not grow
-  // it cannot close it, and may crash at the end of the process.
+  // The file is made in memory first: HDF5's library does not say why it cannot write, and if a
+  // file may not grow, it cannot close it and may crash at the end of the process.
   H5Pset_fapl_core(access, size_t{1} << 20, false);
   std::vector<uint8_t> image;
   {

@@ -13,7 +13,7 @@ namespace tutti::data {
 namespace {
 
 constexpr uint32_t kDimensionTag = 10, kVariableTag = 11, kAttributeTag = 12;
-/// NetCDF's own limit. It also bounds what a small file's variables may copy of its names.
+/// NetCDF's own limit. It also bounds how much a small file's variables may copy of its names.
 constexpr int64_t kMostNameBytes = 256;
 constexpr int64_t kMostNetcdfRank = 32;
 constexpr int64_t kTooMany = std::numeric_limits<int64_t>::max();
@@ -52,7 +52,7 @@ class ClassicHeader {
  private:
   struct Dimension {
     std::string name;
-    int64_t extent = 0;  ///< 0: along the records
+    int64_t extent = 0;  ///< 0: the record dimension
   };
 
   [[noreturn]] void wrong(std::string_view expected, std::string_view found) const {
@@ -61,7 +61,7 @@ class ClassicHeader {
                                          expected, reader_.at(), found)));
   }
 
-  /// A length or a count of things that take a byte each at least.
+  /// Reads a length, or a count of things of at least a byte each.
   int64_t count(std::string_view of, int64_t most) {
     const int64_t found = version_ == 5 ? reader_.i64() : int64_t{reader_.u32()};
     if (found < 0 || found > most)
@@ -69,7 +69,7 @@ class ClassicHeader {
     return found;
   }
 
-  /// The entries of a list, which may be absent.
+  /// Reads the number of entries in a list, which may be absent.
   int64_t list(uint32_t tag, std::string_view of) {
     const uint32_t found = reader_.u32();
     const int64_t entries = count(of, reader_.left());
@@ -142,7 +142,7 @@ class ClassicHeader {
     const ClassicType of = type();
     array.info.type = of.type;
     if (of.text) array.info.problem = "it holds text";
-    version_ == 5 ? reader_.i64() : int64_t{reader_.u32()};  // bytes, which the shape says, too
+    version_ == 5 ? reader_.i64() : int64_t{reader_.u32()};  // bytes, which follow from the shape
     array.first = version_ == 1 ? int64_t{reader_.u32()} : reader_.i64();
     if (array.first < 0) wrong("a place in the file", std::to_string(array.first));
     array.file = file_;
@@ -155,7 +155,7 @@ class ClassicHeader {
     arrays_.push_back(std::move(array));
   }
 
-  /// Of the dimensions from `from` on.
+  /// Returns the bytes over the dimensions from `from` on.
   static int64_t bytes_of(const ArrayInfo& info, size_t from) {
     auto bytes = static_cast<int64_t>(size_of(info.type));
     for (size_t i = from; i < info.shape.size(); ++i)
@@ -171,8 +171,8 @@ class ClassicHeader {
           bytes, first, file_.size());
   }
 
-  /// Once all variables are known, so is the length of a record. `records` -1: as many as there
-  /// are.
+  /// Places the records, whose length is known once all variables are. `records` -1: as many as the
+  /// file holds.
   void place_records(int64_t records) {
     const int64_t in_record = std::ranges::count(along_records_, true);
     int64_t record_bytes = 0, first = kTooMany;

@@ -8,12 +8,12 @@
 namespace tutti::data {
 namespace {
 
-/// A file as the NetCDF library writes it: y (2x3, i16), and along the records t (f64) and x (3,
-/// i16), with an attribute of x and a text.
+/// Returns a file as the NetCDF library writes it: y (2x3, i16), and along the records t (f64) and
+/// x (3, i16), with an attribute of x and a text.
 struct ClassicForm {
   int version = 1;
-  int64_t records = 4, announced = -1;  ///< -1: as many
-  bool time = true;                     ///< without it x alone lies along the records, not padded
+  int64_t records = 4, announced = -1;  ///< -1: the true number
+  bool time = true;                     ///< false: only x lies along the records, without padding
   bool no_sign = false;                 ///< x has the attribute _Unsigned
 };
 
@@ -88,7 +88,8 @@ TEST(NetcdfClassic, SignedNumbersMayMeanUnsignedOnes) {
 
 TEST(NetcdfClassic, OneVariableAlongTheRecordsIsNotPadded) {
   const ScratchDirectory scratch;
-  for (const int64_t announced : {int64_t{4}, int64_t{0xffffffff}}) {  // the second: being written
+  for (const int64_t announced : {int64_t{4}, int64_t{0xffffffff}}) {  // the second: the file is
+                                                                       // still being written
     const ArrayFile file = open_array_file(
         scratch.write("x.nc", classic_bytes({.announced = announced, .time = false})));
     EXPECT_EQ(whole<int16_t>(file, "x"),

@@ -1,5 +1,6 @@
 #pragma once
-// NC_FILL_SHORT and its kin: what NetCDF has where nothing was written and no fill value is stored.
+// Has NC_FILL_SHORT and its kin: NetCDF's values for unwritten elements without a stored fill
+// value.
 
 #include <cstring>
 #include <vector>
@@ -8,8 +9,8 @@
 
 namespace tutti::data {
 
-/// The default fill value of a type as one element in native byte order; empty for types that
-/// NetCDF does not know.
+/// Returns a type's default fill value as one element in native byte order; empty for types that
+/// NetCDF lacks.
 inline std::vector<uint8_t> netcdf_fill(ElementType type) {
   const auto element = [](auto value) {
     std::vector<uint8_t> bytes(sizeof value);

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kNpyStart = 12;  // magic, version, and the longer of the two lengths
 constexpr int64_t kMostNpyHeader = 1 << 20;
 
-/// Where an npy's header ends and what it says. `read` fills a span from a place in the npy.
+/// Reads and checks an npy's header. `read` fills a span from a place in the npy.
 template <class Read>
 StoredArray checked_npy(const std::string& name, int64_t bytes, const Read& read) {
   const auto refuse = [&](const std::string& what) {

@@ -5,9 +5,9 @@
 namespace tutti::data {
 namespace {
 
-constexpr size_t kMostRank = 32;  // that of NumPy and of HDF5
+constexpr size_t kMostRank = 32;  // the limit of NumPy and HDF5
 
-/// Reads the little of Python that NumPy writes.
+/// Parses the subset of Python that NumPy writes.
 class PythonText {
  public:
   explicit PythonText(std::string_view text) : rest_(text) {}
@@ -67,7 +67,7 @@ class PythonText {
     return numbers;
   }
 
-  /// Over a list and all that is in it.
+  /// Skips a list with all its content.
   void pass_list() {
     int depth = 0;
     do {
@@ -103,7 +103,7 @@ class PythonText {
   std::string_view rest_;
 };
 
-/// Says how an array of such elements can be saved as numbers, by the letter of its type.
+/// Says how to save an array of such elements as numbers, by the letter of its type.
 std::string_view npy_remedy(char letter) {
   switch (letter) {
     case 'O': return "(Python objects): save x.astype('float32'), or each of them by itself";
@@ -117,7 +117,7 @@ std::string_view npy_remedy(char letter) {
   }
 }
 
-/// '<f4' and the like.
+/// Parses '<f4' and the like.
 void set_npy_type(std::string_view descr, StoredArray& array) {
   array.swapped = descr.starts_with('>');
   std::string_view code = descr;
@@ -131,7 +131,7 @@ void set_npy_type(std::string_view descr, StoredArray& array) {
   const std::string name = code == "b1" || code == "?" ? "bool"
                            : whole && bytes <= 8       ? fmt::format("{}{}", code[0], bytes * 8)
                                                        : "";
-  // Only NumPy's own letters: "bf16" is none.
+  // Only NumPy's own letters are valid: "bf16" is not.
   if ((name != "bool" && (code.empty() || std::string_view("iuf").find(code[0]) == code.npos)) ||
       !element_type_of(name, array.info.type))
     array.info.problem =

@@ -1,5 +1,5 @@
 #pragma once
-// The Python dictionary at the head of an .npy file.
+// Parses the Python dictionary at the head of an .npy file.
 
 #include <string_view>
 
@@ -7,8 +7,8 @@
 
 namespace tutti::data {
 
-/// Fills type, byte order, order of dimensions and shape; a type that is not known becomes the
-/// array's problem. BadFile that says what is wrong; the caller adds the file.
+/// Fills type, byte order, order of dimensions and shape; an unknown type becomes the array's
+/// problem. BadFile with the fault; the caller adds the file.
 void parse_npy_header(std::string_view text, StoredArray& array);
 
 }  // namespace tutti::data

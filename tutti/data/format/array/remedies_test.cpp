@@ -1,5 +1,5 @@
-// A message says what to do with a file of another format. It is done here, where its program is
-// installed, and the outcome is read.
+// Messages say what to do with a file of another format. The tests do it, if the program is
+// installed, and read the result.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs a command in a folder; whether it ended well.
+/// Runs a command in a folder and says whether it succeeded.
 bool run_in(const fs::path& folder, const std::string& command) {
   return std::system(
              fmt::format("cd '{}' && ({}) > said 2>&1", folder.string(), command).c_str()) == 0;
@@ -37,7 +37,7 @@ std::string remedy_for(const fs::path& file) {
 }
 
 TEST(Remedies, CommandsThatUnpack) {
-  // The first command packs a file, the second one is what the message names.
+  // The first command packs a file; the message names the second one.
   const std::pair<std::string, std::string> rows[] = {
       {"gzip -c words > packed", "gzip -dc FILE > NEW"},
       {"bzip2 -c words > packed", "bzip2 -dc FILE > NEW"},
@@ -66,11 +66,11 @@ TEST(Remedies, CommandsThatUnpack) {
     EXPECT_EQ(read_all(scratch.path() / "NEW"), bytes_from("some words\n")) << command;
     ++tried;
   }
-  EXPECT_GE(tried, 3);  // gzip and tar are everywhere
+  EXPECT_GE(tried, 3);  // gzip and tar exist everywhere
 }
 
-/// A file, the part of its remedy that is done, and how in a shell; `needs` ends well where what it
-/// takes is installed.
+/// A file, the tested part of its remedy, and a shell command for it; `needs` succeeds if the
+/// required programs are installed.
 struct Conversion {
   std::string needs, file, content, said, command, made;
 };
@@ -81,7 +81,7 @@ const std::string kAtoms =
     "ATOM      1  O   HOH A   1       1.000   2.000   3.000  1.00  0.00           O  \n"
     "ATOM      2  H1  HOH A   1       2.000   2.000   3.000  1.00  0.00           H  \n";
 
-/// mdtraj and MDAnalysis write what is read here.
+/// mdtraj and MDAnalysis write files that are read here.
 std::vector<Conversion> trajectories() {
   const std::string dump =
       "ITEM: TIMESTEP\n0\nITEM: NUMBER OF ATOMS\n2\nITEM: BOX BOUNDS pp pp pp\n0 9\n0 9\n0 9\n"

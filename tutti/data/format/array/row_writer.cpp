@@ -47,7 +47,7 @@ class NpyRows final : public RowWriter {
   }
 
  private:
-  /// Empty: there is nothing to say.
+  /// Returns the JSON for attributes and columns; empty if there are none.
   static std::string about(const RowArray& array) {
     if (array.attributes.empty() && array.columns.empty()) return "";
     Json all = {{"array", array.name}, {"dimensions", array.dimensions}};
@@ -66,7 +66,7 @@ class NpyRows final : public RowWriter {
 
   std::string about_part() const { return path_.string() + ".json.part"; }
 
-  /// It gets its name behind the array, so that a reader never finds what is said of another one.
+  /// Renamed after the array, so that a reader never finds the description of another array.
   void write_about() const {
     auto file = output_stream(about_part());
     errno = 0;
@@ -89,7 +89,7 @@ class NpyRows final : public RowWriter {
   }
 
   fs::path path_, part_;
-  std::string about_;  // the rows, for people and programs
+  std::string about_;  // describes the rows
   std::ofstream file_;
   int64_t left_, row_bytes_ = 0;
   bool closed_ = false;

@@ -43,7 +43,8 @@ TEST(RowWriter, EachFormIsReadBackAsItWasWrittenInPieces) {
   }
 }
 
-// Which rows these are and what they mean, in the file; of .npy, which has no place for it, beside.
+// Attributes and columns describe the rows: in the file, or beside a .npy, which has no place for
+// them.
 TEST(RowWriter, KeepsAttributesAndColumns) {
   const ScratchDirectory scratch;
   RowArray rows = kRows;

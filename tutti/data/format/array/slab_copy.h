@@ -1,5 +1,5 @@
 #pragma once
-// Copies of slabs between memory and files of row-major elements.
+// Copies slabs between memory and files of row-major elements.
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,7 @@ namespace tutti::data {
 
 using Extents = std::vector<int64_t>;
 
-/// Bytes from one element to the next along each dimension, of row-major elements.
+/// Returns the bytes from one element to the next along each dimension, for row-major elements.
 inline Extents row_major(const Extents& shape, size_t element) {
   Extents strides(shape.size());
   auto stride = static_cast<int64_t>(element);
@@ -22,7 +22,7 @@ inline Extents row_major(const Extents& shape, size_t element) {
   return strides;
 }
 
-/// Copies count[0] x count[1] x ... elements between places with strides of their own.
+/// Copies count[0] x count[1] x ... elements between places with different strides.
 struct SlabCopy {
   Extents count, from_strides, to_strides;
   size_t element = 1;
@@ -48,8 +48,8 @@ struct SlabCopy {
   }
 };
 
-/// Reads a slab of contiguous row-major elements. A part of at most kSpan bytes from its first to
-/// its last element is read at once, with what lies between its rows: fewer calls than rows.
+/// Reads a slab of contiguous row-major elements. A part that spans at most kSpan bytes is read at
+/// once, with the bytes between its rows, which takes fewer calls.
 class PlainReader {
  public:
   PlainReader(const FileBytes& file, int64_t first, const Extents& shape, const Slab& slab,

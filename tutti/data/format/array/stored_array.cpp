@@ -14,7 +14,7 @@
 namespace tutti::data {
 namespace {
 
-/// As stored, row-major.
+/// Reads values as stored, row-major.
 void read_row_major(const StoredArray& array, const std::string& file, const Extents& shape,
                     const Slab& slab, uint8_t* out, ChunkCache* cache) {
   const size_t element = size_of(array.info.type);
@@ -34,11 +34,11 @@ void read_row_major(const StoredArray& array, const std::string& file, const Ext
   }
 }
 
-/// In native byte order.
+/// Reads values in native byte order.
 void read_lengthened(const StoredArray& array, const std::string& file, const Slab& slab,
                      uint8_t* out, ChunkCache* cache) {
   const size_t element = size_of(array.info.type);
-  Slab there = slab;  // what of it was written
+  Slab there = slab;  // the written part of the slab
   for (size_t d = 0; d < slab.count.size(); ++d)
     there.count[d] =
         std::clamp<int64_t>(array.written->info.shape[d] - slab.start[d], 0, slab.count[d]);
@@ -71,7 +71,7 @@ const FileBytes& PackedBytes::content() {
                       name, crc, found));
     inflated = FileBytes::own(std::move(content), name);
   }
-  return *inflated;  // stays as it is once it is set
+  return *inflated;  // does not change once it is set
 }
 
 void check_announced(ArrayInfo& info, int64_t held) {
@@ -118,7 +118,7 @@ void read_stored(const StoredArray& array, const std::string& file, const Slab& 
                bytes = static_cast<size_t>(slab.elements()) * element;
   if (!array.first_fastest) {
     read_row_major(array, file, array.info.shape, slab, out, cache);
-  } else {  // what lies there is the transposed array, row-major
+  } else {  // the file has the transposed array, row-major
     const Slab transposed{reversed(slab.start), reversed(slab.count)};
     std::vector<uint8_t> stored(bytes);
     read_row_major(array, file, reversed(array.info.shape), transposed, stored.data(), cache);

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 using TiffPages = std::vector<const TiffPage*>;
 
-/// Makes arrays of pages.
+/// Makes arrays from pages.
 class TiffArrays {
  public:
   TiffArrays(const FileBytes& file, const TiffDirectories& found) : file_(file), found_(found) {}
@@ -45,7 +45,7 @@ class TiffArrays {
   }
 
  private:
-  /// The pages that are like the first one, in the extents that its description says.
+  /// Joins the pages that are like the first one, in the extents of its description.
   StoredArray image_of(const std::vector<size_t>& alike, int64_t full_pages) const {
     const TiffPage& first = found_.pages[0];
     TiffPages pages;
@@ -76,7 +76,7 @@ class TiffArrays {
     return image;
   }
 
-  /// Whether the page's bytes lie in one piece, and as many planes fit behind each other.
+  /// Says whether the page's bytes are contiguous, with space in the file for so many planes.
   bool lies_behind(const TiffPage& page, int64_t planes) const {
     if (!page.filters.empty() || !page.strips || page.parts.empty()) return false;
     int64_t next = page.parts[0].first;
@@ -98,7 +98,7 @@ class TiffArrays {
     return array;
   }
 
-  /// The first, second ... SubIFDs of all those pages: an image's smaller versions.
+  /// Adds the first, second ... SubIFDs of all those pages: an image's smaller versions.
   void add_levels(const std::vector<size_t>& alike, std::vector<StoredArray>& arrays) const {
     const std::vector<TiffPage>& first = found_.below[alike[0]];
     const bool same = std::ranges::all_of(alike, [&](size_t i) {
@@ -121,7 +121,7 @@ class TiffArrays {
       arrays.push_back(array_of(fmt::format("page{}/level{}", page, level + 1),
                                 {&found_.below[page][level]}, {}));
   }
-  /// Those that the image has before a page's own.
+  /// Returns the extents of the image before a page's own.
   Extents leading_extents(const StoredArray& image, size_t pages) const {
     const Extents& shape = image.info.shape;
     const auto own = found_.pages[0].shape.size();
@@ -132,13 +132,13 @@ class TiffArrays {
     return product == static_cast<int64_t>(pages) ? leading : Extents{static_cast<int64_t>(pages)};
   }
 
-  /// `leading`: the extents that make up the pages; of one page none.
+  /// `leading`: the extents formed by the pages; none for a single page.
   StoredArray array_of(const std::string& name, const TiffPages& pages,
                        const Extents& leading) const {
     const TiffPage& page = *pages[0];
     StoredArray array;
     array.info = {.name = name, .type = page.element, .shape = page.shape, .problem = page.problem};
-    // A page whose bytes are not there spoils the stack: it would be read without it in silence.
+    // A page with missing bytes spoils the whole stack: it would otherwise be left out silently.
     for (size_t p = 1; array.info.problem.empty() && p < pages.size(); ++p)
       if (!pages[p]->problem.empty())
         array.info.problem = fmt::format("page {} of {}: {}", p, pages.size(), pages[p]->problem);
@@ -160,7 +160,7 @@ class TiffArrays {
     for (const TiffPage* one : pages)
       for (const ChunkTable::Chunk& part : one->parts) {
         if (part.bytes > 0) table->chunks.emplace_hint(table->chunks.end(), number, part);
-        ++number;  // what was left out holds zeros
+        ++number;  // omitted parts hold zeros
       }
     array.chunks = std::move(table);
     return array;

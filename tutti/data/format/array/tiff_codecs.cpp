@@ -21,7 +21,7 @@ namespace {
                   what, wanted, codec, found, why));
 }
 
-/// Codes of 9 to 12 bits. An entry is a byte behind an earlier entry.
+/// Reads codes of 9 to 12 bits. An entry is an earlier entry followed by a byte.
 class LzwReader {
  public:
   LzwReader(std::span<const uint8_t> packed, std::span<uint8_t> out, const std::string& what)
@@ -77,7 +77,7 @@ class LzwReader {
     byte_[i] = byte;
     first_[i] = first_byte(prefix);
     length_[i] = static_cast<uint16_t>(length_of(prefix) + 1);
-    // One code early: TIFF's writers count the entry that the reader is about to add.
+    // One code early: TIFF's writers already count the entry that the reader is about to add.
     if (entries_ + 1 >= 1 << width_ && width_ < 12) ++width_;
   }
 
@@ -87,7 +87,7 @@ class LzwReader {
     return code < kClear ? static_cast<uint8_t>(code) : first_[static_cast<size_t>(code)];
   }
 
-  /// From its last byte to its first; what is beyond the end of `out` is left out.
+  /// Writes an entry from its last byte to its first, without the part beyond the end of `out`.
   void put(int code) {
     const auto length = static_cast<size_t>(length_of(code));
     for (size_t i = length; i-- > 0;) {

@@ -41,7 +41,7 @@ enum TiffTag : uint16_t {
   kGdalNoData = 42113
 };
 
-/// The most of a text that is read: OME's descriptions of large sets have megabytes.
+/// Most bytes of a text to read: OME's descriptions of large sets have megabytes.
 constexpr int64_t kMostDescription = int64_t{16} << 20;
 
 class TiffReader {
@@ -64,7 +64,7 @@ class TiffReader {
   }
 
  private:
-  /// Where the values of a tag lie; those of a few bytes are kept, as they lie in the directory.
+  /// The place of a tag's values; a few bytes are kept as they lie in the directory.
   struct Entry {
     int type = 0;
     int64_t count = 0, first = 0;
@@ -86,7 +86,7 @@ class TiffReader {
     return value;
   }
 
-  /// Out of the block that was read last, or another one.
+  /// Returns bytes from the block that was read last, or reads another one.
   const uint8_t* raw(int64_t at, int64_t bytes) {
     constexpr int64_t kBlock = 4096;
     if (at < 0 || at > file_.size() - bytes)
@@ -114,7 +114,7 @@ class TiffReader {
     first_ = place(big_ ? 8 : 4);
   }
 
-  /// Returns where the next one lies, 0: nowhere.
+  /// Returns the place of the next page; 0: none.
   int64_t read_page(int64_t at, TiffPage& page) {
     if (!seen_.insert(at).second) refuse(at, "a page of its own", "one that was there before");
     Entries entries;
@@ -134,7 +134,7 @@ class TiffReader {
       Entry entry{.type = static_cast<int>(number(at + 2, 2))};
       const uint64_t values = number(at + 4, big_ ? 8 : 4);
       const int64_t bytes = size_of_type(entry.type);
-      if (bytes == 0) continue;  // what does not matter here
+      if (bytes == 0) continue;  // a type that is not needed
       if (values > static_cast<uint64_t>(file_.size()) / static_cast<uint64_t>(bytes))
         refuse(at, "values within the file", std::to_string(values));
       entry.count = static_cast<int64_t>(values);
@@ -151,8 +151,8 @@ class TiffReader {
     return place(at);
   }
 
-  /// Knows texts, whole numbers, places, and pairs of numbers, which are only counted; 0 for
-  /// others.
+  /// Returns the size of texts, whole numbers, places, and pairs of numbers, which are only
+  /// counted; 0 for others.
   static int64_t size_of_type(int type) {
     switch (type) {
       case 1:
@@ -176,7 +176,7 @@ class TiffReader {
                            : number(entry.first + index * bytes, bytes);
   }
 
-  /// The first `count` values; as many `otherwise` where the tag has fewer. Read as one.
+  /// Reads the first `count` values at once, with UINT64_MAX for those that the tag lacks.
   std::vector<uint64_t> values(const Entries& entries, TiffTag tag, int64_t count) {
     std::vector<uint64_t> all(static_cast<size_t>(count), UINT64_MAX);
     const auto found = entries.find(tag);
@@ -195,7 +195,7 @@ class TiffReader {
     return all;
   }
 
-  /// Extents that a file could never fill are a problem that is found later: these do not overflow.
+  /// Extents beyond any file's capacity become a problem later: this limit avoids overflow.
   int64_t extent(const Entries& entries, TiffTag tag, const char* of, uint64_t otherwise = 0) {
     const uint64_t found = value(entries, tag, 0, otherwise);
     if (found < 1 || found > uint64_t{1} << 31)
@@ -295,7 +295,7 @@ class TiffReader {
     const uint64_t predictor = value(entries, kPredictor, 0, 1);
     const bool floats = page.element == ElementType::f16 || page.element == ElementType::f32 ||
                         page.element == ElementType::f64;
-    // A predictor means nothing where nothing is packed.
+    // A predictor has no meaning without compression.
     if (compression != 1) {
       if (predictor == 2)
         page.filters.push_back(Filter::difference);
@@ -316,7 +316,7 @@ class TiffReader {
     }
   }
 
-  /// Tables are not read of what the file cannot hold.
+  /// Tables are not read for more than the file can hold.
   template <class Problem>
   void place_parts(const Entries& entries, TiffPage& page, const Problem& problem) {
     const int64_t most = most_unpacked(file_.size(), page.filters);
@@ -331,7 +331,7 @@ class TiffReader {
       if (d == page.rows) in_plane = along;
       parts *= along;
     }
-    // Each takes bytes of the tables in the file, unless pages share theirs.
+    // Each part takes bytes of the tables in the file, unless pages share theirs.
     if ((parts_ += parts) > file_.size()) refuse(first_, "at most a part a byte", "more");
     const auto firsts = values(entries, page.strips ? kStripOffsets : kTileOffsets, parts),
                sizes = values(entries, page.strips ? kStripByteCounts : kTileByteCounts, parts);

@@ -10,7 +10,7 @@
 namespace tutti::data {
 namespace {
 
-/// The whole number at the start of `text`, from 1 to 2^31; otherwise 0.
+/// Returns the whole number at the start of `text`, from 1 to 2^31; otherwise 0.
 int64_t count_at(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -39,7 +39,7 @@ TiffStack imagej_stack(std::string_view text) {
   return stack;
 }
 
-/// tifffile's {"shape": [6, 40, 50]}, of all pages together.
+/// Reads tifffile's {"shape": [6, 40, 50]}, which covers all pages together.
 TiffStack shaped_stack(std::string_view text, const TiffPage& first) {
   const size_t begin = text.find("\"shape\": [");
   if (begin == text.npos) return {};
@@ -65,7 +65,7 @@ TiffStack shaped_stack(std::string_view text, const TiffPage& first) {
   return stack;
 }
 
-/// Whether the description names more files than one.
+/// Says whether the description names more than one file.
 bool names_files(std::string_view text) {
   constexpr std::string_view kName = "<UUID FileName=\"";
   std::string_view first;
@@ -94,7 +94,7 @@ TiffStack ome_stack(std::string_view text, int64_t samples) {
     stack.extents.clear();
     std::string_view order = attribute("DimensionOrder").substr(0, 5);
     if (order.size() < 5) order = "XYZCT";
-    for (const size_t axis : {4, 3, 2}) {  // the fastest is named first
+    for (const size_t axis : {4, 3, 2}) {  // the fastest axis is named first
       const char name = order[axis];
       stack.extents.push_back(name == 'T' ? t : name == 'C' ? c : z);
     }

@@ -1,5 +1,5 @@
 #pragma once
-// The description of a TIFF file may say how many pages there are, and how they make up a stack.
+// Reads from a TIFF file's description how many pages there are, and how they make up a stack.
 
 #include <cstdint>
 #include <string>
@@ -10,18 +10,18 @@
 namespace tutti::data {
 
 struct TiffStack {
-  /// The slowest comes first, and those of one are left out: ImageJ's frames, slices and channels,
-  /// OME's axes but X and Y, the first extents of tifffile's shape, MetaMorph's planes.
+  /// The slowest first, without extents of 1: ImageJ's frames, slices and channels, OME's axes
+  /// except X and Y, the first extents of tifffile's shape, MetaMorph's planes.
   std::vector<int64_t> extents{};
-  std::string said{};       ///< "ImageJ's images=8"; empty: nothing is said
-  bool one_behind = false;  ///< one directory may stand for planes that lie one behind the other
-  bool of_several = false;  ///< the planes of several images: their extents say nothing
-  bool in_files = false;    ///< the planes lie in several files, by the names that OME gives them
+  std::string said{};       ///< "ImageJ's images=8"; empty: no description
+  bool one_behind = false;  ///< one directory may stand for several consecutive planes
+  bool of_several = false;  ///< planes of several images: extents have no meaning
+  bool in_files = false;    ///< planes lie in several files, named by OME
 
   int64_t planes() const;
 };
 
-/// By the first page's description. What makes no sense says nothing.
+/// Parses the first page's description. Invalid text counts as none.
 TiffStack tiff_stack(const TiffPage& first);
 
 }  // namespace tutti::data

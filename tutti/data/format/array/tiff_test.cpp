@@ -1,4 +1,5 @@
-// TIFF files that tifffile wrote, from the fuzzers' corpus, and files cut and changed by hand.
+// Tests TIFF files that tifffile wrote, from the fuzzers' corpus, and files cut and changed by
+// hand.
 
 #include <gtest/gtest.h>
 
@@ -19,11 +20,11 @@ fs::path tiff_sample(const std::string& name) {
   return fs::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus/tiff" / name;
 }
 
-/// What the files hold: the formula that made them.
+/// The expected content: the formula that made the files.
 struct TiffCase {
   const char* name;
   ElementType type;
-  std::vector<int64_t> shape;  ///< as the array is listed
+  std::vector<int64_t> shape;  ///< shape of the listed array
   int64_t pages, channels, modulus;
   double factor = 1, offset = 0;
 };
@@ -128,7 +129,7 @@ Bytes bytes_of_sample(const std::string& name) {
   return bytes;
 }
 
-/// With `from` replaced by `to`, which is as long.
+/// Replaces `from` by `to`, which has the same length.
 Bytes with_text(Bytes bytes, std::string_view from, std::string_view to) {
   const auto found = std::search(bytes.begin(), bytes.end(), from.begin(), from.end());
   EXPECT_NE(found, bytes.end()) << from;
@@ -146,13 +147,13 @@ TEST(Tiff, StacksThatAreNotWholeAreNamed) {
   names(with_text(bytes_of_sample("imagej_hyperstack"), "images=8", "images=9"), "images=9");
   names(with_text(bytes_of_sample("ome_planes"), "SizeT=\"2\"", "SizeT=\"4\""),
         "OME's description of 12 planes speaks of more than the 6 pages");
-  // Without a number of images that makes sense the pages are what they are.
+  // Without a valid number of images the pages are taken as they are.
   EXPECT_EQ(refusal_of(with_text(bytes_of_sample("imagej_hyperstack"), "images=8", "images=x")),
             "");
 }
 
-/// A file with this description, of pages of 2x3 bytes: 0, 1, 2 ... With `planes` samples a pixel,
-/// each in a plane of its own.
+/// Returns a file with this description and pages of 2x3 bytes: 0, 1, 2 ... With `planes` samples
+/// per pixel, each in its own plane.
 Bytes described_pages(const std::string& description, uint32_t pages, uint32_t planes = 1) {
   constexpr uint32_t kBytes = 2 * 3, kEntries = 9, kDirectory = 2 + 12 * kEntries + 4;
   Bytes bytes = {'I', 'I', 42, 0};
@@ -160,7 +161,7 @@ Bytes described_pages(const std::string& description, uint32_t pages, uint32_t p
     for (int i = 0; i < count; ++i) bytes.push_back(static_cast<uint8_t>(value >> 8 * i));
   };
   const auto length = static_cast<uint32_t>(description.size() + 1);
-  // Behind the header: the description, of each page the tables of its planes, and the values.
+  // After the header: the description, the tables of each page's planes, and the values.
   const uint32_t table = 8 + length, values = table + pages * planes * 8,
                  first = values + pages * planes * kBytes;
   put(first, 4);
@@ -193,7 +194,7 @@ std::string ome_pixels(int channels, int depth, const std::string& planes = "") 
       channels, depth, planes);
 }
 
-// OME counts the samples of a pixel as channels, whether they lie side by side or in planes.
+// OME counts the samples of a pixel as channels, both interleaved and in planes.
 TEST(Tiff, OmeCountsChannelsOfPlanes) {
   const auto shape = [](const Bytes& bytes) {
     EXPECT_EQ(refusal_of(bytes), "");
@@ -206,7 +207,7 @@ TEST(Tiff, OmeCountsChannelsOfPlanes) {
             std::string::npos);
 }
 
-/// Bio-Formats writes a file for each plane, and all planes into the description of each.
+/// Bio-Formats writes one file per plane, and lists all planes in each description.
 TEST(Tiff, APlaneOfASetOfFilesIsReadAndSaid) {
   const ScratchDirectory scratch;
   std::string planes;
@@ -251,7 +252,8 @@ TEST(Tiff, RefusesFilesThatAreCut) {
     for (size_t end = 0; end < bytes.size(); end += 1 + bytes.size() / 97) {
       const std::string refusal =
           refusal_of({bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(end)});
-      // Some bytes at the end may be padding or another page's: what is read must be named.
+      // Some bytes at the end may be padding or another page's; a fault in bytes that are read must
+      // be reported.
       if (end < bytes.size() / 2) {
         EXPECT_NE(refusal.find("x.tif"), std::string::npos) << of.name << " " << end;
       }
@@ -259,7 +261,7 @@ TEST(Tiff, RefusesFilesThatAreCut) {
   }
 }
 
-/// A file of one page by hand: entries of (tag, type, count, value).
+/// Builds a file with one page: entries of (tag, type, count, value).
 Bytes made_by_hand(const std::vector<std::array<uint32_t, 4>>& entries, uint32_t next = 0) {
   Bytes bytes = {'I', 'I', 42, 0, 8, 0, 0, 0, static_cast<uint8_t>(entries.size()), 0};
   const auto put = [&](uint32_t value, int count) {
@@ -291,7 +293,7 @@ TEST(Tiff, RefusesHostileFiles) {
   EXPECT_NE(changed(279, 3).find("a part of 16 bytes has 3"), std::string::npos);
   EXPECT_NE(changed(278, 0).find("no rows"), std::string::npos);
   EXPECT_NE(changed(258, 12).find("12 bits"), std::string::npos);
-  // MetaMorph's stacks have one directory, and as many planes as the count of a tag says.
+  // MetaMorph's stacks have one directory, and as many planes as the count of a tag.
   const auto planes = [&](uint32_t count) {
     Entries entries = sound;
     entries.push_back({33629, 5, count, 8});
@@ -300,7 +302,7 @@ TEST(Tiff, RefusesHostileFiles) {
   };
   EXPECT_EQ(planes(3).shape, (std::vector<int64_t>{3, 4, 4}));
   EXPECT_NE(planes(11).problem.find("MetaMorph's 11 planes"), std::string::npos);
-  Entries sparse = sound;  // a part that is left out is zeros
+  Entries sparse = sound;  // an omitted part is zeros
   sparse[3][3] = sparse[5][3] = 0;
   EXPECT_EQ(refusal_of(made_by_hand(sparse)), "");
   Entries tiles = {{256, 4, 1, 4},          {257, 4, 1, 4}, {258, 3, 1, 8}, {322, 4, 1, 0x7fffffff},
@@ -315,7 +317,7 @@ TEST(Tiff, PackedBytesThatEndAreRefused) {
   EXPECT_THROW(unpack_lzw(Bytes{0xff, 0xff, 0xff}, out, "x"), BadFile);
   EXPECT_THROW(unpack_packbits(Bytes{0xf0}, out, "x"), BadFile);
   EXPECT_THROW(unpack_packbits(Bytes{5, 1, 2}, out, "x"), BadFile);
-  unpack_packbits(Bytes{0x81, 7}, out, "x");  // 128 times, of which 100 are asked for
+  unpack_packbits(Bytes{0x81, 7}, out, "x");  // 128 bytes, 100 of them requested
   EXPECT_EQ(out, Bytes(100, 7));
 }
 

@@ -7,7 +7,7 @@
 namespace tutti::data {
 namespace {
 
-/// cos of degrees, exactly 0 at 90: a rectangular cell stays one.
+/// Returns the cosine, exactly 0 at 90 degrees, so that a rectangular cell stays rectangular.
 double cosine(double degrees) {
   return degrees == 90 ? 0 : std::cos(degrees * std::numbers::pi / 180);
 }

@@ -15,7 +15,7 @@
 namespace tutti::data {
 namespace {
 
-/// The shortest of all vectors within three cells in each direction.
+/// Returns the shortest of all vectors within three cells in each direction.
 double by_search(const UnitCell& cell, const std::array<float, 3>& d) {
   double shortest = INFINITY;
   for (int i = -3; i <= 3; ++i)
@@ -79,10 +79,10 @@ TEST(UnitCell, LengthsAndAnglesAreThoseOfTheVectors) {
   EXPECT_TRUE(is_no_cell({}));
   EXPECT_FALSE(is_sound_cell({}));
   EXPECT_FALSE(is_sound_cell({1, 1, 0, 0, 1, 0, 0, 0, 1}));
-  EXPECT_FALSE(is_sound_cell(unit_cell_of({1, 1, 1}, {10, 10, 170})));  // no such angles
+  EXPECT_FALSE(is_sound_cell(unit_cell_of({1, 1, 1}, {10, 10, 170})));  // no such angles exist
 }
 
-/// The contacts of a chain that was wrapped into its cell atom by atom are those of the whole one.
+/// A chain that was wrapped into its cell atom by atom has the contacts of the unwrapped chain.
 TEST(UnitCell, ContactsOfAWrappedTrajectoryAreThoseOfTheWholeOne) {
   constexpr int64_t kAtoms = 24, kFrames = 3;
   const UnitCell cell = unit_cell_of({22, 19, 25}, {80, 70, 60});
@@ -126,7 +126,7 @@ TEST(UnitCell, ContactsOfAWrappedTrajectoryAreThoseOfTheWholeOne) {
       const float* truth = straight.make(whole.data() + f * 3 * kAtoms, wanted);
       const float* without = straight.make(atoms.data(), torn);
       for (size_t i = 0; i < kAtoms * kAtoms; ++i) {
-        // Images of the chain's far ends may meet, too: what is near stays near.
+        // Images of the chain's far ends may also touch, so only the true contacts are checked.
         if (truth[i] == 1) {
           ASSERT_EQ(map[i], 1) << path << " frame " << f << " pair " << i;
         }
@@ -143,7 +143,7 @@ struct StoredDcdCell {
   std::string title = "made for a test";
 };
 
-/// The files of one atom, whose unit cells are these, frame by frame.
+/// Returns a file with one atom, and these unit cells frame by frame.
 ArrayFile file_of_cells(const ScratchDirectory& scratch, const StoredDcdCell& stored) {
   return open_array_file(scratch.write(
       "x.dcd",
@@ -151,7 +151,7 @@ ArrayFile file_of_cells(const ScratchDirectory& scratch, const StoredDcdCell& st
                 {.version = stored.version, .matrix = stored.numbers, .titles = {stored.title}})));
 }
 
-/// The same cell as each program writes it, and numbers of which nothing says what they are.
+/// The same cell as each program writes it, and numbers of undetermined form.
 TEST(UnitCell, DcdCellsInThreeForms) {
   const ScratchDirectory scratch;
   struct Case {
@@ -205,13 +205,13 @@ TEST(UnitCell, DcdCellsInThreeForms) {
     const auto found = whole<float>(file, "coordinates_and_cell");
     const UnitCell cell = unit_cell_of(one.lengths, one.degrees);
     for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(found[3 + i], cell[i], 3e-4) << said;
-    // Atom and cell are turned together.
+    // Atom and cell are rotated together.
     EXPECT_NEAR(std::hypot(found[0], found[1], found[2]), std::sqrt(14), 1e-5) << said;
     EXPECT_EQ(file.arrays().size(), 2u) << said;
   }
 }
 
-/// A matrix has the axes of the coordinates: what lies along its third row lies along c.
+/// A matrix has the axes of the coordinates: an atom along its third row lies along c.
 TEST(UnitCell, CoordinatesAreTurnedWithAMatrix) {
   const ScratchDirectory scratch;
   const std::array<double, 6> matrix = {21.01200942, 5.181110794, 18.22265145,
@@ -237,7 +237,7 @@ TEST(UnitCell, DcdCellsThatNothingDecidesAreAskedFor) {
   EXPECT_NEAR(cosines[9], -0.4973960456 * 32, 1e-4);
   const auto matrix = whole<float>(file, "coordinates_and_cell_matrix");
   EXPECT_NEAR(matrix[3], std::hypot(30, 0.02, 0.4973960456), 1e-4);
-  // Angles of an octahedron as cosines contradict a version that has the matrix.
+  // The angles of an octahedron as cosines contradict a version that writes the matrix.
   const double third = 1.0 / 3;
   const ArrayFile contrary = file_of_cells(scratch, {{40, -third, 40, -third, -third, 40}, 40});
   expect_error<BadFile>([&] { contrary.find("coordinates_and_cell"); }, {"version 40"});
@@ -256,7 +256,7 @@ TEST(UnitCell, WhatMakesNoSenseIsRefused) {
   for (const char* text : {"x: periodic", "x: select CA of p.pdb, periodic, contacts 8",
                            "x: periodic 3, contacts 8", "x: periodic, periodic, contacts 8"})
     expect_config_error([&] { derived_field(field, parse_steps(text).derivation); }, {"periodic"});
-  // A cell that is stored and makes no sense: an error of the file, and only where it is asked for.
+  // An invalid stored cell is an error of the file, but only when it is requested.
   const ScratchDirectory scratch;
   const auto xyz = chain_coordinates(1, 12);
   const ArrayFile file = open_array_file(scratch.write(
@@ -268,7 +268,7 @@ TEST(UnitCell, WhatMakesNoSenseIsRefused) {
   std::vector<float> out(36);
   file.read(plain, Slab::all(file.arrays()[plain]), out.data());
   EXPECT_EQ(out, xyz);
-  // No cell in the first frame: no such array.
+  // Without a cell in the first frame there is no such array.
   EXPECT_EQ(open_array_file(scratch.write("none.xtc", xtc_bytes(xyz, 12))).arrays().size(), 1u);
 }
 

@@ -1,4 +1,4 @@
-// add_periodic_array() of frames.h.
+// Implements add_periodic_array() of frames.h.
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 namespace tutti::data {
 namespace {
 
-/// Coordinates, lengths and angles that are arrays of one file.
+/// Coordinates, lengths and angles stored as arrays of one file.
 class CellArrays final : public Frames {
  public:
   CellArrays(const FileBytes& file, StoredArray coordinates, StoredArray lengths,

@@ -7,7 +7,7 @@
 namespace tutti::data {
 namespace {
 
-/// Two chains of three residues of N, CA, CB; and a calcium ion.
+/// Returns two chains of three residues with N, CA, CB; and a calcium ion.
 Topology two_chains() {
   Topology topology{.file = "two.pdb"};
   for (const char* chain : {"A", "B"})

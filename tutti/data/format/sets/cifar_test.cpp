@@ -29,7 +29,7 @@ TEST(Cifar, DirectoryIsTheFiveBatchesInOrder) {
   const ScratchDirectory scratch;
   Bytes all;
   for (int i = 1; i <= 5; ++i) {
-    const Bytes batch = random_records(i, static_cast<uint64_t>(i));  // of different lengths
+    const Bytes batch = random_records(i, static_cast<uint64_t>(i));  // files of different lengths
     scratch.write("data_batch_" + std::to_string(i) + ".bin", batch);
     all.insert(all.end(), batch.begin(), batch.end());
   }

@@ -22,10 +22,10 @@ uint32_t big_endian(const uint8_t* bytes) {
 fs::path plain_or_gz(const fs::path& plain) {
   fs::path packed = plain;
   packed += ".gz";
-  return !is_file(plain) && is_file(packed) ? packed : plain;  // opening it says what is wrong
+  return !is_file(plain) && is_file(packed) ? packed : plain;  // opening it reports errors
 }
 
-/// The format that the file itself has, by its name.
+/// Tells by the name whether the file itself is gzip or IDX.
 Content idx_or_gzip(const fs::path& path) {
   return path.extension() == ".gz" ? Content::gzip : Content::idx;
 }
@@ -38,7 +38,7 @@ size_t header_size(int rank) { return static_cast<size_t>(4 + 4 * rank); }
       fmt::format("expected an IDX header of {} bytes, found {} bytes", header_size(rank), found)));
 }
 
-/// The extents, with their product in `elements`.
+/// Returns the extents, and their product in `elements`.
 std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_t> header, int rank,
                                     int64_t& elements) {
   const uint32_t expected = 0x800u + static_cast<uint32_t>(rank);
@@ -63,7 +63,7 @@ std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_
   for (int i = 0; i < rank; ++i) {
     const int64_t extent = big_endian(header.data() + 4 + 4 * i);
     extents.push_back(extent);
-    const bool side = i > 0;  // of an image: it becomes an int
+    const bool side = i > 0;  // a side of an image becomes an int
     if (extent == 0 || (side && extent > std::numeric_limits<int>::max()) ||
         __builtin_mul_overflow(elements, extent, &elements))
       throw BadFile(unreadable(path, idx_or_gzip(path),
@@ -79,7 +79,7 @@ std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_
                                        fmt::join(extents, " x "), elements, found)));
 }
 
-/// `cut` is a command that takes them off.
+/// `cut` is a command that removes the extra bytes.
 [[noreturn]] void refuse_more(const fs::path& path, const std::string& more,
                               const std::string& cut) {
   throw BadFile(fmt::format(

@@ -25,7 +25,7 @@ TEST(Idx, ReadsPlainAndGzippedFiles) {
   EXPECT_EQ(pixels, (Bytes{4, 5, 6, 0, 1, 2}));  // elements 18 to 23, modulo 7
 }
 
-// Kaggle's copy of MNIST is spelled so.
+// Kaggle's copy of MNIST uses this spelling.
 TEST(Idx, ADotMayStandForTheDash) {
   const ScratchDirectory scratch;
   for (const std::string split : {"train", "t10k"}) {
@@ -119,7 +119,7 @@ TEST(Idx, CompressedFilesAreInflatedAsFarAsTheirHeaderAnnounces) {
         read(idx(8, {5, 2, 3}, 3'000'000));
       },
       {"/x.gz: at least 65536 bytes follow", "gzip -dc OLD | head -c 46 > NEW"});
-  // Announces 2 TB, which are never asked for.
+  // The header announces 2 TB, which are never allocated.
   expect_io_error(
       [&] {
         read(idx(8, {2'000'000, 1000, 1000}, 30));
@@ -131,7 +131,7 @@ TEST(Idx, CompressedFilesAreInflatedAsFarAsTheirHeaderAnnounces) {
 TEST(Idx, ALargeFileIsJudgedByItsHeader) {
   const ScratchDirectory scratch;
   const auto path = scratch.write("x", Bytes(16));
-  std::filesystem::resize_file(path, int64_t{40} << 30);  // a hole: takes no room on the disk
+  std::filesystem::resize_file(path, int64_t{40} << 30);  // a sparse file takes no disk space
   expect_io_error([&] { read_idx(path, 3); }, {"zeros alone at its beginning"});
   scratch.write("side", idx(8, {1, 0x80000000u, 1}, 0));
   std::filesystem::resize_file(scratch.path() / "side", (int64_t{1} << 31) + 16);

@@ -31,7 +31,7 @@ struct PrimitiveCell {
   Vector a1, a2;
 };
 
-// A primitive cell of the class, of any area. Draws two numbers whatever the class.
+// Returns a primitive cell of the class, of any area. Always draws two numbers.
 PrimitiveCell primitive_cell(Bravais lattice, Rng& rng) {
   const double u = rng.uniform(), v = rng.uniform();
   switch (lattice) {
@@ -66,8 +66,8 @@ LatticeCell draw_cell(Bravais lattice, Rng& rng) {
 
 Bravais lattice_of(int64_t index) { return static_cast<Bravais>(index % kLatticeClasses); }
 
-// Adds exp(-r^2 / (2 sigma^2)) around (x, y); separable, and cut off where it is below 1 % of the
-// peak (3 sigma).
+// Adds exp(-r^2 / (2 sigma^2)) around (x, y); separable, and cut off below about 1 % of the peak (3
+// sigma).
 void add_column(double x, double y, double sigma, float* image) {
   const double reach = 3 * sigma;
   const int x0 = std::max(0, static_cast<int>(std::ceil(x - reach))),
@@ -85,7 +85,7 @@ void add_column(double x, double y, double sigma, float* image) {
   }
 }
 
-// The projected columns, peak 1, without noise.
+// Draws the projected columns with peak 1, without noise.
 void draw_columns(const LatticeCell& cell, Rng& rng, float* image) {
   const double origin_u = rng.uniform(), origin_v = rng.uniform();
   const double displacement = between(rng, 0.15, 0.55), vacancies = between(rng, 0, 0.1),
@@ -158,7 +158,7 @@ void generate_lattices(const LatticeSpec& spec, int threads, uint8_t* records) {
 
 namespace {
 
-/// Memory for all records, which nothing has touched.
+/// Returns untouched memory for all records.
 std::vector<uint8_t> room_for(const LatticeSpec& spec) {
   std::vector<uint8_t> records;
   try {
@@ -209,7 +209,7 @@ std::unique_ptr<Dataset> lattices_when_read(const LatticeSpec& spec, const Class
                                             const FieldStatistics& statistics) {
   (void)room_for(spec);
   LatticeSpec few = spec;
-  few.count = std::min<int64_t>(spec.count, kLatticeClasses);  // each label is there
+  few.count = std::min<int64_t>(spec.count, kLatticeClasses);  // every label occurs
   const auto stored = lattices_in_memory(few, 1, limit);
   stored->set_statistics(statistics);
   return std::make_unique<LatticesWhenRead>(spec, stored->fields());

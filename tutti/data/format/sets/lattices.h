@@ -1,5 +1,5 @@
 #pragma once
-// Lattices: simulated atomic-resolution microscopy images of the five two-dimensional Bravais
+// Simulates lattices: atomic-resolution microscopy images of the five two-dimensional Bravais
 // lattices. Any number of images, each a pure function of (seed, index) on one build; the label is
 // index % 5, so classes are balanced.
 //
@@ -61,23 +61,24 @@ struct LatticeCell {
 };
 LatticeCell lattice_cell(uint64_t seed, int64_t index);
 
-/// One image: kLatticeSide * kLatticeSide bytes and its label.
+/// Generates one image: kLatticeSide * kLatticeSide bytes and its label.
 void generate_lattice(uint64_t seed, int64_t index, uint8_t* pixels, uint8_t* label);
 
-/// All records of `spec` (kLatticeRecordBytes each) on `threads` threads; the bytes do not depend
-/// on `threads`. About 0.3 ms an image.
+/// Generates all records of `spec` (kLatticeRecordBytes each) on `threads` threads; the bytes do
+/// not depend on `threads`. Takes about 0.3 ms per image.
 void generate_lattices(const LatticeSpec& spec, int threads, uint8_t* records);
 
-/// The set, held in memory (4 KiB an image). ConfigError if it does not fit, or if `limit` allows
-/// fewer classes than there are.
+/// Returns the set, held in memory (4 KiB an image). ConfigError if it does not fit, or if `limit`
+/// allows too few classes.
 std::unique_ptr<StoredImages> lattices_in_memory(const LatticeSpec& spec, int threads,
                                                  const ClassLimit& limit = {});
 
-/// The same set, each image made when it is read: for who reads few. ConfigError as above.
+/// Returns the same set, but makes each image when it is read: for readers of few images.
+/// ConfigError as above.
 std::unique_ptr<Dataset> lattices_when_read(const LatticeSpec& spec, const ClassLimit& limit = {},
                                             const FieldStatistics& statistics = {});
 
-/// The set as a file (format/lattices_file.h), written block by block, so a set may be larger than
+/// Writes the set to a file (format/lattices_file.h), block by block, so it may be larger than
 /// memory.
 void write_lattices(const std::filesystem::path& path, const LatticeSpec& spec, int threads);
 

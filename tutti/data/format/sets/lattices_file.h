@@ -1,5 +1,5 @@
 #pragma once
-// Tutti's lattices file, little-endian:
+// Reads and writes Tutti's lattices file, little-endian:
 //   offset  bytes  field
 //        0      8  magic "TUTTILAT"
 //        8      4  version, 1
@@ -26,8 +26,8 @@
 
 namespace tutti::data {
 
-/// Writes a file under a temporary name beside it; it gets its name only when complete, so a reader
-/// never sees half a file.
+/// Writes a file under a temporary name beside it and renames it when complete, so a reader never
+/// sees half a file.
 class LatticesWriter {
  public:
   /// IoError if the directory cannot be written.
@@ -37,7 +37,7 @@ class LatticesWriter {
   LatticesWriter(const LatticesWriter&) = delete;
   LatticesWriter& operator=(const LatticesWriter&) = delete;
 
-  /// Whole records. IoError when the disk is full.
+  /// Appends whole records. IoError when the disk is full.
   void append(std::span<const uint8_t> records);
   /// Writes the header, flushes to the disk and renames. CHECKs that spec.count records were
   /// appended.
@@ -48,15 +48,15 @@ class LatticesWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Reads and checks a file, checksum included; the header and the size first. BadFile naming the
+/// Reads and checks a file, including the checksum; header and size come first. BadFile naming the
 /// file, what was expected and what was found.
 std::unique_ptr<StoredImages> open_lattices_file(const std::filesystem::path& path,
                                                  const ClassLimit& limit = {});
 
-/// What the header says; checks all but the checksum and labels.
+/// Reads the header; checks everything except the checksum and labels.
 LatticeSpec read_lattices_header(const std::filesystem::path& path);
 
-/// A set from records in memory.
+/// Makes a set from records in memory.
 std::unique_ptr<StoredImages> lattices_from_records(std::vector<uint8_t> records,
                                                     const ClassLimit& limit);
 

@@ -24,8 +24,8 @@ Bytes records(const LatticeSpec& spec, int threads) {
   return bytes;
 }
 
-// The class by the shape of the reduced cell (Lagrange and Gauss): ratio b/a and cosine of the
-// angle between, both after strain.
+// Finds the class by the shape of the reduced cell (Lagrange and Gauss): ratio b/a and cosine of
+// the angle, both after strain.
 Bravais nearest_class(const LatticeCell& cell) {
   std::array<double, 2> a{cell.a1[0], cell.a1[1]}, b{cell.a2[0], cell.a2[1]};
   const auto dot = [](const auto& u, const auto& v) { return u[0] * v[0] + u[1] * v[1]; };
@@ -57,7 +57,7 @@ TEST(Lattices, DensityOfAtomsIsTheSameForAllClasses) {
   for (const double a : area) EXPECT_NEAR(a, 68.6, 2);  // the mean square of 7 to 9.5
 }
 
-// |structure factor|^2 per pixel at the spatial frequency g (cycles per pixel).
+// Returns |structure factor|^2 per pixel at the spatial frequency g (cycles per pixel).
 double power(const uint8_t* pixels, double mean, double gx, double gy) {
   std::complex<double> sum = 0;
   for (int y = 0; y < kLatticeSide; ++y)
@@ -185,7 +185,7 @@ TEST(OpenDataset, GeneratesLatticesWithoutADirectory) {
   EXPECT_NE(read_image(*train, 0).pixels, read_image(*test, 0).pixels)
       << "train and test must not share images";
   EXPECT_THROW(open_dataset({.name = "lattices", .count = -1}), ConfigError);
-  // Each made when it is read: the same images.
+  // With images made when they are read, the set is the same.
   const auto few =
       open_dataset({.name = "lattices", .seed = 4, .count = 1 << 16, .when_read = true});
   EXPECT_EQ(few->size(), 1 << 16);

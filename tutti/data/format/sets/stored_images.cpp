@@ -58,8 +58,8 @@ void StoredImages::read(int64_t index, Sample& sample) const {
       sample.show(1, &segment.labels[static_cast<size_t>(index)]);
       const int64_t at = segment.first + index * segment.stride;
       if (const uint8_t* pixels = segment.pixels.in_memory(at)) return sample.show(0, pixels);
-      // Last, because a reader that hangs here may be left behind, and the set be gone when it
-      // wakes.
+      // This comes last: a reader that hangs here may be left behind and wake up after the set is
+      // gone.
       segment.pixels.read(at, {static_cast<uint8_t*>(sample.own(0)), fields_[0].bytes()});
       return;
     }

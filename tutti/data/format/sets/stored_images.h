@@ -1,6 +1,6 @@
 #pragma once
-// StoredImages: the Dataset of all formats whose images lie uncompressed in files or in memory, one
-// byte a pixel and a label. Fields: "image" u8 [channels, height, width], "label" u8.
+// StoredImages is the Dataset of all formats with uncompressed images in files or in memory: one
+// byte per pixel and value, and a label. Fields: "image" u8 [channels, height, width], "label" u8.
 
 #include <span>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace tutti::data {
 
-/// How many classes a set shall have, and the configuration key that says so, for messages.
+/// The number of classes that a set must have, and the configuration key for it, for messages.
 struct ClassLimit {
   int64_t count = 0;  ///< 0: the data set's own
   std::string key = "data.classes";
@@ -20,10 +20,10 @@ struct ClassLimit {
 /// The classes that labels may name: 0 to names.size() - 1.
 struct Classes {
   std::vector<std::string> names;
-  std::string key{};  ///< that limits them; empty: the format's own number
+  std::string key{};  ///< key that limits them; empty: the format's own number
 };
 
-/// The data set's own classes, or as many as asked for, which are then named by their numbers.
+/// Returns the data set's own classes, or the requested number of classes, named by their numbers.
 Classes limited(std::vector<std::string> own, const ClassLimit& limit);
 
 /// ConfigError for the first label out of range, naming `source` (a file), record, label and key.
@@ -32,8 +32,8 @@ void check_labels(std::span<const uint8_t> labels, const Classes& classes,
 
 class StoredImages final : public Dataset {
  public:
-  /// As many images as labels; image i is the bytes of a field "image" at
-  /// first + i * stride of `pixels`. `source` is the file of the labels, for messages.
+  /// Has as many images as labels; image i is the bytes of a field "image" at first + i * stride of
+  /// `pixels`. `source` is the file of the labels, for messages.
   struct Segment {
     FileBytes pixels;
     int64_t first = 0, stride = 0;
@@ -41,7 +41,7 @@ class StoredImages final : public Dataset {
     std::string source;
   };
 
-  /// `shape`: channels, height, width.
+  /// `shape` is channels, height, width.
   StoredImages(const Shape& shape, Classes classes)
       : fields_({{.name = "image", .element = ElementType::u8, .shape = shape},
                  {.name = "label", .element = ElementType::u8, .class_names = classes.names}}),
@@ -52,7 +52,7 @@ class StoredImages final : public Dataset {
   /// Appends all segments of a set of the same shape and classes.
   void append(StoredImages&& other);
 
-  /// What is known of the images.
+  /// Sets the statistics of the images.
   void set_statistics(FieldStatistics statistics) { fields_[0].statistics = std::move(statistics); }
 
   int64_t size() const override { return size_; }

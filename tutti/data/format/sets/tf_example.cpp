@@ -15,11 +15,11 @@ enum class Wire : uint8_t { varint = 0, eight = 1, bytes = 2, four = 5 };
 struct WireField {
   uint64_t number = 0;
   Wire wire = Wire::varint;
-  uint64_t value = 0;                ///< of a varint
-  std::span<const uint8_t> bytes{};  ///< of all others
+  uint64_t value = 0;                ///< the value of a varint
+  std::span<const uint8_t> bytes{};  ///< the content of all other types
 };
 
-/// Takes a message apart, field by field.
+/// Parses a message field by field.
 class ProtoText {
  public:
   ProtoText(std::span<const uint8_t> bytes, std::string_view what) : rest_(bytes), what_(what) {}
@@ -77,7 +77,7 @@ void read_floats(std::span<const uint8_t> bytes, std::vector<float>& floats) {
   if (!bytes.empty()) std::memcpy(floats.data() + before, bytes.data(), bytes.size());
 }
 
-/// A BytesList, FloatList or Int64List.
+/// Reads a BytesList, FloatList or Int64List.
 void read_list(const WireField& list, std::string_view what, TfFeature& feature) {
   ProtoText text(list.bytes, what);
   WireField field;
@@ -109,7 +109,7 @@ void read_feature(std::span<const uint8_t> bytes, std::string_view what, TfFeatu
     if (field.number < 1 || field.number > 3) continue;
     if (field.wire != Wire::bytes) text.refuse("a list that is a number");
     const auto kind = static_cast<TfFeature::Kind>(field.number);
-    if (feature.kind != kind) {  // of several the last counts; lists of one kind are joined
+    if (feature.kind != kind) {  // the last kind counts; lists of one kind are joined
       feature.bytes.clear(), feature.floats.clear(), feature.integers.clear();
       feature.kind = kind;
     }
@@ -132,8 +132,8 @@ TfFeature read_entry(std::span<const uint8_t> bytes, std::string_view what) {
   return feature;
 }
 
-/// Whether all names are known to differ. Records have few features as a rule: of those each pair
-/// is compared, which takes no memory; of more it is not known.
+/// Says whether all names are known to differ. Records usually have few features: their pairs are
+/// compared, which takes no memory; with more features it is not known.
 bool are_few_that_differ(std::span<const TfFeature> features) {
   constexpr size_t kFew = 32;
   if (features.size() > kFew) return false;
@@ -143,7 +143,7 @@ bool are_few_that_differ(std::span<const TfFeature> features) {
   return true;
 }
 
-/// Where features have one name the last holds, as in maps of Protocol Buffers.
+/// Keeps the last of several features with one name, as in maps of Protocol Buffers.
 void keep_last(std::vector<TfFeature>& features) {
   if (are_few_that_differ(features)) return;
   std::unordered_map<std::string_view, const TfFeature*> last;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kFrameHead = 12, kFrameTail = 4;
 constexpr int64_t kFrameStep =
-    1 << 20;  // what is taken of a gzip file at a time: it may announce anything
+    1 << 20;  // bytes read from a gzip file at a time: lengths may be wrong
 
 [[noreturn]] void refuse_record(const std::string& file, int64_t number, const std::string& what) {
   throw BadFile(fmt::format("{}: record {}: {}: the file is truncated or corrupted; fetch it again",
@@ -31,7 +31,7 @@ bool sound_head(const uint8_t* head) {
   return masked_crc(crc32c(head, 8)) == number_at<uint32_t>(head + 8);
 }
 
-/// The length that a record's head announces.
+/// Returns the length in a record's head.
 uint64_t checked_length(const std::string& file, int64_t number, const uint8_t* head) {
   if (!sound_head(head))
     refuse_record(file, number,
@@ -61,7 +61,7 @@ bool zeros_follow(const FileBytes& file, int64_t at) {
   return zeros;
 }
 
-/// `cut` writes the records' bytes without the zeros.
+/// `cut` is a command that writes the records without the zeros.
 [[noreturn]] void refuse_zeros(const std::string& file, int64_t number, int64_t at,
                                const std::string& cut) {
   throw BadFile(fmt::format(
@@ -71,8 +71,8 @@ bool zeros_follow(const FileBytes& file, int64_t at) {
       file, number - 1, at, cut));
 }
 
-/// Tells TensorFlow's other compression, which has no mark but the stream's own, of a file in whose
-/// beginning no record is.
+/// Reports TensorFlow's other compression, which has only the zlib stream's own mark, for a file
+/// that does not begin with a record.
 void refuse_zlib(const std::string& file, std::span<const uint8_t> head) {
   constexpr uint8_t kLevels[] = {0x01, 0x5e, 0x9c, 0xda};
   if (head[0] != 0x78 || std::ranges::find(kLevels, head[1]) == std::end(kLevels)) return;
@@ -83,7 +83,7 @@ void refuse_zlib(const std::string& file, std::span<const uint8_t> head) {
       file));
 }
 
-/// The place of the record whose head is at `at`.
+/// Returns the place of the record with its head at `at`.
 TfRecordPlace place_at(const FileBytes& file, int64_t at, int64_t number) {
   const int64_t left = file.size() - at;
   uint8_t head[kFrameHead] = {};
@@ -110,7 +110,7 @@ bool begins_as_gzip(const FileBytes& file) {
   return head[0] == 0x1f && head[1] == 0x8b;
 }
 
-/// A plain record may be 35615 bytes long, which begins as gzip does.
+/// A plain record of 35615 bytes begins like a gzip file.
 bool begins_as_record(const FileBytes& file) {
   uint8_t head[kFrameHead];
   if (file.size() < kFrameHead) return false;
@@ -151,7 +151,7 @@ void write_gzip(const std::filesystem::path& path, const std::vector<std::string
 struct TfRecordReader::State {
   FileBytes file;
   std::optional<GzipReader> packed{};
-  int64_t at = 0, number = 0;  // of the next record; its place in what is unpacked
+  int64_t at = 0, number = 0;  // place of the next record; its number in the unpacked file
 
   explicit State(const std::filesystem::path& path) : file(FileBytes::open(path)) {
     if (begins_as_gzip(file) && !begins_as_record(file)) packed.emplace(path);

@@ -1,5 +1,6 @@
 #pragma once
-// TFRecord files: records one after the other, plain or all of them in one gzip file.
+// Reads and writes TFRecord files: records one after the other, plain or all of them in one gzip
+// file.
 //   8 bytes  length, little-endian
 //   4 bytes  masked CRC-32C of the length (trace/crc32c.h)
 //   length   the record, often a tf.Example (tf_example.h)
@@ -15,17 +16,17 @@
 
 namespace tutti::data {
 
-/// Reads the records of a file in their order. One thread.
+/// Reads the records of a file in order. For one thread.
 class TfRecordReader {
  public:
-  /// Tells plain from gzip by the first bytes. BadFile if the file is missing or neither.
+  /// Tells plain files from gzip by the first bytes. BadFile if the file is missing or neither.
   explicit TfRecordReader(const std::filesystem::path& path);
   ~TfRecordReader();
   TfRecordReader(TfRecordReader&&) noexcept;
   TfRecordReader& operator=(TfRecordReader&&) noexcept;
 
-  /// The next record, both checksums checked; false at the end of the file. BadFile naming the
-  /// file, the record's number, what was expected and what was found.
+  /// Reads the next record and checks both checksums; false at the end of the file. BadFile naming
+  /// the file, the record's number, what was expected and what was found.
   bool next(std::vector<uint8_t>& record);
 
  private:
@@ -33,35 +34,37 @@ class TfRecordReader {
   std::unique_ptr<State> state_;
 };
 
-/// Where a record lies in a plain file.
+/// The place of a record in a plain file.
 struct TfRecordPlace {
   int64_t first = 0, bytes = 0;
 };
 
-/// The places of all records of a plain file, for reading them in any order; checks the lengths and
-/// their checksums, not the records. BadFile, also for a gzip file, whose records have no places.
+/// Returns the places of all records of a plain file, for reading in any order; checks the lengths
+/// and their checksums, not the records. BadFile, also for a gzip file, where records have no
+/// places.
 std::vector<TfRecordPlace> tfrecord_places(const FileBytes& file);
 
-/// Whether a file begins as TFRecords do, plain or in gzip. IoError if it cannot be read.
+/// Says whether a file begins like TFRecords, plain or in gzip. IoError if it cannot be read.
 bool is_tfrecord(const std::filesystem::path& path);
 
-/// All records of a file, to be read in any order.
+/// All records of a file, readable in any order.
 struct TfRecordFile {
-  FileBytes bytes;  ///< of a gzip file: the records, inflated and checked, one behind the other
+  FileBytes bytes;  ///< for a gzip file: the records, inflated and checked, joined
   std::vector<TfRecordPlace> places;
   bool inflated = false;
 
-  /// Record `number`, its checksum checked, in `memory`, or where it lies in memory already.
+  /// Returns record `number` with its checksum checked: in `memory`, or in place if already in
+  /// memory.
   std::span<const uint8_t> record(int64_t number, std::vector<uint8_t>& memory) const;
 };
-/// Reads the lengths of a plain file; inflates and checks a gzip file whole. BadFile.
+/// Reads the lengths of a plain file; inflates and checks a gzip file completely. BadFile.
 TfRecordFile open_tfrecords(const std::filesystem::path& path);
 
-/// One of those records, its checksum checked. `number` is for messages. Any thread.
+/// Reads a record and checks its checksum. `number` is for messages. Any thread may call it.
 void read_tfrecord(const FileBytes& file, const TfRecordPlace& place, int64_t number,
                    std::vector<uint8_t>& record);
 
-/// Writes a file of these records. IoError naming the file.
+/// Writes a file with these records. IoError naming the file.
 void write_tfrecords(const std::filesystem::path& path,
                      std::span<const std::vector<uint8_t>> records, bool gzip = false);
 

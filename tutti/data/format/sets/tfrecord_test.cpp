@@ -100,7 +100,7 @@ TEST(TfExample, OfOneNameTheLastFeatureHolds) {
   const auto found = parse_example(record, "f");
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(find_feature(found, "x", TfFeature::Kind::integers, 1, "f").integers[0], 4);
-  // The same holds where features are many, with and without a second one of a name.
+  // The same must hold for many features, with and without a second one of a name.
   for (const int names : {31, 32, 33, 40})
     for (const bool twice : {false, true}) {
       features.assign(static_cast<size_t>(names), {.kind = TfFeature::Kind::integers});

@@ -65,9 +65,7 @@ class Executor::Sharing final : public Team {
   explicit Sharing(Executor& executor) : executor_(executor) {}
   void meet() override {
     executor_.meet();
-    if (omp_get_thread_num() == 0)
-      executor_.poll_exchanges();  // the next poll may be a long time
-                                   // away
+    if (omp_get_thread_num() == 0) executor_.poll_exchanges();  // the next may be far off
   }
   void* workspace(int part) const override {
     return executor_.threads_[static_cast<size_t>(part)]->workspace.data();

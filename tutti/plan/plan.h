@@ -56,17 +56,14 @@ struct PlanBand {
   std::vector<Step> steps;
   bool whole = false;
   bool reduces = false;     ///< some step has a finish phase
-  int64_t samples = 0;      ///< samples that it walks over: the batch, or more if samples are in
-                            ///< slabs
+  int64_t samples = 0;      ///< samples that it walks over: the batch, or more with slabs
   int64_t tile = 1;         ///< largest number of samples in a tile
   int repeats = -1;         ///< the band whose steps this one partly runs again; -1: none
-  std::vector<int> stages;  ///< stages of the last update that must be over before it, in this
-                            ///< order
+  std::vector<int> stages;  ///< stages of the last update that must be over before it, in order
   std::vector<int> waits, starts;  ///< indices into Plan::exchanges: waited for before the band,
                                    ///< started after it
-  std::vector<bool> early;  ///< by sample: whether it reads no output of `waits`. Tiles of such
-                            ///< samples alone are computed before the wait; empty: no sample is
-                            ///< early
+  std::vector<bool> early;  ///< by sample: whether it reads no output of `waits`. Tiles of only
+                            ///< such samples are computed before the wait; empty: none
 };
 
 /// An exchange between ranks (plan/exchanges.h). If it replaces its inputs by sums, they are its
@@ -132,8 +129,7 @@ struct Plan {
   Graph graph;
   PlanOptions options;
   std::vector<OpPtr> pack_ops;    ///< owns the ops of `packs`
-  std::vector<Step> packs;        ///< put weights into their kernels' layouts and types; once per
-                                  ///< update
+  std::vector<Step> packs;        ///< weights into kernels' layouts and types; once per update
   std::vector<PlanBand> bands;    ///< forward and backward; run once per local replica
   std::vector<int> begins;        ///< indices into `exchanges`: begun before the first band
   std::vector<int> waits_at_end;  ///< indices into `exchanges`: complete before the run ends
@@ -153,8 +149,7 @@ struct Plan {
   // Per thread:
   size_t tile_scratch_bytes = 0;  ///< values that stay in their band
   size_t workspace_bytes = 0;     ///< of the kernel that needs most
-  size_t state_bytes = 0;         ///< accumulators of the band that needs most; they live for one
-                                  ///< band
+  size_t state_bytes = 0;         ///< accumulators of the band that needs most; reused by each band
   size_t first_state_bytes = 0;   ///< the same for the first thread, which accumulates in outputs
                                   ///< if it can
   Recomputed recomputed;          ///< computed again because of options.memory

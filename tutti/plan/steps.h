@@ -13,8 +13,7 @@ namespace tutti {
 struct StepList {
   std::vector<std::vector<Step>> bands;  ///< by band
   std::vector<Step> updates;             ///< without exchanges
-  std::vector<Step> packs;               ///< put weights into the layouts that the steps want: each
-                                         ///< layout once
+  std::vector<Step> packs;               ///< weights in the layouts that the steps want: each once
   std::vector<OpPtr> pack_ops;           ///< owns the ops of `packs`
   size_t packed_bytes = 0;
   size_t workspace_bytes = 0;    ///< bytes, of the kernel that needs most

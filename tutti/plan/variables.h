@@ -20,8 +20,7 @@ struct Variable {
   TensorDesc desc;    ///< storage layout; the plain one is {desc.dtype, desc.shape, {}}
   size_t offset = 0;  ///< bytes into its arena, a multiple of 64
   Init init;
-  std::optional<TensorSlice> slice = {};  ///< set if ranks share it; `desc` is then this rank's
-                                          ///< part
+  std::optional<TensorSlice> slice = {};  ///< set where ranks share it; `desc` is this rank's
 
   const Shape& whole_shape() const { return slice ? slice->whole : desc.shape; }
 };

@@ -7,7 +7,7 @@
 
 namespace tutti::record {
 
-/// An event to write, or one to read into.
+/// Satisfied by an event to write and by one to read into.
 template <class T, class Event>
 concept Is = std::is_same_v<std::remove_const_t<T>, Event>;
 

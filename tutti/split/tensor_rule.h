@@ -1,7 +1,7 @@
 #pragma once
 // Finds in a network's graph which layers ranks can share. Private to split.
 //
-//  columns -> ops that work channel by channel, or head by head -> rows
+//   columns -> ops that work channel by channel, or head by head -> rows
 // A layer cut by columns of its outputs makes some channels on each rank; activations, products and
 // attention work on these channels only; a layer cut by rows of its inputs ends the run. If other
 // ops read or make such channels, the layers stay whole.

@@ -41,8 +41,7 @@ TEST(Rewrite, KeepsLossAndGradients) {
   const std::vector<Value> fused_losses{fused.of[static_cast<size_t>(losses[0].id)]};
   differentiate(plain, losses);
   differentiate(fused.graph, fused_losses);
-  EXPECT_EQ(count(fused.graph, "add"), 2);  // the first block's input and its result have two
-                                            // readers
+  EXPECT_EQ(count(fused.graph, "add"), 2);  // the first block's input and its result are read twice
   const Rewritten folded = fold_residual_sums(fused.graph);
   EXPECT_EQ(count(folded.graph, "add"), 1);  // the input is not the result of a batch norm
   EXPECT_EQ(folded.graph.nodes().size() + 1, fused.graph.nodes().size());

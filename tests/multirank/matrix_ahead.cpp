@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;  // the same for all processes of a mac
 constexpr size_t kRuns = 40;
 
 // One rank begins each run late. Returns how many runs this rank has begun too early: it may be as
-// many runs ahead as there are messages on the way to the late rank.
+// many runs ahead as there are messages on the way to the late rank. Adds wrong elements.
 size_t run_with_late_rank(comm::Communicator& c, const Collected& what, int late) {
   Trial trial(c, what);
   std::array<int64_t, kRuns> begun{};

@@ -140,8 +140,7 @@ bool expect_same_bits(const Parts& parts, const std::vector<ScienceStep>& once,
 Flips flips(const Parts& parts, const std::vector<ScienceStep>& got,
             const std::vector<ScienceStep>& serial) {
   Flips f;
-  const size_t ranks =
-      got.size() / static_cast<size_t>(parts.replicas);  // all ranks have whole outputs
+  const size_t ranks = got.size() / static_cast<size_t>(parts.replicas);  // all have whole outputs
   for (size_t r = 0; r < static_cast<size_t>(parts.replicas); ++r)
     for (size_t i = 0; i < serial[r].seen.size(); ++i) {
       const std::span<const float> a = numbers_of(got[r * ranks].seen[i]),

@@ -1,7 +1,7 @@
 #pragma once
 // Compares a gradient rule with finite differences. A small network is built around the op: x =
-// reshape(dense(basis, w)) makes a batched value that depends on parameters, with as many degrees
-// of freedom as x has; a squared error ends it.
+// reshape(dense(basis, w)) makes a batched value that depends on parameters, with as many
+// degrees of freedom as x has; a squared error ends it.
 
 #include <gtest/gtest.h>
 

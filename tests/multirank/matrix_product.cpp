@@ -256,7 +256,7 @@ size_t Trial::count_wrong() const {
 
 size_t Trial::wrong() const {
   size_t wrong = count_wrong();
-  // Of two overlapping buffers, the longer one keeps the rest of its content.
+  // The longer of two overlapping buffers keeps the rest of its content.
   const size_t end =
       std::max(output_begin_ + output_bytes_, what_.in_place ? input_begin_ + input_bytes_ : 0);
   if (end == output_begin_ + output_bytes_)

@@ -24,11 +24,11 @@ struct WideCase {
   bool deepcam() const { return std::string_view(network).starts_with("deepcam"); }
 };
 
-/// DeepCAM's ReLUs flip with the last bits of sums. A flip at one of its smallest maps' positions,
-/// of which there are 48 in a channel, moves gradients by percents, so with free ReLUs the bound is
-/// wide; where nothing can flip, the same bound as elsewhere applies. With GELUs the batch is 2,
-/// because in a batch of 1 the batch norm removes the contribution of the branch behind the global
-/// average, so that branch has no gradient.
+/// DeepCAM's ReLUs flip with the last bits of sums. A flip at one of its smallest maps'
+/// positions, of which there are 48 in a channel, moves gradients by percents, so with free ReLUs
+/// the bound is wide; where nothing can flip, the same bound as elsewhere applies. With GELUs the
+/// batch is 2, because in a batch of 1 the batch norm removes the contribution of the branch behind
+/// the global average, so that branch has no gradient.
 const WideCase kWideCases[] = {
     {.name = "cosmoflow2", .network = "cosmoflow2-full"},
     {.name = "cosmoflow3", .network = "cosmoflow3-full"},

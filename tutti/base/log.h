@@ -20,7 +20,7 @@ void configure(Level level, int rank, int size);
 /// How lines look. The default suits a file: no colour, lines of any length.
 struct Style {
   bool color = false;  ///< warnings in yellow, errors in red
-  int columns = 0;     ///< of the terminal: longer lines are wrapped between words. 0: never
+  int columns = 0;     ///< terminal's width: longer lines are wrapped between words. 0: never
 };
 void set_style(const Style& style);
 Level parse_level(std::string_view name);  ///< throws ConfigError

@@ -40,11 +40,11 @@ std::optional<int> descriptor_of(const std::filesystem::path& path);
 /// descriptor's name. Throws IoError for a link that belongs to neither this user nor root, since
 /// somebody else chose its target, and for links without an end.
 std::filesystem::path followed_output(const std::filesystem::path& name);
-/// Calls open(2) on a file for results, with the umask's mode, waiting for no reader. Follows links
-/// of this user and of root in the last place; a descriptor's name continues at that descriptor's
-/// position. Throws IoError if the file cannot be written, or if the name is another user's link, a
-/// pipe or a socket. A file of another user is accepted: in a group's folder it belongs to whoever
-/// came first. The caller closes the descriptor.
+/// Calls open(2) on a file for results, with the umask's mode, waiting for no reader. Follows
+/// links of this user and of root in the last place; a descriptor's name continues at that
+/// descriptor's position. Throws IoError if the file cannot be written, or if the name is another
+/// user's link, a pipe or a socket. A file of another user is accepted: in a group's folder it
+/// belongs to whoever came first. The caller closes the descriptor.
 int open_output(const std::filesystem::path& name, int flags);
 /// Does the same as a stream that truncates the file or, with std::ios::app, appends to it.
 std::ofstream output_stream(const std::filesystem::path& name, std::ios::openmode mode = {});

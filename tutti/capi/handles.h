@@ -57,7 +57,7 @@ struct tutti_comm_plan {
   bool rebindable = false;
   bool bound = true;
   bool receives = false;  ///< for `message`: whether it receives
-  size_t bytes = 0;       ///< of the message, or of the access to another rank's memory
+  size_t bytes = 0;       ///< length of the message or of the access to another rank's memory
   tutti::comm::Operation& operation() const {
     if (remote) return *remote;
     if (exchange) return *exchange;

@@ -15,10 +15,10 @@ struct ValueInfo {
   std::string name;
   ValueType type;
   Role role = Role::result;
-  Init init;          ///< parameters, tables and statistics
-  int producer = -1;  ///< index of the node that makes it; -1 for values that the caller binds
-  Value of;  ///< for Role::gradient and Role::state: the parameter it belongs to, or the table
-             ///< whose update keeps it
+  Init init;            ///< parameters, tables and statistics
+  int producer = -1;    ///< index of the node that makes it; -1 for values that the caller binds
+  Value of;             ///< for Role::gradient and Role::state: the parameter it belongs to, or the
+                        ///< table whose update keeps it
   TableRows rows = {};  ///< for Role::table
 };
 
@@ -65,7 +65,7 @@ class Graph {
   Value find(std::string_view name) const;  ///< invalid if there is none
   std::vector<Value> with_role(Role role) const;
   int64_t parameter_count() const;  ///< elements of all parameters and of whole tables
-  double flop() const;              ///< of one run over the whole batch, all nodes; see Op::flop
+  double flop() const;              ///< all nodes, one run over the whole batch; see Op::flop
   /// Writes one line per node: outputs = op(inputs) {attributes} types.
   std::string to_string() const;
 

@@ -93,8 +93,8 @@ class Op {
   /// For an exchange: whether it pays to begin it as soon as its inputs are complete, rather than
   /// at the end of the band that makes them.
   virtual bool begins_at_once() const { return false; }
-  /// Whether it belongs to the update of the weights, and so runs once per step, after the exchange
-  /// of gradients, instead of once per replica.
+  /// Whether it belongs to the update of the weights, and so runs once per step, after the
+  /// exchange of gradients, instead of once per replica.
   virtual bool in_update() const { return false; }
   /// The input whose memory output `i` may take over if that input is not read later; -1 = none.
   virtual int in_place(int /*output*/) const { return -1; }

@@ -17,8 +17,8 @@ class Connection {
   /// Collective over the group, which is exchange.group. `exchange.kind` is not none.
   Connection(Group& group, const layout::ActivationExchange& exchange, comm::Element element);
 
-  /// Returns the communication buffer of a side, bytes() long: it holds what the side packs, and
-  /// what the other side has sent.
+  /// Returns the communication buffer of a side, bytes() long: it holds what the side packs,
+  /// and what the other side has sent.
   std::byte* buffer(Side side) const { return buffers_[static_cast<size_t>(side)]; }
   size_t bytes() const { return bytes_; }
   /// Whether `sender` sends anything in its direction.

@@ -1,6 +1,6 @@
 #pragma once
-// Job: the state shared by the objects of one environment: the world, the settings, and the order
-// of the operations that a program has started.
+// Job: the state shared by the objects of one environment: the world, the settings, and the
+// order of the operations that a program has started.
 
 #include "tutti/comm/communicator.h"
 #include "tutti/mlsl/settings.h"

@@ -51,8 +51,8 @@ class ParameterSet final : public api::ParameterSet {
   // State of one of the two exchanges, as the program sees it.
   struct State {
     Statistics::Tally* tally = nullptr;
-    void* buffer = nullptr;  // of the start that has not been waited for
-    void* result = nullptr;  // of the latest completion
+    void* buffer = nullptr;  // buffer of the start that has not been waited for
+    void* result = nullptr;  // result of the latest completion
     bool started = false;
   };
   bool exchanges_gradient() const { return gradient_ || quantized_; }
@@ -64,7 +64,7 @@ class ParameterSet final : public api::ParameterSet {
   size_t operation_;
   layout::LocalParameters share_;
   Statistics* statistics_ = nullptr;
-  Job* job_ = nullptr;                       // of the exchanges; set by commit if there are any
+  Job* job_ = nullptr;                       // the exchanges' job; set by commit if there are any
   std::unique_ptr<Planned> gradient_;        // this one,
   std::unique_ptr<QuantizedSum> quantized_;  // or that one, or none
   std::unique_ptr<Planned> increment_;

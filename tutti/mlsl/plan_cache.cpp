@@ -8,7 +8,7 @@ namespace tutti::mlsl {
 namespace {
 
 constexpr size_t kEntries = 64;
-constexpr size_t kBytes = size_t{512} << 20;  // of all long vectors together
+constexpr size_t kBytes = size_t{512} << 20;  // for all long vectors together
 
 // Returns how many requests of one signature may be in flight: more of small ones, which a program
 // may start in large numbers.

@@ -68,8 +68,8 @@ struct Executor::Chosen {
 /// Bytes that one thread needs at a time.
 struct Executor::Needs {
   size_t workspace = 0;
-  size_t band_states = 0;  // of the band that is being prepared
-  size_t states = 0;       // of the largest band
+  size_t band_states = 0;  // in the band that is being prepared
+  size_t states = 0;       // in the largest band
 };
 
 Executor::ReadyStep Executor::make_ready(Chosen& chosen, bool first_thread,

@@ -7,9 +7,9 @@
 // inputs, statistics and gradients) and update(). An update does not wait: stages whose exchanges
 // are not over yet are run by the next run(), one by one (PlanStage), each just before the first
 // band that reads its weights. settle() runs all of them; call it before reading weights or state
-// between steps. A pass may be run in pieces, and several passes be under way, each with an arena
-// of results of its own: begin(), run_bands() as often as it takes, end(). Not thread-safe: one
-// caller drives it; inside, an OpenMP team of plan.options.threads does the work.
+// between steps. A pass may be run in pieces, and several passes be under way, each with an
+// arena of results of its own: begin(), run_bands() as often as it takes, end(). Not thread-safe:
+// one caller drives it; inside, an OpenMP team of plan.options.threads does the work.
 
 #include <chrono>
 #include <memory>

@@ -29,7 +29,7 @@ struct Lifetime {
 
 struct ArenaPlan {
   std::vector<size_t> offsets;  ///< per block, multiples of kAlignment
-  size_t bytes = 0;             ///< of the whole arena
+  size_t bytes = 0;             ///< size of the arena
 };
 
 /// Places blocks so that none that live at the same time overlap: largest first, each at the lowest

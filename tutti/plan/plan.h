@@ -148,7 +148,7 @@ struct Plan {
   size_t arena_bytes = 0, packed_bytes = 0;
   // Per thread:
   size_t tile_scratch_bytes = 0;  ///< values that stay in their band
-  size_t workspace_bytes = 0;     ///< of the kernel that needs most
+  size_t workspace_bytes = 0;     ///< for the kernel that needs most
   size_t state_bytes = 0;         ///< accumulators of the band that needs most; reused by each band
   size_t first_state_bytes = 0;   ///< the same for the first thread, which accumulates in outputs
                                   ///< if it can

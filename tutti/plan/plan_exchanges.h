@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-/// Exchanges are named by their index in `all`: first those of the pass and its bands, then those
-/// of the update, in the order of the graph.
+/// Exchanges are named by their index in `all`: first those of the pass and its bands, then
+/// those of the update, in the order of the graph.
 struct ExchangeList {
   std::vector<PlanExchange> all;
   std::vector<PlanBucket> buckets;

@@ -138,7 +138,7 @@ class StageList {
 
   const Plan& plan_;
   PerValue<int> made_in_;          // result of an update -> its stage
-  PerValue<int> changed_in_;       // what an update changes in place -> its last stage
+  PerValue<int> changed_in_;       // value changed in place by an update -> its last stage
   PerValue<int> sum_of_;           // result of an update -> the exchange that changes it
   std::map<int, int> weights_of_;  // bucket -> the exchange of its weights
   std::map<int, int> waits_;       // exchange -> the stage that waits for it

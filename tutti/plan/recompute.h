@@ -29,8 +29,8 @@ struct BandsAgain {
 };
 
 /// Repeats enough that the results fit into an arena of `limit` bytes or, if that is impossible,
-/// into the smallest arena found. `schedule` has no repetitions. Reads graph, descs and the places
-/// of variables.
+/// into the smallest arena found. `schedule` has no repetitions. Reads graph, descs and the
+/// places of variables.
 BandsAgain recompute_results(const Plan& plan, const Schedule& schedule, size_t limit);
 
 }  // namespace tutti

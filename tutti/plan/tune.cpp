@@ -34,8 +34,8 @@ std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backe
   return names;
 }
 
-/// Returns the name under which the layout of a graph is recorded. Buckets and updates are not part
-/// of it: they see no activations, and their number may follow from a measurement.
+/// Returns the name under which the layout of a graph is recorded. Buckets and updates are not
+/// part of it: they see no activations, and their number may follow from a measurement.
 std::string layout_problem(const Graph& graph, int threads) {
   std::string text;
   for (const Node& node : graph.nodes()) {
@@ -134,7 +134,7 @@ struct Contender {
 /// If the two fastest are close, they run alternately, so that other work on the machine slows
 /// both. Each run allocates its own memory, so that there is never more than one at once.
 void run_in_turns(std::vector<Contender>& contenders, const Backend& backend) {
-  constexpr double kClose = 1.1;  // of the faster one
+  constexpr double kClose = 1.1;  // relative to the faster one
   constexpr int kTurns = 3;
   if (contenders.size() < 2) return;
   std::ranges::stable_sort(contenders, std::less{}, &Contender::seconds);

@@ -19,9 +19,9 @@ class PartGrid {
   static constexpr int kAxes = 2;  ///< number of dimensions that may be shared
 
   PartGrid() = default;
-  /// `spatial`: parts along each dimension; all ones or empty: whole samples. `sharing`: replicas
-  /// whose batch norms see one batch. `stages`: ranks among which a replica's layers are divided;
-  /// not together with the other two. Throws ConfigError if the ranks do not divide.
+  /// `spatial`: parts along each dimension; all ones or empty: whole samples. `sharing`:
+  /// replicas whose batch norms see one batch. `stages`: ranks among which a replica's layers are
+  /// divided; not together with the other two. Throws ConfigError if the ranks do not divide.
   PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ranks, int rank,
            int64_t stages = 1);
 

@@ -1,8 +1,8 @@
 #pragma once
 // Cuts samples into rows: into parts, which ranks share, and each part of a large sample into
-// slabs, so that threads share it and a tile fits the cache. Every kernel treats a slab as a sample
-// of its own. Rows that an op reads beyond its own (Op::reach) are copied from neighbouring slabs
-// by GatherRows; those of other parts are received first.
+// slabs, so that threads share it and a tile fits the cache. Every kernel treats a slab as a
+// sample of its own. Rows that an op reads beyond its own (Op::reach) are copied from neighbouring
+// slabs by GatherRows; those of other parts are received first.
 
 #include <cstddef>
 #include <cstdint>

@@ -67,7 +67,7 @@ class TableSharer {
   struct Read {
     const Node* node;
     TablePiece piece;
-    Value table;                              // of pieces that this rank owns
+    Value table;                              // only for pieces that this rank owns
     std::vector<Value> rows, weights, found;  // by rank; for others' pieces only this rank's entry
     const EmbeddingBag& op() const { return dynamic_cast<const EmbeddingBag&>(*node->op); }
     Bag bag() const {

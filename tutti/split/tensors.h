@@ -1,7 +1,7 @@
 #pragma once
-// Tensor parallelism (Shoeybi et al. 2019): ranks share the layers of one replica, each with slices
-// of their weights. A pair of layers needs only two sums over ranks: of its results forward, and of
-// the gradient of its input backward. Embedding and output layer are shared by tokens of the
+// Tensor parallelism (Shoeybi et al. 2019): ranks share the layers of one replica, each with
+// slices of their weights. A pair of layers needs only two sums over ranks: of its results forward,
+// and of the gradient of its input backward. Embedding and output layer are shared by tokens of the
 // vocabulary; for the loss ranks exchange three numbers per position.
 
 #include <string>

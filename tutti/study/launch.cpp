@@ -242,7 +242,7 @@ class Launcher {
   const LaunchOptions& options_;
   StudyDisplay display_;
   size_t left_ = 0, ran_ = 0;  // runs to start, and runs finished in this start
-  double seconds_ = 0;         // of the finished ones
+  double seconds_ = 0;         // time of the finished ones
 };
 
 }  // namespace

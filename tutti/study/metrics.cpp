@@ -297,7 +297,7 @@ void rates(std::vector<ScaleRow>& rows, const std::map<Size, Runs>& usable,
                    const Point a = at_epoch(run.log, first, metric),
                                b = at_epoch(run.log, last, metric);
                    return (b.error - a.error) /
-                          (b.seconds - a.seconds);  // of the metric; the error is its complement
+                          (b.seconds - a.seconds);  // the metric's; the error is its complement
                  }).mean;
   const double direction = measure.higher_is_better ? 1 : -1;
   const double base = rate.begin()->second;  // rate of the smallest size

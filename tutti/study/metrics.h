@@ -113,7 +113,7 @@ struct ScaleRow {
   std::vector<double> parallel_runs, learning_runs;  ///< per usable run: mean of n0 / this run * n0
   StepParts step;
   std::vector<CurvePoint> quality;        ///< the metric on the set that judges
-  std::vector<CurvePoint> training_loss;  ///< of whole epochs
+  std::vector<CurvePoint> training_loss;  ///< by whole epochs
   Lateness arrivals;
 };
 using Runs = std::vector<const RunSummary*>;
@@ -145,7 +145,7 @@ struct StudyResult {
   int base_ranks = 0;              ///< n0; 0 if no run is usable
   std::vector<ScaleRow> rows;      ///< by size
   std::vector<RunSummary> runs;    ///< by size, then repeat
-  std::vector<std::string> notes;  ///< what else a reader must know before believing the numbers
+  std::vector<std::string> notes;  ///< other facts to know before believing the numbers
 };
 
 /// Returns the target's metric or, without a target, the run's own; old records without one have

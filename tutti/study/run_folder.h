@@ -50,8 +50,8 @@ struct Difference {
 std::vector<Difference> differences(const Configuration& there, const Configuration& now,
                                     const ChangeRule& rule);
 
-/// Throws ConfigError if a run of `tutti train` lies in `directory`: a study would count it as one
-/// of its own.
+/// Throws ConfigError if a run of `tutti train` lies in `directory`: a study would count it as
+/// one of its own.
 void refuse_run_of_train(const std::string& directory);
 
 struct RunFolder {

@@ -13,9 +13,9 @@ namespace tutti {
 struct MachineUse {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   double seconds = kNone;
-  double other_work = kNone;  ///< of the processors' time, taken by other processes
-  double steal = kNone;       ///< of the processors' time, given to other machines
-  double throttled = kNone;   ///< of a quota's periods: those in which it stopped the process
+  double other_work = kNone;  ///< the processors' time taken by other processes
+  double steal = kNone;       ///< the processors' time given to other machines
+  double throttled = kNone;   ///< a quota's periods in which it stopped the process
 };
 
 /// A kind of disturbance of measurements.

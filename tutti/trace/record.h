@@ -69,14 +69,14 @@ struct RunStart {
   std::optional<int64_t> results_again{};   ///< results computed again to fit
   double flop_again = kNotMeasured;         ///< arithmetic of that, per pass of one rank
   std::string library{}, library_sha256{};  ///< model.library and its content; empty: none
-  std::string compiler{}, mpi{}, onednn{};  ///< what the program was built with and runs on
+  std::string compiler{}, mpi{}, onednn{};  ///< used to build and run the program
   std::string binding{};                    ///< rank 0's: "bound to 1 of 2 cores", "not bound"
   int64_t resume_step =
       0;  ///< 0 = from the start; events of later steps written before this line are void
   std::vector<std::string>
       changes{};         ///< differences of a resumed run from the one before: "run.epochs: 2 -> 4"
   std::string metric{};  ///< used to compare evaluations; empty: an old record without it
-  bool higher_is_better = true;  ///< of that metric
+  bool higher_is_better = true;  ///< for that metric
   std::optional<Target> target{};
   std::vector<std::string> units{};  ///< sentences: the units of predictions and errors
 };
@@ -201,7 +201,7 @@ struct EpochRecord {
          data_wait_seconds = kNotMeasured, other_seconds = kNotMeasured;
   double grad_norm = kNotMeasured;             ///< mean over its steps
   double virtual_seconds = kNotMeasured,       ///< for this epoch on RunStart::replayed_on
-      virtual_waiting_seconds = kNotMeasured;  ///< of these: a replica's waits for others, messages
+      virtual_waiting_seconds = kNotMeasured;  ///< part of these: waits for others and messages
   bool partial = false;  ///< the run resumed inside this epoch, so `seconds` is not a whole epoch
 };
 
@@ -315,7 +315,7 @@ struct RunLog {
       start;  ///< first run_start, with target and metric of the last, which a resume may change
   std::vector<StepRecord> steps;
   std::vector<ArrivalsRecord> arrivals;
-  std::optional<StagingRecord> staging;  ///< of the last start
+  std::optional<StagingRecord> staging;  ///< from the last start
   std::vector<DataRecord> data;
   std::vector<SyncRecord> sync;
   std::vector<StagesRecord> stages;
@@ -324,12 +324,12 @@ struct RunLog {
   std::vector<MachineRecord> machine;
   std::vector<EpochRecord> epochs;
   std::vector<EvalRecord> evals;
-  std::optional<TestRecord> test;  ///< of the last end
+  std::optional<TestRecord> test;  ///< from the last end
   std::vector<CheckpointRecord> checkpoints;
   std::optional<TargetReached> target_reached;  ///< the last; a run that went on has several
   std::optional<RunStop> stop;                  ///< none: still running, or killed
   int resumes = 0;
-  std::vector<std::string> changes;  ///< of all resumes
+  std::vector<std::string> changes;  ///< from all resumes
   bool truncated = false;  ///< a cut line was left out: the last, or the one before a failure
 };
 

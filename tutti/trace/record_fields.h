@@ -1,7 +1,7 @@
 #pragma once
 // The one list of every event's fields: JSON writing, JSON reading and the CSV columns all walk it.
-// Private to trace/. fields(event, visit) calls visit("name", member) for each field, in the order
-// of the file.
+// Private to trace/. fields(event, visit) calls visit("name", member) for each field, in the
+// order of the file.
 
 #include "tutti/trace/record.h"
 

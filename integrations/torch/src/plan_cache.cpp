@@ -9,7 +9,7 @@ namespace tutti_torch {
 namespace {
 
 constexpr size_t kEntries = 256;
-constexpr size_t kBytes = size_t{512} << 20;  // of all long vectors together
+constexpr size_t kBytes = size_t{512} << 20;  // for all long vectors together
 
 // Returns how many calls of one signature may be under way: more of small ones.
 size_t slots_of(size_t bytes) {

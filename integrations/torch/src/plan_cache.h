@@ -86,7 +86,7 @@ class PlanCache {
  private:
   struct Entry {
     std::vector<std::shared_ptr<Slot>> slots;
-    size_t bytes = 0;  // of the long vector
+    size_t bytes = 0;  // size of the long vector
     uint64_t calls = 0;
     uint64_t last = 0;  // number of the latest call
     size_t kept() const { return slots.size() * bytes; }

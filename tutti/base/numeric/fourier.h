@@ -68,7 +68,7 @@ class RealFourier {
   }
 
   int64_t row() const { return row_; }
-  int64_t rows() const { return rows_; }  ///< of all rows of a field
+  int64_t rows() const { return rows_; }  ///< number of rows in a field
   int64_t floats() const { return rows_ * row_; }
 
   /// Computes modes[k] = sum of values[x] exp(-2 pi i k x / s).

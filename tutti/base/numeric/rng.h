@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// What a random number is for; distinct purposes never share a stream.
+/// Purposes of random numbers; distinct purposes never share a stream.
 enum class Purpose : uint32_t {
   weights = 1,
   shuffle = 2,

@@ -12,7 +12,7 @@ namespace tutti {
 
 struct CacheLevel {
   int level;      ///< 1 is the data cache nearest to the core
-  int64_t bytes;  ///< of one cache
+  int64_t bytes;  ///< size of one cache
   int instances;
 };
 
@@ -30,7 +30,7 @@ struct Topology {
                          ///< (limit_teams); 0: all of them
   double cpu_quota = 0;  ///< processors' worth of time that control groups grant; 0: no limit
   std::vector<CacheLevel> caches;  ///< rising level
-  int64_t memory_bytes = 0;        ///< of the machine, or a smaller limit of a control group
+  int64_t memory_bytes = 0;        ///< the machine's, or a smaller limit of a control group
   int64_t available_bytes = 0;     ///< not in use at the time of the call
 
   /// Returns the cores on which compute threads make sense: `cores`, or the quota rounded up if
@@ -40,9 +40,9 @@ struct Topology {
   int cores_of_team() const { return team_cores > 0 ? team_cores : bound_cores; }
 };
 
-/// Reads the topology anew at every call (some milliseconds). This is the only function that knows
-/// what the process may use, the control groups' limits included. Throws DeviceError when hwloc
-/// fails.
+/// Reads the topology anew at every call (some milliseconds). This is the only function that
+/// knows what the process may use, the control groups' limits included. Throws DeviceError when
+/// hwloc fails.
 Topology read_topology();
 
 /// Returns the affinity mask of the calling thread as processor numbers, "0-3,8".

@@ -11,8 +11,8 @@ namespace tutti::mlsl::layout {
 /// Samples x feature maps of a local activation. They lie contiguously in the buffer, as
 /// [sample][map][map_size elements].
 struct CommBlock {
-  comm::Slice samples;       ///< of the local activation, not of the minibatch
-  comm::Slice maps;          ///< of the local activation, not of all maps
+  comm::Slice samples;       ///< within the local activation, not the minibatch
+  comm::Slice maps;          ///< within the local activation, not all maps
   size_t map_size = 1;       ///< elements
   size_t sample_stride = 0;  ///< elements of the local activation from one sample to the next
   size_t buffer_offset = 0;  ///< elements

@@ -5,8 +5,8 @@
 //   calls statistics    the results of Statistics for a gradient, with MLSL_STATS=1
 //   calls residual LIB  quantised gradients from two buffers alternately: the error of each comes
 //                       back with it
-//   calls blocks N      AlltoAllv N times with other counts each time: no more descriptors, mappings
-//                       and memory than after the first ones
+//   calls blocks N      AlltoAllv N times with other counts each time: no more descriptors,
+//                       mappings and memory than after the first ones
 //   calls servers LIB   with MLSL_NUM_SERVERS: results come while the program makes no call, of a
 //                       quantised gradient too
 //   calls affinity      a server is bound to the core that MLSL_SERVER_AFFINITY names

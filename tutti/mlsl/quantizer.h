@@ -100,7 +100,7 @@ class QuantizedSum final : public comm::StagedOperation {
   Residuals residuals_;
   std::unique_ptr<comm::Window> window_;  // tiles to each rank, tiles from each rank and, with
                                           // everywhere, the sum of each rank
-  Exchange tiles_, sums_;  // sums_ only with everywhere
+  Exchange tiles_, sums_;                 // sums_ only with everywhere
   const float* values_ = nullptr;
   float* sum_ = nullptr;
 };

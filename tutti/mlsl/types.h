@@ -12,7 +12,6 @@ namespace tutti::mlsl {
 
 /// The public classes. Classes of this namespace with the same names derive from them, and
 /// implement them.
-/// work.
 namespace api = ::MLSL;
 
 /// Throws ConfigError, to be printed to the program's author, unless `condition`.

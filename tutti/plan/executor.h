@@ -82,8 +82,8 @@ class Executor {
   /// accumulators.
   size_t memory_bytes() const;
 
-  /// Returns the seconds that thread 0 spent in each step (packs, bands, finishes, updates) since
-  /// the last call, by name; empty unless profiling.
+  /// Switches profiling. With it take_timings() returns the seconds that thread 0 spent in each
+  /// step (packs, bands, finishes, updates) since the last call, by name; otherwise nothing.
   void set_profiling(bool on);
   /// Records every call of a kernel from now on, one lane per thread; null ends that. `spans` must
   /// outlive the executor's use.

@@ -13,7 +13,6 @@
 // additional forward pass; the cost counts that. Not recomputable are: values received from others,
 // sums over the batch, nodes that change persistent values (running statistics) or depend on those,
 // and outputs.
-// statistics) or depends on it, and outputs.
 
 #include <vector>
 

@@ -94,7 +94,6 @@ int64_t SlabChoice::most_slabs(int n) const {
   return 1;
 }
 
-/// A layer that reads its neighbours' rows begins a region. What works row by row joins the regions
 /// A layer that reads its neighbours' rows begins a region. A node that works row by row joins the
 /// regions of all its inputs.
 void SlabChoice::find_regions() {

@@ -221,7 +221,8 @@ std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<Plann
   if (!flags.quiet)
     fmt::print(stderr, "{} run{} of {} into {}\n", planned.size(), planned.size() == 1 ? "" : "s",
                flags.config, flags.output_dir);
-  // Before the first run, so that the next start, without --fresh, does not find them either.
+  // Set aside before the first run, so that the next start, without --fresh, does not find them
+  // either.
   const auto folders = folders_beside(flags, planned);
   if (flags.fresh) {
     for (const PlannedRun& run : planned) set_aside(run.directory);
@@ -282,7 +283,8 @@ int run_study(const StudyFlags& flags) {
   note_earlier(result, earlier, flags.output_dir);
   const ReportText text = report_text(result, flags);
   const ExitCode code = exit_code(result, launched, flags.require_target);
-  // Before the files: if these cannot be written, the results of hours of work are still printed.
+  // Printed before the files: if these cannot be written, the results of hours of work are still
+  // printed.
   show(flags.json ? json_report(result, text) : '\n' + terminal_report(result));
   write_reports(result, text, flags.output_dir);
   if (!flags.json) show(closing(result, text.settings, code, flags) + places(flags.output_dir));

@@ -114,7 +114,8 @@ PlannedRun plan_another(const StudyFlags& flags, const Size& size, int repeat) {
                  run.directory};
   if (flags.oversubscribe) run.command.emplace_back("--oversubscribe");
   run.sets = flags.sets;
-  // After the user's own settings, so that the values that the study varies or must hold fixed win.
+  // These follow the user's own settings, so that the values that the study varies or must hold
+  // fixed win.
   run.sets.push_back(fmt::format("run.seed={}", run.seed));
   run.sets.push_back(fmt::format("run.threads={}", threads));
   run.sets.push_back(fmt::format("batch.local={}", run.local_batch));

@@ -2,7 +2,7 @@
 // The run record: the one format that training writes and studies read. JSON Lines, one event a
 // line, every line with "schema", "event" and "time" (unix seconds). docs/record.md lists all
 // fields; the structs below are the same list. Units: seconds unless the name ends in _ms; bytes;
-// samples/s over the whole job. A number that was not measured is NaN (null in the file). Members
+// samples/s over the whole job. A number that was not measured is NaN (null in the file).
 // Members without a default value are braced so that designated initialisers cause no warnings.
 // Epochs count from 1; steps are the number of weight updates done so far.
 

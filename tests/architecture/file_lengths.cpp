@@ -29,7 +29,7 @@ int lines_of(const fs::path& file) {
 std::vector<Violation> check_lengths(const fs::path& root,
                                      const std::vector<std::string>& folders) {
   std::vector<Violation> found;
-  std::map<fs::path, int> files;  // of each folder of tutti/
+  std::map<fs::path, int> files;  // in each folder of tutti/
   for (const std::string& folder : folders)
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       if (!entry.is_regular_file() || !is_code(entry.path())) continue;

@@ -8,7 +8,7 @@
 namespace tutti::architecture {
 namespace {
 
-/// Follows what rooms may include until one is met again.
+/// Follows the rooms that a room may include until one repeats.
 class CycleSearch {
  public:
   explicit CycleSearch(const Rules& rules) {
@@ -18,7 +18,7 @@ class CycleSearch {
           if (room != folder) uses_[folder].push_back(room);
   }
 
-  /// A way from `folder` back to it, "a -> b -> a"; empty if there is none.
+  /// Returns a way from `folder` back to it, "a -> b -> a"; empty if there is none.
   std::string from(const std::string& folder) {
     way_ = {folder};
     seen_.clear();
@@ -39,7 +39,7 @@ class CycleSearch {
     return false;
   }
 
-  /// All that have a line in a folder; one for "A/." and for a header.
+  /// Returns all rooms that have a line in a folder; one for "A/." and for a header.
   static std::vector<std::string> rooms_of(const std::string& place, const Rules& rules) {
     const bool one = place.ends_with("/.") || place.ends_with(".h");
     std::vector<std::string> rooms = {folder_of(one ? place : place + "/", rules)};

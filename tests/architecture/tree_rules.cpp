@@ -33,13 +33,13 @@ bool lies_in_any(const std::string& file, const std::vector<std::string>& places
   return std::ranges::any_of(places, [&](const auto& place) { return lies_in(file, place); });
 }
 
-/// Its second part is the header, its first `<` or `"`.
+/// The second group of the match is the header, the first `<` or `"`.
 const std::regex& include_line() {
   static const std::regex include(R"re(\s*#\s*include\s*(<|")([^">]+)[">].*)re");
   return include;
 }
 
-/// Few lines are, and regular expressions take long.
+/// Whether the line is a directive. Few are, and regular expressions take long.
 bool is_directive(const std::string& line) {
   const size_t first = line.find_first_not_of(" \t");
   return first != line.npos && line[first] == '#';
@@ -146,11 +146,11 @@ class TreeCheck {
     }
   }
 
-  /// Whether the header is one for tests, or includes one by way of others.
+  /// Whether the header is one for tests, or includes one through others.
   bool reaches_testing(const std::string& header) {
     const auto known = testing_.find(header);
     if (known != testing_.end()) return known->second;
-    bool& reaches = testing_[header];  // false meanwhile: headers may go in a circle
+    bool& reaches = testing_[header];  // false meanwhile, because headers may form a cycle
     reaches = std::ranges::any_of(
         rules_.testing, [&](const std::string& pattern) { return matches(pattern, header); });
     std::ifstream stream(root_ / header);
@@ -160,7 +160,7 @@ class TreeCheck {
     return reaches;
   }
 
-  /// What is wrong with `file` including "header"; empty if nothing.
+  /// Returns why `file` may not include "header"; empty if it may.
   std::string broken_include(const std::string& file, const std::string& header) const {
     if (!header.starts_with("tutti/"))
       return fmt::format("\"{}\": own headers are named \"tutti/folder/file.h\"", header);
@@ -181,7 +181,7 @@ class TreeCheck {
                                        : fmt::format("{}", fmt::join(allowed, ", ")));
   }
 
-  /// Own headers need no fence.
+  /// Returns which fence an include breaks; own headers need no fence.
   std::string broken_fence(const std::string& file, const std::string& header, bool foreign) const {
     for (const auto& fence : rules_.headers) {
       if (!matches(fence.pattern, header)) continue;
@@ -196,8 +196,8 @@ class TreeCheck {
                        header);
   }
 
-  /// Every macro that `#if text` tests must be allowed where the file stands; a test of a bare
-  /// number never is.
+  /// Checks that every macro in `#if text` is allowed in the file; a test of a bare number never
+  /// is.
   void check_condition(const fs::path& path, const std::string& file, int number,
                        const std::string& text) {
     static const std::regex name("[A-Za-z_][A-Za-z0-9_]*");

@@ -1,4 +1,5 @@
-// The check itself: a small good tree passes, and each kind of sin is named with its file and line.
+// Tests the check itself: a small correct tree passes, and each kind of violation is reported with
+// its file and line.
 #include "tests/architecture/tree_rules.h"
 
 #include <fmt/format.h>
@@ -54,7 +55,7 @@ class TreeRules : public ::testing::Test {
     std::ofstream(root_ / file) << text;
   }
 
-  /// All violations of the tree, one a line.
+  /// Returns all violations of the tree, one per line.
   std::string check() {
     std::string text;
     for (const auto& violation : check_tree(root_, read_rules(root_ / "rules.txt")))

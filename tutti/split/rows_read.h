@@ -1,5 +1,5 @@
 #pragma once
-// Which rows of an input a part of a sample reads.
+// Finds which rows of an input a part of a sample reads.
 
 #include <optional>
 
@@ -8,12 +8,12 @@
 namespace tutti {
 
 struct RowsRead {
-  int dim = 0;  ///< of the input
+  int dim = 0;  ///< dimension of the input
   Rows rows;
 };
 
-/// The rows that all readers of `input` together take of one dimension; none where a reader takes
-/// all of them, or another dimension's.
+/// Returns the rows of one dimension that all readers of `input` together read; nothing if a reader
+/// takes all rows, or rows of another dimension.
 std::optional<RowsRead> rows_read(const Graph& graph, Value input);
 
 }  // namespace tutti

@@ -7,11 +7,11 @@ namespace tutti {
 namespace {
 
 constexpr int kAxis = 0;               // slabs are cut along the outermost spatial dimension
-constexpr double kLargeTiles = 32;     // a layer is large from so many times tile_bytes a sample on
+constexpr double kLargeTiles = 32;     // a layer is large from so many times tile_bytes per sample
 constexpr double kMostCopied = 0.25;   // bytes of neighbours' rows for each byte of a layer
-constexpr double kLeastToWeights = 6;  // bytes of a slab for each byte of weights: a slab's weight
-                                       // gradient is written, read and added
-constexpr int64_t kLeastGain = 4;  // of slabs that the threads cannot share evenly, against none
+constexpr double kLeastToWeights = 6;  // bytes of a slab for each byte of weights: a slab's
+                                       // gradient of the weights is written, read and added
+constexpr int64_t kLeastGain = 4;      // for slabs that threads share unevenly
 
 bool same(const OpPtr& a, const OpPtr& b) {
   return (!a && !b) || (a && b && a->name() == b->name() && a->attributes() == b->attributes());
@@ -94,8 +94,8 @@ int64_t SlabChoice::most_slabs(int n) const {
   return 1;
 }
 
-/// A layer that reads its neighbours' rows begins a region. What works row by row joins the regions
-/// of all that it reads.
+/// A layer that reads its neighbours' rows begins a region. A node that works row by row joins the
+/// regions of all its inputs.
 void SlabChoice::find_regions() {
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {
     const int n = static_cast<int>(i);
@@ -103,7 +103,7 @@ void SlabChoice::find_regions() {
     const int64_t slabs = most_slabs(n);
     if (slabs == 1) continue;
     region_of_[i] = n;
-    // A transposed convolution of stride 2 makes two rows from whole rows of its input, not one.
+    // A transposed convolution of stride 2 makes two rows at a time from whole rows of its input.
     if (slabs != rows.count()) continue;
     const std::optional<RowReach> finest = reach(n, slabs);
     for (size_t k = 0; k < node(n).in.size(); ++k) {
@@ -120,7 +120,7 @@ void SlabChoice::find_regions() {
       regions_[root_of(static_cast<int>(i))].nodes.push_back(static_cast<int>(i));
 }
 
-/// Bytes of a sample that a rank holds, on average over parts.
+/// Returns the bytes of a sample that a rank holds, on average over parts.
 double SlabChoice::share_of(Value v) const {
   return static_cast<double>(graph_.type(v).desc.bytes()) /
          static_cast<double>(batch_ * settings_.grid.parts());
@@ -138,8 +138,8 @@ double SlabChoice::largest_layer(const Region& region) const {
   return most;
 }
 
-/// Whether so many slabs cost little more than fewer: in neighbours' rows that are copied, and in
-/// gradients of weights that are added.
+/// Whether so many slabs cost little more than fewer, counting copies of neighbours' rows and
+/// additions of weights' gradients.
 bool SlabChoice::pays(const Region& region, int64_t slabs) const {
   for (const int n : region.nodes) {
     const std::optional<RowReach> cut = reach(n, slabs);
@@ -188,8 +188,9 @@ int64_t SlabChoice::slabs_for(const Region& region) const {
   return even(best) ? best : uneven_slabs(rows, possible);
 }
 
-/// The fewest slabs that give every thread work, or as many as there can be; 1 if too few threads
-/// would gain by them. Layers that make rows in pairs cannot give each of 64 threads three rows.
+/// Returns the fewest slabs that give every thread work, or as many as are possible; 1 if too few
+/// threads would gain by them. Layers that make rows in pairs cannot give each of 64 threads three
+/// rows.
 int64_t SlabChoice::uneven_slabs(int64_t rows, const std::function<bool(int64_t)>& possible) const {
   const auto rounds = [&](int64_t samples) {
     return (samples + settings_.threads - 1) / settings_.threads;

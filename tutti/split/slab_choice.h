@@ -1,5 +1,5 @@
 #pragma once
-// Which layers are cut into how many slabs. Private to split.
+// Decides which layers are cut into how many slabs. Private to split.
 
 #include <functional>
 #include <map>
@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-/// What a node reads when its results are made for some rows.
+/// The input rows that a node reads to make some rows of its results.
 struct RowReach {
-  OpPtr op;  ///< null: the node's own
+  OpPtr op;  ///< null: the node's own op
   float padding = 0;
   struct Input {
     int dim = -1;  ///< -1: unbatched
@@ -21,21 +21,21 @@ struct RowReach {
   std::vector<Input> in;
 };
 
-/// How `op` with inputs of these types makes the windows of its results along an axis. Nothing
-/// where it does not work by rows, or needs other ops or heights for them.
+/// Returns how `op` with inputs of these types makes the windows of its results along an axis.
+/// Nothing if it does not work by rows, or needs different ops or heights for them.
 std::optional<RowReach> reach_of(const Op& op, std::span<const ValueType> types, int axis,
                                  const std::vector<Rows>& windows);
 
-/// `rows` in equal windows.
+/// Cuts `rows` into equal windows.
 std::vector<Rows> cut_rows(Rows rows, int64_t count);
 
 std::vector<ValueType> types_in(const Graph& graph, const Node& node);
 
-/// Rows along an axis that a node's work is dealt out by: of its results, or of its first input
-/// where there are only sums; 0: none.
+/// Returns the number of rows along an axis by which a node's work is divided: rows of its results,
+/// or of its first input if it only makes sums; 0: none.
 int64_t rows_of(const Graph& graph, const Node& node, int axis);
 
-/// The same on all ranks that hold the same rows of axis 0.
+/// The choice is the same on all ranks that hold the same rows of axis 0.
 class SlabChoice {
  public:
   SlabChoice(const Graph& graph, const SplitSettings& settings);
@@ -45,7 +45,7 @@ class SlabChoice {
   bool none() const;
 
  private:
-  /// Nodes whose values are cut alike.
+  /// Nodes whose values are cut in the same way.
   struct Region {
     std::vector<int> nodes;
     int64_t slabs = 1;
@@ -53,7 +53,7 @@ class SlabChoice {
   const Node& node(int n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
   Rows own_rows(int n) const;
   std::optional<RowReach> reach(int n, int64_t slabs) const;
-  /// That the node's results can be made in.
+  /// Returns the most slabs in which the node's results can be made.
   int64_t most_slabs(int n) const;
   double share_of(Value v) const;
   void find_regions();

@@ -65,7 +65,8 @@ bool Splitter::is_shared(const Node& n) const {
   return true;
 }
 
-/// Values that the caller binds, in their order, so that a listing of parameters keeps its own.
+/// Copies the values that the caller binds, in order, so that a listing of parameters keeps its
+/// order.
 void Splitter::copy_bound() {
   Graph& graph = result_.graph;
   for (size_t i = 0; i < old_.values().size(); ++i) {
@@ -90,8 +91,8 @@ void Splitter::copy_bound() {
   }
 }
 
-/// Receives the rows that this part needs of other parts' share of v, and sends what they need.
-/// Along one axis; `from` is v with `slabs` along axis 0, and with the columns wanted already.
+/// Receives the rows of v that this part needs from other parts, and sends the rows that they need,
+/// along one axis. `from` is v with `slabs` along axis 0, and has the wanted columns already.
 Splitter::Exchanged Splitter::exchange(Value v, Value from, int64_t slabs, int dim, int axis,
                                        const std::vector<Rows>& needed_by_part) {
   Exchanged got;
@@ -145,7 +146,7 @@ Value Splitter::gather(const Exchanged& others, Value from, RowCut cut, float fi
   return made;
 }
 
-/// v with the columns that are wanted along axis 1.
+/// Returns v with the columns that are wanted along axis 1.
 Value Splitter::read_across(Value v, const std::vector<Wanted>& wanted_by_part) {
   const Wanted& mine = wanted_by_part[static_cast<size_t>(grid_.part())];
   if (grid_.along(1) == 1) return held(v).value;
@@ -209,7 +210,7 @@ void Splitter::add_node(int number) {
   } else {
     std::vector<PartNode> parts;
     for (int part = 0; part < grid_.parts(); ++part)
-      // The slabs of others do not matter: only how many rows they need.
+      // The slabs of other parts do not matter here, only how many rows they need.
       parts.push_back(*node_of_part(n, part, part == grid_.part() ? slabs : 1));
     const PartNode& mine = parts[static_cast<size_t>(grid_.part())];
     if (mine.op) op = mine.op;

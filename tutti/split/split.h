@@ -1,8 +1,8 @@
 #pragma once
 // Cuts samples into rows: into parts, which ranks share, and each part of a large sample into
-// slabs, so that threads share it and a tile fits the cache. A slab is a sample of its own for
-// every kernel. What an op reads beyond its rows (Op::reach) is copied from neighbouring slabs by
-// GatherRows, and from other parts it is received first.
+// slabs, so that threads share it and a tile fits the cache. Every kernel treats a slab as a
+// sample of its own. Rows that an op reads beyond its own (Op::reach) are copied from neighbouring
+// slabs by GatherRows; those of other parts are received first.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,23 +14,23 @@
 namespace tutti {
 
 struct SplitSettings {
-  int threads = 1;        ///< that should have work in every band
-  size_t tile_bytes = 0;  ///< what a tile should fit into; 0: the backend's advice
-  int64_t slabs = 0;  ///< of a sample, where its rows can be dealt out so; 0: as many as threads
-                      ///< and cache ask for
+  int threads = 1;        ///< threads that should have work in every band
+  size_t tile_bytes = 0;  ///< size that a tile should fit into; 0: the backend's advice
+  int64_t slabs = 0;      ///< slabs of a sample, where its rows can be divided so; 0: as many as
+                          ///< threads and cache ask for
   PartGrid grid = {};
   TableRanks tables =
-      {};  ///< who share tables; not split_samples()'s concern, but share_tables()'s
-  bool whole_outputs = true;  ///< outputs have the rows of all parts; false: what is shared is no
-                              ///< output, and only the loss is
+      {};  ///< ranks that share tables; used by share_tables(), not by split_samples()
+  bool whole_outputs = true;  ///< outputs have the rows of all parts; false: shared values are no
+                              ///< outputs, except the loss
 };
 
-/// Before differentiate. Layers that no cut helps stay as they are; a graph of small samples for
-/// ranks of their own comes back unchanged. Inputs keep their shapes: each part is given whole
-/// samples. So do outputs, where they are wanted, but for the loss, which is the part's share: the
-/// parts' add up. `of` names a value with all of its samples, or none. What follows layers that
-/// need all rows is computed alike by all parts of a replica. Throws ConfigError for what cannot be
-/// shared.
+/// Rewrites the forward graph; call it before differentiate(). Layers that no cut helps stay
+/// unchanged, and so does a graph of small samples that ranks do not share. Inputs keep their
+/// shapes, because each part is given whole samples. Outputs keep theirs, too, if they are wanted,
+/// except the loss: it is the part's share, and the shares of all parts add up. `of` names a value
+/// with all of its samples, or none. Layers behind one that needs all rows are computed identically
+/// by all parts of a replica. Throws ConfigError if something cannot be shared.
 Rewritten split_samples(const Graph& graph, const SplitSettings& settings);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// What the parts of a sample add up: losses, and the statistics of batch norms.
+// Adds up over the parts of a sample: losses, and the statistics of batch norms.
 
 #include <utility>
 
@@ -16,8 +16,8 @@ bool divides_by_weights(const SoftmaxCrossEntropyAttributes& loss) {
 
 }  // namespace
 
-/// A loss of a part's rows alone counts as much as they are of all; one that all parts compute
-/// alike, as much as one part.
+/// A loss over a part's rows is weighted by their share of all rows; a loss that all parts compute
+/// identically is weighted by one over the parts.
 OpPtr Splitter::loss_of_part(const Node& n, bool shared) const {
   if (grid_.parts() == 1) return nullptr;
   double share = 1;
@@ -32,7 +32,7 @@ OpPtr Splitter::loss_of_part(const Node& n, bool shared) const {
   if (const auto* op = dynamic_cast<const SoftmaxCrossEntropy*>(n.op.get())) {
     SoftmaxCrossEntropyAttributes loss = op->loss();
     if (shared && divides_by_weights(loss)) {
-      loss.mean_over = MeanOver::given;  // the sum of all parts' weights
+      loss.mean_over = MeanOver::given;  // the sum of all parts' weights is an input
     } else {
       loss.scale *= factor;
     }
@@ -48,7 +48,7 @@ OpPtr Splitter::loss_of_part(const Node& n, bool shared) const {
   return nullptr;
 }
 
-/// The sum of all parts' label weights, which the mean of a weighted loss is over.
+/// Returns the sum of all parts' label weights, by which the mean of a weighted loss divides.
 Value Splitter::weights_of_labels(const Node& n, Value labels) {
   const auto& loss = dynamic_cast<const SoftmaxCrossEntropy&>(*n.op).loss();
   NormGroup group{.peers = {}, .counts = {}, .me = 0, .tag = std::exchange(tag_, tag_ + 2)};
@@ -63,7 +63,7 @@ Value Splitter::weights_of_labels(const Node& n, Value labels) {
   return graph.append(n.name + ".all_weights", std::make_shared<SumParts>(1.0f), all).front();
 }
 
-/// Statistics of all that share a batch norm: this rank's moments, and the others'.
+/// Merges this rank's moments with those of all ranks that share a batch norm.
 void Splitter::add_shared_stats(const Node& n, Value y) {
   Graph& graph = result_.graph;
   const auto& stats = dynamic_cast<const BatchNormStats&>(*n.op);

@@ -1,6 +1,6 @@
 #pragma once
-// The pass behind split_samples(): goes through the nodes of a forward graph and makes those of one
-// part. Private to split.
+// The pass behind split_samples(): goes through the nodes of a forward graph and makes the nodes of
+// one part. Private to split.
 
 #include <map>
 #include <optional>
@@ -13,26 +13,26 @@
 
 namespace tutti {
 
-inline constexpr int kRowsDim = 2;  // of results, where the rows of axis 0 are
+inline constexpr int kRowsDim = 2;  // the dimension of results with the rows of axis 0
 
 /// A value of the old graph as this rank has it.
 struct Held {
   Value value;
   int64_t slabs = 1;    ///< along axis 0
-  bool shared = false;  ///< it has its part's rows alone
+  bool shared = false;  ///< it has only the rows of its part
 };
 
-/// What a node reads of an input: windows along axis 0, one along axis 1.
+/// The part of an input that a node reads: windows along axis 0, one window along axis 1.
 struct Wanted {
-  int dim = -1;  ///< of axis 0
+  int dim = -1;  ///< dimension of axis 0
   std::vector<Rows> windows;
-  Rows across;  ///< along axis 1, where that is shared
+  Rows across;  ///< along axis 1, if that is shared
   float padding = 0;
 };
 
-/// A node as a part computes it.
+/// A node as one part computes it.
 struct PartNode {
-  OpPtr op;  ///< null: the node's own
+  OpPtr op;  ///< null: the node's own op
   std::vector<Wanted> in;
 };
 
@@ -75,7 +75,7 @@ class Splitter {
   std::map<std::string, Value> gathered_;
   Rewritten result_;
   int tag_ = 0;
-  bool for_result_ = false;  // of exchanges made now
+  bool for_result_ = false;  // whether exchanges made now are for results
 };
 
 }  // namespace tutti

@@ -13,8 +13,8 @@
 namespace tutti {
 namespace {
 
-constexpr int kStageTag = 14'000;  // behind the tags of parts of samples; a gradient's is odd
-// A core's operations in the time in which a byte comes in from another rank of its node.
+constexpr int kStageTag = 14'000;  // behind the tags of parts of samples; gradients have odd tags
+// Operations of a core in the time in which a byte arrives from another rank of its node.
 constexpr double kFlopPerByte = 16;
 
 bool is_variable(Role role) { return role == Role::parameter || role == Role::statistic; }
@@ -26,7 +26,7 @@ double flop_of_node(const Graph& graph, const Node& node) {
   return node.op->flop(in, out);
 }
 
-/// The nodes that read a value, in their order.
+/// Lists the nodes that read each value, in order.
 std::vector<std::vector<size_t>> readers_by_value(const Graph& graph) {
   std::vector<std::vector<size_t>> readers(graph.values().size());
   for (size_t n = 0; n < graph.nodes().size(); ++n)
@@ -34,7 +34,8 @@ std::vector<std::vector<size_t>> readers_by_value(const Graph& graph) {
   return readers;
 }
 
-/// By value: whether it depends on a variable, and not on what the caller binds alone.
+/// Returns for each value whether it depends on a variable, and not only on values that the caller
+/// binds.
 std::vector<bool> computed(const Graph& graph) {
   std::vector<bool> depends(graph.values().size());
   for (size_t v = 0; v < depends.size(); ++v) depends[v] = is_variable(graph.values()[v].role);
@@ -50,7 +51,7 @@ class StageCutter {
   explicit StageCutter(const Graph& graph) : graph_(graph), readers_(readers_by_value(graph)) {
     const size_t nodes = graph.nodes().size();
     bytes_.assign(nodes + 1, 0);
-    std::vector<bool> divides(nodes + 1);  // the readers of a statistic, or of a sum over samples
+    std::vector<bool> divides(nodes + 1);  // no cut: among readers of a statistic or a sum
     const auto over = [](size_t first, size_t last, auto&& apply) {
       for (size_t c = first + 1; c <= last; ++c) apply(c);
     };
@@ -62,18 +63,18 @@ class StageCutter {
       if (info.producer >= 0)
         over(static_cast<size_t>(info.producer), last,
              [&](size_t c) { bytes_[c] += static_cast<double>(info.type.desc.bytes()); });
-      // Gradient rules of batch norms look at what makes their statistics.
+      // Gradient rules of batch norms read the values from which their statistics are made.
       if (info.producer >= 0 && !info.type.batched && is_computed[v])
         over(static_cast<size_t>(info.producer), last, [&](size_t c) { divides[c] = true; });
       else if (is_variable(info.role))
         over(readers_[v].front(), last, [&](size_t c) {
           if (info.role == Role::statistic)
             divides[c] = true;
-          else  // it is in both stages, and its gradient crosses
+          else  // both stages have it, and its gradient crosses
             bytes_[c] += static_cast<double>(info.type.desc.bytes());
         });
     }
-    // What the caller reads is plain, whatever the layout of activations is.
+    // Values that the caller reads are plain, whatever the layout of activations is.
     for (const Value v : graph.outputs())
       if (const int producer = graph[v].producer; producer >= 0 && !readers_[index(v)].empty())
         over(static_cast<size_t>(producer), readers_[index(v)].back(),
@@ -94,7 +95,7 @@ class StageCutter {
     places_.push_back(nodes);
   }
 
-  /// Where each stage begins, and the end.
+  /// Returns where each stage begins, and the end.
   std::vector<size_t> cut(int stages) const {
     struct Best {
       double slowest = std::numeric_limits<double>::infinity(), bytes = 0;
@@ -142,10 +143,10 @@ class StageCutter {
 
   const Graph& graph_;
   const std::vector<std::vector<size_t>> readers_;
-  std::vector<double> bytes_;        // by position: of values that are made before and read behind
+  std::vector<double> bytes_;        // by position: of values made before it and read behind it
   std::vector<double> flop_before_;  // by position
   std::vector<int> layers_before_;   // by position: nodes with operations and a parameter
-  std::vector<size_t> places_;       // where a cut may be, the beginning and the end among them
+  std::vector<size_t> places_;       // possible cuts, including the beginning and the end
 };
 
 /// Makes the graph of one stage.
@@ -185,7 +186,7 @@ class StageTaker {
     return std::ranges::any_of(readers_[static_cast<size_t>(v.id)],
                                [&](size_t n) { return cut_.of_node[n] == stage; });
   }
-  /// Results, in their order, that have a gradient or have none.
+  /// Calls look(v) for results that have a gradient, or for those that have none, in order.
   template <class Look>
   void for_results(bool trained, Look look) const {
     for (size_t i = 0; i < old_.values().size(); ++i) {

@@ -1,8 +1,8 @@
 #pragma once
-// Stages of a pipeline: ranks that have the layers of one replica, some each, and compute one
-// micro-batch after another. A forward graph is cut into runs of nodes. What a stage makes and a
-// later one reads is sent there, whichever it is (ExchangeStages); by differentiation its gradient
-// comes back, and so each stage has the backward pass of its own layers.
+// Stages of a pipeline: ranks among which the layers of one replica are divided, and which compute
+// one micro-batch after another. A forward graph is cut into runs of nodes. A value that a later
+// stage reads is sent directly to that stage (ExchangeStages); by differentiation its gradient
+// comes back, so each stage has the backward pass of its own layers.
 
 #include <map>
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace tutti {
 
-/// Which nodes of a forward graph each stage has.
+/// The nodes of a forward graph that each stage has.
 struct Stages {
   int count = 1;
   std::vector<int> of_node;
-  /// Of parameters and statistics, by name: those who read it, in their order.
+  /// The stages that read a parameter or statistic, in order, by its name.
   std::map<std::string, std::vector<int>> of_variable;
 };
 
@@ -24,39 +24,39 @@ struct Stages {
 struct SharedParameter {
   std::string name;
   std::vector<int> stages;
-  int number = 0;  ///< among those of the model
+  int number = 0;  ///< index among the model's shared parameters
 };
 
-/// Runs of nodes, so that the slowest stage is as fast as can be by the operations of its nodes
-/// (Op::flop) and the bytes that come in, and among such cuts fewest bytes cross. All nodes that
-/// read a statistic are in one stage, as are those that read a sum over samples with the one that
-/// makes it. A parameter that several stages read, each has. ConfigError where there are fewer
-/// places to cut at.
+/// Cuts the graph into runs of nodes such that the slowest stage is as fast as possible, counting
+/// the operations of its nodes (Op::flop) and the bytes that it receives; among such cuts the
+/// fewest bytes cross. All nodes that read a statistic are in one stage, as are those that read a
+/// sum over samples with the node that makes it. Each stage that reads a parameter has it. Throws
+/// ConfigError if there are too few places to cut at.
 Stages cut_into_stages(const Graph& forward, int stages);
 
-/// The same stages of another graph of the same model, as evaluation has it: a node is where its
-/// variables are, or else where the last of its inputs is made; of stages that have its variable in
-/// the first one that this allows.
+/// Returns the same stages for another graph of the same model, such as that of evaluation: a node
+/// is in the stage of its variables, or else where the last of its inputs is made. If several
+/// stages have its variable, it is in the first of them that its inputs allow.
 Stages stages_like(const Graph& forward, const Stages& cut);
 
-/// The graph of one stage, before differentiate. Inputs and variables are those that its nodes
-/// read. `trained`: by value, whether it has a gradient that goes back; empty: nothing has.
+/// Returns the graph of one stage, before differentiate(). Its inputs and variables are those that
+/// its nodes read. `trained`: by value, whether its gradient goes back; empty: no gradients.
 Rewritten take_stage(const Graph& forward, const Stages& cut, int stage,
                      const std::vector<bool>& trained);
 
-/// In which order a stage computes the forward and backward passes of its micro-batches.
+/// The order in which a stage computes the forward and backward passes of its micro-batches.
 enum class PipelineOrder {
-  one_f_one_b,  ///< in turns, as soon as the last stage has the first one (Narayanan et al. 2019)
+  one_f_one_b,  ///< alternately, once the last stage has the first one (Narayanan et al. 2019)
   gpipe         ///< all forward passes first (Huang et al. 2018)
 };
 
-/// Micro-batches of which a stage keeps activations at a time: it computes the forward passes of as
-/// many, then in turns the oldest backward pass and a forward pass. The last stage goes back at
-/// once, in either order.
+/// Returns the number of micro-batches whose activations a stage keeps at a time. It computes that
+/// many forward passes, then alternately the oldest backward pass and a forward pass. In either
+/// order the last stage computes each backward pass at once.
 int batches_under_way(PipelineOrder order, int stages, int stage, int batches);
 
-/// The share of a step in which a stage has nothing to do, where all take equally long:
-/// (S - 1) / (M + S - 1).
+/// Returns the share of a step in which a stage is idle if all stages take equally long: (S - 1) /
+/// (M + S - 1).
 double pipeline_bubble(int stages, int batches);
 
 }  // namespace tutti

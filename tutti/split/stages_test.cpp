@@ -12,8 +12,7 @@
 namespace tutti {
 namespace {
 
-/// Dense layers of `width`, one after another, and a sum of the first one's result with the last
-/// one's.
+/// Dense layers of `width`, one after another, and the sum of the first and the last result.
 struct Tower {
   Graph graph;
   std::vector<Value> of_layer;
@@ -61,7 +60,7 @@ TEST(Stages, SendWhatOthersReadAndGetItsGradient) {
   EXPECT_EQ(exchanges_of(first), 1);
   EXPECT_EQ(first.with_role(Role::parameter).size(), 4u);
   const auto& send = dynamic_cast<const ExchangeStages&>(*first.nodes().back().op);
-  // To the next stage, and past it to the last one.
+  // One value goes to the next stage and, past it, to the last one.
   EXPECT_EQ(send.gives().size(), 2u);
   EXPECT_TRUE(send.gives_to_others());
   Rewritten last = take_stage(tower.graph, cut, 2, trained);

@@ -16,9 +16,9 @@
 namespace tutti {
 namespace {
 
-constexpr int kRowsTag = 15'000;  // behind the tags of parts of samples; a gradient's is odd
+constexpr int kRowsTag = 15'000;  // behind the tags of parts of samples; gradients have odd tags
 
-/// Runs of rows of nearly the same length, as few as fit a share.
+/// Cuts a table into runs of rows of nearly the same length, as few as fit a share.
 std::vector<TablePiece> cut_table(size_t table, const Shape& shape, double share, int ranks) {
   const double bytes = static_cast<double>(shape.elements());
   const auto wanted = static_cast<int64_t>(std::ceil(bytes / share - 1e-9));
@@ -63,12 +63,12 @@ class TableSharer {
   }
 
  private:
-  /// Who reads, and what of a table is read where.
+  /// A lookup in one piece of a table, and the values that it reads and finds.
   struct Read {
     const Node* node;
     TablePiece piece;
-    Value table;                              // of this rank's pieces
-    std::vector<Value> rows, weights, found;  // by rank; of others' pieces, this rank's alone
+    Value table;                              // only for pieces that this rank owns
+    std::vector<Value> rows, weights, found;  // by rank; for others' pieces only this rank's entry
     const EmbeddingBag& op() const { return dynamic_cast<const EmbeddingBag&>(*node->op); }
     Bag bag() const {
       Bag bag = op().bag();
@@ -98,7 +98,7 @@ class TableSharer {
       reads_.push_back({lookups_[piece.table], piece, {}, {}, {}, {}});
   }
 
-  /// Values that the caller binds, in their order; of tables this rank's rows.
+  /// Copies the values that the caller binds, in order; tables with this rank's rows.
   void copy_bound() {
     for (size_t i = 0; i < old_.values().size(); ++i) {
       const ValueInfo& info = old_.values()[i];
@@ -126,7 +126,7 @@ class TableSharer {
     }
   }
 
-  /// The numbers that this rank's samples have for a lookup.
+  /// Returns the row numbers of this rank's samples for a lookup.
   Value own_rows(const Read& read) {
     Value& made = columns_[read.node];
     if (made.valid()) return made;
@@ -140,12 +140,12 @@ class TableSharer {
     return made;
   }
 
-  /// Fills rows and weights: of own pieces those of all ranks' samples.
+  /// Fills rows and weights; pieces that this rank owns get those of all ranks' samples.
   void exchange_rows() {
     std::vector<ExchangeParts::Give> gives;
     std::vector<ExchangeParts::Get> gets;
     std::vector<Value> given;
-    std::vector<std::pair<Value*, size_t>> received;  // where to, which of the outputs
+    std::vector<std::pair<Value*, size_t>> received;  // destination, and index of the output
     const auto send = [&](Value v, int rank) {
       gives.push_back({static_cast<int>(given.size()), rank});
       given.push_back(v);
@@ -190,7 +190,7 @@ class TableSharer {
             if (v.valid() && graph()[v].role != Role::input) graph().mark_output(v);
   }
 
-  /// Of own pieces, for the samples of all ranks.
+  /// Looks rows up in the pieces that this rank owns, for the samples of all ranks.
   void look_up() {
     for (Read& read : reads_) {
       read.found.resize(static_cast<size_t>(ranks_.ranks));
@@ -206,8 +206,8 @@ class TableSharer {
     }
   }
 
-  /// What was found goes to whose samples it is for, to this rank itself, too: what follows is then
-  /// cut into the same bands, and adds up in the same order, on any number of ranks.
+  /// Sends the vectors found to the ranks of the samples, this rank included: later nodes are then
+  /// cut into the same bands, and sums have the same order, on any number of ranks.
   void exchange_vectors() {
     std::vector<ExchangeParts::Give> gives;
     std::vector<ExchangeParts::Get> gets;
@@ -225,8 +225,8 @@ class TableSharer {
     for (size_t r = 0; r < reads_.size(); ++r) pieces_[reads_[r].node->out[0].id].push_back(out[r]);
   }
 
-  /// What a node reads for the old value. Pieces of a table are added up where they are first read,
-  /// so that nothing waits for them before.
+  /// Returns the value that a node reads for the old one. Adds pieces of a table up where they are
+  /// first read, so that nothing waits for them before.
   Value read(Value v) {
     Value& value = of(v);
     const auto pieces = pieces_.find(v.id);
@@ -244,7 +244,7 @@ class TableSharer {
   std::vector<const Node*> lookups_;
   std::vector<Read> reads_;  // by table and rows
   std::map<const Node*, Value> columns_;
-  std::map<int32_t, std::vector<Value>> pieces_;  // of a lookup's result, in the order of rows
+  std::map<int32_t, std::vector<Value>> pieces_;  // a lookup's results, in the order of rows
   std::vector<Value> of_;
   SharedTables shared_;
 };

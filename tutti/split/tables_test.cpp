@@ -44,7 +44,7 @@ TEST(Tables, AreCutByRowsWhereOneIsLargerThanAShare) {
   EXPECT_EQ(deal_tables(std::vector<Shape>{{2, 8}}, 4).size(), 2u) << "a row stays whole";
 }
 
-/// Two lookups of 3 and 90 rows, added.
+/// Makes two lookups, of 3 and 90 rows, and adds their results.
 Graph two_lookups() {
   Graph graph;
   const Value rows = graph.input("rows", {DType::i32, {5, 3}, {}});

@@ -21,7 +21,8 @@ namespace {
 
 using Blocks = std::vector<ChannelBlock>;
 
-/// The inputs of an op that works on some channels as on all; none of another op.
+/// Returns the number of inputs of an op that works on some channels as it does on all; 0 for other
+/// ops.
 size_t channel_inputs(const Op& op) {
   if (const auto* a = dynamic_cast<const Attention*>(&op)) return a->attention().sequences();
   if (dynamic_cast<const Activation*>(&op) || dynamic_cast<const Scale*>(&op) ||
@@ -33,7 +34,7 @@ size_t channel_inputs(const Op& op) {
   return 0;
 }
 
-/// How attention has the channels of its inputs, and of its two outputs.
+/// Returns the channel blocks of attention's inputs and of its two outputs.
 std::vector<Blocks> blocks_of_attention(const AttentionAttributes& a, int64_t width) {
   const ChannelBlock q{a.heads * width, width}, kv{a.key_heads * width, width};
   std::vector<Blocks> blocks;
@@ -47,7 +48,7 @@ std::vector<Blocks> blocks_of_attention(const AttentionAttributes& a, int64_t wi
   return blocks;
 }
 
-/// Looks for layers that fit.
+/// Finds the layers that ranks can share.
 class TensorRuleFinder {
  public:
   TensorRuleFinder(const Graph& graph, int ranks)
@@ -87,7 +88,7 @@ class TensorRuleFinder {
     return std::ranges::find(graph_.outputs(), v) != graph_.outputs().end();
   }
 
-  /// What an op works on channel by channel is shared alike.
+  /// Values that an op processes channel by channel are shared in the same way.
   void join(const Node& n) {
     const size_t inputs = channel_inputs(*n.op);
     if (inputs == 0) return;
@@ -98,15 +99,15 @@ class TensorRuleFinder {
     for (const Value v : n.out) join_with(v);
   }
 
-  /// Nobody else has a use for the layer's parameters.
+  /// Whether no other node reads the layer's parameters.
   bool owns_parameters(const Node& linear) const {
     return std::ranges::all_of(linear.in.begin() + 1, linear.in.end(), [&](Value p) {
       return graph_[p].role == Role::parameter && readers_[at(p)].size() == 1;
     });
   }
 
-  /// Whether the value is made and read by layers and ops that ranks can share; of a layer that is
-  /// taken already nothing more.
+  /// Whether the value is made and read only by layers and ops that ranks can share, and none of
+  /// the layers is taken already.
   bool is_open(Value v) const {
     const Node* maker = made_by(v);
     if (!maker || is_output(v)) return false;
@@ -134,8 +135,8 @@ class TensorRuleFinder {
     return nodes;
   }
 
-  /// The channels of each value, as attention has them; elsewhere one by one. Nothing where two ops
-  /// want them otherwise, or there is less than one for each rank.
+  /// Returns the channel blocks of each value, as attention needs them, elsewhere single channels.
+  /// Nothing if two ops need different blocks, or if there are fewer than one for each rank.
   std::optional<std::map<int32_t, Blocks>> blocks_of(const std::vector<Value>& values,
                                                      const std::set<size_t>& nodes) const {
     std::map<int32_t, Blocks> blocks;
@@ -176,8 +177,8 @@ class TensorRuleFinder {
     return fits ? std::optional(std::move(blocks)) : std::nullopt;
   }
 
-  /// By the parameters that ranks would share: one layer may fit into two regions, as the second
-  /// one of a pair beside a large layer (models/lora.h) does.
+  /// Sorts by the size of the parameters that ranks would share: one layer may fit into two
+  /// regions, as the second one of a pair beside a large layer (models/lora.h) does.
   std::vector<std::vector<Value>> largest_first(std::map<int, std::vector<Value>> regions) const {
     std::vector<std::vector<Value>> sorted;
     for (auto& [root, values] : regions) sorted.push_back(std::move(values));
@@ -219,7 +220,8 @@ class TensorRuleFinder {
     rule_.blocks.merge(*blocks);
   }
 
-  /// Logits that the loss over a vocabulary reads, and in evaluations what counts hits.
+  /// Whether the node makes logits that only the loss over a vocabulary, or an evaluation's hits,
+  /// read.
   bool makes_logits(size_t n, Value weight) const {
     const Node& layer = node(n);
     if (!is_linear(graph_, layer) || layer.in[1] != weight || is_output(layer.out[0]) ||
@@ -234,7 +236,7 @@ class TensorRuleFinder {
     });
   }
 
-  /// A weight [V, C, ...] that tokens are looked up in, or that makes logits, or both.
+  /// Shares a weight [V, C, ...] in which tokens are looked up, or which makes logits, or both.
   void take_vocabulary(Value weight) {
     const std::vector<size_t>& readers = readers_[at(weight)];
     const auto looks_up = [&](size_t n) {
@@ -259,8 +261,8 @@ class TensorRuleFinder {
 
   const Graph& graph_;
   const int ranks_;
-  std::vector<std::vector<size_t>> readers_;  // by value: nodes
-  std::vector<int> root_;                     // by value: another that is shared alike
+  std::vector<std::vector<size_t>> readers_;  // by value: the nodes that read it
+  std::vector<int> root_;                     // by value: another one shared in the same way
   TensorRule rule_;
 };
 

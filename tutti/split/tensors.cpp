@@ -23,7 +23,7 @@
 namespace tutti {
 namespace {
 
-/// The layer without its bias.
+/// Returns the layer without its bias.
 OpPtr without_bias(const Op& op) {
   if (const auto* dense = dynamic_cast<const Dense*>(&op))
     return std::make_shared<Dense>(false, dense->output());
@@ -40,7 +40,7 @@ bool works_by_position(const Graph& graph, const Node& node) {
          is_linear(graph, node);
 }
 
-/// The op for some positions of all.
+/// Returns the op for this rank's positions.
 OpPtr of_positions(const OpPtr& op, const RankRows& rows) {
   if (const auto* dropout = dynamic_cast<const Dropout*>(op.get()))
     return std::make_shared<Dropout>(dropout->probability(), dropout->salt(), rows.mine().first,
@@ -52,7 +52,8 @@ OpPtr of_positions(const OpPtr& op, const RankRows& rows) {
 
 class TensorSplitter {
  public:
-  /// `by_position`: parameters that each rank uses for its own positions, of a pass before.
+  /// `by_position`: parameters, found by an earlier pass, that each rank uses for its own
+  /// positions.
   TensorSplitter(const Graph& old, const PartGrid& grid, const std::vector<Value>& by_position)
       : old_(old), group_{.ranks = grid.tensor(), .me = grid.tensor_place()},
         positions_(grid.positions()), rule_(find_tensor_rule(old, grid.tensor())),
@@ -80,13 +81,13 @@ class TensorSplitter {
     made_.text = text();
     return std::move(made_);
   }
-  /// Once it is built.
+  /// Call this after the graph is built.
   const std::vector<Value>& found_by_position() const { return found_; }
 
  private:
   Graph& graph() { return made_.rewritten.graph; }
   Value& of(Value v) { return of_[static_cast<size_t>(v.id)]; }
-  /// The next one is for a gradient.
+  /// Returns a tag; the one after it is for a gradient.
   int next_tag() { return std::exchange(tag_, tag_ + 2); }
 
   void slice(Value parameter, int dim, const std::vector<ChannelBlock>& blocks) {
@@ -115,7 +116,7 @@ class TensorSplitter {
     }
   }
 
-  /// Values that the caller binds, in their order; of shared parameters this rank's slices.
+  /// Copies the values that the caller binds, in order; shared parameters as this rank's slices.
   void copy_bound() {
     for (size_t i = 0; i < old_.values().size(); ++i) {
       const ValueInfo& info = old_.values()[i];
@@ -158,7 +159,7 @@ class TensorSplitter {
     return positions_ && type.batched && type.desc.shape.rank() == 3 &&
            type.desc.shape[2] >= group_.ranks;
   }
-  /// For what all compute alike.
+  /// Returns the whole value, for nodes that all ranks compute identically.
   Value whole(Value v) {
     if (!is_own(v)) return of(v);
     Value& made = whole_[v.id];
@@ -166,7 +167,7 @@ class TensorSplitter {
       made = all_rows(graph(), old_[v].name + ".whole", rows_of(v), false, next_tag(), of(v));
     return made;
   }
-  /// Own positions.
+  /// Returns this rank's positions of the value.
   Value own_part(Value v) {
     if (is_own(v)) return of(v);
     Value& made = part_[v.id];
@@ -174,14 +175,14 @@ class TensorSplitter {
       made = own_rows(graph(), old_[v].name + ".own", rows_of(v), next_tag(), of(v));
     return made;
   }
-  /// A parameter that is used for own positions; invalid stays so.
+  /// Returns a parameter that is used for this rank's positions; an invalid value stays invalid.
   Value parameter(Value p) {
     if (!p.valid()) return p;
     if (std::ranges::find(found_, p) == found_.end()) found_.push_back(p);
     const auto shared = shared_.find(p.id);
     return shared == shared_.end() ? of(p) : shared->second;
   }
-  /// What ranks have of the old value `v` adds up, and its bias is added.
+  /// Adds up the ranks' parts of the old value `v`, and adds its bias.
   Value add_up(Value v, Value part, Value bias) {
     const std::string name = old_[v].name + ".sum";
     if (!has_positions(v))
@@ -190,7 +191,8 @@ class TensorSplitter {
     own_[static_cast<size_t>(v.id)] = true;
     return own_rows_of_sum(graph(), name, rows_of(v), next_tag(), part, parameter(bias));
   }
-  /// Of own positions alone; false where the node needs others, or none of its inputs is shared so.
+  /// Computes the node for this rank's positions only; false if it needs others, or if none of its
+  /// inputs is shared by position.
   bool add_own_positions(const Node& node) {
     const auto fits = [&](Value v) {
       return old_.type(v).batched || old_[v].role == Role::parameter;
@@ -206,8 +208,8 @@ class TensorSplitter {
     return true;
   }
 
-  /// What layers read of which each rank makes other channels: once for all of them, so that their
-  /// gradients are added first, and then over ranks.
+  /// Returns the value for layers of which each rank makes other channels: one node for all of
+  /// them, so that their gradients are added first, and then over ranks.
   Value for_all(Value v) {
     Value& made = for_all_[v.id];
     if (made.valid()) return made;
@@ -237,7 +239,7 @@ class TensorSplitter {
     for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
   }
 
-  /// Of this rank's heads.
+  /// Returns the op for this rank's heads.
   OpPtr op_of(const Node& node) const {
     if (!rule_.blocks.contains(node.out[0].id)) return node.op;
     if (const auto* attention = dynamic_cast<const Attention*>(node.op.get())) {
@@ -322,7 +324,7 @@ class TensorSplitter {
   const bool positions_;
   const TensorRule rule_;
   std::vector<Value> of_;
-  std::vector<bool> own_;  // by old value: `of_` has this rank's positions alone
+  std::vector<bool> own_;  // by old value: whether `of_` has only this rank's positions
   std::map<int32_t, Value> for_all_, whole_, part_, shared_;  // by old value
   const std::vector<Value>& by_position_;
   std::vector<Value> found_;

@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 TEST(TensorSlice, TakesBlocksInWholeUnitsAndPutsThemBack) {
-  // Queries of 4 heads, keys and values of 2, each of 3 channels; columns [24, 2].
+  // Queries have 4 heads, keys and values 2, each of 3 channels; columns [24, 2].
   const TensorSlice slice{
       .whole = {24, 2}, .dim = 0, .blocks = {{12, 3}, {6, 3}, {6, 3}}, .ranks = 2, .me = 1};
   EXPECT_EQ(slice.rows(0), (std::vector<Rows>{{0, 6}, {12, 15}, {18, 21}}));
@@ -37,8 +37,8 @@ TEST(TensorSlice, TakesBlocksInWholeUnitsAndPutsThemBack) {
   }
 }
 
-/// A block as Llama's: separate projections, rotated queries and keys of which a key head serves
-/// two, a gate.
+/// Makes a block like Llama's: separate projections, rotated queries and keys with one key head for
+/// two query heads, a gate.
 Graph gated_block(int64_t heads, int64_t key_heads) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {2, 16, 5}, {}});
@@ -86,8 +86,7 @@ TEST(SplitTensors, LeavesHeadsWholeThatRanksCannotDivide) {
   EXPECT_TRUE(slices.contains("gate.weight"));
 }
 
-/// Of three layers in a row two are a pair; a result that somebody else reads keeps its maker
-/// whole.
+/// Two of three layers in a row are a pair; a layer whose result another node reads stays whole.
 TEST(SplitTensors, CutsPairsThatAloneReadWhatTheyMake) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {2, 6, 5}, {}});
@@ -104,7 +103,7 @@ TEST(SplitTensors, CutsPairsThatAloneReadWhatTheyMake) {
   EXPECT_THROW(split_tensors(g, PartGrid::of_tensors(2, 2, 0)), ConfigError);
 }
 
-/// LoRA (models/lora.h): its second layer goes with the layer that it stands beside.
+/// LoRA (models/lora.h): the adapter's second layer is shared like the layer beside it.
 TEST(SplitTensors, APairBesideALayerLeavesItShared) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {2, 16, 5}, {}});

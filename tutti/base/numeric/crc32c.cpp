@@ -11,8 +11,8 @@ static_assert(std::endian::native == std::endian::little, "eight bytes are taken
 
 using Table = std::array<uint32_t, 256>;
 
-/// Table k holds the CRC of a byte that k zero bytes follow, so eight bytes need eight look-ups
-/// that do not wait for each other: records of data sets have megabytes.
+/// Table k holds the CRC of a byte followed by k zero bytes, so eight bytes need eight independent
+/// look-ups: records of data sets have megabytes.
 constexpr std::array<Table, 8> make_tables() {
   std::array<Table, 8> tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -39,7 +39,7 @@ uint32_t by_tables(const unsigned char* at, size_t eights, uint32_t crc) {
 }
 
 #ifdef __x86_64__
-// The processor's own instruction, about six times as fast.
+// Uses the processor's own instruction, which is about six times as fast.
 [[gnu::target("sse4.2")]] uint32_t by_instruction(const unsigned char* at, size_t eights,
                                                   uint32_t crc) {
   uint64_t sum = crc;
@@ -52,7 +52,7 @@ uint32_t by_tables(const unsigned char* at, size_t eights, uint32_t crc) {
 }
 #endif
 
-/// Over whole words; the bytes behind them go one by one.
+/// Takes whole words; the bytes behind them go one by one.
 uint32_t over_eights(const unsigned char* at, size_t eights, uint32_t crc) {
 #ifdef __x86_64__
   static const bool has_instruction = __builtin_cpu_supports("sse4.2");

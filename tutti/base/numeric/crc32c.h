@@ -7,14 +7,15 @@
 
 namespace tutti {
 
-/// CRC-32C of `bytes` bytes; pass an earlier result as `crc` to go on over a second piece.
+/// Returns the CRC-32C of `bytes` bytes; pass an earlier result as `crc` to continue with a second
+/// piece.
 uint32_t crc32c(const void* data, size_t bytes, uint32_t crc = 0);
 
-/// The same, as it is done where the processor has no instruction for it: for tests.
+/// Computes the same without the processor's instruction for it: for tests.
 uint32_t crc32c_by_tables(const void* data, size_t bytes, uint32_t crc = 0);
 
-/// TFRecord's mask: rotate right by 15 bits and add a constant, so that a CRC of data holding CRCs
-/// stays a good check.
+/// Applies TFRecord's mask: rotates right by 15 bits and adds a constant, so that a CRC of data
+/// holding CRCs stays a good check.
 constexpr uint32_t masked_crc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u; }
 
 }  // namespace tutti

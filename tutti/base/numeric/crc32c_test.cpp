@@ -27,7 +27,7 @@ TEST_P(Crc32c, PublishedValues) {
   EXPECT_EQ(crc("6789", 4, crc("12345", 5)), 0xE3069283u);
 }
 
-// Whole words go by another way than the bytes behind them.
+// Whole words take another path than the bytes behind them.
 TEST_P(Crc32c, IsThatOfTheBytesOneByOne) {
   std::string bytes;
   for (int i = 0; i < 200; ++i) bytes.push_back(static_cast<char>(i * 37));

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// Whether results and operands that are denormals are zero in this thread.
+/// Whether denormal results and operands are zero in this thread.
 struct Flushed {
   bool result, operand;
   bool operator==(const Flushed&) const = default;

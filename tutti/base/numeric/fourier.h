@@ -1,6 +1,6 @@
 #pragma once
 // Fourier transforms of periodic fields, real and complex, by FFTW in single precision. A header
-// alone: what includes it links FFTW, the communication library does not.
+// only: its users link FFTW, the communication library does not.
 
 #include <fftw3.h>
 #include <fmt/ranges.h>
@@ -17,7 +17,7 @@
 
 namespace tutti {
 
-/// Plans of FFTW, which makes and destroys them for one thread at a time.
+/// Plans of FFTW, which may be made and destroyed by one thread at a time.
 class FourierPlans {
  public:
   struct Destroy {
@@ -35,7 +35,8 @@ class FourierPlans {
   struct Free {
     void operator()(float* memory) const { fftwf_free(memory); }
   };
-  /// Plans depend on how memory is aligned. Without measuring they do not touch it.
+  /// Allocates memory for planning: plans depend on its alignment. Planning without measuring does
+  /// not touch it.
   static std::unique_ptr<float, Free> memory(int64_t floats) {
     std::unique_ptr<float, Free> made(fftwf_alloc_real(static_cast<size_t>(floats)));
     if (!made) throw std::bad_alloc();
@@ -43,14 +44,16 @@ class FourierPlans {
   }
 };
 
-/// The transforms of fields with certain extents, planned without measuring: the same on every call
-/// on one type of processor, so a field's bits are too. Transforms may run on several threads at
-/// once, each on memory of its own. A field is floats() floats, aligned to 64 bytes: values
-/// [s1]...[row] of which the first s of a row count, s the last extent, or modes [s1]...[row / 2]
-/// of the same field; row = 2 (s / 2 + 1), so that a transform stays in place.
+/// Transforms of fields with certain extents, planned without measuring. The plan is the same on
+/// every call on one type of processor, so a field's bits are, too. Transforms may run on several
+/// threads at once, each on memory of its own. A field is floats() floats, aligned to 64 bytes:
+/// either values [s1]...[row], of which only the first s of a row count, s being the last extent,
+/// or modes [s1]...[row / 2] of the same field; row = 2 (s / 2 + 1), so that a transform stays in
+/// place.
 class RealFourier {
  public:
-  /// One to three extents, outermost first, each at least 1. ConfigError where FFTW has no plan.
+  /// Takes one to three extents, outermost first, each at least 1. Throws ConfigError if FFTW has
+  /// no plan.
   explicit RealFourier(std::span<const int64_t> extents) : row_(2 * (extents.back() / 2 + 1)) {
     for (const int64_t extent : extents.first(extents.size() - 1)) rows_ *= extent;
     const std::vector<int> sides(extents.begin(), extents.end());
@@ -65,15 +68,15 @@ class RealFourier {
   }
 
   int64_t row() const { return row_; }
-  int64_t rows() const { return rows_; }  ///< of a field, together
+  int64_t rows() const { return rows_; }  ///< number of rows in a field
   int64_t floats() const { return rows_ * row_; }
 
-  /// modes[k] = sum of values[x] exp(-2 pi i k x / s).
+  /// Computes modes[k] = sum of values[x] exp(-2 pi i k x / s).
   void to_modes(float* field) const {
     fftwf_execute_dft_r2c(forward_.get(), field, modes_of(field));
   }
-  /// values[x] = sum of modes[k] exp(2 pi i k x / s) over all modes, of which the field holds a
-  /// half: no 1 / positions. The modes are overwritten.
+  /// Computes values[x] = sum of modes[k] exp(2 pi i k x / s) over all modes, of which the field
+  /// holds half, without a factor 1 / positions. Overwrites the modes.
   void to_values(float* field) const {
     fftwf_execute_dft_c2r(backward_.get(), modes_of(field), field);
   }
@@ -85,10 +88,11 @@ class RealFourier {
   FourierPlans::Plan forward_, backward_;
 };
 
-/// The same of complex fields [s1]...[s], in place, aligned to 64 bytes.
+/// Does the same for complex fields [s1]...[s], in place, aligned to 64 bytes.
 class ComplexFourier {
  public:
-  /// One to three extents, outermost first, each at least 1. ConfigError where FFTW has no plan.
+  /// Takes one to three extents, outermost first, each at least 1. Throws ConfigError if FFTW has
+  /// no plan.
   explicit ComplexFourier(std::span<const int64_t> extents) {
     for (const int64_t extent : extents) elements_ *= extent;
     const std::vector<int> sides(extents.begin(), extents.end());
@@ -107,9 +111,9 @@ class ComplexFourier {
 
   int64_t elements() const { return elements_; }
 
-  /// modes[k] = sum of values[x] exp(-2 pi i k x / s).
+  /// Computes modes[k] = sum of values[x] exp(-2 pi i k x / s).
   void to_modes(std::complex<float>* field) const { run(forward_, field); }
-  /// values[x] = sum of modes[k] exp(2 pi i k x / s): no 1 / positions.
+  /// Computes values[x] = sum of modes[k] exp(2 pi i k x / s), without a factor 1 / positions.
   void to_values(std::complex<float>* field) const { run(backward_, field); }
 
  private:

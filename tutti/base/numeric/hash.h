@@ -1,12 +1,12 @@
 #pragma once
-// FNV-1a, 64 bits: for telling texts and numbers apart, not against malice.
+// FNV-1a, 64 bits: distinguishes texts and numbers, but is no protection against malice.
 
 #include <cstdint>
 #include <string_view>
 
 namespace tutti {
 
-/// The hash of what was added, in its order.
+/// The hash of everything added, in order.
 class Fnv1a {
  public:
   constexpr void add(std::string_view text) {

@@ -1,7 +1,7 @@
-// Box-Muller in loops that compilers turn into vectors. Logarithm and cosine are series that are
-// right to 2^-48; libm's own are right to 2^-52, and differ between versions in the last bit. Both
-// round to the same float unless the product lies within the error of a number half way between
-// two floats. That is one in 260,000, and such a number is drawn by Rng::normal itself.
+// Box-Muller in loops that compilers vectorise. Logarithm and cosine are series that are correct to
+// 2^-48; libm's own are correct to 2^-52, and differ between versions in the last bit. Both round
+// to the same float unless the product lies within the error of a number half way between two
+// floats. That happens once in 260,000, and Rng::normal itself draws such a number.
 
 #include "tutti/base/numeric/normals.h"
 
@@ -13,13 +13,13 @@
 namespace tutti {
 namespace {
 
-constexpr size_t kBlocks = 256;  // of four draws, two numbers: what lies between loops stays in L1
+constexpr size_t kBlocks = 256;  // blocks of four draws, two numbers: few enough for L1
 
 using Words = std::array<uint32_t, kBlocks>;
 using Reals = std::array<double, kBlocks>;
 
-/// sqrt(-2 log((x + 1) / 2^32)). log m = 2 artanh((m - 1) / (m + 1)) for m from sqrt(1/2) to
-/// sqrt(2), and a multiple of log 2.
+/// Returns sqrt(-2 log((x + 1) / 2^32)). log m = 2 artanh((m - 1) / (m + 1)) for m from sqrt(1/2)
+/// to sqrt(2), plus a multiple of log 2.
 double radius(uint32_t x) {
   constexpr uint64_t kOne = 0x3FF0000000000000, kRoot = 0x3FE6A09E667F3BCD;  // 1, sqrt(1/2)
   constexpr uint64_t kMagic = 0x4330000000000000;                            // 2^52
@@ -41,15 +41,16 @@ double radius(uint32_t x) {
   return std::sqrt(-2 * log);
 }
 
-/// 6.283185307179586 y / 2^32, rounded as Rng::normal rounds it. In memory of their own: a compiler
-/// may join a product with the difference behind it, and then rounds once.
+/// Computes 6.283185307179586 y / 2^32, rounded as Rng::normal rounds it. The angles are stored
+/// first: otherwise a compiler may fuse the product with the following difference, and then round
+/// once.
 void angles_of(const Words& y, Reals& angles) {
   for (size_t i = 0; i < kBlocks; ++i)
     angles[i] = 6.283185307179586 * (static_cast<double>(y[i]) * 0x1p-32);
 }
 
-/// cos(angle) by Taylor's series around the nearest multiple of pi / 2, which `y` tells and which
-/// is taken off in two parts. The first has 33 bits, so that nothing is rounded.
+/// Returns cos(angle) by Taylor's series around the nearest multiple of pi / 2, which follows from
+/// `y` and is subtracted in two parts. The first has 33 bits, so that nothing is rounded.
 double cosine(double angle, uint32_t y) {
   constexpr double kHead = 0x1.921fb544p0, kTail = 0x1.0b4611a626331p-34;
   const uint32_t quarter = ((y >> 29) + 1) >> 1;  // 0 to 4
@@ -76,16 +77,15 @@ double cosine(double angle, uint32_t y) {
   return ((quarter + 1) & 2) != 0 ? -value : value;
 }
 
-/// Whether a number that differs by 2^-42 may round to another float. Below 2^-50 are those alone
-/// whose angle is a quarter turn, to the last bit, and zeros: of them the reduction knows too
-/// little.
+/// Whether a number that differs by 2^-42 may round to another float. Results below 2^-50 are zeros
+/// and angles of a quarter turn to the last bit; there the reduction is not precise enough.
 bool is_between_floats(double x) {
   constexpr uint64_t kHalf = uint64_t{1} << 28, kMargin = 1024;  // in units of its last bit
   return (std::bit_cast<uint64_t>(x) + kHalf + kMargin) % (2 * kHalf) < 2 * kMargin ||
          std::abs(x) < 0x1p-50;
 }
 
-/// One number of each block. True if some are between floats.
+/// Computes one number of each block. Returns true if some are between floats.
 bool normals_of(const Words& x, const Words& y, Reals& products) {
   Reals angles;
   angles_of(y, angles);

@@ -1,5 +1,5 @@
 #pragma once
-// Many normal numbers at once: those of Rng::normal, bits included, several at a time.
+// Draws many normal numbers at once, with the same bits as Rng::normal.
 
 #include <cstdint>
 #include <span>
@@ -15,9 +15,9 @@ struct NormalStream {
   uint64_t stream = 0;
 };
 
-/// values[i] is what call number first + i of Rng::normal gives, if nothing else is drawn from the
-/// stream. The same with any vectors, and on every processor as far as libm's log and cos are the
-/// same: see normals.cpp.
+/// Sets values[i] to the result of call number first + i of Rng::normal, if nothing else is drawn
+/// from the stream. The numbers are the same with any vector width, and on every processor with the
+/// same log and cos of libm: see normals.cpp.
 void fill_normals(const NormalStream& stream, uint64_t first, std::span<float> values);
 
 }  // namespace tutti

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// How many of `count` numbers differ in a bit from those that are drawn one after the other.
+/// Returns how many of `count` numbers differ in a bit from numbers drawn one after the other.
 int64_t different(const NormalStream& stream, uint64_t first, size_t count) {
   std::vector<float> many(count);
   fill_normals(stream, first, many);
@@ -22,13 +22,13 @@ int64_t different(const NormalStream& stream, uint64_t first, size_t count) {
 
 }  // namespace
 
-/// Some eight of these are between floats, and are drawn alone.
+/// About eight of these are between floats, and are drawn alone.
 TEST(Normals, HaveTheBitsOfThoseDrawnOneAfterTheOther) {
   EXPECT_EQ(different({1, Purpose::weights, 0x123456789abcdef}, 0, 1 << 20), 0);
   EXPECT_EQ(different({(uint64_t{7} << 32) + 3, Purpose::test, 0}, 1 << 20, 1 << 20), 0);
 }
 
-/// Angles next to a quarter turn, where the cosine is what rounding has left of them.
+/// Angles next to a quarter turn, where the cosine is only the rounding error.
 TEST(Normals, HaveTheBitsWhereTheCosineVanishes) {
   constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
   EXPECT_EQ(different({2 * 77 + 1, Purpose::weights, 2 * kStep}, 2048244, 1), 0);

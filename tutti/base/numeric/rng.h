@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// What a random number is for; distinct purposes never share a stream.
+/// Purposes of random numbers; distinct purposes never share a stream.
 enum class Purpose : uint32_t {
   weights = 1,
   shuffle = 2,
@@ -20,10 +20,10 @@ enum class Purpose : uint32_t {
   test = 6,
   latent = 7,
   seeds = 8,
-  window = 12,  ///< of an image that a sample is cut from
+  window = 12,  ///< the window of an image that is used as a sample
   step_times = 13,
   text_windows = 14,
-  text_tokens = 15,  ///< that a language model's text goes on with
+  text_tokens = 15,  ///< tokens by which a language model continues a text
   gossip = 20,
 };
 
@@ -41,14 +41,14 @@ constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-/// The key of all streams of a seed that are for one thing.
+/// Returns the key of all streams of a seed for one purpose.
 constexpr std::array<uint32_t, 2> philox_key(uint64_t seed, Purpose purpose) {
   return {static_cast<uint32_t>(seed) ^ (static_cast<uint32_t>(purpose) * 0x85EBCA6Bu),
           static_cast<uint32_t>(seed >> 32)};
 }
 
-/// N blocks at once, of a stream's counters from `first` on, by loops that compilers turn into
-/// vectors: words[w][i] is word w of block i.
+/// Computes N blocks at once, from a stream's counter `first` on, by loops that compilers
+/// vectorise: words[w][i] is word w of block i.
 template <size_t N>
 void philox_blocks(std::array<uint32_t, 2> key, uint64_t stream, uint64_t first,
                    std::array<std::array<uint32_t, N>, 4>& words) {
@@ -73,14 +73,14 @@ void philox_blocks(std::array<uint32_t, 2> key, uint64_t stream, uint64_t first,
 }
 
 /// A stream of random numbers f(seed, purpose, stream). `stream` names one thing, for example a
-/// sample or (step, replica). Cheap to make; make one per sample and let it go: few numbers are
-/// drawn block by block, and many are made ahead.
+/// sample or (step, replica). Cheap to make: make one per sample and discard it. The first numbers
+/// are drawn block by block, later ones many at a time.
 class Rng {
  public:
   Rng(uint64_t seed, Purpose purpose, uint64_t stream)
       : key_(philox_key(seed, purpose)), stream_(stream) {}
 
-  /// Of a stream that nothing was drawn from yet: passes over so many draws.
+  /// Skips so many draws; only for a stream from which nothing was drawn yet.
   void skip(uint64_t draws) {
     counter_ = draws / 4;
     used_ = drawn_ = 0;
@@ -94,21 +94,22 @@ class Rng {
     const uint64_t high = next_u32();
     return high << 32 | next_u32();
   }
-  /// Uniform in [0, 1), 24 bits.
+  /// Returns a uniform number in [0, 1), 24 bits.
   float uniform() { return static_cast<float>(next_u32() >> 8) * 0x1p-24f; }
-  /// Uniform in [0, bound), without modulo bias worth naming (bound < 2^32): Lemire's
+  /// Returns a uniform number in [0, bound), with negligible modulo bias (bound < 2^32): Lemire's
   /// multiply-shift.
   uint32_t below(uint32_t bound) {
     return static_cast<uint32_t>(uint64_t{next_u32()} * bound >> 32);
   }
-  /// Standard normal by Box-Muller; uses two draws for one value so that the count of draws is
-  /// fixed.
+  /// Returns a standard normal number by Box-Muller; uses two draws for one value so that the
+  /// number of draws is fixed.
   float normal() {
     const double u = (next_u32() + 1.0) * 0x1p-32;
     const double v = next_u32() * 0x1p-32;
     return static_cast<float>(std::sqrt(-2.0 * std::log(u)) * std::cos(6.283185307179586 * v));
   }
-  /// Poisson with the given mean: Knuth's product for small means, a rounded normal above 64.
+  /// Returns a Poisson number with the given mean: Knuth's product for small means, a rounded
+  /// normal above 64.
   uint32_t poisson(double mean) {
     if (mean > 64)
       return static_cast<uint32_t>(std::fmax(0.0, std::round(mean + std::sqrt(mean) * normal())));
@@ -126,8 +127,8 @@ class Rng {
 
   std::array<uint32_t, 2> key_;
   uint64_t stream_;
-  uint64_t counter_ = 0;         // the next block's
-  size_t used_ = 0, drawn_ = 0;  // how many of numbers_ were handed out, and how many there are
+  uint64_t counter_ = 0;         // counter of the next block
+  size_t used_ = 0, drawn_ = 0;  // how many of numbers_ are used, and how many are drawn
   std::array<uint32_t, 4 * kAhead> numbers_;
 };
 

@@ -43,7 +43,7 @@ TEST(Sha256, PiecesGiveTheDigestOfTheWhole) {
   }
 }
 
-// The vectors of RFC 4231, but for the truncated one.
+// The vectors of RFC 4231 except the truncated one.
 TEST(Hmac, Rfc4231) {
   EXPECT_EQ(hex(hmac_sha256(std::string(20, '\x0b'), "Hi There")),
             "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");

@@ -24,7 +24,7 @@ struct ActivationAttributes {
   std::string to_string() const;  ///< "relu", "leaky_relu slope 0.3"
   bool operator==(const ActivationAttributes&) const = default;
 };
-/// Throws ConfigError naming `op` for a slope that no gradient can be had for.
+/// Throws ConfigError naming `op` for a slope that allows no gradient.
 void require_activation(std::string_view op, const ActivationAttributes& attributes);
 
 /// x -> y of the same type.

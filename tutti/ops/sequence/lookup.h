@@ -9,7 +9,6 @@ namespace tutti {
 /// (w [V, C] or [V, C, 1], tokens i32 [N, T]) -> y [N, C, T] of type `output`:
 ///   y[n, c, t] = w[tokens[n, t] - first, c]
 /// and 0 for a token outside of [first, first + V), such as the -1 of padding. The gradient of w is
-/// and 0 for a token outside of [first, first + V), such as the -1 of padding. The gradient of w is
 /// dense, as w may be the weight of an output layer, too. Tables of which a batch reads few rows
 /// use EmbeddingBag (ops/sequence/embedding.h).
 class Lookup : public Op {

@@ -2,7 +2,7 @@
 // Pointwise nonlinearities: y = f(x), and dx = dy * f'(x).
 //   relu max(x, 0) | leaky_relu x > 0 ? x : slope * x | sigmoid 1 / (1 + exp(-x)) | tanh
 //   gelu x * (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, the exact form)
-//    gelu_tanh x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (its approximation, GPT-2's)
+//   gelu_tanh x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (its approximation, GPT-2's)
 //   silu x * sigmoid(x)
 
 #include "tutti/graph/graph.h"

@@ -1,5 +1,5 @@
 #pragma once
-// What `tutti data inspect` says of a click log.
+// Describes a click log for `tutti data inspect`.
 
 #include <filesystem>
 

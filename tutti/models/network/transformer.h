@@ -3,7 +3,7 @@
 // sequence and a decoder that writes another from it.
 //
 //   x = embedding[token] sqrt(width) + position             sinusoids (ops/sequence/waves.h)
-//    encoder  x = norm1(x + self_attention(x))                       `depth` times; padding masked
+//   encoder  x = norm1(x + self_attention(x))                       `depth` times; padding masked
 //            x = norm2(x + linear2(relu(linear1(x))))
 //   decoder  y = norm1(y + self_attention(y))                       `depth` times; causal
 //            y = norm2(y + cross_attention(y, x))

@@ -16,7 +16,7 @@ namespace tutti {
 /// Where a value was written.
 struct PathSource {
   bool file = false;     ///< in a file: $NAME, ${NAME} and $$ are replaced
-  std::string folder{};  ///< of that file, absolute
+  std::string folder{};  ///< folder of that file, absolute
 };
 
 /// Returns the source for paths in `file`. A file without a folder of its own, such as a pipe, has

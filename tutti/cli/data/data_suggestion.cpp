@@ -317,8 +317,10 @@ class Suggestion {
 
 HeldOut held_out(int64_t samples) {
   if (samples < 2) return {"", samples};
-  const double share = samples >= 10 ? 0.1 : samples > 3 ? 2 : 0.5;  // 2: an absolute number of
-                                                                     // samples
+  const double share = samples >= 10 ? 0.1
+                       : samples > 3 ? 2
+                                     : 0.5;  // 2: an absolute number of
+                                             // samples
   const int64_t count = data::validation_count(share, samples);
   return {fmt::format("validation = {}  # there is no validation set: {} of the training samples\n",
                       share, count),

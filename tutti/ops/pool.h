@@ -25,7 +25,7 @@ struct PoolAttributes {
 Shape pool_output_shape(const PoolAttributes& attributes, const Shape& x);
 
 /// x -> y; a maximum also gives the winners, u8 of y's shape: the maximum's index in its window,
-/// counted in order of position, padding included. Of equal elements the first wins; NaN is larger
+/// counted in order of position, padding included. The first of equal elements wins; NaN is larger
 /// than any number. With the winners backward needs no x, the largest tensor of many networks.
 class Pool : public Op {
  public:

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// The sequences of one call, and their gradients where they are made.
+/// The sequences of one call, and their gradients if they are made.
 class Heads {
  public:
   /// `first`: the input that holds the first sequence; all are of this type.
@@ -20,7 +20,7 @@ class Heads {
   int64_t batch() const { return in_[first_].shape()[0]; }
   int64_t key_head(int64_t h) const { return h / (a_.heads / a_.key_heads); }
 
-  /// Element d of head h at a position of the part.
+  /// Returns element d of head h at a position of the part.
   double read(const AttentionShape::Part& part, int64_t n, int64_t h, int64_t d, int64_t t) const {
     const PlainTensor& x = in_[first_ + part.input];
     return x[place(x, part, n, h, d, t)];
@@ -38,7 +38,7 @@ class Heads {
     const double key = mask[n * shape_.keys + j];
     return key >= 0 && (a_.mask == AttentionMask::keys || key == mask[n * shape_.keys + i]);
   }
-  /// What is kept of p[i, j].
+  /// Returns the factor of p[i, j] after dropout.
   double keep(const RuleCall& call, int64_t n, int64_t h, int64_t i, int64_t j) const {
     if (a_.dropout == 0) return 1;
     const SampleKey key = keep_key(
@@ -51,7 +51,7 @@ class Heads {
     const uint32_t bits = word[part / 2] >> (part % 2 * 16) & 0xFFFF;
     return bits < keep_threshold(a_.dropout) ? 0 : static_cast<double>(keep_factor(a_.dropout));
   }
-  /// What a product takes of a number that is no sequence's.
+  /// Returns a product's operand that is not itself a sequence's element, rounded accordingly.
   double term(double value) const {
     return type_ == DType::bf16
                ? static_cast<double>(static_cast<float>(bf16(static_cast<float>(value))))
@@ -123,7 +123,7 @@ void attend_backward(const AttentionAttributes& a, const RuleCall& call, DType t
     for (int64_t h = 0; h < a.heads; ++h)
       for (int64_t i = 0; i < s.queries; ++i) {
         const int64_t g = heads.key_head(h);
-        double all = 0;  // of dy and y: what every score of the row loses
+        double all = 0;  // sum of dy and y: subtracted from every score of the row
         for (int64_t d = 0; d < s.width; ++d) all += dy[at(n, h, d, i)] * y[at(n, h, d, i)];
         for (int64_t j = 0; j < s.keys; ++j) {
           if (!heads.sees(n, i, j)) continue;

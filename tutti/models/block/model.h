@@ -95,15 +95,15 @@ struct ModelSpec {
   std::optional<float> dropout{};            ///< probability; none: the model's own
   std::optional<float> attention_dropout{};  ///< dropout of attention's probabilities; none: the
                                              ///< model's own
-  std::vector<LayerTable> layers{};  ///< layers of the model "layers"
-  int64_t depth = 0;                 ///< modules of the stack; 0: the model's own
-  int64_t heads = 0;                 ///< heads of attention; 0: the model's own
-  int64_t key_heads = 0;             ///< heads that share keys and values; 0: the model's own
-  double rotary_base = 0;            ///< base of rotary positions; 0: the model's own
-  bool tied = false;                 ///< logits use the weights of the tokens
-  int64_t context = 0;               ///< learned positions; 0: as many as a sample has
-  int64_t kernel = 0;                ///< side of the convolutions' windows; 0: the model's own
-  Pooling pooling = Pooling::sum;    ///< how bags of rows are combined
+  std::vector<LayerTable> layers{};          ///< layers of the model "layers"
+  int64_t depth = 0;                         ///< modules of the stack; 0: the model's own
+  int64_t heads = 0;                         ///< heads of attention; 0: the model's own
+  int64_t key_heads = 0;           ///< heads that share keys and values; 0: the model's own
+  double rotary_base = 0;          ///< base of rotary positions; 0: the model's own
+  bool tied = false;               ///< logits use the weights of the tokens
+  int64_t context = 0;             ///< learned positions; 0: as many as a sample has
+  int64_t kernel = 0;              ///< side of the convolutions' windows; 0: the model's own
+  Pooling pooling = Pooling::sum;  ///< how bags of rows are combined
   FeatureInteraction interaction = FeatureInteraction::dot;
   Embeddings embeddings = Embeddings::shared;
   DType activations =

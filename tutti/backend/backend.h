@@ -112,8 +112,8 @@ struct KernelRequest {
   int team = 1;  ///< Walk::whole: threads that will share the step
 };
 
-/// The knowledge of a kernel's speed before it is measured: a `slow` kernel is correct but
-/// optimised for nothing, the `oracle` is taken only if nothing else accepts.
+/// The speed of a kernel as known before it is measured: a `slow` kernel is correct but optimised
+/// for nothing, the `oracle` is taken only if nothing else accepts.
 enum class KernelSpeed : uint8_t { fast, slow, oracle };
 
 /// One answer: a kernel that accepts, with the descs it wants for the free operands, or a refusal

@@ -2,7 +2,8 @@
 // Positions that ranks share between layers whose channels they share (Korthikanti et al. 2022):
 // where all ranks would compute the same, each computes its own positions, dimension 2 of a
 // sequence. A sum over ranks (ops/rank_sums.h) then goes to each rank for its positions alone, and
-// the positions are joined before the next shared layer: two exchanges of half the length.
+// the positions are joined before the next shared layer: each of these exchanges is half of a whole
+// sum.
 
 #include <string>
 #include <vector>

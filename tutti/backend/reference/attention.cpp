@@ -20,7 +20,7 @@ class Heads {
   int64_t batch() const { return in_[first_].shape()[0]; }
   int64_t key_head(int64_t h) const { return h / (a_.heads / a_.key_heads); }
 
-  /// Returns element d of head h at a position of the part.
+  /// Element d of head h at a position of the part.
   double read(const AttentionShape::Part& part, int64_t n, int64_t h, int64_t d, int64_t t) const {
     const PlainTensor& x = in_[first_ + part.input];
     return x[place(x, part, n, h, d, t)];
@@ -38,7 +38,7 @@ class Heads {
     const double key = mask[n * shape_.keys + j];
     return key >= 0 && (a_.mask == AttentionMask::keys || key == mask[n * shape_.keys + i]);
   }
-  /// Returns the factor of p[i, j] after dropout.
+  /// Factor of p[i, j] after dropout.
   double keep(const RuleCall& call, int64_t n, int64_t h, int64_t i, int64_t j) const {
     if (a_.dropout == 0) return 1;
     const SampleKey key = keep_key(
@@ -51,7 +51,7 @@ class Heads {
     const uint32_t bits = word[part / 2] >> (part % 2 * 16) & 0xFFFF;
     return bits < keep_threshold(a_.dropout) ? 0 : static_cast<double>(keep_factor(a_.dropout));
   }
-  /// Returns a product's operand that is not itself a sequence's element, rounded accordingly.
+  /// Rounds a factor of a product that is not a sequence's element.
   double term(double value) const {
     return type_ == DType::bf16
                ? static_cast<double>(static_cast<float>(bf16(static_cast<float>(value))))

@@ -14,11 +14,11 @@ double rounded(double value, DType type) {
              : value;
 }
 
-/// One position: the channels that it reads, and its logits.
+/// One position: its channels and its logits.
 struct HeadPosition {
   const PlainTensor &x, &w;
   DType type;                                      // type of x: w and logits are rounded to it
-  int64_t channels, vocabulary, positions, first;  // first: index of x's first channel
+  int64_t channels, vocabulary, positions, first;  // first: x's first channel
   std::vector<double> logits;
 
   HeadPosition(const RuleCall& call, int64_t i, DType of)
@@ -67,7 +67,7 @@ void add_gradients(const TokenHead& op, const RuleCall& call, const HeadPosition
   }
 }
 
-/// `type`: the type of x.
+/// `type`: x's type.
 void token_head(const TokenHead& op, const RuleCall& call, DType type) {
   for (PlainTensor& out : call.out)
     for (int64_t i = 0; i < out.size(); ++i) out[i] = 0;

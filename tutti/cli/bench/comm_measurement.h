@@ -20,7 +20,7 @@ struct CommMeasurement {
   int ranks = 0, iterations = 20, warmup = 5, checks = 1;
   bool print = false, latency = false, tune = false, overlap = false, shared_output = false,
        check_messages = false, json = false;
-  std::string moved_by = {};  // how operations are moved forward, once ranks run
+  std::string moved_by = {};  // how operations make progress, once ranks run
 
   std::vector<comm::Collective> kinds() const {
     return collectives_named(!collective.empty() ? collective : tune ? "all" : "allreduce");

@@ -68,7 +68,7 @@ Spec seeded(Spec spec, uint64_t seed) {
 
 struct GeneratedSet {
   std::string name;
-  data::SampleCounts usual;  ///< the number of samples in each part, unless a flag changes it
+  data::SampleCounts usual;  ///< samples in each part, where no flag sets them
   void (*write)(const Generate&, const data::SampleCounts&, int threads);
 };
 
@@ -147,7 +147,7 @@ const std::vector<GeneratedSet>& sets() {
   return all;
 }
 
-/// Returns the set of this name, or refuses one that cannot be generated and names its source.
+/// Refuses a set that cannot be generated, and names its source.
 const GeneratedSet& set_called(const std::string& name) {
   const auto found = std::ranges::find(sets(), name, &GeneratedSet::name);
   if (found != sets().end()) return *found;
@@ -167,8 +167,7 @@ std::string usual_numbers(int64_t data::SampleCounts::*part) {
   return fmt::format("{}", fmt::join(numbers, ", "));
 }
 
-/// True if a folder holds no files that fit the pattern of a data set. A killed run leaves such a
-/// folder.
+/// True for a folder without files of a data set's pattern. A killed run leaves such a folder.
 bool lacks_samples(const fs::path& folder, const fs::path& pattern) {
   std::error_code unknown;
   for (const auto& entry : fs::directory_iterator(folder, unknown))
@@ -188,7 +187,7 @@ std::vector<std::string> files_of_set(const std::string& name) {
   return all;
 }
 
-/// Looks at all files, whichever part is requested: a set is a pair.
+/// Checks all files, whichever are requested: a set is a pair.
 void refuse_to_replace(const Generate& g) {
   for (const std::string& file : files_of_set(g.name)) {
     auto path = fs::path(g.dir) / file;
@@ -205,7 +204,7 @@ void refuse_to_replace(const Generate& g) {
   }
 }
 
-/// Returns the counts; refuses 0, since training needs both parts, whatever the set.
+/// Refuses 0: training needs both parts, whatever the set.
 data::SampleCounts wanted_counts(const Generate& g) {
   const data::SampleCounts usual = set_called(g.name).usual;
   const auto wanted = [](const char* flag, int64_t given, int64_t otherwise, const char* what) {
@@ -359,7 +358,7 @@ Verb data_generate_verb() {
                      .help = data::names_of_generated(),
                      .bind =
                          [state](const std::string& name) {
-                           set_called(name);  // refuses unknown sets before any set's own flag
+                           set_called(name);  // refuses unknown sets before a set's own flag
                            state->name = name;
                          },
                      .kind = Names::generated,

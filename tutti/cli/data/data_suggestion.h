@@ -16,7 +16,7 @@ struct FoundArray {
   bool wide = false;             ///< whole numbers of 32 bits or more: labels or counts, no image
   std::vector<int64_t> shape{};  ///< shape in the file; of a feature: its number of values
   std::string as{};              ///< further words for its line: " as i16 ? ? ? 4"
-  bool unreadable = false;       ///< its type is none of a field: only listed
+  bool unreadable = false;       ///< no field has its type: it is only listed
 };
 
 struct SuggestedFiles {

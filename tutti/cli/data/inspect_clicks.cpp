@@ -80,7 +80,7 @@ SeenLines look_through(const fs::path& path, const data::ClickColumns& columns) 
   return seen;
 }
 
-/// Returns whether the first line has the form of such a log.
+/// True if the first line is of such a log.
 bool begins_as_log(const fs::path& path) {
   std::ifstream file(path);
   std::string first(1 << 16, '\0');
@@ -98,7 +98,7 @@ bool begins_as_log(const fs::path& path) {
   }
 }
 
-/// Returns the first log of a folder, which lies in its "train", or the file itself.
+/// The file itself or, in a folder, the first log in its "train".
 fs::path first_log(const fs::path& path) {
   std::error_code unknown;
   if (fs::is_regular_file(path, unknown)) return path;
@@ -132,7 +132,7 @@ InspectedData inspect_clicks(const fs::path& given) {
   for (size_t i = 0; i < seen.lowest.size(); ++i)
     report.listing +=
         fmt::format("  number {:<3} {} to {}\n", i + 1, seen.lowest[i], seen.highest[i]);
-  // Twice as many rows as categories: some 40 % of hashed categories then share their row.
+  // Twice as many rows as categories: some 40 % of hashed ones then share their row.
   std::vector<int64_t> rows;
   for (size_t c = 0; c < seen.words.size(); ++c) {
     report.listing += fmt::format("  category {:<3} {} different\n", c + 1, seen.words[c].size());

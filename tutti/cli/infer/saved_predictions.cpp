@@ -57,7 +57,7 @@ class SeenSample {
   /// Returns the first input.
   const float* input() const { return reinterpret_cast<const float*>(memory_[0].data()); }
   Shape input_shape() const { return sample_of(writer_.desc(0).shape); }
-  /// Returns the truth in the type of prediction `output`: f32 in the units of the data, or i32.
+  /// The truth in the type of prediction `output`: f32 in the units of the data, or i32.
   const void* truth(size_t output) const { return memory_[truth_at(output)].data(); }
   const TensorDesc& truth_desc(size_t output) const { return writer_.desc(truth_at(output)); }
 
@@ -86,10 +86,10 @@ class SeenSample {
   data::Sample sample_;
   data::SampleWriter writer_;
   std::vector<std::vector<std::byte>> memory_;
-  std::vector<bool> back_;  // for each: whether it is converted to the units of the data
+  std::vector<bool> back_;  // by value: convert it to the units of the data
 };
 
-/// Returns channel `c` of [C, H, W], or its middle slice of [C, D, H, W].
+/// Channel `c` of [C, H, W], or its middle slice of [C, D, H, W].
 Sheet sheet_of(const float* x, const Shape& shape, int64_t c) {
   const int rank = shape.rank();
   Sheet sheet{.height = rank > 1 ? shape[rank - 2] : 1, .width = shape[rank - 1]};
@@ -100,7 +100,7 @@ Sheet sheet_of(const float* x, const Shape& shape, int64_t c) {
   return sheet;
 }
 
-/// Returns the class with the largest of K outputs at each position of [K, positions].
+/// The largest of K outputs at each position of [K, positions].
 std::vector<float> largest(const float* y, int64_t outputs, int64_t positions) {
   std::vector<float> classes(static_cast<size_t>(positions), 0);
   for (int64_t p = 0; p < positions; ++p)

@@ -88,8 +88,8 @@ void fuse_relu(Rewriter& rewriter, const Node& relu) {
   }
 }
 
-/// Moves a maximum before the activation that it reads, if the activation never falls: the result
-/// is the same. Fewer elements are activated then, and backward needs no others.
+/// Moves a maximum before the activation that it reads, if this never falls: the result is the
+/// same, fewer elements are activated, and backward needs no others.
 Rewritten take_maxima_first(const Graph& graph) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
@@ -131,8 +131,7 @@ Rewritten fuse_forward(const Graph& graph) {
 
 namespace {
 
-/// True for a convolution of each channel by itself, which does few operations for a number that it
-/// reads.
+/// A convolution of each channel by itself does few operations for a number that it reads.
 bool is_depthwise(const Graph& graph, const Node& node) {
   const auto* conv = dynamic_cast<const Conv*>(node.op.get());
   if (!conv) return false;
@@ -148,8 +147,7 @@ bool is_pointwise(const Op* op) {
   return dynamic_cast<const LayerNorm*>(op) != nullptr;
 }
 
-/// Folds the sum of two sums of rows into one: rows that other ranks sent are added together with
-/// this rank's own.
+/// Joins two sums of rows that are added: rows from other ranks are added beside this rank's own.
 bool fold_rows(Rewriter& rewriter, const Node& node) {
   if (!dynamic_cast<const Add*>(node.op.get())) return false;
   const Node* a = rewriter.only_read_here<AddRows>(node.in[0]);
@@ -237,7 +235,7 @@ Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
   std::vector<int> forward_readers(graph.values().size()), backward_readers(graph.values().size());
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     if (n < first_backward && graph.nodes()[n].op->gives_to_others())
-      continue;  // halos are kept; the rows that they are taken from are not
+      continue;  // halos are kept, the rows that they come from are not
     for (const Value v : graph.nodes()[n].in)
       ++(n < first_backward ? forward_readers : backward_readers)[static_cast<size_t>(v.id)];
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Rewriter makes a new graph from an old one for the rewrites of fuse.h. Private to ops.
+// Makes a new graph from an old one for the rewrites of fuse.h. Private to ops.
 
 #include <algorithm>
 #include <map>
@@ -45,7 +45,7 @@ class Rewriter {
     return dynamic_cast<const T*>(node.op.get()) ? &node : nullptr;
   }
 
-  /// Returns how often v is read; an output counts as one more read.
+  /// Returns how often v is read; being an output counts once.
   int readers(Value v) const { return readers_[static_cast<size_t>(v.id)]; }
 
   void drop(const Node& node) { drop_[index_of(node)] = true; }
@@ -108,8 +108,8 @@ class Rewriter {
   }
   Value& of(Value v) { return result_.of[static_cast<size_t>(v.id)]; }
 
-  /// Returns the end of the values to copy before `node`. Values that the caller binds keep their
-  /// place among the results, so that a listing of parameters keeps its order.
+  /// The end of the values to copy before `node`. Values that the caller binds keep their place
+  /// among the results, so that a listing of parameters keeps its order.
   static int32_t last_bound_before(const Node& node) {
     int32_t end = node.out.empty() ? 0 : node.out.front().id;
     for (const Value v : node.in) end = std::max(end, v.id + 1);

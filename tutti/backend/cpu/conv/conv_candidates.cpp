@@ -23,8 +23,8 @@ namespace tutti {
 
 namespace {
 
-/// A gradient of weights that the team shares, in layouts for which no kernel is shared: each part
-/// adds up samples of its own, if there are enough, and then a share of all sums.
+/// A gradient of weights that the team shares, in layouts without a shared kernel: each part adds
+/// up samples of its own, if there are enough, and then a share of all sums.
 class SamplesOfTeamKernel final : public Kernel {
  public:
   struct Problem {
@@ -63,8 +63,8 @@ class SamplesOfTeamKernel final : public Kernel {
   }
 
  private:
-  /// Returns the first sample and the number of samples. If there are few samples, each of the
-  /// first parts has one: part 0 adds in place.
+  /// First sample and number of samples. If samples are few, the first parts have one each: part 0
+  /// adds in place.
   std::pair<int64_t, int64_t> samples_of(int part) const {
     if (p_.samples < p_.team) return {part, part < p_.samples ? 1 : 0};
     const auto [begin, end] = matrix::part_of(p_.samples, part, p_.team);
@@ -99,7 +99,7 @@ class SamplesOfTeamKernel final : public Kernel {
 
 using Maker = std::function<std::unique_ptr<Kernel>()>;
 
-/// Returns the candidates for so many samples of a gradient that is not shared.
+/// The candidates for so many samples of a gradient that is not shared.
 std::vector<KernelCandidate> candidates_of_samples(KernelRequest request, int64_t samples) {
   for (TensorDesc& operand : request.in) operand.shape[0] = samples;
   std::vector<KernelCandidate> candidates;
@@ -107,7 +107,7 @@ std::vector<KernelCandidate> candidates_of_samples(KernelRequest request, int64_
   return candidates;
 }
 
-/// Appends kernels for gradients that the team shares: by outputs, else by samples.
+/// Kernels for gradients that the team shares: by outputs, else by samples.
 void append_shared_weights(const KernelRequest& request, const ConvBackwardWeights& op,
                            std::vector<KernelCandidate>& candidates) {
   const auto considered = static_cast<std::ptrdiff_t>(candidates.size());

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-/// Returns the offsets of rows [first, first + count) of a sample in a tensor of such samples.
+/// Places of rows [first, first + count) of a sample in a tensor of such samples.
 BoxCopy::Terms terms_of_rows(const TensorDesc& tensor, int dim, int64_t first, int64_t count) {
   TensorDesc one = tensor;
   one.shape[0] = 1;
@@ -32,7 +32,7 @@ struct Shared {
   int64_t slab_row = 0, window_row = 0, count = 0;
 };
 
-/// Returns the shared parts of `rows` in `slabs`, window after window; in each by row.
+/// Shared parts of `rows` in `slabs`, window after window; in each by row.
 std::vector<Shared> shared_rows(const std::vector<Rows>& windows, Rows rows, int64_t slabs) {
   std::vector<Shared> shared;
   const int64_t height = rows.count() / slabs;
@@ -161,7 +161,7 @@ class AddRowsKernel final : public Kernel {
   struct Segment {
     size_t input;
     int64_t window;
-    bool first;  // the first of the windows that hold its rows
+    bool first;  // first of the windows that hold its rows
     BoxCopy copy;
   };
   struct Input {

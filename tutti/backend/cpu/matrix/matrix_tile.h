@@ -97,9 +97,9 @@ struct Tile {
   const T* b = nullptr;  ///< panels `b_panel` elements apart
   int64_t b_panel = 0;
   int64_t depth = 0;
-  float* const* c = nullptr;  ///< per row: the tile's first panel lies `c_first` floats from here,
-  int64_t c_first = 0;        ///< and each panel
-  int64_t c_panel = 0;        ///< so many from the one before
+  float* const* c = nullptr;  ///< a pointer for each row
+  int64_t c_first = 0;        ///< floats from there to the tile's first panel
+  int64_t c_panel = 0;        ///< floats from panel to panel
   bool add = false;
   int last_columns = kColumns;  ///< columns of the last panel that are stored
   /// Memory that the loop prefetches, if it does that: four consecutive cache lines every eight k,

@@ -29,8 +29,8 @@ struct TurnedOperand {
   }
 };
 
-/// Returns whether an operand is a sequence. Some ops have other operands that are weights or
-/// gradients of weights, whatever their rank.
+/// True for sequences. Other operands of some ops are weights or their gradients, whatever their
+/// rank.
 bool is_sequence(const Op& op, bool out, size_t i) {
   if (dynamic_cast<const Lookup*>(&op)) return out;
   if (const auto* const head = dynamic_cast<const TokenHead*>(&op))
@@ -42,7 +42,7 @@ bool is_sequence(const Op& op, bool out, size_t i) {
   return true;
 }
 
-/// Returns the operands of a request that have another layout.
+/// The operands of a request in another layout.
 std::vector<TurnedOperand> turned(const KernelRequest& r, bool out) {
   const std::vector<TensorDesc>& descs = out ? r.out : r.in;
   const std::vector<bool>& free = out ? r.out_free : r.in_free;

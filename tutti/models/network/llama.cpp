@@ -95,7 +95,7 @@ void build_llama(ModelBuilder& model, const LlamaSpec& own) {
   if (given.depth > 0) spec.depth = given.depth;
   if (given.width > 0) {
     spec.width = given.width;
-    spec.hidden = 0;  // `own`'s has another width
+    spec.hidden = 0;  // own.hidden fits own.width only
   }
   if (given.heads > 0) {
     spec.heads = given.heads;

@@ -1,4 +1,4 @@
-// CosmoFlow and DeepCAM: sizes, shapes and names of their references.
+// Tests CosmoFlow and DeepCAM: sizes, shapes and names of their references.
 
 #include <gtest/gtest.h>
 

@@ -18,7 +18,7 @@ using testing::Values;
 
 struct NormCase {
   DType type;
-  Shape tile;  ///< of one tile
+  Shape tile;  ///< shape of one tile
   Layout layout;
   std::vector<int> tiles;
   TensorDesc activation() const { return {type, tile, layout}; }
@@ -48,7 +48,7 @@ std::vector<NormCase> cases() {
   return all;
 }
 
-/// All operands of batch norm, and what the definition gives, in double.
+/// All operands of batch norm, and the results of the definition, in double.
 struct Reference {
   Values y, residual, gamma, beta, dz, dz2, z;
   Values mean, inv_std;

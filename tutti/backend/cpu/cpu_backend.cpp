@@ -21,7 +21,7 @@ std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request
         append_sequence_candidates, append_generic_candidates})
     if (append(request, found)) break;
   std::ranges::move(ReferenceBackend().candidates(request),
-                    std::back_inserter(found));  // always works; the plan says that it was taken
+                    std::back_inserter(found));  // always works; the plan reports its use
   return found;
 }
 

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// Of element i of x [N, C, T]: the number of its position, and its channel.
+/// For element i of x [N, C, T]: the number of its position, and its channel.
 struct WavePlace {
   int64_t position, channel;
 

@@ -9,10 +9,10 @@
 namespace tutti {
 
 Flag bench_threads_flag(int& threads);
-/// --output, with `short_name` ("-J") where it is not empty.
+/// Returns the flag --output, with `short_name` ("-J") where it is not empty.
 Flag bench_output_flag(std::string& output, const std::string& short_name = "");
-/// Throws IoError on all ranks if rank 0 could not write `file`, when nothing has been measured
-/// yet. Empty: none is wanted. Collective.
+/// Throws IoError on all ranks if rank 0 cannot write `file`, before anything is measured. Empty:
+/// no file is wanted. Collective.
 void check_output(comm::Communicator& communicator, const std::string& file);
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
 #pragma once
-// Other work beside `tutti bench`: looked for before numbers are printed one after another, and
-// while they are measured.
+// Detects other work on the machine beside `tutti bench`: before numbers are printed one after
+// another, and while they are measured.
 
 #include <functional>
 #include <string>
@@ -12,12 +12,12 @@ namespace tutti {
 
 class BenchWatch {
  public:
-  /// Says a warning on rank 0. Of a table that is its own output, since a line of the log may come
+  /// Prints a warning on rank 0. A table passes its own output, since a line of the log may come
   /// between two rows.
   using Say = std::function<void(const std::string&)>;
-  /// Collective. Rests for a quarter of a second, and warns of what others do meanwhile.
+  /// Collective. Rests for a quarter of a second and warns of other work in that time.
   explicit BenchWatch(comm::Communicator& communicator, Say say = log_warning);
-  /// Collective. Warns of what they have done since.
+  /// Collective. Warns of other work since then.
   void end();
 
  private:

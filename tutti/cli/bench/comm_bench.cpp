@@ -16,15 +16,15 @@ namespace {
 
 using comm::Collective;
 
-// Not so of 16-bit sums, where a library may round every partial one, and of sums of integers,
-// which may wrap around or stop at the largest.
+// 16-bit sums have several right answers, since a library may round every partial sum; so do
+// sums of integers, which may wrap around or stop at the largest.
 bool has_one_answer(const CommBenchOptions& options) {
   return !comm::reduces(options.kind) || options.op == comm::ReduceOp::min ||
          options.op == comm::ReduceOp::max || options.element == comm::Element::f32 ||
          options.element == comm::Element::f64;
 }
 
-// Average, least and most of what the ranks took on average.
+// Sets the average, least and most of the ranks' average times.
 void summarize_ranks(comm::Communicator& communicator, const std::vector<double>& seconds,
                      CommBenchRow& row) {
   const double mine =

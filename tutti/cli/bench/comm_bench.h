@@ -1,5 +1,5 @@
 #pragma once
-// Times one collective of one size, and its peers in turns with it: what `tutti bench comm` prints.
+// Times one collective of one size, in turns with its peers, for `tutti bench comm`.
 
 #include <memory>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-/// A peer that has been opened.
+/// A peer library that has been opened.
 struct OpenPeer {
   std::string name;
   std::unique_ptr<Peer> peer;
@@ -21,13 +21,13 @@ struct CommBenchOptions {
   comm::Collective kind = comm::Collective::allreduce;
   comm::Element element = comm::Element::f32;
   comm::ReduceOp op = comm::ReduceOp::sum;
-  std::string algorithm;  ///< empty: chosen
+  std::string algorithm;  ///< empty: chosen automatically
   size_t chunk = 0;       ///< elements
   int iterations = 20;
   int warmup = 5;
   int checks = 0;  ///< calls whose results are compared with plain arithmetic, element by element
                    ///< on every rank
-  bool shared_output = false;               ///< one output for all ranks, as CommBuffers says
+  bool shared_output = false;               ///< one output for all ranks, as in CommBuffers
   bool overlap = false;                     ///< measure CommBenchRow::hidden
   std::vector<const OpenPeer*> peers = {};  ///< run in turns with ours
 };
@@ -40,22 +40,22 @@ struct CommBenchRow {
   std::string algorithm;
   double seconds = 0;
   double average = 0, least = 0,
-         most = 0;  ///< of the ranks' means over iterations, as OSU's benchmarks
-  std::vector<std::optional<double>>
-      peer_seconds;              ///< as options.peers; empty: that one does not do it
-  std::optional<double> hidden;  ///< behind a computation: comm_overlap.h
-  std::optional<size_t> wrong;   ///< elements, over all ranks; empty: not checked
+         most = 0;  ///< over the ranks' means over iterations, as in OSU's benchmarks
+  std::vector<std::optional<double>> peer_seconds;  ///< in the order of options.peers; empty: that
+                                                    ///< peer does not support it
+  std::optional<double> hidden;  ///< part hidden behind a computation: comm_overlap.h
+  std::optional<size_t> wrong;   ///< wrong elements, over all ranks; empty: not checked
   double algorithm_bandwidth() const { return static_cast<double>(bytes) / seconds; }
 };
 
-/// Collective. `bytes` is rounded down to whole elements, and to a multiple of the ranks where the
-/// collective deals out parts. With checks, a peer that answers wrongly is a CommError: its time
-/// would be of something else.
+/// Times one collective. Collective. `bytes` is rounded down to whole elements, and to a
+/// multiple of the ranks where the collective deals out parts. With checks, throws CommError if a
+/// peer's answer is wrong: its time would not be comparable.
 CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchOptions& options,
                               size_t bytes);
 
-/// Bytes over a link per byte of the vector, at least: algorithm bandwidth times this is the
-/// bandwidth a link must have. As nccl-tests.
+/// Returns the least number of bytes over a link per byte of the vector: algorithm bandwidth times
+/// this is the bandwidth a link must have, as in nccl-tests.
 double bus_factor(comm::Collective kind, int ranks);
 
 }  // namespace tutti

@@ -134,7 +134,7 @@ void tune_and_write(comm::Communicator& communicator, const CommMeasurement& ask
   };
   const std::string report = comm::decide(communicator, "fitting a network to the times", fit);
   if (communicator.rank() == 0) fmt::print("{}", report);
-  // After it is printed: what was measured is not lost with a full disk.
+  // Writes the file after printing: a full disk does not lose the results.
   comm::decide(communicator, "writing the table", [&] {
     if (!asked.table.empty()) write_result_file(asked.table, table);
     return std::string();

@@ -1,6 +1,6 @@
 #pragma once
-// What `tutti bench comm` measures: rows of collectives, latency, or all algorithms for the table
-// of selection; and the schedules that it prints instead.
+// Runs what `tutti bench comm` measures: rows of collectives, latency, or all algorithms for the
+// table of selection. It can print the schedules instead.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// As the flags say.
+/// The values of the flags.
 struct CommMeasurement {
   std::string collective, algorithm, element = "f32", op = "sum", transport = "auto",
                                      nodes = "auto", wire = "auto", progress = "0", output, shape,
@@ -20,7 +20,7 @@ struct CommMeasurement {
   int ranks = 0, iterations = 20, warmup = 5, checks = 1;
   bool print = false, latency = false, tune = false, overlap = false, shared_output = false,
        check_messages = false, json = false;
-  std::string moved_by = {};  // how operations are moved forward, once ranks run
+  std::string moved_by = {};  // how operations make progress, once ranks run
 
   std::vector<comm::Collective> kinds() const {
     return collectives_named(!collective.empty() ? collective : tune ? "all" : "allreduce");
@@ -28,8 +28,8 @@ struct CommMeasurement {
   std::vector<size_t> sizes() const { return sizes_in(range); }
 };
 
-/// Collective: one rank's part of what was asked for, printed by rank 0. `processes`: ranks are
-/// processes, so that peers may join. Returns the number of wrong elements.
+/// Measures one rank's part of what was asked for; rank 0 prints it. `processes`: ranks are
+/// processes, so that peers may join. Returns the number of wrong elements. Collective.
 size_t measure_comm(comm::Communicator& communicator, const CommMeasurement& measurement,
                     bool processes);
 

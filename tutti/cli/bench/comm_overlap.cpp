@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-// A chain of dependent arithmetic, the same work at every call, with a look at communication every
+// A chain of dependent arithmetic, the same work in every call, which calls progress() every
 // millisecond.
 void compute(comm::Communicator& communicator, size_t chunks) {
   constexpr int kChunk = 16384;  // tens of microseconds

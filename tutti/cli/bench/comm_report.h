@@ -1,6 +1,6 @@
 #pragma once
-// How `tutti bench comm` prints what it measured: columns as nccl-tests or as OSU's
-// micro-benchmarks, and JSON.
+// Formats the results of `tutti bench comm`: columns as in nccl-tests or in OSU's micro-benchmarks,
+// and JSON.
 
 #include <string>
 #include <vector>
@@ -12,23 +12,23 @@ namespace tutti {
 
 enum class CommColumns { nccl, osu };
 
-/// The lines above the rows, with the units, without an end of line.
+/// Returns the lines above the rows, with the units, without an end of line.
 std::string comm_header(CommColumns columns, const CommBenchOptions& options);
-/// nccl: size, count, type, redop, algorithm, time, algorithm and bus bandwidth, wrong elements, a
-/// time for each peer, and with overlap the part that is hidden. osu: size; average, least and most
-/// of the ranks' means; iterations.
+/// Returns one row. nccl: size, count, type, redop, algorithm, time, algorithm and bus bandwidth,
+/// wrong elements, a time for each peer, and with overlap the part that is hidden. osu: size;
+/// average, least and most of the ranks' means; iterations.
 std::string comm_line(CommColumns columns, const CommBenchOptions& options, const CommBenchRow& row,
                       int ranks);
 
-/// Bytes/s over a link of the row's collective.
+/// Returns the bytes/s over a link in the row's collective.
 double bus_bandwidth(comm::Collective kind, const CommBenchRow& row, int ranks);
 
-/// nccl: the lines below all rows, as nccl-tests: how many elements were wrong, and the mean of the
-/// rows' bus bandwidths.
+/// Returns the lines below all rows in nccl's columns, as in nccl-tests: how many elements were
+/// wrong, and the mean of the rows' bus bandwidths.
 std::string comm_footer(const CommBenchOptions& options, size_t wrong,
                         const std::vector<double>& bus_bandwidths);
 
-/// Keys of a peer: its name in small letters and _us.
+/// Returns a row as JSON. A peer's key is its name in small letters followed by _us.
 Json comm_json(const CommBenchOptions& options, const CommBenchRow& row, int ranks);
 
 }  // namespace tutti

@@ -12,11 +12,11 @@
 namespace tutti {
 namespace {
 
-// All ranks' schedules of everything measured lie in the memory of rank 0, and the fit plays each
-// some fifty times.
+// The most ranks that are priced: all ranks' schedules of everything measured lie in the memory of
+// rank 0, and the fit simulates each some fifty times.
 constexpr int kMostPriced = 64;
 
-// As if this rank were any other: the tuner's parts are equal, and so is all else.
+// Makes every rank's schedule here: the tuner's parts are equal, and so is all else.
 std::vector<comm::Schedule> schedules_of_all(const comm::Algorithm& algorithm, comm::Task task) {
   std::vector<comm::Schedule> schedules;
   for (task.rank = 0; task.rank < task.ranks; ++task.rank)
@@ -71,8 +71,8 @@ std::string describe(const comm::NetworkCost& network, bool one_node) {
                      rate(network.seconds_per_reduced_byte), rate(network.seconds_per_copied_byte));
 }
 
-// How much longer the algorithm takes whose price is least than the fastest one: for each
-// collective and size with a choice.
+// For each collective and size with a choice: how much longer the algorithm with the least price
+// takes than the fastest one.
 std::vector<double> regrets(const Tuning& tuning, const std::vector<double>& prices) {
   std::vector<double> found;
   for (size_t begin = 0, end = 0; begin < tuning.times.size(); begin = end) {

@@ -1,6 +1,6 @@
 #pragma once
-// The tuner: times every algorithm of every collective and size on the ranks at hand, and says
-// which to take: `tutti bench comm --tune`.
+// The tuner times every algorithm of every collective and size on the given ranks, and chooses
+// among them: `tutti bench comm --tune`.
 
 #include <string>
 #include <vector>
@@ -23,18 +23,18 @@ struct TuneOptions {
 struct Tuning {
   std::vector<AlgorithmTime> times;
   std::vector<comm::MeasuredSchedules>
-      measured;  ///< one a time, on rank 0; none where there are too many ranks to price
-  std::vector<comm::Selection::Line> lines;  ///< from the times: cli/bench/comm_tuned_lines.h
+      measured;  ///< one for each time, on rank 0; none where there are too many ranks to price
+  std::vector<comm::Selection::Line> lines;  ///< made from the times: cli/bench/comm_tuned_lines.h
   std::vector<int> node_of;                  ///< as Task::node_of
 };
 
-/// Collective; the same times and lines on every rank. The algorithms of one collective and size
-/// take turns on the same buffers; a time is the median over iterations of the mean over ranks.
-/// Algorithms that refuse are left out.
+/// Times the algorithms. Collective; returns the same times and lines on every rank. The
+/// algorithms of one collective and size take turns on the same buffers; a time is the median over
+/// iterations of the mean over ranks. Algorithms that refuse the task are left out.
 Tuning tune(comm::Communicator& communicator, const TuneOptions& options);
 
-/// For rank 0: what was measured, beside what comm/cost/cost.h asks for it on the network that fits
-/// best, and how good these prices are.
+/// Reports, on rank 0, the measured times beside the prices that comm/cost/cost.h gives for the
+/// network that fits best, and how good these prices are.
 std::string tuning_report(const Tuning& tuning);
 
 }  // namespace tutti

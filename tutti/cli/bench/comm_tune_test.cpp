@@ -40,7 +40,7 @@ TEST(CommTune, MeasuresAllThatDoNotRefuseAndAllRanksGetTheSameTable) {
     const auto does = [&](const comm::Algorithm* a) { return refusal_of(*a, task).empty(); };
     const auto doing = std::ranges::count_if(comm::algorithms(), does);
     task.kind = Collective::barrier;
-    const auto barriers = std::ranges::count_if(comm::algorithms(), does);  // of one size
+    const auto barriers = std::ranges::count_if(comm::algorithms(), does);  // for one size
     EXPECT_EQ(std::ranges::count_if(tuning.times,
                                     [](const auto& t) { return t.kind == Collective::allreduce; }),
               2 * doing);
@@ -128,8 +128,8 @@ TEST(CommBuffers, TheCheckSeesWhatIsWrongOnAnyRankInAnyType) {
           operation->wait();
         };
         EXPECT_EQ(buffers.count_wrong(run, 0), 0u);
-        // A call that does nothing leaves no answer of an earlier one. (The root of a broadcast has
-        // its own.)
+        // A call that does nothing does not leave an earlier call's answer. (The root of a
+        // broadcast has its own.)
         const size_t outputs = comm::extent_of(buffers.task()).output;
         std::vector<size_t> all = communicator.allgather_value(
             kind == Collective::broadcast && communicator.rank() == 0 ? size_t{0} : outputs);

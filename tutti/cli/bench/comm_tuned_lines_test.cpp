@@ -15,8 +15,8 @@ comm::Task task_of(comm::Collective kind, size_t count, bool ordered) {
   return task;
 }
 
-// recursive_doubling for what is small, then ring; of those that keep the tree, recursive_halving
-// is the fastest for what is large.
+// recursive_doubling is the fastest for small sizes, then ring; among algorithms that keep the
+// tree, recursive_halving is the fastest for large sizes.
 std::vector<AlgorithmTime> crossing() {
   return {allreduce(1 << 20, "ring", false, 100e-6),
           allreduce(1 << 20, "recursive_halving", true, 150e-6),

@@ -9,7 +9,8 @@
 namespace tutti {
 namespace {
 
-constexpr int kVectorBytes = __BIGGEST_ALIGNMENT__;  // of the instruction set chosen by -march
+constexpr int kVectorBytes = __BIGGEST_ALIGNMENT__;  // vector size of the instruction set that
+                                                     // -march chose
 constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(float));
 typedef float Vector __attribute__((vector_size(kVectorBytes)));
 constexpr int kChains =
@@ -37,8 +38,8 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// The best of several tries, after one that wakes the threads: what others do on the machine only
-/// ever adds time.
+/// Returns the best of several tries, after one that wakes the threads: other work on the machine
+/// only ever adds time.
 double best_of(int tries, const std::function<void()>& work) {
   work();
   double best = 1e30;
@@ -89,7 +90,7 @@ double measure_bandwidth(int threads, int64_t array_bytes) {
   double *pa = a.get(), *pb = b.get(), *pc = c.get();
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t i = 0; i < n; ++i)
-    pa[i] = 0, pb[i] = 1, pc[i] = 2;  // each thread touches first what it uses later
+    pa[i] = 0, pb[i] = 1, pc[i] = 2;  // each thread first touches what it uses later
   const double seconds = best_of(6, [&] {
 #pragma omp parallel for simd num_threads(threads) schedule(static)
     for (int64_t i = 0; i < n; ++i) pa[i] = pb[i] + 3.0 * pc[i];

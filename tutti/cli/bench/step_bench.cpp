@@ -10,10 +10,10 @@ namespace tutti {
 namespace {
 
 constexpr uint64_t kSeed = 1;
-constexpr float kRate = 0.01f;  // low enough that random labels never end in a NaN, whose
-                                // arithmetic may take another time
+constexpr float kRate = 0.01f;  // low enough that random labels never give a NaN, whose arithmetic
+                                // may take another time
 
-/// Normal numbers, or class numbers below `classes`.
+/// Fills in normal numbers, or class numbers below `classes`.
 void fill(const TensorDesc& desc, Buffer& tensor, int replica, int64_t classes) {
   const auto count = static_cast<size_t>(desc.layout.storage_elements(desc.shape));
   const NormalStream stream{kSeed, Purpose::test, static_cast<uint64_t>(replica)};
@@ -28,7 +28,7 @@ void fill(const TensorDesc& desc, Buffer& tensor, int replica, int64_t classes) 
     tensor.as<int32_t>()[i] = static_cast<int32_t>((static_cast<int64_t>(i) + replica) % classes);
 }
 
-/// Rows of tables, any of them alike; `rows` of each element of a sample.
+/// Fills in rows of tables, equally likely; `rows`: tables' sizes by element of a sample.
 void fill_rows(Buffer& tensor, int replica, const std::vector<int64_t>& rows) {
   Rng rng(kSeed, Purpose::test, static_cast<uint64_t>(replica));
   const std::span<int32_t> numbers = tensor.as<int32_t>();

@@ -12,11 +12,11 @@
 namespace tutti {
 namespace {
 
-/// What a profile says of one step of the plan.
+/// The facts that a profile reports of one step of the plan.
 struct ProfiledStep {
   std::string op;
-  int64_t tile = 0;  ///< samples; 0: of no batch
-  double flop = 0;   ///< of the whole batch
+  int64_t tile = 0;  ///< samples; 0: not by batch
+  double flop = 0;   ///< for the whole batch
 };
 
 ProfiledStep profiled(const Step& step) {
@@ -35,7 +35,7 @@ ProfiledStep profiled(const Step& step) {
   return p;
 }
 
-/// The plan's steps, by the name that timings bear.
+/// Returns the plan's steps, by the names in the timings.
 std::map<std::string, ProfiledStep> steps_of(const Plan& plan) {
   std::map<std::string, ProfiledStep> all;
   const auto note = [&](const Step& step) { all[step.name] = profiled(step); };
@@ -46,7 +46,7 @@ std::map<std::string, ProfiledStep> steps_of(const Plan& plan) {
   return all;
 }
 
-/// The slowest single steps: what they reach says which layer is far from the machine's peak.
+/// Prints the slowest single steps: their rates show which layer is far from the machine's peak.
 void print_slowest(const std::vector<Executor::Timing>& timings,
                    const std::map<std::string, ProfiledStep>& steps, double runs, int threads) {
   constexpr size_t kShown = 40;

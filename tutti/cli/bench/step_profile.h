@@ -1,5 +1,5 @@
 #pragma once
-// Where the time of a training step goes, kernel by kernel: `tutti bench step --profile`.
+// Shows where the time of a training step goes, kernel by kernel: `tutti bench step --profile`.
 
 #include <cstdint>
 
@@ -7,8 +7,9 @@
 
 namespace tutti {
 
-/// Collective. Runs the steps once more, with clocks around every kernel; those cost time, so
-/// nothing else is reported of them. The table goes to standard error where `print` is set.
+/// Runs the steps once more, with clocks around every kernel; the clocks cost time, so nothing else
+/// is reported about these steps. The table goes to standard error where `print` is set.
+/// Collective.
 void print_profile(StepBench& bench, int64_t steps, bool print);
 
 }  // namespace tutti

@@ -31,13 +31,13 @@ namespace {
 
 constexpr std::string_view kPrefix = "TUTTI_";
 
-/// Variables with the prefix that are not keys: --ranks is a flag of its own, and its ranks are
-/// told where to report.
+/// Variables with the prefix that are not keys: --ranks is a flag of its own, and the launched
+/// ranks receive in a variable where to report.
 const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS", "TUTTI_CACHE_DIR",
                                                   kRankTableVariable};
 
-/// Pairs of keys that are two ways of saying one thing: giving one in a stronger source withdraws
-/// the other.
+/// Pairs of keys that set the same thing in two ways: giving one in a stronger source withdraws the
+/// other.
 constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {
     {"batch.local", "batch.global"}, {"schedule.warmup_epochs", "schedule.warmup_steps"}};
 
@@ -49,7 +49,7 @@ struct Assignment {
   PathsOfKey paths{};
 };
 
-/// The value as set() wants it: suffixes of units applied, paths where they lead.
+/// Returns the value as set() wants it: with suffixes of units applied and paths resolved.
 Assignment assignment_of(const ConfigKey& row, const ConfigValue& value, const PathSource& source,
                          std::string where, SettingPlace at) {
   Assignment found{&row, {}, std::move(where), at, {.folder = source.folder}};
@@ -58,7 +58,8 @@ Assignment assignment_of(const ConfigKey& row, const ConfigValue& value, const P
   return found;
 }
 
-/// Reads one file and, before it, what it includes; each file appends one source (weakest first).
+/// Reads one file and, before it, the files it includes; each file appends one source (weakest
+/// first).
 class FileReader {
  public:
   FileReader(std::vector<std::vector<Assignment>>& sources, Mistakes& mistakes)
@@ -91,7 +92,7 @@ class FileReader {
     PathSource paths;
   };
 
-  /// One that a command line names may be a pipe; one that a file includes would be waited for.
+  /// A file that the command line names may be a pipe; reading an included pipe would block.
   static std::string text_of(const std::filesystem::path& path, const std::string& from) {
     try {
       if (auto text = data::read_small_text(
@@ -182,8 +183,8 @@ void read_setting(const Setting& setting, size_t source, std::vector<Assignment>
   }
 }
 
-/// Variables of the configuration, short names first so that the full name of a key wins; unknown
-/// ones become warnings.
+/// Reads variables of the configuration, short names first so that the full name of a key wins;
+/// unknown ones become warnings.
 std::vector<Assignment> read_environment(
     const std::vector<std::pair<std::string, std::string>>& variables, size_t source,
     std::vector<std::string>& warnings, Mistakes& mistakes) {
@@ -243,8 +244,9 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mist
   }
 }
 
-/// What was given and has no effect is a warning: a file may state it for another choice of a flag.
-/// The default says nothing, whoever wrote it down: a run's config.toml holds the defaults, too.
+/// A value that has no effect gives a warning only, since a file may state it for another choice of
+/// a flag. Default values give none, wherever they are written: a run's config.toml holds the
+/// defaults, too.
 void add_idle_keys(ResolvedConfig& resolved) {
   for (const IdleKey& idle : idle_keys(resolved.config, tasks_of(resolved.config)))
     if (const auto origin = resolved.origins.find(idle.key->name);
@@ -253,8 +255,8 @@ void add_idle_keys(ResolvedConfig& resolved) {
       resolved.idle.push_back(fmt::format("{}: {}", origin->second, idle.text));
 }
 
-/// The settings that were read, weakest first: a step for each file, one for the environment, one
-/// for the flags.
+/// The settings that were read, weakest first: a step for each file, one for the environment and
+/// one for the flags.
 struct ReadSources {
   std::vector<std::vector<Assignment>> steps{};
   size_t files = 0;
@@ -289,8 +291,8 @@ ResolvedConfig merged_config(ReadSources read) {
   return resolved;
 }
 
-/// Names the breaker of a relation between keys: the flag or variable without which it would hold,
-/// else the file. Nothing is read again: a file may be a pipe.
+/// Names the cause of a broken relation between keys: the flag or variable without which it would
+/// hold, else the file. Nothing is read again: a file may be a pipe.
 std::string cause_of(const ReadSources& read, const std::string& file) {
   for (const size_t step : {read.files + 1, read.files})
     for (size_t i = 0; i < read.steps[step].size(); ++i) {
@@ -299,7 +301,7 @@ std::string cause_of(const ReadSources& read, const std::string& file) {
       try {
         validate(merged_config(std::move(fewer)).config);
         return read.steps[step][i].where;
-      } catch (const ConfigError&) {  // of this one, or still of all
+      } catch (const ConfigError&) {  // this setting's error, or still the common one
       }
     }
   return file;

@@ -1,5 +1,5 @@
 #pragma once
-// From files, the environment and flags to one RunConfig that knows where each value came from.
+// Reads files, the environment and flags into one RunConfig that knows where each value came from.
 // Precedence: built-in default < file (an included file below the one that includes it) <
 // environment < flag. Every mistake is a ConfigError that names its place: file:line:column, the
 // variable or the flag.
@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-/// The variable that tells ranks where they report (RankTable).
+/// The variable that tells ranks where to report (RankTable).
 inline constexpr const char* kRankTableVariable = "TUTTI_RANK_TABLE";
 
 /// One value given as text outside a file. `text` is TOML, except that strings need no quotes and
@@ -32,29 +32,29 @@ struct ConfigSources {
   std::vector<Setting> flags;  ///< later ones win
 };
 
-/// From where the value of a key that is a path starts, and where it leads.
+/// Where a relative path that is the value of a key starts, and where it leads.
 struct PathsOfKey {
   struct Placed {
     std::string written, place;
   };
-  std::string folder{};  ///< of the file that sets it; empty: a flag or a variable does
+  std::string folder{};  ///< folder of the file that sets it; empty: a flag or a variable does
   std::vector<Placed>
-      relative{};  ///< those of a file that do not begin with /, and where they lead
+      relative{};  ///< paths in a file that do not begin with /, and where they lead
 };
 
 struct ResolvedConfig {
   RunConfig config;  ///< validated
   std::map<std::string, std::string>
       origins;  ///< key -> "file.toml:3:6", "TUTTI_...", "--lr"; absent: default
-  std::map<std::string, PathsOfKey> paths;  ///< of keys that are paths and are set
+  std::map<std::string, PathsOfKey> paths;  ///< for keys that are paths and are set
   std::vector<std::string> warnings;        ///< for the log of rank 0
-  /// Warnings of values other than the default that have no effect on the training.
+  /// Warnings about values other than the default that have no effect on the training.
   std::vector<std::string> idle;
-  /// What the files say of run.log_level: a flag or a variable speaks for one process.
+  /// run.log_level as the files set it: a flag or a variable applies to one process.
   log::Level log_level_of_files = log::Level::info;
 
-  /// All warnings, for what trains and what tells of it. What uses a run's weights afterwards does
-  /// not repeat those that only training concerns.
+  /// Returns all warnings, for verbs that train or report on a training. Verbs that use a run's
+  /// weights afterwards do not repeat warnings that only concern training.
   std::vector<std::string> warnings_of_training() const;
 };
 
@@ -68,15 +68,15 @@ struct ConfigAlias {
 };
 const std::vector<ConfigAlias>& config_aliases();
 
-/// The variable of a key or flag: "optimizer.lr" -> "TUTTI_OPTIMIZER_LR", "log-level" ->
+/// Returns the variable of a key or flag: "optimizer.lr" -> "TUTTI_OPTIMIZER_LR", "log-level" ->
 /// "TUTTI_LOG_LEVEL".
 std::string variable_name(std::string_view name);
 
-/// The launcher that this process runs under, from the environment. Throws ConfigError when its
-/// variables make no sense.
+/// Returns the launcher that this process runs under, from the environment. Throws ConfigError when
+/// its variables make no sense.
 comm::Launcher read_launcher();
 
-/// Variables with the prefix TUTTI_ of this process.
+/// Returns the variables of this process with the prefix TUTTI_.
 std::vector<std::pair<std::string, std::string>> tutti_environment();
 
 }  // namespace tutti

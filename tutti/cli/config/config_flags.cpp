@@ -102,7 +102,7 @@ std::vector<Flag> ConfigFlags::flags(const std::vector<std::string_view>& short_
 std::vector<Flag> ConfigFlags::flags_of_training() {
   std::vector<std::string_view> all;
   for (const ConfigAlias& alias : config_aliases())
-    if (alias.flag != kLogLevel) all.push_back(alias.flag);  // that one is every verb's
+    if (alias.flag != kLogLevel) all.push_back(alias.flag);  // every verb has that one
   return flags(all);
 }
 
@@ -123,7 +123,8 @@ std::vector<Setting> ConfigFlags::settings() const {
     const bool own_flag = set.starts_with("--");  // --optimizer.lr=0.1
     const std::string key = own_flag ? set.substr(2, equals - 2) : set.substr(0, equals),
                       where = own_flag ? "--" + key : "--set " + key;
-    // -q and -v say less than --set; a flag of its own says the same as it, and neither goes first.
+    // -q and -v are less specific than --set; a flag of its own is equivalent to --set, and neither
+    // has precedence.
     for (const Setting& other : found)
       if (other.key == key && other.where.starts_with("--") && !other.where.starts_with("--set") &&
           other.where != "--" + key)

@@ -11,33 +11,33 @@
 
 namespace tutti {
 
-/// Describes the flags, then, once the command line is parsed, reads the configuration they ask
-/// for. Must stay where it is as long as the flags live, which are bound to it.
+/// Describes the flags, then, once the command line is parsed, reads the configuration that they
+/// select. Must not move while the flags live, which are bound to it.
 class ConfigFlags {
  public:
-  /// The argument FILE of `verb`, which makes no sense without one where `required` says so.
+  /// Returns the argument FILE of `verb`; `required`: the verb makes no sense without a file.
   Flag file_argument(const std::string& verb, bool required);
 
-  /// --set, -v, -q, --log-level, and of the short flags (config_aliases()) those that mean
+  /// Returns --set, -v, -q, --log-level and, of the short flags (config_aliases()), those that mean
   /// something to the verb: "epochs", "lr".
   std::vector<Flag> flags(const std::vector<std::string_view>& short_flags);
 
-  /// The same with all short flags: what train takes, and what shows or plans a run, so that the
-  /// flags of its command fit.
+  /// Returns the same with all short flags, for train and for verbs that show or plan a run, so
+  /// that they accept the flags of its command.
   std::vector<Flag> flags_of_training();
 
-  /// Precedence default < file < environment < flag. Throws ConfigError.
+  /// Reads with precedence default < file < environment < flag. Throws ConfigError.
   ResolvedConfig look() const;
-  /// The same, and loads model.library: what verbs that use a model do.
+  /// Does the same and loads model.library, for verbs that use a model.
   ResolvedConfig read() const;
 
-  /// The same for verbs of a run: a run's config.toml means the folder that it lies in, unless
-  /// another is named.
+  /// Does the same for verbs of a run: a run's config.toml stands for the folder that it lies in,
+  /// unless another folder is named.
   ResolvedConfig read_run() const;
 
   const std::string& file() const { return file_; }
 
-  /// The settings given as flags, for passing them on to runs that this one starts.
+  /// Returns the settings given as flags, for passing them on to runs that this one starts.
   std::vector<Setting> settings() const;
 
  private:
@@ -48,11 +48,11 @@ class ConfigFlags {
   int verbose_ = 0;
 };
 
-/// --ranks (also TUTTI_RANKS) for verbs that start ranks; hand the value to launch_ranks() of
-/// launch.h. 0: not given.
+/// Returns --ranks (also TUTTI_RANKS) for verbs that start ranks; pass the value to
+/// launch_ranks() of launch.h. 0: not given.
 Flag ranks_flag(int& ranks);
 
-/// --json for verbs that print facts.
+/// Returns --json for verbs that print facts.
 Flag json_flag(bool& json);
 
 }  // namespace tutti

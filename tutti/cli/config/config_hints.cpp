@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-/// A key of earlier versions, the one in its place, and how values map.
+/// A key of earlier versions, the key that replaces it, and how values map.
 struct FormerKey {
   std::string_view name, now, values;
 };
@@ -73,7 +73,7 @@ std::string unknown_key(std::string_view name) {
     return fmt::format("unknown key '{}': {}", name, gpu);
   std::vector<std::string> names = {"include"};
   for (const ConfigKey& row : config_keys()) names.push_back(row.name);
-  std::erase(names, name);  // "include" is one of files alone
+  std::erase(names, name);  // "include" is a key of files only
   return fmt::format("unknown key '{}'{}", name, did_you_mean(name, names));
 }
 

@@ -10,32 +10,32 @@
 
 namespace tutti {
 
-/// Where something is set: the source in the order of reading (of files, the environment, flags),
-/// and the line and column in a file.
+/// Where something is set: the source in the order of reading (files, the environment, flags), and
+/// the line and column in a file.
 struct SettingPlace {
   size_t source = 0, line = 0, column = 0;
   auto operator<=>(const SettingPlace&) const = default;
 };
 
-/// Collects what is wrong, so that all of it is reported at once.
+/// Collects mistakes, so that all of them are reported at once.
 class Mistakes {
  public:
   void add(SettingPlace at, std::string text) { found_.emplace_back(at, std::move(text)); }
   bool none() const { return found_.empty(); }
-  /// ConfigError with the one mistake, or with all of them in the order of their places, one a
-  /// line.
+  /// Throws ConfigError with the one mistake, or with all of them in the order of their places, one
+  /// a line.
   void throw_if_any() const;
 
  private:
   std::vector<std::pair<SettingPlace, std::string>> found_;
 };
 
-/// "unknown key 'optimiser.lr', did you mean 'optimizer.lr'?"; of a key that earlier versions had,
-/// what says the same now.
+/// Returns "unknown key 'optimiser.lr', did you mean 'optimizer.lr'?"; for a key of earlier
+/// versions, its replacement.
 std::string unknown_key(std::string_view name);
 
-/// Advice for a file that TOML's parser refuses: another format, a string without quotes, True
-/// instead of true. `line` counts from 1. "" where nothing fits.
+/// Returns advice for a file that TOML's parser refuses: another format, a string without quotes,
+/// True instead of true. `line` counts from 1. "" where nothing fits.
 std::string syntax_hint(std::string_view text, size_t line);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// What is said of keys that there are not.
+// Tests the messages about unknown keys.
 
 #include "tutti/cli/config/config_hints.h"
 
@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-/// The message of the ConfigError.
+/// Returns the message of the ConfigError.
 template <class F>
 std::string refusal(const F& run) {
   try {
@@ -42,7 +42,7 @@ TEST(UnknownKeys, OneOfAnEarlierVersionLeadsToTheOneInItsPlace) {
             path + ":2:1: " + coarse);
 }
 
-/// What the hints say can be done.
+/// The keys that the hints name exist.
 TEST(UnknownKeys, WhatIsInThePlaceOfFormerOnesIsThere) {
   for (const char* former :
        {"plan.coarse_bf16", "data.pad", "data.crop", "data.flip", "data.mean", "data.std"}) {

@@ -35,10 +35,10 @@ TEST(ConfigIdleKeys, AKeyWithoutEffectIsAWarningThatNamesItsPlaceAndTheReason) {
                              {"loss.class_weights", "[1, 2]", "--set loss.class_weights"}}});
   ASSERT_EQ(labels.idle.size(), 1u);
   EXPECT_NE(labels.idle[0].find("and the network's task is regress"), std::string::npos);
-  // What a run leaves warns of what was given.
+  // The configuration that a run leaves gives the same warnings.
   const std::string kept = file("kept.toml", resolved_toml(resolved));
   EXPECT_EQ(read_config({.file = kept, .environment = {}, .flags = {}}).idle.size(), 2u);
-  // And of no default, also where a flag takes its effect.
+  // Defaults give no warning, also where a flag takes away their effect.
   const auto later = [&](const char* key, const char* value) {
     return read_config({.file = file("plain.toml", resolved_toml(read_config({}))),
                         .environment = {},

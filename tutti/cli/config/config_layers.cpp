@@ -23,7 +23,7 @@ LayerValue layer_value(const toml::node& node) {
       value_of(node));
 }
 
-/// TOML's parser sorts the keys of a table; their places tell the order of writing.
+/// TOML's parser sorts the keys of a table; their places give the order of writing.
 std::vector<std::pair<const toml::key*, const toml::node*>> in_order(const toml::table& table) {
   std::vector<std::pair<const toml::key*, const toml::node*>> entries;
   for (const auto& [key, node] : table) entries.emplace_back(&key, &node);
@@ -116,7 +116,7 @@ std::vector<LayerTable> read_layers(const toml::node& node, const LayerSource& s
   }
   for (const toml::node& item : *array)
     layers.push_back(LayerReader(source, mistakes).read(*item.as_table()));
-  // A table with a mistake is not complete, and the mistakes end the reading of the configuration.
+  // A table with a mistake may be incomplete; the mistakes end the reading of the configuration.
   std::erase_if(layers, [](const LayerTable& layer) { return !layer.find("type"); });
   return layers;
 }

@@ -27,7 +27,7 @@ std::string value_of_variable(std::string_view name, const std::string& path) {
   return value;
 }
 
-/// With a leading ~ replaced, and in a file $NAME and ${NAME} as a shell does, and $$ by $.
+/// Replaces a leading ~ and, in a file, $NAME and ${NAME} as a shell does, and $$ by $.
 std::string expanded(const std::string& path, bool in_file) {
   const auto name_letter = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
@@ -50,7 +50,7 @@ std::string expanded(const std::string& path, bool in_file) {
     size_t end = first;
     while (end < path.size() && name_letter(path[end])) ++end;
     if (end == first || (braces && (end == path.size() || path[end] != '}'))) {
-      out += path[at++];  // a dollar sign and nothing that is a name
+      out += path[at++];  // a dollar sign that no name follows
       continue;
     }
     out += value_of_variable(path.substr(first, end - first), path);
@@ -59,8 +59,8 @@ std::string expanded(const std::string& path, bool in_file) {
   return out;
 }
 
-/// `path` from `folder` on, absolute. Of "." nothing is left; ".." stays, since it may lead out of
-/// what a link leads into.
+/// Returns `path` from `folder` on, absolute. "." is dropped; ".." stays, since it may lead out of
+/// the folder that a link leads into.
 std::string path_from(const std::string& folder, const std::string& path) {
   std::error_code failed;
   const fs::path given = fs::path(folder) / path,
@@ -72,7 +72,7 @@ std::string path_from(const std::string& folder, const std::string& path) {
   return out.string();
 }
 
-/// 0, or why nothing can be said of what lies at `path`.
+/// Returns 0, or the error with which `path` cannot be examined.
 int error_of(const fs::path& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 ? 0 : errno;

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Two folders, "conf" with files and "work", which the process works in while the test runs.
+/// Two folders: "conf" with files, and "work", the working folder while the test runs.
 class ConfigPaths : public testing::Test {
  protected:
   ConfigPaths() : before_(fs::current_path()) {
@@ -51,7 +51,7 @@ class ConfigPaths : public testing::Test {
   const fs::path folder_ = fs::canonical(scratch_.path()), before_;
 };
 
-/// "data.dir" = "x/y" as a file.
+/// Returns "data.dir" = "x/y" as the text of a file.
 std::string line_of(const ConfigKey& row, const std::string& value) {
   const size_t dot = row.name.rfind('.');
   return "[" + row.name.substr(0, dot) + "]\n" + row.name.substr(dot + 1) + " = " + value + "\n";
@@ -69,7 +69,7 @@ TEST_F(ConfigPaths, EveryKeyThatIsAPathSaysWhereItStarts) {
     if (row.path == PathKind::none) continue;
     EXPECT_TRUE(is_text) << row.name << " is a path, and no text";
     if (row.type != ConfigType::text) continue;
-    // In a file, in one that it includes, and as a flag.
+    // The key is set in a file, in a file that it includes, and as a flag.
     const auto value = [&](const ResolvedConfig& resolved) {
       return std::get<std::string>(row.get(resolved.config));
     };
@@ -220,12 +220,12 @@ TEST_F(ConfigPaths, RecipesReadAlikeFromAnyFolder) {
     datasets[entry.path().filename()] = here.config.data.dataset;
   }
   EXPECT_GE(count, 30);
-  // Lines that train by a recipe say where its data is.
+  // Command lines that train by a recipe name the folder of its data.
   std::vector<fs::path> pages = {TUTTI_SOURCE_DIR "/README.md"};
   for (const char* folder : {TUTTI_SOURCE_DIR "/examples", TUTTI_SOURCE_DIR "/docs"})
     for (const auto& entry : fs::recursive_directory_iterator(folder))
       if (entry.is_regular_file() && entry.path().string().find("/results") == std::string::npos)
-        pages.push_back(entry.path());  // results tell of what was run at their time
+        pages.push_back(entry.path());  // results report runs of their time
   const std::regex command("tutti (?:train|study|eval) ([^ ]*\\.toml)");
   int lines = 0;
   for (const fs::path& page : pages) {

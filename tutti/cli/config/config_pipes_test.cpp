@@ -1,4 +1,4 @@
-// Configurations, and files that they name, in whose place something else lies.
+// Tests configurations, and files that they name, in place of which something else lies.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

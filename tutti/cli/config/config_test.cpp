@@ -17,14 +17,14 @@
 namespace tutti {
 namespace {
 
-/// Files in a folder of their own that goes away with the test.
+/// Files in a folder of their own that is removed after the test.
 class ConfigFiles : public testing::Test {
  protected:
   std::string file(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
     return (folder_ / name).string();
   }
-  /// The message of the error, with the folder's path taken out.
+  /// Returns the message of the error, with the folder's path taken out.
   std::string failure(const ConfigSources& sources) const {
     try {
       read_config(sources);

@@ -45,7 +45,7 @@ if two sources give one each, only the one from the stronger source counts.
 
 )";
 
-/// "0 to 1", ">= 0", "`sgd`, `lars`", in the documentation's words.
+/// Returns "0 to 1", ">= 0", "`sgd`, `lars`", in the documentation's words.
 std::string allowed(const ConfigKey& row) {
   if (!row.choices.empty()) return fmt::format("`{}`", fmt::join(row.choices, "`, `"));
   if (row.least && row.greatest) return fmt::format("{} to {}", *row.least, *row.greatest);
@@ -53,12 +53,12 @@ std::string allowed(const ConfigKey& row) {
   return "";
 }
 
-/// "data.cache" of data.cache.memory.
+/// Returns "data.cache" for data.cache.memory.
 std::string_view group_of(const ConfigKey& row) {
   return std::string_view(row.name).substr(0, row.name.rfind('.'));
 }
 
-/// A section of the documentation that lists the keys of one kind.
+/// Writes a section of the documentation that lists the keys of one kind.
 std::string key_list(std::string_view title, std::string_view text,
                      bool (*listed)(const ConfigKey&)) {
   std::vector<std::string> names;
@@ -87,7 +87,7 @@ Json layer_schema() {
   return schema;
 }
 
-/// An origin may name a file by any bytes; TOML wants text, and one line, in comments too.
+/// An origin may name a file by any bytes; TOML needs text on one line, in comments too.
 std::string comment(const std::string& origin) {
   std::string text = as_utf8(origin);
   for (char& c : text)
@@ -121,7 +121,7 @@ that does not say so.
   return out;
 }
 
-/// One key a line under a header, which names the place where they were written.
+/// Writes one key a line under a header, which names the place where they were written.
 std::string layer_tables(const std::vector<LayerTable>& layers) {
   std::string out;
   for (const LayerTable& layer : layers) {
@@ -265,7 +265,7 @@ std::string configuration_schema() {
   schema["properties"]["include"] = {{"description", "Files read before this one, relative to it"},
                                      {"type", {"string", "array"}},
                                      {"items", {{"type", "string"}}}};
-  // Of a group within a group the outer one comes first.
+  // An outer group comes before the groups in it.
   const auto properties_of = [&](std::string_view group) -> Json& {
     Json* properties = &schema["properties"];
     for (size_t at = 0, dot = 0; dot != group.npos; at = dot + 1) {

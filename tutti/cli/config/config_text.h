@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-/// A TOML file that reads back equal; a comment after each value says where it came from.
+/// Returns a TOML file that reads back equal; a comment after each value says where it came from.
 std::string resolved_toml(const ResolvedConfig& resolved);
-/// One object: key -> {value, origin}.
+/// Returns one object: key -> {value, origin}.
 std::string resolved_json(const ResolvedConfig& resolved);
 
 std::string

@@ -92,7 +92,7 @@ std::string place(const std::string& file, const toml::source_region& at) {
 
 namespace {
 
-/// Only a comment takes whatever follows the text of a value.
+/// Only a comment allows any text to follow a value.
 bool ends_in_comment(const std::string& text) {
   try {
     (void)toml::parse("value = " + text + "=");
@@ -102,8 +102,8 @@ bool ends_in_comment(const std::string& text) {
   }
 }
 
-/// `text` as one TOML value, or nothing when it is none. A comment is refused: in a flag, what
-/// follows a '#' is part of what somebody meant.
+/// Reads `text` as one TOML value; nothing if it is none. A comment is refused: in a flag, text
+/// after a '#' is meant as part of the value.
 std::optional<ConfigValue> parse_value(const std::string& text) {
   try {
     const toml::table parsed = toml::parse("value = " + text);

@@ -1,6 +1,6 @@
-// The recipes of MLPerf HPC's closed division: every row of the reference convergence points is
-// examples/cosmoflow.toml or deepcam.toml with the lines that their comments name, and has the
-// reference's learning rates. And MLPerf Training's points of ResNet-50 with LARS.
+// Tests the recipes of MLPerf HPC's closed division: every row of the reference convergence points
+// is examples/cosmoflow.toml or deepcam.toml with the lines that their comments name, and has the
+// reference's learning rates. It also tests MLPerf Training's points of ResNet-50 with LARS.
 
 #include <gtest/gtest.h>
 
@@ -26,12 +26,12 @@ LearningRateSchedule schedule_of(const std::string& file, int64_t batch, int64_t
 
 Setting line(const char* key, const char* text) { return {key, text, "--set"}; }
 
-/// The reference's schedule as its source has it; epochs count from 0.
+/// The reference's schedule as in its source; epochs count from 0.
 struct CosmoflowRow {
   int64_t batch;
   double peak, base;
   int warmup;
-  std::vector<std::pair<int, double>> decay;  ///< epoch, factor of the peak
+  std::vector<std::pair<int, double>> decay;  ///< epoch, factor of the peak rate
   std::vector<Setting> lines;
 
   double rate(int epoch) const {
@@ -140,8 +140,8 @@ TEST(Recipes, DeepcamHasTheReferencesRateInEachStepOfEachRow) {
     for (int64_t step = 0; step < 9000; step += 50) {
       double rate = row.peak;
       for (const int64_t milestone : row.milestones) rate *= step >= milestone ? 0.1 : 1;
-      // The reference's first step has the rate 0, here it is the first of its rise: one step
-      // apart.
+      // The reference's first step has the rate 0; here the first step is the first of the rise:
+      // the two are one step apart.
       const double step_of_rise = row.warmup > 0 ? row.peak / static_cast<double>(row.warmup) : 0;
       if (step < row.warmup) rate = static_cast<double>(step) * step_of_rise;
       EXPECT_NEAR(schedule.rate(step), rate, step < row.warmup ? step_of_rise : 1e-12)

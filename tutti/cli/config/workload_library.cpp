@@ -39,9 +39,9 @@ std::string bytes_of(const std::string& library) {
 
 size_t registered() { return models().size() + registered_metrics(); }
 
-/// Never unloaded: the models and metrics are its code.
+/// Loads a library and never unloads it: the models and metrics are its code.
 void load(const std::string& library) {
-  // With a slash in its name, or the loader would look in its own folders.
+  // The name needs a slash, or the loader would look in its own folders.
   void* const object = dlopen(fs::absolute(library).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!object)
     refuse(library, fmt::format("cannot be loaded: {}. What it needs beyond Tutti's headers it "

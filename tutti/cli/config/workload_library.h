@@ -1,6 +1,6 @@
 #pragma once
-// model.library: a shared object that brings models and metrics of its own. How one is made is said
-// in train/workload.h and docs/own_workload.md.
+// model.library: a shared object that adds models and metrics of its own. train/workload.h and
+// docs/own_workload.md say how to make one.
 
 #include <string>
 #include <string_view>
@@ -9,14 +9,14 @@
 
 namespace tutti {
 
-/// Loads the library that `model` names, if it names one, and fills model.library_content. Before
-/// any other thread; the object stays loaded, and a second call with the same file does nothing
-/// more. ConfigError naming key and file where there is none, it is no shared object, was built
-/// against another Tutti, needs what this program does not have, or registers nothing or a name
-/// that there is.
+/// Loads the library that `model` names, if it names one, and fills model.library_content. Call it
+/// before any other thread starts; the object stays loaded, and a second call with the same file
+/// does nothing more. Throws ConfigError naming key and file where there is no file, it is no
+/// shared object, was built against another Tutti, needs symbols that this program does not have,
+/// registers nothing, or registers an existing name.
 void load_library(ModelSection& model);
 
-/// Why a file with these bytes cannot be a workload of this program; empty: it can.
+/// Returns why a file with these bytes cannot be a workload of this program; empty: it can.
 std::string refusal_of_library(std::string_view bytes);
 
 }  // namespace tutti

@@ -25,7 +25,7 @@ std::string refused(const std::string& path) {
 
 }  // namespace
 
-// What loads is tried by tests/package (own_workload.cmake), where an object is built.
+// tests/package (own_workload.cmake) tests loading, where an object is built.
 TEST(WorkloadLibrary, LooksAtTheFileBeforeAnythingOfItRuns) {
   EXPECT_EQ(refusal_of_library("\177ELF...\0"s + TUTTI_WORKLOAD_INTERFACE + "\0..."s), "");
   EXPECT_NE(refusal_of_library("#!/bin/sh").find("no shared object"), std::string::npos);

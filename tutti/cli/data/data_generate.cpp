@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What flags say. Settings of one set's flags alone are that set's spec.
+/// The values of the flags. Settings that are flags of one set only are in that set's spec.
 struct Generate {
   std::string name, dir;
   int64_t train = -1, test = -1;  // -1: the set's usual number
@@ -68,7 +68,7 @@ Spec seeded(Spec spec, uint64_t seed) {
 
 struct GeneratedSet {
   std::string name;
-  data::SampleCounts usual;  ///< how many samples of each part, where no flag says so
+  data::SampleCounts usual;  ///< samples in each part, where no flag sets them
   void (*write)(const Generate&, const data::SampleCounts&, int threads);
 };
 
@@ -147,7 +147,7 @@ const std::vector<GeneratedSet>& sets() {
   return all;
 }
 
-/// Refuses what cannot be generated, and says where it comes from.
+/// Refuses a set that cannot be generated, and names its source.
 const GeneratedSet& set_called(const std::string& name) {
   const auto found = std::ranges::find(sets(), name, &GeneratedSet::name);
   if (found != sets().end()) return *found;
@@ -159,7 +159,7 @@ const GeneratedSet& set_called(const std::string& name) {
                                 known == all.end() ? "" : ". " + known->how_to_get));
 }
 
-/// "lattices 10000, cosmoflow 512" and so on.
+/// Returns "lattices 10000, cosmoflow 512" and so on.
 std::string usual_numbers(int64_t data::SampleCounts::*part) {
   std::vector<std::string> numbers;
   for (const GeneratedSet& set : sets())
@@ -167,7 +167,7 @@ std::string usual_numbers(int64_t data::SampleCounts::*part) {
   return fmt::format("{}", fmt::join(numbers, ", "));
 }
 
-/// Of a folder where the data set's files would fit the pattern. A killed run leaves such a one.
+/// True for a folder without files of a data set's pattern. A killed run leaves such a folder.
 bool lacks_samples(const fs::path& folder, const fs::path& pattern) {
   std::error_code unknown;
   for (const auto& entry : fs::directory_iterator(folder, unknown))
@@ -187,12 +187,12 @@ std::vector<std::string> files_of_set(const std::string& name) {
   return all;
 }
 
-/// All files are looked at, whichever is asked for: a set is a pair.
+/// Checks all files, whichever are requested: a set is a pair.
 void refuse_to_replace(const Generate& g) {
   for (const std::string& file : files_of_set(g.name)) {
     auto path = fs::path(g.dir) / file;
-    std::error_code unknown;                    // writing it says why
-    if (file.find('*') != std::string::npos) {  // of a file a sample
+    std::error_code unknown;                    // writing it reports why
+    if (file.find('*') != std::string::npos) {  // one file for each sample
       path = path.parent_path();
       if (!fs::is_directory(path, unknown) || lacks_samples(path, file)) continue;
     }
@@ -204,7 +204,7 @@ void refuse_to_replace(const Generate& g) {
   }
 }
 
-/// Training needs both parts, whatever the set.
+/// Refuses 0: training needs both parts, whatever the set.
 data::SampleCounts wanted_counts(const Generate& g) {
   const data::SampleCounts usual = set_called(g.name).usual;
   const auto wanted = [](const char* flag, int64_t given, int64_t otherwise, const char* what) {
@@ -306,7 +306,7 @@ std::vector<Flag> neuron_flags(const std::shared_ptr<Generate>& state) {
            .only_for = {"neurons"}}};
 }
 
-/// Of all sets, or of more than one.
+/// Flags of all sets, or of more than one.
 std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
   return {{.names = "--train",
            .value = "N",
@@ -358,7 +358,7 @@ Verb data_generate_verb() {
                      .help = data::names_of_generated(),
                      .bind =
                          [state](const std::string& name) {
-                           set_called(name);  // refuses others, before any flag of one
+                           set_called(name);  // refuses unknown sets before a set's own flag
                            state->name = name;
                          },
                      .kind = Names::generated,

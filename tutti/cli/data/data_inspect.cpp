@@ -35,14 +35,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Few bytes are a word, whose length differs from record to record.
+/// Bytes are text if they are few and their number differs from record to record.
 bool is_text(const data::TfFeature& feature) {
   return feature.kind == data::TfFeature::Kind::bytes &&
          (feature.bytes.size() != 1 || feature.bytes[0].size() < 64);
 }
 
-/// Bytes have no type of their own: volumes of 16-bit numbers at four times, as CosmoFlow's, or
-/// bytes.
+/// Bytes have no type of their own: they are volumes of 16-bit numbers at four times, as in
+/// CosmoFlow, or bytes.
 FoundArray found_feature(const data::TfFeature& feature) {
   FoundArray found{.name = feature.name,
                    .whole_numbers = feature.kind != data::TfFeature::Kind::floats,
@@ -99,9 +99,9 @@ Inspected inspect_records(const fs::path& path) {
   return found;
 }
 
-/// What is shown.
+/// The report that is shown.
 struct Report : InspectedData {
-  /// The listing as comments, so that the whole is a configuration.
+  /// Returns the listing as comments, so that the whole is a configuration.
   std::string to_toml() const {
     std::string text;
     for (size_t at = 0; at < listing.size();) {
@@ -119,7 +119,7 @@ struct Report : InspectedData {
   }
 };
 
-/// A picture of three axes and whole numbers of the same extents may be objects in a volume.
+/// An image of three axes and whole numbers of the same extents may be objects in a volume.
 std::string tracing_of(const std::vector<FoundArray>& arrays) {
   for (const FoundArray& image : arrays)
     for (const FoundArray& labels : arrays)
@@ -131,14 +131,15 @@ std::string tracing_of(const std::vector<FoundArray>& arrays) {
   return "";
 }
 
-/// The first of the files as an example of all.
+/// Reports the first of the files as an example of all.
 Report report_files(const fs::path& first, const SuggestedFiles& files) {
   const Inspected found =
       data::is_record_file(first) ? inspect_records(first) : inspect_arrays(first);
   return {{found.text, suggested_configuration(found.arrays, files) + tracing_of(found.arrays)}};
 }
 
-/// The folder of one of these names, or the file `name.h5` or the like; empty: there is none.
+/// Returns the folder of one of these names, or the file `name.h5` or similar; empty: there is
+/// none.
 std::vector<std::string> part_named(const fs::path& folder,
                                     std::initializer_list<std::string_view> names) {
   std::error_code unknown;
@@ -157,7 +158,7 @@ fs::path files_folder(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : ".";
 }
 
-/// A folder of array files, or of folders for training and validation.
+/// Reports a folder of array files, or of folders for training and validation.
 Report report_folder(const fs::path& folder) {
   SuggestedFiles files{
       .dir = fs::absolute(folder).lexically_normal(), .train = {"."}, .validation = {}, .test = {}};
@@ -212,7 +213,7 @@ Report report_set(const std::string& name, const fs::path& path) {
   return report;
 }
 
-/// Several sets lie in train/*.h5: an array that no other has tells which.
+/// Several sets lie in train/*.h5: an array that only one set has tells which it is.
 bool holds_set(const std::string& name, const fs::path& file) {
   const std::string_view own = name == "deepcam" ? "climate/data"
                                : name == "cbed"  ? "potential"
@@ -225,7 +226,7 @@ bool holds_set(const std::string& name, const fs::path& file) {
                                                  &data::ArrayInfo::name) != opened.arrays().end());
 }
 
-/// The known data set whose files lie in the folder; empty: none.
+/// Returns the known data set whose files lie in the folder; empty: none.
 std::string known_set_in(const fs::path& folder) {
   std::error_code unknown;
   for (const data::KnownDataset& known : data::known_datasets()) {
@@ -242,7 +243,7 @@ std::string known_set_in(const fs::path& folder) {
         return fs::exists(folder / name, unknown);
       });
     };
-    // Without training files opening it says which are missing.
+    // Without training files, opening the set reports which are missing.
     if (std::ranges::any_of(known.train_files, there) ||
         std::ranges::any_of(known.test_files, there))
       return known.name;
@@ -250,10 +251,11 @@ std::string known_set_in(const fs::path& folder) {
   return "";
 }
 
-/// The folder of the run that the path is, or that its checkpoints are; empty: of none.
+/// Returns the folder of the run that the path, or a checkpoint at the path, belongs to; empty:
+/// none.
 fs::path run_folder_of(const fs::path& path) {
   fs::path at = path.has_filename() ? path : path.parent_path();
-  bool own = true;  // the run's; its checkpoints; one of these; a file in that
+  bool own = true;  // whether `at` may be the run: not a checkpoint or a file in one
   for (int up = 0; up < 4 && !at.empty(); ++up) {
     std::error_code unknown;
     if (own && fs::exists(at / kConfigFile, unknown) && holds_run(at, at / "checkpoints"))

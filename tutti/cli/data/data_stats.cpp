@@ -27,7 +27,7 @@ struct StatsVerb {
   bool json = false;
 };
 
-/// The axis whose indices are the channels after data.transforms.
+/// Returns the axis whose indices are the channels after data.transforms.
 int channel_axis(const std::vector<data::FieldSteps>& steps, const std::string& field) {
   const auto own = std::ranges::find(steps, field, &data::FieldSteps::field);
   return own == steps.end() || own->placement.permute.empty() ? 0 : own->placement.permute[0];
@@ -38,7 +38,7 @@ int run_stats(const StatsVerb& verb) {
   RunConfig& config = resolved.config;
   log::configure(log::Level::warn, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
-  config.data.statistics.clear();  // which may be what is to be written
+  config.data.statistics.clear();  // may be the file that is to be written
   const auto train = open_configured(config, "train");
   const std::vector<data::FieldSteps> steps = field_steps(config.data);
   std::vector<data::FieldStatistics> all;

@@ -22,11 +22,11 @@
 namespace tutti {
 namespace {
 
-/// Refused by `tutti train`, so that nobody trains on something else.
+/// `tutti train` refuses this text, so that nobody trains on something else.
 const std::string kNothing = "[data]\ndataset = \"arrays\"\n# There is none: ";
 constexpr int64_t kMostLooked = int64_t{32} << 20;  // elements
 constexpr int64_t kMostClasses = 1024, kMostOutputs = 4096;
-constexpr int64_t kSmallMask = 32;  // deepcam-small takes no smaller ones
+constexpr int64_t kSmallMask = 32;  // deepcam-small takes no smaller masks
 
 int64_t product(const std::vector<int64_t>& shape) {
   int64_t elements = 1;
@@ -39,11 +39,11 @@ bool is_label_name(const std::string& name) {
   return last == "label" || last == "labels" || last == "class" || last == "classes" || last == "y";
 }
 
-/// What samples say about a field.
+/// Statistics of a field over samples.
 struct Looked {
   double low = INFINITY, high = -INFINITY, sum = 0, squares = 0, count = 0;
 
-  /// `missing`: stands for values that are not there, and does not count.
+  /// `missing` marks values that are not there; it does not count.
   void add(std::span<const float> values, std::optional<float> missing) {
     for (const float value : values) {
       if (missing && value == *missing) continue;
@@ -61,7 +61,7 @@ struct Looked {
   }
 };
 
-/// Opens, reads some samples, and settles line after line.
+/// Opens the files, reads some samples, and determines one line after another.
 class Suggestion {
  public:
   Suggestion(const std::vector<FoundArray>& arrays, const SuggestedFiles& files) : files_(files) {
@@ -76,7 +76,7 @@ class Suggestion {
     });
     if (product(input.shape) < 2) return kNothing + "no array holds more than a number\n";
     input_ = "input: from " + quoted(input.name) + input.as;
-    for (const bool named : {true, false})  // what is called a label first
+    for (const bool named : {true, false})  // arrays named as labels first
       for (const FoundArray& other : arrays_)
         if (target_.empty() && other.name != input.name &&
             named == (other.whole_numbers && is_label_name(other.name)))
@@ -102,9 +102,8 @@ class Suggestion {
     return name.find_first_of(" ,:") == std::string::npos ? name : "'" + name + "'";
   }
 
-  /// Opens the training files with these fields; reads samples while they are not too many. In the
-  /// input's statistics values that are missing do not count, and the lines then say that its mean
-  /// stands for them.
+  /// Opens the training files with these fields; reads samples while they are not too many. Missing
+  /// values do not count in the input's statistics, and the lines then replace them by its mean.
   void look(std::vector<std::string> lines) {
     missing_.clear();
     try {
@@ -119,7 +118,7 @@ class Suggestion {
       missing_ = fmt::format(" missing {:.6g}", whole ? std::round(mean) : mean);
     }
   }
-  /// A value of the type that an array is not expected to hold.
+  /// Returns a value of the type that an array is not expected to hold.
   static float unlikely_value(data::ElementType type) {
     float value = -1.5e30f;
     data::with_elements(type, nullptr, [&](const auto* x) {
@@ -149,12 +148,12 @@ class Suggestion {
     }
   }
 
-  /// Whether `other` can be what is to be predicted; then target_ and task_ say how.
+  /// Returns whether `other` can be the target; if so, sets target_ and task_.
   bool try_target(const FoundArray& other) {
     try {
       look({input_, "target: from " + quoted(other.name) + other.as});
     } catch (const Error&) {
-      return false;  // of other samples than the input
+      return false;  // it has another number of samples than the input
     }
     const data::Field &input = set_->fields()[0], &target = set_->fields()[1];
     const int64_t classes = static_cast<int64_t>(looked_[1].high) + 1;
@@ -176,14 +175,15 @@ class Suggestion {
     target_ = line + fmt::format(" classes {}", classes);
     return true;
   }
-  /// Whether what cannot be read is the labels, or `input` itself is labels, whose input it was.
+  /// Returns whether the unreadable array is the labels, or `input` itself is labels, so that its
+  /// input is unreadable.
   bool part_is_unreadable(const FoundArray& input) const {
     return !unreadable_.empty() &&
            ((input.whole_numbers && (input.shape.size() < 2 || is_label_name(input.name))) ||
             std::ranges::any_of(unreadable_,
                                 [](const FoundArray& a) { return is_label_name(a.name); }));
   }
-  /// A file whose label array was cut would be one sample.
+  /// Notes arrays of unlike first axes: a file whose label array was cut would be one sample.
   void note_unlike_axes() {
     const auto* const files = dynamic_cast<const data::FileSamples*>(set_.get());
     if (set_->size() > 1 || !files || files->how().find("first axes differ") == std::string::npos)
@@ -192,7 +192,7 @@ class Suggestion {
     note_ += fmt::format("# {}.\n# If rows of these arrays are samples, one was cut: correct it.\n",
                          files->how());
   }
-  /// Whether the mask lies on the input's rows and columns.
+  /// Returns whether the mask covers the input's rows and columns.
   static bool covers(const Shape& input, const Shape& mask) {
     if (mask[0] < 2 || mask[1] < 2) return false;
     if (input.rank() == 2) return input == mask;
@@ -210,7 +210,7 @@ class Suggestion {
     if (!input.as.empty()) target_.clear();
   }
 
-  /// The input's extents and steps as the network of the task takes them.
+  /// Adapts the input's extents and transforms to the network of the task.
   void shape_input() {
     const data::Field& field = set_->fields()[0];
     const Shape& shape = field.shape;
@@ -271,7 +271,7 @@ class Suggestion {
   }
   bool is_judged() const { return !files_.validation.empty() || !files_.test.empty(); }
   std::string validation_text() const {
-    if (is_judged() && files_.validation.empty()) return "";  // by the test files
+    if (is_judged() && files_.validation.empty()) return "";  // the test files judge the run
     std::string line = is_judged() ? "" : held_out(set_->size()).line;
     if (!line.empty()) return line;
     return fmt::format(
@@ -291,7 +291,7 @@ class Suggestion {
         "0.001\n\n[run]\nepochs = 1\n",
         network, batch);
   }
-  /// Where no network fits that has a name: a few convolutions.
+  /// Returns a few convolutions, for inputs that no named network fits.
   std::string layers_text() const {
     const bool mask = task_ == "segment";
     std::string text =
@@ -317,7 +317,10 @@ class Suggestion {
 
 HeldOut held_out(int64_t samples) {
   if (samples < 2) return {"", samples};
-  const double share = samples >= 10 ? 0.1 : samples > 3 ? 2 : 0.5;  // 2: so many samples
+  const double share = samples >= 10 ? 0.1
+                       : samples > 3 ? 2
+                                     : 0.5;  // 2: an absolute number of
+                                             // samples
   const int64_t count = data::validation_count(share, samples);
   return {fmt::format("validation = {}  # there is no validation set: {} of the training samples\n",
                       share, count),

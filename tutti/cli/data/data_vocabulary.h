@@ -1,6 +1,6 @@
 #pragma once
-// tutti data vocabulary: which categories of a configured click log have rows of their own, as
-// data.vocabulary reads it.
+// tutti data vocabulary: writes which categories of a configured click log have rows of their own,
+// as data.vocabulary reads it.
 
 #include "tutti/cli/flags/flags.h"
 

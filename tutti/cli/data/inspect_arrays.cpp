@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{64} << 20;
 
-/// How stored values become those that are shown; empty where they are the same.
+/// Tells how stored values are converted to those that are shown; empty where they are the same.
 std::string coding_text(const data::ArrayInfo& info, const data::ValueCoding& coding) {
   std::string text;
   if (coding.scaled()) text = fmt::format("; stored as {}", name_of(info.type));
@@ -26,7 +26,8 @@ std::string coding_text(const data::ArrayInfo& info, const data::ValueCoding& co
   return text;
 }
 
-/// The whole array, or as many rows of its first dimension as fit the limit.
+/// Returns the range of the whole array, or of as many rows of its first dimension as fit the
+/// limit.
 std::string range_of(const data::ArrayFile& file, size_t array) {
   const data::ArrayInfo& info = file.arrays()[array];
   data::Slab slab = data::Slab::all(info);
@@ -41,7 +42,7 @@ std::string range_of(const data::ArrayFile& file, size_t array) {
   ValueRange range;
   if (data::is_plain(coding)) {
     file.read_f32(array, slab, values.data());
-  } else {  // as a field has them
+  } else {  // as fields have them
     std::vector<uint8_t> stored(values.size() * size_of(info.type));
     file.read(array, slab, stored.data());
     data::decode_values(coding, info.type, stored.data(), slab.elements(), NAN, values.data());
@@ -53,14 +54,14 @@ std::string range_of(const data::ArrayFile& file, size_t array) {
                                   : "");
 }
 
-/// Whether an array says where values lie, as NetCDF's coordinates and bounds do.
+/// Returns whether an array gives the positions of values, as NetCDF's coordinates and bounds do.
 bool is_coordinate(const data::ArrayInfo& info) {
   return (info.dimensions.size() == 1 && info.dimensions[0] == info.name) ||
          info.name.ends_with("_bnds") || info.name.ends_with("_bounds") ||
          info.name.starts_with("bounds_") || info.name.starts_with("nav_l");
 }
 
-/// As AMBER's convention of NetCDF and our readers of trajectories call the dimensions.
+/// True for the dimension names of AMBER's convention of NetCDF and of our readers of trajectories.
 bool is_trajectory(const data::ArrayInfo& info) {
   return info.dimensions == std::vector<std::string>{"frame", "atom", "spatial"};
 }

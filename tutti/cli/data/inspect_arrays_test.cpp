@@ -27,13 +27,13 @@ TEST(InspectArrays, ValuesAreThoseOfAFieldAndTheSuggestionLeavesOutWhatIsMissing
       << found.text;
   const std::string configuration = suggested_configuration(
       found.arrays, {.dir = scratch.path(), .train = {"packed.nc"}, .validation = {}, .test = {}});
-  // The seven values that are there have the mean 285: the others do not count as 0 K.
+  // The seven values that are present have the mean 285: missing ones do not count as 0 K.
   EXPECT_NE(configuration.find("missing 285"), std::string::npos) << configuration;
   EXPECT_NE(configuration.find("normalise mean 285 std 3.77964"), std::string::npos)
       << configuration;
 }
 
-/// The suggestion for a file.
+/// Returns the suggestion for a file.
 std::string suggested(const std::filesystem::path& file) {
   return suggested_configuration(inspect_arrays(file).arrays, {.dir = file.parent_path(),
                                                                .train = {file.filename().string()},
@@ -41,7 +41,7 @@ std::string suggested(const std::filesystem::path& file) {
                                                                .test = {}});
 }
 
-/// x of float32 [rows, 4] and y of int64, 0 and 1 in turn.
+/// Writes x of float32 [rows, 4] and y of int64, alternately 0 and 1.
 std::filesystem::path rows_file(const ScratchDirectory& scratch, int64_t rows, int64_t labels) {
   const std::filesystem::path file = scratch.path() / fmt::format("{}_{}.h5", rows, labels);
   std::vector<float> x(static_cast<size_t>(rows * 4));

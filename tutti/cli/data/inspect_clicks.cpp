@@ -24,19 +24,19 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kLinesLookedAt = 100'000;
 
-/// Without the end that files from Windows have.
+/// Reads a line, without the line end of files from Windows.
 bool next_line(std::ifstream& file, std::string& line) {
   if (!std::getline(file, line)) return false;
   if (line.ends_with('\r')) line.pop_back();
   return true;
 }
 
-/// What the lines of a log hold.
+/// Statistics of the lines of a log.
 struct SeenLines {
   int64_t lines = 0, clicked = 0;
-  bool all = true;  ///< the file has no more
+  bool all = true;  ///< the whole file was read
   std::vector<int32_t> lowest, highest;
-  std::vector<std::unordered_set<std::string>> words;  ///< of each column of categories
+  std::vector<std::unordered_set<std::string>> words;  ///< by column of categories
 };
 
 SeenLines look_through(const fs::path& path, const data::ClickColumns& columns) {
@@ -80,7 +80,7 @@ SeenLines look_through(const fs::path& path, const data::ClickColumns& columns) 
   return seen;
 }
 
-/// Whether the first line is of such a log.
+/// True if the first line is of such a log.
 bool begins_as_log(const fs::path& path) {
   std::ifstream file(path);
   std::string first(1 << 16, '\0');
@@ -98,7 +98,7 @@ bool begins_as_log(const fs::path& path) {
   }
 }
 
-/// A folder's logs lie in its "train".
+/// The file itself or, in a folder, the first log in its "train".
 fs::path first_log(const fs::path& path) {
   std::error_code unknown;
   if (fs::is_regular_file(path, unknown)) return path;
@@ -132,7 +132,7 @@ InspectedData inspect_clicks(const fs::path& given) {
   for (size_t i = 0; i < seen.lowest.size(); ++i)
     report.listing +=
         fmt::format("  number {:<3} {} to {}\n", i + 1, seen.lowest[i], seen.highest[i]);
-  // Twice as many rows as categories: of hashed ones then some 40 % share their row with another.
+  // Twice as many rows as categories: some 40 % of hashed ones then share their row.
   std::vector<int64_t> rows;
   for (size_t c = 0; c < seen.words.size(); ++c) {
     report.listing += fmt::format("  category {:<3} {} different\n", c + 1, seen.words[c].size());

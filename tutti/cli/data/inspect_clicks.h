@@ -1,5 +1,5 @@
 #pragma once
-// What `tutti data inspect` says of a click log.
+// Describes a click log for `tutti data inspect`.
 
 #include <filesystem>
 
@@ -7,11 +7,11 @@
 
 namespace tutti {
 
-/// Whether `path` is a log that data.dataset = "clicks" reads (click_line.h), or a folder whose
-/// "train" begins with one.
+/// Returns whether `path` is a log that data.dataset = "clicks" reads (click_line.h), or a
+/// folder whose "train" begins with one.
 bool is_click_log(const std::filesystem::path& path);
-/// Looks at the first 100,000 lines, of a folder those of its first log. Throws BadFile naming a
-/// line that is damaged.
+/// Reads the first 100,000 lines of the log, or of a folder's first log. Throws BadFile naming a
+/// damaged line.
 InspectedData inspect_clicks(const std::filesystem::path& path);
 
 }  // namespace tutti

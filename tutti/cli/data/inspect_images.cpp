@@ -71,7 +71,7 @@ InspectedData inspect_images(const fs::path& path) {
       "at\n  label  i32          0 to {}: {}\n{}",
       range(heights), range(widths), bytes / std::max<int64_t>(looked, 1) / 1000,
       std::ssize(heights) - png, png, looked, classes.size() - 1, names, damaged);
-  // A crop that does not enlarge most images; networks halve it five times.
+  // The crop does not enlarge most images; networks halve it five times.
   int64_t shorter = 256;
   for (size_t i = 0; i < heights.size(); ++i) shorter = std::min({shorter, heights[i], widths[i]});
   const int64_t crop = std::clamp<int64_t>(shorter * 7 / 8 / 32 * 32, 32, 224);

@@ -1,5 +1,5 @@
 #pragma once
-// What `tutti data inspect` says of class folders and tar archives of images.
+// Describes class folders and tar archives of images for `tutti data inspect`.
 
 #include <filesystem>
 #include <string>
@@ -11,10 +11,10 @@ struct InspectedData {
   std::string listing, configuration;
 };
 
-/// Whether there are class folders below `path` or its "train", or tar shards.
+/// Returns whether there are class folders below `path` or its "train", or tar shards.
 bool is_image_set(const std::filesystem::path& path);
-/// A folder as is_image_set() knows it, or one archive. The headers of at most 256 images are read.
-/// IoError where there are no images.
+/// Describes a folder for which is_image_set() holds, or one archive. The headers of at most 256
+/// images are read. Throws IoError where there are no images.
 InspectedData inspect_images(const std::filesystem::path& path);
 
 }  // namespace tutti

@@ -18,10 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kWidestWindow = 1024;  // longer pairs are counted, and not looked at
+constexpr int64_t kWidestWindow = 1024;  // longer pairs are counted but not read
 constexpr int64_t kPairsLookedAt = 1000;
 
-/// The tokens of a field up to their end, without the end token.
+/// Returns the tokens of a field up to their end, without the end token.
 std::vector<int32_t> tokens_of(const data::Sample& sample, size_t field, int32_t end) {
   const auto* numbers = static_cast<const int32_t*>(sample.at(field));
   const auto* last = std::find_if(numbers, numbers + kWidestWindow,
@@ -29,7 +29,7 @@ std::vector<int32_t> tokens_of(const data::Sample& sample, size_t field, int32_t
   return {numbers, last};
 }
 
-/// As text where a tokenizer lies beside them.
+/// Returns the tokens as text if a tokenizer lies beside them.
 std::string shown(const data::Tokenizer* tokenizer, const std::vector<int32_t>& tokens) {
   if (tokenizer) return print_json(Json(as_utf8(tokenizer->decode(tokens))));
   return fmt::format("{}", fmt::join(tokens, " "));
@@ -37,7 +37,7 @@ std::string shown(const data::Tokenizer* tokenizer, const std::vector<int32_t>& 
 
 struct InspectedPairs {
   std::string listing;
-  int64_t window = 1;  ///< that all pairs which were looked at fit
+  int64_t window = 1;  ///< fits all pairs that were read
 };
 
 InspectedPairs inspect_first(const data::PairSet& set) {

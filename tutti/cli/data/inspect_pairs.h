@@ -5,9 +5,9 @@
 
 namespace tutti {
 
-/// Whether token files for training lie in both of its folders, source and target.
+/// Returns whether token files for training lie in both of its folders, source and target.
 bool is_pair_set(const std::filesystem::path& folder);
-/// BadFile for what cannot be read.
+/// Throws BadFile for files that cannot be read.
 InspectedData inspect_pairs(const std::filesystem::path& folder);
 
 }  // namespace tutti

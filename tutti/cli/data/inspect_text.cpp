@@ -19,11 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// More characters than any alphabet has: such a text is read as bytes.
+/// More characters than any alphabet has: a text with more is read as bytes.
 constexpr int64_t kMostCharacters = 1024;
 constexpr int64_t kShownTokens = 64;
 
-/// The data set that a folder's files are named as; empty: none.
+/// Returns the data set whose names the folder's files have; empty: none.
 std::string text_set_in(const fs::path& folder) {
   std::error_code unknown;
   for (const char* set : {"tokens", "text"}) {
@@ -38,7 +38,7 @@ std::string text_set_in(const fs::path& folder) {
   return "";
 }
 
-/// How the path is read: as data.dataset, data.dir and what else there is to say.
+/// Returns how the path is read: data.dataset, data.dir and the settings that go with them.
 data::DatasetSpec spec_of(const fs::path& path) {
   std::error_code unknown;
   if (fs::is_directory(path, unknown)) return {.name = text_set_in(path), .dir = path};
@@ -54,17 +54,17 @@ std::unique_ptr<data::Dataset> open_part(data::DatasetSpec spec, const std::stri
   return data::open_dataset(spec);
 }
 
-/// By characters where it is a text of few, else by bytes.
+/// Reads a text of few characters by characters, any other by bytes.
 void choose_tokens(data::DatasetSpec& spec) {
   spec.text.kind = data::TextSetSpec::Kind::characters;
   try {
     const auto set = open_part(spec, "train");
     if (dynamic_cast<const data::TextSet&>(*set).vocabulary() <= kMostCharacters) return;
-  } catch (const data::BadFile&) {}  // no UTF-8, or what bytes are refused for, too
+  } catch (const data::BadFile&) {}  // not UTF-8, or refused as bytes, too
   spec.text.kind = data::TextSetSpec::Kind::bytes;
 }
 
-/// The first tokens, as text where a tokenizer lies beside them.
+/// Returns the first tokens, as text if a tokenizer lies beside them.
 std::string beginning_of(const data::TextSet& set) {
   data::Sample sample(set.fields());
   std::vector<int32_t> tokens;

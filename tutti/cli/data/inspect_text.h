@@ -7,9 +7,9 @@
 
 namespace tutti {
 
-/// Whether the path is a text or a token file, or a folder that holds a set of them.
+/// Returns whether the path is a text or a token file, or a folder that holds a set of them.
 bool is_text_path(const std::filesystem::path& path);
-/// BadFile for what cannot be read.
+/// Throws BadFile for files that cannot be read.
 InspectedData inspect_text(const std::filesystem::path& path);
 
 }  // namespace tutti

@@ -55,7 +55,8 @@ void check_data_path(const RunConfig& config) {
 
 namespace {
 
-/// Whether a rank of this node evaluates some of the samples [first, first + count) of `size`.
+/// Returns whether a rank of this node evaluates some of the samples [first, first + count) of
+/// `size`.
 bool evaluated_here(const RunConfig& config, const comm::Communicator& communicator,
                     const std::vector<int>& nodes, int64_t size, int64_t first, int64_t count) {
   for (int rank = 0; rank < communicator.size(); ++rank) {
@@ -68,8 +69,8 @@ bool evaluated_here(const RunConfig& config, const comm::Communicator& communica
   return false;
 }
 
-/// Of files that samples lie in, whether this node's ranks read them, where each node has training
-/// samples of its own; others are read by all.
+/// Returns, for each file with samples, whether this node's ranks read it, where each node has
+/// training samples of its own; other files are read by all.
 std::map<std::string, bool> read_here(const RunConfig& config,
                                       const comm::Communicator& communicator) {
   const std::vector<int> nodes = numbered_nodes(communicator);
@@ -96,7 +97,8 @@ std::map<std::string, bool> read_here(const RunConfig& config,
   return here;
 }
 
-/// What this node stages: all files, or with data.shuffle = "shard" those that its ranks read.
+/// Returns the files that this node stages: all or, with data.shuffle = "shard", those that its
+/// ranks read.
 data::StagingSpec staging_of_node(const RunConfig& config, const comm::Communicator& communicator) {
   data::StagingSpec spec = staging_spec(config, config.staging.dir);
   spec.share = communicator.local_rank();
@@ -114,12 +116,12 @@ data::StagingSpec staging_of_node(const RunConfig& config, const comm::Communica
   return spec;
 }
 
-/// Every rank copies its share for its node; all go on when all are done.
+/// Every rank copies its share for its node; all continue when all are done.
 StagingRecord stage_for_run(const RunConfig& config, comm::Communicator& communicator) {
   const auto start = std::chrono::steady_clock::now();
   data::StagingSpec spec;
   data::StagingResult own;
-  // One rank a node looks at the room for all, and the others begin when it has.
+  // One rank per node checks free space first; the others start copying afterwards.
   comm::on_each(communicator, "looking for room for the data", [&] {
     spec = staging_of_node(config, communicator);
     if (communicator.local_rank() == 0) data::check_staging_room(spec);
@@ -159,8 +161,8 @@ void put_in_quarantine(ConfiguredData& data, int64_t most,
   wrap(data.test, "test");
 }
 
-/// Volumes that were left out when they were opened. Seeds are drawn from the others, so all ranks
-/// must have left out the same ones; rank 0 counts for all.
+/// Counts volumes that were left out when they were opened. Seeds are drawn from the remaining
+/// volumes, so all ranks must have left out the same ones; rank 0 counts for all.
 void count_volumes(const PreparedData& prepared, comm::Communicator& communicator) {
   std::string lines;
   for (const auto* set : {&prepared.data.train, &prepared.data.validation, &prepared.data.test}) {
@@ -176,8 +178,9 @@ void count_volumes(const PreparedData& prepared, comm::Communicator& communicato
 
 using ConfiguredParts = std::array<std::unique_ptr<data::Dataset>*, 3>;
 
-/// Names of caches would stay on the node when their process ends, so they go with their scope: by
-/// then all ranks have opened what they name, or one could not and nobody will read from it.
+/// Removes the names of caches at the end of a scope, since they would stay on the node after the
+/// process ends. By then all ranks have opened the named caches, or one could not and no rank will
+/// read from them.
 class CacheNames {
  public:
   CacheNames() = default;
@@ -192,7 +195,7 @@ class CacheNames {
   std::vector<const data::CachedSet*> sets_;
 };
 
-/// Between nodes, where each reads all training samples at some time.
+/// Exchanges samples between nodes where each node reads all training samples at some time.
 void open_exchange(PreparedData& prepared, const RunConfig& config,
                    comm::Communicator& communicator, data::CacheSpec& training) {
   if (!config.cache.exchange || config.data.shuffle != Shuffle::global || communicator.one_node())
@@ -206,13 +209,14 @@ void open_exchange(PreparedData& prepared, const RunConfig& config,
   training.peers = std::make_shared<SampleClients>(communicator, secret, *prepared.server);
 }
 
-/// Unlike any other job's, and nobody can guess it.
+/// Returns a name that no other job has and that cannot be guessed.
 std::string cache_name(comm::Communicator& communicator) {
   return comm::decide(communicator, "naming the cache",
                       [] { return fmt::format("tutti-{}-{}", ::getpid(), random_name()); });
 }
 
-/// Of each part; they share what there is by their sizes, since their samples are alike.
+/// Returns the caches of the parts, which share the memory and disk by their sizes, since their
+/// samples have the same size.
 std::array<data::CacheSpec, 3> cache_specs(const CacheSection& section,
                                            const ConfiguredParts& parts,
                                            comm::Communicator& communicator) {
@@ -227,7 +231,7 @@ std::array<data::CacheSpec, 3> cache_specs(const CacheSection& section,
     const auto part_of = [&](int64_t bytes) {
       return std::min(bytes, static_cast<int64_t>(static_cast<double>(bytes) * share + 1));
     };
-    // Nodes may share the folder, and each fills its room in an order of its own.
+    // Nodes may share the folder, and each fills its space in its own order.
     specs[p] = {.name = fmt::format("{}-{}-{}", job, communicator.node(communicator.rank()), p),
                 .memory_bytes = part_of(section.memory),
                 .disk_bytes = part_of(section.disk),
@@ -293,7 +297,7 @@ PreparedData prepare_data(const RunConfig& config, comm::Communicator& communica
     count_volumes(prepared, communicator);
   else if (config.data.quarantine > 0)
     put_in_quarantine(prepared.data, config.data.quarantine, prepared.counts);
-  // Around the quarantine, so that a sample's stand-in is kept, too.
+  // The cache is outside the quarantine, so that it also keeps a bad sample's replacement.
   if (caches) put_in_cache(prepared, config, communicator);
   return prepared;
 }

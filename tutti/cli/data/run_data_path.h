@@ -1,6 +1,6 @@
 #pragma once
-// The way of a run's data: staged to the node, opened, without its bad samples, kept near, from
-// other nodes.
+// Prepares a run's data: stages it to the node, opens it, leaves out bad samples, caches it, and
+// gets samples from other nodes.
 
 #include <memory>
 #include <optional>
@@ -13,22 +13,24 @@
 
 namespace tutti {
 
-/// What one process stages of a configuration: all files of its parts, or its share of them.
+/// Returns the files that one process stages for a configuration: all files of its parts, or its
+/// share of them.
 data::StagingSpec staging_spec(const RunConfig& config, const std::string& to);
 
-/// ConfigError where keys exclude each other.
+/// Throws ConfigError where keys exclude each other.
 void check_data_path(const RunConfig& config);
 
 struct PreparedData {
   ConfiguredData data;
   std::optional<StagingRecord> staging{};
-  /// Null where nothing of [data.staging], [data.cache] and data.quarantine is asked for.
+  /// Null where [data.staging], [data.cache] and data.quarantine are all unused.
   std::shared_ptr<data::ReadCounts> counts{};
-  /// Answers other nodes from the cache in `data`: the last member, because it ends first.
+  /// Answers other nodes from the cache in `data`: it is the last member, so that it is destroyed
+  /// first.
   std::unique_ptr<SampleServer> server{};
 };
 
-/// All of it, as the configuration says. Collective.
+/// Prepares all data as the configuration requires. Collective.
 PreparedData prepare_data(const RunConfig& config, comm::Communicator& communicator);
 
 }  // namespace tutti

@@ -45,7 +45,7 @@ std::string data_path_error(const RunConfig& config) {
   return "";
 }
 
-/// Names of caches of this process.
+/// Counts the names of this process's caches.
 int names_left() {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
@@ -64,7 +64,7 @@ TEST(DataPath, VolumesOfNeuronsHaveNoCacheOnDisk) {
   EXPECT_NE(data_path_error(config).find("data.cache.disk is not for"), std::string::npos);
 }
 
-/// Two volumes for training and one that judges.
+/// Two volumes for training and one for validation.
 RunConfig generated_neurons(const std::filesystem::path& folder) {
   data::write_neurons(folder, {.side = 24, .radius = 4, .seed = 1}, {.train = 2, .test = 1}, 1);
   RunConfig config;
@@ -141,8 +141,8 @@ TEST(DataPath, NodesThatShareAFolderHaveCachesOfTheirOwn) {
     const data::Dataset& set = *prepared.data.train;
     const ConfiguredData plain = open_configured(config);
     data::Sample sample(set.fields()), expected(set.fields());
-    // One after the other, each in an order of its own: what the first has kept the second reads
-    // from its files.
+    // Ranks read one after the other, each in its own order: the second rank reads samples that the
+    // first has cached from its files.
     for (int turn = 0; turn < communicator.size(); ++turn) {
       communicator.barrier();
       for (int64_t i = 0; turn == communicator.rank() && i < set.size(); ++i)
@@ -173,7 +173,7 @@ TEST(DataPath, NodesExchangeSamplesInsteadOfReadingThemAgain) {
     data::Sample sample(set.fields()), expected(set.fields());
     for (int epoch = 0; epoch < 2; ++epoch) {
       communicator.barrier();
-      std::vector<std::jthread> readers;  // as a pipeline's: two at a time
+      std::vector<std::jthread> readers;  // like a pipeline's readers: two at a time
       for (int64_t half = 0; half < 2; ++half)
         readers.emplace_back([&, half, own = data::Sample(set.fields())]() mutable {
           for (int64_t i = half; i < set.size(); i += 2) set.read(i, own);
@@ -189,8 +189,8 @@ TEST(DataPath, NodesExchangeSamplesInsteadOfReadingThemAgain) {
     std::array<double, 2> sums = {static_cast<double>(prepared.counts->levels()[2].samples),
                                   static_cast<double>(prepared.counts->levels()[3].samples)};
     communicator.sum(sums);
-    EXPECT_EQ(sums[0], 40);  // all have room: each node asks for its half once
-    // Each once, and once more where two ask for one that is just being read.
+    EXPECT_EQ(sums[0], 40);  // every node has space: each requests its half once
+    // Each sample is read once, and once more where two ranks request one that is being read.
     EXPECT_GE(sums[1], 40);
     EXPECT_LT(sums[1], 80);
   };
@@ -231,7 +231,7 @@ TEST(DataPath, WhoDoesNotKnowTheSecretGetsNothing) {
   EXPECT_FALSE(stranger.get(0, packed));
 }
 
-/// How many of these connections the other side has ended.
+/// Counts the connections that the other side has ended.
 int64_t ended_of(const std::vector<comm::Socket>& sockets) {
   return std::ranges::count_if(sockets, [](const comm::Socket& socket) {
     std::array<std::byte, 64> greeting;
@@ -242,7 +242,8 @@ int64_t ended_of(const std::vector<comm::Socket>& sockets) {
   });
 }
 
-// They have no thread, and few descriptors; who knows the secret is served beside them.
+// Strangers have no thread and few descriptors; a client that knows the secret is served beside
+// them.
 TEST(DataPath, StrangersTakeNeitherThreadsNorDescriptors) {
   constexpr int kStrangers = 200;
   const RunConfig config = cached_lattices(4, 2);
@@ -293,7 +294,7 @@ TEST(DataPath, ANodeThatWasLostIsAskedAgain) {
   EXPECT_FALSE(patient.get(0, packed)) << "an hour is not over";
 }
 
-/// Files of one number a sample, 100 * file + sample.
+/// Writes files with one number per sample, 100 * file + sample.
 void write_files(const std::filesystem::path& folder, const std::vector<int64_t>& samples) {
   std::filesystem::create_directories(folder);
   for (size_t f = 0; f < samples.size(); ++f) {
@@ -311,7 +312,7 @@ TEST(DataPath, ANodeStagesTheFilesOfItsShard) {
   const ScratchDirectory scratch;
   const std::filesystem::path shared = std::filesystem::path(scratch.path()) / "shared";
   write_files(shared / "train", {3, 2, 4, 2, 1});  // node 0: 4 + 2 = files 2, 3; node 1: 0, 1, 4
-  write_files(shared / "validation", {2, 2});      // a rank's part each
+  write_files(shared / "validation", {2, 2});      // a part for each rank
   RunConfig config;
   config.data.dataset = "arrays";
   config.data.dir = shared.string();
@@ -335,7 +336,7 @@ TEST(DataPath, ANodeStagesTheFilesOfItsShard) {
     for (int f = 0; f < 2; ++f)
       EXPECT_EQ(std::filesystem::is_symlink(node / "validation" / fmt::format("{}.npy", f)),
                 f != communicator.rank());
-    // All samples are there under their numbers, also those of the other node.
+    // All samples are there under their numbers, also the other node's.
     const std::vector<float> expected = {0, 1, 2, 100, 101, 200, 201, 202, 203, 300, 301, 400};
     data::Sample sample(prepared.data.train->fields());
     for (size_t i = 0; i < expected.size(); ++i) {

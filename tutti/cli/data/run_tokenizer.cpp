@@ -21,7 +21,7 @@ void keep_tokenizer(const data::Tokenizer::Files& files, const fs::path& run, co
 
 fs::path tokenizer_near(const fs::path& weights, const char* folder) {
   fs::path at = weights.has_filename() ? weights : weights.parent_path();
-  // The run, its checkpoints, one of them, a file in that.
+  // The path is the run, its checkpoints, one of them, or a file in one.
   for (int up = 0; up < 4; ++up, at = at.parent_path()) {
     if (data::has_tokenizer(at / folder)) return at / folder;
     if (at.empty() || at == at.parent_path()) break;

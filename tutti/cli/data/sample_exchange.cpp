@@ -30,11 +30,11 @@ using Moment = std::chrono::steady_clock;
 
 constexpr auto kPatience = std::chrono::seconds(30);  // for an answer
 constexpr auto kReach = std::chrono::seconds(3);      // for each address
-constexpr auto kRetryFor = std::chrono::seconds(5);   // a connection that was ended
+constexpr auto kRetryFor = std::chrono::seconds(5);   // for a connection that was ended
 constexpr auto kRetryPause = std::chrono::milliseconds(20);
-constexpr auto kListenerLookMs = 100;                       // at a listener that has a deadline
-constexpr auto kIdle = std::chrono::hours(24 * 365);        // for a question
-constexpr auto kLastWait = std::chrono::seconds(5);         // for a reader that hangs
+constexpr auto kListenerLookMs = 100;                       // for a listener that has a deadline
+constexpr auto kIdle = std::chrono::hours(24 * 365);        // to wait for a question
+constexpr auto kLastWait = std::chrono::seconds(5);         // to wait for a reader that hangs
 constexpr int64_t kNone = -1, kLargest = int64_t{1} << 40;  // bytes of an answer
 constexpr size_t kMostAddresses = 4, kAddressBytes = 64, kMostConnections = 4096;
 constexpr std::string_view kAsks = "asks for samples", kAnswers = "has samples";
@@ -46,7 +46,7 @@ struct Question {
 
 std::string greeting_text(const Nonce& nonce) { return std::string(comm::text_of(nonce)); }
 
-// False where the connection ends first, or does not answer in time.
+// Returns false where the connection ends first, or does not answer in time.
 bool put_question(const Socket& socket, int64_t index, std::vector<std::byte>& packed, bool& has_it,
                   SocketDeadline deadline) {
   int64_t bytes = kNone;
@@ -58,7 +58,7 @@ bool put_question(const Socket& socket, int64_t index, std::vector<std::byte>& p
   return receive_all(socket, packed, deadline);
 }
 
-// False, and errno, where the connection ends first.
+// Returns false, and sets errno, where the connection ends first.
 bool meet_server(const Socket& socket, const std::string& secret) {
   const auto deadline = Moment::now() + kPatience;
   Nonce theirs{};
@@ -87,7 +87,7 @@ std::vector<int> numbered_nodes(const comm::Communicator& communicator) {
   return numbers;
 }
 
-/// What threads of connections use: it stays as long as one of them.
+/// The state that the threads of connections use; it lives as long as any of them.
 struct SampleServer::Shared {
   std::string secret;
   std::atomic<const data::CachedSet*> set = nullptr;
@@ -97,7 +97,8 @@ struct SampleServer::Shared {
     const data::CachedSet* from = set;
     try {
       return from != nullptr && from->serve(index, packed);
-    } catch (const std::exception& error) {  // who asked meets it when it reads for itself
+    } catch (const std::exception& error) {  // the asking node meets the error when it reads the
+                                             // file itself
       log::debug("sample {} cannot be given to another node: {}", index, error.what());
       return false;
     }
@@ -153,13 +154,13 @@ void SampleServer::serve_until_ended() {
     });
     try {
       for (comm::Stranger& stranger : listener_.look()) admit(stranger);
-    } catch (const std::exception& error) {  // who asked reads for itself
+    } catch (const std::exception& error) {  // the asking node reads the file itself
       log::debug("a node that asks for samples is not answered: {}", error.what());
     }
   }
 }
 
-// A proof of zeros refuses: a connection that just ends is tried again.
+// A proof of zeros means a refusal, while a client tries again after a connection that just ends.
 void SampleServer::admit(comm::Stranger& stranger) {
   Question question;
   std::memcpy(&question, stranger.said.data(), sizeof question);
@@ -167,7 +168,7 @@ void SampleServer::admit(comm::Stranger& stranger) {
   const bool known = connections_.size() < kMostConnections &&
                      equal(question.proof, comm::proof(shared_->secret, kAsks, said));
   const Sha256Digest answer = known ? comm::proof(shared_->secret, kAnswers, said) : Sha256Digest{};
-  // The first bytes on a connection find room.
+  // The first bytes on a connection fit the socket's buffer.
   if (!send_all(stranger.socket, value_bytes(answer), Moment::now()) || !known) return;
   auto own = std::make_shared<Connection>();
   own->socket = std::move(stranger.socket);
@@ -208,7 +209,7 @@ SampleClients::SampleClients(comm::Communicator& communicator, std::string secre
   for (size_t r = 0; r < numbers.size(); ++r)
     ranks[static_cast<size_t>(numbers[r])].push_back(static_cast<int>(r));
   for (const std::vector<int>& of_node : ranks) {
-    // The ranks of a node share its cache, so each of theirs asks another one.
+    // The ranks of a node share its cache, so each of the asking node's ranks asks another one.
     const int rank = of_node[static_cast<size_t>(communicator.local_rank()) % of_node.size()];
     const Place& place = places[static_cast<size_t>(rank)];
     auto peer = std::make_unique<Peer>();
@@ -220,7 +221,7 @@ SampleClients::SampleClients(comm::Communicator& communicator, std::string secre
   }
 }
 
-// A connection that ends before it was answered may only have been one too many there.
+// A connection that ends before an answer may only have been one too many for the server.
 Socket SampleClients::connect(const Peer& peer) const {
   for (const std::string& host : peer.hosts) {
     const comm::SocketAddress address = comm::resolve(host, peer.port).front();
@@ -243,7 +244,7 @@ Socket SampleClients::take_idle(Peer& peer) {
   return socket;
 }
 
-// One thread tries a node that was lost, when it is time, and the others go on without it.
+// When a lost node may be asked again, one thread tries it; the others go on without it.
 bool SampleClients::may_ask(Peer& peer) const {
   auto until = peer.lost_until.load();
   if (until == 0) return true;
@@ -253,12 +254,12 @@ bool SampleClients::may_ask(Peer& peer) const {
                                                  (now + ask_again_).time_since_epoch().count());
 }
 
-// False where the peer does not answer.
+// Returns false where the peer does not answer.
 bool SampleClients::ask(Peer& peer, int64_t index, std::vector<std::byte>& packed,
                         bool& has_it) const {
   auto deadline = Moment::now() + kPatience;
   Socket socket = take_idle(peer);
-  // One that was idle may have been ended since, by a firewall or a new start of the peer.
+  // An idle connection may have been ended since, by a firewall or a restart of the peer.
   if (!socket || !put_question(socket, index, packed, has_it, deadline)) {
     if (Moment::now() >= deadline) return false;
     socket = connect(peer);
@@ -291,7 +292,7 @@ bool SampleClients::get(int64_t index, std::vector<std::byte>& packed) {
         "it is asked again in {:.3g} s",
         peer.name, peer.port, std::chrono::duration<double>(ask_again_).count());
   const std::lock_guard lock(peer.mutex);
-  peer.idle.clear();  // they are of the peer as it was
+  peer.idle.clear();  // they belong to the peer before it was lost
   return false;
 }
 

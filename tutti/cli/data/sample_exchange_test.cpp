@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-// A server that had no way to be woken would never end.
+// A server that cannot be woken would never end.
 TEST(SampleExchange, AServerWithoutDescriptorsIsRefused) {
   EXPECT_EQ(with_refused({SYS_eventfd2}, EMFILE,
                          [] {
@@ -26,7 +26,7 @@ TEST(SampleExchange, AServerWithoutDescriptorsIsRefused) {
             0);
 }
 
-/// Thread of the server alone: it can give nobody a challenge.
+/// Runs in the server's thread alone: no client can get a challenge.
 TEST(SampleExchange, AStrangerWhoCannotBeServedDoesNotEndTheProcess) {
   std::unique_ptr<SampleServer> server;
   bool filtered = false;
@@ -43,7 +43,7 @@ TEST(SampleExchange, AStrangerWhoCannotBeServedDoesNotEndTheProcess) {
   EXPECT_NE(errno, ETIMEDOUT);
 }
 
-// A firewall, or a new start of the peer, has ended it.
+// A firewall, or a restart of the peer, has ended the connection.
 TEST(SampleExchange, AnIdleConnectionThatHasEndedIsNoLostNode) {
   const auto communicator = comm::make_single_communicator();
   auto server = std::make_unique<SampleServer>("secret", "127.0.0.1");

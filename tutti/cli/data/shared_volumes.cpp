@@ -44,7 +44,9 @@ data::NodeMemory::Filled SharedVolumes::share(
       if (!fills) memory = std::make_shared<data::SharedMemory>(name, bytes);
     });
   } catch (...) {
-    if (fills && memory) memory->remove_name();  // it would stay in the node's memory for ever
+    if (fills && memory)
+      memory->remove_name();  // the name would stay in the node's memory for
+                              // ever
     throw;
   }
   if (fills) memory->remove_name();

@@ -25,7 +25,7 @@ const Verb* verb_named(const std::vector<Verb>& verbs, const std::string& name) 
   return at == verbs.end() ? nullptr : &*at;
 }
 
-/// The verbs that have this flag, "tutti study".
+/// Returns the verbs that have this flag, "tutti study".
 std::vector<std::string> verbs_with(const std::vector<Verb>& verbs, const std::string& name,
                                     const std::string& above) {
   std::vector<std::string> found;
@@ -38,7 +38,7 @@ std::vector<std::string> verbs_with(const std::vector<Verb>& verbs, const std::s
   return found;
 }
 
-/// Collects what is given, then stores it.
+/// Collects the given values, then stores them.
 class Reader {
  public:
   explicit Reader(const Request& request) : request_(request), verb_(*request.verb) {}
@@ -84,7 +84,7 @@ class Reader {
   };
   struct Plain {
     std::string text;
-    int of_given = -1;  ///< may be the value of this flag, whose value may be left out
+    int of_given = -1;  ///< index of a value that may belong to this flag, whose value is optional
   };
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -118,7 +118,7 @@ class Reader {
     if (const Flag* set = find_flag(verb_, "--set"); set && name.find('.') != std::string::npos) {
       std::replace(name.begin() + 2, name.end(), '-', '_');
       if (!text) text = next_word(name, "VALUE");
-      given_.push_back({set, name + "=" + *text});  // with its dashes: messages name it so
+      given_.push_back({set, name + "=" + *text});  // with its dashes, as in messages
       return;
     }
     std::replace(name.begin(), name.end(), '_', '-');
@@ -164,7 +164,7 @@ class Reader {
     return request_.words[++at_];
   }
 
-  /// Words that may belong to a flag go to the verb's arguments only as far as those need them.
+  /// Gives words that may belong to a flag to the verb's arguments only as far as those need them.
   void settle_optional() {
     const auto needed = std::count_if(verb_.arguments.begin(), verb_.arguments.end(),
                                       [](const Flag& a) { return !a.required.empty(); });
@@ -201,8 +201,8 @@ class Reader {
     }
   }
 
-  /// An empty value is a variable of the shell that is not set, not a wish for the default; but of
-  /// a flag that has it where it stands alone.
+  /// An empty value is an unset shell variable, not a request for the default, except for a
+  /// flag whose value is empty when it stands alone.
   void store_given(const Flag& flag, const std::string& text, const std::string& name) const {
     if (takes_value(flag) && text.empty() && flag.alone != "")
       fail(fmt::format("{} is given an empty value, as by a shell variable that is not set", name));
@@ -225,7 +225,7 @@ class Reader {
             fmt::format("{} and {} contradict each other: give one", long_name(*given.flag), name));
   }
 
-  /// Whether what the first argument names has the flag.
+  /// Returns whether the flag applies to the value of the first argument.
   bool belongs(const Flag& flag) const {
     return flag.only_for.empty() || plain_.empty() ||
            std::ranges::find(flag.only_for, plain_.front().text) != flag.only_for.end();

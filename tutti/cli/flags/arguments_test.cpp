@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Verbs whose variables the tests look at.
+/// Verbs whose variables the tests check.
 struct Sample {
   std::string file, resume, lr, table = "none";
   Words sets, names;
@@ -49,7 +49,7 @@ struct Sample {
   }
 };
 
-/// The variables after parsing.
+/// Returns the variables after parsing.
 Sample parsed(const Words& words) {
   Sample sample;
   const auto verbs = sample.verbs();

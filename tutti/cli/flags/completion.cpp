@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-/// A verb by the words that lead to it.
+/// A verb, with the words that lead to it.
 struct FlagPlace {
   std::string path;  ///< "data list"; empty: no verb yet
   const Verb* verb;  ///< null where there is none yet
@@ -35,7 +35,7 @@ std::vector<FlagPlace> all_places(const std::vector<Verb>& verbs) {
   return places;
 }
 
-/// Quoted for all three shells: nothing in it is expanded.
+/// Quotes a text for all three shells: nothing in it is expanded.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "’" : std::string(1, c);
@@ -48,7 +48,7 @@ const Flag* first_argument(const FlagPlace& place) {
   return place.verb && !place.verb->arguments.empty() ? &place.verb->arguments.front() : nullptr;
 }
 
-/// The words after which a shell looks for the verb: all paths.
+/// Returns the words after which a shell looks for the verb: all paths.
 std::string quoted_paths(const std::vector<FlagPlace>& places) {
   std::vector<std::string> paths;
   for (const FlagPlace& place : places)
@@ -56,7 +56,7 @@ std::string quoted_paths(const std::vector<FlagPlace>& places) {
   return fmt::format("{}", fmt::join(paths, " "));
 }
 
-/// What completes a value: `words`, or a shell's own completion of `files` or folders.
+/// The completion of a value: `words`, or a shell's own completion of `files` or folders.
 struct FlagValues {
   std::string words;
   bool keys = false, files = false, folders = false;
@@ -74,20 +74,20 @@ FlagValues values_of(const Flag& flag, const std::vector<Verb>& verbs) {
   return values;
 }
 
-/// The name that the scripts of bash and zsh have for it.
+/// Returns its name in the scripts of bash and zsh.
 const char* kind_of(const FlagValues& values) {
   if (values.keys) return "keys";
   if (values.files) return "files";
   return values.folders ? "folders" : "words";
 }
 
-/// Of a verb's first argument; nothing where it has none.
+/// Returns the completion of a verb's first argument; empty where it has none.
 FlagValues argument_of(const FlagPlace& place, const std::vector<Verb>& verbs) {
   const Flag* argument = first_argument(place);
   return argument ? values_of(*argument, verbs) : FlagValues{};
 }
 
-/// The words of a key's values: case arms `section.key) words=... ;;` for bash and zsh.
+/// Returns the words of a key's values: case arms `section.key) words=... ;;` for bash and zsh.
 std::string key_arms() {
   std::string out;
   for (const ConfigKey& key : config_keys()) {
@@ -119,8 +119,8 @@ std::string value_arms(const std::vector<FlagPlace>& places, const std::vector<V
   return out;
 }
 
-/// The lines of bash and zsh that find what to offer: values of a key, of a flag, or what may stand
-/// after a verb, of which `after_verbs` are the case arms.
+/// Returns the lines of bash and zsh that find what to offer: values of a key or of a flag, or the
+/// words after a verb, for which `after_verbs` are the case arms.
 std::string finding_lines(const std::vector<FlagPlace>& places, const std::vector<Verb>& verbs,
                           const std::string& after_verbs) {
   return fmt::format(R"(  case "${{previous#--}}" in
@@ -179,7 +179,7 @@ complete -F _tutti tutti
                      quoted_paths(places), finding_lines(places, verbs, plain));
 }
 
-/// A word and its explanation, as zsh's _describe wants it.
+/// Returns a word and its explanation, as zsh's _describe wants it.
 std::string described(const std::string& word, const std::string& help) {
   std::string name = word;
   for (size_t at = 0; (at = name.find(':', at)) != std::string::npos; at += 2)

@@ -1,6 +1,6 @@
 #pragma once
-// Completion scripts for shells, from the table of verbs: verbs, flags, the words that a value may
-// be, models, data sets and configuration keys.
+// Completion scripts for shells, made from the table of verbs: verbs, flags, the possible words of
+// a value, models, data sets and configuration keys.
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// The script of "bash", "zsh" or "fish".
+/// Returns the script of "bash", "zsh" or "fish".
 std::string completion(const std::vector<Verb>& verbs, const std::string& shell);
 
 }  // namespace tutti

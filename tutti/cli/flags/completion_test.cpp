@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What bash offers for the last of `words` ("tutti", "train", "--pre"), one a line. bash itself
-/// splits words at "=", so a caller gives it as a word of its own.
+/// Returns bash's completions of the last of `words` ("tutti", "train", "--pre"), one a line. bash
+/// itself splits words at "=", so a caller passes it as a word of its own.
 std::string offered(const std::vector<std::string>& words) {
   const ScratchDirectory scratch;
   const fs::path& folder = scratch.path();

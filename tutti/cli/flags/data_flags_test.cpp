@@ -18,9 +18,9 @@ namespace tutti {
 namespace {
 
 namespace fs = std::filesystem;
-using Values = std::map<std::string, std::string>;  // of flags; of a switch ""
+using Values = std::map<std::string, std::string>;  // by flag; "" for a switch
 
-/// What makes a small set of each.
+/// Flags that make a small set of each kind.
 const std::map<std::string, Values> kSmall = {
     {"lattices", {{"--train", "1"}, {"--test", "1"}}},
     {"cosmoflow", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}}},
@@ -35,7 +35,7 @@ const std::map<std::string, Values> kSmall = {
     {"token-pairs", {{"--train", "20"}, {"--test", "1"}}},
     {"neurons", {{"--train", "1"}, {"--test", "1"}, {"--side", "16"}, {"--radius", "2"}}}};
 
-/// Another value of each flag.
+/// Another value for each flag.
 const Values kOther = {{"--train", "2"},       {"--masses", "3"},
                        {"--samples", "40"},    {"--sensor-noise", "0.5"},
                        {"--test", "2"},        {"--side", "8"},
@@ -57,7 +57,7 @@ const Values kOther = {{"--train", "2"},       {"--masses", "3"},
                        {"--kilovolts", "300"}, {"--pixel", "0.1"},
                        {"--dose", "10"}};
 
-/// The files of a set that is made so, by their paths in its folder.
+/// Returns the files of a set made with these values, by their paths in its folder.
 std::map<std::string, std::string> files_made(const std::string& set, const Values& values) {
   const ScratchDirectory scratch;
   std::vector<std::string> words = {"data", "generate", set, scratch.path().string()};
@@ -148,7 +148,7 @@ TEST(DataFlags, ASetHasSamplesOfBothParts) {
     }
 }
 
-/// Their names tell generated samples from downloaded ones, which advice must not replace.
+/// File names tell generated samples from downloaded ones, which advice must not replace.
 TEST(DataFlags, AdviceKnowsTheSamplesThatHaveBeenGenerated) {
   for (const std::string set : {"cosmoflow", "deepcam"}) {
     const data::KnownDataset& known = data::known_dataset(set);

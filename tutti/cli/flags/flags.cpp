@@ -24,7 +24,7 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-/// "a whole number from 1 to 4", "a number of at least 0".
+/// Returns "a whole number from 1 to 4", "a number of at least 0".
 template <typename T>
 std::string allowed_numbers(const Flag& flag) {
   std::string text = std::is_integral_v<T> ? "a whole number" : "a number";

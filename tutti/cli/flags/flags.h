@@ -25,12 +25,12 @@ struct Counts {
 
 /// The variable that a flag sets. A list of numbers is written with commas; a list of strings grows
 /// by one with each use of the flag, or with each word where it is the last argument. A function
-/// gets the text and may throw ConfigError.
+/// receives the text and may throw ConfigError.
 using Binding = std::variant<std::monostate, bool*, Clears, Counts, int*, int64_t*, uint64_t*,
                              double*, std::string*, std::vector<std::string>*, std::vector<int>*,
                              std::vector<int64_t>*, std::function<void(const std::string&)>>;
 
-/// What a value names, for completion.
+/// The kind of thing that a value names, for completion.
 enum class Names {
   nothing,
   file,
@@ -43,26 +43,26 @@ enum class Names {
   verb
 };  ///< setting: KEY=VALUE
 
-/// One flag, or one argument that stands at its place.
+/// One flag, or one positional argument.
 struct Flag {
-  std::string names;       ///< "--ranks", "-c,--check"; of an argument "FILE"
-  std::string value = {};  ///< stands for the value in help: "N"; a switch has none
+  std::string names;       ///< "--ranks", "-c,--check"; for an argument "FILE"
+  std::string value = {};  ///< placeholder of the value in help: "N"; a switch has none
   std::string help = {};   ///< a sentence without its full stop
   Binding bind = {};       ///< its value before parsing is the default that help shows
-  std::vector<std::string> choices = {};  ///< the words allowed; none: any
+  std::vector<std::string> choices = {};  ///< the allowed words; none: any
   Names kind = Names::nothing;
-  std::optional<double> least = {}, greatest = {};  ///< inclusive; of each number of a list
+  std::optional<double> least = {}, greatest = {};  ///< inclusive; for each number of a list
   std::string group = {};                           ///< heading in help; none: "Flags"
-  std::string variable = {};  ///< the environment variable that counts when it is absent
+  std::string variable = {};  ///< the environment variable that is read when the flag is absent
   std::string key = {};       ///< the configuration key that it sets
-  std::optional<std::string> alone = {};  ///< the value may be left out, and is then this
-  std::string required = {};  ///< not empty: it must be given; the message when it is not
+  std::optional<std::string> alone = {};  ///< the value that it has if it is left out
+  std::string required = {};  ///< not empty: the flag is required; the message when it is missing
   std::vector<std::string> excludes = {};  ///< flags that contradict it: "--chunk"
-  /// Values of the verb's first argument that have this flag; none: all do.
+  /// Values of the verb's first argument that the flag applies to; none: all do.
   std::vector<std::string> only_for = {};
 };
 
-/// A flag of another program that people will try here, and what to do instead.
+/// A flag of another program that people may try here, and its replacement.
 struct ForeignFlag {
   std::string name;  ///< "-g"
   std::string hint;  ///< a sentence with its full stop
@@ -77,36 +77,37 @@ struct Example {
 struct Verb {
   std::string name;                  ///< "train"
   std::string summary;               ///< one line without its full stop
-  std::string task = {};             ///< heading in `tutti help`; of the outermost verbs
-  std::string text = {};             ///< more, in paragraphs
+  std::string task = {};             ///< heading in `tutti help`, for outermost verbs
+  std::string text = {};             ///< more text, in paragraphs
   std::vector<Flag> arguments = {};  ///< in their order; required ones first
   std::vector<Flag> flags = {};
   std::vector<ForeignFlag> foreign = {};
   std::vector<Example> examples = {};
   std::vector<std::string> see_also = {};  ///< "tutti help plan", "docs/record.md"
   std::vector<Verb> verbs = {};
-  std::function<int()> run = {};  ///< after parsing; the exit code (base/error.h)
+  std::function<int()> run = {};  ///< called after parsing; returns the exit code (base/error.h)
 };
 
-/// "--check" of "-c,--check": the last of its names. An argument's name.
+/// Returns "--check" for "-c,--check": the last of its names. Returns an argument's name.
 std::string long_name(const Flag& flag);
-/// All names, each with its dashes.
+/// Returns all names, each with its dashes.
 std::vector<std::string> names_of(const Flag& flag);
-/// Whether it stands for a value, be it one that may be left out.
+/// Returns whether the flag takes a value, even an optional one.
 bool takes_value(const Flag& flag);
-/// Whether it may be given several times.
+/// Returns whether it may be given several times.
 bool repeatable(const Flag& flag);
-/// Two lists as one.
+/// Joins two lists.
 std::vector<Flag> joined(std::vector<Flag> first, const std::vector<Flag>& second);
-/// Null when the verb has none of this name ("-c" or "--check").
+/// Returns null when the verb has no flag of this name ("-c" or "--check").
 const Flag* find_flag(const Verb& verb, std::string_view name);
 
-/// Its variable as text; empty for 0, false, nothing and functions.
+/// Returns its variable as text; empty for 0, false, nothing and functions.
 std::string default_text(const Flag& flag);
-/// What may be completed: its choices, or the names of its kind (none for files, folders, verbs).
+/// Returns the words for completion: its choices, or the names of its kind (none for files,
+/// folders, verbs).
 std::vector<std::string> known_values(const Flag& flag);
 
-/// Sets the variable. `who` begins the message of an error: "--ranks", "TUTTI_RANKS". Throws
+/// Sets the variable. `who` begins an error's message: "--ranks", "TUTTI_RANKS". Throws
 /// ConfigError.
 void store(const Flag& flag, const std::string& text, const std::string& who);
 

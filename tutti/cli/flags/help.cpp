@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 constexpr int kIndent = 2;
-constexpr size_t kWidestChoices = 28;  // more is listed in the text instead of at the flag
+constexpr size_t kWidestChoices = 28;  // longer lists are in the text instead of at the flag
 
 /// Two columns: the left ones as wide as the widest of them, within limits.
 class Table {

@@ -35,7 +35,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Words of an example's command after `tutti`, up to what only a shell understands.
+/// Returns the words of an example's command after `tutti`, up to the first that only a shell
+/// understands.
 std::vector<std::string> words_of(const std::string& command) {
   std::istringstream stream(command.substr(command.find("tutti ") + 6));
   std::vector<std::string> words;
@@ -109,7 +110,7 @@ TEST(Help, FitsTheTerminal) {
   }
 }
 
-/// So that the command line of a run fits, whose words after the verb stay as they are.
+/// The command line of a run then fits these verbs, too, with its words after the verb unchanged.
 TEST(Help, ConfigAndPlanTakeTheFlagsOfTrainThatStandForKeys) {
   const auto verbs = all_verbs();
   int keys = 0;

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-int kept_output = -1;  ///< the standard output, while its number stands for the error output
+int kept_output = -1;  ///< the real standard output, while its number refers to the error output
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void keep_output_for_json() {
 
 void give_back_output() {
   if (kept_output < 0) return;
-  std::fflush(stdout);  // of others
+  std::fflush(stdout);  // output of other code
   dup2(kept_output, STDOUT_FILENO);
   close(kept_output);
   kept_output = -1;
@@ -32,7 +32,7 @@ void print_output(std::string_view text) {
   const bool kept = kept_output >= 0;
   give_back_output();
   std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);  // what fails is the stream's, and end_process() says it
+  std::fflush(stdout);  // an error stays in the stream, and end_process() reports it
   if (kept) keep_output_for_json();
 }
 

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-/// The two streams of this process lead into files while `call` runs.
+/// Runs `call` while the two streams of this process lead into files; returns their contents.
 std::pair<std::string, std::string> written_by(auto&& call) {
   const ScratchDirectory scratch;
   const auto into = [&](int stream, const char* name) {

@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-/// Text as roff prints it: no letter of it is taken for a command, and a dash is the one that can
-/// be copied into a shell.
+/// Returns text as roff prints it: no letter is taken for a command, and a dash can be copied into
+/// a shell.
 std::string roff(std::string_view text) {
   std::string out;
   bool line_begins = true;

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// The page for man(1).
+/// Returns the page for man(1).
 std::string man_page(const std::vector<Verb>& verbs);
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
 #pragma once
-// The flags of `tutti data generate` that say how a microscope is set up.
+// The flags of `tutti data generate` that configure a microscope.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// Of cbed and of stem; --crystal is kept in `cbed`. Both must outlive the flags.
+/// Returns the flags of cbed and of stem; --crystal is kept in `cbed`. Both must outlive the flags.
 std::vector<Flag> microscope_flags(data::CbedSpec& cbed, data::StemSpec& stem);
 
 }  // namespace tutti

@@ -1,6 +1,5 @@
 #pragma once
-// Flags of `tutti data generate` for what is a sequence: click logs, texts, pairs, trajectories,
-// vibrations.
+// Flags of `tutti data generate` for sequences: click logs, texts, pairs, trajectories, vibrations.
 
 #include <vector>
 
@@ -13,7 +12,7 @@
 
 namespace tutti {
 
-/// Where the flags' values go.
+/// The variables that the flags set.
 struct SequenceSpecs {
   data::ClickSpec& clicks;
   data::SentenceSpec& text;

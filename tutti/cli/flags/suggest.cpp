@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// What other programs call a key or flag, and ours. A word may mean several; the first that is
+/// Names of keys and flags in other programs, and ours. A word may mean several; the first that is
 /// among the candidates counts.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"learning_rate", "optimizer.lr"},
@@ -80,7 +80,7 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
     {"gradient_compression", "comm.compression"},
 };
 
-/// The candidate that other programs call `word`, or "".
+/// Returns the candidate that other programs call `word`, or "".
 std::string translated(std::string_view word, const std::vector<std::string>& candidates) {
   std::string name(word.substr(word.rfind('.') + 1));  // npos + 1 == 0
   name.erase(0, std::min(name.find_first_not_of('-'), name.size()));

@@ -36,7 +36,7 @@ TEST(NoGpu, IsSaidOfFlagsKeysAndVariablesAlike) {
     EXPECT_NE(no_gpu(name).find("computes on the CPU and has no GPU part"), std::string::npos)
         << name;
   EXPECT_EQ(no_gpu("--devise"), "");
-  // No key of ours is taken for such a word.
+  // None of our keys is taken for such a word.
   for (const ConfigKey& row : config_keys()) EXPECT_EQ(no_gpu(row.name), "") << row.name;
   const auto said = [](const std::vector<std::string>& words) -> std::string {
     try {

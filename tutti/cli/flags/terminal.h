@@ -1,5 +1,6 @@
 #pragma once
-// What the terminal that a person looks at can do. The environment is read here: NO_COLOR, TERM.
+// The abilities of the terminal that a person looks at. The environment is read here: NO_COLOR,
+// TERM.
 
 namespace tutti {
 
@@ -7,10 +8,10 @@ struct Terminal {
   bool present = false;  ///< the stream is a terminal
   bool erases = false;   ///< it understands escape sequences: TERM is neither dumb nor missing
   bool color = false;    ///< it erases, and NO_COLOR is not set (https://no-color.org)
-  int columns = 80;      ///< of the terminal; else COLUMNS, else 80
+  int columns = 80;      ///< width of the terminal; else COLUMNS, else 80
 };
 
-/// Of an open file descriptor, such as STDERR_FILENO.
+/// Examines an open file descriptor, such as STDERR_FILENO.
 Terminal terminal_of(int descriptor);
 
 }  // namespace tutti

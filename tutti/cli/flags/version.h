@@ -3,19 +3,21 @@
 
 namespace tutti {
 
-/// What `tutti --version` prints: name, version, git hash, compiler, MPI, oneDNN, what is enabled.
-/// Does not initialise MPI.
+/// Returns the output of `tutti --version`: name, version, git hash, compiler, MPI, oneDNN, enabled
+/// parts. Does not initialise MPI.
 std::string version_text();
-/// The same for programs.
+/// Returns the same for programs.
 std::string version_json();
 
-/// What this version computes on: "CPU (fp32, bf16)" and what it has no part for.
+/// Returns the devices that this version computes on: "CPU (fp32, bf16)" and those it does not
+/// support.
 std::string device_text();
 
-/// "0.1.0 (1a2b3c4)"
+/// Returns "0.1.0 (1a2b3c4)".
 std::string version_short();
 
-/// What the program was built from and with, and what it runs on, as each run's record names it.
+/// The sources and tools of the program's build, and the libraries it runs on, as each run's record
+/// names them.
 struct BuildFacts {
   std::string git;       ///< "1a2b3c4"
   std::string compiler;  ///< "GNU 12.2.0, -march=native"

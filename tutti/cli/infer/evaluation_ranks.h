@@ -1,6 +1,6 @@
 #pragma once
-// The ranks that eval and infer run as: groups of parallel.spatial ranks that share each sample;
-// one rank alone has whole samples, whatever trained the weights.
+// The ranks that eval and infer run as: groups of parallel.spatial ranks that share each sample. A
+// rank that runs alone has whole samples, whatever trained the weights.
 
 #include <optional>
 
@@ -10,13 +10,14 @@
 
 namespace tutti {
 
-/// As launch_ranks() for these verbs, with the threads of the weights' run (take_threads).
+/// Works as launch_ranks() for these verbs, with the threads of the weights' run (take_threads).
 std::optional<int> launch_evaluation(int ranks, const FoundWeights& found, RunConfig& config);
 
 class EvaluationRanks {
  public:
   /// Collective. `one_group`: the first group does all; the other ranks have nothing to do. Sets
-  /// run.threads of `config` to what a rank has. ConfigError where the ranks are no groups.
+  /// run.threads of `config` to the threads of a rank. Throws ConfigError where the ranks cannot be
+  /// divided into groups.
   EvaluationRanks(RunConfig& config, const FoundWeights& found, bool one_group);
 
   bool idle() const { return idle_; }  ///< this rank has nothing to do
@@ -28,7 +29,7 @@ class EvaluationRanks {
   const Job job_;
   PartGrid grid_;
   bool idle_ = false;
-  std::unique_ptr<comm::Communicator> group_;  // where one does all
+  std::unique_ptr<comm::Communicator> group_;  // set where one group does all
 };
 
 }  // namespace tutti

@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-/// The text of a setting is TOML: a word in quotes.
+/// Returns the word of a setting, whose text is TOML: a word in quotes.
 std::string word_of(const RunSettings& settings, const char* key) {
   const auto at = settings.find(key);
   return at == settings.end() || at->second.size() < 2
@@ -23,7 +23,7 @@ std::string word_of(const RunSettings& settings, const char* key) {
              : at->second.substr(1, at->second.size() - 2);
 }
 
-/// Threads of a rank; 0: not known.
+/// Returns the threads of a rank; 0: not known.
 int64_t threads_of_run(const FoundWeights& found) {
   const auto at = found.settings.find("run.threads");
   return at == found.settings.end() ? 0 : std::atoll(at->second.c_str());
@@ -31,7 +31,7 @@ int64_t threads_of_run(const FoundWeights& found) {
 
 /// A network as its settings name it.
 struct NamedNetwork {
-  std::string name, task;  ///< task empty: its fields would say
+  std::string name, task;  ///< task empty: the fields decide
   std::string layers;      ///< model.layer
 
   explicit NamedNetwork(const RunSettings& settings)
@@ -51,7 +51,8 @@ struct NamedNetwork {
   }
 };
 
-/// What both networks are; empty where they are alike, or where nothing is known of the weights'.
+/// Describes both networks; empty where they are the same, or where the weights' network is
+/// unknown.
 std::string both_networks(const GivenNames& given, const FoundWeights& found,
                           const RunConfig& config) {
   const NamedNetwork theirs(found.settings), asked(run_settings(config));
@@ -62,8 +63,8 @@ std::string both_networks(const GivenNames& given, const FoundWeights& found,
                      asked.to_text());
 }
 
-/// How the weights are taken with the configuration of their run; empty where that is not near, or
-/// is the one that was given.
+/// Returns the command that takes the weights with their run's configuration; empty where that is
+/// not nearby, or is the one that was given.
 std::string config_command(const GivenNames& given) {
   const std::string own = configuration_near(given.weights);
   if (own.empty() || own == given.config) return "";

@@ -1,5 +1,5 @@
 #pragma once
-// The weights that --weights names, into a network, for verbs that take a trained one.
+// Imports the weights that --weights names into a network, for verbs that need a trained one.
 
 #include <filesystem>
 #include <functional>
@@ -11,30 +11,30 @@
 
 namespace tutti {
 
-/// How such a verb compiles its network: with the kernels that the run of the weights has measured,
-/// as far as they fit, so that it neither measures anew nor computes other bits.
+/// Returns how such a verb compiles its network: with the kernels that the weights' run measured,
+/// as far as they fit, so that it neither measures again nor computes other bits.
 PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found);
 
-/// Where nobody asks for a number of threads, neither run.threads nor OMP_NUM_THREADS, that of the
-/// run of the weights, since the sums of another number have other last bits; as long as this node
-/// has the cores for `ranks` of them.
+/// If neither run.threads nor OMP_NUM_THREADS sets a number of threads, takes the number of the
+/// weights' run, since sums with another number have other last bits; only if this node has the
+/// cores for `ranks` of them.
 void take_threads(const FoundWeights& found, int ranks, RunConfig& config);
-/// The line about `threads` before results; empty where nothing is known of the run.
+/// Returns the line about `threads` before results; empty where the run is unknown.
 std::string threads_line(const FoundWeights& found, int64_t threads);
 
-/// Where model.task leaves open what is learned: as the run of the weights had it.
+/// If model.task is automatic, takes the task of the weights' run.
 void take_task(const FoundWeights& found, RunConfig& config);
 
-/// What a verb was given, for its errors and the command that they end with.
+/// The names a verb was given, for its errors and the command that they end with.
 struct GivenNames {
   std::string verb;               ///< "eval"
-  std::filesystem::path weights;  ///< of --weights
+  std::filesystem::path weights;  ///< the path in --weights
   std::string config;             ///< the configuration's file
 };
 
-/// Calls `work`, which takes the weights. Where their run had another network or task than the
-/// configuration, a ConfigError of `work` is most likely a consequence of that: then it begins with
-/// both, and ends with the command for the configuration that has theirs.
+/// Calls `work`, which takes the weights. If their run had another network or task than the
+/// configuration, a ConfigError of `work` is most likely a consequence: then the error begins with
+/// both networks, and ends with the command for their run's configuration.
 int naming_networks(const GivenNames& given, const FoundWeights& found, const RunConfig& config,
                     const std::function<int()>& work);
 

@@ -59,7 +59,7 @@ std::vector<std::string> given_lines(const SourcesGiven& given) {
   return lines;
 }
 
-/// Other lines are not worse for one that is too long, whose place stays empty.
+/// Leaves out a line that is too long; its place stays empty, and other lines are unaffected.
 void leave_out_long(const SourcesGiven& given, int64_t window, SequencePairs& pairs) {
   std::string last;
   for (size_t i = 0; i < pairs.sources.size(); ++i) {
@@ -94,7 +94,7 @@ void read_lines(const SourcesGiven& given, const TrainedPairs& trained, Sequence
   leave_out_long(given, window, pairs);
 }
 
-/// What the network learns behind the tokens: the target, and the end token.
+/// Reads sources and targets; the field that the network learns holds the target and the end token.
 void read_samples(const SourcesGiven& given, const RunConfig& config, SequencePairs& pairs) {
   auto set = open_configured(config, given.split);
   const size_t source = data::field_index(*set, "source"), next = data::field_index(*set, "next");

@@ -11,7 +11,7 @@ namespace {
 constexpr Colour kWhite = {255, 255, 255}, kGrey = {160, 160, 160}, kBlue = {31, 99, 180};
 constexpr int64_t kGap = 6, kLeastSide = 200, kCurveWidth = 400, kMostZoomed = 2000;
 
-/// The values between which most lie.
+/// Returns the range that holds most values.
 std::pair<float, float> usual_range(const std::vector<float>& values) {
   std::vector<float> finite;
   std::ranges::copy_if(values, std::back_inserter(finite),
@@ -43,7 +43,7 @@ void Picture::save(const std::filesystem::path& path) const {
 
 Colour on_scale(double value) {
   if (!std::isfinite(value)) return kGrey;
-  // Viridis at five places (Smith and van der Walt, Matplotlib, CC0).
+  // Viridis at five points (Smith and van der Walt, Matplotlib, CC0).
   constexpr std::array<std::array<double, 3>, 5> places = {
       {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}, {253, 231, 37}}};
   const double at = std::clamp(value, 0.0, 1.0) * 4;
@@ -70,7 +70,7 @@ namespace {
 
 bool is_series(const Panel& panel) { return panel.sheet.height == 1; }
 
-/// Pixels of the picture that a pixel of a sheet takes, each way.
+/// Returns how many pixels of the picture a pixel of a sheet takes, each way.
 int64_t zoom_of(std::span<const Panel> panels) {
   int64_t width = 1, height = 1;
   for (const Panel& panel : panels) {
@@ -81,7 +81,7 @@ int64_t zoom_of(std::span<const Panel> panels) {
   return std::max<int64_t>(1, std::min(kLeastSide / height, kMostZoomed / width));
 }
 
-/// Each column of the picture is filled from the least to the largest value of the curve in it.
+/// Fills each column of the picture from the least to the largest value of the curve in it.
 void draw_curve(Picture& picture, int64_t left, const std::vector<float>& values) {
   picture.fill(left, 0, kCurveWidth, picture.height(), kWhite);
   double low = INFINITY, high = -INFINITY;
@@ -109,7 +109,7 @@ void draw_curve(Picture& picture, int64_t left, const std::vector<float>& values
   }
 }
 
-/// Each value in its colour.
+/// Draws each value in its colour.
 void draw_sheet(Picture& picture, int64_t left, int64_t zoom, const Panel& panel) {
   const Sheet& sheet = panel.sheet;
   const auto [low, high] = usual_range(sheet.values);

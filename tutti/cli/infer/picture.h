@@ -23,7 +23,7 @@ class Picture {
   int64_t width() const { return width_; }
   int64_t height() const { return height_; }
 
-  /// Outside of the picture nothing happens.
+  /// Ignores pixels outside of the picture.
   void set(int64_t x, int64_t y, Colour colour);
   void fill(int64_t x, int64_t y, int64_t width, int64_t height, Colour colour);
   void save(const std::filesystem::path& path) const;
@@ -33,21 +33,22 @@ class Picture {
   std::vector<uint8_t> rgb_;
 };
 
-/// From dark blue at 0 over green to yellow at 1; other values as the nearer end, NaN grey.
+/// Returns a colour from dark blue at 0 over green to yellow at 1; other values as the nearer end,
+/// NaN grey.
 Colour on_scale(double value);
-/// Class 0 white, then colours that people tell apart, repeated after seven.
+/// Returns white for class 0, then colours that people can distinguish, repeated after seven.
 Colour of_class(int64_t number);
 
-/// Sheets side by side, the pixels of small ones enlarged. `scale`: numbers from the sheet's second
-/// to its 98th percent on the scale; otherwise the numbers are classes. A sheet of one row is a
-/// curve, as wide for many values as for few.
+/// Sheets side by side, the pixels of small ones enlarged. `scale`: values from the sheet's 2nd to
+/// its 98th percentile fill the colour scale; otherwise the numbers are classes. A sheet of one row
+/// is a curve, whose width does not depend on the number of values.
 struct Panel {
   Sheet sheet;
   bool scale = true;
 };
 Picture side_by_side(std::span<const Panel> panels);
 
-/// Points (truth, prediction) on a square whose diagonal is drawn.
+/// Draws points (truth, prediction) in a square with its diagonal.
 Picture scatter(std::span<const float> truth, std::span<const float> prediction);
 
 }  // namespace tutti

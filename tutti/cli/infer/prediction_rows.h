@@ -1,6 +1,6 @@
 #pragma once
-// Predictions stand in the files that `infer` and `eval` write beside these: which sample each row
-// is, and what the numbers are.
+// Describes the predictions in the files of `infer` and `eval`: which sample each row is, and what
+// the numbers are.
 
 #include <map>
 #include <string>
@@ -14,26 +14,28 @@
 
 namespace tutti {
 
-/// The predictor and its samples; all of it must outlive this.
+/// The source of the predictions, and its samples; all members must outlive this.
 struct PredictionSource {
   const RunConfig& config;
   const ModelSpec& model;
   const data::Dataset& dataset;
   const FoundWeights& found;
   std::string weights;  ///< --weights
-  std::string split;    ///< "validation"; "files" of --input
+  std::string split;    ///< "validation"; "files" for --input
 };
 
 using RowAttributes = std::map<std::string, data::ArrayAttribute>;
-/// program, data, split, model, weights, checkpoint and step; of a prediction with a target field,
-/// values, units, undone, not_undone and classes (one a line). What is not known is not there.
+/// Returns program, data, split, model, weights, checkpoint and step; for a prediction with a
+/// target field, values, units, undone, not_undone and classes (one a line). Unknown attributes are
+/// absent.
 RowAttributes attributes_of(const PredictionSource& source, const std::string& prediction);
 
-/// index, the number of each sample in its data set; file and row, where it lies, if that is known.
+/// Returns the columns index, the number of each sample in its data set, and file and row, where it
+/// lies, if that is known.
 std::vector<data::RowColumn> row_columns(const data::SampleOrigins& origins, int64_t samples);
 
-/// A line for each sample: its file, and behind a tab its row in it where files hold several. Empty
-/// where files are not known.
+/// Returns a line for each sample: its file, and after a tab its row in it where files hold
+/// several. Empty where files are not known.
 std::string origin_lines(const data::SampleOrigins& origins);
 
 }  // namespace tutti

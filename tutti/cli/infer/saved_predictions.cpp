@@ -33,7 +33,7 @@ void save_fields(const std::filesystem::path& folder, const SavedPredictions& sa
   for (const auto& writer : writers) writer->close();
 }
 
-/// One sample as the network sees it, in the plain layout.
+/// One sample as the network reads it, in the plain layout.
 class SeenSample {
  public:
   explicit SeenSample(const SavedPredictions& saved)
@@ -54,10 +54,10 @@ class SeenSample {
         writer_.values(i).invert(
             {reinterpret_cast<float*>(memory_[i].data()), memory_[i].size() / sizeof(float)});
   }
-  /// The first input.
+  /// Returns the first input.
   const float* input() const { return reinterpret_cast<const float*>(memory_[0].data()); }
   Shape input_shape() const { return sample_of(writer_.desc(0).shape); }
-  /// The type of prediction `output`: f32 in the units of the data, or i32.
+  /// The truth in the type of prediction `output`: f32 in the units of the data, or i32.
   const void* truth(size_t output) const { return memory_[truth_at(output)].data(); }
   const TensorDesc& truth_desc(size_t output) const { return writer_.desc(truth_at(output)); }
 
@@ -86,7 +86,7 @@ class SeenSample {
   data::Sample sample_;
   data::SampleWriter writer_;
   std::vector<std::vector<std::byte>> memory_;
-  std::vector<bool> back_;  // of these: it is to be in the units of the data
+  std::vector<bool> back_;  // by value: convert it to the units of the data
 };
 
 /// Channel `c` of [C, H, W], or its middle slice of [C, D, H, W].
@@ -161,7 +161,7 @@ void save_outputs(const std::filesystem::path& folder, const SavedPredictions& s
   }
 }
 
-/// truth.npy and the pictures: what needs the samples as the network sees them.
+/// Saves truth.npy and the pictures, which need the samples as the network reads them.
 void save_seen(const std::filesystem::path& folder, const SavedPredictions& saved) {
   SeenSample seen(saved);
   std::vector<std::unique_ptr<data::RowWriter>> writers;

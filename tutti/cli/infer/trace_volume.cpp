@@ -19,7 +19,7 @@
 namespace tutti {
 namespace {
 
-/// What the network reads and learns, as fields without samples.
+/// The fields that the network reads and learns, without samples.
 class FieldsOfView final : public data::Dataset {
  public:
   FieldsOfView(data::ElementType image, const std::vector<int64_t>& fov) {
@@ -36,7 +36,7 @@ class FieldsOfView final : public data::Dataset {
   std::vector<data::Field> fields_;
 };
 
-/// The whole image through the steps of the configuration, without chance.
+/// Returns the whole image after the configured transforms, without random ones.
 std::vector<float> stepped_image(const data::Volume& volume, const RunConfig& config) {
   const data::Field field{.name = "image",
                           .element = volume.element,
@@ -47,7 +47,7 @@ std::vector<float> stepped_image(const data::Volume& volume, const RunConfig& co
   if (!steps.placement.permute.empty() || steps.placement.crops)
     throw ConfigError(
         "data.transforms: a volume is traced as it lies: leave permute and crop of 'image' out");
-  steps.placement = {};  // flips and symmetries are chance
+  steps.placement = {};  // flips and symmetries are random
   const data::FieldWriter writer(
       field, steps,
       {DType::f32, {1, 1, volume.extents[0], volume.extents[1], volume.extents[2]}, {}});
@@ -56,7 +56,7 @@ std::vector<float> stepped_image(const data::Volume& volume, const RunConfig& co
   return image;
 }
 
-/// The network on one field of view.
+/// Runs the network on one field of view.
 class Look {
  public:
   Look(const EvaluationNetwork& network, const Backend& backend)
@@ -108,7 +108,7 @@ std::array<int64_t, 3> three(const std::vector<int64_t>& axes) {
   return {axes[0], axes[1], axes[2]};
 }
 
-/// Says every few seconds how far it is.
+/// Reports progress every few seconds.
 class FillNews {
  public:
   void operator()(const FillCounts& counts) {

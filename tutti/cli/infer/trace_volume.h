@@ -1,6 +1,6 @@
 #pragma once
-// tutti infer with data.dataset = "neurons": a volume cut into objects, and what that is worth
-// where the truth is known.
+// tutti infer with data.dataset = "neurons": cuts a volume into objects, and scores them where the
+// truth is known.
 
 #include <filesystem>
 #include <string>
@@ -14,8 +14,8 @@ struct TracedFile {
   std::filesystem::path input, output;
 };
 
-/// Writes the objects' numbers, i32 [z, y, x], and prints what was found; where the file has
-/// labels, the scores against them, too. ConfigError where the network is none that reads a seed.
+/// Writes the objects' numbers, i32 [z, y, x], and prints a summary; where the file has labels,
+/// also the scores against them. Throws ConfigError where the network does not read a seed.
 int trace_volume(const TracedFile& file, const GivenNames& given, const FoundWeights& found,
                  RunConfig& config, const EvaluationRanks& ranks);
 

@@ -23,7 +23,7 @@ namespace {
 
 class WithoutTarget final : public data::Dataset {
  public:
-  /// Of targets that are read as inputs, too, the files have the field.
+  /// Targets that are also read as inputs are fields of the files.
   WithoutTarget(std::unique_ptr<data::Dataset> inputs, const std::vector<data::Field>& targets)
       : inputs_(std::move(inputs)), fields_(inputs_->fields()) {
     for (const data::Field& target : targets)
@@ -40,8 +40,8 @@ class WithoutTarget final : public data::Dataset {
   std::vector<data::Field> fields_;
 };
 
-/// Where the input lies in files as the configured data set's; none where those have a format of
-/// their own.
+/// Returns the input's lines for files of the configured data set's form; none for data sets with a
+/// format of their own.
 std::vector<data::FieldLine> configured_lines(const DataSection& data) {
   if (data.dataset == "cosmoflow") return {data::parse_field_line("x: from x as i16 ? ? ? 4")};
   if (data.dataset == "deepcam") return {data::parse_field_line("data: from climate/data whole")};
@@ -59,10 +59,10 @@ std::vector<data::FieldLine> configured_lines(const DataSection& data) {
   return inputs;
 }
 
-/// Where the network's inputs lie, in one order of fields.
+/// Where the network's inputs lie, in the same order of fields.
 struct InputLines {
   std::vector<data::FieldLine> own;         ///< in the files: --field's, else the configured ones
-  std::vector<data::FieldLine> configured;  ///< in the configured data set, where it says so
+  std::vector<data::FieldLine> configured;  ///< in the configured data set, where it gives them
 };
 
 InputLines input_lines(const RunConfig& config, const UnlabelledFiles& files) {
@@ -89,7 +89,7 @@ InputLines input_lines(const RunConfig& config, const UnlabelledFiles& files) {
   return {std::move(lines), std::move(configured)};
 }
 
-/// Refuses files without the arrays before anything is read of them; the first stands for all.
+/// Refuses files without the arrays before any data is read; checks the first file only.
 void require_arrays(const std::filesystem::path& first, const std::vector<data::FieldLine>& lines) {
   if (data::is_record_file(first)) return;
   const data::ArrayFile file = data::open_array_file(first);
@@ -114,7 +114,7 @@ void require_arrays(const std::filesystem::path& first, const std::vector<data::
     }
 }
 
-/// Of the data that the network was trained on, so by the names that its fields have there.
+/// Returns the statistics of the data that the network was trained on, by the names of its fields.
 std::vector<data::FieldStatistics> statistics_of(const RunConfig& config,
                                                  const std::vector<data::FieldLine>& lines) {
   if (!config.data.statistics.empty()) return data::read_statistics(config.data.statistics, lines);
@@ -124,7 +124,8 @@ std::vector<data::FieldStatistics> statistics_of(const RunConfig& config,
                                             data::known_dataset(config.data.dataset).statistics);
 }
 
-/// Those that say where samples lie: the inputs alone often do not. Empty where they are not there.
+/// Returns the training files, which show where samples lie, while inputs alone often do not. Empty
+/// where they do not exist.
 std::vector<std::filesystem::path> training_files(const DataSection& data) {
   if (data.dataset != "arrays") return {};
   try {
@@ -135,7 +136,7 @@ std::vector<std::filesystem::path> training_files(const DataSection& data) {
   }
 }
 
-/// model.classes of the run that wrote the weights; 0: not known.
+/// Returns model.classes of the run that wrote the weights; 0: not known.
 int64_t trained_outputs(const RunSettings& settings) {
   int64_t count = 0;
   if (const auto at = settings.find("model.classes"); at != settings.end())
@@ -152,7 +153,7 @@ int64_t output_count(const RunConfig& config) {
       "model.classes=N");
 }
 
-/// Of the configured data set; nothing where it cannot be opened.
+/// Returns the targets of the configured data set; empty where it cannot be opened.
 std::vector<data::Field> configured_targets(const RunConfig& config) {
   try {
     return target_fields(config, *open_configured(config, "train"));
@@ -162,7 +163,7 @@ std::vector<data::Field> configured_targets(const RunConfig& config) {
   }
 }
 
-/// Class numbers of a sample, under a name that no input has.
+/// Returns a field of class numbers, one a sample, under a name that no input has.
 data::Field class_numbers(const RunConfig& config, const std::vector<data::FieldLine>& inputs) {
   std::string name = config.data.target.empty() ? "label" : config.data.target.front();
   if (std::ranges::find(inputs, name, &data::FieldLine::field) != inputs.end()) name += " of it";
@@ -170,8 +171,8 @@ data::Field class_numbers(const RunConfig& config, const std::vector<data::Field
   return {.name = name, .class_names = std::vector<std::string>(outputs)};
 }
 
-/// Whether predictions of the field go back through steps that take the data set's own numbers;
-/// checkpoints of earlier versions keep none.
+/// Returns whether undoing the field's transforms needs the data set's own numbers; checkpoints of
+/// earlier versions have none.
 bool takes_statistics(const RunConfig& config, const std::string& field) {
   for (const data::FieldSteps& steps : field_steps(config.data))
     if (steps.field == field)
@@ -183,7 +184,8 @@ bool takes_statistics(const RunConfig& config, const std::string& field) {
   return false;
 }
 
-/// What the network learned. Fields of the checkpoint have the names that the configuration gives.
+/// Returns the fields that the network learned. Fields of the checkpoint have the names that the
+/// configuration gives.
 std::vector<data::Field> learned_targets(const RunConfig& config, const FoundWeights& found,
                                          const std::vector<data::FieldLine>& inputs) {
   const std::vector<std::string>& names = config.data.target;

@@ -1,5 +1,5 @@
 #pragma once
-// Files without labels as a data set, for predictions.
+// Opens files without labels as a data set, for predictions.
 
 #include <filesystem>
 #include <memory>
@@ -16,37 +16,38 @@ namespace tutti {
 
 struct UnlabelledFiles {
   std::vector<std::filesystem::path> files;
-  /// Lines of data.fields for fields that the network reads; the others lie as in the configured
-  /// data set.
+  /// Lines of data.fields for fields that the network reads; the other fields lie as in the
+  /// configured data set.
   std::vector<std::string> fields{};
 };
 
-/// The fields that the network reads, from the files; and, so that the network is the one that was
-/// trained, the fields that it learned, which hold nothing: as the checkpoint of the weights keeps
-/// them, else as the configured data set has them where tasks or outputs follow from that and it
-/// can be opened, else one of class numbers of a sample. data.target and model.classes become those
-/// of the run where the configuration has none. Where samples lie in the files, the training files
-/// say where they can be read. ConfigError where none says it, or which array is meant; BadFile.
-/// Targets have the statistics and the units that the configuration and its files give them, so
-/// that predictions find back to the data's.
+/// Opens the fields that the network reads and, so that the network is the same as in training,
+/// empty fields for those it learned. The latter come from the weights' checkpoint, else from the
+/// configured data set if tasks or outputs depend on it and it can be opened; else there is one
+/// class number for each sample. data.target and model.classes are the run's where the
+/// configuration has none. If it is unclear where samples lie in the files, the training files
+/// decide. Throws ConfigError where nothing decides it, or which array is meant; throws BadFile.
+/// Targets have the statistics and units that the configuration and its files give, so that
+/// predictions can be converted back to the data's values.
 std::unique_ptr<data::Dataset> open_unlabelled(RunConfig& config, const UnlabelledFiles& files,
                                                const FoundWeights& found);
 
-/// The fields that the network learned, for a set that has the fields `inputs` alone, as above.
+/// Returns the fields that the network learned, for a set that has only the fields `inputs`, as
+/// above.
 std::vector<data::Field> take_targets(RunConfig& config, const FoundWeights& found,
                                       const std::vector<data::FieldLine>& inputs);
 
-/// Images without classes: JPEG and PNG, files or folders of them and of folders, in the order of
-/// their names. ConfigError, BadFile where there are none.
+/// Returns images without classes: JPEG and PNG files, or folders of them and of folders, in the
+/// order of their names. Throws ConfigError, and BadFile where there are none.
 std::vector<std::filesystem::path> listed_images(const std::vector<std::string>& entries);
 std::unique_ptr<data::Dataset> open_unlabelled_images(
     RunConfig& config, const std::vector<std::filesystem::path>& files, const FoundWeights& found);
 
-/// Click logs whose lines need not say what was clicked, with the tables of the configuration.
+/// Opens click logs whose lines may lack the clicks, with the tables of the configuration.
 std::unique_ptr<data::Dataset> open_unlabelled_clicks(
     const RunConfig& config, const std::vector<std::filesystem::path>& files);
 
-/// Fills the inputs alone: the steps of other fields do not matter.
+/// Returns a writer for the inputs only: the transforms of other fields do not matter.
 data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& dataset,
                                 const std::vector<data::BatchField>& inputs);
 

@@ -14,8 +14,8 @@
 namespace tutti {
 namespace {
 
-// O_NONBLOCK belongs to what was opened, which other programs share: so it is opened again. A pipe
-// may be filled by others after poll has said that there is room, and a terminal takes a part.
+// O_NONBLOCK belongs to the opened file, which other programs share: so it is opened again. Other
+// programs may fill a pipe after poll has reported space, and a terminal takes a part.
 int open_errors_anew() {
   struct stat about {};
   if (fstat(STDERR_FILENO, &about) != 0) return -1;
@@ -41,7 +41,7 @@ void ErrorStream::push() {
   while (taken < kept_.size()) {
     pollfd room{file_, POLLOUT, 0};
     if (poll(&room, 1, 0) == 0) break;
-    // A pipe with room takes that much at once, also one that could not be opened again.
+    // A pipe with space takes that much at once, also one that could not be opened again.
     const size_t part = std::min<size_t>(kept_.size() - taken, PIPE_BUF);
     const ssize_t count = write(file_, kept_.data() + taken, part);
     if (count < 0 && errno == EINTR) continue;

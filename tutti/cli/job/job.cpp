@@ -46,8 +46,8 @@ Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read
     return;
   }
   check_srun(launcher_);
-  // MPI wants to know before it starts. Where the launcher does not say how many ranks share the
-  // node: at most as many threads as for one.
+  // MPI needs to know before it starts. If the launcher does not report how many ranks share the
+  // node, there are at most as many threads as for one rank.
   const int neighbours = std::max(1, launcher_.local_size);
   const int threads = choose_threads(options.threads, omp_threads, topology_, neighbours);
   const bool multiple =
@@ -76,7 +76,7 @@ Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read
 
 namespace {
 
-/// What limits the labels: data.classes, or the model's outputs where they are fewer.
+/// Returns the limit of labels: data.classes, or the model's outputs where they are fewer.
 data::ClassLimit class_limit(const RunConfig& config) {
   const int64_t own = data::known_dataset(config.data.dataset).classes;
   const int64_t set = config.data.classes > 0 ? config.data.classes : own;
@@ -136,7 +136,7 @@ data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part)
           .text = text_spec(config)};
 }
 
-/// The end of a text validates, since windows beside each other are of one scene.
+/// The end of a text is for validation, since adjacent windows show the same scene.
 data::ValidationCut cut_text(data::DatasetSpec spec, bool training) {
   data::ValidationCut cut;
   spec.text.part = data::TextSetSpec::Part::behind_cut;
@@ -147,8 +147,8 @@ data::ValidationCut cut_text(data::DatasetSpec spec, bool training) {
   return cut;
 }
 
-/// The training set without and with what validates, where data.validation says so. `training`: it
-/// is trained on.
+/// Opens the training set with and without the samples that data.validation takes out. `training`:
+/// it is trained on.
 data::ValidationCut open_cut(const RunConfig& config, bool training) {
   if (data::has_split(dataset_spec(config, "validation")))
     throw ConfigError(
@@ -195,7 +195,9 @@ std::vector<std::filesystem::path> configured_files(const RunConfig& config) {
   std::vector<std::filesystem::path> files;
   for (const std::string& part : configured_parts(config)) {
     const data::DatasetSpec spec = dataset_spec(config, part);
-    if (!data::has_split(spec)) continue;  // data.validation takes it out of the training set
+    if (!data::has_split(spec))
+      continue;  // data.validation takes this part out of the training
+                 // set
     const auto more = data::dataset_files(spec);
     files.insert(files.end(), more.begin(), more.end());
   }
@@ -295,7 +297,7 @@ std::filesystem::path tuning_file(const std::string& setting) {
     folder = variable("XDG_CACHE_HOME") / "tutti";
   if (folder.empty() && !variable("HOME").empty()) folder = variable("HOME") / ".cache" / "tutti";
   if (folder.empty()) return {};
-  // The build itself is in the key, not only its commit: kernels change between two commits, and
+  // The key contains the build itself, not only its commit: kernels change between two commits, and
   // measurements of the old ones would hide the new.
   const uint64_t key = fnv1a(read_topology().cpu_model + onednn_version() + onednn_effective_isa() +
                              version_short() + build_id());

@@ -16,15 +16,15 @@
 namespace tutti {
 namespace {
 
-constexpr size_t kVoices = 4;  // of ranks that say different things about the end
+constexpr size_t kVoices = 4;  // ranks with different errors that are printed
 constexpr int kFailure = static_cast<int>(ExitCode::failure);
 
-/// As a shell says it.
+/// Returns the exit code that a shell would give.
 int code_of_status(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// As the rank says that knows most.
+/// Returns the most advanced state that any rank reports.
 RunState run_of(const RankTable& table) {
   RunState run = RunState::not_known;
   for (int rank = 0; rank < table.ranks(); ++rank) run = std::max(run, table.row(rank).run.load());
@@ -36,11 +36,11 @@ bool asks_to_stop(int signal) {
   return std::ranges::find(kWishes, signal) != kWishes.end();
 }
 
-/// A signal to one rank, or to the launcher, that ended a rank while it started, before anything
-/// else went wrong: what the others then say follows from it. Returns the exit code, else 0.
+/// Explains an end by a signal to one rank, or to the launcher, while a rank started, before
+/// anything else went wrong; the others' errors are consequences. Returns the exit code, else 0.
 int explain_stop(const RankTable& table, const JobEnd& end) {
-  // A launcher that ends the rest of a dead job sends signals, too. Only where the death was a wish
-  // to stop, which came before main's first line, the job has been stopped.
+  // A launcher that ends the rest of a dead job sends signals, too. The job was stopped only if the
+  // death itself came from a signal that asks to stop, before main's first line.
   const int killed_by = code_of_status(end.status) - 128;
   if (!end.first_gone.empty() || (killed_by > 0 && !asks_to_stop(killed_by))) return 0;
   for (int rank = 0; rank < table.ranks(); ++rank) {
@@ -53,7 +53,7 @@ int explain_stop(const RankTable& table, const JobEnd& end) {
   return 0;
 }
 
-/// The job is one whose ranks may have ended in MPI's start.
+/// Returns obstacles for jobs whose ranks may have ended in MPI's start.
 std::string obstacles_of(const RankTable& table) {
   return run_of(table) == RunState::not_known ? start_obstacles() : "";
 }
@@ -69,16 +69,16 @@ void explain_gone(const RankTable& table, const JobEnd& end) {
                         what_stands(table, end.trains), obstacles_of(table)));
 }
 
-/// Leaves out those that have only waited for others in vain, if it is known what ended one of
-/// these: explain_gone() has named it, or it has left an error of its own.
+/// Leaves out ranks that have only waited for others in vain, if it is known why one of those
+/// ended: explain_gone() has named it, or it has left an error of its own.
 void leave_out_echoes(const RankTable& table, const JobEnd& end, std::vector<int>& failed) {
   const auto waited = [&](int rank) { return table.row(rank).waited.load(); };
   const bool named_gone = !end.first_gone.empty() && !WIFSIGNALED(end.status);
   if (named_gone || !std::ranges::all_of(failed, waited)) std::erase_if(failed, waited);
 }
 
-/// The errors that ranks have left, each text once, the first first. Returns the first one's code,
-/// 0 when there is none.
+/// Prints the errors that ranks have left, each text once, the earliest first. Returns the earliest
+/// one's code, 0 when there is none.
 int explain_failures(const RankTable& table, const JobEnd& end) {
   std::vector<int> failed;
   for (int rank = 0; rank < table.ranks(); ++rank)
@@ -94,7 +94,7 @@ int explain_failures(const RankTable& table, const JobEnd& end) {
     const std::string text = row.message.data();
     if (text.empty() || std::ranges::find(said, text) != said.end()) continue;
     said.push_back(text);
-    // What one rank has met and told the others (comm::decide) is one line, too.
+    // An error that one rank has sent to the others (comm::decide) is printed once, too.
     const std::string line = named(rank, table.ranks(), row.code, text);
     if (std::ranges::find(lines, line) != lines.end()) continue;
     if (lines.size() < kVoices) end.print("tutti: " + line + "\n");
@@ -107,7 +107,7 @@ int explain_failures(const RankTable& table, const JobEnd& end) {
 
 struct Counts {
   int begun = 0, ended = 0, sent_off = 0;
-  int code = 0;  // the largest of those that have ended
+  int code = 0;  // the largest code of ended ranks
 };
 
 Counts count_ranks(const RankTable& table) {
@@ -123,7 +123,8 @@ Counts count_ranks(const RankTable& table) {
   return counts;
 }
 
-/// No rank of this host has failed: all have ended well, or the launcher alone knows the reason.
+/// Handles jobs in which no rank of this host has failed: all have ended well, or the launcher
+/// alone knows the reason.
 int believe_launcher(const RankTable& table, const JobEnd& end) {
   const Counts ranks = count_ranks(table);
   const int code = code_of_status(end.status);
@@ -131,7 +132,7 @@ int believe_launcher(const RankTable& table, const JobEnd& end) {
   if (ranks.ended == table.ranks_here() && (!elsewhere || !is_failure(code)))
     return elsewhere ? std::max(ranks.code, code) : ranks.code;
   if (code != 0) end.print(end.banners);
-  if (code == 0 && ranks.begun == 0) return 0;  // no program of ours
+  if (code == 0 && ranks.begun == 0) return 0;  // not a program of ours
   const std::string how = code > 128 && code < 128 + NSIG
                               ? "a rank was killed by " + signal_text(code - 128)
                               : fmt::format("it ended with exit code {}", code);

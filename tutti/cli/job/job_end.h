@@ -1,6 +1,7 @@
 #pragma once
-// Why a job of `tutti --ranks N` has ended: what its ranks have left in the table, what the process
-// that started them has seen, and the exit status of MPI's launcher, which is believed last.
+// Explains why a job of `tutti --ranks N` has ended, from the table that its ranks have filled,
+// from the observations of the process that started them, and, with the least weight, from the exit
+// status of MPI's launcher.
 
 #include <sys/types.h>
 
@@ -15,36 +16,38 @@
 namespace tutti {
 
 struct JobEnd {
-  /// Ranks that ended without having left a code and without having been told to end by the
-  /// launcher, before another left an error that is not about missing them.
+  /// Ranks that ended without leaving a code and without an order from the launcher, before another
+  /// left an error that is not about missing them.
   std::vector<int> first_gone = {};
   pid_t launcher = 0;
   std::string program;           ///< the launcher's name
-  int status = 0;                ///< the launcher's, as waitpid gives it
-  bool launcher_killed = false;  ///< it did not end; that is said already
-  std::string banners = {};      ///< the launcher's, for where nothing better is known
-  bool trains = true;            ///< Patience's
+  int status = 0;                ///< the launcher's status, as waitpid gives it
+  bool launcher_killed = false;  ///< it did not end; this has been printed already
+  std::string banners = {};      ///< the launcher's banners, used if there is no better explanation
+  bool trains = true;            ///< copied from Patience
   std::function<void(std::string_view)> print = write_error;
 };
 
-/// Prints it, if there is something to say, and returns the job's exit code.
+/// Prints the explanation, if there is one, and returns the job's exit code.
 int explain_end(const RankTable& table, const JobEnd& end);
 
-/// Whether a rank that ended with this code has failed: not when it is done, has missed its target,
-/// or was stopped in order.
+/// Returns whether a rank that ended with this code has failed: not when it is done, has missed its
+/// target, or was stopped in order.
 bool is_failure(int code);
 
-/// "rank 1/2 (process 4711), rank ..."
+/// Returns "rank 1/2 (process 4711), rank ...".
 std::string rank_names(const RankTable& table, const std::vector<int>& ranks);
 
-/// Whether the run was stopped in order, whatever became of its ranks and their launcher then.
+/// Returns whether the run was stopped in order, whatever happened later to its ranks and their
+/// launcher.
 bool has_stopped(const RankTable& table);
-/// What is left of a run whose job has died, to append to a sentence; empty where none trains.
+/// Describes what remains of a run whose job has died, to append to a sentence; empty where none
+/// trains.
 std::string what_stands(const RankTable& table, bool trains);
-/// For jobs that a signal has ended before they had done anything.
+/// Returns the reason for jobs that a signal ended before they had done anything.
 std::string why_stopped(bool trains, int signal);
 
-/// "signal 15 (Terminated)"; for messages.
+/// Returns "signal 15 (Terminated)", for messages.
 std::string signal_text(int signal);
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-constexpr int exited(int code) { return code << 8; }  // as waitpid says it
+constexpr int exited(int code) { return code << 8; }  // as in waitpid's status
 
 void be_rank(const RankTable& table, const own_row::Place& place,
              const std::function<void()>& work) {
@@ -71,8 +71,8 @@ TEST(JobEnd, RanksThatTheLauncherEndedAreNotTheCause) {
       "it to. The last checkpoint stands: --resume goes on from it\n");
 }
 
-// Told to end, the launcher ends its ranks, which save the run; they may be gone before they leave
-// a code.
+// When asked to end, the launcher ends its ranks, which save the run; they may end before they
+// leave a code.
 TEST(JobEnd, ARunThatHasStoppedInOrderIsToBeStartedAgain) {
   const RankTable table(2);
   for (const int rank : {0, 1})
@@ -122,7 +122,7 @@ TEST(JobEnd, WhoMissesAKilledRankHasNothingToAdd) {
       "rank 1 on vm is gone (process " + std::to_string(table.row(1).process) + " has ended)";
   be_rank(table, {0, 4, 4}, [&] { own_row::end(1, lost, 0, true); });
   be_rank(table, {2, 4, 4}, [] { own_row::end(1, "no space"); });
-  // It has heard of it from rank 0.
+  // It has received the error from rank 0.
   be_rank(table, {3, 4, 4}, [] { own_row::end(1, "rank 0 of the job has given up", 0, true); });
   const Said end =
       said_of(table, {.first_gone = {1}, .program = "mpirun", .status = exited(128 + SIGKILL)});
@@ -137,7 +137,8 @@ TEST(JobEnd, OneRanksErrorIsToldOnceAndByIt) {
   const RankTable table(3);
   const std::string text = "record.jsonl: cannot be written";
   be_rank(table, {1, 3, 3}, [] { own_row::end(1, "rank 2 on vm is gone", 0, true); });
-  be_rank(table, {0, 3, 3}, [&] { own_row::end(1, named(2, 3, 1, text)); });  // as rank 2 told it
+  be_rank(table, {0, 3, 3}, [&] { own_row::end(1, named(2, 3, 1, text)); });  // as received from
+                                                                              // rank 2
   be_rank(table, {2, 3, 3}, [&] { own_row::end(1, text); });
   const Said end = said_of(table, {.program = "mpirun", .status = exited(1)});
   EXPECT_EQ(end.code, 1);

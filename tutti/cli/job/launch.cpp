@@ -47,7 +47,7 @@ std::string find_in_path(const std::string& program) {
 
 bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
 
-// Of Open MPI up to 4, Open MPI 5, MPICH and Intel's MPI.
+// The variables of Open MPI up to 4, Open MPI 5, MPICH and Intel's MPI.
 constexpr std::array kBindingVariables = {"OMPI_MCA_hwloc_base_binding_policy",
                                           "OMPI_MCA_rmaps_base_mapping_policy",
                                           "PRTE_MCA_hwloc_default_binding_policy",
@@ -55,8 +55,8 @@ constexpr std::array kBindingVariables = {"OMPI_MCA_hwloc_base_binding_policy",
                                           "HYDRA_BINDING",
                                           "I_MPI_PIN"};
 
-/// Sandboxes may refuse it, and a launcher that is to bind ranks then kills them. hwloc asks with a
-/// mask of any length, so a mask that is too short says nothing.
+/// Sandboxes may refuse binding, and a launcher that should bind ranks then kills them. hwloc asks
+/// with a mask of any length, so a mask that is too short proves nothing.
 bool may_bind() {
   cpu_set_t now;
   return sched_getaffinity(0, sizeof now, &now) != 0 || sched_setaffinity(0, sizeof now, &now) == 0;
@@ -67,7 +67,7 @@ std::string home_of_user() {
   return user != nullptr && *user->pw_dir != '\0' ? user->pw_dir : "/";
 }
 
-/// The name of the loopback where nothing else is up that could reach another machine.
+/// Returns the loopback's name if no interface is up that could reach another machine.
 std::string only_loopback() {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return "";
@@ -83,12 +83,11 @@ std::string only_loopback() {
   return name;
 }
 
-/// The child on its way to become MPI's launcher.
+/// Turns the child process into MPI's launcher.
 [[noreturn]] void become(const Launch& launch, pid_t parent, int errors, const sigset_t& signals) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(1);  // it has died meanwhile: that signal will not come
-  // Handlers that are this program's last until it is another one, and signals that it ignores stay
-  // ignored.
+  if (getppid() != parent) _exit(1);  // the parent has died meanwhile: that signal will not come
+  // Handlers of this program last until exec replaces it; signals that it ignores stay ignored.
   for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGUSR1, SIGUSR2})
     std::signal(signal, SIG_DFL);
   if (sigismember(&signals, SIGHUP) == 1) std::signal(SIGHUP, SIG_DFL);
@@ -97,7 +96,7 @@ std::string only_loopback() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(errors, STDERR_FILENO);
   setpgid(0,
-          0);  // so that the terminal's SIGINT reaches only the parent, which decides what it means
+          0);  // so that the terminal's SIGINT reaches only the parent, which decides about it
   if (isatty(STDIN_FILENO)) {  // a background group must not read the terminal; a pipe reaches rank
                                // 0 through mpirun
     const int null = open("/dev/null", O_RDONLY);
@@ -115,14 +114,14 @@ std::string only_loopback() {
   _exit(127);
 }
 
-/// 4 of "Open MPI v4.1.4"; 0 for other libraries.
+/// Returns 4 for "Open MPI v4.1.4"; 0 for other libraries.
 int open_mpi_version(const std::string& library) {
   const size_t at = library.find("Open MPI v");
   if (at == std::string::npos) return library.find("Open MPI") == std::string::npos ? 0 : 4;
   return std::max(1, std::atoi(library.c_str() + at + std::strlen("Open MPI v")));
 }
 
-// Open MPI's mpirun takes `--tune FILE` for its own wherever it stands in the command line; not
+// Open MPI's mpirun takes `--tune FILE` as its own flag anywhere in the command line, but not
 // `--tune=FILE`.
 std::vector<std::string> with_our_tune(const std::vector<std::string>& command) {
   std::vector<std::string> words;
@@ -194,7 +193,8 @@ void check_ranks_per_core(int ranks, bool oversubscribe, const Topology& topolog
 }
 
 void check_threads_per_core(int threads, bool oversubscribe, const Topology& topology) {
-  const int cores = topology.usable_cores();  // of the node: a launcher may bind a rank elsewhere
+  const int cores = topology.usable_cores();  // cores of the node: a launcher may bind a rank
+                                              // elsewhere
   if (oversubscribe || threads <= cores * kMostRanksPerCore) return;
   throw ConfigError(fmt::format(
       "run.threads = {} on {} core{} is more than {} threads a core, which only wait for each "
@@ -212,7 +212,7 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
   launch.ranks = ranks;
   check_ranks_per_core(ranks, requested.oversubscribe, topology);
   const int cores = cores_for_ranks(topology);
-  // Somebody else shares out the cores: a binding of ours could land on cores that others use.
+  // Something else shares out the cores: our binding could use cores that belong to others.
   const bool restricted = cores < topology.cores;
   launch.threads = choose_threads(requested.threads, surroundings.omp_num_threads, topology, ranks);
   launch.oversubscribed = ranks * launch.threads > cores;
@@ -227,7 +227,7 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
   const int open_mpi = open_mpi_version(surroundings.mpi_library);
   if (open_mpi > 0) {
     if (surroundings.root) words.push_back("--allow-run-as-root");
-    // The fifth version has moved the one flag into the other.
+    // Open MPI 5 has merged the one flag into the other.
     const bool crowded = launch.oversubscribed || restricted;
     if (crowded && open_mpi >= 5)
       words.insert(words.end(), {"--map-by", ":OVERSUBSCRIBE"});

@@ -34,7 +34,7 @@ TEST(Threads, FromFlagThenVariableThenCores) {
   Topology bound = machine(8);
   bound.bound_cores = 2;  // the launcher bound this rank
   EXPECT_EQ(choose_threads(0, 0, bound, 1), 2);
-  bound.bound_cores = 4;  // to a socket that two ranks share
+  bound.bound_cores = 4;  // the launcher bound it to a socket that two ranks share
   EXPECT_EQ(choose_threads(0, 0, bound, 4), 2);
 }
 

@@ -23,7 +23,7 @@ bool is_own(const fs::path& path, mode_t kind) {
          status.st_uid == geteuid();
 }
 
-/// The value of a variable in an environment whose entries end with zero bytes.
+/// Returns a variable's value from an environment whose entries end with zero bytes.
 std::string value_in(const std::string& environment, const std::string& name) {
   const std::string wanted = '\0' + name + '=';
   const size_t at = ('\0' + environment).find(wanted);
@@ -32,7 +32,7 @@ std::string value_in(const std::string& environment, const std::string& name) {
   return environment.substr(begin, end == std::string::npos ? end : end - begin);
 }
 
-/// Whether a name is vader_segment.HOST.UID.JOB.RANK, or without UID, as before 4.1.
+/// Returns whether a name is vader_segment.HOST.UID.JOB.RANK, or without UID, as before 4.1.
 bool is_of_job(std::string_view name, std::string_view job) {
   const size_t rank = name.rfind('.');
   return name.starts_with("vader_segment.") && rank != name.npos &&
@@ -69,7 +69,7 @@ void remove_launcher_files(const LauncherFiles& files, const fs::path& memory) n
       if (is_of_job(entry.path().filename().string(), files.job) && is_own(entry.path(), S_IFREG))
         ::unlink(entry.path().c_str());
   } catch (const std::exception&) {
-    // A file that is left takes some room, and harms nobody.
+    // A file that stays takes some space, but does no harm.
   }
 }
 
@@ -86,7 +86,7 @@ void remove_old_session(pid_t process, fs::path temporary) noexcept {
     std::error_code ignored;
     if (is_own(session, S_IFDIR)) fs::remove_all(session, ignored);
   } catch (const std::exception&) {
-    // The launcher then says what is in its way.
+    // The launcher then reports what is in its way.
   }
 }
 

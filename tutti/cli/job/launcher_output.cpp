@@ -6,8 +6,8 @@
 namespace tutti {
 namespace {
 
-constexpr size_t kFrame = 60;     // characters of the line above and below a banner, at least
-constexpr int kBannerLines = 80;  // a longer one is none
+constexpr size_t kFrame = 60;     // least number of characters of the line above and below a banner
+constexpr int kBannerLines = 80;  // a longer block is no banner
 
 // Open MPI's banners are framed by lines of '-', MPICH's by lines of '='.
 bool is_frame(std::string_view line) {
@@ -15,7 +15,7 @@ bool is_frame(std::string_view line) {
          line.find_first_not_of(line[0]) == std::string_view::npos;
 }
 
-// Words of launchers outside a frame. Those of the second list stand behind "[host:process] ".
+// Launchers' words outside a frame. Words of the second list come after "[host:process] ".
 constexpr std::array<std::string_view, 6> kHeads = {
     "mpirun: ",
     "mpiexec: ",
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 6> kHeads = {
     "YOUR APPLICATION TERMINATED WITH",
     "This typically refers to a problem with your application",
     "Please see the FAQ page"};
-// The last comes from Open MPI 5 where TCP joins no two ranks, which those of one node do not need.
+// Open MPI 5 prints the last where TCP joins no two ranks; ranks of one node do not need TCP.
 constexpr std::array<std::string_view, 7> kInside = {
     "ORTE_ERROR_LOG:", "PMIX ERROR:",    "PRTE ERROR:",   "help message",
     "help_aggregate",  "mpirun noticed", "btl_tcp_proc.c"};
@@ -41,7 +41,7 @@ bool is_launchers(std::string_view line) {
   return line.starts_with('[') && std::ranges::any_of(kInside, holds);
 }
 
-// Whether a line that begins so may turn out to be the launcher's.
+// Returns whether a line that begins so may be the launcher's.
 bool may_be_launchers(std::string_view begun) {
   if (begun[0] == '[') return true;
   if (begun[0] == '-' || begun[0] == '=')
@@ -77,7 +77,7 @@ void LauncherOutput::take_text(std::string_view text) {
       end_line();
     } else if (frame_ == 0 && !may_be_launchers(line_)) {
       print_(
-          line_);  // of a rank: a line that is never ended, such as a progress bar, shows at once
+          line_);  // a rank's line; a line without an end, such as a progress bar, is shown at once
       line_.clear();
       passed_ = true;
     }

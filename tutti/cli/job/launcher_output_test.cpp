@@ -13,7 +13,7 @@ struct Outcome {
   std::string printed, held;
 };
 
-// However the bytes are cut.
+// The bytes may be cut anywhere.
 Outcome read_in_parts(const std::string& bytes, size_t part) {
   Outcome out;
   LauncherOutput output([&](std::string_view text) { out.printed += text; });

@@ -26,19 +26,19 @@ namespace tutti {
 namespace {
 
 // An mpirun whose hosts all answer ends within a second or two of its ranks. The second rank of its
-// host waits longer: it is there for the case that the first one was lost.
+// host waits longer, in case the first one was lost.
 constexpr int kWatchLooks = 150, kMoreLooks = 50;
 constexpr int kWatchLookMs = 100;
-constexpr char kWatch[] = "tutti-launcher-watch";  // the name by which the watch is called
+constexpr char kWatch[] = "tutti-launcher-watch";  // the watch's name on its command line
 
-// Those that run in the foreground for one job alone. Their daemons on other hosts end with them,
-// and a daemon that was there before the job may serve others.
+// Launchers that run in the foreground for one job alone. Their daemons on other hosts end with
+// them, while a daemon that was there before the job may serve others.
 constexpr std::array<std::string_view, 4> kForegroundLaunchers = {"mpirun", "mpiexec", "orterun",
                                                                   "prterun"};
 
 pid_t launcher_process = 0;
 std::atomic<bool> to_watch{false};
-// The watch's arguments. A handler cannot format.
+// The watch's arguments, prepared because a handler cannot format.
 std::array<char, 32> launcher_word{}, began_word{}, rank_word{}, looks_word{};
 
 std::string command_name(pid_t process) {
@@ -47,13 +47,13 @@ std::string command_name(pid_t process) {
   return name;
 }
 
-// The numbers of pidfd_open and pidfd_getfd, which are those of all architectures: headers of older
-// systems lack the names, and their kernels refuse the numbers.
+// The numbers of pidfd_open and pidfd_getfd, which are the same on all architectures: headers of
+// older systems lack the names, and their kernels refuse the numbers.
 constexpr long kOpenProcess = 434, kTakeFile = 438;
 
-/// One of the launcher's own streams, -1 where that cannot be. It is the very stream, so that what
-/// is written to a file stands behind what others wrote there. Kernels that refuse that to a
-/// process that is no debugger allow a second one to all but files.
+/// Returns one of the launcher's own streams, -1 if that is impossible. It is the very same stream,
+/// so that text written to a file comes after earlier text. Kernels that refuse this to a process
+/// that is no debugger allow opening all but files a second time.
 int stream_of(pid_t launcher, int stream) {
   const int process = static_cast<int>(syscall(kOpenProcess, launcher, 0));
   if (process >= 0) {
@@ -80,7 +80,7 @@ void close_other_files() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
     files.push_back(std::atoi(entry.path().filename().c_str()));
   for (const int file : files)
-    if (file > STDERR_FILENO) close(file);  // the folder's own is closed already
+    if (file > STDERR_FILENO) close(file);  // the folder's own descriptor is closed already
 }
 
 void tell_end(const LauncherWatch& watch) {
@@ -118,8 +118,9 @@ bool is_launcher(pid_t process) noexcept {
 }
 
 // Not fork(): its hooks take locks that this thread may hold already. Between the two system calls
-// nothing is called but what a handler may call. A session of its own, because mpirun kills whole
-// process groups; and none of the rank's streams, because mpirun waits until all have closed them.
+// only functions that a handler may call are used. The watch has a session of its own, because
+// mpirun kills whole process groups; and none of the rank's streams, because mpirun waits until all
+// have closed them.
 void leave_launcher_watch() noexcept {
   if (!to_watch.exchange(false)) return;
   if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) return;
@@ -140,9 +141,10 @@ std::optional<int> run_launcher_watch(int count, char** words) {
   close_other_files();
   sigset_t none;
   sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);  // it may have been made in a handler
+  sigprocmask(SIG_SETMASK, &none, nullptr);  // it may have been called in a handler
   signal(SIGPIPE,
-         SIG_IGN);  // whoever read the launcher's words may have gone: it ends all the same
+         SIG_IGN);  // the reader of the launcher's output may be gone: the launcher ends all the
+                    // same
   see_launcher_end({.launcher = std::atoi(words[1]),
                     .began = std::strtoull(words[2], nullptr, 10),
                     .rank = std::atoi(words[3]),

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-/// A child in the place of mpirun, with a pipe as its error stream.
+/// A child in place of mpirun, with a pipe as its error stream.
 class Launcher {
  public:
   explicit Launcher(const std::function<void()>& work) {

@@ -29,8 +29,8 @@
 namespace tutti {
 namespace {
 
-// What rank 0 may say for all has this time to be said, and after it the cause of an end that
-// others have only noticed. The end of the job, which follows, then comes before their words.
+// Time for rank 0 to report an error for all ranks, and after it for the cause of an end that
+// others have only noticed. The job's end, which follows, then comes before the others' messages.
 constexpr std::chrono::seconds kFirstSpeaks{3}, kCauseSpeaks{4};
 
 comm::Launcher launcher_or_single() {
@@ -42,24 +42,24 @@ comm::Launcher launcher_or_single() {
 }
 
 // The next file to be opened would get the number of a closed stream, and with it all its bytes.
-// What stands in for it refuses them, so that end_process() sees it.
+// The replacement refuses them, so that end_process() sees it.
 void fill_closed_streams() {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
       if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
 }
 
-// UCX, which libraries of MPI load, catches SIGHUP for its own debugging from its loading on.
+// UCX, which libraries of MPI load, catches SIGHUP for its own debugging once it is loaded.
 void give_back_hangup() {
   struct sigaction now {};
   sigaction(SIGHUP, nullptr, &now);
   if (now.sa_handler != SIG_IGN) std::signal(SIGHUP, SIG_DFL);
 }
 
-/// Threads of Python, and some launchers, start programs with signals blocked or ignored, which
-/// nobody has asked for: then nothing but SIGKILL would end this one. An ignored SIGHUP is nohup's,
-/// and an ignored SIGINT that of a shell's background job. A signal that came while it was blocked
-/// comes now, so handlers are there before.
+/// Threads of Python, and some launchers, start programs with signals blocked or ignored, without a
+/// request: then nothing but SIGKILL would end this one. An ignored SIGHUP comes from nohup, and an
+/// ignored SIGINT from a shell's background job. A signal that came while it was blocked is
+/// delivered now, so handlers are installed before.
 void hear_signals() {
   struct sigaction now {};
   sigaction(SIGTERM, nullptr, &now);
@@ -71,7 +71,7 @@ void hear_signals() {
 
 /// The usual limit of 1024 open files is for programs that call select(2); shards, ranks and their
 /// connections need more. Some systems have a hard limit of a thousand millions, and programs that
-/// are started from here may look at each number below it.
+/// are started from here may check each number below it.
 void raise_file_limit() {
   constexpr rlim_t kMostFiles = 1 << 20;
   rlimit files{};
@@ -88,12 +88,13 @@ std::string_view verb_of(const std::vector<std::string>& arguments) {
   return "";
 }
 
-/// The rank has waited for others in vain. One of them may have a reason to tell.
+/// True if the rank has waited for others in vain. One of them may have an error to report.
 bool has_waited(const std::exception& error) {
   return dynamic_cast<const CommError*>(&error) != nullptr;
 }
 
-/// What every rank finds wrong if one does: then rank 0 says it, and its end ends the others.
+/// True for an error that every rank finds if one does: then rank 0 reports it, and its end ends
+/// the others.
 bool is_everybodys(const std::exception& error) {
   return !has_waited(error) && dynamic_cast<const NumericError*>(&error) == nullptr;
 }
@@ -108,8 +109,8 @@ bool reader_has_gone() {
   return poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
 }
 
-/// The standard output has refused bytes. A pipe that its reader has closed is an end without
-/// words, as of any filter, also where this process ignores the signal that says so.
+/// Handles a standard output that has refused bytes. If its reader has closed the pipe, the process
+/// ends without a message, as any filter does, even if it ignores SIGPIPE.
 int output_failed(int error) {
   if (reader_has_gone() && launcher_or_single().name == "none") {
     std::signal(SIGPIPE, SIG_DFL);
@@ -125,7 +126,7 @@ int output_failed(int error) {
   return code;
 }
 
-/// Of the whole job, which this rank ends: comm/'s last act.
+/// Reports the end of the whole job, which this rank causes: comm/'s last act.
 void end_of_job(std::string_view report) noexcept {
   leave_launcher_watch();
   hurry_output();
@@ -156,9 +157,9 @@ void begin_process(const std::vector<std::string>& arguments) {
   const bool trains = verb == "train";
   if (trains || is_rank) stop_while_starting({.trains = trains, .speaks = launcher.rank == 0});
   if (own_row::called_off()) std::raise(SIGTERM);
-  // Whoever read the log has gone; the run goes on.
+  // If the reader of the log has gone, the run continues.
   if (trains || verb == "study") std::signal(SIGPIPE, SIG_IGN);
-  // Children of a process that was started to ignore this have no exit code.
+  // A process that was started ignoring SIGCHLD would get no exit codes of its children.
   std::signal(SIGCHLD, SIG_DFL);
   // A write beyond the file-size limit then fails as on a full disk, with a message.
   std::signal(SIGXFSZ, SIG_IGN);
@@ -176,7 +177,7 @@ int fail(const std::exception& error) {
   const comm::Launcher launcher = launcher_or_single();
   if (launcher.size > 1) hurry_output();  // the other ranks wait for the end
   std::fflush(stdout);
-  // What prints throws where the stream takes no more, and does not know which stream it was.
+  // Printing throws if the stream takes no more, without knowing which stream it was.
   const auto* system = dynamic_cast<const std::system_error*>(&error);
   if (system && std::ferror(stdout) != 0 && launcher.size == 1)
     return output_failed(system->code().value());

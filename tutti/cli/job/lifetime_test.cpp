@@ -47,7 +47,7 @@ TEST(WriteError, WaitsForAStreamThatIsNotToWait) {
   EXPECT_TRUE(text == long_text) << text.size() << " bytes";
 }
 
-/// Whether a thread that is started now takes denormals for zero.
+/// Returns whether a thread that is started now takes denormals for zero.
 bool flushes() {
   bool zero = false;
   std::thread([&] {
@@ -65,12 +65,12 @@ TEST(Program, ComputesWithoutDenormals) {
     std::freopen("/dev/null", "w", stdout);
     if (run_program(2, arguments) != 0) std::_Exit(2);
     const bool now = flushes();
-    std::_Exit(now == flush_denormals() ? 0 : 1);  // where a processor can
+    std::_Exit(now == flush_denormals() ? 0 : 1);  // if the processor can
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
-// They come from an argument and from a folder's file, on both streams.
+// The bytes come from an argument and from a folder's file, on both streams.
 TEST(Program, ControlBytesOfNamesAreShown) {
   const ScratchDirectory scratch;
   const std::string folder = std::string(scratch.path()) + "/f\x1b[2J";
@@ -124,7 +124,7 @@ TEST(BeginProcessDeathTest, HearsSignalsThatWereBlockedOrIgnored) {
   EXPECT_EXIT(begin("train", SIGHUP, false), testing::ExitedWithCode(75), "stopped by");
   EXPECT_EXIT(begin("eval", SIGUSR1, false), testing::KilledBySignal(SIGUSR1), "");
   EXPECT_EXIT(begin("eval", SIGTERM, true), testing::KilledBySignal(SIGTERM), "");
-  // As nohup and a shell's background job ask.
+  // nohup and a shell's background job request this.
   EXPECT_EXIT(begin("train", SIGHUP, true), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(begin("eval", SIGINT, true), testing::ExitedWithCode(0), "");
 }

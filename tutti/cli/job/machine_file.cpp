@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-/// A table of the file: its numbers, and that nothing else stands in it.
+/// A table of the file: reads its numbers, and checks that it holds nothing else.
 class MachineTable {
  public:
   MachineTable(const std::string& file, const toml::table& table, std::string name,
@@ -35,7 +35,7 @@ class MachineTable {
   bool is(std::string_view key, std::string_view word) const {
     return table_[key].value<std::string_view>() == word;
   }
-  /// `otherwise`: of a key that may be left out; below 0: it may not.
+  /// `otherwise`: default of an optional key; below 0: the key is required.
   double number(std::string_view key, double least, double otherwise = -1) const {
     const toml::node* node = table_.get(key);
     if (!node) {

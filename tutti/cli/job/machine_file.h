@@ -1,5 +1,5 @@
 #pragma once
-// The file that describes a machine (docs/replay.md).
+// Reads the file that describes a machine (docs/replay.md).
 
 #include <filesystem>
 
@@ -7,7 +7,8 @@
 
 namespace tutti {
 
-/// ConfigError with file and line for what it cannot be, IoError where it cannot be read.
+/// Throws ConfigError with file and line for an invalid description, IoError where the file cannot
+/// be read.
 comm::Machine read_machine(const std::filesystem::path& path);
 
 }  // namespace tutti

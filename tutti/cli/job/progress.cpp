@@ -51,7 +51,7 @@ std::vector<int> own_processors(comm::Communicator& communicator, const Topology
   const auto sharers = std::ranges::count(bindings, bindings[rank]);
   const auto place =
       std::count(bindings.begin(), bindings.begin() + communicator.rank(), bindings[rank]);
-  // A quota of processor time leaves less than the cores that are in sight.
+  // A quota of processor time leaves less than the visible cores.
   const auto mine = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(bound.size()) / sharers,
                                              cores_of_rank(topology, communicator.local_size()));
   return {bound.begin() + place * mine, bound.begin() + (place + 1) * mine};

@@ -45,7 +45,8 @@ TEST(OwnProcessors, RanksWithTheSameBindingDivideIt) {
     t.bound_cores = 8;
     EXPECT_EQ(own_processors(c, t), (std::vector<int>{2 * c.rank(), 2 * c.rank() + 1}));
     t.bound_processors = c.rank() % 2 == 0 ? std::vector<int>{0, 1, 2, 3}
-                                           : std::vector<int>{4, 5, 6, 7};  // two sockets, in turns
+                                           : std::vector<int>{4, 5, 6, 7};  // alternately on two
+                                                                            // sockets
     t.bound_cores = 4;
     EXPECT_EQ(own_processors(c, t).front(),
               (std::vector<int>{0, 4, 2, 6})[static_cast<size_t>(c.rank())]);

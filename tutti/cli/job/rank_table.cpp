@@ -40,8 +40,8 @@ RankRow* rows_of(void* memory) {
 }
 static_assert(sizeof(Page) % alignof(RankRow) == 0);
 
-/// The memory of a table of this size, or MAP_FAILED. A file that is something else is not touched:
-/// to open a device can have consequences.
+/// Returns the memory of a table of this size, or MAP_FAILED. Any other kind of file is not
+/// touched: opening a device can have consequences.
 void* map_table(const std::string& path, size_t bytes) {
   std::error_code error;
   std::string name = std::filesystem::read_symlink(path, error).filename().string();
@@ -63,7 +63,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 constexpr int kLeaveMs = 1000;  // microseconds are enough, where the thread has a core
 
-/// Nothing interrupts this thread while it lives: what a handler may call.
+/// Blocks signals to this thread while it lives. A handler may call it.
 class NoSignals {
  public:
   NoSignals() noexcept {
@@ -79,7 +79,7 @@ class NoSignals {
   sigset_t before_;
 };
 
-/// Whoever is told that the code is left ends the process.
+/// Waits until the code is left: the caller then ends the process.
 void wait_until_left(const RankRow& row) noexcept {
   const timespec moment{.tv_sec = 0, .tv_nsec = 1'000'000};
   for (int ms = 0; ms < kLeaveMs && row.state != RankState::ended; ++ms)
@@ -117,8 +117,7 @@ std::string RankTable::value() const {
 
 int RankTable::ranks_here() const {
   const int here = static_cast<Page*>(memory_)->here;
-  int joined =
-      0;  // more, where ranks see this process from containers with host names of their own
+  int joined = 0;  // larger if ranks see this process from containers with host names of their own
   for (int rank = 0; rank < ranks_; ++rank) joined += row(rank).process != 0;
   return here > 0 ? std::max(here, joined) : ranks_;
 }
@@ -173,7 +172,7 @@ void own_row::note_sent_off() noexcept {
 bool own_row::end(int code, std::string_view message, int signal, bool waited) noexcept {
   RankRow* row = own.load();
   if (row == nullptr) return false;
-  // The first word counts. No handler may end the process between the claim and the last store.
+  // The first code counts. No handler may end the process between the claim and the last store.
   const NoSignals no_signals;
   bool nobody = false;
   if (!leaving.compare_exchange_strong(nobody, true)) {

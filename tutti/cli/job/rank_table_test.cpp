@@ -16,7 +16,7 @@
 namespace tutti {
 namespace {
 
-// In a process of its own, because a process has one row for its life.
+// Runs in a process of its own, because a process has one row for its life.
 int in_child(const std::function<int()>& work) {
   const pid_t child = fork();
   if (child == 0) _exit(work());
@@ -54,10 +54,14 @@ TEST(RankTable, ARankReportsToTheProcessThatMadeIt) {
   EXPECT_EQ(table.row(1).order, 1);
   EXPECT_STREQ(table.row(1).message.data(), "the reason");
   EXPECT_EQ(table.row(0).state, RankState::absent);
-  EXPECT_EQ(in_child([&] { return own_row::join(table.value(), {1, 3}) ? 1 : 0; }), 0);  // is taken
+  EXPECT_EQ(in_child([&] {
+              return own_row::join(table.value(), {1, 3}) ? 1 : 0;
+            }),
+            0);  // taken
+                 // already
 }
 
-// The main thread, a time-out's thread and a handler may all find the end at the same moment.
+// The main thread, a time-out's thread and a handler may all end the process at the same moment.
 TEST(RankTable, OneEndOfManyAtATimeIsLeftWhole) {
   for (int trial = 0; trial < 100; ++trial) {
     const RankTable table(1);
@@ -103,7 +107,7 @@ TEST(RankTable, WithoutOneEveryProcessSpeaksForItself) {
   EXPECT_FALSE(own_row::end(1, "text"));
 }
 
-// On another host a process and a file of the same numbers may be anything, also the table of
+// On another host a process and a file of the same numbers may be anything, even the table of
 // another job of this size.
 TEST(RankTable, AnotherJobsTableIsNotJoined) {
   const RankTable table(2), other(2);
@@ -119,7 +123,7 @@ TEST(RankTable, RanksSayHowManyAreOnThisHost) {
   const RankTable table(4);
   EXPECT_EQ(table.ranks_here(), 4);
   in_child([&] { return own_row::join(table.value(), {2, 4}) ? 0 : 1; });
-  EXPECT_EQ(table.ranks_here(), 4);  // it did not know
+  EXPECT_EQ(table.ranks_here(), 4);  // the launcher did not tell
   in_child([&] { return own_row::join(table.value(), {3, 4, 2}) ? 0 : 1; });
   EXPECT_EQ(table.ranks_here(), 2);
   in_child([&] { return own_row::join(table.value(), {0, 4, 2}) ? 0 : 1; });

@@ -1,6 +1,6 @@
 #pragma once
-// The ranks of a job, as the process that started them sees them: what they have left in the table,
-// and which of their processes are there.
+// Watches the ranks of a job for the process that started them: their reports in the table, and
+// which of their processes exist.
 
 #include <vector>
 
@@ -14,15 +14,15 @@ class RankWatch {
   explicit RankWatch(const RankTable& table)
       : table_(table), gone_(static_cast<size_t>(table.ranks()), false) {}
 
-  /// Looks which processes have ended. `ending`: the job is being ended, so that it tells nothing.
+  /// Checks which processes have ended. `ending`: the job is being ended, so an end has no meaning.
   void look(bool ending);
-  /// Those that were gone first without having left a code (JobEnd::first_gone).
+  /// Returns the ranks that ended first without leaving a code (JobEnd::first_gone).
   const std::vector<int>& first_gone() const { return first_gone_; }
 
-  /// Ranks of this host that have begun and were there at the last look.
+  /// Returns the ranks of this host that have begun and existed at the last look.
   std::vector<int> alive() const;
   std::vector<int> stopped() const;  ///< those of them that a signal has stopped
-  void signal(int number) const;     ///< to all that are alive
+  void signal(int number) const;     ///< sends a signal to all living ranks
   void kill_stopped() const;
   template <class Wanted>
   int count(Wanted wanted) const {
@@ -36,7 +36,7 @@ class RankWatch {
   }
 
  private:
-  /// Whether ranks have failed, and not because they have missed one of `gone`.
+  /// Returns whether ranks have failed for another reason than missing one of `gone`.
   bool failed_before(const std::vector<int>& gone) const;
   bool is_alive(int rank) const {
     return table_.row(rank).process != 0 && !gone_[static_cast<size_t>(rank)];

@@ -7,12 +7,12 @@
 
 namespace tutti {
 
-/// The table in `path` with the built-in one behind it; the built-in one for an empty path. Throws
-/// IoError, and ConfigError with file and line.
+/// Returns the table in `path` followed by the built-in one; only the built-in one for an empty
+/// path. Throws IoError, and ConfigError with file and line.
 comm::Selection read_selection(const std::string& path);
 
-/// Makes later plans of `communicator` choose by that table. Collective: rank 0 reads, all ranks
-/// parse the same text.
+/// Makes later plans of `communicator` use that table. Collective: rank 0 reads, all ranks parse
+/// the same text.
 void use_selection(comm::Communicator& communicator, const std::string& path);
 
 }  // namespace tutti

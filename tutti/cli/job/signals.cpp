@@ -17,12 +17,12 @@ std::atomic<int> received{0};
 std::atomic<bool> interrupted{false};
 std::atomic<bool> saved{false};  // SignalFlags::ignore_from_now
 std::atomic<bool> installed{false};
-std::atomic<bool> started{false};  // a SignalFlags has lived
+std::atomic<bool> started{false};  // a SignalFlags has existed
 static_assert(std::atomic<int>::is_always_lock_free &&
               std::atomic<bool>::is_always_lock_free);  // a handler may touch nothing else
 StartSignals at_start;                                  // does not change while handlers read it
 
-/// A launcher that tells its ranks to end may wait for ever for those of a host that is silent.
+/// A launcher that ends its ranks may wait for ever for the ranks of a host that does not answer.
 void note_sender(int signal, const siginfo_t* info) {
   if (signal != SIGTERM || info->si_code > 0 || !is_launcher(info->si_pid)) return;
   own_row::note_sent_off();
@@ -40,7 +40,8 @@ void handle(int signal, siginfo_t* info, void*) {
   if (saved) return;
   if (signal == SIGINT && interrupted.exchange(true)) {
     if (at_start.speaks && !own_row::joined()) print_in_handler(kSecondInterrupt);
-    std::signal(SIGINT, SIG_DFL);  // so that the launcher and the shell see what ended this process
+    std::signal(SIGINT, SIG_DFL);  // so that the launcher and the shell see which signal ended this
+                                   // process
     std::raise(SIGINT);
   }
   int none = 0;
@@ -93,8 +94,8 @@ const char* signal_name(int signal) {
   return "a signal";
 }
 
-// Kernels that oneDNN 2.6 generates keep values below the stack pointer, further than the 128 bytes
-// that a handler's frame leaves alone: a SIGTERM in a convolution ended in `double free` or a
+// Kernels that oneDNN 2.6 generates keep values below the stack pointer, beyond the 128 bytes that
+// a handler's frame leaves alone: a SIGTERM in a convolution ended in `double free` or a
 // segmentation fault once in a hundred. So the handlers need another stack. Signals that are sent
 // to a process reach its main thread as long as that does not block them.
 SignalFlags::SignalFlags() : stack_(std::make_unique<std::byte[]>(kStack)) {
@@ -107,7 +108,7 @@ SignalFlags::SignalFlags() : stack_(std::make_unique<std::byte[]>(kStack)) {
   for (size_t i = 0; i < kSignals.size(); ++i) {
     struct sigaction action {};
     const bool nothing = kSignals[i] == SIGCONT || (kSignals[i] == SIGHUP && ignored(kSignals[i]));
-    // A stop wish must not make a read or write fail.
+    // A request to stop must not make a read or write fail.
     action.sa_flags = SA_RESTART | SA_ONSTACK;
     if (nothing) {
       action.sa_handler = SIG_IGN;

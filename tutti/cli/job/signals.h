@@ -1,8 +1,8 @@
 #pragma once
-// Signals as wishes: SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and the first SIGINT ask for an orderly stop
-// (checkpoint, exit code 75); a second SIGINT ends the process at once; SIGCONT, which schedulers
-// send before SIGTERM, means nothing. SIGHUP means nothing either where it is ignored when the
-// process starts: that is what nohup does.
+// Signals as requests: SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and the first SIGINT request an orderly
+// stop (checkpoint, exit code 75); a second SIGINT ends the process at once; SIGCONT, which
+// schedulers send before SIGTERM, has no effect. SIGHUP has none either if it is ignored when the
+// process starts, as with nohup.
 
 #include <array>
 #include <csignal>
@@ -12,17 +12,17 @@
 namespace tutti {
 
 struct StartSignals {
-  bool trains = false;  ///< the process ends with 75, to be started again; else as a shell would
-                        ///< say it: 128 + signal
+  bool trains = false;  ///< the process ends with 75, to be started again; otherwise with a shell's
+                        ///< code: 128 + signal
   bool speaks = true;   ///< it prints the line, unless another process does that for the job
 };
-/// From now on, while no SignalFlags lives, a wish to stop ends this process at once with a line:
-/// also inside MPI_Init, and where its default action would have been silent. Nothing has been
-/// computed that is worth a checkpoint. After the last SignalFlags wishes are ignored: the work is
-/// done.
+/// Until a SignalFlags exists, makes a request to stop end this process at once with a line: also
+/// inside MPI_Init, and where the signal's default action would have been silent. Nothing has been
+/// computed that is worth a checkpoint. After the last SignalFlags requests are ignored: the work
+/// is done.
 void stop_while_starting(const StartSignals& start);
 
-/// "signal 15 (SIGTERM)". May be called anywhere but in a handler.
+/// Returns "signal 15 (SIGTERM)". Must not be called in a handler.
 const char* signal_name(int signal);
 
 /// Installs the handlers for its lifetime and restores the former ones; on a stack of their own
@@ -36,8 +36,8 @@ class SignalFlags {
   SignalFlags& operator=(const SignalFlags&) = delete;
 
   bool stop_requested() const noexcept { return signal_number() != 0; }
-  int signal_number() const noexcept;  ///< the first one received, or 0
-  /// The run is saved as it was asked to be: further signals mean nothing, also a second SIGINT.
+  int signal_number() const noexcept;  ///< the first signal received, or 0
+  /// The run is saved as requested: further signals have no effect, not even a second SIGINT.
   void ignore_from_now() noexcept;
 
  private:

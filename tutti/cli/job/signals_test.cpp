@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-// Both while a rank starts and while it trains.
+// Tests this both while a rank starts and while it trains.
 TEST(SignalFlags, ARankKnowsWhetherItsLauncherHasToldItToEnd) {
   const RankTable table(2);
   const auto start = [&](int rank, const std::function<void()>& work) {
@@ -27,7 +27,7 @@ TEST(SignalFlags, ARankKnowsWhetherItsLauncherHasToldItToEnd) {
   const pid_t starts = start(0, [] { stop_while_starting({.trains = true}); });
   const pid_t trains = start(1, [] {
     static SignalFlags flags;
-    std::raise(SIGTERM);  // of somebody else
+    std::raise(SIGTERM);  // from another process
   });
   for (const int rank : {0, 1})
     while (table.row(rank).state != RankState::over) usleep(1000);

@@ -9,11 +9,11 @@
 namespace tutti {
 namespace {
 
-constexpr size_t kMaskBytes = 4096;  // of 32768 processors, more than a kernel has
+constexpr size_t kMaskBytes = 4096;  // for 32768 processors, more than a kernel supports
 alignas(unsigned long) std::array<unsigned char, kMaskBytes> start_mask;
 long start_mask_bytes = 0;  // 0: not known
 
-/// Nothing but this call of the kernel: neither libraries nor sanitizers have begun.
+/// Makes only this system call: neither libraries nor sanitizers have begun.
 __attribute__((no_sanitize("address", "thread", "undefined"))) void remember_affinity(int, char**,
                                                                                       char**) {
   start_mask_bytes = syscall(SYS_sched_getaffinity, 0, kMaskBytes, start_mask.data());

@@ -15,12 +15,12 @@
 namespace tutti {
 namespace {
 
-// An Open MPI of two ranks keeps some hundred KiB.
+// An Open MPI job of two ranks needs some hundred KiB.
 constexpr off_t kSessionBytes = 1 << 20;
 // With 24, an mpirun of two ranks brings none of them to its start.
 constexpr rlim_t kLauncherFiles = 128;
 
-/// Open MPI's, whose order differs from the standard library's.
+/// Returns Open MPI's folder, whose order of search differs from the standard library's.
 std::filesystem::path session_folder() {
   for (const char* name : {"OMPI_MCA_orte_tmpdir_base", "TMPDIR", "TEMP", "TMP"})
     if (const char* value = std::getenv(name); value && *value) return value;
@@ -47,7 +47,7 @@ std::string obstacle_of_folder(const std::filesystem::path& folder) {
         folder.string(), what, std::strerror(error));
   };
   std::string trial = (folder / "tutti-start-XXXXXX").string();
-  // MPI makes the folder itself where it is not there.
+  // MPI makes the folder itself if it does not exist.
   if (::mkdtemp(trial.data()) == nullptr)
     return errno == ENOENT ? "" : told("nothing can be written there", errno);
   const std::string name = trial + "/room";

@@ -32,22 +32,22 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
 constexpr int kLookMs = 100;
-// MPI's launchers let their ranks a second for their last words, and then clean up after them.
+// MPI's launchers give their ranks a second for their last output, and then clean up after them.
 constexpr auto kKillRanks = seconds(1);
-constexpr auto kKillLauncher = seconds(3);  // one that has just begun loses signals
-constexpr auto kLastWork = seconds(5);      // of a rank that has trained and is told to end
-constexpr auto kSlowReader = seconds(5);    // of the last words of a job that was told to end
-constexpr int kLostStatus = 1 << 8;  // as waitpid says it: exit code 1, where it says nothing
-constexpr int kReads = 16;           // of the job's output, before signals are looked at
-// Looks, one a second, at a launcher whose ranks have failed and ended. It ends a second or two
-// after them, unless it waits for a host that does not answer.
+constexpr auto kKillLauncher = seconds(3);  // a launcher that has just begun loses signals
+constexpr auto kLastWork = seconds(5);      // for a rank that has trained and is asked to end
+constexpr auto kSlowReader = seconds(5);    // for the last output of a job that was asked to end
+constexpr int kLostStatus = 1 << 8;         // in waitpid's form: exit code 1, if there is no status
+constexpr int kReads = 16;                  // reads of the job's output before signals are checked
+// The number of checks, one a second, of a launcher whose ranks have failed and ended. It ends a
+// second or two after them, unless it waits for a host that does not answer.
 constexpr int kLauncherLooks = 10;
 
 bool is_stopped(const std::optional<ProcessState>& process) {
   return process && process->stopped();
 }
 
-/// Nobody reads what the ranks print, and the launcher waits for that.
+/// Nobody reads the ranks' output, and the launcher waits for that.
 bool output_is_full() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) == 0;
@@ -101,7 +101,7 @@ class Supervision {
   int asked_ = 0;  // the signal that came when ranks had trained already, since asked_since_
   Clock::time_point asked_since_{};
   std::optional<int> verdict_;  // this process ends the job, with this code
-  bool did_without_ = false;    // because of stopped ranks, which the others may do without
+  bool did_without_ = false;    // because of stopped ranks; the others may do without them
   Clock::time_point ending_since_{};
   bool ranks_killed_ = false, launcher_killed_ = false;
   int start_looks_ = 0, launcher_looks_ = 0, stopped_looks_ = 0;
@@ -141,7 +141,7 @@ int Supervision::run() {
   return code;
 }
 
-// Ranks that could do without a stopped one, or without the launcher, have saved the run.
+// The other ranks saved the run if they could do without a stopped rank, or the launcher.
 int Supervision::code_of_verdict() const {
   return did_without_ && has_stopped(table_) ? static_cast<int>(ExitCode::requeue) : *verdict_;
 }
@@ -157,8 +157,8 @@ int Supervision::explain(const std::string& banners) {
                               .print = [this](std::string_view text) { errors_.print(text); }});
 }
 
-// While nobody takes what the job has printed, it waits in the job's own pipe, and its writers wait
-// there: this process must hear signals.
+// While nobody reads the job's output, it stays in the job's own pipe, and its writers wait there:
+// this process must still receive signals.
 void Supervision::wait_a_moment(int ms) {
   const bool full = errors_.full();
   std::array<pollfd, 3> events = {{{signals_, POLLIN, 0},
@@ -187,8 +187,8 @@ void Supervision::receive_signals() {
 }
 
 // The terminal's Ctrl-Z reaches this process alone: the launcher has a group of its own, and under
-// Open MPI so has each rank. The signal's default action is what stops this process: the system
-// leaves it out where no shell could let the job go on.
+// Open MPI so has each rank. This process stops by the signal's default action, which the system
+// suppresses if no shell could continue the job.
 void Supervision::suspend() {
   const auto begin = Clock::now();
   kill(-job_.launcher, SIGSTOP);
@@ -197,7 +197,7 @@ void Supervision::suspend() {
   sigemptyset(&stop);
   sigaddset(&stop, SIGTSTP);
   raise(SIGTSTP);
-  sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // it stops here, and goes on here
+  sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // it stops and continues here
   sigprocmask(SIG_BLOCK, &stop, nullptr);
   ranks_.signal(SIGCONT);
   kill(-job_.launcher, SIGCONT);
@@ -211,16 +211,16 @@ void Supervision::look_for_end() {
   if (found < 0) status_ = kLostStatus;
 }
 
-// A launcher that is killed leaves files that only its ranks can name: any of them, or none does.
+// A launcher that is killed leaves files that only its ranks can name: any of them can, or none.
 void Supervision::look_for_files() {
   looked_for_files_ = true;
   for (const int rank : ranks_.alive())
     if (!files_) files_ = files_of_launcher(table_.row(rank).process, job_.launcher);
 }
 
-// Ranks that start end with it, and those that train stop in order, all of them if one is asked: so
-// those of other hosts need no signal. Whether the job has trained is looked up when the signal has
-// been sent: a rank that has begun to train by then takes it as a wish.
+// Starting ranks end with the signal, and training ranks stop in order, all of them if one is
+// asked: so ranks of other hosts need no signal. Whether the job has trained is checked after
+// sending the signal: a rank that has begun to train by then takes it as a request.
 void Supervision::on_signal(int signal) {
   told_ = true;
   if (verdict_ || over_) return;
@@ -254,9 +254,9 @@ void Supervision::look_for_stopped() {
     stopped_looks_ = 0;
     return;
   }
-  // Ranks that run end at their own time-out, which comes before this. Looks are
-  // counted, one a second, because the clock goes on while a scheduler has stopped this process,
-  // too, with all others of the job.
+  // Running ranks end at their own time-out, which comes earlier. Checks are counted, one a second,
+  // because the clock also runs while a scheduler has stopped this process together with all
+  // others of the job.
   if (stopped_looks_++ < patience_.seconds + 2) return;
   const std::string text = fmt::format("stopped by a signal (state T) for more than {:g} s: {}",
                                        patience_.seconds, stopped);
@@ -265,14 +265,14 @@ void Supervision::look_for_stopped() {
     return errors_.print("tutti: " + text +
                          "; kill -CONT lets a stopped process go on; waiting goes on, as "
                          "comm.on_timeout asks\n");
-  // Woken by the launcher, they would go on with peers that have ended meanwhile.
+  // If the launcher woke them, they would continue with peers that have ended meanwhile.
   ranks_.kill_stopped();
   did_without_ = true;
   end_job(static_cast<int>(ExitCode::failure),
           text + "; the job ends" + what_stands(table_, patience_.trains));
 }
 
-// Ranks that have begun watch over the start of the others: MPI starts when all have come.
+// Ranks that have begun watch the start of the others: MPI starts when all have come.
 void Supervision::look_at_start() {
   if (verdict_ || ranks_.begun() > 0 || is_stopped(process_state(job_.launcher))) return;
   if (++start_looks_ < patience_.start_seconds) return;
@@ -281,8 +281,8 @@ void Supervision::look_at_start() {
                       launcher_name(), patience_.start_seconds, start_obstacles()));
 }
 
-// A signal to a job that has trained means nothing to its ranks. They end by themselves; one that
-// does not must not make the job deaf.
+// A signal has no effect on ranks of a job that has trained. They end by themselves; a rank that
+// does not must not keep the job from ending.
 void Supervision::look_at_end() {
   if (asked_ == 0 || verdict_) return;
   const std::vector<int> left = ranks_.alive();
@@ -336,14 +336,14 @@ void Supervision::press_on() {
     ranks_killed_ = true;
   }
   if (since > kKillLauncher && !launcher_killed_) {
-    ranks_.signal(SIGKILL);  // that have begun meanwhile
+    ranks_.signal(SIGKILL);  // ranks that have begun meanwhile
     kill(job_.launcher, SIGKILL);
     launcher_killed_ = true;
   }
 }
 
-// Ranks end with their launcher (comm::end_with_launcher); this makes sure of it, and lets what
-// they have printed arrive.
+// Ranks end with their launcher (comm::end_with_launcher); this makes sure of it, and lets their
+// output arrive.
 void Supervision::see_off_ranks() {
   bool left = true;
   while ((left || output_open_) && Clock::now() - over_since_ < seconds(10)) {
@@ -358,7 +358,7 @@ void Supervision::see_off_ranks() {
   }
 }
 
-/// What lies in the job's pipe now. A grandchild may fill it again and again.
+/// Reads the present contents of the job's pipe. A grandchild may fill it again and again.
 void Supervision::read_rest() {
   int bytes = 0;
   if (ioctl(job_.output, FIONREAD, &bytes) != 0) return;
@@ -369,7 +369,7 @@ void Supervision::read_rest() {
   wait_for_reader();
 }
 
-// For ever, as any program waits for who reads it. A job that was told to end must not.
+// Waits without limit for the reader, as any program does, unless the job was asked to end.
 void Supervision::wait_for_reader() {
   while (errors_.full()) {
     if ((told_ || verdict_) && Clock::now() - over_since_ > kSlowReader) return;

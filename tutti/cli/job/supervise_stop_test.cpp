@@ -1,4 +1,4 @@
-// Signals to the starting process, and stops of its job.
+// Tests signals to the starting process, and stops of its job.
 #include <sys/wait.h>
 
 #include <csignal>
@@ -81,7 +81,7 @@ TEST(Supervise, AStopReachesRanksThatTrain) {
   }
 }
 
-// A pager that nobody pages, or a terminal that Ctrl-S has stopped: a checkpoint is written all the
+// A pager without a user, or a terminal that Ctrl-S has stopped: a checkpoint is written all the
 // same, and the job ends.
 TEST(Supervise, AStopReachesRanksWhoseWordsNobodyReads) {
   for (const RankState state : {RankState::starting, RankState::stoppable}) {
@@ -132,7 +132,7 @@ TEST(Supervise, ASlowReaderLosesNothing) {
   }
 }
 
-// A launcher needs a second to tell its ranks: none of them may train meanwhile.
+// A launcher needs a second to signal its ranks: none of them may train meanwhile.
 TEST(Supervise, AStopBeforeTheFirstStepReachesTheRanksWithoutTheLauncher) {
   const RankTable table(3);
   const Ended end = supervised(table, {}, [&] {
@@ -201,14 +201,14 @@ TEST(Supervise, ASignalAtTheEndLetsTheRanksEndWell) {
 TEST(Supervise, ASecondInterruptEndsTheJobAtOnce) {
   const RankTable table(2);
   const Ended end = supervised(table, {}, [&] {
-    start_rank(table, 1, [] { own_row::end(75, ""); });  // has stopped as the first one asked
+    start_rank(table, 1, [] { own_row::end(75, ""); });  // it stopped as the first signal asked
     until(table, 1, RankState::ended);
     start_rank(table, 0, [&] {
       signal(SIGINT, [](int) { kill(getppid(), SIGUSR1); });
       own_row::set_state(RankState::stoppable);
       for (;;) pause();
     });
-    signal(SIGUSR1, [](int) { kill(getppid(), SIGINT); });  // once the first has arrived
+    signal(SIGUSR1, [](int) { kill(getppid(), SIGINT); });  // once the first signal has arrived
     until(table, 0, RankState::stoppable);
     kill(getppid(), SIGINT);
     for (;;) pause();
@@ -236,8 +236,8 @@ TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
   }
 }
 
-// A launcher lets stopped processes go on in order to end them. This one would then use peers that
-// have ended. The other rank can do without it, and saves the run.
+// A launcher continues stopped processes in order to end them. This one would then use peers that
+// have ended. The other rank can continue without it, and saves the run.
 TEST(Supervise, AStoppedRankDoesNotGoOnWhenTheJobEnds) {
   static pid_t stopped;
   const RankTable table(2);
@@ -265,11 +265,11 @@ TEST(Supervise, AStoppedRankDoesNotGoOnWhenTheJobEnds) {
   EXPECT_EQ(count(end.said, "kill -CONT"), 0u) << end.said;
 }
 
-// The job's end itself tells ranks that start to stop, and they have saved nothing.
+// The end of the job itself asks starting ranks to stop, and they have saved nothing.
 TEST(Supervise, AStoppedRankBesideOnesThatStartIsAFailure) {
   const RankTable table(2);
   const Ended end = supervised(table, {.seconds = patience(0.5)}, [&] {
-    signal(SIGTERM, SIG_IGN);  // with it its ranks would end before they have left a code
+    signal(SIGTERM, SIG_IGN);  // its ranks would end with it before they have left a code
     start_rank(table, 0, [] { raise(SIGSTOP); });
     const pid_t starts = start_rank(table, 1, [] {
       stop_while_starting({.trains = true});
@@ -282,8 +282,8 @@ TEST(Supervise, AStoppedRankBesideOnesThatStartIsAFailure) {
   EXPECT_EQ(table.row(1).code, 75);
 }
 
-// As a scheduler does that gives the node to another job for a while: nobody is continued at the
-// same moment as the others.
+// A scheduler may give the node to another job for a while: no process is continued at the same
+// moment as the others.
 TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {
   const RankTable table(1);
   const double limit = patience(2);  // the same delay for the job and for this process
@@ -301,7 +301,7 @@ TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {
   until(table, 0, RankState::stoppable);
   sleep_patiently(1.5);  // until it has seen the rank stopped, and less than the limit
   kill(job, SIGSTOP);
-  sleep_patiently(4);  // which would be more than the limit, with what came before
+  sleep_patiently(4);  // more than the limit together with the earlier time
   kill(job, SIGCONT);
   usleep(300'000);
   kill(table.row(0).process, SIGCONT);
@@ -319,7 +319,7 @@ TEST(Supervise, AStopOfTheTerminalStopsLauncherAndRanks) {
   };
   const pid_t job = fork();
   if (job == 0) {
-    setpgid(0, 0);  // as a shell does; without another group beside it nobody could continue it
+    setpgid(0, 0);  // as a shell does; without another group beside it no process could continue it
     _exit(supervised(table, {}, [&] {
             setpgid(0, 0);
             const pid_t rank = start_rank(table, 0, [] {

@@ -1,4 +1,4 @@
-// How a job ends by itself, and what is said of it.
+// Tests how a job ends by itself, and what is reported about it.
 #include "tutti/cli/job/supervise.h"
 
 #include <csignal>
@@ -72,7 +72,7 @@ TEST(Supervise, NamesTheRankThatWasKilled) {
     const pid_t victim = start_rank(table, 1, idle);
     for (int rank : {0, 1}) until(table, rank, RankState::starting);
     kill(victim, SIGKILL);
-    sleep(1);  // as launchers do, before they end the others
+    sleep(1);  // like launchers, before they end the others
     return 128 + SIGKILL;
   });
   EXPECT_EQ(end.code, 1);
@@ -127,7 +127,7 @@ TEST(Supervise, RanksOfOtherHostsAreNotTakenForRanksThatHaveNotBegun) {
     for (int rank : {1, 3}) until(table, rank, RankState::stoppable);
     kill(getppid(), SIGTERM);
     for (int rank : {1, 3}) until(table, rank, RankState::ended);
-    return 75;  // as a rank of another host ended
+    return 75;  // the code of a rank on another host
   });
   EXPECT_EQ(end.code, 75);
   EXPECT_EQ(end.said, "");
@@ -151,7 +151,7 @@ TEST(Supervise, ALauncherThatWaitsForASilentHostIsKilled) {
   EXPECT_EQ(count(end.said, "was killed by"), 0u) << end.said;
 }
 
-// Open MPI 4 does that now and then when a rank is killed right after its birth.
+// Open MPI 4 sometimes does this when a rank is killed right after its birth.
 TEST(Supervise, ALauncherThatHasLostARankIsKilled) {
   const RankTable table(2);
   const Ended end = supervised(table, {}, [&] {

@@ -1,6 +1,6 @@
 #pragma once
-// Jobs for tests of supervise(): a shell or a child of the test stands in the place of MPI's
-// launcher, and children of that in the place of its ranks.
+// Jobs for tests of supervise(): a shell or a child of the test replaces MPI's launcher, and
+// children of that replace its ranks.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -26,11 +26,11 @@ struct Ended {
   std::string said;
 };
 
-/// In the launcher: where the supervisor's errors go to.
+/// In the launcher: the descriptor of the supervisor's errors.
 inline int supervisors_errors = -1;
 
-/// The code of a job whose launcher is a child that runs `launcher`; its ranks are children of
-/// that.
+/// Returns the code of a job whose launcher is a child that runs `launcher`; its ranks are
+/// children of that.
 inline int code_of_job(const RankTable& table, const Patience& patience,
                        const std::function<int()>& launcher) {
   int errors[2];
@@ -60,8 +60,8 @@ inline Ended supervised(const RankTable& table, const Patience& patience,
   return {code, testing::internal::GetCapturedStderr()};
 }
 
-/// This process's standard error, until the destructor, as a pipe whose reader sleeps for so long
-/// and then reads all.
+/// Makes this process's standard error, until the destructor, a pipe whose reader sleeps for so
+/// long and then reads all.
 class SlowReader {
  public:
   SlowReader(std::chrono::milliseconds sleep, int flags) : before_(dup(STDERR_FILENO)) {
@@ -70,7 +70,7 @@ class SlowReader {
     fcntl(ends[1], F_SETFL, flags);
     dup2(ends[1], STDERR_FILENO);
     close(ends[1]);
-    sigset_t all, before;  // a signal to this process must not come to that thread
+    sigset_t all, before;  // a signal to this process must not be delivered to that thread
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     reader_ = std::thread([this, sleep, end = ends[0]] {
@@ -91,7 +91,7 @@ class SlowReader {
 
   bool reads() const { return reads_; }
 
-  /// All that was written; standard error is what it was before.
+  /// Returns all that was written; standard error is restored.
   std::string text() {
     if (!reader_.joinable()) return text_;
     dup2(before_, STDERR_FILENO);
@@ -127,12 +127,13 @@ inline pid_t start_rank(const RankTable& table, int rank, const std::function<vo
   return child;
 }
 
-/// Waits in the parent's process until the child's row says so.
+/// Waits, in the parent's process, until the child's row has this state.
 inline void until(const RankTable& table, int rank, RankState state) {
   while (table.row(rank).state != state) usleep(1000);
 }
 
-/// Not of one that has ended and whose new parent has not asked for its status yet.
+/// Returns false for a process that has ended and whose new parent has not collected its status
+/// yet.
 inline bool runs(pid_t process) {
   const auto state = process_state(process);
   return state && state->runs();

@@ -29,7 +29,7 @@ double median_of(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// What a rank of one replica holds while it trains, but for the data.
+/// Returns the bytes that a rank of one replica holds while it trains, without the data.
 double planned_bytes(const Plan& plan, const Executor& executor, int64_t turns) {
   const Variables& variables = plan.variables;
   const auto slots = static_cast<double>(std::bit_width(static_cast<uint64_t>(turns)));
@@ -40,14 +40,14 @@ double planned_bytes(const Plan& plan, const Executor& executor, int64_t turns) 
          static_cast<double>(executor.memory_bytes());
 }
 
-/// What does not depend on the batch; filled by the first one.
+/// Facts that do not depend on the batch; the first batch fills them.
 struct NetworkFacts {
   double parameters = 0, weight_bytes = 0, state_bytes = 0, flop_per_sample = 0;
   std::vector<Bucket> buckets;
   bool has_tables = false;
 };
 
-/// One batch: its plan, and where that fits the memory, its steps.
+/// Examines one batch: its plan, and if that fits the memory, its steps.
 BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset, int64_t batch,
                     NetworkFacts& facts) {
   const CpuBackend backend;
@@ -82,12 +82,13 @@ BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset
   return advice;
 }
 
-/// By the clock, of so many steps of all replicas: chance has as many to show itself in.
+/// Number of steps of all replicas that are simulated, the same for every scheme, so that chance
+/// has equal effect.
 constexpr int64_t kClockSteps = 50;
 
 double seconds_together(const AdviceQuestion& question, const RunConfig& config,
                         const Advice& advice, const NetworkFacts& facts, int replicas) {
-  // An epoch is as long as the clock runs: a scheme that meets once in each does so once.
+  // An epoch is as long as the simulation: a scheme that meets once in each epoch does so once.
   VirtualClock clock({.machine = *question.machine,
                       .replicas = replicas,
                       .seed = static_cast<uint64_t>(config.run.seed),
@@ -100,7 +101,7 @@ double seconds_together(const AdviceQuestion& question, const RunConfig& config,
   return clock.seconds();
 }
 
-/// The same where servers hold the weights.
+/// Returns the same where servers hold the weights.
 double seconds_served(const AdviceQuestion& question, const RunConfig& config,
                       const ServerSettings& servers, const Advice& advice,
                       const NetworkFacts& facts, int replicas) {
@@ -120,8 +121,8 @@ double seconds_served(const AdviceQuestion& question, const RunConfig& config,
   return clock.seconds();
 }
 
-/// Steps of `workers` replicas by the clock: samples/s as so many times those of one. Nothing where
-/// groups do not divide them.
+/// Simulates steps of `workers` replicas: returns their samples/s divided by one replica's. Returns
+/// nothing if groups do not divide them.
 std::optional<double> replayed_speedup(const AdviceQuestion& question, const RunConfig& config,
                                        const Advice& advice, const NetworkFacts& facts,
                                        int64_t workers) {
@@ -137,7 +138,8 @@ std::optional<double> replayed_speedup(const AdviceQuestion& question, const Run
 
 void plan_workers(const AdviceQuestion& question, const NetworkFacts& facts, Advice& advice) {
   const comm::Machine& machine = *question.machine;
-  // Whoever shares a server, its link carries one worker's gradient and weights after another's.
+  // However many workers share a server, its link carries their gradients and weights one after
+  // another.
   advice.overhead =
       2 * (machine.between.latency + facts.weight_bytes * machine.between.seconds_per_byte);
   const StepCost cost{advice.compute, advice.overhead};
@@ -162,13 +164,14 @@ void plan_workers(const AdviceQuestion& question, const NetworkFacts& facts, Adv
   }
 }
 
-/// Seconds of a replica's step on the machine, or without one here: as a replay's clock has it.
+/// Returns the seconds of a replica's step on the machine, or without one here: as in a replay's
+/// clock.
 double step_seconds(const AdviceQuestion& question, const Advice& advice) {
   if (question.machine && !question.machine->measured)
     return question.machine->step_seconds > 0 ? question.machine->step_seconds
                                               : advice.flop / question.machine->device_flops;
   const BatchAdvice& own = *std::ranges::find(advice.batches, advice.batch, &BatchAdvice::batch);
-  // Turns are computed one after another, and updated once.
+  // Micro-batches are computed one after another, and updated once.
   return static_cast<double>(advice.turns) * (own.step_seconds - own.update_seconds) +
          own.update_seconds;
 }
@@ -176,7 +179,8 @@ double step_seconds(const AdviceQuestion& question, const Advice& advice) {
 }  // namespace
 
 void choose_batch(Advice& advice) {
-  constexpr double kAlike = 0.9;  // of the fastest's speed: one slow step makes any interval wide
+  constexpr double kAlike = 0.9;  // share of the fastest's speed: one slow step makes any interval
+                                  // wide
   const auto speeds = [](const BatchAdvice& line) {
     std::vector<double> rates;
     for (const double seconds : line.steps)
@@ -190,7 +194,7 @@ void choose_batch(Advice& advice) {
   for (const BatchAdvice& line : advice.batches) {
     if (line.step_seconds == 0) continue;
     const study::Ratio ratio = study::ratio_of_means(speeds(*fastest), speeds(line));
-    // Without an interval, as of a single step, speeds alone tell.
+    // Without an interval, as for a single step, speeds alone decide.
     if (line.samples_per_s() >= kAlike * fastest->samples_per_s() && !(ratio.low > 1))
       advice.as_fast.push_back(line.batch);
   }

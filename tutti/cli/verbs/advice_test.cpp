@@ -36,12 +36,12 @@ TEST(Advice, TheFastestIsCalledSoOnlyWhereIntervalsPart) {
   EXPECT_EQ(advice.best_batch, 16);
   EXPECT_NE(advice_text(advice).find("<- the fastest\n"), std::string::npos);
 
-  // An outlier of noise: the median of one happens to be small, and its steps differ.
+  // An outlier by noise: one median happens to be small, and its steps differ.
   advice = advice_of({timed(8, {0.040, 0.080, 0.039}), timed(16, {0.080, 0.081, 0.079})});
   EXPECT_EQ(advice.best_batch, 8);
   EXPECT_EQ(advice.as_fast.size(), 2u);
 
-  // One slow step makes the interval wide, and not half the speed as good.
+  // One slow step makes the interval wide, but does not make half the speed equally good.
   advice = advice_of(
       {timed(520, {1.0, 0.994, 1.004, 0.998, 1.002}), timed(1000, {1.0, 0.995, 1.005, 1.0, 12.5})});
   EXPECT_EQ(advice.as_fast, (std::vector<int64_t>{1000}));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 
-/// Behind the line of the batch that is advised.
+/// Returns the mark after the line of the advised batch.
 const char* mark(const Advice& advice) {
   if (!disturbance(advice.machine_use).empty()) return "  <- perhaps: see above";
   return advice.as_fast.size() > 1 ? "  <- as fast as any, as far as these steps tell"

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-constexpr size_t kMostGroups = 8;  // of ranks that differ; of more the first are shown
+constexpr size_t kMostGroups = 8;  // groups of differing ranks; only the first of more are shown
 constexpr int kTitle = 16;
 
 const Fact* find(const Findings& findings, const std::string& key) {
@@ -20,8 +20,8 @@ const Fact* find(const Findings& findings, const std::string& key) {
   return nullptr;
 }
 
-/// Ranks that say the same. Those that say nothing are in no group: only rank 0 speaks of what
-/// changes from moment to moment.
+/// Ranks that report the same. Ranks that report nothing are in no group: only rank 0 reports facts
+/// that change from moment to moment.
 struct Group {
   std::string said;
   std::vector<int> ranks;
@@ -64,7 +64,7 @@ std::string fact_text(const std::vector<Findings>& ranks, const Fact& first) {
   return out;
 }
 
-/// Each once, with the ranks that are concerned where these are not all.
+/// Returns each warning once, with the ranks that it concerns unless it concerns all.
 std::vector<std::string> all_warnings(const std::vector<Findings>& ranks) {
   std::vector<Group> groups;
   for (size_t rank = 0; rank < ranks.size(); ++rank)

@@ -1,6 +1,6 @@
 #pragma once
-// What `tutti doctor` says: facts of all ranks told in one voice. Facts that all ranks share are
-// said once; where they differ each value is said with the ranks that have it.
+// The report of `tutti doctor` over all ranks. A fact that all ranks share is printed once; where
+// ranks differ each value is printed with the ranks that have it.
 
 #include <string>
 #include <vector>
@@ -20,29 +20,30 @@ struct Fact {
 /// All that one rank found.
 struct Findings {
   std::vector<Fact> facts;
-  std::vector<std::string> warnings;  ///< what to improve; each says what to do
+  std::vector<std::string> warnings;  ///< improvements; each text gives a remedy
 
   void add(std::string title, std::string text, std::string key, const Json& value);
-  /// The text is the value.
+  /// Uses the text as the value.
   void add(std::string title, std::string text, std::string key);
-  /// Adds the findings of another look behind those that are there.
+  /// Appends the findings of another examination.
   void append(const Findings& more);
 };
 
-/// For sending them to rank 0.
+/// Converts findings to text and back, to send them to rank 0.
 std::string to_text(const Findings& findings);
 Findings findings_from(const std::string& text);
 
-/// "0-3, 8".
+/// Returns "0-3, 8".
 std::string rank_list(const std::vector<int>& ranks);
 
-/// What to say of threads that are together not much faster than one alone; empty when they are.
-/// Rates in operations a second.
+/// Returns a warning for threads that together are not much faster than one alone; empty when they
+/// are. Rates in operations a second.
 std::string slow_threads_warning(double one, double all, int threads);
 
-/// Lines for people about the findings of ranks 0, 1, ...; facts in the order of rank 0.
+/// Returns lines for people about the findings of ranks 0, 1, ...; facts in the order of rank 0.
 std::string doctor_text(const std::vector<Findings>& ranks);
-/// key -> value; where ranks differ, a list of {ranks, value}. "warnings" is a list of texts.
+/// Returns key -> value; where ranks differ, a list of {ranks, value}. "warnings" is a list of
+/// texts.
 Json doctor_json(const std::vector<Findings>& ranks);
 
 }  // namespace tutti

@@ -59,7 +59,7 @@ TEST(DoctorReport, PairsSlowerThanOneAreNoted) {
 }
 
 TEST(DoctorReport, ABadRateIsMeasuredAgain) {
-  std::vector<double> of_two = {10, 10, 19};  // both threads on one core, until they are not
+  std::vector<double> of_two = {10, 10, 19};  // both threads on one core at first
   size_t tries = 0;
   const auto measure = [&](int threads) { return threads == 1 ? 10 : of_two.at(tries++); };
   EXPECT_EQ(peak_rates(2, measure).all, 19);

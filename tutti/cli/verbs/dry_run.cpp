@@ -30,8 +30,9 @@ namespace fs = std::filesystem;
 struct PlannedRanks {
   int count = 1;
   int per_node = 1;
-  int threads = 1;      ///< of each
-  std::string command;  ///< that starts them; empty: they are there already, or there is one
+  int threads = 1;      ///< threads of each rank
+  std::string command;  ///< command that starts them; empty: they exist already, or there is only
+                        ///< one
 };
 
 PlannedRanks plan_ranks(int ranks, const RankThreads& requested, const comm::Launcher& launcher) {
@@ -39,7 +40,7 @@ PlannedRanks plan_ranks(int ranks, const RankThreads& requested, const comm::Lau
   const Surroundings surroundings = read_surroundings();
   PlannedRanks planned;
   if (launcher.name != "none") {
-    launch_ranks(ranks, requested, launcher.size);  // under a launcher it compares, and that is all
+    launch_ranks(ranks, requested, launcher.size);  // under a launcher it only compares the numbers
     planned.count = launcher.size;
   } else if (ranks > 1) {
     planned.count = ranks;
@@ -60,7 +61,7 @@ void print_summary(const RunConfig& config, const PlannedRanks& ranks, const Con
              in_the_way.empty() ? "is right" : "is right but for the output folder");
   fmt::print("# Samples are read when their turn comes; {} have been: the first of each part.\n",
              run.samples_read);
-  // Of windows that may begin anywhere, as many as lie side by side.
+  // Windows may begin anywhere: count as many as lie side by side.
   std::string counts =
       fmt::format("{} training", std::max<int64_t>(1, data.train->size() / data.train->spacing()));
   for (const auto& [set, name] :
@@ -83,7 +84,8 @@ void print_summary(const RunConfig& config, const PlannedRanks& ranks, const Con
   fmt::print("\n");
 }
 
-/// Where the run would lie. Another run in its place stops the start, and not the rehearsal.
+/// Returns the folder that the run would use. Another run there stops the start, but not the
+/// rehearsal.
 RunPlace place_beside(RunFolderRequest request, std::string& in_the_way) {
   try {
     return preview_run_folder(request);
@@ -158,7 +160,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   std::string resume;
   if (before) {
     RunSettings settings = effective_settings(config, run.replicas, data.view());
-    // Which replicas will be on which nodes is not known yet.
+    // It is not known yet which replicas will be on which nodes.
     if (config.data.shuffle == Shuffle::shard || made_when_read(config.data))
       take_data_content(*before, settings);
     check_resume(place.resume, *before, settings, flags.resume_anyway);
@@ -169,7 +171,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   if (launcher.rank > 0) return 0;
   print_summary(config, planned, data, run, resume, in_the_way);
   fmt::print("{}", resolved_toml(resolved));
-  std::fflush(stdout);  // the refusal is the last that is said
+  std::fflush(stdout);  // the refusal is printed last
   if (!in_the_way.empty()) throw ConfigError("all else is right, but " + in_the_way);
   return 0;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// tutti train --dry-run: would this run start?
+// tutti train --dry-run: tests whether a run would start.
 
 #include <string>
 #include <system_error>
@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-/// Flags of `tutti train` that a dry run looks at, besides the configuration.
+/// Flags of `tutti train` that a dry run uses, besides the configuration.
 struct DryRunFlags {
   int ranks = 0;  ///< as --ranks, 0: not given
   RankThreads requested{};
@@ -21,16 +21,16 @@ struct DryRunFlags {
 };
 
 /// Does everything of a run that can fail before its first step, and leaves no trace: no rank is
-/// started, no file written, nothing measured. Prints what the run would be and the resolved
-/// configuration, as TOML, and returns exit code 0; throws what the run would throw.
+/// started, no file written, nothing measured. Prints a description of the run and the resolved
+/// configuration, as TOML, and returns exit code 0; throws the errors of the run.
 int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags);
 
-/// The data's identity is not compared with the checkpoint. One of an earlier version may not
-/// say.
+/// Takes the data's identity from the checkpoint, so that it is not compared. A checkpoint of an
+/// earlier version may lack it.
 void take_data_content(const CheckpointInfo& before, RunSettings& settings);
 
-/// Whether a folder can be made there and written into; makes one and removes it again. IoError.
-/// Returns why there can be no symbolic link in it, which a run does without.
+/// Checks that a folder can be made there and written into; makes one and removes it again. Throws
+/// IoError. Returns why there can be no symbolic link in it, which a run does without.
 std::error_code check_output_folder(const std::string& directory);
 
 }  // namespace tutti

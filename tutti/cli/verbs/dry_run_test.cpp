@@ -10,7 +10,8 @@ namespace {
 TEST(DryRun, TakesTheDatasContentFromACheckpointThatHasIt) {
   CheckpointInfo before;
   RunSettings settings = {{kDataContent, "here"}};
-  take_data_content(before, settings);  // of an earlier version: check_resume() says so
+  take_data_content(before, settings);  // a checkpoint of an earlier version: check_resume()
+                                        // reports it
   EXPECT_EQ(settings[kDataContent], "here");
   before.settings[kDataContent] = "there";
   take_data_content(before, settings);

@@ -1,5 +1,5 @@
 #pragma once
-// What `tutti doctor` finds out about the host beside its processors: memory that processes share,
+// Facts for `tutti doctor` about the host beside its processors: memory that processes share,
 // limits, other work, and the MPI installations in PATH. Linux.
 
 #include <cstdint>
@@ -12,29 +12,31 @@ namespace tutti {
 /// Memory that ranks of this host can share.
 struct SharedMemory {
   bool anonymous = false;  ///< memfd, opened through /proc: what our own transport uses
-  int64_t bytes = 0;       ///< of /dev/shm, which MPI libraries use; 0: there is none
+  int64_t bytes = 0;       ///< size of /dev/shm, which MPI libraries use; 0: there is none
   int64_t free_bytes = 0;
   std::string copy_refused;  ///< why a process may not read another's memory (CMA); empty: it may
 };
 SharedMemory probe_shared_memory();
 
-/// Bytes that may be locked into memory, which InfiniBand's drivers do; -1: no limit.
+/// Returns the bytes that may be locked into memory, which InfiniBand's drivers do; -1: no limit.
 int64_t locked_memory_limit();
-/// Whether the host has InfiniBand or another network that locks memory.
+/// Returns whether the host has InfiniBand or another network that locks memory.
 bool has_infiniband();
 
 struct Load {
-  double average = 0;  ///< of the last minute: processes that run or would run
-  int runnable = 0;    ///< now, this one among them
+  double average = 0;  ///< over the last minute: processes that run or would run
+  int runnable = 0;    ///< now, including this one
 };
-/// From the text of /proc/loadavg: "0.52 0.58 0.59 3/602 1234".
+/// Parses the text of /proc/loadavg: "0.52 0.58 0.59 3/602 1234".
 Load parse_load(const std::string& text);
-/// The least of several looks within 50 ms, so that a process that only woke up does not count.
+/// Returns the least of several readings within 50 ms, so that a process that only woke up does not
+/// count.
 Load probe_load();
 
-/// Launchers of MPI, each file once: of `mpirun`, `mpiexec` and their kin in the folders of PATH.
+/// Returns launchers of MPI, each file once: `mpirun`, `mpiexec` and the like in the folders of
+/// PATH.
 std::vector<std::string> mpi_launchers(std::string_view path);
-/// "Open MPI", "MPICH", or "" when the name of the program does not tell.
+/// Returns "Open MPI", "MPICH", or "" when the program's name does not tell.
 std::string mpi_family(std::string_view launcher_or_library);
 
 /// Starts MPI in a process of its own, where it can do no harm, and returns the thread level that

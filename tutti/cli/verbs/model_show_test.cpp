@@ -1,4 +1,5 @@
-// `tutti model show` of a network by its name and of a configuration, with keys and without data.
+// Tests `tutti model show` for a network by its name and for a configuration, with keys and without
+// data.
 
 #include <gtest/gtest.h>
 
@@ -38,7 +39,7 @@ Json shown(Words words) {
 
 class ModelShow : public testing::Test {
  protected:
-  /// A configuration of lenet on MNIST's files in the folder "digits".
+  /// Returns a configuration of lenet on MNIST's files in the folder "digits".
   std::string configuration() const {
     std::ofstream(scratch_.path() / "run.toml")
         << "[model]\nname = \"lenet\"\n[data]\ndataset = \"mnist\"\ndir = \"digits\"\n";
@@ -67,7 +68,7 @@ TEST_F(ModelShow, NeedsNoDataAndSaysWhatIsWrongWithDataThatIsThere) {
   std::ofstream(scratch_.path() / "digits/train-images-idx3-ubyte") << "damaged";
   EXPECT_THROW(shown({configuration()}), IoError);
 
-  // The error is that of tutti plan, and not a network of another input.
+  // The error is tutti plan's error, and no network for another input is shown.
   const std::vector<float> values(48);
   const data::ArrayRef array{
       .type = data::ElementType::f32, .shape = {16, 3}, .values = values.data()};

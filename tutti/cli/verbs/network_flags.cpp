@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// Of "3x32x32".
+/// Parses "3x32x32".
 std::vector<int64_t> parse_extents(const std::string& text) {
   std::vector<int64_t> extents;
   size_t at = 0;

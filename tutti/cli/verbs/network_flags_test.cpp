@@ -1,4 +1,4 @@
-// The batch of networks that no flag gives one.
+// Tests the batch of networks for which no flag gives one.
 
 #include "tutti/cli/verbs/network_flags.h"
 

@@ -31,7 +31,8 @@ SchemeOfStudy parse_scheme(const std::string& part, bool (*set_by_study)(std::st
   return choice;
 }
 
-/// With its keys: a study that is started again with other ones is another study.
+/// Returns the folder's name, with its keys: a study started again with other keys is another
+/// study.
 std::string folder_of(const SchemeOfStudy& choice) {
   std::string name = choice.scheme;
   for (size_t i = 1; i < choice.sets.size(); ++i) {

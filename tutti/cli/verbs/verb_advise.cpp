@@ -1,4 +1,5 @@
-// tutti advise: how many workers, servers and samples a step, before anything is trained.
+// tutti advise: suggests numbers of workers, servers and samples a step, before anything is
+// trained.
 
 #include <fmt/format.h>
 
@@ -31,7 +32,7 @@ struct AdviseVerb {
   bool json = false;
 };
 
-/// The configuration's own, and halves and doubles of it.
+/// Returns the configuration's own batch, and halves and doubles of it.
 std::vector<int64_t> usual_batches(const RunConfig& config) {
   const int64_t own = batch_sizes(config.batch, replica_count(config.run, 1)).local;
   std::vector<int64_t> batches;
@@ -41,10 +42,10 @@ std::vector<int64_t> usual_batches(const RunConfig& config) {
   return batches;
 }
 
-/// What all schemes have alike: a step is timed once.
+/// True for keys that are the same for all schemes: a step is timed once.
 bool is_of_the_step(std::string_view key) { return !key.starts_with("sync."); }
 
-/// Each with the keys that follow it; "step" alone has none.
+/// Returns each scheme with the keys that follow it; "step" has none.
 std::vector<AdvisedScheme> schemes_of(const AdviseVerb& verb, const RunConfig& config) {
   std::vector<AdvisedScheme> schemes;
   for (const SchemeOfStudy& choice : parse_schemes(verb.schemes, is_of_the_step)) {
@@ -97,7 +98,7 @@ int run_advise(const AdviseVerb& verb) {
                                               : topology.available_bytes;
   if (!config.replay.machine.empty()) {
     question.machine = read_machine(config.replay.machine);
-    question.schemes = schemes_of(verb, config);  // which refuses some keys that have no effect
+    question.schemes = schemes_of(verb, config);  // refuses some keys that have no effect
   } else if (verb.schemes != AdviseVerb{}.schemes) {
     throw ConfigError(
         "--sync shows how fast schemes are on a machine: name it with --machine FILE");

@@ -1,4 +1,4 @@
-// tutti bench comm: collectives beside those of other libraries, latency, and the tuner of the
+// tutti bench comm: times collectives beside other libraries', latency, and the tuner of the
 // selection table.
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 namespace tutti {
 namespace {
 
-// What a collective cannot do, of the type and the algorithm that were asked for.
+// Throws if a collective does not support the requested type or algorithm.
 void check_collective(const CommMeasurement& verb, comm::Collective kind, int ranks) {
   if (comm::reduces(kind) && !comm::has_arithmetic(element_of_flag(verb.element)))
     throw ConfigError(fmt::format("--type {}: bytes can be moved, but not reduced, as {} does",
@@ -35,7 +35,7 @@ void check_collective(const CommMeasurement& verb, comm::Collective kind, int ra
   if (!why.empty()) throw ConfigError("--algorithm: " + why);
 }
 
-// What can be wrong is found before ranks are started.
+// Finds mistakes before ranks are started.
 void check_measurement(const CommMeasurement& verb, int ranks, bool processes) {
   comm::reduce_op_named(verb.op), peers_named(verb.peers, processes);
   const size_t least = verb.sizes().front(), element = comm::size_of(element_of_flag(verb.element));

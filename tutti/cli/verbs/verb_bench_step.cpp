@@ -47,7 +47,7 @@ struct BenchStepVerb {
   bool sequence = false, serve = false, profile = false, no_measure = false, json = false;
 };
 
-/// The next `run K` of standard input; 0 at `quit` or the end.
+/// Reads the next `run K` of standard input; 0 at `quit` or the end.
 int64_t read_command() {
   std::string line;
   while (std::getline(std::cin, line)) {
@@ -59,7 +59,7 @@ int64_t read_command() {
   return 0;
 }
 
-/// Says every few seconds how far the steps are: one of a large network takes as long.
+/// Reports progress every few seconds: one step of a large network takes as long.
 class StepNews {
  public:
   void done(std::string_view kind, int64_t step, int64_t of, double seconds) {
@@ -74,7 +74,7 @@ class StepNews {
 };
 
 Json timed_run(StepBench& bench, int64_t steps, StepNews& news) {
-  bench.arrivals();  // forgets those of the warm-up
+  bench.arrivals();  // discards the arrivals of the warm-up
   const double exposed = bench.exposed_seconds(), parts = bench.parts_exposed_seconds();
   std::vector<double> step_ms;
   double seconds = 0;
@@ -99,8 +99,8 @@ Json timed_run(StepBench& bench, int64_t steps, StepNews& news) {
       {"peak_rss_bytes", peak_resident_bytes()}};
 }
 
-/// What the steps themselves have taken since `before`: results, scratch and workspaces, without
-/// the gradients and the optimizer's state.
+/// Returns the bytes that the steps have allocated since `before`: results, scratch and workspaces,
+/// without the gradients and the optimizer's state.
 double activation_bytes(const StepBench& bench, size_t before) {
   const Variables& variables = bench.network().training.variables;
   const size_t kept = variables.trained_bytes * (1 + variables.state_kinds.size());
@@ -108,7 +108,7 @@ double activation_bytes(const StepBench& bench, size_t before) {
                            static_cast<double>(kept));
 }
 
-/// A configuration that is the default but for [comm] and two keys of [plan].
+/// Returns the default configuration except for [comm] and two keys of [plan].
 RunConfig settings_of(const BenchStepVerb& verb) {
   std::vector<Setting> settings;
   for (const std::string& set : verb.sets) {
@@ -116,7 +116,7 @@ RunConfig settings_of(const BenchStepVerb& verb) {
     const std::string key = set.substr(0, equals);
     if (equals == std::string::npos ||
         (find_config_key(key) && !key.starts_with("comm.") && key != "plan.memory" &&
-         key != "plan.bf16_error"))  // of an unknown one read_config() says what may be meant
+         key != "plan.bf16_error"))  // for an unknown key read_config() suggests another
       throw ConfigError(fmt::format(
           "--set {}: write it as --set comm.KEY=VALUE, or plan.memory or plan.bf16_error", set));
     settings.push_back(
@@ -148,7 +148,7 @@ NetworkSpec timed_network(const BenchStepVerb& verb, const RunConfig& config, in
   return spec;
 }
 
-/// What a step took, for people.
+/// Prints the times of a step, for people.
 void print_step(const Json& result, const MachineUse& use) {
   if (const std::string said = disturbance_sentence(use); !said.empty()) fmt::print("{}\n", said);
   std::vector<double> ms = result["step_ms"].get<std::vector<double>>();
@@ -200,7 +200,7 @@ Json about_bench(const BenchStepVerb& verb, const Job& job, const StepBench& ben
           {"parameters", bench.network().parameters}};
 }
 
-/// Times as many steps as the next line of standard input says, until it says none.
+/// Times as many steps as each line of standard input requests, until none is requested.
 void serve(StepBench& bench, comm::Communicator& communicator,
            const std::function<void(const Json&)>& say) {
   StepNews news;
@@ -214,7 +214,7 @@ void serve(StepBench& bench, comm::Communicator& communicator,
   }
 }
 
-/// The batch, where no flag gives one. A wrong model shows here, before ranks are started.
+/// Chooses the batch if no flag gives one. A wrong model is found here, before ranks are started.
 void settle_batch(BenchStepVerb& verb) {
   find_model(verb.network.model);
   if (verb.network.batch > 0) return;

@@ -138,7 +138,7 @@ Verb inspect_verb(const std::shared_ptr<DataVerb>& state) {
                    {"tutti data inspect data/cosmoflow",
                     "What does a sample of this set have, and how is it trained on?"}},
       .run = [state] {
-        log::configure(log::Level::warn, 0, 1);  // the text is a configuration, and nothing else
+        log::configure(log::Level::warn, 0, 1);  // the output is a configuration and nothing else
         if (state->json)
           print_output(inspect_data(state->dir, true));
         else

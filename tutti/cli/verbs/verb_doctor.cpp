@@ -1,4 +1,4 @@
-// tutti doctor: what this machine, or this job, offers, and what to improve.
+// tutti doctor: reports the abilities of this machine, or this job, and possible improvements.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -40,7 +40,7 @@ struct DoctorVerb {
   bool measure = true, json = false;
 };
 
-/// What a rank knows of itself before it looks around.
+/// Facts that a rank knows about itself at first.
 struct Self {
   comm::Launcher launcher;
   Surroundings surroundings;
@@ -122,8 +122,8 @@ void add_processor(Findings& found, const Self& self) {
     found.warnings.push_back(warning);
 }
 
-/// Only the first rank of a host speaks of what changes from moment to moment; ranks of other hosts
-/// in warnings alone.
+/// Only the first rank of a host reports facts that change from moment to moment; ranks of other
+/// hosts report them as warnings only.
 void add_memory(Findings& found, const Self& self) {
   const Topology& t = self.topology;
   found.add("memory", bytes_text(t.memory_bytes), "memory_bytes", t.memory_bytes);
@@ -203,7 +203,7 @@ void add_mpi(Findings& found, const Self& self, const MpiProbe& mpi,
                       program, other, self.surroundings.mpi_library));
 }
 
-/// Measured alone on rank 0 or on every rank at once: what a job has while it computes.
+/// Measures alone on rank 0 or on every rank at once: the rates of a job while it computes.
 void add_measurements(Findings& found, const Self& self) {
   const Topology& t = self.topology;
   const int threads = self.threads;
@@ -230,7 +230,7 @@ void add_measurements(Findings& found, const Self& self) {
     found.warnings.push_back(warning);
 }
 
-/// `use`: of the job's processors since before the measurements, which are no other work.
+/// `use`: of the job's processors since before the measurements, which do not count as other work.
 void add_load(Findings& found, const Self& self, const Load& load, const MachineUse& use) {
   const int others = std::max(0, load.runnable - self.local_ranks);
   const auto share = [](double part) {
@@ -254,7 +254,7 @@ void add_load(Findings& found, const Self& self, const Load& load, const Machine
         what +
         ", and what is measured meanwhile says little: wait for other work to end, or ask "
         "for nodes of your own or a larger quota");
-  else if (others > 0)  // the average still holds what has ended, such as a build
+  else if (others > 0)  // the average still includes ended work, such as a build
     found.warnings.push_back(
         "other work runs on this machine, and what is measured beside it says little: wait for it, "
         "or ask for nodes of your own");
@@ -287,7 +287,7 @@ void print(const DoctorVerb& verb, const std::vector<Findings>& ranks) {
     fmt::print("{}", doctor_text(ranks));
 }
 
-/// The texts of all ranks, on every rank. Collective.
+/// Returns the texts of all ranks, on every rank. Collective.
 std::vector<std::string> gather(comm::Communicator& communicator, std::string mine) {
   const auto sizes = communicator.allgather_value(mine.size());
   const size_t most = *std::max_element(sizes.begin(), sizes.end());
@@ -304,7 +304,7 @@ int run_doctor(const DoctorVerb& verb) {
   Self self{.launcher = read_launcher(),
             .surroundings = read_surroundings(),
             .topology = read_topology()};
-  const Load load = probe_load();  // before this program is a load itself
+  const Load load = probe_load();  // before this program itself is a load
   self.local_ranks = std::max(1, self.launcher.local_size);
   self.threads = choose_threads(verb.threads, self.surroundings.omp_num_threads, self.topology,
                                 self.local_ranks);
@@ -324,7 +324,7 @@ int run_doctor(const DoctorVerb& verb) {
   if (!wrong.empty()) mine.warnings.push_back(wrong);
   const auto texts = gather(*communicator, to_text(mine));
   if (communicator->rank() != 0) return 0;
-  // Processes that MPI has not joined: the launcher's first one speaks for all.
+  // If MPI has not joined the processes, the launcher's first one reports for all.
   if (communicator->size() == 1 && self.launcher.rank > 0) return 0;
   std::vector<Findings> ranks;
   for (const std::string& text : texts) ranks.push_back(findings_from(text));

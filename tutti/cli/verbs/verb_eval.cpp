@@ -1,4 +1,4 @@
-// tutti eval: the quality of given weights on a data set.
+// tutti eval: measures the quality of given weights on a data set.
 
 #include <fmt/format.h>
 
@@ -32,14 +32,14 @@ namespace {
 struct EvalVerb {
   ConfigFlags flags;
   std::string weights, logits, pictures,
-      split;  // split empty: test, or validation where that is all
+      split;  // split empty: test, or validation if there is no test set
   int64_t samples = 0;
   int ranks = 0;
   bool json = false;
 };
 
-/// Whether run.target is reached; nothing where there is none, or where other samples were looked
-/// at than all of the validation or the test set: it is the quality on these.
+/// Returns whether run.target is reached; nothing if there is none, or if other samples were
+/// evaluated than all of the validation or the test set, to which the target applies.
 std::optional<bool> target_reached(const EvalVerb& verb, const Goal& goal, const Quality& quality,
                                    int64_t all) {
   if (goal.target <= 0 || verb.split == "train" || quality.samples() < all) return std::nullopt;
@@ -99,7 +99,7 @@ void write_predictions(const std::string& path, const EvaluationNetwork& network
   }
 }
 
-/// With the weights that were found.
+/// Evaluates the weights that were found.
 int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& found,
              RunConfig& config, const EvaluationRanks& ranks) {
   const bool keeps = !verb.logits.empty() || !verb.pictures.empty();

@@ -1,4 +1,4 @@
-// tutti generate: text that a trained language model goes on with.
+// tutti generate: continues text with a trained language model.
 
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ struct GenerateVerb {
   TokenChoice choice{};
 };
 
-/// What a text's samples are, for a network that is told of its data by their fields.
+/// The fields of a text's samples, for a network that takes its data's form from them.
 class TextFields final : public data::Dataset {
  public:
   TextFields(int64_t window, int64_t vocabulary)
@@ -72,7 +72,8 @@ std::string prompt_of(const GenerateVerb& verb) {
   return text;
 }
 
-/// Without a prompt: the beginning of a document, or of a line, or the first token.
+/// Returns the tokens to begin with. Without a prompt: the beginning of a document, or of a line,
+/// or the first token.
 std::vector<int32_t> first_tokens(const GenerateVerb& verb, const data::Tokenizer& tokenizer,
                                   const std::string& prompt) {
   std::vector<int32_t> tokens;
@@ -121,8 +122,8 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeigh
   const int64_t window = verb.window > 0 ? verb.window : config.data.window;
   if (window != config.data.window && config.model.context == 0 &&
       find_model(config.model.name).takes_context)
-    config.model.context = config.data.window;  // places that were learned
-  // Tokens alone, without numbers of documents: what is written is one.
+    config.model.context = config.data.window;  // learned positions
+  // The input is tokens alone, without numbers of documents: the text is one document.
   config.data.input.clear();
   const TextFields fields(window, tokenizer->size());
   const CpuBackend backend;
@@ -145,7 +146,7 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeigh
 }
 
 int run_generate(const GenerateVerb& verb) {
-  log::configure(log::Level::warn, 0, 1);  // what is printed is the text
+  log::configure(log::Level::warn, 0, 1);  // the output is the text
   const std::string file = configuration_of(verb.weights, verb.config);
   ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
   const FoundWeights found = find_weights(verb.weights, "generate");

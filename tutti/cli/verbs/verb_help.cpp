@@ -1,4 +1,4 @@
-// tutti help: the help of a verb, the manual page, the completion of a shell.
+// tutti help: prints the help of a verb, the manual page, the completion of a shell.
 
 #include <fmt/format.h>
 

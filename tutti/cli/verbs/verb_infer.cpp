@@ -1,4 +1,4 @@
-// tutti infer: predictions for files without labels.
+// tutti infer: makes predictions for files without labels.
 
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ struct InferVerb {
   int ranks = 0;
 };
 
-/// The array that one of the network's predictions makes: as it is, or the largest class at each
+/// The array of one of the network's predictions: its values, or the largest class at each
 /// position.
 class PredictionRows {
  public:
@@ -69,7 +69,7 @@ class PredictionRows {
     writer_ = data::open_row_writer(path_, array, "--output");
   }
 
-  /// Of the file.
+  /// Returns the path of the file.
   std::string path() const { return path_.string(); }
 
   void append(const float* y, int64_t count) {
@@ -83,7 +83,7 @@ class PredictionRows {
   void close() { writer_->close(); }
 
  private:
-  /// Of equal outputs the first counts.
+  /// The first of equal outputs counts.
   void add_label(const float* y) {
     int64_t best = 0;
     for (int64_t k = 1; k < outputs_; ++k)
@@ -100,7 +100,7 @@ class PredictionRows {
   std::vector<int32_t> numbers_;
 };
 
-/// No file that is written is one of those that are read.
+/// Refuses to write a file that is also read.
 void refuse_to_replace_input(const std::filesystem::path& output,
                              const std::vector<std::filesystem::path>& inputs) {
   std::error_code unlike;
@@ -111,10 +111,10 @@ void refuse_to_replace_input(const std::filesystem::path& output,
                       output.string()));
 }
 
-/// Beside the predictions, and theirs alone: out.nc has out.nc.files.txt.
+/// Returns a path beside the predictions that belongs only to them: out.nc has out.nc.files.txt.
 std::string path_of_origins(const std::string& output) { return output + ".files.txt"; }
 
-/// Refuses what could not be written, before anything takes time.
+/// Refuses outputs that cannot be written, before anything takes time.
 void check_outputs(const InferVerb& verb, const ModelSpec& model,
                    const std::vector<std::filesystem::path>& inputs) {
   refuse_to_replace_input(path_of_origins(verb.output), inputs);
@@ -133,7 +133,7 @@ void check_outputs(const InferVerb& verb, const ModelSpec& model,
   }
 }
 
-/// The file of each row; without any, none of earlier predictions stays beside these.
+/// Writes the file of each row; if there are none, removes the list of earlier predictions.
 void write_origins(const InferVerb& verb, const std::string& origins) {
   const std::string path = path_of_origins(verb.output);
   if (origins.empty()) {
@@ -150,10 +150,10 @@ void write_origins(const InferVerb& verb, const std::string& origins) {
   if (!verb.json) fmt::print("{}: the file of each, in the same order\n", path);
 }
 
-/// What predictions are made for.
+/// The data that predictions are made for.
 struct InferredData {
   std::unique_ptr<data::Dataset> dataset;
-  std::vector<std::filesystem::path> files;  ///< of --input
+  std::vector<std::filesystem::path> files;  ///< the files of --input
 };
 
 InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeights& found) {
@@ -184,7 +184,7 @@ InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeig
 struct PredictedSamples {
   int64_t count = 0;
   int readers = 1;          ///< threads
-  bool first_rank = false;  ///< this one is
+  bool first_rank = false;  ///< whether this is the first rank
 };
 
 /// Predicts for the whole data set; the first rank writes.
@@ -222,7 +222,7 @@ void check_flags(const InferVerb& verb) {
   require_output(verb.output, "--output");
 }
 
-/// Of a volume that is cut into objects.
+/// Returns the input: a volume that is cut into objects.
 std::filesystem::path traced_input(const InferVerb& verb) {
   if (verb.inputs.size() != 1 || !verb.fields.empty() || verb.labels)
     throw ConfigError(
@@ -238,7 +238,7 @@ int cut_objects(const InferVerb& verb, const GivenNames& given, const FoundWeigh
   return code;
 }
 
-/// With the weights that were found.
+/// Makes predictions with the weights that were found.
 int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& found,
           RunConfig& config, const EvaluationRanks& ranks) {
   take_task(found, config);

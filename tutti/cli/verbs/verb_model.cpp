@@ -1,4 +1,4 @@
-// tutti model: the networks there are, and what one consists of and costs.
+// tutti model: lists the networks, and shows the parts and the cost of one.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -97,7 +97,7 @@ void print_model(const ModelSummary& summary, const Plan& plan, const ModelVerb&
 
 bool is_configuration(const std::string& name) { return name.ends_with(".toml"); }
 
-/// Whether the training data is not there. What is there and damaged, or read wrongly, is an error.
+/// Returns whether the training data is absent. Data that is damaged, or read wrongly, is an error.
 bool lacks_data(const RunConfig& config) {
   const DataSection& data = config.data;
   if (data.dir.empty() && data.train_files.empty()) return data.dataset != "lattices";
@@ -115,7 +115,8 @@ bool lacks_data(const RunConfig& config) {
   return false;
 }
 
-/// Without the data: of the network's own input and outputs, or those that the command gives.
+/// Describes the model without the data: with the network's own input and outputs, or those that
+/// the command gives.
 ModelSpec without_data(const RunConfig& config, const NetworkChoice& choice, int64_t batch,
                        const char* why) {
   ModelSpec own = model_spec(config, batch);
@@ -138,7 +139,7 @@ ModelSpec without_data(const RunConfig& config, const NetworkChoice& choice, int
   return own;
 }
 
-/// The model is made for the configured data set, or without it where it is not there.
+/// Describes the model for the configured data set, or without it if the data is absent.
 ModelSpec of_data(const RunConfig& config, const NetworkChoice& choice, int64_t batch) {
   std::unique_ptr<data::Dataset> train;
   try {
@@ -150,7 +151,8 @@ ModelSpec of_data(const RunConfig& config, const NetworkChoice& choice, int64_t 
   return model_spec(config, *train, batch);
 }
 
-/// The network of a configuration and its update, with the batch and precision that it asks for.
+/// Describes the network of a configuration and its update, with the configured batch and
+/// precision.
 TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& given) {
   const NetworkChoice flags;
   if (choice.batch != flags.batch || choice.precision != flags.precision ||
@@ -176,7 +178,7 @@ TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& given) {
   return training;
 }
 
-/// The keys that say something of a network by its name.
+/// Throws for keys that do not describe a network given by its name.
 void check_keys_of_network(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings)
     if (!setting.key.starts_with("model.") && !setting.key.starts_with("optimizer.") &&
@@ -189,7 +191,7 @@ void check_keys_of_network(const std::vector<Setting>& settings) {
           setting.where, setting.key));
 }
 
-/// A network by its name, as sgd with momentum trains it, or as keys say.
+/// Describes a network given by its name, as sgd with momentum trains it, or as keys say.
 TrainingGraphSpec named_network(NetworkChoice& choice, const ConfigFlags& given) {
   TrainingGraphSpec training;
   training.model = model_spec(choice);
@@ -207,7 +209,7 @@ TrainingGraphSpec named_network(NetworkChoice& choice, const ConfigFlags& given)
   training.model = model_spec(config, choice.batch);
   training.optimizer = optimizer_settings(config.optimizer);
   training.freeze = config.model.freeze;
-  // A flag that is given says more.
+  // A flag has precedence.
   ModelSpec& model = training.model;
   model.input = flags.input, model.inputs = flags.inputs;
   if (flags.classes > 0) model.classes = flags.classes;

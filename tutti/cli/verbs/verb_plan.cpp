@@ -1,4 +1,5 @@
-// tutti plan: what train would run, in full: every step in its order, with kernel, place and size.
+// tutti plan: prints what train would run, in full: every step in its order, with kernel, place and
+// size.
 
 #include <fmt/format.h>
 
@@ -110,8 +111,8 @@ struct Resumed {
   CheckpointInfo before;
 };
 
-/// The checkpoint that train would go on from. A run that goes on has as many replicas as it began
-/// with.
+/// Returns the checkpoint that train would resume from. A resumed run has as many replicas as it
+/// began with.
 std::optional<Resumed> resumed(RunConfig& config) {
   if (config.checkpoint.resume.empty()) return std::nullopt;
   const RunPlace place = preview_run_folder(run_folder_request(config, false));
@@ -121,7 +122,7 @@ std::optional<Resumed> resumed(RunConfig& config) {
   return found;
 }
 
-/// Refuses what train would refuse to go on with; train itself looks at which data it is.
+/// Refuses a resume that train would refuse; train itself also checks the identity of the data.
 void refuse_as_train(const Resumed& from, const RunConfig& config, int64_t replicas,
                      const data::Dataset& train) {
   RunSettings settings = effective_settings(config, replicas, {&train, nullptr, nullptr, nullptr});
@@ -129,7 +130,7 @@ void refuse_as_train(const Resumed& from, const RunConfig& config, int64_t repli
   (void)check_resume(from.checkpoint, from.before, settings, {});
 }
 
-/// The kernels that an earlier run took, where train would take the same.
+/// Returns the kernels that an earlier run chose, if train would use the same.
 std::optional<Choices> earlier_choices(const RunConfig& config,
                                        const std::optional<Resumed>& from) {
   if (from) return Choices::parse(from->before.plan_choices);
@@ -161,7 +162,7 @@ int run_plan(const PlanVerb& verb) {
   const auto communicator = comm::make_single_communicator();
   const int gradients = static_cast<int>(gradients_of_step(config, replicas));
   NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, gradients).local);
-  // The kernels that train would take, and leave for others.
+  // The kernels that train would use, and record for later runs.
   spec.tuning_file = tuning_file(config.plan.tuning);
   if (earlier) spec.choices = *earlier;
   if (verb.ranks > 1 && config.comm.bucket_bytes == 0 &&
@@ -169,7 +170,7 @@ int run_plan(const PlanVerb& verb) {
     log::warn(
         "the ranks of a run measure how large their buckets are to be; shown are buckets of 1 MiB: "
         "give --set comm.bucket_bytes=SIZE as the run's log says it, for the run's own hash");
-  // Of parts and of stages, the first is shown.
+  // The first of the parts and stages is shown.
   const ReplicaMap map(has_clock ? gradients : static_cast<int>(replicas), grid.groups(), 0);
   const NetworkSpec of_step =
       network_of_step(step_spec(config, std::move(spec), map, grid, has_clock), workers, 0);

@@ -1,4 +1,5 @@
-// tutti study: the same training at several scales, and how much faster it runs and learns.
+// tutti study: runs the same training at several scales, and reports how much faster it runs and
+// learns.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -34,12 +35,12 @@ struct StudyVerb {
   ConfigFlags flags;
   study::StudyFlags study;
   std::string mode = "weak";
-  std::string sizes;  // empty: 1,2, and of a replay 1
+  std::string sizes;  // empty: 1,2, and for a replay 1
   std::string replicas, schemes;
   std::string compare;
 };
 
-/// What lies in the file that replay.machine names: the file may change under its name.
+/// The contents of the file that replay.machine names: the file may change under the same name.
 constexpr const char* kMachineContent = "the machine of replay.machine";
 
 study::Configuration settings_in_file(const std::string& path) {
@@ -49,12 +50,12 @@ study::Configuration settings_in_file(const std::string& path) {
   const auto record = std::filesystem::path(path).parent_path() / kRecordFile;
   try {
     settings[kMachineContent] = read_run(record.string()).start.replayed_on;
-  } catch (const IoError&) {  // it is not known, and so another one
+  } catch (const IoError&) {  // it is not known, so it counts as different
   }
   return settings;
 }
 
-/// The same of a run that is to be.
+/// Returns the same for a future run.
 study::Configuration settings_now(const RunConfig& config) {
   study::Configuration settings = run_settings(config);
   if (!config.replay.machine.empty())
@@ -62,14 +63,15 @@ study::Configuration settings_now(const RunConfig& config) {
   return settings;
 }
 
-/// What the study sets itself for every run; the value given is its own base, not the runs'.
+/// True for keys that the study sets itself for every run; a given value is the study's own base,
+/// not the runs'.
 bool set_by_study(std::string_view key) {
   return key == "run.output_dir" || key == "run.seed" || key == "run.threads" ||
          key == "batch.local" || key == "batch.global" || key == "checkpoint.resume" ||
          key == "parallel.spatial";
 }
 
-/// As for a resume: of a run that may go on, training then checks the same.
+/// Decides as for a resume: a run that may go on is checked by training in the same way.
 study::OnChange change_rule(const std::string& key) {
   if (key == kMachineContent) return study::OnChange::may_go_on;
   const ConfigKey* row = find_config_key(key);
@@ -78,7 +80,7 @@ study::OnChange change_rule(const std::string& key) {
   return study::OnChange::begins_anew;
 }
 
-/// The flags of the configuration, with what is otherwise for a study than for one run.
+/// Returns the flags of the configuration, with the differences between a study and one run.
 std::vector<Flag> configuration_flags(StudyVerb& verb) {
   std::vector<Flag> flags =
       verb.flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs",
@@ -92,7 +94,7 @@ std::vector<Flag> configuration_flags(StudyVerb& verb) {
   return flags;
 }
 
-/// What is learned may follow from the fields of the data set alone.
+/// Returns the goal; the learning task may follow only from the fields of the data set.
 Goal goal_of_study(RunConfig config) {
   if (auto goal = goal_of(config)) return *goal;
   config.data.generate_when_read = true;
@@ -114,9 +116,9 @@ int run_comparison(const StudyVerb& verb) {
   return study::compare_studies(flags);
 }
 
-/// The sizes of the study: ranks, or with --replicas how many of them are replayed.
+/// Sets the sizes of the study: ranks, or with --replicas how many of them are replayed.
 void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlags& flags) {
-  // Without a machine one number is run.replicas, on all these ranks.
+  // Without a machine one number sets run.replicas, on all these ranks.
   int64_t number = 0;
   const bool fixed = config.replay.machine.empty() && read_number(verb.replicas, number);
   if (fixed) {
@@ -153,7 +155,7 @@ void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlag
                                     size.ranks, flags.replay_ranks));
 }
 
-/// The configuration of a study's runs, with these settings ("KEY=VALUE") besides.
+/// Returns the configuration of a study's runs, with these settings ("KEY=VALUE") in addition.
 ResolvedConfig read_with(const StudyVerb& verb, const std::vector<std::string>& sets) {
   std::vector<Setting> settings = verb.flags.settings();
   for (const std::string& set : sets) {
@@ -163,7 +165,7 @@ ResolvedConfig read_with(const StudyVerb& verb, const std::vector<std::string>& 
   return read_config({verb.flags.file(), tutti_environment(), settings});
 }
 
-/// What a study shows of the configuration of its runs.
+/// Takes the values that a study shows of the configuration of its runs.
 void take_configuration(const RunConfig& config, study::StudyFlags& flags) {
   flags.epochs = config.run.epochs;
   flags.seed = static_cast<uint64_t>(config.run.seed);
@@ -174,14 +176,14 @@ void take_configuration(const RunConfig& config, study::StudyFlags& flags) {
   flags.target = goal_of_study(config).in_record();
 }
 
-/// The configuration's idle keys without those that one of the schemes has a use for.
+/// Returns the configuration's idle keys without those that one of the schemes uses.
 std::vector<std::string> idle_in_all_schemes(const StudyVerb& verb,
                                              const std::vector<std::string>& own) {
   std::vector<std::string> left = own;
   for (const SchemeOfStudy& choice : parse_schemes(verb.schemes, set_by_study)) {
     const std::vector<std::string> its = read_with(verb, choice.sets).idle;
     std::erase_if(left, [&its](const std::string& warning) {
-      const size_t key = warning.find(" has no effect");  // what comes behind it names the scheme
+      const size_t key = warning.find(" has no effect");  // the text after it names the scheme
       return key != std::string::npos && std::ranges::none_of(its, [&](const std::string& one) {
                return one.starts_with(warning.substr(0, key));
              });
@@ -190,13 +192,13 @@ std::vector<std::string> idle_in_all_schemes(const StudyVerb& verb,
   return left;
 }
 
-/// A study for each scheme, and their curves beside each other.
+/// Runs a study for each scheme, and compares their curves.
 int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
   std::vector<study::StudyFlags> studies;
   for (const SchemeOfStudy& choice : parse_schemes(verb.schemes, set_by_study)) {
     study::StudyFlags own = flags;
     own.sets.insert(own.sets.end(), choice.sets.begin(), choice.sets.end());
-    // Now, and not hours later at its turn.
+    // Checks now, and not hours later when this study begins.
     const RunConfig config = read_with(verb, own.sets).config;
     refuse_groups(config);
     if (!flags.collect_only) {
@@ -219,7 +221,7 @@ int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
   int code = 0;
   for (const study::StudyFlags& own : studies) {
     const int one = study::run_study(own);
-    constexpr int kSignalled = 128;  // and the signal's number
+    constexpr int kSignalled = 128;  // plus the signal's number
     if (one == static_cast<int>(ExitCode::requeue) || one > kSignalled) return one;
     if (one != 0) code = one;
   }
@@ -252,7 +254,7 @@ int run_study_verb(const StudyVerb& verb) {
   refuse_groups(config);
   take_sizes(verb, config, flags);
   const Topology topology = read_topology();
-  // Now, and not hours later at this size's turn.
+  // Checks now, and not hours later when this size begins.
   if (!flags.collect_only)
     check_threads_per_core(static_cast<int>(config.run.threads), flags.oversubscribe, topology);
   if (!flags.collect_only)

@@ -51,7 +51,7 @@ struct TrainVerb {
   std::vector<std::string> resume_anyway;
 };
 
-// These are Slurm's, PBS's, LSF's, Flux's, Grid Engine's and HTCondor's.
+// Variables of Slurm, PBS, LSF, Flux, Grid Engine and HTCondor.
 constexpr std::array kJobVariables = {"SLURM_JOB_ID", "PBS_JOBID",   "LSB_JOBID",
                                       "FLUX_JOB_ID",  "SGE_TASK_ID", "_CONDOR_SLOT"};
 
@@ -65,7 +65,7 @@ ExitCode exit_code(RunStatus status) {
   return ExitCode::failure;
 }
 
-/// Before anything is done for a run whose config.toml could not be read back: TOML is UTF-8.
+/// Refuses, before anything is done, a run whose config.toml could not be read back: TOML is UTF-8.
 void refuse_other_bytes(const RunConfig& config) {
   for (const ConfigKey& row : config_keys()) {
     const ConfigValue value = row.get(config);
@@ -79,8 +79,8 @@ void refuse_other_bytes(const RunConfig& config) {
   }
 }
 
-/// What the run's config.toml says: what is of the run, and not of this process or of the place
-/// where the run lies now.
+/// Returns the content of the run's config.toml: settings of the run, without those of this process
+/// or of the run's present place.
 ResolvedConfig of_the_run(ResolvedConfig resolved, const RunPlace& place, int threads_asked_for) {
   RunConfig& config = resolved.config;
   config.run.threads = threads_asked_for;
@@ -96,7 +96,7 @@ ResolvedConfig of_the_run(ResolvedConfig resolved, const RunPlace& place, int th
   return resolved;
 }
 
-/// The resolved configuration in the run's folder is all that a next command needs.
+/// Returns the next commands, which need only the resolved configuration in the run's folder.
 NextCommands next_commands(const RunPlace& place, bool checkpoints_apart, const Job& job,
                            int ranks_asked_for) {
   const std::string config = shell_word(place.directory + "/" + kConfigFile),
@@ -111,7 +111,7 @@ NextCommands next_commands(const RunPlace& place, bool checkpoints_apart, const 
   return next;
 }
 
-/// What the record says of this program, machine and command.
+/// Returns the record's facts about this program, machine and command.
 RunStart about_this_run(const Job& job, const TrainVerb& verb) {
   RunStart about;
   about.version = version_short();
@@ -129,7 +129,7 @@ RunStart about_this_run(const Job& job, const TrainVerb& verb) {
   return about;
 }
 
-/// What train() is told besides data, backend and ranks.
+/// Returns the specification for train() besides data, backend and ranks.
 TrainerSpec spec_of_run(const RunConfig& config, const TrainVerb& verb, const Job& job,
                         const RunPlace& place) {
   TrainerSpec spec;
@@ -147,8 +147,8 @@ TrainerSpec spec_of_run(const RunConfig& config, const TrainVerb& verb, const Jo
   return spec;
 }
 
-/// The tokens of a text must mean what they meant to the network that the run goes on from, or that
-/// it begins with. Collective.
+/// Checks that the tokens of a text mean the same as to the network that the run resumes or begins
+/// with. Collective.
 void compare_tokenizers(comm::Communicator& communicator, const RunConfig& config,
                         const ConfiguredData& data, const RunPlace& place) {
   (void)comm::decide(communicator, "comparing tokenizers", [&] {
@@ -161,7 +161,7 @@ void compare_tokenizers(comm::Communicator& communicator, const RunConfig& confi
   });
 }
 
-/// What a run leaves beside its record, once nothing refuses it: where it goes on, it is there.
+/// Writes a run's files beside its record, once nothing refuses it: a resumed run has them already.
 void begin_folder(const ConfiguredData& data, const RunPlace& place) {
   const std::filesystem::path kept = std::filesystem::path(place.directory) / kTokenizerFolder;
   const bool there = !place.resume.empty() && data::has_tokenizer(kept);
@@ -171,8 +171,8 @@ void begin_folder(const ConfiguredData& data, const RunPlace& place) {
     keep_tokenizer(*data.source_tokenizer, place.directory, kSourceTokenizerFolder);
 }
 
-/// Before a folder is taken for the run: what is wrong with it. With --fresh all that a dry run
-/// would find, for an earlier run is then set aside.
+/// Checks for mistakes before a folder is taken for the run. With --fresh it checks all that a dry
+/// run would, since an earlier run is then set aside.
 void check_before_folder(const TrainVerb& verb, const RunConfig& config, const Job& job,
                          const RunData& data, const Backend& backend) {
   std::optional<comm::Machine> machine;
@@ -199,7 +199,7 @@ void print_result(const RunResult& result, const RunPlace& place) {
                          {"checkpoints", as_utf8(place.checkpoints)}});
 }
 
-/// Trains with the ranks of the job, of which this process is one.
+/// Trains as one of the ranks of the job.
 int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThreads& requested,
                double started) {
   RunConfig& config = resolved.config;
@@ -232,19 +232,19 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
   compare_tokenizers(communicator, config, prepared.data, folder.place());
   const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));
   config.run.output_dir = folder.place().directory;
-  config.checkpoint.resume.clear();  // settings of the run, not of this process
+  config.checkpoint.resume.clear();  // a setting of the run, not of this process
   TrainerSpec spec = spec_of_run(config, verb, job, folder.place());
   spec.resolved_config = kept;
   spec.process_started = started;
   spec.run_begins = [&] { begin_folder(prepared.data, folder.place()); };
-  // From the first time that training asks, which is before it leaves anything, a signal is a
-  // wish; before that it ends the process.
+  // From the first time that training checks, before it leaves anything, a signal is a request;
+  // before that it ends the process.
   std::optional<SignalFlags> signals;
   spec.stop_requested = [&signals] {
     if (!signals) signals.emplace();
     return signals->signal_number();
   };
-  // A second interrupt that comes now has nothing left to cut short.
+  // A second interrupt from now on has nothing left to end early.
   spec.run_is_saved = [&signals] {
     own_row::set_run(RunState::stopped);
     if (signals) signals->ignore_from_now();
@@ -293,7 +293,7 @@ int run_train(const TrainVerb& verb) {
   return train_here(verb, resolved, requested, started);
 }
 
-/// With --json a failure is told like any other end, by the process that would have told that.
+/// With --json a failure is reported by the process that would also report any other end.
 int run_and_tell(const TrainVerb& verb) {
   try {
     return run_train(verb);

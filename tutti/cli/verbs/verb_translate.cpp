@@ -1,4 +1,4 @@
-// tutti translate: what a trained model of pairs makes of sources, and how good that is.
+// tutti translate: translates sources with a trained model of pairs, and scores the result.
 
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ struct TranslateVerb {
   bool json = false;
 };
 
-/// Of what was written, beside what stands in the data set.
+/// The quality of translations, compared with the data set's targets.
 struct TranslationQuality {
   Bleu bleu;
   int64_t samples = 0, right_samples = 0, tokens = 0, right_tokens = 0;
@@ -90,7 +90,7 @@ void print_report(const TranslateVerb& verb, const TranslationQuality& q) {
       bleu.written(), bleu.references(), 100 * q.token_share(), 100 * q.sample_share());
 }
 
-/// In the order of the sources.
+/// Returns the translations in the order of the sources.
 std::vector<WrittenSequence> written_by(Translator& translator, const SequencePairs& pairs) {
   std::vector<std::vector<int32_t>> sources;
   for (const std::vector<int32_t>& source : pairs.sources)
@@ -138,7 +138,7 @@ int run_translate(const TranslateVerb& verb) {
     throw ConfigError(
         "translate --json says how good translations are, and only a --split has the right ones to "
         "compare with: leave --json out");
-  log::configure(log::Level::warn, 0, 1);  // what is printed is the text
+  log::configure(log::Level::warn, 0, 1);  // the output is the text
   const std::string file = configuration_of(verb.weights, verb.config);
   ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
   RunConfig& config = resolved.config;

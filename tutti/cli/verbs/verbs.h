@@ -1,6 +1,6 @@
 #pragma once
 // The verbs of the program: one function in one file verb_*.cpp makes each, with its flags bound to
-// variables of its own, and what runs once they are parsed.
+// variables of its own, and the function that runs once they are parsed.
 
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// All of them in the order of `tutti help`. Each call makes variables anew.
+/// Returns all verbs in the order of `tutti help`. Each call makes new variables.
 std::vector<Verb> all_verbs();
 
 Verb advise_verb();

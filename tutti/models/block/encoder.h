@@ -14,27 +14,27 @@ namespace tutti {
 
 struct EncoderSpec {
   int64_t depth = 12, width = 768, heads = 12;
-  int64_t hidden = 0;           ///< of the MLPs; 0: 4 width
-  float dropout = 0;            ///< of what is added to the residual sum
-  float attention_dropout = 0;  ///< of attention's probabilities
+  int64_t hidden = 0;           ///< width of the MLPs; 0: 4 width
+  float dropout = 0;            ///< dropout before each addition to the residual sum
+  float attention_dropout = 0;  ///< dropout of attention's probabilities
   Mode mode = Mode::train;
 };
 
-/// `own` with the sizes of the specification where it has some, its dropout and its mode.
+/// Returns `own` with the sizes that the specification gives, its dropout and its mode.
 EncoderSpec with_sizes(EncoderSpec own, const ModelSpec& given);
 
 inline constexpr double kEncoderDeviation = 0.02;
 inline constexpr LayerNormAttributes kEncoderNorm{.epsilon = 1e-6f};
 
-/// Where weights start.
+/// Returns the distribution that weights start from.
 Init encoder_init(Init::Stored stored = Init::Stored::as_it_is);
-/// A layer for each position by itself, starting so.
+/// Adds a layer on each position by itself, with weights from encoder_init.
 Value encoder_linear(Graph& graph, const std::string& name, Value x, int64_t outputs);
-/// ConfigError naming the model where the width is no multiple of the heads.
+/// Throws ConfigError naming the model where the width is no multiple of the heads.
 void require_encoder_heads(std::string_view model, const EncoderSpec& spec);
 
-/// x [N, width, T], the same behind. `padding`: i32 [N, T], below 0 at positions that nobody sees;
-/// invalid: all are seen.
+/// Takes x [N, width, T] and returns the same shape. `padding`: i32 [N, T], below 0 at positions
+/// that no position sees; invalid: all are seen.
 Value encoder_layers(Graph& graph, Value x, Value padding, const EncoderSpec& spec);
 
 }  // namespace tutti

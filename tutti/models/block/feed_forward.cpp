@@ -3,7 +3,7 @@
 namespace tutti {
 namespace {
 
-/// Dense layers of the given sizes with ReLU, then the classifier.
+/// Adds dense layers of the given sizes with ReLU, then the classifier.
 Value classify(Graph& graph, Value x, const std::vector<int64_t>& hidden, const ModelSpec& spec) {
   int layer = 1;
   for (const int64_t size : hidden) {

@@ -5,7 +5,7 @@ namespace {
 
 constexpr const char *kTokens = "tokens", *kSegments = "segments";
 
-/// Which is which is said by the fields' names.
+/// Throws ConfigError unless the fields have the expected names, which tell them apart.
 void require_fields(const ModelSpec& spec) {
   const std::vector<ModelField>& read = spec.inputs;
   const bool known =

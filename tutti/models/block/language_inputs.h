@@ -1,5 +1,5 @@
 #pragma once
-// What decoders read and learn: the fields of data.dataset = "text" and "tokens".
+// The inputs and targets of decoders: the fields of data.dataset = "text" and "tokens".
 
 #include "tutti/models/block/model_builder.h"
 
@@ -7,15 +7,16 @@ namespace tutti {
 
 struct LanguageInputs {
   Value tokens;      ///< i32 [N, T]
-  TokenLabels next;  ///< the token behind each
-  Value segments;    ///< i32 [N, T], the number of each token's document; invalid: not told apart
+  TokenLabels next;  ///< the token after each
+  Value segments;    ///< i32 [N, T], the number of each token's document; invalid: documents are
+                     ///< not told apart
 };
 
-/// ConfigError where data.input names other fields than tokens, and segments behind it.
+/// Throws ConfigError where data.input names other fields than tokens, optionally followed by
+/// segments.
 LanguageInputs language_inputs(ModelBuilder& model);
 
-/// Causal attention of a decoder. Of the sequences `in`, with the mask behind them where there is
-/// one.
+/// Adds causal attention of a decoder to the sequences `in`; `segments`, where valid, is its mask.
 Value causal_attention(Graph& graph, const std::string& name, std::vector<Value> in,
                        AttentionAttributes attributes, Value segments);
 

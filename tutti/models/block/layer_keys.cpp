@@ -1,4 +1,4 @@
-// The keys of [[model.layer]], and what they may hold.
+// The keys of [[model.layer]], and the values they may have.
 
 #include <fmt/ranges.h>
 
@@ -180,7 +180,7 @@ void check_layer_value(const LayerKey& key, const LayerValue& value) {
 
 namespace {
 
-/// Keys that nobody would read, because of what another key says or leaves out.
+/// Throws for keys without effect, because of another key's value or absence.
 void check_company(const LayerTable& layer, const LayerType& type) {
   const auto word = [&](std::string_view key) {
     const LayerValue* value = layer.find(key);

@@ -16,13 +16,13 @@ struct LayerTable {
   std::vector<std::pair<std::string, LayerValue>> entries{};  ///< in the order of writing
   std::string where{};  ///< "run.toml:12:1", for messages; empty: not from a file
 
-  /// Null where the key is not given.
+  /// Returns null where the key is not given.
   const LayerValue* find(std::string_view key) const {
     for (const auto& [name, value] : entries)
       if (name == key) return &value;
     return nullptr;
   }
-  /// Wherever it was written.
+  /// Compares entries only, not where the tables were written.
   bool operator==(const LayerTable& other) const { return entries == other.entries; }
 };
 

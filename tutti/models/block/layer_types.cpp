@@ -1,4 +1,4 @@
-// The types of [[model.layer]]: what each takes, and the nodes it becomes.
+// The types of [[model.layer]]: the keys each takes, and the nodes it becomes.
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// An activation that the op itself ends in.
+/// Returns an activation that the op itself ends in.
 std::optional<ActivationAttributes> fused(const LayerPlace& place) {
   const auto activation = place.activation();
   return activation && activation->known_from_result() ? activation : std::nullopt;
@@ -115,7 +115,7 @@ Value power_spectrum_layer(LayerPlace& place) {
                         {.floor = place.real("floor", 1e-6f)});
 }
 
-/// A global average is a row of numbers; spread, it has its positions again.
+/// Broadcasts a global average, which is a row of numbers, over positions again.
 Value broadcast_layer(LayerPlace& place) {
   const Shape &x = place.graph.shape(place.in[0]), &like = place.graph.shape(place.in[1]);
   if (like.rank() < 3)
@@ -156,7 +156,8 @@ Value scale_layer(LayerPlace& place) {
   return scale(place.graph, place.name, place.in[0], place.real("factor", 1));
 }
 
-/// Rows of numbers that a layer gives in f32 (dense ones, spectra) stand beside bf16 ones.
+/// Converts inputs to one type: layers that give rows in f32 (dense ones, spectra) may stand beside
+/// bf16 ones.
 std::vector<Value> of_one_type(LayerPlace& place) {
   const auto type = [&](Value v) { return place.graph.type(v).desc.dtype; };
   std::vector<Value> in = place.in;
@@ -166,7 +167,7 @@ std::vector<Value> of_one_type(LayerPlace& place) {
   return in;
 }
 
-/// Of more than two inputs: from left to right.
+/// Combines more than two inputs from left to right.
 template <Value (*combine)(Graph&, const std::string&, Value, Value)>
 Value combined(LayerPlace& place) {
   const std::vector<Value> in = of_one_type(place);
@@ -181,7 +182,7 @@ Value concat_layer(LayerPlace& place) {
   return concat(place.graph, place.name, of_one_type(place));
 }
 
-/// As one row of features, of which each pair is multiplied.
+/// Joins the inputs to one row of features, of which all pairs are multiplied.
 Value interaction_layer(LayerPlace& place) {
   const std::vector<Value> in = of_one_type(place);
   const Shape& first = place.graph.shape(in[0]);

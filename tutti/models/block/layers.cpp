@@ -1,4 +1,4 @@
-// From the tables of [[model.layer]] to a graph: names, who reads whom, what is predicted.
+// Makes a graph from the tables of [[model.layer]]: names, inputs of each layer, predictions.
 
 #include "tutti/models/block/layers.h"
 
@@ -20,7 +20,7 @@ std::vector<std::string> inputs_of(const LayerTable& layer) {
   return std::get<std::vector<std::string>>(*value);
 }
 
-/// Those given, else type and number.
+/// Returns the names that are given, else type and number.
 std::vector<std::string> names_of(const std::vector<LayerTable>& layers) {
   std::vector<std::string> names;
   std::map<std::string, int> counts;
@@ -37,7 +37,7 @@ bool says_output(const LayerTable& layer) {
   return (output && std::get<bool>(*output)) || layer.find("target");
 }
 
-/// The places of the layers that predict.
+/// Returns the indices of the layers that predict.
 std::vector<size_t> outputs_of(const std::vector<LayerTable>& layers) {
   std::vector<size_t> outputs;
   for (size_t i = 0; i < layers.size(); ++i)
@@ -50,8 +50,8 @@ std::string placed(const LayerTable& layer, const std::string& message) {
   return layer.where.empty() ? message : fmt::format("{}: {}", layer.where, message);
 }
 
-/// Layers whose result is a prediction, or becomes one by pointwise layers alone: their results are
-/// f32 whatever the type of the activations.
+/// Marks layers whose result is a prediction, or becomes one by pointwise layers alone: their
+/// results are f32 whatever the type of the activations.
 std::vector<bool> before_prediction(const std::vector<LayerTable>& layers,
                                     const std::vector<size_t>& outputs) {
   std::vector<bool> predicts(layers.size());
@@ -110,8 +110,8 @@ void require_inputs_of(const LayerType& type, const std::string& name, size_t gi
                                   given));
 }
 
-/// Of a layer that says none, where model.task says none: a loss of numbers is of numbers; else
-/// what the field holds, once it is known.
+/// Returns the task of a layer. Where neither it nor model.task gives one, a pointwise loss means
+/// regression; else the field's contents decide, once they are known.
 std::optional<TaskKind> task_of(const Objective& objective, const ModelSpec& spec) {
   if (objective.task || spec.task) return objective.task ? objective.task : spec.task;
   if (objective.loss) return TaskKind::regress;
@@ -122,8 +122,8 @@ std::optional<TaskKind> task_of(const Objective& objective, const ModelSpec& spe
   return target->sample.rank() == 0 ? TaskKind::classify : TaskKind::segment;
 }
 
-/// A layer whose result goes nowhere, or that says how a prediction is learned and is none, is a
-/// mistake: most likely `output = true` was forgotten.
+/// Throws where a layer's result is not used, or where a layer that is no prediction has keys of
+/// one: most likely `output = true` was forgotten.
 void require_use(const std::vector<LayerTable>& layers, const std::vector<size_t>& outputs,
                  const std::vector<std::string>& names) {
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -202,7 +202,7 @@ void build_layers(ModelBuilder& model) {
         in.push_back(readable.named(names[i], name));
       if (in.empty()) in.push_back(before);
       require_inputs_of(type, names[i], in.size());
-      // What a layer without a size of its own takes it from: its own target, or the next one's.
+      // Layers without a size of their own take it from their own target, or from the next layer's.
       const auto output = std::ranges::find_if(outputs, [&](size_t o) { return o >= i; });
       const size_t o = static_cast<size_t>(output - outputs.begin());
       const ModelField target =
@@ -282,7 +282,7 @@ std::optional<ActivationAttributes> LayerPlace::activation() const {
   const std::string given = word("activation", "none");
   if (given == "none") return std::nullopt;
   const auto& words = find_layer_key("activation")->words;
-  const auto at = std::ranges::find(words, given) - words.begin() - 1;  // none is the first
+  const auto at = std::ranges::find(words, given) - words.begin() - 1;  // "none" is the first word
   return ActivationAttributes{static_cast<ActivationKind>(at), real("slope", 0.01f)};
 }
 

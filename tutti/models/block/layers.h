@@ -1,7 +1,7 @@
 #pragma once
 // The model "layers": a network written as a list of tables, [[model.layer]]. A layer reads the
-// one before it, or those that its `input` names; the last one is the prediction unless some say
-// that they are outputs.
+// layer before it, or those that its `input` names; the last one is the prediction unless some
+// layers are marked as outputs.
 
 #include <array>
 #include <optional>
@@ -19,27 +19,27 @@ struct LayerKey {
   std::string name;
   LayerKeyKind kind;
   std::string help;
-  double least = 0, greatest = 1 << 24;  ///< of numbers
-  std::vector<std::string> words{};      ///< of a word
+  double least = 0, greatest = 1 << 24;  ///< limits of a number
+  std::vector<std::string> words{};      ///< the allowed words
 };
 
 class LayerPlace;
 
 struct LayerType {
   std::string name, help;
-  std::vector<std::string> keys;  ///< besides those of every layer
+  std::vector<std::string> keys;  ///< besides the keys that every layer takes
   int least_inputs = 1, most_inputs = 1;
   Value (*build)(LayerPlace& place);
 };
 
-/// All types, in the order of the documentation. Immutable; safe from any thread.
+/// Returns all types, in the order of the documentation. Immutable; safe from any thread.
 const std::vector<LayerType>& layer_types();
-/// Null where there is none.
+/// Returns null where there is no such type.
 const LayerType* find_layer_type(std::string_view name);
-/// Of every type; find_layer_key: null where there is none.
+/// The keys of all types; find_layer_key returns null where there is no such key.
 const std::vector<LayerKey>& layer_keys();
 const LayerKey* find_layer_key(std::string_view name);
-/// The keys that a layer of the type takes, those of every layer first.
+/// Returns the keys that a layer of the type takes, starting with the keys of every layer.
 std::vector<std::string> keys_of(const LayerType& type);
 
 /// Throws ConfigError with the reason ("must be at least 1, is 0"), without name or place.
@@ -48,12 +48,12 @@ void check_layer_value(const LayerKey& key, const LayerValue& value);
 /// values that it does not take.
 void check_layers(const std::vector<LayerTable>& layers);
 
-/// What the layers predict. Throws ConfigError for an empty list.
+/// Returns the objectives of the layers that predict. Throws ConfigError for an empty list.
 std::vector<Objective> layers_objectives(const ModelSpec& spec);
 /// Throws ConfigError naming the layer and its place if shapes do not fit.
 void build_layers(ModelBuilder& model);
 
-/// A layer while it is built: its inputs and its keys, checked before.
+/// A layer while it is built: its inputs and its keys, which were checked before.
 class LayerPlace {
  public:
   LayerPlace(ModelBuilder& model, const LayerTable& table, std::string name,
@@ -72,16 +72,16 @@ class LayerPlace {
   bool flag(std::string_view key, bool otherwise) const;
   std::string word(std::string_view key, std::string_view otherwise = "") const;
   bool has(std::string_view key) const { return table_.find(key) != nullptr; }
-  /// One number for all dimensions, or one for each.
+  /// Returns one number for all dimensions, or one for each.
   std::array<int64_t, 3> extents(std::string_view key, std::array<int64_t, 3> otherwise) const;
-  Shape shape() const;  ///< of the key `shape`
-  /// The key's number; without it, of a layer that predicts, what the target has.
+  Shape shape() const;  ///< value of the key `shape`
+  /// Returns the key's number; without the key, a layer that predicts takes it from the target.
   int64_t outputs(std::string_view key) const;
-  /// Whether nothing but pointwise layers stands between this one and a prediction.
+  /// Returns whether only pointwise layers, if any, stand between this one and a prediction.
   bool predicts() const { return predicts_; }
   std::optional<ActivationAttributes> activation() const;
   Init::Kind init(std::string_view key) const;
-  /// `y` with the layer's activation as a node of its own, where it has one.
+  /// Returns `y` with the layer's activation as a node of its own, where it has one.
   Value activated(Value y) const;
 
  private:

@@ -85,7 +85,7 @@ std::vector<LayerTable> cosmoflow_layers() {
   return layers;
 }
 
-/// Equal graphs are computed alike, to the bit.
+/// Expects equal graphs: these are computed identically, to the bit.
 void expect_same(ModelSpec built_in, ModelSpec layers) {
   for (const DType type : {DType::f32, DType::bf16})
     for (const Mode mode : {Mode::train, Mode::eval}) {
@@ -148,8 +148,8 @@ TEST(Layers, SpectraAreRowsOfNumbers) {
             std::string::npos);
 }
 
-/// The network of a recommendation model without its tables: features of equal width, the products
-/// of their pairs, and the first of them once more.
+/// The network of a recommendation model without its tables: features of equal width, the
+/// products of their pairs, and the first feature once more.
 TEST(Layers, InteractionsAreOfAllPairsOfInputs) {
   const auto network = [](int64_t width, Entries more) {
     Entries pairs = {{"input", std::vector<std::string>{"a", "b", "c"}}};

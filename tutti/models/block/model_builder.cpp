@@ -19,7 +19,7 @@ Shape batch_of(int64_t batch, std::span<const int64_t> sample) {
   return Shape(std::span<const int64_t>(extents));
 }
 
-/// The target's type, which follows from the prediction's.
+/// Returns the target's type, which follows from the prediction's.
 TensorDesc target_desc(TaskKind task, const Shape& prediction) {
   const int64_t batch = prediction[0];
   switch (task) {
@@ -119,7 +119,7 @@ size_t ModelBuilder::target_index(const std::string& field, const TensorDesc& de
     if (built_.targets[i].field == field && graph().type(built_.targets[i].value).desc == desc)
       return i;
   const bool is_input = std::ranges::find(built_.inputs, field, &GraphInput::field) !=
-                        built_.inputs.end();  // what an autoencoder is to give back
+                        built_.inputs.end();  // an autoencoder's target is its input
   built_.targets.push_back({field, graph().input(is_input ? field + ".target" : field, desc)});
   return built_.targets.size() - 1;
 }

@@ -3,11 +3,11 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kUsualTokens = 256;  // where no field says how many there are
+constexpr int64_t kUsualTokens = 256;  // used where no field tells the number
 
 struct EmbeddedSequence {
   Value x, padding;   ///< [N, width, positions], i32 [N, positions] or invalid
-  int64_t piece = 1;  ///< samples of a position
+  int64_t piece = 1;  ///< samples per position
 };
 
 Value embedded_signals(ModelBuilder& model, const EncoderSpec& encoder, int64_t piece) {
@@ -78,7 +78,7 @@ EmbeddedSequence embedded(ModelBuilder& model, SequenceKind kind, const EncoderS
   return sequence;
 }
 
-/// [N, width]: what one learned query sees of all positions.
+/// Returns [N, width]: a learned query's attention over all positions.
 Value pooled(Graph& graph, const EmbeddedSequence& sequence, const EncoderSpec& encoder) {
   const int64_t width = encoder.width;
   const Value query = graph.parameter("pool.query", {1, 1, width}, encoder_init());
@@ -95,7 +95,7 @@ Value pooled(Graph& graph, const EmbeddedSequence& sequence, const EncoderSpec& 
   return reshape(graph, "pool", attention(graph, "pool.attn", in, a), {width});
 }
 
-/// [N, outputs, samples].
+/// Returns [N, outputs, samples].
 Value at_samples(Graph& graph, const EmbeddedSequence& sequence, int64_t outputs) {
   if (sequence.piece == 1) return encoder_linear(graph, "head", sequence.x, outputs);
   return conv_transpose(graph, "head", sequence.x,
@@ -108,7 +108,7 @@ Value at_samples(Graph& graph, const EmbeddedSequence& sequence, int64_t outputs
                          .bias_init = Init::Kind::zeros});
 }
 
-/// Outputs at each sample; 0: of the whole sequence.
+/// Returns the outputs at each sample; 0: the outputs describe the whole sequence.
 int64_t outputs_at_samples(const ModelBuilder& model, int64_t samples) {
   const Objective& objective = model.objectives().front();
   if (*objective.task == TaskKind::segment) return model.spec().classes;

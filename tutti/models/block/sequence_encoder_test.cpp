@@ -11,7 +11,7 @@ int64_t encoder_parameters(const ModelSpec& spec) {
   return build_model(spec).graph.parameter_count();
 }
 
-/// Of layers, the last norm, and the query with its keys and values.
+/// Counts the parameters of the layers, the last norm, and the query with its keys and values.
 int64_t layers_by_hand(int64_t depth, int64_t d, int64_t hidden) {
   const int64_t layer = 4 * d * d + 4 * d + 2 * d * hidden + hidden + d + 4 * d;
   return depth * layer + 2 * d + d + 2 * (d * d + d);
@@ -94,7 +94,8 @@ TEST(SequenceEncoder, TokensAreTheirOwnPadding) {
     if (dynamic_cast<const Attention*>(node.op.get())) {
       EXPECT_EQ(node.in.back(), model.inputs[0].value) << node.name;
     }
-  spec.inputs.push_back({.name = "padding", .sample = {9}});  // which then decides alone
+  spec.inputs.push_back({.name = "padding", .sample = {9}});  // padding is then given by this field
+                                                              // alone
   const ModelGraph padded = build_model(spec);
   ASSERT_EQ(padded.inputs.size(), 2u);
   for (const Node& node : padded.graph.nodes())

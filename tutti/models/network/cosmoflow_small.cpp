@@ -38,7 +38,7 @@ Value cosmoflow_small_prediction(Graph& graph, Value volume, const CosmoFlowSmal
     means.push_back(global_average_pool(graph, fmt::format("mean{}", stage), x));
     features += channels;
   }
-  // Means differ little from sample to sample; normalised, the differences are what is seen.
+  // Means differ little from sample to sample; normalisation makes the differences visible.
   x = reshape(graph, "means", concat(graph, "mean", means), {features, 1, 1, 1});
   x = batch_norm(graph, "bn", x, spec.mode);
   int layer = 1;

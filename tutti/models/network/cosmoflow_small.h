@@ -1,16 +1,17 @@
 #pragma once
 // A small relative of CosmoFlow for small volumes and small computers. Like CosmoFlow it takes a
-// volume of matter density through five convolutions that each halve its side. What differs: the
-// convolutions halve it themselves, with batch norm and ReLU and without maximum pooling; the dense
-// layers see the mean of every channel of every stage over all positions, so fluctuations of each
-// size of structure, and never positions themselves; there is no dropout.
+// volume of matter density through five convolutions that each halve its side. Unlike it, the
+// convolutions halve the side themselves, with batch norm and ReLU and without maximum pooling; the
+// dense layers see the mean of every channel of every stage over all positions, so they see
+// fluctuations of each size of structure, and never positions themselves; there is no dropout.
 
 #include "tutti/ops/builder.h"
 
 namespace tutti {
 
 struct CosmoFlowSmallSpec {
-  int64_t channels = 16;            ///< of the first convolution; the others have twice as many
+  int64_t channels = 16;            ///< channels of the first convolution; the others have twice as
+                                    ///< many
   std::vector<int64_t> hidden{64};  ///< dense layers before the last
   int64_t outputs = 4;
   Mode mode = Mode::train;

@@ -12,17 +12,18 @@ struct AtrousConv {
 };
 
 /// A block of the encoder: `convolutions` separable ones with batch norm, ReLU between them, then
-/// perhaps one more without batch norm, and a skip connection.
+/// optionally one more without batch norm, and a skip connection.
 struct XceptionBlock {
   int64_t channels = 0;
   int convolutions = 2;
-  int64_t stride = 1;      ///< of the last convolution, which has no batch norm, and of the skip
-  bool grow_first = true;  ///< the first convolution changes the width, or the last
+  int64_t stride = 1;      ///< stride of the last convolution, which has no batch norm, and of the
+                           ///< skip
+  bool grow_first = true;  ///< the first convolution changes the width; else the last
   bool bare_end = false;   ///< ends in a convolution without batch norm
   bool relu = true;        ///< after the sum
 };
 
-/// What all layers of one network share.
+/// Holds the settings that all layers of one network share.
 class Layers {
  public:
   Layers(Graph& graph, const DeepCamSpec& spec) : graph_(graph), spec_(spec) {}
@@ -75,7 +76,7 @@ Value Layers::block(const std::string& name, Value x, const XceptionBlock& shape
   CHECK(shape.bare_end ? projected : shape.stride == 1, "{}: stride {}", name, shape.stride);
   Value y = x;
   for (int i = 0; i < shape.convolutions; ++i) {
-    // In the reference's list stand convolution, batch norm, ReLU, convolution...
+    // The reference lists convolution, batch norm, ReLU, convolution...
     const bool last = i + 1 == shape.convolutions, grown = shape.grow_first || last;
     y = separable(fmt::format("{}.rep.{}", name, 3 * i), y, {grown ? shape.channels : inputs});
     const BatchNormSpec plain{.relu = !last}, closing{.relu = shape.relu, .residual = x};
@@ -110,13 +111,13 @@ Features xception(const Layers& layers, Value x, const DeepCamSpec& spec) {
   const auto block = [&](const XceptionBlock& shape) {
     return layers.block(fmt::format("{}block{}", encoder, number++), x, shape);
   };
-  // The ReLU after block1 works in place there, so the decoder reads its result, too.
+  // The ReLU after block1 works in place in the reference, so the decoder reads its result, too.
   const Value low = x = block({.channels = width(128), .stride = 2, .bare_end = true});
   x = block({.channels = width(256), .stride = 2, .bare_end = true});
   x = block({.channels = width(728), .stride = 2, .bare_end = true});
   for (int i = 0; i < spec.middle_blocks; ++i)
     x = block({.channels = width(728), .convolutions = 3});
-  number = 20;  // its name, however many blocks there are
+  number = 20;  // the name is fixed, however many blocks there are
   x = block({.channels = width(1024), .grow_first = false, .bare_end = true, .relu = false});
   int i = 3;
   for (const int64_t full : {1536, 1536, 2048}) {
@@ -140,7 +141,7 @@ Value affine_relu(Graph& graph, const std::string& name, Value x) {
       {x, weights, bias});
 }
 
-/// What the whole image is like, at every position.
+/// Adds the image's average over all positions, repeated at every position.
 Value image_pooling(const Layers& layers, const std::string& name, Value x) {
   Graph& graph = layers.graph();
   const Shape shape = graph.shape(x);

@@ -15,11 +15,11 @@ struct DeepCamSpec {
 };
 
 /// fields [N, channels, H, W] with H and W multiples of 16 -> logits [N, classes, H, W], f32. At 16
-/// channels it has 56,454,720 parameters. They bear the names of the reference, without "module."
-/// before them. Its affine layer of the image pooling, "...global_average_pool.2", has weights
-/// [C, 1, 1, 1] and bias [C] here, [C, 1, 1] each there. The encoder and the atrous convolutions
-/// start as N(0, 2 / fan_in), the rest as PyTorch's layers. Throws ConfigError if the fields do not
-/// fit.
+/// channels it has 56,454,720 parameters. They have the names of the reference, without the leading
+/// "module.". The affine layer of the image pooling, "...global_average_pool.2", has weights [C, 1,
+/// 1, 1] and bias [C] here; the reference has [C, 1, 1] for each. The encoder and the atrous
+/// convolutions start as N(0, 2 / fan_in), the rest as PyTorch's layers. Throws ConfigError if the
+/// fields do not fit.
 Value deepcam_logits(Graph& graph, Value fields, const DeepCamSpec& spec = {});
 
 }  // namespace tutti

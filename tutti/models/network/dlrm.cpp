@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// Layer i of an MLP is module 2 i of a torch.nn.Sequential, between the activations.
+/// Adds an MLP. Layer i is module 2 i of a torch.nn.Sequential, between the activations.
 Value perceptron(Graph& graph, const std::string& name, Value x, const std::vector<int64_t>& sizes,
                  bool ends_in_relu) {
   const DType dtype = graph.type(x).desc.dtype;
@@ -35,7 +35,7 @@ std::vector<int64_t> then(std::vector<int64_t> hidden, int64_t last) {
 
 namespace {
 
-/// What each table gives a sample, [N, width].
+/// Returns each table's value for a sample, [N, width].
 std::vector<Value> look_up(Graph& graph, Value categories, Value weights, const DlrmSpec& spec) {
   std::vector<Value> found, own_weights;
   int64_t column = 0;
@@ -73,7 +73,7 @@ Value dlrm_logit(Graph& graph, Value numbers, Value categories, Value weights,
       (!spec.bags.empty() && spec.bags.size() != spec.rows.size()))
     throw ConfigError(fmt::format("dlrm: {} tables of {} columns for categories {}", tables,
                                   columns, graph.shape(categories).to_string()));
-  // Lookups come first: what ranks exchange of them is under way while the bottom MLP is computed.
+  // Lookups come first: ranks exchange them while the bottom MLP is computed.
   const std::vector<Value> found = look_up(graph, categories, weights, spec);
   std::vector<Value> features = {
       perceptron(graph, "bot_l", numbers, then(spec.bottom, spec.width), true)};

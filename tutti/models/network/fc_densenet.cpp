@@ -3,7 +3,7 @@
 namespace tutti {
 namespace {
 
-/// What all layers of one network share.
+/// Holds the settings that all layers of one network share.
 class TiramisuLayers {
  public:
   TiramisuLayers(Graph& graph, const FcDenseNetSpec& spec) : graph_(graph), spec_(spec) {}
@@ -24,8 +24,8 @@ class TiramisuLayers {
   }
 
   struct Block {
-    Value all;    ///< what went in and what the layers have added
-    Value added;  ///< the latter alone
+    Value all;    ///< the block's input and what its layers have added
+    Value added;  ///< only what its layers have added
   };
   Block block(const std::string& name, Value x, int layers) const {
     std::vector<Value> added;

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-/// What is published counts the running means and deviations, too.
+/// The published count includes the running means and deviations.
 int64_t with_statistics(const Graph& graph) {
   int64_t count = graph.parameter_count();
   for (const Value v : graph.with_role(Role::statistic)) count += graph.shape(v).elements();
@@ -16,7 +16,7 @@ int64_t with_statistics(const Graph& graph) {
 
 ModelGraph of_camvid(const char* name) { return build_model({.name = name}); }
 
-/// Counted by a program of its own from the paper's tables; there: 1.5, 3.5 and 9.4 millions.
+/// A separate program counted these from the paper's tables, which give 1.5, 3.5 and 9.4 millions.
 TEST(FcDenseNet, HasTheParametersOfThePublishedOnes) {
   EXPECT_EQ(of_camvid("fc-densenet56").graph.parameter_count(), 1'376'795);
   EXPECT_EQ(of_camvid("fc-densenet67").graph.parameter_count(), 3'463'243);

@@ -35,9 +35,9 @@ Value ffn_logits(Graph& graph, Value image, Value seed, const FfnSpec& spec) {
     y = convolved(module, 'b', relu(graph, fmt::format("conv{}_a.relu", module), y));
     y = add(graph, fmt::format("module{}", module), y, before);
   }
-  // Zeros at first: a network that has learned nothing leaves what is known as it is. Else the sums
-  // of the residual modules, which nothing normalises, are its first logits, and training begins
-  // with a loss of 40.
+  // The last layer starts at zero, so that an untrained network returns the seed's logits
+  // unchanged. Otherwise its first logits are the sums of the residual modules, which nothing
+  // normalises, and training begins with a loss of 40.
   ConvSpec last = window_of(1, 1);
   last.init = Init::Kind::zeros;
   y = conv(graph, "conv_lom", relu(graph, "relu", y), last);

@@ -85,7 +85,7 @@ TEST(Gpt2, JudgesWhatComesNext) {
   EXPECT_EQ(training.targets[0].classes, 11);
   EXPECT_EQ(training.graph.shape(training.outputs[0].prediction), (Shape{2, 1, 8}));
   const ModelGraph evaluation = build_model(tiny(Mode::eval));
-  EXPECT_EQ(evaluation.inputs.size(), 2u);  // what comes next is read, too
+  EXPECT_EQ(evaluation.inputs.size(), 2u);  // the next tokens are read, too
   EXPECT_EQ(evaluation.targets.size(), 0u);
   EXPECT_EQ(evaluation.losses.size(), 0u);
   EXPECT_EQ(evaluation.graph.shape(evaluation.outputs[0].prediction), (Shape{2, 2, 8}));
@@ -102,7 +102,7 @@ TEST(Gpt2, ReadsTokensAndSegmentsByName) {
   ASSERT_EQ(model.inputs.size(), 2u);
   EXPECT_EQ(model.inputs[0].classes, 11);
   EXPECT_EQ(model.inputs[1].field, "segments");
-  EXPECT_EQ(model.inputs[1].classes, 0);  // as many documents as there are
+  EXPECT_EQ(model.inputs[1].classes, 0);  // any number of documents
   EXPECT_EQ(build_model(reading({"tokens"})).inputs.size(), 1u);
   EXPECT_THROW(build_model(reading({"segments", "tokens"})), ConfigError);
   EXPECT_THROW(build_model(reading({"tokens", "source"})), ConfigError);

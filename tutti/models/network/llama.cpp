@@ -10,7 +10,7 @@ constexpr LayerNormAttributes kRmsNorm{.kind = LayerNormKind::rms, .epsilon = 1e
 constexpr Init kLlamaInit{
     .kind = Init::Kind::normal, .value = kLlamaDeviation, .stored = Init::Stored::matrix};
 
-/// With what follows from other sizes.
+/// Adds the sizes that follow from other sizes.
 LlamaSpec sized(LlamaSpec spec) {
   constexpr int64_t kMultiple = 256;
   if (spec.key_heads == 0) spec.key_heads = spec.heads;
@@ -95,7 +95,7 @@ void build_llama(ModelBuilder& model, const LlamaSpec& own) {
   if (given.depth > 0) spec.depth = given.depth;
   if (given.width > 0) {
     spec.width = given.width;
-    spec.hidden = 0;  // the own one is of another width
+    spec.hidden = 0;  // own.hidden fits own.width only
   }
   if (given.heads > 0) {
     spec.heads = given.heads;

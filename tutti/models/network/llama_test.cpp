@@ -93,7 +93,7 @@ TEST(Llama, RefusesSizesThatDoNotFit) {
   spec.width = 20;  // heads of five channels
   EXPECT_THROW(build_model(spec), ConfigError);
   spec = tiny_llama();
-  spec.context = 16;  // nothing is learned of positions
+  spec.context = 16;  // Llama has no learned positions
   EXPECT_THROW(build_model(spec), ConfigError);
   EXPECT_THROW(build_model({.name = "gpt2", .key_heads = 2}), ConfigError);
   EXPECT_THROW(build_model({.name = "gpt2", .rotary_base = 500}), ConfigError);

@@ -12,7 +12,8 @@ void require_maps(const Shape& x) {
         x.to_string()));
 }
 
-/// 3x3; with stride 2 the padding is at the end alone, as TensorFlow's "same" has it.
+/// Returns a 3x3 convolution; with stride 2 the padding is at the end alone, as in TensorFlow's
+/// "same".
 ConvSpec same(int64_t channels, int64_t stride) {
   return {.out_channels = channels,
           .kernel = in_all(3),

@@ -16,8 +16,8 @@ ModelGraph network(int64_t side, Mode mode) {
                       .mode = mode});
 }
 
-/// By hand: convolutions 640 + 3 * 36,928, as many transposed ones with 577 for the last, dense
-/// layers on 18 x 18 x 64.
+/// Counted by hand: convolutions 640 + 3 * 36,928, as many transposed ones with 577 for the last,
+/// dense layers on 18 x 18 x 64.
 TEST(ProteinVae, HasTheParametersOfThePublishedOne) {
   const int64_t flat = 18 * 18 * 64;
   EXPECT_EQ(network(36, Mode::train).graph.parameter_count(),

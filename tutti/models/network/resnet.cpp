@@ -7,7 +7,7 @@ namespace {
 
 using Shortcut = ModelSpec::Shortcut;
 
-/// What does not change from block to block.
+/// Holds the settings that are the same in every block.
 struct Style {
   Mode mode = Mode::train;
   Shortcut shortcut = Shortcut::A;
@@ -16,7 +16,7 @@ struct Style {
 };
 
 struct BlockShape {
-  int64_t channels = 0;  ///< of the 3x3 convolutions
+  int64_t channels = 0;  ///< channels of the 3x3 convolutions
   int64_t stride = 1;
 };
 

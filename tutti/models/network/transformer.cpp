@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kWritten = "tokens";  // the target as far as it is known
+constexpr const char* kWritten = "tokens";  // the target tokens known so far
 
 void require_even_heads(const TransformerSpec& spec) {
   if (spec.heads < 1 || spec.width % spec.heads != 0)
@@ -29,7 +29,7 @@ void require_pair_fields(const ModelSpec& spec) {
                   spec.name, kWritten, names));
 }
 
-/// Of a square projection, however many of them are one layer.
+/// Returns the initial values of a square projection; several of them may form one layer.
 Init of_projection(int64_t width) {
   return {.kind = Init::Kind::normal,
           .value = std::sqrt(1 / static_cast<double>(width)),
@@ -42,7 +42,7 @@ class TransformerLayer {
   TransformerLayer(Graph& graph, std::string name, const TransformerSpec& spec)
       : graph_(graph), name_(std::move(name)), spec_(spec) {}
 
-  /// `padding`: tokens, below 0 where there is none; invalid: causal.
+  /// `padding`: the tokens, below 0 at padding; invalid: attention is causal.
   Value attend(Value x, Value padding) {
     std::vector<Value> in{project("self_attn.in_proj", x, 3)};
     AttentionAttributes a = heads();
@@ -53,7 +53,7 @@ class TransformerLayer {
     }
     return joined("self_attn", x, attention(graph_, name_ + ".self_attn", in, a));
   }
-  /// `memory`: of the encoder, with its padding.
+  /// `memory`: the encoder's output, with its padding.
   Value attend_to(Value memory, Value padding, Value x) {
     const Value q = project("cross_attn.q_proj", x, 1),
                 kv = project("cross_attn.kv_proj", memory, 2);

@@ -30,7 +30,7 @@ ModelSpec tiny_transformer(Mode mode = Mode::train) {
 
 int64_t parameters_of(const ModelSpec& spec) { return build_model(spec).graph.parameter_count(); }
 
-/// Of the paper's layers, as its equations have them: projections without biases.
+/// Counts the paper's layers, as its equations have them: projections without biases.
 int64_t by_hand(int64_t vocabularies, int64_t d, int64_t hidden) {
   const int64_t attention = 4 * d * d, transform = 2 * d * hidden + hidden + d, norm = 2 * d;
   return vocabularies * d + 6 * (attention + transform + 2 * norm) +
@@ -88,7 +88,7 @@ TEST(Transformer, RefusesWhatDoesNotFit) {
   spec.heads = 5;
   EXPECT_THROW(build_model(spec), ConfigError);
   spec = tiny_transformer();
-  spec.inputs[0].classes = 19;  // other tokens than the target's
+  spec.inputs[0].classes = 19;  // a vocabulary different from the target's
   EXPECT_THROW(build_model(spec), ConfigError);
   spec = tiny_transformer();
   std::swap(spec.inputs[0], spec.inputs[1]);

@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kVggStages = 5;
 constexpr int64_t kVggShrinks = int64_t{1} << kVggStages;
 
-/// Convolutions of each stage.
+/// Returns the number of convolutions in each stage.
 std::array<int, kVggStages> convolutions_of(int depth) {
   switch (depth) {
     case 11: return {1, 1, 2, 2, 2};
@@ -22,7 +22,7 @@ std::array<int, kVggStages> convolutions_of(int depth) {
 Value vgg_features(Graph& graph, Value x, const ModelSpec& spec, int depth) {
   const int64_t width = spec.width > 0 ? spec.width : 64;
   const auto convolutions = convolutions_of(depth);
-  int place = 0;  // in torchvision's list of convolution, batch norm, ReLU ... and maximum
+  int place = 0;  // index in torchvision's list of convolution, batch norm, ReLU ... and maximum
   for (size_t stage = 0; stage < kVggStages; ++stage) {
     for (int i = 0; i < convolutions[stage]; ++i, place += 3) {
       x = conv(graph, fmt::format("features.{}", place), x,
@@ -52,7 +52,7 @@ Value vgg_bn_logits(Graph& graph, Value images, const ModelSpec& spec, int depth
   Value x = vgg_features(graph, images, spec, depth);
   const std::vector<int64_t> hidden =
       spec.hidden.empty() ? std::vector<int64_t>{4096, 4096} : spec.hidden;
-  int place = 0;  // in torchvision's list of dense layer, ReLU, dropout
+  int place = 0;  // index in torchvision's list of dense layer, ReLU, dropout
   for (const int64_t outputs : hidden) {
     const auto name = [&](int behind) { return fmt::format("classifier.{}", place + behind); };
     x = dense(graph, name(0), x,

@@ -12,7 +12,7 @@ void require_patches(const VitSpec& spec, const Shape& x) {
   require_encoder_heads("vit", spec.encoder);
 }
 
-/// [N, width, patches + 1]: the class token, then the patches, with their positions.
+/// Returns [N, width, patches + 1]: the class token, then the patches, with their positions.
 Value patch_sequence(Graph& graph, Value image, const VitSpec& spec) {
   const int64_t width = spec.encoder.width;
   const Value grid = conv(graph, "patch_embed.proj", image,
@@ -36,7 +36,8 @@ Value vit_logits(Graph& graph, Value image, const VitSpec& spec) {
   Value x =
       dropout(graph, "pos_drop", patch_sequence(graph, image, spec), encoder.dropout, encoder.mode);
   x = encoder_layers(graph, x, {}, encoder);
-  x = slice(graph, "class", x, {{0, encoder.width}, {0, 1}});  // norms are each position's own
+  x = slice(graph, "class", x, {{0, encoder.width}, {0, 1}});  // the norm after this works on each
+                                                               // position by itself
   x = reshape(graph, "features", layer_norm(graph, "norm", x, kEncoderNorm), {encoder.width});
   return dense(graph, "head", x,
                {.outputs = spec.classes,

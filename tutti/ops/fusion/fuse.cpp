@@ -20,7 +20,7 @@ struct NormFlags {
   bool relu, residual;
 };
 
-/// `op` if it is a batch norm, for training or evaluation, without ReLU; else null.
+/// Returns `op` if it is a batch norm, for training or evaluation, without ReLU; else null.
 const Op* plain_norm(const Op* op) {
   if (const auto* apply = dynamic_cast<const BatchNormApply*>(op))
     return apply->relu() ? nullptr : op;
@@ -29,7 +29,7 @@ const Op* plain_norm(const Op* op) {
   return nullptr;
 }
 
-/// For training or evaluation.
+/// True for batch norms of training and of evaluation.
 bool is_norm(const Op* op) {
   return dynamic_cast<const BatchNormApply*>(op) || dynamic_cast<const BatchNormInference*>(op);
 }
@@ -39,20 +39,20 @@ bool has_residual(const Op* op) {
   return dynamic_cast<const BatchNormInference&>(*op).residual();
 }
 
-/// The same batch norm with other flags.
+/// Returns the same batch norm with other flags.
 OpPtr with_flags(const Op* op, NormFlags flags) {
   if (const auto* inference = dynamic_cast<const BatchNormInference*>(op))
     return std::make_shared<BatchNormInference>(flags.relu, flags.residual, inference->epsilon());
   return std::make_shared<BatchNormApply>(flags.relu, flags.residual);
 }
 
-/// The batch norm that makes v and can take more work, or null.
+/// Returns the batch norm that makes v and can take more work, or null.
 const Node* open_norm(const Rewriter& rewriter, Value v) {
   const Node* node = rewriter.only_read_here<Op>(v);
   return node && plain_norm(node->op.get()) ? node : nullptr;
 }
 
-/// Into a convolution; false if none makes its argument.
+/// Fuses an activation into a convolution; false if none makes its argument.
 bool fuse_into_conv(Rewriter& rewriter, const Node& node, const ActivationAttributes& activation) {
   const Node* conv = rewriter.only_read_here<Conv>(node.in[0]);
   if (!conv || !activation.known_from_result()) return false;
@@ -64,7 +64,7 @@ bool fuse_into_conv(Rewriter& rewriter, const Node& node, const ActivationAttrib
   return true;
 }
 
-/// Into a batch norm, with an addition between them or without.
+/// Fuses a ReLU into a batch norm, with or without an addition between them.
 void fuse_relu(Rewriter& rewriter, const Node& relu) {
   const Value x = relu.in[0];
   if (const Node* norm = open_norm(rewriter, x)) {
@@ -88,8 +88,8 @@ void fuse_relu(Rewriter& rewriter, const Node& relu) {
   }
 }
 
-/// A maximum before the activation that it reads, if that never falls: the maximum of its results
-/// is its result for the maximum. There are fewer of these, and backward needs no others.
+/// Moves a maximum before the activation that it reads, if this never falls: the result is the
+/// same, fewer elements are activated, and backward needs no others.
 Rewritten take_maxima_first(const Graph& graph) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
@@ -131,7 +131,7 @@ Rewritten fuse_forward(const Graph& graph) {
 
 namespace {
 
-/// A convolution of each channel by itself does a few operations for a number that it reads.
+/// A convolution of each channel by itself does few operations for a number that it reads.
 bool is_depthwise(const Graph& graph, const Node& node) {
   const auto* conv = dynamic_cast<const Conv*>(node.op.get());
   if (!conv) return false;
@@ -139,14 +139,15 @@ bool is_depthwise(const Graph& graph, const Node& node) {
   return conv->conv().groups > 1 && conv->conv().groups == weight[0] && weight[1] == 1;
 }
 
-/// Of what it reads, which its gradient reads, too, each position gives a result.
+/// True for an op that makes each position's result from that position of its input, which its
+/// gradient reads, too.
 bool is_pointwise(const Op* op) {
   if (const auto* activation = dynamic_cast<const Activation*>(op))
     return !activation->activation().known_from_result();
   return dynamic_cast<const LayerNorm*>(op) != nullptr;
 }
 
-/// A sum of two sums of rows is one: rows that others have sent go where this rank's own do.
+/// Joins two sums of rows that are added: rows from other ranks are added beside this rank's own.
 bool fold_rows(Rewriter& rewriter, const Node& node) {
   if (!dynamic_cast<const Add*>(node.op.get())) return false;
   const Node* a = rewriter.only_read_here<AddRows>(node.in[0]);
@@ -170,7 +171,7 @@ Rewritten fold_row_sums(const Graph& graph) {
   Rewritten all{graph, {}};
   for (size_t i = 0; i < graph.values().size(); ++i)
     all.of.push_back(Value{static_cast<int32_t>(i)});
-  for (bool changed = true; changed;) {  // of three sums, two become one each time
+  for (bool changed = true; changed;) {  // three sums take two passes, each of which joins two
     Rewriter rewriter(all.graph);
     changed = false;
     for (const Node& node : all.graph.nodes()) changed = fold_rows(rewriter, node) || changed;
@@ -234,7 +235,7 @@ Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
   std::vector<int> forward_readers(graph.values().size()), backward_readers(graph.values().size());
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     if (n < first_backward && graph.nodes()[n].op->gives_to_others())
-      continue;  // halos are kept, what they are rows of is not
+      continue;  // halos are kept, the rows that they come from are not
     for (const Value v : graph.nodes()[n].in)
       ++(n < first_backward ? forward_readers : backward_readers)[static_cast<size_t>(v.id)];
   }

@@ -8,10 +8,10 @@
 namespace tutti {
 namespace {
 
-/// Fewer tokens, and the logits of a tile stay in its core's cache.
+/// With fewer tokens, the logits of a tile stay in its core's cache.
 constexpr int64_t kLargeVocabulary = 4096;
 
-/// A product of each position with a parameter, and nothing else.
+/// True for a product of each position with a parameter, and nothing else.
 bool is_plain_layer(const Graph& graph, const Node& node) {
   const auto* conv = dynamic_cast<const Conv*>(node.op.get());
   if (!conv || conv->bias() || conv->activation() || conv->conv().spatial != 1) return false;
@@ -51,7 +51,7 @@ class HeadFuser {
     if (hits) rewriter_.drop(*hits);
   }
 
-  /// Who judges the same logits by the same labels; null: nobody.
+  /// Returns the TokenHits that reads the same logits and labels; null: none.
   const Node* hits_behind(const Node& loss) const {
     for (const Node& node : graph_.nodes())
       if (&node > &loss && dynamic_cast<const TokenHits*>(node.op.get()) &&
@@ -62,7 +62,7 @@ class HeadFuser {
 
   const Graph& graph_;
   std::span<const Value> trained_;
-  std::vector<bool> depends_;  ///< by value
+  std::vector<bool> depends_;  ///< by value id
   Rewriter rewriter_;
 };
 

@@ -1,4 +1,4 @@
-// Which output layers and losses become one op, and what is read of it.
+// Tests which output layers and losses become one op, and which outputs it has.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// How the rewrites of fuse.h make a new graph from an old one. Private to ops.
+// Makes a new graph from an old one for the rewrites of fuse.h. Private to ops.
 
 #include <algorithm>
 #include <map>
@@ -13,12 +13,12 @@
 
 namespace tutti {
 
-/// What to append in place of one node, in terms of the old graph's values.
+/// The node to append in place of another, in terms of the old graph's values.
 struct Replacement {
   std::string name;
   OpPtr op;
   std::vector<Value> in;
-  std::vector<Value> also = {};  ///< what results behind those of the node are read for
+  std::vector<Value> also = {};  ///< old values that the results after the node's own replace
 };
 
 /// Copies a graph node by node, leaving out some nodes and replacing others.
@@ -33,8 +33,8 @@ class Rewriter {
     for (const Value v : old.outputs()) ++readers_[static_cast<size_t>(v.id)];
   }
 
-  /// The node that makes v, if v is read in one place only and the node has an op of type T; else
-  /// null.
+  /// Returns the node that makes v, if v is read in one place only and the node has an op of type
+  /// T; else null.
   template <class T>
   const Node* only_read_here(Value v) const {
     const ValueInfo& info = old_[v];
@@ -45,18 +45,18 @@ class Rewriter {
     return dynamic_cast<const T*>(node.op.get()) ? &node : nullptr;
   }
 
-  /// How often v is read; as an output once more.
+  /// Returns how often v is read; being an output counts once.
   int readers(Value v) const { return readers_[static_cast<size_t>(v.id)]; }
 
   void drop(const Node& node) { drop_[index_of(node)] = true; }
-  /// Inputs are read in the place of its results.
+  /// Drops the node; its inputs are read in place of its results.
   void skip(const Node& node, const RuleOnly& rule) {
     drop(node);
     for (size_t i = 0; i < node.out.size(); ++i)
       same_as_[node.out[i].id] = node.in[static_cast<size_t>(rule.same_as(static_cast<int>(i)))];
   }
-  /// Nodes from index `from` on read a second copy of the node's result, made just before the first
-  /// of them.
+  /// Nodes from index `from` on read a second copy of the node's result, made just before the
+  /// first of them.
   void repeat(const Node& node, size_t from) { repeat_from_[index_of(node)] = from; }
   void replace(const Node& node, Replacement replacement) {
     replace_[index_of(node)] = std::move(replacement);
@@ -88,7 +88,7 @@ class Rewriter {
   }
 
  private:
-  /// What node n reads for the old value v.
+  /// Returns the value that node n reads for the old value v.
   Value read(Value v, size_t n) {
     const int producer = old_[v].producer;
     if (producer < 0 || repeat_from_[static_cast<size_t>(producer)] == 0 ||
@@ -108,8 +108,8 @@ class Rewriter {
   }
   Value& of(Value v) { return result_.of[static_cast<size_t>(v.id)]; }
 
-  /// Values that the caller binds keep their place among the results, so that a listing of
-  /// parameters keeps its order.
+  /// The end of the values to copy before `node`. Values that the caller binds keep their place
+  /// among the results, so that a listing of parameters keeps its order.
   static int32_t last_bound_before(const Node& node) {
     int32_t end = node.out.empty() ? 0 : node.out.front().id;
     for (const Value v : node.in) end = std::max(end, v.id + 1);
@@ -145,7 +145,7 @@ class Rewriter {
   std::vector<bool> drop_;
   std::vector<Replacement> replace_;
   std::vector<size_t> repeat_from_;           // 0 = never
-  std::map<int32_t, Value> again_, same_as_;  // by old value
+  std::map<int32_t, Value> again_, same_as_;  // by old value id
   Rewritten result_;
   int32_t next_bound_ = 0;
 };

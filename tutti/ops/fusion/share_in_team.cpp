@@ -6,13 +6,13 @@
 namespace tutti {
 namespace {
 
-/// Shares of whole samples keep the threads waiting for each other.
+/// True where threads that take whole samples would wait for each other.
 bool shares_badly(int64_t samples, int threads) {
-  constexpr int64_t kEnough = 8;  // to a thread: one more or less is little
+  constexpr int64_t kEnough = 8;  // samples for each thread: one more or less matters little
   return samples % threads != 0 && samples < kEnough * threads;
 }
 
-/// The op by the whole team, or null.
+/// Returns the op that the whole team runs, or null.
 OpPtr attention_of_team(const Graph& graph, const Node& node, int threads) {
   const auto of_team = [&](const auto* op) -> OpPtr {
     AttentionAttributes a = op->attention();
@@ -25,9 +25,9 @@ OpPtr attention_of_team(const Graph& graph, const Node& node, int threads) {
   return nullptr;
 }
 
-/// Three taps a dimension at stride 1, where sums of points (Winograd) are wanted: those of a
-/// thread would be larger than the weights, which a kernel that knows all samples makes a few at a
-/// time.
+/// True for three taps in each dimension at stride 1, where sums of Winograd points are wanted. One
+/// thread's sums would be larger than the weights; a kernel that knows all samples makes them a few
+/// at a time.
 bool has_points(const ConvBackwardWeights& op, DType type) {
   const ConvAttributes& a = op.conv();
   for (int d = 0; d < a.spatial; ++d)
@@ -42,7 +42,8 @@ OpPtr weights_of_team(const Graph& graph, const Node& node, int threads) {
   const TensorDesc &x = graph.type(node.in[0]).desc, &dy = graph.type(node.in[1]).desc,
                    &dw = graph.type(node.out[0]).desc;
   const bool one_tap = op->conv().spatial == 1 && op->w_shape()[2] == 1;
-  // What a thread's sums cost is saved, what all threads read, or make points of, is not.
+  // Sharing saves what a thread's sums cost, but all threads still read x and dy, or make their
+  // points.
   const bool pays = one_tap ? threads > 1 && 2 * dw.bytes() >= x.bytes() + dy.bytes()
                             : has_points(*op, x.dtype) && op->w_shape()[1] >= kFewest &&
                                   op->w_shape()[0] >= kFewest * threads &&

@@ -48,7 +48,7 @@ void require_attention(std::string_view op, const AttentionAttributes& a,
           last[2]);
 }
 
-/// Queries times keys that are computed; of causal ones half.
+/// Returns the number of query-key products that are computed; half of them if causal.
 double pairs(const AttentionAttributes& a, const AttentionShape& s) {
   const auto all = static_cast<double>(s.queries) * static_cast<double>(s.keys);
   return a.causal ? all - static_cast<double>(s.queries * (s.queries - 1) / 2) : all;

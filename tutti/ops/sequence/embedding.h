@@ -1,19 +1,20 @@
 #pragma once
 // Tables of which a sample reads a few rows, and their update. A table has no gradient of its own
-// size: what a step needs grows with the rows looked up alone.
+// size: a step's memory grows only with the number of rows that are looked up.
 
 #include "tutti/graph/graph.h"
 
 namespace tutti {
 
-/// A bag: which columns of the rows' numbers [N, F] name rows of a table, and what becomes of
-/// these.
+/// A bag: the columns of the numbers [N, F] that name rows of a table, and how these rows are
+/// combined.
 struct Bag {
-  int64_t first = 0, count = 1;  ///< columns; a number below 0 names none, so bags may be shorter
-  bool mean = false;             ///< of the rows that are named, instead of their sum
-  bool weighted = false;  ///< each row times its own weight; the weights are an input [N, count]
-  /// Of a table that several ranks share: the number of this one's first row. What others have adds
-  /// nothing here.
+  int64_t first = 0, count = 1;  ///< columns; a number below 0 names no row, so bags may be shorter
+  bool mean = false;             ///< takes the mean of the named rows, instead of their sum
+  bool weighted = false;  ///< multiplies each row by its own weight; the weights are an input [N,
+                          ///< count]
+  /// Where several ranks share a table: the number of this rank's first row. The other ranks' rows
+  /// add nothing here.
   int64_t first_row = 0;
   std::string to_string() const;
 };
@@ -36,7 +37,7 @@ class EmbeddingBag : public Op {
   Bag bag_;
 };
 
-/// How the rows of a table that a step has read are changed by their gradients g.
+/// How the gradients g change the rows of a table that a step has read.
 struct TableRule {
   enum class Kind : uint8_t {
     sgd,             ///< w -= lr g
@@ -45,7 +46,7 @@ struct TableRule {
   } kind = Kind::sgd;
   float epsilon = 1e-10f;
 
-  /// Numbers that it keeps of each row of a table so wide.
+  /// Returns how many numbers the rule keeps for each row of a table so wide.
   int64_t state_width(int64_t width) const {
     return kind == Kind::sgd ? 0 : kind == Kind::adagrad ? width : 1;
   }
@@ -55,12 +56,12 @@ constexpr std::array<std::string_view, 3> words(TableRule::Kind) {
   return {"sgd", "adagrad", "rowwise_adagrad"};
 }
 
-/// The rows that the samples of a step have read take one step of descent:
-///   (lr, gradient_scale, table [R, W], sum [R, 1 or W] of a rule that keeps one, dy [M, W], rows
-///   i32 [M, F], weights f32 [M, count] where the bag is weighted); table and sum change g[r] =
-///   gradient_scale * sum of c dy[m] over (m, column) with rows[m, column] = r
-/// where c is 1, the row's weight, or of a mean 1 / rows named by m. The sum goes by m, then by
-/// column, whatever the threads, each of which owns whole rows.
+/// Makes one step of descent on the rows that a step's samples have read. Inputs: lr,
+/// gradient_scale, table [R, W], sum [R, 1 or W] if the rule keeps one, dy [M, W], rows i32 [M, F],
+/// weights f32 [M, count] if the bag is weighted. Table and sum change by
+///   g[r] = gradient_scale * sum of c dy[m] over (m, column) with rows[m, column] = r
+/// where c is 1, the row's weight or, for a mean, 1 / rows named by m. The sum is taken by m, then
+/// by column, on any number of threads, each of which owns whole rows.
 class TableUpdate : public Op {
  public:
   explicit TableUpdate(Bag bag = {}, TableRule rule = {}) : bag_(bag), rule_(rule) {}

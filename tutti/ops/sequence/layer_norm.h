@@ -3,9 +3,9 @@
 // and Sennrich 2019). x [N, C, ...], gamma and beta f32 [C]:
 //   layer  y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
 //   rms    y = x / sqrt(mean of x^2 + epsilon) * gamma
-// Means are over dimension 1; the variance is that of the population. A sample's positions are
-// independent of each other, so nothing is summed over the batch but the gradients of gamma and
-// beta. Statistics are computed again backward: a position's channels are in cache.
+// Means are over dimension 1; the variance is the population variance. A sample's positions are
+// independent of each other, so only the gradients of gamma and beta are summed over the batch.
+// Backward computes the statistics again: a position's channels are in cache.
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/rows.h"

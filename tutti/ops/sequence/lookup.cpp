@@ -8,7 +8,7 @@ namespace {
 
 bool is_matrix(const Shape& w) { return w.rank() == 2 || (w.rank() == 3 && w[2] == 1); }
 
-/// Vectors [M, C], or [1, M, C].
+/// True for vectors [M, C] or [1, M, C].
 bool is_rows(const Shape& p) { return p.rank() == 2 || (p.rank() == 3 && p[0] == 1); }
 
 void require_tokens(std::string_view op, const ValueType& tokens) {

@@ -1,6 +1,6 @@
 #pragma once
-// Sequences: an activation [N, C, T] has C channels at each of T positions. These ops make one from
-// tokens, numbers below a vocabulary's size V, and tell where in the sequence a position is.
+// Sequences: an activation [N, C, T] has C channels at each of T positions. These ops make a
+// sequence from tokens, numbers below a vocabulary's size V, and mark where in it a position is.
 
 #include "tutti/graph/graph.h"
 
@@ -9,13 +9,13 @@ namespace tutti {
 /// (w [V, C] or [V, C, 1], tokens i32 [N, T]) -> y [N, C, T] of type `output`:
 ///   y[n, c, t] = w[tokens[n, t] - first, c]
 /// and 0 for a token outside of [first, first + V), such as the -1 of padding. The gradient of w is
-/// dense: it may be the weight of an output layer, too. Tables of which a batch reads few rows are
-/// EmbeddingBag's (ops/sequence/embedding.h).
+/// dense, as w may be the weight of an output layer, too. Tables of which a batch reads few rows
+/// use EmbeddingBag (ops/sequence/embedding.h).
 class Lookup : public Op {
  public:
   explicit Lookup(DType output = DType::f32, int64_t first = 0) : output_(output), first_(first) {}
   DType output() const { return output_; }
-  int64_t first() const { return first_; }  ///< token, of the first row of w
+  int64_t first() const { return first_; }  ///< the token of w's first row
   std::string_view name() const override { return "lookup"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
@@ -29,8 +29,8 @@ class Lookup : public Op {
 };
 
 /// (dy [N, C, T], tokens i32 [N, T], base f32 where `adds`) -> dw of the shape of w: base, or
-/// zeros, and in the row of each token the sum of its dy, added in the order of the batch. Threads
-/// own rows, so the sum is the same on any number of them.
+/// zeros, plus in each token's row the sum of its dy, added in the order of the batch. Threads own
+/// rows, so the sum is the same on any number of threads.
 class LookupGrad : public Op {
  public:
   LookupGrad(Shape w_shape, bool adds, int64_t first = 0)
@@ -55,7 +55,7 @@ class LookupGrad : public Op {
 class AddPositions : public Op {
  public:
   explicit AddPositions(int64_t first = 0) : first_(first) {}
-  int64_t first() const { return first_; }  ///< of x, in its sequence
+  int64_t first() const { return first_; }  ///< position of x's start in its sequence
   std::string_view name() const override { return "add_positions"; }
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }

@@ -1,6 +1,6 @@
 #pragma once
 // The gate of Llama's hidden layers (SwiGLU, Shazeer 2020): y = silu(g) u, silu(g) = g sigmoid(g).
-// As one op: neither silu(g) nor its gradient goes to memory.
+// It is one op, so neither silu(g) nor its gradient goes to memory.
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/rows.h"

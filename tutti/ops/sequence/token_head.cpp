@@ -24,7 +24,7 @@ std::vector<ValueType> TokenHead::infer(std::span<const ValueType> in) const {
   ValueType logits = in[0];
   logits.desc.shape = {x[0], w[0], x[2]};
   std::vector<ValueType> out =
-      TokenLoss(a_.loss).infer(std::array{logits, in[2], in[3]});  // which looks at the labels, too
+      TokenLoss(a_.loss).infer(std::array{logits, in[2], in[3]});  // checks the labels, too
   if (a_.hits) out.push_back(out[1]);
   if (a_.data) out.push_back(in[0]);
   if (a_.weights) out.push_back(in[1]);

@@ -1,6 +1,6 @@
 #pragma once
-// The cross entropy of sequences over a vocabulary. Positions whose label is no token have no part
-// in it.
+// The cross entropy of sequences over a vocabulary. Positions whose label is not a token are
+// ignored.
 
 #include "tutti/graph/graph.h"
 
@@ -12,9 +12,9 @@ struct TokenLossAttributes {
   std::string to_string() const;
 };
 
-/// How many labels are tokens: i32 [N, T] -> f32 scalar, of those in [0, vocabulary); 1 where there
-/// are none, so that a mean over them is 0. Runs once, so that what follows need not wait for the
-/// end of a band; of samples that ranks share, all count all labels.
+/// Counts the labels that are tokens, in [0, vocabulary): i32 [N, T] -> f32 scalar; 1 where there
+/// are none, so that a mean over them is 0. Runs once, so that later ops need not wait for the
+/// end of a band; where ranks share samples, each counts all labels.
 class CountTokens : public Op {
  public:
   explicit CountTokens(int64_t vocabulary) : vocabulary_(vocabulary) {}
@@ -68,14 +68,15 @@ class TokenLossGrad : public Op {
 };
 
 /// (logits x [N, V, T], labels i32 [N, T]) -> f32 [N, 1, T]: 1 where the label is the likeliest
-/// token, of equal ones the first; 0 elsewhere, and where the label is no token. Of evaluations.
+/// token, the first of equal ones; 0 elsewhere, and where the label is no token. Used in
+/// evaluations.
 class TokenHits : public Op {
  public:
   std::string_view name() const override { return "token_hits"; }
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;  // none: it is a step
+  std::vector<Value> grad(const GradArgs& args) const override;  // none: it is a step function
 };
 
 }  // namespace tutti

@@ -1,7 +1,7 @@
 #pragma once
-// The loss over a vocabulary (ops/sequence/token_loss.h) whose logits ranks share: each has those
-// of some tokens, x [N, count, T]. What a rank knows of a position are three numbers, which the
-// ranks give each other; the gradient of a rank's logits follows from its own and the sum over all.
+// The loss over a vocabulary (ops/sequence/token_loss.h) whose logits ranks share: each rank has
+// the logits of some tokens, x [N, count, T]. For each position the ranks exchange three numbers;
+// the gradient of a rank's logits follows from its own logits and the sum over all ranks.
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/sequence/token_loss.h"
@@ -14,8 +14,8 @@ struct VocabularySlice {
   std::string to_string() const;
 };
 
-/// (x, labels i32 [N, T]) -> f32 [N, 3, T], 0 where a label is no token: the logarithm of the sum
-/// of exp(x); the label's logit, 0 where another rank has it; the sum of x.
+/// (x, labels i32 [N, T]) -> f32 [N, 3, T], 0 where a label is no token: the logarithm of the
+/// sum of exp(x); the label's logit, 0 where another rank has it; the sum of x.
 class TokenStatistics : public Op {
  public:
   explicit TokenStatistics(VocabularySlice slice) : slice_(slice) {}
@@ -31,9 +31,9 @@ class TokenStatistics : public Op {
   VocabularySlice slice_;
 };
 
-/// (x, labels, count of CountTokens, statistics of each rank in order) -> (loss, surprise f32
-/// [N, 1, T], logarithm of the sum of exp over all tokens f32 [N, 1, T]), loss and surprise as
-/// those of TokenLoss. x is read by the gradient alone.
+/// (x, labels, count of CountTokens, statistics of each rank in order) -> (loss, surprise f32 [N,
+/// 1, T], logarithm of the sum of exp over all tokens f32 [N, 1, T]), with loss and surprise as in
+/// TokenLoss. Only the gradient reads x.
 class TokenLossOfRanks : public Op {
  public:
   TokenLossOfRanks(TokenLossAttributes attributes, VocabularySlice slice, int ranks)
@@ -72,8 +72,9 @@ class TokenLossOfRanksGrad : public Op {
 };
 
 /// (x, labels i32 [N, T]) -> f32 [N, 3, T], 0 where a label is no token: the greatest logit of the
-/// rank's tokens that stand before the label in the vocabulary; the label's, 0 where another rank
-/// has it; the greatest behind it. The lowest f32 where there are none.
+/// rank's tokens before the label in the vocabulary; the label's logit, 0 where another rank has
+/// it; the greatest logit of the rank's tokens after the label. Without such tokens it is the
+/// lowest f32.
 class TokenRivals : public Op {
  public:
   explicit TokenRivals(VocabularySlice slice) : slice_(slice) {}
@@ -82,13 +83,13 @@ class TokenRivals : public Op {
   std::string attributes() const override { return slice_.to_string(); }
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;  // none: of evaluations
+  std::vector<Value> grad(const GradArgs& args) const override;  // none: used in evaluations
 
  private:
   VocabularySlice slice_;
 };
 
-/// (labels, rivals of each rank in order) -> f32 [N, 1, T], that of TokenHits.
+/// (labels, rivals of each rank in order) -> f32 [N, 1, T], the hits of TokenHits.
 class TokenHitsOfRanks : public Op {
  public:
   TokenHitsOfRanks(int64_t vocabulary, int ranks) : vocabulary_(vocabulary), ranks_(ranks) {}
@@ -98,7 +99,7 @@ class TokenHitsOfRanks : public Op {
   std::string attributes() const override;
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;  // none: it is a step
+  std::vector<Value> grad(const GradArgs& args) const override;  // none: it is a step function
 
  private:
   int64_t vocabulary_;

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-/// Throws unless there is a sequence, and behind it its positions or nothing.
+/// Throws unless there is a sequence, followed by its positions or nothing.
 void require_waves(std::string_view op, std::span<const ValueType> in, double base) {
   require(in.size() == 1 || in.size() == 2, "{}: {} inputs given, 1 or 2 expected", op, in.size());
   require_batched(op, in[0], 3);
@@ -20,7 +20,7 @@ void require_waves(std::string_view op, std::span<const ValueType> in, double ba
         x.to_string(), x[0], x[2]);
 }
 
-/// A gradient for the sequence, and none for its positions.
+/// Returns a gradient for the sequence, and none for its positions.
 std::vector<Value> of_sequence(Value dx, size_t inputs) {
   std::vector<Value> din(inputs);
   din[0] = dx;

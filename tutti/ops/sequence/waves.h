@@ -1,5 +1,5 @@
 #pragma once
-// Positions as waves, of which nothing is learned: sinusoids that are added (Vaswani et al. 2017,
+// Positions as waves, without learned parameters: sinusoids that are added (Vaswani et al. 2017,
 // section 3.5), and rotations (RoFormer, Su et al. 2021). Position p has, at frequency i of C
 // channels, the angle
 //   a(p, i) = p / base^(2 i / C)
@@ -16,7 +16,7 @@ inline double wave_angle(int64_t position, int64_t frequency, int64_t channels, 
          std::pow(base, -2.0 * static_cast<double>(frequency) / static_cast<double>(channels));
 }
 
-/// What sinusoids add to a channel: sines at the even ones, cosines at the odd ones.
+/// Returns what sinusoids add to a channel: sines at even channels, cosines at odd ones.
 inline double sinusoid(int64_t position, int64_t channel, int64_t channels, double base) {
   const double a = wave_angle(position, channel / 2, channels, base);
   return channel % 2 == 0 ? std::sin(a) : std::cos(a);
@@ -39,18 +39,18 @@ class AddSinusoids : public Op {
 };
 
 struct RotationAttributes {
-  int64_t heads = 1;  ///< that are turned: the first ones
-  int64_t width = 0;  ///< of each, D channels, even
+  int64_t heads = 1;  ///< how many heads are rotated: the first ones
+  int64_t width = 0;  ///< channels of each head, D, even
   double base = 10000;
-  bool back = false;  ///< by -a
+  bool back = false;  ///< rotates by -a
   std::string to_string() const;
 };
 
-/// x [N, C, T], C >= heads D -> y: in each head the halves are the two sides of D / 2 planes, as in
-/// Llama's published files, and plane i of position p is turned by a(p, i), C being D:
+/// x [N, C, T], C >= heads D -> y: the two halves of a head are the axes of D / 2 planes, as in
+/// Llama's published files, and plane i of position p is rotated by a(p, i), with C = D:
 ///   y[i] = x[i] cos a - x[i + D / 2] sin a,  y[i + D / 2] = x[i + D / 2] cos a + x[i] sin a
-/// Channels behind these heads stay as they are, as values do behind queries and keys. The gradient
-/// is the rotation back.
+/// Channels after these heads stay as they are, as the values after queries and keys do. The
+/// gradient is the rotation back.
 class Rotate : public Op {
  public:
   explicit Rotate(RotationAttributes attributes) : a_(attributes) {}

@@ -65,7 +65,7 @@ class ConvBackwardDataKernel final : public Kernel {
 };
 
 // oneDNN can only overwrite dw, so the first tile writes into the state and each later one into the
-// workspace, from where it is added while it is still in cache.
+// workspace, from which it is added while it is still in cache.
 class ConvBackwardWeightsKernel final : public Kernel {
  public:
   explicit ConvBackwardWeightsKernel(const SharedDesc& d)
@@ -155,8 +155,8 @@ std::string refusal_of(const ConvProblem& p) {
   return {};
 }
 
-/// oneDNN 2.6 gathers what a strided 1x1 convolution reads of a channels-last tensor, in whole
-/// vectors of channels: with fewer left it writes beyond its scratchpad.
+/// True for oneDNN 2.6, which gathers the pixels of a strided 1x1 convolution of a channels-last
+/// tensor in whole vectors of channels: if fewer are left it writes beyond its scratchpad.
 bool overruns_scratchpad(const ConvProblem& p, const ConvImplementation& implementation) {
   const int64_t lanes = implementation.name.find("avx512") != std::string::npos ? 16 : 8;
   const auto& stride = p.attributes.stride;
@@ -165,8 +165,8 @@ bool overruns_scratchpad(const ConvProblem& p, const ConvImplementation& impleme
          std::ranges::any_of(stride, [](int64_t step) { return step > 1; });
 }
 
-/// oneDNN 2.6's bf16 convolutions of one tap add up pairs of channels. Of an odd number, 401 for
-/// one, results were wrong.
+/// True for oneDNN 2.6's bf16 convolutions of one tap, which add up pairs of channels. With an odd
+/// number, such as 401, results were wrong.
 bool miscounts_pairs(const ConvProblem& p, const ConvImplementation& implementation) {
   const TensorDesc& from = p.kind == ConvKind::forward ? p.x : p.y;
   return p.kind != ConvKind::backward_weights && from.shape[1] % 2 != 0 &&

@@ -1,5 +1,5 @@
 #pragma once
-// Convolution kernels for CPUs: what oneDNN offers for Conv, ConvBackwardData and
+// Convolution kernels for CPUs: oneDNN's implementations of Conv, ConvBackwardData and
 // ConvBackwardWeights.
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace tutti {
 
-/// Appends the candidates for a convolution request; returns false if the op is no convolution.
-/// Activations f32 or bf16 (all alike), in the layouts of the request; weights of the same type in
-/// the layout that the kernel names; bias and dw f32.
+/// Appends the candidates for a convolution request; returns false for other ops. Activations are
+/// f32 or bf16, all the same, in the layouts of the request; weights have the same type and the
+/// layout that the kernel names; bias and dw are f32.
 bool append_conv_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
 
 }  // namespace tutti

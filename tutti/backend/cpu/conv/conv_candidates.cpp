@@ -23,16 +23,16 @@ namespace tutti {
 
 namespace {
 
-/// A gradient of weights that the team shares, of layouts that no kernel shares: each part adds up
-/// samples of its own, if there are enough, and then a share of all sums.
+/// A gradient of weights that the team shares, in layouts without a shared kernel: each part adds
+/// up samples of its own, if there are enough, and then a share of all sums.
 class SamplesOfTeamKernel final : public Kernel {
  public:
   struct Problem {
     int64_t samples = 0;
     int team = 1;
-    std::array<size_t, 2> sample_bytes{};  ///< of x and dy
+    std::array<size_t, 2> sample_bytes{};  ///< bytes of a sample of x and of dy
   };
-  using Kernels = std::map<int64_t, std::unique_ptr<Kernel>>;  ///< by samples
+  using Kernels = std::map<int64_t, std::unique_ptr<Kernel>>;  ///< by number of samples
   SamplesOfTeamKernel(const Problem& problem, Kernels kernels)
       : p_(problem), kernels_(std::move(kernels)), any_(*kernels_.begin()->second),
         states_(static_cast<size_t>(p_.team)) {
@@ -41,7 +41,7 @@ class SamplesOfTeamKernel final : public Kernel {
   }
   size_t workspace_bytes() const override { return workspace_ + any_.state_bytes(); }
 
-  /// All parts, or one alone, which does the work of all.
+  /// Runs as one of all parts, or alone, and then does the work of all.
   void run(const KernelArgs& args) override {
     const bool alone = args.parts == 1;
     CHECK(alone || (args.parts == p_.team && args.team), "made for {} parts that meet, run by {}",
@@ -63,8 +63,8 @@ class SamplesOfTeamKernel final : public Kernel {
   }
 
  private:
-  /// First sample and number of samples. Of few the first parts have one each: part 0 adds in
-  /// place.
+  /// First sample and number of samples. If samples are few, the first parts have one each: part 0
+  /// adds in place.
   std::pair<int64_t, int64_t> samples_of(int part) const {
     if (p_.samples < p_.team) return {part, part < p_.samples ? 1 : 0};
     const auto [begin, end] = matrix::part_of(p_.samples, part, p_.team);
@@ -107,7 +107,7 @@ std::vector<KernelCandidate> candidates_of_samples(KernelRequest request, int64_
   return candidates;
 }
 
-/// Kernels for gradients that the team shares: of its outputs, else of samples.
+/// Kernels for gradients that the team shares: by outputs, else by samples.
 void append_shared_weights(const KernelRequest& request, const ConvBackwardWeights& op,
                            std::vector<KernelCandidate>& candidates) {
   const auto considered = static_cast<std::ptrdiff_t>(candidates.size());

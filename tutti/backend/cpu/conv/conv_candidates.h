@@ -1,6 +1,6 @@
 #pragma once
-// Every kernel for a convolution, whoever asks: an op of the graph, or the product inside a
-// transposed convolution.
+// Every kernel for a convolution, be it an op of the graph or the product inside a transposed
+// convolution.
 
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// Appends what conv.h, conv_mirrored.h, conv_widened.h and conv_turned.h have for it; returns
+/// Appends the candidates of conv.h, conv_mirrored.h, conv_widened.h and conv_turned.h; returns
 /// false if the op is no convolution.
 bool append_every_conv_candidate(const KernelRequest& request,
                                  std::vector<KernelCandidate>& candidates);

@@ -9,14 +9,14 @@
 namespace tutti {
 namespace {
 
-/// Where the weights of one of the two convolutions lie for the other.
+/// Returns the layout in which one convolution's weights lie for the other convolution.
 Layout turned_layout(const Layout& layout) {
   Layout turned = layout.with_first_two_swapped();
   turned.mirrored = !layout.mirrored;
   return turned;
 }
 
-/// Of the convolution that leads from dy to dx; nothing where there is none.
+/// Returns the attributes of the convolution that leads from dy to dx; nothing if there is none.
 std::optional<ConvAttributes> mirrored(const ConvBackwardData& op, const Shape& w) {
   ConvAttributes a = op.conv();
   if (a.groups != 1) return std::nullopt;

@@ -1,7 +1,7 @@
 #pragma once
-// The gradient of a convolution's data as a convolution forward: where the stride is 1, dx is dy
-// convolved with the weights whose windows are turned about their centres and whose inputs and
-// outputs have changed places. oneDNN's brgemm kernels, faster than its others, go forward alone.
+// Computes the gradient of a convolution's data as a forward convolution: where the stride is 1, dx
+// is dy convolved with the weights whose windows are mirrored about their centres and whose inputs
+// and outputs are exchanged. oneDNN's brgemm kernels, faster than its others, exist only forward.
 
 #include <vector>
 
@@ -9,9 +9,9 @@
 
 namespace tutti {
 
-/// Appends one candidate per brgemm kernel, "mirrored NAME", if the request is a ConvBackwardData
-/// of stride 1 without groups whose padding is less than its window. It asks for weights in a
-/// mirrored layout, which they are packed in once a step.
+/// Appends one candidate per brgemm kernel, "mirrored NAME", if the request is a
+/// ConvBackwardData of stride 1 without groups whose padding is less than its window. It requests
+/// weights in a mirrored layout, into which they are packed once a step.
 void append_mirrored_conv_candidates(const KernelRequest& request,
                                      std::vector<KernelCandidate>& candidates);
 

@@ -20,7 +20,7 @@ std::optional<KernelCandidate> offered(const KernelRequest& request, std::string
   return found;
 }
 
-// That they compute what they should, CpuConv.MatchesTheDefinition says of all candidates.
+// CpuConv.MatchesTheDefinition tests the results of all candidates.
 TEST(CpuConvMirrored, GradientsOfDataGoForwardWhereTheStrideIsOne) {
   const TensorDesc dy{DType::f32, {2, 32, 6, 8}, Layout::channels_last(4)},
       w{DType::f32, {32, 48, 3, 3}, {}};
@@ -38,7 +38,7 @@ TEST(CpuConvMirrored, GradientsOfDataGoForwardWhereTheStrideIsOne) {
       EXPECT_FALSE(chosen);
       continue;
     }
-    // oneDNN asks the processor, whatever this was built for.
+    // oneDNN checks the processor, whatever this was built for.
     const Conv forward(attributes, false);
     const TensorDesc turned{DType::f32, {48, 32, 3, 3}, {}};
     const bool brgemm =

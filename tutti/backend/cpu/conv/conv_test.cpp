@@ -69,7 +69,7 @@ const std::vector<ConvCase>& conv_cases() {
   return all;
 }
 
-/// Everything about one convolution in plain order; loops straight from the definition.
+/// One convolution in plain order; computed by loops straight from the definition.
 struct Problem {
   ConvCase c;
   int64_t batch;
@@ -121,12 +121,12 @@ struct Problem {
 };
 
 enum class Adds { by_kernel, by_loops, twice, coarsely };
-/// |got - want| against the size of the sums: f32 by rounding of long sums, bf16 by the result's 8
-/// bits. `by_loops`: oneDNN's reference loops, which add one product after the other. Operands
-/// rounded to fewer bits, or a product too few, are a hundred times as far off. `twice`: a bias is
-/// added to the rounded sum, and what is wanted is rounded as well. `coarsely`: points are rounded
-/// to 8 bits before they are multiplied (KernelCandidate::error), so that sums are 0.5 % of their
-/// size away, rarely 3 %.
+/// Compares |got - want| with the size of the sums: f32 by rounding of long sums, bf16 by the
+/// result's 8 bits. `by_loops`: oneDNN's reference loops, which add one product after the other.
+/// Operands rounded to fewer bits, or a missing product, give errors a hundred times as large.
+/// `twice`: a bias is added to the rounded sum, and the wanted value is rounded as well.
+/// `coarsely`: points are rounded to 8 bits before they are multiplied (KernelCandidate::error), so
+/// that sums are wrong by 0.5 % of their size, rarely 3 %.
 void expect_close(const Values& got, const std::vector<double>& want, DType type, Adds adds,
                   const std::string& what) {
   ASSERT_EQ(got.size(), want.size());
@@ -175,7 +175,7 @@ struct Operands {
   }
 };
 
-/// Runs the accepted candidates; returns how many there are.
+/// Runs the accepted candidates; returns their number.
 int expect_all_match(const KernelRequest& r, std::vector<Values> in,
                      const std::vector<double>& want, const testing::TiledRun& how,
                      int64_t products) {
@@ -183,7 +183,7 @@ int expect_all_match(const KernelRequest& r, std::vector<Values> in,
   for (const KernelCandidate& c : CpuBackend().candidates(r)) {
     if (!c.refusal.empty() || c.name == "reference") continue;
     ++accepted;
-    // A library's reference loops are not ours, only what they are given: few products show it.
+    // Only the operands of a library's reference loops are ours: few products test these.
     if (c.speed != KernelSpeed::fast && products > 300000) continue;
     const auto out = run_tiled(c, in, how);
     const bool loops = c.name.starts_with("onednn:ref") && c.out[0].dtype == DType::f32;
@@ -211,7 +211,7 @@ TEST(CpuConv, MatchesTheDefinition) {
       for (const Layout& xl : layouts_of(which.channels, which.a.spatial + 2))
         for (const Layout& yl : layouts_of(which.outputs, which.a.spatial + 2)) {
           if (xl != yl && which.channels % 16 == 0 && which.outputs % 16 == 0)
-            continue;  // reference loops only: slow, and nothing of ours
+            continue;  // reference loops only: slow, and not ours
           const TensorDesc xd{type, p.x_shape(kTile), xl}, yd{type, p.y_shape(kTile), yl};
           int accepted = expect_all_match(
               {&forward, {xd, wd, bd}, {yd}, {false, true, false}, {false}}, {o.x, o.w, o.b}, o.y,
@@ -252,7 +252,7 @@ TEST(CpuConv, DirectKernelsCoverWhatTheyPromise) {
     }
 }
 
-/// The block of channels for which oneDNN has more than reference loops on every processor.
+/// The block of channels for which oneDNN has fast kernels on every processor.
 constexpr int kRegister = TUTTI_AVX512 ? 16 : 8;
 
 TEST(CpuConv, TakesWeightsInAGivenLayout) {
@@ -282,7 +282,7 @@ TEST(CpuConv, RefusesWithAReason) {
   EXPECT_NE(wide.at(0).refusal.find("needs bf16"), std::string::npos);
 }
 
-// oneDNN knows bf16 on some processors only.
+// oneDNN supports bf16 on some processors only.
 TEST(CpuConv, GradientsOfWeightsThatTheTeamSharesAreWidenedToo) {
   const ConvBackwardWeights op(attributes(1, 1, 0, 0), {70, 48, 1}, true);
   const TensorDesc x{DType::bf16, {2, 48, 21}, {}}, dy{DType::bf16, {2, 70, 21}, {}},
@@ -307,7 +307,7 @@ TEST(CpuConv, ATransposedOneWithBiasRefusesPaddedChannels) {
   EXPECT_TRUE(refused_for_it) << "no kernel could have added the bias wrongly";
 }
 
-/// As DeepCAM ends: plain logits of three classes from channels last.
+/// The last layer of DeepCAM: plain logits of three classes from channels last.
 TEST(CpuConv, PlainLogitsFromChannelsLastNeedNoReferenceLoops) {
   const Layout last = Layout::channels_last(4);
   const TensorDesc wide{DType::f32, {2, 32, 12, 8}, last}, logits{DType::f32, {2, 3, 24, 16}, {}},
@@ -332,7 +332,7 @@ TEST(CpuConv, PlainLogitsFromChannelsLastNeedNoReferenceLoops) {
         << c.name;
 }
 
-/// Runs every accepted kernel whose result is turned; returns how many.
+/// Runs every accepted kernel whose result is transposed; returns their number.
 int expect_turned_match(const KernelRequest& r) {
   testing::TiledRun how{{2, 1}, {}, {true}};
   std::vector<Values> in;
@@ -367,7 +367,7 @@ TEST(CpuConv, TurnedResultsAreThoseOfTheReference) {
     const ConvBackwardData data(attributes(2, 1, 1, 1), {2, 32, 6, 8});
     const ConvTranspose transposed(attributes(2, 2, 1, 1), true, {1, 1, 0});
     const std::vector<bool> free{false, true, false}, fixed{false};
-    // Of bf16 other processors have loops alone.
+    // On other processors bf16 has reference loops only.
     const int least = type == DType::f32 || TUTTI_AVX512 ? 1 : 0;
     EXPECT_GE(expect_turned_match({&conv, {wide, w, bias}, {plain({2, 3, 6, 8})}, free, fixed}),
               least);

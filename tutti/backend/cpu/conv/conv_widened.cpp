@@ -29,7 +29,7 @@ void narrow(const float* from, bf16* to, int64_t n) {
   for (; i < n; ++i) to[i] = bf16(from[i]);
 }
 
-/// Elements of each operand that is bf16 outside and f32 inside; 0 for the others.
+/// Element counts of the operands that are bf16 outside and f32 inside; 0 for the others.
 struct Conversions {
   std::vector<int64_t> in, out;
 };
@@ -81,7 +81,7 @@ class WidenedKernel final : public Kernel {
   size_t inner_workspace_;
 };
 
-/// The same request with f32 activations, and which operands differ.
+/// Returns the same request with f32 activations, and the operands that differ.
 KernelRequest widened(const KernelRequest& request, Conversions& conversions) {
   KernelRequest wide = request;
   const auto widen_all = [](std::vector<TensorDesc>& descs, const std::vector<bool>& free,
@@ -113,7 +113,7 @@ void append_widened_conv_candidates(const KernelRequest& request,
           return c.name.starts_with("cpu:") && taken.name == c.name && taken.refusal.empty() &&
                  taken.error <= 1;
         }))
-      continue;  // takes bf16 itself
+      continue;  // it accepts bf16 itself
     c.name = "widened " + c.name;
     for (size_t i = 0; i < c.in.size(); ++i)
       if (conversions.in[i]) c.in[i].dtype = DType::bf16;

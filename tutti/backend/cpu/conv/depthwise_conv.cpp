@@ -14,7 +14,7 @@ namespace {
 
 using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes;
 
-/// Three spatial dimensions; of a 2-D convolution the first is 1.
+/// Three spatial dimensions; the first is 1 in a 2-D convolution.
 using Triple = std::array<int64_t, 3>;
 
 struct Depthwise {
@@ -25,7 +25,7 @@ struct Depthwise {
   int64_t taps() const { return volume(kernel); }
 };
 
-/// Of every index of one dimension, which taps reach which indices of the other side.
+/// For every index of one dimension: which taps reach which indices of the other side.
 class TapRange {
  public:
   struct Tap {
@@ -63,7 +63,8 @@ template <class F>
   if (c < block) f.template operator()<1>(c, SomeLanes{static_cast<int>(block - c)});
 }
 
-/// Forward and data gradient: a sum over taps for each position of the result.
+/// Computes the forward pass and the data gradient: a sum over taps for each position of the
+/// result.
 template <class T>
 class DepthwiseKernel final : public Kernel {
  public:
@@ -119,7 +120,7 @@ class DepthwiseKernel final : public Kernel {
   Triple from_, to_;
   bool bias_;
   std::array<TapRange, 3> reach_;
-  std::vector<Term> terms_;  ///< of one position; never grows beyond what is reserved
+  std::vector<Term> terms_;  ///< terms of one position; never grows beyond its reserved size
 };
 
 /// Sums over a row first, then into the thread's state: two levels keep long sums exact.
@@ -195,7 +196,7 @@ class DepthwiseBackwardWeightsKernel final : public Kernel {
 struct DepthwiseRequest {
   const ConvAttributes* a = nullptr;
   const TensorDesc *x = nullptr, *y = nullptr;
-  size_t w = 1;  ///< index among the inputs, or 0 of the outputs
+  size_t w = 1;  ///< index among the inputs, or 0 for the outputs
   bool weights_out = false, forward = false, bias = false, activation = false;
 };
 
@@ -242,7 +243,7 @@ Depthwise geometry_of(const DepthwiseRequest& r, const Shape& w) {
   return g;
 }
 
-/// [kernel..., C, 1].
+/// Returns the layout [kernel..., C, 1].
 Layout channels_inside(int rank) {
   Layout layout;
   for (int i = 0; i < rank; ++i)

@@ -1,8 +1,8 @@
 #pragma once
 // Depthwise convolutions, one filter a channel, in 2 or 3 dimensions with any stride, dilation and
-// padding: oneDNN has fast ones only for weights in groups of 16, a layout that Layout cannot say.
-// Here the lanes of a vector are channels, the weights lie as [kernel..., C] in f32, and every
-// value is a sum over taps; bf16 is widened on load.
+// padding: oneDNN has fast ones only for weights in groups of 16, a layout that Layout cannot
+// express. Here the lanes of a vector are channels, the weights lie as [kernel..., C] in f32, and
+// every value is a sum over taps; bf16 is widened on load.
 
 #include <vector>
 

@@ -14,8 +14,8 @@ constexpr int64_t kTap =
     kLanes * kLanes;  ///< weights of one tap between two channel blocks: [16 in][16 out]
 constexpr int64_t kTaps = 9;
 
-/// One sample, seen from the convolution that is computed: for the backward convolution "in" is dy
-/// and "out" is dx.
+/// One sample, in terms of the convolution that is computed: for the backward convolution "in" is
+/// dy and "out" is dx.
 struct Image {
   int64_t height, width;
   int64_t in_blocks, out_blocks;
@@ -23,8 +23,8 @@ struct Image {
   int64_t plane() const { return height * row(); }
 };
 
-/// Where the weights of (out block, in block, tap) lie: out * out_stride + in * in_stride + tap *
-/// tap_stride + first.
+/// The place of the weights of (out block, in block, tap): out * out_stride + in * in_stride + tap
+/// * tap_stride + first.
 struct Weights {
   const float* data;
   int64_t out_stride, in_stride, tap_stride, first;
@@ -39,9 +39,9 @@ Weights backward_weights(const float* w, const Image& image) {
   return {w, kTaps * kTap, image.out_blocks * kTaps * kTap, -kTap, (kTaps - 1) * kTap};
 }
 
-/// kPixels neighbours of one output row, kOut blocks of output channels. kLeft, kRight: the first
-/// (last) pixel is the row's border, whose outer tap reads padding and is skipped. y: the first
-/// pixel; x: the pixel at the same place of in block 0.
+/// Computes kPixels neighbours of one output row, for kOut blocks of output channels. kLeft,
+/// kRight: the first (last) pixel is the row's border, whose outer tap reads padding and is
+/// skipped. y: the first pixel; x: the pixel at the same place of in block 0.
 template <int kPixels, int kOut, bool kLeft, bool kRight>
 void pixels(const Image& image, const float* x, const Weights& w, int64_t out_block, int64_t row,
             float* y) {
@@ -79,7 +79,8 @@ void pixels(const Image& image, const float* x, const Weights& w, int64_t out_bl
       simd::store(y + k * image.plane() + p * kLanes, sums[k][p], AllLanes{});
 }
 
-/// One sample: rows of 16 pixels at a time, or rows of 8 with two blocks of output channels.
+/// Convolves one sample: rows of 16 pixels at a time, or rows of 8 with two blocks of output
+/// channels.
 void convolve(const Image& image, const float* x, const Weights& w, float* y) {
   const int64_t last = image.width - 16;
   const int64_t step = image.width == 8 ? 2 : 1;
@@ -100,9 +101,9 @@ void convolve(const Image& image, const float* x, const Weights& w, float* y) {
     }
 }
 
-/// dw of one tap between two channel blocks, over `rows` rows: dw[c][k] += sum x[p + tap][c] *
-/// dy[p][k]. The sum starts at 0, so that long batches are added in two levels. x: shifted by the
-/// tap; pixels begin .. end - 1 of a row count.
+/// Adds to dw of one tap between two channel blocks, over `rows` rows: dw[c][k] += sum x[p +
+/// tap][c] * dy[p][k]. The sum starts at 0, so that long batches are added in two levels. x:
+/// shifted by the tap; pixels begin .. end - 1 of a row count.
 void add_tap(const float* x, const float* dy, int64_t rows, int64_t row_stride, int64_t begin,
              int64_t end, float* dw) {
   Floats sums[kLanes]{};
@@ -117,8 +118,8 @@ void add_tap(const float* x, const float* dy, int64_t rows, int64_t row_stride, 
     simd::store(dw + c * kLanes, simd::load(dw + c * kLanes, AllLanes{}) + sums[c], AllLanes{});
 }
 
-/// One sample; strips of rows small enough that x and dy stay in the first-level cache for all nine
-/// taps.
+/// Handles one sample in strips of rows small enough that x and dy stay in the first-level cache
+/// for all nine taps.
 void add_weight_gradient(const Image& image, const float* x, const float* dy, float* dw) {
   const int64_t strip = std::max<int64_t>(1, 128 / image.width);
   for (int64_t out = 0; out < image.out_blocks; ++out)
@@ -136,7 +137,7 @@ void add_weight_gradient(const Image& image, const float* x, const float* dy, fl
         }
 }
 
-/// n elements (a multiple of 16) as f32: where they are, or widened into `to`.
+/// Returns n elements (a multiple of 16) as f32: in place, or widened into `to`.
 const float* as_f32(const float* from, float*, int64_t) { return from; }
 const float* as_f32(const bf16* from, float* to, int64_t n) {
   for (int64_t i = 0; i < n; i += kLanes)
@@ -225,7 +226,7 @@ Layout weight_layout(int first, int second) {
 }
 
 struct Operands {
-  TensorDesc in, out;  ///< activations: read, and for the weight gradient dy
+  TensorDesc in, out;  ///< activations that are read; for the weight gradient, out is dy
   ConvAttributes a;
   Shape w;
   bool extras = false;  ///< bias or ReLU

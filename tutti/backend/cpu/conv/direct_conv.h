@@ -1,9 +1,9 @@
 #pragma once
 // 3x3 convolutions of stride 1 and padding 1 in blocks of 16 channels, written here for AVX-512: a
-// row's pixels are held in registers in equal shares, where oneDNN cuts 32 pixels into 28 + 4 and
-// lets the 4 wait for each other. Weight gradients are added to the thread's accumulator at once.
-// bf16 operands are widened first, weights stay f32: faster than bf16 arithmetic on machines whose
-// bf16 instructions run at half the rate.
+// row's pixels are held in registers in equal shares, while oneDNN cuts 32 pixels into 28 + 4, and
+// the 4 wait for each other. Weight gradients are added to the thread's accumulator at once. bf16
+// operands are widened first, weights stay f32: faster than bf16 arithmetic on machines whose bf16
+// instructions run at half the rate.
 
 #include <vector>
 

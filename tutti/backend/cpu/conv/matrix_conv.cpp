@@ -21,8 +21,7 @@ using Tile = matrix::Tile<float>;
 
 constexpr int64_t kRowsOfBlock = kMostRows * (TUTTI_AVX512 ? 12 : 16);
 
-/// Some of a sum's terms: channels of one tap, or all channels of several taps that follow each
-/// other.
+/// Some terms of a sum: channels of one tap, or all channels of several consecutive taps.
 struct Terms {
   size_t first_tap = 0, taps = 1;
   int64_t first = 0, count = 0;  ///< channels
@@ -46,7 +45,7 @@ std::vector<Terms> terms_of_sum(const Lattice& lattice, int64_t channels) {
   return all;
 }
 
-/// y of x, or dx of dy.
+/// Computes y from x, or dx from dy.
 class MatrixConvKernel final : public Kernel {
  public:
   struct Problem {
@@ -54,7 +53,7 @@ class MatrixConvKernel final : public Kernel {
     int64_t samples = 0, from_pixels = 0, to_pixels = 0;
     int64_t from_channels = 0, to_channels = 0, taps = 0;
     bool bias = false, relu = false;
-    float slope = 0;  ///< of a leaky ReLU
+    float slope = 0;  ///< slope of a leaky ReLU
   };
   explicit MatrixConvKernel(Problem problem)
       : p_(std::move(problem)), pixels_(kRowsOfBlock), rows_(kRowsOfBlock) {
@@ -128,7 +127,7 @@ class MatrixConvKernel final : public Kernel {
     return any;
   }
 
-  /// Bias and activation, while the block is in cache.
+  /// Adds bias and activation, while the block is in cache.
   void close(const float* bias, int64_t rows) {
     if (!bias && !p_.relu) return;
     const int64_t n = p_.to_channels;
@@ -150,13 +149,13 @@ class MatrixConvKernel final : public Kernel {
   Problem p_;
   std::vector<std::vector<Terms>> sums_;  ///< by lattice
   std::vector<int64_t> pixels_;
-  std::vector<float*> rows_;  ///< of a block: where its results lie
+  std::vector<float*> rows_;  ///< for a block: where its results lie
 };
 
 struct MatrixRequest {
   const ConvAttributes* a = nullptr;
   TensorDesc x, y;
-  size_t w = 1;  ///< index among the inputs, or 0 of the outputs
+  size_t w = 1;  ///< index among the inputs, or 0 for the outputs
   bool gradient = false, data = false, bias = false;
   bool whole = false;  ///< the team shares the gradient
   std::optional<ActivationAttributes> activation{};
@@ -228,7 +227,7 @@ std::function<std::unique_ptr<Kernel>()> maker_of_matrix(const MatrixRequest& r,
   return [p]() -> std::unique_ptr<Kernel> { return std::make_unique<MatrixConvKernel>(p); };
 }
 
-/// One tap, and each result reads the pixel at its own place.
+/// True for one tap where each result reads the pixel at its own place.
 bool is_product(const MatrixRequest& r, const Shape& w) {
   return !r.gradient &&
          matrix::forward_lattice(Sliding::of(*r.a, r.x.shape, r.y.shape, w)).in_place();
@@ -247,7 +246,7 @@ std::function<std::unique_ptr<Kernel>()> maker_of_product(const MatrixRequest& r
   return [p, type = r.x.dtype] { return matrix::make_product_kernel(p, type, type); };
 }
 
-/// The candidate of this name, for weights that lie so.
+/// Returns the candidate of this name, for weights in this layout.
 KernelCandidate candidate_of(const KernelRequest& request, const MatrixRequest& r, const char* name,
                              const Layout& layout) {
   KernelCandidate c = candidate_for(request, name);
@@ -286,7 +285,7 @@ void append_matrix_conv_candidate(const KernelRequest& request,
   if (c.refusal.empty()) c.make = maker_of_matrix(*r, w);
   candidates.push_back(std::move(c));
   if (!is_product(*r, w)) return;
-  // Weights as their gradients lie, whichever way they are read.
+  // The weights have their gradients' layout, whichever way they are read.
   candidates.push_back(candidate_of(request, *r, "cpu:product", panels_layout(w.rank(), false)));
   if (candidates.back().refusal.empty()) candidates.back().make = maker_of_product(*r);
 }

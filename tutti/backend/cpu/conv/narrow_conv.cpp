@@ -26,7 +26,8 @@ struct NarrowProblem {
   bool bias = false;
 };
 
-/// y of x, or dx of dy. Weights are f32 [kernel..., channels of results, channels read].
+/// Computes y from x, or dx from dy. Weights are f32 [kernel..., channels of results, channels
+/// read].
 template <class T>
 class NarrowConvKernel final : public Kernel {
  public:
@@ -68,7 +69,7 @@ class NarrowConvKernel final : public Kernel {
     int64_t index;
   };
 
-  /// One channel of results [i, i + count) of the block.
+  /// Makes one channel of results [i, i + count) of the block.
   void make(const Lattice& lattice, const Channel& channel, int64_t i, int64_t count, T* y) const {
     simd::Floats sums[kResultsHeld]{};
     for (size_t t = 0; t < lattice.taps.size(); ++t) {
@@ -99,8 +100,8 @@ class NarrowConvKernel final : public Kernel {
 
   NarrowProblem p_;
   std::vector<T> zeros_;         ///< a pixel of the padding
-  std::vector<int64_t> pixels_;  ///< of a block: where its results lie
-  std::vector<int64_t> read_;    ///< [tap][result]: what it reads, or -1
+  std::vector<int64_t> pixels_;  ///< for a block: where its results lie
+  std::vector<int64_t> read_;    ///< [tap][result]: the pixel that is read, or -1
 };
 
 struct NarrowRequest {
@@ -133,7 +134,7 @@ std::string refusal_of_narrow(const NarrowRequest& r) {
   return {};
 }
 
-/// [kernel..., channels of results, channels read]
+/// Returns the layout [kernel..., channels of results, channels read].
 Layout narrow_layout(int rank, bool data) {
   Layout layout;
   for (int i = 0; i + 2 < rank; ++i)

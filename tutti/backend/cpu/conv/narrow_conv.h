@@ -1,7 +1,7 @@
 #pragma once
 // Convolutions to fewer than 8 channels, as where a network ends in a map or in logits: a result is
-// a few dot products along the channels of the pixels it reads. Vectors of results, as everywhere
-// else, would be mostly empty.
+// a few dot products along the channels of the pixels it reads. Vectors of results, which other
+// kernels use, would be mostly empty.
 
 #include <vector>
 

@@ -17,7 +17,7 @@ namespace {
 /// Less than any sum of a pixel's other terms.
 constexpr int64_t kOutside = std::numeric_limits<int64_t>::min() / 4;
 
-/// Where a dimension's tiles begin.
+/// Returns where a dimension's tiles begin.
 std::vector<int64_t> origins(int64_t end, int64_t step, int64_t apart) {
   std::vector<int64_t> all;
   for (int64_t least = 0; least < apart; ++least)
@@ -35,7 +35,7 @@ Tiles::Tiles(const Sliding& s, Along along)
   for (size_t d = 0; d < 3; ++d) {
     const bool flat = s.kernel[d] == 1, spread = along == Along::spread && d == first();
     const int64_t apart = flat ? 1 : s.dilation[d];
-    // Rows of dx begin where the first tap of the convolution that dy is of reads.
+    // Rows of dx begin at the first tap's input in the convolution whose gradient is dy.
     const int64_t reads_from = spread ? 0 : -s.pad[d],
                   makes_from = spread ? s.pad[d] + 1 - kTaps : 0;
     const std::vector<int64_t> tiles =
@@ -54,7 +54,7 @@ Tiles::Tiles(const Sliding& s, Along along)
     makes_[d] = terms(flat ? 1 : spread ? kPoints : kResults, makes_from, s.y[d], y_stride);
   }
   if (along == Along::spread) {
-    constexpr int64_t kMostOfSheet = 64;  // what kernels multiply at a time is made of whole sheets
+    constexpr int64_t kMostOfSheet = 64;  // kernels multiply whole sheets at a time
     for (int64_t n = 1; n <= tiles_along(2) && n * column() <= kMostOfSheet; ++n)
       if (tiles_along(2) % n == 0) beside_ = n;
     order_ = {Turn{2, beside_}, Turn{first(), column()}, Turn{2, tiles_along(2) / beside_, beside_},

@@ -1,10 +1,10 @@
 #pragma once
 // Winograd's minimal filtering F(2, 3) for convolutions with 3 taps a dimension at stride 1 (Lavin
-// and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", eq. 5 to 13; of three
-// dimensions likewise). Two results a dimension are made of four points: the data's points times
-// the filter's points, point by point, added over the channels. That is 16 multiplications where
-// the definition has 36, and 64 where it has 216. In f32 the results are as exact. In bf16 the
-// points are rounded once more, which relative_error() tells.
+// and Gray 2016, "Fast Algorithms for Convolutional Neural Networks", eq. 5 to 13; three dimensions
+// likewise). Two results a dimension are made of four points: the data's points times the filter's
+// points, point by point, added over the channels. That is 16 multiplications where the definition
+// has 36, and 64 where it has 216. In f32 the results are as exact. In bf16 the points are rounded
+// once more; relative_error() gives the effect.
 
 #include <algorithm>
 #include <array>
@@ -19,25 +19,26 @@ namespace tutti::winograd {
 
 using matrix::Extents, matrix::Sliding;
 
-/// Points, results and taps of one dimension, and of a tile. `deep`: three dimensions, else two.
+/// The number of points, results and taps in one dimension, and in a tile. `deep`: three
+/// dimensions, else two.
 constexpr int kPoints = 4, kResults = 2, kTaps = 3;
 constexpr int power(int n, bool deep) { return n * n * (deep ? n : 1); }
-/// The points of three dimensions are made, multiplied and added up plane by plane: all of them
-/// together leave the cache. Two dimensions have one plane.
+/// In three dimensions the points are made, multiplied and added up plane by plane: all of them
+/// together would leave the cache. Two dimensions have one plane.
 constexpr int kPlane = power(kPoints, false);
 constexpr int planes(bool deep) { return deep ? kPoints : 1; }
 
 /// How a gradient of data is made along the first dimension: as a convolution of dy, or `spread`:
-/// as the forward pass transposed, two rows of dy over four of dx, which overlap with those of the
-/// next tile. A slab's window has more rows of dx than of dy, so it has fewer tiles that are
+/// as the forward pass transposed, two rows of dy over four of dx, which overlap with the next
+/// tile's rows. A slab's window has more rows of dx than of dy, so it has fewer tiles that are
 /// spread.
 enum class Along : uint8_t { gathered, spread };
 
-/// KernelCandidate::error in bf16, of `spatial` dimensions. Each multiplies the variance of what
-/// rounding the points of data and filter leaves by 5/3: five products make two results that have
-/// three terms each. The definition rounds its weights, and both round their result: 1.8 and 2.3 in
-/// two and three dimensions, as measured. Gradients of weights, whose operands are rounded and
-/// whose result is not, would have 1.9 and 2.4.
+/// Returns KernelCandidate::error in bf16, for `spatial` dimensions. Each dimension multiplies the
+/// variance of the error from rounding the points of data and filter by 5/3: five products make two
+/// results that have three terms each. The definition rounds its weights, and both round their
+/// result: 1.8 and 2.3 in two and three dimensions, as measured. Gradients of weights, whose
+/// operands are rounded and whose result is not, would have 1.9 and 2.4.
 double relative_error(int spatial);
 
 /// The tiles of a sample. With a dilation of d a tile's pixels are d apart. Tiles that are spread
@@ -49,20 +50,20 @@ class Tiles {
   explicit Tiles(const Sliding& sliding, Along along = Along::gathered);
   int64_t count() const;
   /// Along::spread: a sheet is column() rows of beside() tiles. Each row overlaps with the next,
-  /// and none with another sheet's.
+  /// and with no row of another sheet.
   int64_t column() const { return tiles_along(first()); }
   int64_t beside() const { return beside_; }
 
  private:
-  /// Of one dimension and each of its tiles, `of_tile` pixels, each the distance from the first
-  /// pixel of the sample: the sum of three is a pixel. Where there is none, it is negative.
+  /// For each tile of one dimension, the `of_tile` terms of its pixels' distance from the sample's
+  /// first pixel: the sum over three dimensions is a pixel. A negative sum means there is no pixel.
   struct Terms {
     int of_tile = 0;
     std::vector<int64_t> all{};
     const int64_t* of(int64_t tile) const { return all.data() + tile * of_tile; }
   };
-  /// Tiles follow each other in a dimension, `step` apart. After `count` of them the next turn
-  /// makes a step.
+  /// A loop over tiles of a dimension, `step` apart. After `count` of them the next loop makes a
+  /// step.
   struct Turn {
     size_t dim = 0;
     int64_t count = 1, step = 1;
@@ -76,19 +77,20 @@ class Tiles {
   std::array<Turn, 4> order_;
 };
 
-/// One tile after the other: to find each anew would cost divisions. Tiles and pixels are counted
-/// through all samples. REQUIRES: `tiles` outlives it.
+/// Visits one tile after the other: to find each anew would cost divisions. Tiles and pixels are
+/// counted through all samples. REQUIRES: `tiles` outlives it.
 class Tiles::Walk {
  public:
   Walk(const Tiles& tiles, int64_t first);
   void next();
-  /// Pixels of x that the `plane`-th of the tile's planes reads, rows of kPoints; -1: padding.
+  /// Writes the pixels of x that the `plane`-th of the tile's planes reads, rows of kPoints; -1:
+  /// padding.
   void read(int plane, int64_t* pixels) const {
     const Terms &rows = tiles_.reads_[1], &columns = tiles_.reads_[2];
     add_terms(sample_ * tiles_.x_pixels_ + tiles_.reads_[0].of(at_[0])[plane], rows.of(at_[1]),
               rows.of_tile, columns.of(at_[2]), kPoints, pixels);
   }
-  /// Pixels of y that the tile makes; -1: beyond the edge.
+  /// Writes the pixels of y that the tile makes; -1: beyond the edge.
   void made(int64_t* pixels) const;
 
  private:
@@ -100,13 +102,14 @@ class Tiles::Walk {
         *pixels++ = std::max(plane + row[j] + column[k], int64_t{-1});
   }
   const Tiles& tiles_;
-  std::array<int64_t, 3> at_{};      ///< of each dimension: which of its tiles
-  std::array<int64_t, 4> turned_{};  ///< steps of each turn
+  std::array<int64_t, 3> at_{};      ///< the tile's index in each dimension
+  std::array<int64_t, 4> turned_{};  ///< the steps of each loop
   int64_t sample_ = 0;
 };
 
-/// How one dimension is transformed: kFrom numbers into kTo. What is made plane by plane says which
-/// numbers each point is made of; what is made of planes, the part of each in each.
+/// How one dimension is transformed: kFrom numbers into kTo. kUses, for transforms to planes, tells
+/// which numbers each point is made of; kParts, for transforms from planes, gives the factor of
+/// each plane in each result.
 struct DataToPoints {  // B^T
   static constexpr int kFrom = kPoints, kTo = kPoints;
   static constexpr bool kUses[kTo][kFrom] = {
@@ -137,7 +140,7 @@ struct PointsToResults {  // A^T
     to[1] = m[1] - m[2] - m[3];
   }
 };
-/// The transposed of these three: of gradients.
+/// The transposed transforms of these three, for gradients.
 struct PointsToData {  // B
   static constexpr int kFrom = kPoints, kTo = kPoints;
   static constexpr int kParts[kFrom][kTo] = {
@@ -169,8 +172,8 @@ struct PointsToFilter {  // G^T
   }
 };
 
-/// Transforms a plane: rows by `Columns`, then columns by `Rows`. load(i) gives number i in
-/// row-major order, store(i, v) takes it.
+/// Transforms a plane: rows by `Columns`, then columns by `Rows`. load(i) returns number i in
+/// row-major order, store(i, v) stores it.
 template <class Rows, class Columns, class Load, class Store>
 [[gnu::always_inline]] inline void transform_flat(Load load, Store store) {
   simd::Floats rows[Rows::kFrom][Columns::kTo];
@@ -216,8 +219,8 @@ template <class T, bool kDeep, class Load, class Store>
   }
 }
 
-/// The points of one plane of a tile, kPlane of them, the first dimension by `First` and the others
-/// by T; load as above, of all dimensions. Only planes that these are made of are loaded.
+/// Makes the points of one plane of a tile, kPlane of them, the first dimension by `First` and the
+/// others by T; load as above, for all dimensions. Loads only the planes that these are made of.
 template <class First, class T, bool kDeep, int kZ, class Load, class Store>
 [[gnu::always_inline]] inline void transform_plane(Load load, Store store) {
   if constexpr (kDeep)
@@ -235,14 +238,14 @@ template <class First, class T, bool kDeep, int kZ, class Load, class Store>
     transform_flat<First, T>(load, store);
 }
 
-/// f(plane) for each, as a constant.
+/// Calls f(plane) for each plane, as a constant.
 template <bool kDeep, class F>
 void for_planes(F f) {
   [&]<int... z>(std::integer_sequence<int, z...>) { (f(std::integral_constant<int, z>{}), ...); }
   (std::make_integer_sequence<int, planes(kDeep)>{});
 }
 
-/// f(first channel, lanes) for each vector of channels.
+/// Calls f(first channel, lanes) for each vector of channels.
 template <class F>
 [[gnu::always_inline]] inline void for_vectors(int64_t channels, F f) {
   int64_t c = 0;

@@ -50,7 +50,7 @@ std::optional<WinogradRequest> winograd_request(const KernelRequest& r) {
   return std::nullopt;
 }
 
-/// Fewer channels on either side leave the transforms dearer than what they save.
+/// With fewer channels on either side the transforms cost more than they save.
 constexpr int64_t kFewestChannels = 16;
 
 std::string refusal_of_winograd(const WinogradRequest& r) {
@@ -75,8 +75,8 @@ std::string refusal_of_winograd(const WinogradRequest& r) {
   return {};
 }
 
-/// The convolution from dy to dx: results lie where data lay, and padding becomes what the taps
-/// reach beyond it.
+/// Returns the convolution from dy to dx: results and data exchange places, and the padding becomes
+/// the taps' reach beyond it.
 Sliding backward_sliding(const Sliding& s) {
   Sliding t = s;
   std::swap(t.x, t.y);

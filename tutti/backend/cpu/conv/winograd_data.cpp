@@ -10,14 +10,15 @@ namespace {
 using matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::kMostRows, matrix::panels_of,
     matrix::part_of, matrix::parts_of;
 
-/// Tiles that are multiplied at a time: as many as have planes of this many bytes, within limits.
+/// Tiles that are multiplied at a time: as many as fill this many bytes with one plane, within
+/// limits.
 constexpr int64_t kBlockBytes = 640 << 10, kFewestTiles = 2 * kMostRows, kMostTiles = 6 * kMostRows;
-/// Points of the filters of this many bytes are made once a call. Of larger ones only those of some
-/// panels are there at a time, and data's points of as many tiles as this take their turns with
-/// them.
+/// Filters' points of up to this many bytes are made once a call. For larger filters only the
+/// points of some panels exist at a time, and each group of panels is used with the data's
+/// points of as many tiles as this.
 constexpr int64_t kFilterBytes = 2 << 20, kGroupBytes = 768 << 10, kRunBytes = 8 << 20;
 
-/// T: float or bf16, of activations.
+/// T: float or bf16, the type of activations.
 template <class T, bool kDeep, Along kAlong>
 class DataKernel final : public Kernel {
  public:
@@ -74,17 +75,17 @@ class DataKernel final : public Kernel {
  private:
   using Points = DataPoints<T, kDeep, kAlong>;
   static constexpr bool kSpread = kAlong == Along::spread;
-  /// Results are in parts before they are whole: of planes, or of tiles that overlap.
+  /// Results are first in parts: of planes, or of tiles that overlap.
   static constexpr bool kPartial = kDeep || kSpread;
-  /// How points of the first dimension become rows of results.
+  /// The transform of the first dimension's points to rows of results.
   using Last = std::conditional_t<kSpread, PointsToData, PointsToResults>;
   static constexpr int P = kPlane, R = Points::R, kAllTaps = power(kTaps, kDeep);
-  static constexpr int kRowOfResults = R / Last::kTo;  ///< results of a row of the first dimension
+  static constexpr int kRowOfResults = R / Last::kTo;  ///< results in a row of the first dimension
   using Term = TermsOf<T>;
   static constexpr int64_t kTerms = kTermsOf<T>;
   struct Sizes {
-    int64_t block, run, group;  ///< tiles multiplied at a time, with points at a time; panels
-    bool kept;                  ///< the points of all filters, of all planes
+    int64_t block, run, group;  ///< tiles multiplied at a time, tiles with points at a time; panels
+    bool kept;                  ///< keeps the points of all filters, for all planes
   };
   static Sizes sizes_of(const DataProblem& p, const Tiles& tiles, int64_t total, int64_t panels) {
     const int64_t tile_bytes = Points::bytes_of_tile(p.from);
@@ -115,12 +116,13 @@ class DataKernel final : public Kernel {
                           sizeof(float));
   }
 
-  /// Terms of one point, or tap, of a panel.
+  /// Returns the terms of one point, or tap, of a panel.
   int64_t terms() const { return p_.from / kTerms * kColumns; }
-  /// From a point to the next: a little more, or all would meet in the same sets of the caches.
+  /// Returns the distance between points: with a gap, or all would share the same sets of the
+  /// caches.
   int64_t filter_point() const { return terms() + kGap; }
 
-  /// The tap that meets the data's `t`-th number.
+  /// Returns the tap that is multiplied by the data's `t`-th number.
   int tap_of(int t) const {
     if (!p_.mirrored) return t;
     constexpr int kRowOfTaps = kAllTaps / kTaps;
@@ -128,8 +130,7 @@ class DataKernel final : public Kernel {
                    : kAllTaps - 1 - t;
   }
 
-  /// Plane z of panels [first, first + count): [count][P][from][16], pairs of channels for one
-  /// another.
+  /// Makes plane z of panels [first, first + count): [count][P][from][16], or pairs of channels.
   template <int kZ>
   void filter_to_points(std::integral_constant<int, kZ>, const float* w, int64_t first,
                         int64_t count, Term* filter) {
@@ -152,7 +153,8 @@ class DataKernel final : public Kernel {
     }
   }
 
-  /// Into sums_, [P][kPanels][sizes_.block][16]: tiles [first, first + count) times `width` panels.
+  /// Multiplies tiles [first, first + count) by `width` panels into sums_,
+  /// [P][kPanels][sizes_.block][16].
   void multiply(const Term* filter, int64_t first, int64_t count, int64_t width) {
     const int64_t depth = p_.from / kTerms, depths = parts_of(depth, kDepth);
     const int64_t row = points_.row() / kTerms, point = points_.point() / kTerms;
@@ -173,7 +175,8 @@ class DataKernel final : public Kernel {
       }
   }
 
-  /// Of the `at`-th panel in sums_, plane z, which is `panel` of all: y, once all planes are there.
+  /// Adds plane z of the `at`-th panel in sums_, which is `panel` among all; makes y once all
+  /// planes are there.
   template <int kZ>
   void points_to_results(std::integral_constant<int, kZ> z, T* y, const float* bias, int64_t first,
                          int64_t count, int64_t panel, int64_t at) {
@@ -200,7 +203,7 @@ class DataKernel final : public Kernel {
         if (p_.relu && p_.slope != 0) v = simd::select(v < simd::Floats{}, v * p_.slope, v);
         simd::store(y + made[r] * p_.to + column, v, lanes);
       };
-      // Of three dimensions, a plane: its part of every row of results.
+      // In three dimensions, transforms a plane: its part of every row of results.
       using OfPlane = std::conditional_t<kDeep, PointsToResults, Last>;
       transform_flat<OfPlane, PointsToResults>(
           [&](int p) {
@@ -216,8 +219,8 @@ class DataKernel final : public Kernel {
           });
     }
   }
-  /// The part that plane kZ has in each row's r-th result: the first one begins the sum, and the
-  /// last one ends it, with `finish` where no other tile has a part in it.
+  /// Adds the part of plane kZ to each row's r-th result: the first plane begins the sum, and the
+  /// last one ends it, with `finish` unless another tile has a part in it.
   template <int kZ, class Finish>
   static void add_plane(float* partial, int r, simd::Floats v, Finish finish) {
     for_rows([&](auto row) {
@@ -237,7 +240,7 @@ class DataKernel final : public Kernel {
       }
     });
   }
-  /// Whether any of planes [first, last) has a part in the row.
+  /// Returns whether any of planes [first, last) has a part in the row.
   static constexpr bool has_part(int row, int first, int last) {
     for (int z = first; z < last; ++z)
       if (Last::kParts[z][row] != 0) return true;
@@ -251,8 +254,8 @@ class DataKernel final : public Kernel {
     (std::make_integer_sequence<int, Last::kTo>{});
   }
 
-  /// The rows of dx of a run's tiles of one panel: the first two of a tile are the last two of the
-  /// one above it in its sheet, too.
+  /// Writes the rows of dx of a run's tiles in one panel: the first two rows of a tile are also the
+  /// last two of the tile above it in its sheet.
   void add_rows(T* dx, int64_t panel, int64_t count) {
     const int64_t column = panel * kColumns, left = p_.to - column;
     if (left < kColumns)
@@ -288,11 +291,11 @@ class DataKernel final : public Kernel {
   T* data_ = nullptr;
   Term* filter_ = nullptr;
   float* sums_ = nullptr;
-  float* results_ = nullptr;  ///< [panels][tiles of a run][R][16]: kPartial
+  float* results_ = nullptr;  ///< set if kPartial: [panels][tiles of a run][R][16]
 };
 
-/// Whether a gradient of data has fewer tiles that way. Sheets of tiles stay together, so long
-/// ones are left alone: they gain little.
+/// Returns whether spreading a gradient of data takes fewer tiles. Long sheets, whose tiles must
+/// stay together, are left alone: they gain little.
 bool spreads(const DataProblem& p) {
   constexpr int64_t kLongest = 16;
   const size_t first = p.sliding.kernel[0] == kTaps ? 0 : 1;

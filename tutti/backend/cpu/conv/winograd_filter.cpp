@@ -12,16 +12,17 @@ namespace {
 using matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::panels_of;
 
 /// Tiles whose points are summed at a time, within limits. All sums are read and written each time.
-/// Where those of a plane are small, they and the points stay in the second cache. Else the sums
-/// come from farther away than points do, which the third cache holds: so a chunk is as long as one
-/// pass allows, unless it has many channels.
+/// If the sums of a plane are small, they and the points stay in the second-level cache. Otherwise
+/// the sums come from farther away than the points, which the third-level cache holds: so a chunk
+/// is as long as one pass allows, unless it has many channels.
 constexpr int64_t kNearBytes = 800 << 10, kFewestNear = 96;
 constexpr int64_t kFarBytes = 4 << 20, kFewestFar = 64;
-/// Data's points of all planes that are kept while a few outputs at a time are made from the first
-/// point to the last tap. Else each plane's are made once, and the sums of all outputs are there.
+/// The size up to which the data's points of all planes are kept; a few outputs at a time are then
+/// made from the first point to the last tap. Otherwise each plane's points are made once, and the
+/// sums of all outputs are kept.
 constexpr size_t kKeptBytes = 8 << 20;
 
-/// Sums over the tiles, point by point, of the data's points times the transposed transform of dy
+/// Sums over the tiles, point by point, the data's points times the transposed transform of dy
 /// (Lavin and Gray's forward pass, transposed). The state: [panels][P][channels][16].
 template <class T, bool kDeep>
 class FilterKernel final : public Kernel {
@@ -46,7 +47,7 @@ class FilterKernel final : public Kernel {
       return add_panels(args, 0, panels_, static_cast<float*>(args.state), args.first);
     CHECK(args.parts == 1 || args.parts == p_.team, "made for {} parts, run by {}", p_.team,
           args.parts);
-    // One part alone does the work of all.
+    // A part that runs alone does the work of all.
     for (int part = 0; part < p_.team; ++part)
       if (args.parts == 1 || part == args.part) make_panels(args, part);
   }
@@ -69,7 +70,7 @@ class FilterKernel final : public Kernel {
     return near >= kFewestNear ? std::min(near, kDepth)
                                : std::clamp(kFarBytes / points, kFewestFar, kDepth);
   }
-  /// Sums of so many panels.
+  /// Returns the bytes of the sums of so many panels.
   size_t bytes_of(int64_t panels) const {
     return static_cast<size_t>(panels * P * p_.channels * kColumns) * sizeof(float);
   }
@@ -78,7 +79,7 @@ class FilterKernel final : public Kernel {
     return workspace_part(static_cast<size_t>(kPlane * slopes_point()) * sizeof(Term));
   }
 
-  /// The part's share of dw.
+  /// Makes the part's share of dw.
   void make_panels(const KernelArgs& args, int part) {
     const auto [first, last] = matrix::part_of(panels_, part, p_.team);
     if (first == last) return;
@@ -115,12 +116,12 @@ class FilterKernel final : public Kernel {
                    int64_t count) {
     points_.make(z, static_cast<const T*>(args.in[0]), first, count, data_of(kZ));
   }
-  /// Where a plane's points of data lie.
+  /// Returns where a plane's points of data lie.
   Term* data_of(int z) const {
     return data_ + (kept_ ? static_cast<size_t>(z) * points_.bytes() / sizeof(Term) : 0);
   }
 
-  /// Of the tiles whose points were made last.
+  /// Adds a plane of the tiles whose points were made last.
   template <int kZ>
   void add_plane(std::integral_constant<int, kZ> z, const KernelArgs& args, int64_t count,
                  int64_t begin, int64_t end, float* state, bool add) {
@@ -133,7 +134,8 @@ class FilterKernel final : public Kernel {
     }
   }
 
-  /// Rows [begin, end) of dw, a panel's channels in turn, of the sums of all states.
+  /// Makes rows [begin, end) of dw, the channels of one panel after another, from the sums of all
+  /// states.
   void points_to_filter(std::span<void* const> states, float* dw, int64_t begin, int64_t end) {
     const int64_t tap = p_.channels * kColumns;
     for (int64_t i = begin; i < end; ++i) {
@@ -152,8 +154,8 @@ class FilterKernel final : public Kernel {
     }
   }
 
-  /// A plane of points of dy of a panel's channels into slopes_, [kPlane][kPanels][rows()][16], as
-  /// its `at`-th panel. Points lie slopes_point() apart.
+  /// Makes a plane of points of dy for a panel's channels in slopes_,
+  /// [kPlane][kPanels][rows()][16], as its `at`-th panel. Points lie slopes_point() apart.
   template <int kZ>
   void slopes_to_points(std::integral_constant<int, kZ> z, const T* dy, int64_t count,
                         int64_t panel, int64_t at) {
@@ -181,11 +183,11 @@ class FilterKernel final : public Kernel {
     }
   }
 
-  /// Rows of terms of a chunk.
+  /// Returns the rows of terms in a chunk.
   int64_t rows() const { return (chunk_ + kTerms - 1) / kTerms; }
   int64_t slopes_point() const { return kPanels * rows() * kColumns + kGap; }
 
-  /// Points of data and of `width` panels' slopes: to the sums of one plane, at `sums`.
+  /// Multiplies points of data by `width` panels' slopes into the sums of one plane, at `sums`.
   void multiply(const Term* data, float* sums, int64_t count, int64_t width, bool add) {
     const int64_t tap = p_.channels * kColumns;
     for (int64_t p = 0; p < kPlane; ++p) {

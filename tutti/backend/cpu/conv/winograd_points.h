@@ -15,14 +15,14 @@ namespace tutti::winograd {
 /// Panels of sixteen results that are made at a time.
 constexpr int64_t kPanels = 2;
 
-/// What the sums over tensors of T are made of: numbers, or pairs of them.
+/// The terms of the sums over tensors of T: numbers, or pairs of them.
 template <class T>
 using TermsOf = std::conditional_t<std::is_same_v<T, float>, float, matrix::TermPair>;
 template <class T>
 constexpr int64_t kTermsOf = sizeof(TermsOf<T>) / sizeof(T);
 
-/// Transforms two things, each given by its load, and stores each point of both as pairs: of_first,
-/// of_second in turn.
+/// Transforms two things, each given by its load, and stores each point of both as pairs:
+/// alternately of_first and of_second.
 template <class First, class T, bool kDeep, int kZ, class LoadFirst, class LoadSecond, class Store>
 [[gnu::always_inline]] inline void transform_pairs(LoadFirst first, LoadSecond second,
                                                    Store store) {
@@ -37,14 +37,14 @@ template <class E, bool kDeep, Along kAlong = Along::gathered>
 class DataPoints {
  public:
   static constexpr bool kSpread = kAlong == Along::spread;
-  /// How the first dimension becomes points; pixels that a tile makes.
+  /// The transform of the first dimension to points; the number of pixels that a tile makes.
   using First = std::conditional_t<kSpread, ResultsToPoints, DataToPoints>;
   static constexpr int P = kPlane, R = power(kResults, kDeep) * (kSpread ? 2 : 1);
   static constexpr bool kPairs = std::is_same_v<E, matrix::TermPair>;
   static constexpr int64_t kTilesOfRow = kPairs ? 2 : 1;
   using Number = std::conditional_t<kPairs, bf16, E>;
 
-  /// Of at most `most` tiles at a time, of the samples of one call.
+  /// Holds points for at most `most` tiles at a time, of the samples of one call.
   DataPoints(const Sliding& sliding, int64_t channels, int64_t most)
       : tiles_(sliding, kAlong), channels_(channels), rows_((most + kTilesOfRow - 1) / kTilesOfRow),
         made_(static_cast<size_t>(rows_ * kTilesOfRow * R)), zeros_(static_cast<size_t>(channels)) {
@@ -56,14 +56,15 @@ class DataPoints {
   }
 
   int64_t row() const { return row(channels_); }
-  int64_t point() const { return rows_ * row() + matrix::kGap; }  ///< elements from one to the next
+  int64_t point() const { return rows_ * row() + matrix::kGap; }  ///< elements between points
   size_t bytes() const { return workspace_part(static_cast<size_t>(P * point()) * sizeof(E)); }
 
-  /// Pixels of y that the i-th tile makes, counted through all samples; -1 beyond the edge.
+  /// Returns the pixels of y that the i-th tile makes, counted through all samples; -1 beyond the
+  /// edge.
   const int64_t* made(int64_t i) const { return made_.data() + i * R; }
 
-  /// Those of plane `z` of tiles [first, first + count), counted through all samples. The first
-  /// plane comes first: made() is found with it.
+  /// Makes the points of plane `z` of tiles [first, first + count), counted through all samples.
+  /// The first plane comes first: made() is found with it.
   template <int kZ>
   void make(std::integral_constant<int, kZ> z, const Number* x, int64_t first, int64_t count,
             E* to) {
@@ -94,7 +95,8 @@ class DataPoints {
   }
 
  private:
-  /// Where the tile's pixels lie that plane kZ is made of; with the first plane, which it makes.
+  /// Finds the tile's pixels that plane kZ is made of; with the first plane, also the pixels that
+  /// it makes.
   template <int kZ>
   void find(std::integral_constant<int, kZ>, const Number* x, const Tiles::Walk& tile, int64_t i,
             const Number** from) {
@@ -108,7 +110,7 @@ class DataPoints {
     }
     if constexpr (kZ == 0) tile.made(made_.data() + i * R);
   }
-  /// Of a tile that there is none of: the other half of a row of pairs.
+  /// Stands for a missing tile: the other half of a row of pairs.
   void find_none(int64_t i, const Number** from) {
     std::fill_n(from, kPoints * P, zeros_.data());
     std::fill_n(made_.data() + i * R, R, int64_t{-1});
@@ -120,7 +122,7 @@ class DataPoints {
   std::vector<Number> zeros_;  ///< a pixel of padding
 };
 
-/// K<type of the activations, three dimensions or two>.
+/// Makes K<type of the activations, three dimensions or two>.
 template <template <class, bool> class K, class Problem>
 std::unique_ptr<Kernel> kernel_of(const Problem& problem, DType type) {
   const bool deep = problem.sliding.kernel[0] == kTaps;

@@ -9,14 +9,14 @@
 namespace tutti {
 namespace {
 
-/// All neighbours within groups of `size` are as far apart as the first two.
+/// True if all neighbours within groups of `size` are as far apart as the first two.
 bool is_even(const std::vector<int64_t>& terms, size_t size) {
   for (size_t i = 0; i < terms.size(); ++i)
     if (i % size != 0 && terms[i] - terms[i - 1] != terms[1] - terms[0]) return false;
   return true;
 }
 
-/// Every size-th term.
+/// Returns every size-th term.
 std::vector<int64_t> group_terms(const std::vector<int64_t>& terms, size_t size) {
   std::vector<int64_t> first;
   for (size_t i = 0; i < terms.size(); i += size) first.push_back(terms[i]);
@@ -47,7 +47,7 @@ BoxCopy::BoxCopy(const Terms& from, const Terms& to) {
   merge_loops();
 }
 
-/// A blocked dimension becomes two loops: the blocks, and what lies in each.
+/// Adds a dimension; a blocked dimension becomes two loops: over the blocks, and within each.
 void BoxCopy::add_dimension(std::vector<int64_t> from, std::vector<int64_t> to) {
   while (from.size() > 1) {
     size_t size = from.size();
@@ -69,7 +69,7 @@ void BoxCopy::add_dimension(std::vector<int64_t> from, std::vector<int64_t> to) 
   }
 }
 
-/// In the order in which the output is written; two loops that continue each other become one.
+/// Sorts loops in the order of writing; two loops that continue each other become one.
 void BoxCopy::merge_loops() {
   std::ranges::stable_sort(loops_, [](const Loop& a, const Loop& b) { return a.to > b.to; });
   std::vector<Loop> merged;

@@ -1,7 +1,7 @@
 #pragma once
-// Copies a box of elements from one tensor to another, whatever their layouts. An offset is a sum
-// of one term per dimension (Layout::terms), so a box is a few nested loops and never a table of
-// its elements.
+// Copies a box of elements from one tensor to another, whatever their layouts. An offset is a
+// sum of one term per dimension (Layout::terms), so a box is a few nested loops and never a
+// table of its elements.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,14 +17,14 @@ class BoxCopy {
   /// Offsets, in elements, by dimension and index.
   using Terms = std::vector<std::vector<int64_t>>;
 
-  /// Element (i0, i1, ...) goes from the sum of from[d][i_d] to the sum of to[d][i_d].
+  /// Copies element (i0, i1, ...) from the sum of from[d][i_d] to the sum of to[d][i_d].
   BoxCopy(const Terms& from, const Terms& to);
 
-  /// The box lies in both tensors as one run, at the same place.
+  /// Returns whether the box lies in both tensors as one run, at the same place.
   bool in_place() const;
-  /// Elements of 1, 2 or 4 bytes.
+  /// Copies elements of 1, 2 or 4 bytes.
   void run(const void* from, void* to, size_t element_bytes) const;
-  /// to = to + from, element by element; f32 and bf16.
+  /// Adds to = to + from, element by element; f32 and bf16.
   void add(const void* from, void* to, DType type) const;
 
  private:
@@ -34,7 +34,7 @@ class BoxCopy {
   };
   void add_dimension(std::vector<int64_t> from, std::vector<int64_t> to);
   void merge_loops();
-  /// row(count, from, step, to, step) does the innermost loops.
+  /// Calls row(count, from, step, to, step) for the innermost loops.
   template <class T, class Row>
   void walk(size_t depth, const T* from, T* to, const Row& row) const;
 
@@ -42,7 +42,7 @@ class BoxCopy {
   int64_t from_ = 0, to_ = 0;
 };
 
-/// Where all elements of a tensor lie.
+/// Returns the offsets of all elements of a tensor.
 BoxCopy::Terms terms_of(const TensorDesc& d);
 
 }  // namespace tutti

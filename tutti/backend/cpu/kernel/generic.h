@@ -1,8 +1,8 @@
 #pragma once
 // Kernels for everything that is neither convolution nor batch norm nor Reorder: own loops, f32 and
 // bf16, each family in its own generic_*.cpp. Activations may have any layout without padding;
-// loops are vectorised where the layouts of a request let them be, offsets by dimension serve the
-// rest.
+// loops are vectorised where the layouts of a request allow it, and otherwise use offsets by
+// dimension.
 
 #include <vector>
 
@@ -19,7 +19,7 @@ bool append_pointwise_candidates(const KernelRequest& request,
                                  std::vector<KernelCandidate>& candidates);
 bool append_dense_candidates(const KernelRequest& request,
                              std::vector<KernelCandidate>& candidates);
-/// For the ops of append_dense_candidates.
+/// Handles the ops of append_dense_candidates.
 void append_onednn_dense_candidates(const KernelRequest& request,
                                     std::vector<KernelCandidate>& candidates);
 bool append_pool_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
@@ -33,22 +33,22 @@ bool append_resize_candidates(const KernelRequest& request,
                               std::vector<KernelCandidate>& candidates);
 bool append_spectrum_candidates(const KernelRequest& request,
                                 std::vector<KernelCandidate>& candidates);
-/// Norms over the channels of a position.
+/// Handles norms over the channels of a position.
 bool append_layer_norm_candidates(const KernelRequest& request,
                                   std::vector<KernelCandidate>& candidates);
-/// Those of ops/sequence/lookup.h.
+/// Handles the ops of ops/sequence/lookup.h.
 bool append_token_candidates(const KernelRequest& request,
                              std::vector<KernelCandidate>& candidates);
-/// Those of ops/sequence/token_loss.h.
+/// Handles the ops of ops/sequence/token_loss.h.
 bool append_token_loss_candidates(const KernelRequest& request,
                                   std::vector<KernelCandidate>& candidates);
-/// Those of ops/sequence/token_head.h.
+/// Handles the ops of ops/sequence/token_head.h.
 bool append_token_head_candidates(const KernelRequest& request,
                                   std::vector<KernelCandidate>& candidates);
-/// Those of ops/sequence/token_slice.h.
+/// Handles the ops of ops/sequence/token_slice.h.
 bool append_token_slice_candidates(const KernelRequest& request,
                                    std::vector<KernelCandidate>& candidates);
-/// Those of ops/rank_sums.h.
+/// Handles the ops of ops/rank_sums.h.
 bool append_rank_sum_candidates(const KernelRequest& request,
                                 std::vector<KernelCandidate>& candidates);
 bool append_sample_candidates(const KernelRequest& request,
@@ -63,10 +63,10 @@ bool append_softmax_candidates(const KernelRequest& request,
                                std::vector<KernelCandidate>& candidates);
 bool append_update_candidates(const KernelRequest& request,
                               std::vector<KernelCandidate>& candidates);
-/// Those of ops/norm_update.h and ops/clip.h.
+/// Handles the ops of ops/norm_update.h and ops/clip.h.
 bool append_norm_update_candidates(const KernelRequest& request,
                                    std::vector<KernelCandidate>& candidates);
-/// BiasBackward and ConvTranspose.
+/// Handles BiasBackward and ConvTranspose.
 bool append_channel_candidates(const KernelRequest& request,
                                std::vector<KernelCandidate>& candidates);
 

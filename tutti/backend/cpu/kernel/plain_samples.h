@@ -1,12 +1,12 @@
 #pragma once
-// Activations as rows of a matrix, one a sample, whatever their layout.
+// Reads activations as rows of a matrix, one a sample, whatever their layout.
 
 #include "tutti/backend/cpu/kernel/box_copy.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 
 namespace tutti {
 
-/// x as rows of plain samples: in place if it lies so, gathered into `memory` otherwise.
+/// x as rows of plain samples: in place if it is plain, otherwise gathered into `memory`.
 template <class T>
 class PlainSamples {
  public:

@@ -1,5 +1,5 @@
 #pragma once
-// What the kernels of pooling over windows and over all positions share.
+// Common code of the kernels of pooling over windows and over all positions.
 
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-/// f(lane offset, lanes) for the vectors of one block of channels.
+/// Calls f(lane offset, lanes) for the vectors of one block of channels.
 template <class F>
 void for_each_channel_vector(int64_t block, F f) {
   int64_t l = 0;
@@ -19,8 +19,8 @@ void for_each_channel_vector(int64_t block, F f) {
   if (l < block) f(l, simd::SomeLanes{static_cast<int>(block - l)});
 }
 
-/// Operands with positions must have one layout of the form [N, C/b, positions, b]. Empty: they
-/// have.
+/// Returns a refusal unless all operands with positions have one layout of the form [N, C/b,
+/// positions, b]; empty: they have.
 std::string refusal_of_pooling(const KernelRequest& r);
 
 /// Appends the kernel K of the operands' type, with its arguments.

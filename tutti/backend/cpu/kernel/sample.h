@@ -1,6 +1,6 @@
 #pragma once
-// What the generic kernels share: how the samples of an operand lie in memory, choice of types, and
-// the making of candidates.
+// Common code of the generic kernels: how the samples of an operand lie in memory, choice of types,
+// and the making of candidates.
 
 #include <fmt/format.h>
 
@@ -13,8 +13,8 @@
 
 namespace tutti {
 
-/// Samples follow each other without padding, so that a tile is one run of samples() *
-/// sample_size() elements.
+/// Returns whether samples follow each other without padding, so that a tile is one run of
+/// samples() * sample_size() elements.
 inline bool is_dense(const TensorDesc& d) {
   if (d.shape.rank() > 0 && d.layout.order[0] != 0) return false;
   for (int b = 0; b < d.layout.num_blocks; ++b)
@@ -24,7 +24,7 @@ inline bool is_dense(const TensorDesc& d) {
 
 inline int64_t sample_size(const TensorDesc& d) { return d.shape.elements_from(1); }
 
-/// Where the elements of a sample lie, from its first, in row-major order.
+/// The offsets of a sample's elements from its first, in row-major order.
 class SampleOffsets {
  public:
   explicit SampleOffsets(const TensorDesc& d) {
@@ -32,7 +32,7 @@ class SampleOffsets {
     if (terms_.empty()) terms_.push_back({0});
   }
 
-  /// Those of elements [first, first + count).
+  /// Reads the offsets of elements [first, first + count).
   void read(int64_t first, int64_t count, int64_t* offsets) const {
     std::array<size_t, Shape::kMaxRank> index{};
     const size_t last = terms_.size() - 1;
@@ -67,7 +67,7 @@ bool with_float_type(DType type, F f) {
   return true;
 }
 
-/// Why the kernels of this file's users cannot take the operands; empty if they can.
+/// Returns why the kernels of this file's users cannot take the operands; empty if they can.
 inline std::string refusal_of_layouts(const KernelRequest& r) {
   for (const std::vector<TensorDesc>* side : {&r.in, &r.out})
     for (const TensorDesc& d : *side)
@@ -76,7 +76,7 @@ inline std::string refusal_of_layouts(const KernelRequest& r) {
   return {};
 }
 
-/// The request's descs with free operands plain and f32.
+/// Returns a candidate with the request's descs, where free operands are plain and f32.
 inline KernelCandidate candidate_for(const KernelRequest& r, std::string name) {
   KernelCandidate c{.name = std::move(name), .refusal = {}, .in = r.in, .out = r.out, .make = {}};
   for (size_t i = 0; i < c.in.size(); ++i)
@@ -86,7 +86,7 @@ inline KernelCandidate candidate_for(const KernelRequest& r, std::string name) {
   return c;
 }
 
-/// This part's share of n things.
+/// Returns this part's share of n things.
 inline std::pair<int64_t, int64_t> share(int64_t n, int part, int parts) {
   return {n * part / parts, n * (part + 1) / parts};
 }

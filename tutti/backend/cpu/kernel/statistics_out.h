@@ -1,5 +1,5 @@
 #pragma once
-// What ends the statistics of a batch norm, wherever the sums over its values come from.
+// Ends the statistics of a batch norm, wherever the sums over its values come from.
 
 #include <cmath>
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace tutti {
 
-/// Where the statistics of a batch norm go, one number for each channel [C].
+/// The outputs of a batch norm's statistics, one number for each channel [C].
 struct StatisticsOut {
   float *running_mean, *running_var;  ///< read, and moved towards the batch's
-  float *mean, *inv_std;              ///< written: what is normalised by
+  float *mean, *inv_std;              ///< written: the numbers to normalise by
 
-  /// Ends channel c, of `count` >= 1 values with this mean and sum of squared deviations. One value
-  /// has no variance, and leaves the running one as it is.
+  /// Ends channel c, with `count` >= 1 values of this mean and sum of squared deviations. A single
+  /// value has no variance, and does not change the running one.
   void end(const NormStatistics& s, int64_t c, double count, double batch_mean,
            double deviations) const {
     float &average = running_mean[c], &spread = running_var[c];
-    if (s.momentum > 0) {  // else a batch that is not finite would not leave them as they are
+    if (s.momentum > 0) {  // otherwise a batch that is not finite would change them
       average += s.momentum * (static_cast<float>(batch_mean) - average);
       if (count > 1) spread += s.momentum * (static_cast<float>(deviations / (count - 1)) - spread);
     }

@@ -21,7 +21,7 @@ namespace tutti::testing {
 /// A tensor's values in plain order, as floats.
 using Values = std::vector<float>;
 
-/// The same numbers for the same `n` and `stream`, drawn once.
+/// Returns the same numbers for the same `n` and `stream`, drawn once.
 inline Values random_values(int64_t n, uint64_t stream, float mean = 0) {
   static std::map<std::pair<int64_t, uint64_t>, Values> drawn;
   Values& normal = drawn[{n, stream}];
@@ -32,7 +32,7 @@ inline Values random_values(int64_t n, uint64_t stream, float mean = 0) {
   return v;
 }
 
-/// Rounds to what the type can hold.
+/// Rounds to the type's precision.
 inline Values rounded(Values v, DType type) {
   if (type == DType::bf16)
     for (float& x : v) x = static_cast<float>(bf16(x));
@@ -108,8 +108,8 @@ inline TensorDesc whole_batch(TensorDesc d, bool batched, int tiles) {
 }
 
 /// Runs the candidate on `in` (values of the whole batch); afterwards `in` holds the inputs as the
-/// kernel left them. Unwritten outputs and states start as NaN, so that forgetting to initialise
-/// shows.
+/// kernel left them. Unwritten outputs and states start as NaN, so that missing initialisation is
+/// noticed.
 inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Values>& in,
                                      const TiledRun& how) {
   int tiles = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// How update kernels walk the parameters of one op: all elements, or blocks of sums, inside the
+// Walks the parameters of one op for update kernels: all elements, or blocks of sums, inside the
 // call's window, side by side as one line that the parts share. For files compiled without
 // contraction to fused multiply-adds: every element then gets the same bits wherever a share or a
 // window begins, be it in a vectorised loop or in its remainder.
@@ -34,7 +34,7 @@ class UpdateList {
     }
   }
 
-  int64_t blocks() const { return blocks_; }  ///< of all parameters
+  int64_t blocks() const { return blocks_; }  ///< blocks of all parameters
 
   /// Calls f(stretch) for this part's share of the elements inside the window.
   template <class F>
@@ -64,7 +64,7 @@ class UpdateList {
     }
   }
 
-  /// The tree's sum of column 0 or 1 of the parameter's rows in `sums`, [blocks(), 2].
+  /// Returns the tree's sum of column 0 or 1 of the parameter's rows in `sums`, [blocks(), 2].
   double sum(const float* sums, size_t parameter, int column) const {
     const Parameter& p = parameters_[parameter];
     return tree_sum(p.first_block, p.first_block + sum_blocks(p.elements),
@@ -98,8 +98,8 @@ class UpdateList {
             end - begin};
   }
 
-  /// Each parameter has units(inside) things to do; f(parameter, range) for this part's share of
-  /// the things of all parameters.
+  /// Each parameter has units(inside) work items; calls f(parameter, range) for this part's
+  /// share of the items of all parameters.
   template <class Units, class F>
   void deal(const KernelArgs& args, Units units, F f) const {
     int64_t total = 0;
@@ -128,12 +128,12 @@ inline float update_scalar(const KernelArgs& args, size_t i) {
   return *static_cast<const float*>(args.in[i]);
 }
 
-/// The learning rate of a group of parameters.
+/// Returns the learning rate of a group of parameters.
 inline float update_rate(const KernelArgs& args, double factor) {
   return update_scalar(args, 0) * static_cast<float>(factor);
 }
 
-/// Accepts if each parameter, its gradient and its states lie alike.
+/// Accepts if each parameter, its gradient and its states have the same layout.
 template <class K, class O>
 KernelCandidate make_update(const KernelRequest& r, const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:update");

@@ -1,5 +1,5 @@
-// What belongs to convolutions but is a pass over channels: the gradient of a bias, and the
-// transposed convolution, which is the data gradient of a convolution plus a bias.
+// Parts of convolutions that are a pass over channels: the gradient of a bias, and the transposed
+// convolution, which is the data gradient of a convolution plus a bias.
 
 #include "tutti/backend/cpu/conv/conv_candidates.h"
 #include "tutti/backend/cpu/kernel/generic.h"
@@ -12,7 +12,7 @@ namespace {
 
 using simd::Floats;
 
-/// A matrix [N, C] is one run of positions with its channels last.
+/// Returns the view of a tensor; a matrix [N, C] is one run of positions with its channels last.
 ChannelView view_of(const TensorDesc& d) {
   if (d.shape.rank() == 2) return {1, d.shape[1], d.shape[0], d.shape[1]};
   return channel_view(d);
@@ -59,7 +59,7 @@ class BiasBackwardKernel final : public Kernel {
   ChannelView view_;
 };
 
-/// y += bias, in place.
+/// Computes y += bias, in place.
 template <class T>
 struct BiasPass {
   T* y;

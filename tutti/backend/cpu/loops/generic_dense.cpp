@@ -24,12 +24,12 @@ struct RowLoop {
 
 constexpr int64_t kAhead = 16;
 
-// The largest tiles, of outer products and of dot products. Their loops are unrolled: a sum with a
-// variable index would be one in memory.
+// The largest tiles, for outer products and for dot products. Their loops are unrolled: a sum with
+// a variable index would be in memory.
 constexpr int kTileVectors = simd::kSums > 4 ? 2 : 1, kTileRows = simd::kSums / kTileVectors;
 constexpr int kDotColumns = 4, kDotRows = simd::kSums / kDotColumns;
 
-/// kRows x kColumns dot products over n: c[i][j] = sum_f a(i, f) * b(j, f).
+/// Computes kRows x kColumns dot products over n: c[i][j] = sum_f a(i, f) * b(j, f).
 template <int kRows, int kColumns, class A, class B>
 void dot_tile(RowLoop<A> a, RowLoop<B> b, int64_t n, float (&c)[kDotRows][kDotColumns]) {
   Floats sums[kRows][kColumns]{};
@@ -59,15 +59,15 @@ struct Left {
   int64_t row, column;
 };
 
-/// kRows rows of c over kVectors vectors of columns: c(i, j) = sum_k a(i, k) * b(k, j).
+/// Computes kRows rows of c over kVectors vectors of columns: c(i, j) = sum_k a(i, k) * b(k, j).
 template <int kRows, int kVectors, class Lanes, class B, class Store>
 void outer_tile(Left a, RowLoop<B> b, int64_t n, Lanes lanes, Store store) {
   Floats sums[kRows][kVectors]{};
   for (int64_t k = 0; k < n; ++k) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v)
-      __builtin_prefetch(b.at(
-          k + kAhead, v * kLanes));  // rows lie pages apart, where hardware does not look ahead
+      __builtin_prefetch(
+          b.at(k + kAhead, v * kLanes));  // rows lie pages apart, where hardware does not prefetch
     Floats right[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) right[v] = simd::load(b.at(k, v * kLanes), lanes);
@@ -84,9 +84,10 @@ void outer_tile(Left a, RowLoop<B> b, int64_t n, Lanes lanes, Store store) {
     for (int v = 0; v < kVectors; ++v) store(i, v * kLanes, sums[i][v], lanes);
 }
 
-/// All of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a * b. A small
-/// b stays in cache, and c is passed along its rows, so that memory sees a few long streams.
-/// Otherwise columns are the outer loop: their stripe of b stays in cache while the rows pass.
+/// Computes all of c [rows, columns]: store(i, j, sixteen sums, lanes) for every tile of c = a * b.
+/// A small b stays in cache, and c is passed along its rows, so that memory is accessed in a few
+/// long streams. Otherwise columns are the outer loop: their stripe of b stays in cache while the
+/// rows pass.
 template <class B, class Store>
 void outer_product(int64_t rows, int64_t columns, int64_t n, Left a, RowLoop<B> b, Store store) {
   const auto tile = [&]<int kRows, int kVectors>(std::integral_constant<int, kRows>, int64_t i,
@@ -123,8 +124,8 @@ void outer_product(int64_t rows, int64_t columns, int64_t n, Left a, RowLoop<B> 
     });
 }
 
-/// The gradients of a layer's outputs as floats: in place if they are, widened into the beginning
-/// of a workspace otherwise.
+/// The gradients of a layer's outputs as floats: in place if they are f32, otherwise widened into
+/// the beginning of a workspace.
 template <class Y>
 struct WidenedOutputs {
   int64_t count;
@@ -177,7 +178,7 @@ class DenseKernel final : public Kernel {
         block(std::integral_constant<int, kDotRows>{}, columns, n, k);
       for (; n < x_.samples(); ++n) block(std::integral_constant<int, 1>{}, columns, n, k);
     };
-    // Weights in the outer loop: they are read from memory once a tile.
+    // Weights are in the outer loop: they are read from memory once a tile.
     int64_t k = 0;
     for (; k + kDotColumns <= outputs_; k += kDotColumns)
       over_samples(std::integral_constant<int, kDotColumns>{}, k);
@@ -246,7 +247,7 @@ class DenseBackwardWeightsKernel final : public Kernel {
   WidenedOutputs<Y> dy_;
 };
 
-/// `weights`: w or dw as the candidate has it.
+/// `weights`: the candidate's desc of w or dw.
 template <template <class, class> class K>
 KernelCandidate make_dense(const KernelRequest& r, const TensorDesc& x, const TensorDesc& y,
                            const TensorDesc& (*weights)(const KernelCandidate&)) {

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-/// How many rows a bag names.
+/// Returns how many rows a bag names.
 int64_t named(const int32_t* bag, int64_t count) {
   return std::count_if(bag, bag + count, [](int32_t row) { return row >= 0; });
 }
@@ -39,7 +39,7 @@ class EmbeddingBagKernel final : public Kernel {
   }
 
  private:
-  /// Null: it names none, or one of another rank.
+  /// Returns null if the number names no row, or another rank's row.
   const float* row_at(const float* table, int32_t number) const {
     const int64_t row = number - bag_.first_row;
     return row >= 0 && row < own_rows_ ? table + row * width_ : nullptr;
@@ -79,8 +79,8 @@ class EmbeddingBagKernel final : public Kernel {
   Bag bag_;
 };
 
-/// Each part owns a run of the table's rows. It sorts the places in the batch that name them, so
-/// that a row's terms are neighbours, in the order of the batch.
+/// Each part owns a run of the table's rows. It sorts the batch's places that name them, so that a
+/// row's terms are neighbours, in the order of the batch.
 class TableUpdateKernel final : public Kernel {
  public:
   TableUpdateKernel(const KernelRequest& r, const TableUpdate& op)
@@ -96,7 +96,7 @@ class TableUpdateKernel final : public Kernel {
     const float lr = *static_cast<const float*>(args.in[0]);
     const float scale = *static_cast<const float*>(args.in[1]);
     auto* const table = static_cast<float*>(args.in[2]);
-    auto* const sums = static_cast<float*>(args.in[3]);  // of a rule that keeps them
+    auto* const sums = static_cast<float*>(args.in[3]);  // used by a rule that keeps them
     const Batch batch{static_cast<const float*>(args.in[dy_]),
                       static_cast<const int32_t*>(args.in[dy_ + 1]) + bag_.first,
                       bag_.weighted ? static_cast<const float*>(args.in[dy_ + 2]) : nullptr};
@@ -125,7 +125,7 @@ class TableUpdateKernel final : public Kernel {
     return workspace_part(static_cast<size_t>(samples_ * bag_.count) * sizeof(uint64_t));
   }
 
-  /// The row in the upper half, in the lower one the number of the place in the batch.
+  /// Returns numbers with the row in the upper half and the place in the batch in the lower half.
   uint64_t* sorted_places(const int32_t* bags, uint64_t* places,
                           std::pair<int64_t, int64_t> own) const {
     uint64_t* end = places;
@@ -174,7 +174,7 @@ class TableUpdateKernel final : public Kernel {
 
   Bag bag_;
   TableRule rule_;
-  size_t dy_;  // its place among the inputs
+  size_t dy_;  // its index among the inputs
   int64_t own_rows_, width_, samples_, fields_;
 };
 

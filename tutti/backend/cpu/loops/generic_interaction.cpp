@@ -15,7 +15,7 @@ namespace {
 
 using attention::HeadRows, attention::padded, matrix::kColumns, matrix::kMostRows;
 
-/// What forward and backward share of one problem.
+/// The common sizes of forward and backward for one problem.
 struct PairsProblem {
   FeaturePairs pairs;
   int64_t samples = 0, width = 0;
@@ -23,11 +23,14 @@ struct PairsProblem {
   PairsProblem(const TensorDesc& x, int64_t of_feature, bool itself)
       : pairs{x.shape[1] / of_feature, itself}, samples(x.shape[0]), width(of_feature) {}
   int64_t features() const { return pairs.features; }
-  int64_t size() const { return features() * width; }      ///< of a sample of x
-  int64_t row() const { return padded(width); }            ///< floats of a feature
-  int64_t pair_row() const { return padded(features()); }  ///< and of its products with all
+  int64_t size() const { return features() * width; }  ///< elements in a sample of x
+  int64_t row() const { return padded(width); }        ///< floats of a feature
+  int64_t pair_row() const {
+    return padded(features());
+  }  ///< floats for its products with all
+     ///< features
   int64_t products() const { return features() * pair_row(); }
-  /// Products of feature i that have a place, the one with feature 0 first.
+  /// Returns the products of feature i that have a place, the one with feature 0 first.
   int64_t products_of(int64_t i) const { return pairs.itself ? i + 1 : i; }
   template <class T>
   HeadRows<T> rows(T* sample) const {
@@ -35,7 +38,7 @@ struct PairsProblem {
   }
 };
 
-/// Rows of c: `rows` of them, `stride` apart.
+/// Sets pointers to the rows of c: `rows` of them, `stride` apart.
 void point_at_rows(float* c, int64_t rows, int64_t stride, std::vector<float*>& to) {
   for (int64_t i = 0; i < rows; ++i) to[static_cast<size_t>(i)] = c + i * stride;
 }
@@ -71,7 +74,7 @@ class InteractionKernel final : public Kernel {
   }
 
  private:
-  /// A block of rows with the columns up to its last one: those behind have no place.
+  /// Multiplies a block of rows by the columns up to its last one: later products have no place.
   void multiply(const T* x, float* rows, float* columns, const float* products, T* y) {
     p_.rows(x).read(p_.features(), rows, p_.row());
     attention::to_columns(p_.rows(x), p_.features(), columns);
@@ -143,7 +146,7 @@ class InteractionGradKernel final : public Kernel {
   }
 
  private:
-  /// The gradients of one sample's products as a symmetric matrix.
+  /// Spreads the gradients of one sample's products to a symmetric matrix.
   void spread(const T* dy, float* products) const {
     for (int64_t i = 0; i < p_.features(); ++i) {
       float* const row = products + i * p_.pair_row();

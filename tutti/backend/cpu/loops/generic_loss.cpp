@@ -21,7 +21,7 @@ class Samples {
       : samples(d.shape[0]), size(sample_size(d)), plain_(d.layout.is_plain()), offsets_(d) {}
   int64_t samples, size;
 
-  /// Elements [first, first + count) of sample n.
+  /// Reads elements [first, first + count) of sample n.
   void read(const void* memory, int64_t n, int64_t first, int64_t count, float* values) const {
     const T* const sample = static_cast<const T*>(memory) + n * size;
     if (plain_) {
@@ -48,8 +48,8 @@ class Samples {
   SampleOffsets offsets_;
 };
 
-/// f(x, y, count) with the values of both operands, chunk by chunk; g(sample, first, count)
-/// follows each.
+/// Calls f(x, y, count) with the values of both operands, chunk by chunk; then calls g(sample,
+/// first, count) for each.
 template <class X, class Y, class F, class G>
 void for_each_chunk(const Samples<X>& x, const Samples<Y>& y, const KernelArgs& args, F f, G g) {
   float left[kChunk], right[kChunk];
@@ -64,7 +64,7 @@ void for_each_chunk(const Samples<X>& x, const Samples<Y>& y, const KernelArgs& 
 }
 constexpr auto kNothing = [](int64_t, int64_t, int64_t) {};
 
-/// The threads' sums, added up in their order.
+/// Returns the threads' sums, added up in their order.
 double total_of(const FinishArgs& args) {
   double total = 0;
   for (const void* state : args.states) total += *static_cast<const double*>(state);
@@ -97,7 +97,7 @@ float slope_of(const PointwiseLossAttributes& a, float x, float t) {
   return 0;
 }
 
-/// Elements over which a mean is taken.
+/// Returns the number of elements over which a mean is taken.
 double batch_elements(const StepInfo& step, int64_t sample_size) {
   return static_cast<double>(step.batch) * static_cast<double>(sample_size);
 }
@@ -213,7 +213,7 @@ class GaussianKLGradKernel final : public Kernel {
   Samples<U> logvar_, dlogvar_;
 };
 
-/// Kernels of two types: prediction and target.
+/// Appends kernels of two types: prediction and target.
 template <template <class, class> class K, class A>
 bool add_pair(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
               const A& attributes) {

@@ -1,6 +1,6 @@
 // LARS and LAMB in two ops each: block sums of squares, then the update with the norms. The parts
 // share blocks in the first and elements in the second, so that all threads work on every
-// parameter. Clipping by the norm of all of them.
+// parameter. Also clips by the norm over all parameters.
 
 #include <algorithm>
 #include <array>
@@ -15,8 +15,8 @@
 namespace tutti {
 namespace {
 
-/// Sum of at most kSumBlock squares, in 16 sums of every 16th that a tree adds. Products of two
-/// floats are exact in double.
+/// Returns the sum of at most kSumBlock squares, in 16 sums of every 16th that a tree adds.
+/// Products of two floats are exact in double.
 float sum_of_squares(const float* x, int64_t n) {
   double lanes[16]{};
   int64_t i = 0;
@@ -31,7 +31,7 @@ float sum_of_squares(const float* x, int64_t n) {
   return static_cast<float>(lanes[0]);
 }
 
-/// `squares(stretch)` is called for each block of this part and gives its sums, an array.
+/// Calls `squares(stretch)` for each block of this part; it returns the block's sums, an array.
 template <class F>
 void write_sums(const UpdateList& list, const KernelArgs& args, F squares) {
   using Sums = std::invoke_result_t<F, const Stretch&>;
@@ -79,7 +79,7 @@ class GradientSquaresKernel final : public Kernel {
   UpdateList list_;
 };
 
-/// A few additions for each thousand gradients: by one thread.
+/// Takes one thread: a few additions for each thousand gradients.
 class ClipScaleKernel final : public Kernel {
  public:
   ClipScaleKernel(const KernelRequest& r, const ClipScale& op)

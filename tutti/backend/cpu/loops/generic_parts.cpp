@@ -48,7 +48,7 @@ class MergeMomentsKernel final : public Kernel {
                            static_cast<float*>(args.out[0]), static_cast<float*>(args.out[1])};
     const Part part(channels_, args);
     for (int64_t c = part.begin; c < part.end; ++c) {
-      // Chan, Golub and LeVeque (1983).
+      // As in Chan, Golub and LeVeque (1983).
       double count = 0, mean = 0, deviations = 0;
       for (size_t r = 0; r < op_.group().counts.size(); ++r) {
         const auto n = static_cast<double>(op_.group().counts[r]);

@@ -57,7 +57,7 @@ class PointwiseKernel final : public Kernel {
     simd::store(y, f_(simd::load(a, AllLanes{}), simd::load(b, AllLanes{})), AllLanes{});
   }
   using Places = int64_t[kLanes];
-  /// Of elements [first, first + count) of a sample, or of the run.
+  /// Finds the places of elements [first, first + count) of a sample, or of the run.
   void places(const SampleOffsets& offsets, int64_t first, int64_t count, Places& found) const {
     if (one_run_)
       std::iota(found, found + count, first);
@@ -189,8 +189,8 @@ class DropoutKernel final : public Kernel {
   }
 
  private:
-  /// How many there are, of operands whose channels are innermost and whose quads have one channel
-  /// each, or that have `some` positions; 0 for others.
+  /// Returns the number of channels, for operands whose channels are innermost and whose quads have
+  /// one channel each, or that have `some` positions; 0 for others.
   static int64_t in_last_channels(const KernelRequest& r, bool some) {
     const Shape& shape = r.in[0].shape;
     const Layout last = Layout::channels_last(shape.rank());
@@ -199,8 +199,8 @@ class DropoutKernel final : public Kernel {
     return fits ? shape[1] : 0;
   }
 
-  /// 64 positions of 16 channels at a time: numbers are drawn by channel, and used by position. Of
-  /// some positions 60: a channel's first element may be within a quad.
+  /// Handles 64 positions of 16 channels at a time: numbers are drawn by channel, and used by
+  /// position. With some positions it handles 60: a channel's first element may be within a quad.
   void drop_by_channels(const SampleKey& key, const T* x, T* y) const {
     const int64_t positions = size_ / channels_, all = all_ > 0 ? all_ : positions,
                   step = all_ > 0 ? 4 * kLanes - 4 : 4 * kLanes;
@@ -233,7 +233,7 @@ class DropoutKernel final : public Kernel {
       }
   }
 
-  /// Of plain operands that have some positions.
+  /// Handles plain operands that have some positions.
   void drop_some_positions(const SampleKey& key, const T* x, T* y) const {
     for (int64_t at = 0; at < size_;) {
       const int64_t p = at % positions_, element = at / positions_ * all_ + first_ + p;
@@ -246,8 +246,8 @@ class DropoutKernel final : public Kernel {
     }
   }
 
-  /// 0 or 1 / (1 - probability) for 64 elements in order; word w of quad q belongs to element 4 * q
-  /// + w.
+  /// Computes 0 or 1 / (1 - probability) for 64 elements in order; word w of quad q belongs to
+  /// element 4 * q + w.
   void factors(const WideBits& bits, float* factor) const {
     for (int q = 0; q < kLanes; ++q)
       for (int w = 0; w < 4; ++w) factor[4 * q + w] = bits.word[w][q] < threshold_ ? 0.f : keep_;

@@ -1,5 +1,4 @@
-// Pooling over windows. Lanes are channels; with plain layout a vector holds
-// one channel.
+// Pooling over windows. Lanes are channels; with plain layout a vector holds one channel.
 
 #include <algorithm>
 #include <limits>
@@ -12,7 +11,7 @@ namespace {
 
 using simd::Floats, simd::kLanes, simd::Words;
 
-/// Three spatial dimensions; of a 2-D pooling the first is 1. Positions count in x or y as [d, h,
+/// Three spatial dimensions; the first is 1 in a 2-D pooling. Positions count in x or y as [d, h,
 /// w].
 struct Geometry {
   std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, low{0, 0, 0}, x{1, 1, 1}, y{1, 1, 1};
@@ -29,18 +28,18 @@ struct Geometry {
       y[to] = y_shape[d + 2];
     }
   }
-  /// No element of x is in two windows.
+  /// Returns whether no element of x is in two windows.
   bool apart() const {
     return stride[0] >= kernel[0] && stride[1] >= kernel[1] && stride[2] >= kernel[2];
   }
-  /// Windows cover x, each element once.
+  /// Returns whether windows cover x, each element once.
   bool tiles() const {
     bool exact = true;
     for (size_t i = 0; i < 3; ++i)
       exact &= stride[i] == kernel[i] && low[i] == 0 && y[i] * kernel[i] == x[i];
     return exact;
   }
-  /// The outermost dimension that is walked. A slab is what lies at one of its indices in x.
+  /// Returns the outermost dimension that is walked. A slab is the part of x at one index of it.
   size_t outer() const { return x[0] > 1 || y[0] > 1 ? 0 : 1; }
   int64_t slab() const { return outer() == 0 ? x[1] * x[2] : x[2]; }
   int64_t x_positions() const { return x[0] * x[1] * x[2]; }
@@ -60,12 +59,12 @@ struct Window {
       end[i] = std::min(first[i] + g.kernel[i], g.x[i]);
     }
   }
-  /// tap(position in x, place in the whole window), in order.
+  /// Calls tap(position in x, place in the whole window), in order.
   template <class Tap>
   void each(Tap tap) const {
     each_below(g.x[0], g.x[1], tap);
   }
-  /// tap(position in a ring of the `slabs` slabs that are summed at a time, place).
+  /// Calls tap(position in a ring of the `slabs` slabs that are summed at a time, place).
   template <class Tap>
   void each_in_ring(int64_t slabs, Tap tap) const {
     if (g.outer() == 0)
@@ -80,7 +79,8 @@ struct Window {
   }
 
  private:
-  /// Positions where indices count modulo these extents, which are x's own or smaller.
+  /// Calls tap with positions where indices count modulo these extents, which are x's own or
+  /// smaller.
   template <class Tap>
   void each_below(int64_t depth, int64_t height, Tap tap) const {
     for (int64_t d = begin[0]; d < end[0]; ++d)
@@ -101,8 +101,8 @@ void for_each_window(const Geometry& g, F f) {
       for (int64_t w = 0; w < g.y[2]; ++w) f(Window(g, d, h, w), position++);
 }
 
-/// A new value replaces the maximum: NaN is largest, the first of equals stays. Lanes are all ones
-/// or zeros.
+/// True where a new value replaces the maximum: NaN is largest, the first of equals stays. Lanes
+/// are all ones or zeros.
 inline auto replaces(Floats value, Floats best) {
   return (value > best) | ((value != value) & (best == best));
 }
@@ -134,7 +134,7 @@ class PoolKernel final : public Kernel {
       for_each_channel_vector(b, [&](int64_t l, auto lanes) {
         Floats best = simd::splat(-std::numeric_limits<float>::infinity());
         Words winner{};
-        bool none = true;  // -infinity wins where there is nothing else
+        bool none = true;  // -infinity wins if there is nothing else
         window.each([&](int64_t tap, uint32_t place) {
           const Floats v = simd::load(x + tap * b + l, lanes);
           if (none) {
@@ -169,8 +169,8 @@ class PoolKernel final : public Kernel {
   ChannelView view_;
 };
 
-/// One vector of channels at a time. Where windows are apart dx is written at once; where they
-/// overlap it is summed in f32 in the workspace, which holds the slabs that one row of windows
+/// Handles one vector of channels at a time. Where windows are apart dx is written at once; where
+/// they overlap it is summed in f32 in the workspace, which holds the slabs that one row of windows
 /// covers.
 template <class T>
 class PoolGradKernel final : public Kernel {
@@ -226,10 +226,10 @@ class PoolGradKernel final : public Kernel {
     };
     const int64_t n = lanes.n, ring = slabs(), slab = g_.slab();
     const size_t outer = g_.outer();
-    int64_t first = 0, last = 0;  // of the slabs in the ring
+    int64_t first = 0, last = 0;  // the slabs in the ring
     const auto finish = [&](int64_t until) {
       for (; first < until; ++first) {
-        if (first >= last) {  // in no window
+        if (first >= last) {  // it is in no window
           zero(first * slab, (first + 1) * slab);
           continue;
         }
@@ -254,7 +254,8 @@ class PoolGradKernel final : public Kernel {
     finish(g_.x[outer]);
   }
 
-  /// The gradient of one window's result to its elements: each(tap) names their places in order.
+  /// Adds the gradient of one window's result to its elements: each(tap) names their places in
+  /// order.
   template <class Lanes, class Each, class Put>
   void spread(const Window& window, Floats g, const uint8_t* winners, Lanes lanes, Each each,
               Put put) const {

@@ -12,7 +12,7 @@ namespace {
 
 using simd::Floats;
 
-/// What a sum over all positions, or its gradient, is divided by.
+/// The divisor of a sum over all positions, or of its gradient.
 enum class Divisor { none, positions };
 
 float inverse_of(Divisor divisor, int64_t positions) {
@@ -52,7 +52,7 @@ class OverPositionsKernel final : public Kernel {
   float inverse_;
 };
 
-/// Their gradients: GlobalAveragePoolGrad and Broadcast.
+/// The gradients of both: GlobalAveragePoolGrad and Broadcast.
 template <class T>
 class ToPositionsKernel final : public Kernel {
  public:

@@ -1,5 +1,5 @@
-// Sums of what ranks have of a layer's result. Elements lie alike in all operands; with a bias
-// channels are innermost.
+// Sums the ranks' parts of a layer's result. Elements have the same layout in all operands; with a
+// bias channels are innermost.
 
 #include <memory>
 

@@ -1,5 +1,5 @@
-// Repeating elements by whole factors, and the sums that are its gradient. Lanes are channels; with
-// the plain layout, whose channels lie apart, one element at a time.
+// Repeats elements by whole factors; the gradient sums them. Lanes are channels; with the plain
+// layout, whose channels lie apart, one element at a time.
 
 #include "tutti/backend/cpu/kernel/pooling.h"
 #include "tutti/ops/resize.h"
@@ -9,7 +9,7 @@ namespace {
 
 using simd::Floats;
 
-/// Three spatial dimensions of x [N, C, spatial...] and of y, of which missing ones are 1.
+/// Three spatial dimensions of x [N, C, spatial...] and of y; missing ones are 1.
 struct ResizePlaces {
   std::array<int64_t, 3> x{1, 1, 1}, y{1, 1, 1}, factor{1, 1, 1}, first{0, 0, 0};
 
@@ -24,7 +24,7 @@ struct ResizePlaces {
     }
   }
   int64_t source(size_t d, int64_t i) const { return (first[d] + i) / factor[d]; }
-  /// The positions of y that show position i of x: [begin, end).
+  /// Return the positions of y that show position i of x: [begin, end).
   int64_t begin(size_t d, int64_t i) const {
     return std::clamp<int64_t>(i * factor[d] - first[d], 0, y[d]);
   }

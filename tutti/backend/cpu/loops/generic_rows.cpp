@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-/// Where rows [first, first + count) of a sample lie in a tensor of such samples.
+/// Places of rows [first, first + count) of a sample in a tensor of such samples.
 BoxCopy::Terms terms_of_rows(const TensorDesc& tensor, int dim, int64_t first, int64_t count) {
   TensorDesc one = tensor;
   one.shape[0] = 1;
@@ -32,7 +32,7 @@ struct Shared {
   int64_t slab_row = 0, window_row = 0, count = 0;
 };
 
-/// Of `rows` in `slabs`, window after window; in each by row.
+/// Shared parts of `rows` in `slabs`, window after window; in each by row.
 std::vector<Shared> shared_rows(const std::vector<Rows>& windows, Rows rows, int64_t slabs) {
   std::vector<Shared> shared;
   const int64_t height = rows.count() / slabs;
@@ -103,13 +103,13 @@ class GatherRowsKernel final : public Kernel {
     BoxCopy copy;
   };
   struct Input {
-    int64_t slabs, bytes;  // of a slab
+    int64_t slabs, bytes;  // bytes of a slab
   };
   int64_t windows_, samples_, y_bytes_;
   size_t element_;
   std::vector<Input> inputs_;
   std::vector<std::vector<Run>> runs_;  // by window
-  std::vector<bool> outside_;           // by window: does it have rows that no input has?
+  std::vector<bool> outside_;           // by window: whether it has rows that no input has
   uint32_t fill_ = 0;                   // the bits of the value in the low bytes
 };
 
@@ -127,7 +127,7 @@ class AddRowsKernel final : public Kernel {
         by_slab[static_cast<size_t>(s.slab)].push_back({i, s});
     }
     for (size_t slab = 0; slab < by_slab.size(); ++slab) {
-      std::set<int64_t> cuts{0, height};  // between them the same windows hold all rows
+      std::set<int64_t> cuts{0, height};  // the same windows hold all rows between two cuts
       for (const From& from : by_slab[slab])
         cuts.insert({from.shared.slab_row, from.shared.slab_row + from.shared.count});
       for (auto at = cuts.begin(); *at < height; ++at)
@@ -161,11 +161,11 @@ class AddRowsKernel final : public Kernel {
   struct Segment {
     size_t input;
     int64_t window;
-    bool first;  // of those that hold its rows
+    bool first;  // first of the windows that hold its rows
     BoxCopy copy;
   };
   struct Input {
-    int64_t windows, bytes;  // of a window
+    int64_t windows, bytes;  // bytes of a window
   };
   void add_segments(size_t slab, const std::vector<From>& all, Rows rows, int dim,
                     const KernelRequest& r) {
@@ -185,7 +185,7 @@ class AddRowsKernel final : public Kernel {
   DType type_;
   std::vector<Input> inputs_;
   std::vector<std::vector<Segment>> segments_;  // by slab
-  std::vector<bool> gaps_;                      // by slab: rows that no window holds
+  std::vector<bool> gaps_;                      // by slab: whether no window holds some of its rows
 };
 
 }  // namespace

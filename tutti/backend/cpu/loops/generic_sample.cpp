@@ -43,7 +43,7 @@ class GaussianSampleKernel final : public Kernel {
   int64_t samples_, size_;
   float factor_;
   uint32_t salt_;
-  std::vector<std::vector<int64_t>> places_;  ///< of a sample's elements in mean, logvar, z
+  std::vector<std::vector<int64_t>> places_;  ///< offsets of a sample's elements in mean, logvar, z
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reshape, Slice, SliceGrad, Pad, Concat: boxes of elements go from one layout to another.
+// Reshape, Slice, SliceGrad, Pad, Concat: boxes of elements are copied between layouts.
 
 #include <algorithm>
 #include <bit>
@@ -14,7 +14,7 @@ namespace {
 
 using Box = std::vector<SliceRange>;  ///< by dimension: index = start + step * index in the box
 
-/// Where the elements of a box of extents `box` lie in a tensor that it is a part of.
+/// Returns the offsets of the elements of a box with extents `box` in the tensor that contains it.
 BoxCopy::Terms terms_of_box(const TensorDesc& whole, const Shape& box, const Box& ranges) {
   BoxCopy::Terms terms;
   for (int d = 0; d < box.rank(); ++d) {
@@ -36,7 +36,7 @@ class CopyKernel final : public Kernel {
   CopyKernel(const TensorDesc& out, std::vector<BoxCopy> copies)
       : copies_(std::move(copies)), size_(size_of(out.dtype)),
         elements_(static_cast<size_t>(out.elements())) {}
-  /// What the boxes leave free holds this value.
+  /// Sets the value of elements that the boxes leave free.
   void set_background(DType type, float value) {
     filled_ = true;
     switch (type) {
@@ -68,8 +68,8 @@ class CopyKernel final : public Kernel {
   uint32_t background_ = 0;  ///< the bits of the value in the low bytes
 };
 
-/// Between two layouts neither of which is plain: through a plain copy, where equal positions of
-/// two shapes meet.
+/// Reshapes between two layouts neither of which is plain: through a plain copy, where equal
+/// positions of two shapes meet.
 class ReshapeKernel final : public Kernel {
  public:
   ReshapeKernel(const TensorDesc& in, const TensorDesc& out)
@@ -94,7 +94,7 @@ class ReshapeKernel final : public Kernel {
   bool plain_in_;
 };
 
-/// Ranges of a sample's dimensions, as those of a batch.
+/// Returns ranges of a sample's dimensions as ranges of a batch.
 Box with_batch(const std::vector<SliceRange>& ranges) {
   Box box(1);
   box.insert(box.end(), ranges.begin(), ranges.end());

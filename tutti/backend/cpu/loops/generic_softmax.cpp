@@ -1,5 +1,5 @@
-// Softmax cross-entropy and its gradient. Lanes are labels: sixteen at once, whether they are
-// positions of one sample or samples.
+// Softmax cross-entropy and its gradient. Lanes are labels: sixteen at once, which are positions of
+// one sample or different samples.
 
 #include <algorithm>
 #include <limits>
@@ -14,15 +14,15 @@ namespace {
 
 using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes, simd::Words;
 
-/// Up to sixteen labels, and where their logits lie.
+/// Up to sixteen labels, and the places of their logits.
 struct Labels {
   int count = 0;
   bool run = false;         ///< logits of one class are neighbours
-  int64_t at[kLanes];       ///< of class 0, in elements of x
+  int64_t at[kLanes];       ///< places of class 0, in elements of x
   int32_t label[kLanes]{};  ///< within the classes
 };
 
-/// x [N, classes, positions...] of any layout, and labels [N, positions...].
+/// Reads x [N, classes, positions...] of any layout, and labels [N, positions...].
 template <class T>
 class Logits {
  public:
@@ -32,12 +32,12 @@ class Logits {
         class_terms_(x.layout.terms(x.shape, 1)), offsets_(x), label_offsets_(labels) {}
   int64_t classes() const { return classes_; }
 
-  /// f(labels) for all of a tile, sixteen at a time.
+  /// Calls f(labels) for all labels of a tile, sixteen at a time.
   template <class F>
   void for_each(const void* labels, F f) const {
     for (int64_t i = 0; i < count_; i += kLanes) f(these(static_cast<const int32_t*>(labels), i));
   }
-  /// The logits of class k.
+  /// Loads the logits of class k.
   Floats load(const void* memory, const Labels& labels, int64_t k) const {
     const T* const x = static_cast<const T*>(memory) + class_terms_[static_cast<size_t>(k)];
     if (labels.run)
@@ -55,7 +55,7 @@ class Logits {
     for (int i = 0; i < labels.count; ++i) x[labels.at[i]] = static_cast<T>(values[i]);
   }
 
-  /// Labels from `first` of the tile on.
+  /// Returns labels from `first` of the tile on.
   Labels these(const int32_t* labels, int64_t first) const {
     Labels found;
     found.count = static_cast<int>(std::min<int64_t>(kLanes, count_ - first));
@@ -89,7 +89,7 @@ class Logits {
   }
 
   int64_t classes_, positions_, sample_, count_;
-  bool plain_;  ///< logits and labels
+  bool plain_;  ///< whether logits and labels are plain
   std::vector<int64_t> class_terms_;
   SampleOffsets offsets_, label_offsets_;
 };
@@ -145,8 +145,8 @@ class SoftmaxKernel : public Kernel {
  protected:
   float weight(int64_t k) const { return weights_[static_cast<size_t>(k)]; }
 
-  /// The logarithm of the sum of exponentials; the logits themselves go to the workspace, [classes,
-  /// sixteen].
+  /// Returns the logarithm of the sum of exponentials; copies the logits to the workspace,
+  /// [classes, sixteen].
   Floats log_sum_of(const KernelArgs& args, const Labels& labels) const {
     auto* const x = static_cast<float*>(args.workspace);
     Floats top = simd::splat(-std::numeric_limits<float>::infinity()), sum{};
@@ -204,11 +204,11 @@ class SoftmaxGradKernel final : public SoftmaxKernel<T> {
   }
 
  private:
-  bool same_layout_;  ///< then logits and gradients lie at the same places
+  bool same_layout_;  ///< logits and gradients then lie at the same places
   Logits<T> dx_;
 };
 
-/// In the order of memory, whatever the layout.
+/// Reads labels in the order of memory, whatever the layout.
 class LabelWeightsKernel final : public Kernel {
  public:
   LabelWeightsKernel(const KernelRequest& r, const LabelWeights& op)

@@ -34,11 +34,11 @@ class Spectrum {
 
   int64_t shells() const { return shells_.count(); }
   int64_t positions() const { return fourier_.rows() * last_; }
-  /// The waves in a shell.
+  /// Returns the number of waves in a shell.
   double members(int64_t shell) const { return members_[static_cast<size_t>(shell)]; }
   size_t field_bytes() const { return static_cast<size_t>(fourier_.floats()) * sizeof(float); }
 
-  /// The modes of x [positions] in `field`, of field_bytes().
+  /// Writes the modes of x [positions] to `field`, of field_bytes().
   template <class T>
   void to_modes(const T* x, float* field) const {
     for (int64_t row = 0; row < fourier_.rows(); ++row, x += last_)
@@ -53,7 +53,7 @@ class Spectrum {
       for (int64_t i = 0; i < last_; ++i) x[i] = static_cast<T>(field[row * fourier_.row() + i]);
   }
 
-  /// f(shell or -1, how many waves it stands for, real part, imaginary part) for each mode.
+  /// Calls f(shell or -1, number of waves it stands for, real part, imaginary part) for each mode.
   template <class F>
   void each(float* field, F f) const {
     const int32_t* b = shell_.data();
@@ -66,17 +66,17 @@ class Spectrum {
     return {shells_.extents.begin(), shells_.extents.end()};
   }
   int64_t half() const { return last_ / 2 + 1; }
-  /// A mode and its conjugate, of which the field does not hold the other one.
+  /// Counts a mode and its conjugate, if the field does not hold the latter.
   int stands_for(int64_t k) const { return k == 0 || 2 * k == last_ ? 1 : 2; }
 
   WaveShells shells_;
   int64_t last_;
   RealFourier fourier_;
-  std::vector<int32_t> shell_;   ///< of the modes, -1: none
+  std::vector<int32_t> shell_;   ///< shell of each mode, -1: none
   std::vector<double> members_;  ///< waves in each shell
 };
 
-/// One sample of a tile, so that a workspace holds no more.
+/// Describes one sample of a tile, so that a workspace holds no more.
 TensorDesc one_sample(TensorDesc d) {
   d.shape[0] = 1;
   return d;
@@ -162,7 +162,7 @@ class SpectrumGradKernel final : public Kernel {
  private:
   size_t factor_bytes() const { return static_cast<size_t>(s_->shells()) * sizeof(float); }
 
-  /// 2 w / P of each shell.
+  /// Computes 2 w / P of each shell.
   void factors(const float* dy, const float* y, float* factor) const {
     const auto positions = static_cast<double>(s_->positions());
     for (int64_t b = 0; b < s_->shells(); ++b)
@@ -194,7 +194,7 @@ bool append_spectrum_candidates(const KernelRequest& r, std::vector<KernelCandid
   const TensorDesc& x = r.in[forward ? 0 : 2];
   KernelCandidate c = candidate_for(r, "cpu:spectrum");
   c.refusal = refusal_of_layouts(r);
-  // One transform for all threads, made when the first kernel is.
+  // All threads share one transform, which is made with the first kernel.
   struct Shared {
     std::once_flag once;
     std::shared_ptr<const Spectrum> spectrum;

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-/// The spectrum of one field.
+/// Returns the spectrum of one field.
 std::vector<float> spectrum_of(const Shape& extents, const std::vector<float>& field) {
   std::vector<int64_t> shape{1, 1};
   shape.insert(shape.end(), extents.begin(), extents.end());
@@ -43,12 +43,12 @@ std::vector<float> plane_wave(const Shape& extents, const std::array<int64_t, 3>
   return field;
 }
 
-/// A wave of amplitude 1 and its conjugate have |X| = P / 2 each, so their power is P / 2 in all,
+/// A wave of amplitude 1 and its conjugate have |X| = P / 2 each, so their total power is P / 2,
 /// shared by the waves of the shell.
 TEST(PowerSpectrum, OfAPlaneWaveIsInItsShell) {
   const Shape extents{64, 64, 64};
   const WaveShells shells{extents};
-  int64_t members = 0;  // of shell 4: |k| of 4.5 to 5.5
+  int64_t members = 0;  // waves in shell 4: |k| of 4.5 to 5.5
   for (int64_t i = 0; i < extents.elements(); ++i) {
     const std::array<int64_t, 3> index{i / 4096, i / 64 % 64, i % 64};
     members += shells.shell_of(index) == 4;

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-/// Each element of a gradient between -limit and limit; NaN stays one.
+/// Limits each element of a gradient to between -limit and limit; NaN stays NaN.
 struct GradientLimit {
   explicit GradientLimit(double clip)
       : limit(clip > 0 ? static_cast<float>(clip) : std::numeric_limits<float>::infinity()) {}
@@ -109,7 +109,7 @@ class RmspropKernel final : public Kernel {
   RmspropAttributes a_;
 };
 
-/// Reads the weights that the update before it has written in the same share, by the same thread.
+/// Reads the weights that the preceding update has written in the same share, on the same thread.
 class WeightAverageKernel final : public Kernel {
  public:
   WeightAverageKernel(const KernelRequest& r, const WeightAverage& op)

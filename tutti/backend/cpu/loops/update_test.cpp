@@ -1,5 +1,5 @@
-// Updates that each rank makes on a window of the parameters alone have the bits of updates of
-// everything, whatever the number of ranks and of threads, and leave everything else alone.
+// Tests that updates that each rank makes on its window of the parameters give the same bits as
+// updates of everything, for any number of ranks and threads, and leave all else unchanged.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 using UpdatePtr = std::shared_ptr<const Update>;
 
-/// One rule as its ops: one, or the two of a rule with norms.
+/// One rule as its ops: one, or two for a rule with norms.
 struct Rule {
   std::string name;
   UpdatePtr norms, update;
@@ -62,8 +62,8 @@ struct Arenas {
   }
 };
 
-/// Before the first step: random weights and gradients, states and what lies between parameters
-/// zero.
+/// Returns the arrays before the first step: random weights and gradients; states and gaps between
+/// parameters are zero.
 Arenas first_arenas() {
   static const Arenas made = [] {
     Arenas arenas;
@@ -82,7 +82,7 @@ Arenas first_arenas() {
   return made;
 }
 
-/// Runs one op with `parts` threads' shares one after another.
+/// Runs one op, the shares of `parts` threads one after another.
 void run(const Backend& backend, const Update& op, Arenas& arenas, std::vector<float>& sums,
          int step, int parts, const Window& window) {
   float rate = kRate, scale = kScale;
@@ -141,8 +141,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
 /// Every rank holds its own stretch [bounds[r], bounds[r + 1]) of all four arrays and poison
-/// elsewhere; norms are exchanged as a sum over ranks. Returns the stretches put together; expects
-/// the poison to be untouched.
+/// elsewhere; norms are exchanged as a sum over ranks. Returns the joined stretches; expects the
+/// poison to be untouched.
 Arenas sharded(const Backend& backend, const Rule& rule, const std::vector<int64_t>& bounds,
                int parts) {
   const size_t count = bounds.size() - 1;
@@ -181,7 +181,7 @@ Arenas sharded(const Backend& backend, const Rule& rule, const std::vector<int64
   return joined;
 }
 
-/// Random ascending cuts out of the allowed ones.
+/// Returns random ascending cuts out of the allowed ones.
 std::vector<int64_t> random_bounds(const std::vector<int64_t>& allowed, int ranks, Rng& rng) {
   std::vector<int64_t> bounds{0, total()};
   for (int r = 1; r < ranks; ++r)
@@ -231,7 +231,7 @@ TEST(ShardedUpdate, HasTheBitsOfTheWholeOnReferenceKernels) {
   expect_shards_make_no_difference(ReferenceBackend(), 1, 1);
 }
 
-/// The cuts that the elementwise rules do not need: between any two elements.
+/// Elementwise rules allow cuts between any two elements.
 TEST(ShardedUpdate, ElementwiseRulesMayBeCutAnywhere) {
   Rng rng(12, Purpose::test, 0);
   std::vector<int64_t> anywhere;
@@ -245,7 +245,7 @@ TEST(ShardedUpdate, ElementwiseRulesMayBeCutAnywhere) {
   }
 }
 
-/// LAMB in double precision, parameter by parameter, as one would write it for a single array.
+/// LAMB in double precision, parameter by parameter, written as for a single array.
 Arenas lamb_in_double(const LambAttributes& a) {
   Arenas arenas = first_arenas();
   size_t at = 0;

@@ -11,23 +11,23 @@ namespace tutti::matrix {
 namespace {
 
 /// Elements of a part of the sum: its weights for the panels of a tile are 24 KiB, half of the
-/// first cache. A multiple of what is transposed at a time.
+/// first-level cache. A multiple of the elements that are transposed at a time.
 constexpr int64_t kPartDepth = 192;
-/// Columns whose sums are kept until they are complete, at least: what is read of x is gathered
-/// once for all of them.
+/// The least number of columns whose sums are kept until they are complete: x is gathered once for
+/// all of them.
 constexpr int64_t kColumnsOfBlock = 512;
-/// And floats of such sums that fit into the second cache beside x.
+/// The number of floats of such sums that fit into the second-level cache beside x.
 constexpr int64_t kSumsOfBlock = int64_t{1} << 16;
 
-/// What the terms of a sum are made of, and weights on their way into that form.
+/// The form of a sum's terms, and the conversion of weights to that form.
 template <class T>
 struct Terms;
 
 template <>
 struct Terms<float> {
   using Element = float;
-  static constexpr int64_t kCount = 1;  ///< of an element
-  /// Panels of 16 columns, `rows` elements: as they lie, a row of 16 after the other.
+  static constexpr int64_t kCount = 1;  ///< terms in an element
+  /// Copies panels of 16 columns, `rows` elements: one row of 16 after the other.
   static void put_rows(const float* w, int64_t rows, int64_t, float* to) {
     std::memcpy(to, w, static_cast<size_t>(rows * kColumns) * sizeof(float));
   }
@@ -42,7 +42,7 @@ template <>
 struct Terms<bf16> {
   using Element = TermPair;
   static constexpr int64_t kCount = 2;
-  /// Of `terms` rows of 16.
+  /// Converts `terms` rows of 16 to pairs.
   static void put_rows(const float* w, int64_t rows, int64_t terms, TermPair* to) {
     for (int64_t i = 0; i < rows; ++i, to += kColumns) {
       const float* const first = w + 2 * i * kColumns;
@@ -52,14 +52,14 @@ struct Terms<bf16> {
                                             : simd::Floats{}));
     }
   }
-  /// The sixteen numbers at `low`, then those at `high` (null: zeros).
+  /// Returns the sixteen numbers at `low`, then those at `high` (null: zeros).
   static simd::Row row(const float* low, const float* high) {
     return pairs_of(simd::load(low, simd::AllLanes{}),
                     high ? simd::load(high, simd::AllLanes{}) : simd::Floats{});
   }
 };
 
-/// Of activations of type T, results of type Y.
+/// Takes activations of type T and gives results of type Y.
 template <class T, class Y>
 class ProductKernel final : public Kernel {
  public:
@@ -100,13 +100,13 @@ class ProductKernel final : public Kernel {
   static constexpr int64_t kRowStride = kPartDepth + kGap;
   static constexpr int64_t kPair = kMostPanels * kColumns;
 
-  /// Elements of the sum.
+  /// A range of elements of the sum.
   struct Part {
     int64_t begin, end;
     int64_t depth() const { return end - begin; }
   };
 
-  /// The terms of all positions, and zeros up to a whole element.
+  /// Gathers the terms of all positions, and zeros up to a whole element.
   void gather(const T* x, const Part& part, Element* to) const {
     const int64_t first = part.begin * kTerms, terms = std::min(part.end * kTerms, p_.from) - first;
     for (int64_t r = 0; r < p_.positions; ++r, to += kRowStride) {
@@ -119,7 +119,7 @@ class ProductKernel final : public Kernel {
     int64_t first, count;
   };
 
-  /// Adds the part to the sums of the columns, or begins them.
+  /// Adds the part to the sums of the columns, or begins the sums.
   void add_part(const float* w, const Part& part, const Columns& columns, const Element* a,
                 Element* b) const {
     const int64_t panels = panels_of(columns.count), tiles = parts_of(p_.positions, kMostRows),
@@ -147,13 +147,13 @@ class ProductKernel final : public Kernel {
     }
   }
 
-  /// While tile `i` of the rows is computed, a share of what put_panel() will read for the panels
-  /// from `panel` on is asked for: it is as long until then as memory takes.
+  /// While tile `i` of the rows is computed, prefetches a share of the weights that put_panel()
+  /// will read for the panels from `panel` on: memory takes about as long as that.
   void look_ahead(const float* w, const Part& part, int64_t panel, int64_t i,
                   Tile<Element>& t) const {
     constexpr int64_t kFloats = kLineBytes / static_cast<int64_t>(sizeof(float));
     const int64_t first = part.begin * kTerms, lines = i * kAheadLines;
-    if (p_.data) {  // each run of weights of the panels' columns is a few lines
+    if (p_.data) {  // each run of weights for the panels' columns is a few lines
       const int64_t of_panel = p_.to * kColumns;
       t.ahead = w + first / kColumns * of_panel +
                 (panel * kColumns + lines % (kMostPanels * kColumns)) * kFloats;
@@ -167,7 +167,7 @@ class ProductKernel final : public Kernel {
     }
   }
 
-  /// The part's weights for 16 columns: outputs of the weights, or with `data` their inputs.
+  /// Writes the part's weights for 16 columns: outputs of the weights, or with `data` their inputs.
   void put_panel(const float* w, const Part& part, int64_t panel, Element* to) const {
     if (!p_.data) {
       const int64_t first = part.begin * kTerms;
@@ -175,7 +175,8 @@ class ProductKernel final : public Kernel {
                          to);
       return;
     }
-    // Blocks of 16 elements by 16 columns: an input of the weights has 16 outputs side by side.
+    // There are blocks of 16 elements by 16 columns: an input of the weights has 16 outputs side by
+    // side.
     const int64_t of_panel = p_.to * kColumns, all = panels_of(p_.from),
                   inputs = std::min(kColumns, p_.to - panel * kColumns);
     for (int64_t e = part.begin; e < part.end; e += kColumns, to += kColumns * kColumns) {
@@ -190,7 +191,7 @@ class ProductKernel final : public Kernel {
     }
   }
 
-  /// Bias and activation.
+  /// Applies bias and activation.
   void close(int64_t first, int64_t count, const float* bias, Y* y) const {
     for (int64_t r = 0; r < p_.positions; ++r) {
       const float* const sums = rows_[static_cast<size_t>(r)];
@@ -210,7 +211,7 @@ class ProductKernel final : public Kernel {
 
   ProductProblem p_;
   int64_t elements_, columns_;
-  std::vector<float*> rows_;  ///< of each position: its sums
+  std::vector<float*> rows_;  ///< the sums of each position
 };
 
 }  // namespace

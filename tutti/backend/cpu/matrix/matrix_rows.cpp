@@ -28,9 +28,9 @@ void copy_floats(const float* from, float* to, int64_t n) {
 
 bool inside(int64_t i, int64_t extent) { return i >= 0 && i < extent; }
 
-/// Walks results [first, first + rows) by what they read with the tap, as runs along the innermost
-/// dimension: f(first pixel of a line, its pixels (0: it is padding), place in it that the run's
-/// first result reads, length); one result further is a step further in the line.
+/// Walks the pixels that results [first, first + rows) read with the tap, as runs along the
+/// innermost dimension: f(first pixel of a line, its pixels (0: it is padding), place in it that
+/// the run's first result reads, length); one result further is a step further in the line.
 template <class F>
 void for_lines(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows, F f) {
   for_runs(lattice, first, rows, [&](int64_t d, int64_t h, int64_t w, int64_t n) {
@@ -42,7 +42,7 @@ void for_lines(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, i
   });
 }
 
-/// Whether any of the results reads a pixel by this tap.
+/// Returns whether any of the results reads a pixel by this tap.
 bool reads_any(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows) {
   bool any = false;
   for_lines(lattice, tap, first, rows, [&](int64_t, int64_t width, int64_t begin, int64_t n) {
@@ -88,7 +88,7 @@ Lattice forward_lattice(const Sliding& sliding) {
 }
 
 /// dx at i * stride + r sums dy at (i * stride + r - offset) / stride over the taps, whose offsets
-/// are those of the forward convolution, where that divides.
+/// are the forward convolution's, where this division is exact.
 std::vector<Lattice> data_lattices(const Sliding& sliding) {
   const Lattice forward = forward_lattice(sliding);
   const Extents pixel{sliding.x[1] * sliding.x[2], sliding.x[2], 1};
@@ -127,7 +127,7 @@ void place(const Lattice& lattice, int64_t first, int64_t count, int64_t* pixels
 
 bool read_pixels(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, int64_t rows,
                  int64_t* pixels) {
-  int64_t all = -1;  // and'ed: negative as long as there is no pixel
+  int64_t all = -1;  // combined by `and`: negative as long as there is no pixel
   for_lines(lattice, tap, first, rows, [&](int64_t line, int64_t width, int64_t begin, int64_t n) {
     const int64_t step = lattice.step[2];
     for (int64_t i = 0; i < n; ++i) {  // a vector at a time

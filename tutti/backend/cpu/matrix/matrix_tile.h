@@ -1,7 +1,7 @@
 #pragma once
 // The innermost loop of matrix products: a few rows times a few vectors of columns, kept in
-// registers while a sum over `depth` runs. On top of it matrix_conv.cpp and matrix_weights.cpp
-// build convolutions. Elements are floats, or pairs of bf16 whose products are added in f32.
+// registers while a sum over `depth` runs. matrix_conv.cpp and matrix_weights.cpp build
+// convolutions on it. Elements are floats, or pairs of bf16 whose products are added in f32.
 
 #include <algorithm>
 #include <array>
@@ -20,14 +20,14 @@ constexpr int64_t kColumns = simd::kLanes;
 /// the registers (28 of 32 with AVX-512; 12 of 16 with AVX2, where a panel takes two).
 constexpr int kMostRows = TUTTI_AVX512 ? 14 : 6, kMostPanels = TUTTI_AVX512 ? 2 : 1;
 
-/// Longest sum of one pass, in elements: a panel of B of this depth is 16 KiB and stays in the
-/// first cache.
+/// The longest sum of one pass, in elements: a panel of B of this depth is 16 KiB and stays in the
+/// first-level cache.
 constexpr int64_t kDepth = 256;
 /// Gathered rows are this much longer than their content: rows of a power of two would share a few
 /// sets of the cache.
 constexpr int64_t kGap = 16;
 
-/// Two terms of a sum that follow each other, as bf16; the first is the low half.
+/// Two consecutive terms of a sum, as bf16; the first is the low half.
 struct TermPair {
   uint32_t bits;
 };
@@ -38,7 +38,8 @@ constexpr bool kFastPairs = true;
 constexpr bool kFastPairs = false;
 #endif
 
-/// Two rows as one of pairs, rounded to bf16: lane i holds `first`'s lane i in its low half.
+/// Returns two rows as one of pairs, rounded to bf16: lane i holds `first`'s lane i in its low
+/// half.
 [[gnu::always_inline]] inline simd::Words interleaved(simd::Floats first, simd::Floats second) {
 #if TUTTI_AVX512 && defined(__AVX512BF16__)
   const __m512bh both =
@@ -53,7 +54,7 @@ constexpr bool kFastPairs = false;
   return rounded(second) | rounded(first) >> 16;
 #endif
 }
-/// The sixteen pairs of neighbours of `low`, then `high`, rounded to bf16.
+/// Returns the sixteen pairs of neighbours of `low`, then `high`, rounded to bf16.
 [[gnu::always_inline]] inline simd::Row pairs_of(simd::Floats low, simd::Floats high) {
   simd::Row row;
 #if TUTTI_AVX512 && defined(__AVX512BF16__)
@@ -87,8 +88,8 @@ inline simd::Words load_columns(const TermPair* p) { return simd::load_as<simd::
 #endif
 }
 
-/// C[i][j] = sum over k of A[i][k] B[k][j], or += with `add`. T: float or TermPair, which counts as
-/// one k.
+/// Computes C[i][j] = sum over k of A[i][k] B[k][j], or += with `add`. T: float or TermPair, which
+/// counts as one k.
 template <class T>
 struct Tile {
   const T* a = nullptr;  ///< element (i, k) at i * a_row + k * a_step
@@ -96,13 +97,13 @@ struct Tile {
   const T* b = nullptr;  ///< panels `b_panel` elements apart
   int64_t b_panel = 0;
   int64_t depth = 0;
-  float* const* c = nullptr;  ///< per row: the tile's first panel lies `c_first` floats from here,
-  int64_t c_first = 0;        ///< and each panel
-  int64_t c_panel = 0;        ///< so many from the one before
+  float* const* c = nullptr;  ///< a pointer for each row
+  int64_t c_first = 0;        ///< floats from there to the tile's first panel
+  int64_t c_panel = 0;        ///< floats from panel to panel
   bool add = false;
-  int last_columns = kColumns;  ///< of the last panel, that are stored
-  /// What is asked for meanwhile, if the loop does that: four lines of the cache in a row every
-  /// eight k, `ahead_step` bytes from the four before. Any faster and the loop would wait for them.
+  int last_columns = kColumns;  ///< columns of the last panel that are stored
+  /// Memory that the loop prefetches, if it does that: four consecutive cache lines every eight k,
+  /// `ahead_step` bytes from the four before. If it were faster the loop would wait for them.
   const void* ahead = nullptr;
   int64_t ahead_step = 0;
 };
@@ -160,14 +161,14 @@ inline std::pair<int64_t, int64_t> part_of(int64_t total, int64_t part, int64_t 
   return {total * part / parts, total * (part + 1) / parts};
 }
 
-/// Memory that is read soon, at most two pieces. While tiles are computed it is asked for, line by
-/// line.
+/// Memory that is read soon, at most two pieces. It is prefetched line by line while tiles are
+/// computed.
 class LookAhead {
  public:
   void add(const void* from, int64_t bytes) {
     if (bytes > 0) regions_[count_++] = {static_cast<const char*>(from), bytes};
   }
-  /// Gives the tile, which sums over `depth` elements, its share. False if nothing is left.
+  /// Gives the tile, which sums over `depth` elements, its share. Returns false if nothing is left.
   template <class T>
   bool take(Tile<T>& t) {
     if (now_ == count_) return false;
@@ -189,7 +190,7 @@ class LookAhead {
   size_t count_ = 0, now_ = 0;
 };
 
-/// All rows of a block times all panels; t: a, b, c and all that tiles share.
+/// Multiplies all rows of a block by all panels; t: a, b, c and the values that tiles share.
 template <class T>
 void multiply_block(Tile<T> t, int64_t rows, int64_t columns, LookAhead* ahead = nullptr) {
   const int64_t panels = panels_of(columns), tiles = parts_of(rows, kMostRows);

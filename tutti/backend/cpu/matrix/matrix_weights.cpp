@@ -9,13 +9,13 @@
 namespace tutti::matrix {
 namespace {
 
-/// Channels are shared out by so many: two vectors of bf16 that are loaded from whole lines.
+/// Channels are shared in units of two vectors of bf16 that are loaded from whole lines.
 constexpr int64_t kChannelsOfLine = 2 * kColumns;
 constexpr int64_t kChannelsOfBlock = 7 * kChannelsOfLine;
 
-/// What the terms of one sum are made of: a pixel's number, or two pixels' numbers side by side.
-/// put_row() makes vectors of 16 elements, `step` elements apart, of the first `count` numbers of
-/// kTerms pixels. A pixel that is null has zeros.
+/// The form of a sum's terms: a pixel's number, or two pixels' numbers side by side. put_row()
+/// makes vectors of 16 elements, `step` elements apart, from the first `count` numbers of kTerms
+/// pixels. A null pixel has zeros.
 template <class T>
 struct Element;
 
@@ -54,7 +54,7 @@ struct Element<TermPair> {
 
  private:
 #if TUTTI_AVX512
-  /// Two vectors at once: half the instructions.
+  /// Makes two vectors at once: half the instructions.
   [[gnu::always_inline]] static void put_two(const bf16* const* from, int64_t c, TermPair* to,
                                              int64_t step) {
     using Numbers = uint16_t __attribute__((vector_size(4 * kColumns)));
@@ -72,8 +72,8 @@ struct Element<TermPair> {
 #endif
 };
 
-/// dw[tap] = the channels of x, by pixels, times dy: the sum runs over the pixels of y, of all
-/// samples in one go.
+/// Computes dw[tap] = the channels of x, by pixels, times dy: the sum runs over the pixels of y, of
+/// all samples at once.
 template <class T>
 class WeightsKernel final : public Kernel {
  public:
@@ -127,7 +127,7 @@ class WeightsKernel final : public Kernel {
   struct Chunk {
     int64_t first, last;
     int64_t elements() const { return elements_of(last - first); }
-    /// Those of elements [begin, end) of the chunk.
+    /// Returns the pixels of elements [begin, end) of the chunk.
     Chunk part(int64_t begin, int64_t end) const {
       return {first + begin * kTerms, std::min(first + end * kTerms, last)};
     }
@@ -143,7 +143,8 @@ class WeightsKernel final : public Kernel {
   int64_t taps() const { return static_cast<int64_t>(p_.lattice.taps.size()); }
   int64_t weights() const { return taps() * p_.channels * panels_ * kColumns; }
 
-  /// The chunk of dy as blocks of at most kDepth elements, each all panels of the group in turn.
+  /// Writes the chunk of dy as blocks of at most kDepth elements, each with all panels of the group
+  /// in turn.
   void to_panels(const Number* dy, const Chunk& chunk, const Group& group, T* b) const {
     const int64_t blocks = parts_of(chunk.elements(), kDepth), first = group.first * kColumns,
                   columns = std::min(group.count * kColumns, p_.outputs - first);
@@ -160,11 +161,11 @@ class WeightsKernel final : public Kernel {
       b += group.count * panel;
     }
   }
-  /// Elements from one panel of such a block to the next. A row of dy is spread over all panels,
-  /// and a power of two would put that into a few sets of the cache.
+  /// Returns the elements between panels of such a block. A row of dy is spread over all panels,
+  /// and a power of two would put it into a few sets of the cache.
   static int64_t panel_of(int64_t depth) { return depth * kColumns + kGap; }
 
-  /// What the chunk after this one is made of, as far as it lies in one piece.
+  /// Returns the memory that the next chunk is made from, as far as it lies in one piece.
   LookAhead look_ahead(const Number* x, const Number* dy, const Chunk& chunk) const {
     LookAhead ahead;
     if (taps() > 1) return ahead;  // a chunk is long, and read by each tap
@@ -195,7 +196,7 @@ class WeightsKernel final : public Kernel {
       }
   }
 
-  /// Adds to the rows of dw, or makes them. False if there was nothing to make them of.
+  /// Adds to the rows of dw, or makes them. Returns false if there is nothing to add.
   bool add_channels(const Number* x, const Chunk& chunk, const Group& group,
                     const Lattice::Tap& tap, int64_t first, int64_t count, const T* b, T* gathered,
                     bool add, LookAhead& ahead) {
@@ -228,7 +229,7 @@ class WeightsKernel final : public Kernel {
                     0.f);
   }
 
-  /// Into read_: the pixels of x, counted through all samples, that the block's read by the tap.
+  /// Writes to read_ the pixels of x, counted through all samples, that the block reads by the tap.
   bool read(const Lattice::Tap& tap, const Chunk& block) {
     if (p_.lattice.in_place()) {
       std::iota(read_.begin(), read_.begin() + (block.last - block.first), block.first);
@@ -247,7 +248,7 @@ class WeightsKernel final : public Kernel {
     return any;
   }
 
-  /// Channels of x from the pixels in read_.
+  /// Gathers channels of x from the pixels in read_.
   void gather(const Number* x, int64_t pixels, int64_t channels, T* to) const {
     for (int64_t k = 0; k < elements_of(pixels); ++k, to += kRowStride) {
       const Number* from[kTerms]{};
@@ -260,8 +261,8 @@ class WeightsKernel final : public Kernel {
 
   WeightsProblem p_;
   int64_t panels_, group_, chunk_;  ///< group_: panels; chunk_: elements
-  std::vector<float*> rows_;        ///< of a block: where dw of its channels lies
-  std::vector<int64_t> read_;       ///< of a block: pixels of x, or -1
+  std::vector<float*> rows_;        ///< for a block: where dw of its channels lies
+  std::vector<int64_t> read_;       ///< for a block: pixels of x, or -1
 };
 
 }  // namespace

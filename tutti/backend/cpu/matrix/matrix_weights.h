@@ -9,15 +9,16 @@
 namespace tutti::matrix {
 
 struct WeightsProblem {
-  Lattice lattice;  ///< of y
+  Lattice lattice;  ///< lattice of y
   int64_t samples = 0, x_pixels = 0;
   int64_t channels = 0, outputs = 0;
-  int64_t chunk = int64_t{1} << 19;  ///< elements of dy that are put in panels at a time, at most
-  bool whole = false;  ///< each part of the team makes its share of the panels, of all samples
+  int64_t chunk = int64_t{1} << 19;  ///< the most elements of dy that are put in panels at a time
+  bool whole = false;  ///< each part of the team makes its share of the panels, from all samples
 };
 
-/// For (x, dy) -> dw, f32 [K/16, kernel..., C, 16]. x and dy are channels last and of type f32, or
-/// bf16: then products are exact and their sums f32, fast where kFastPairs (matrix_tile.h).
+/// Makes the kernel of (x, dy) -> dw, f32 [K/16, kernel..., C, 16]. x and dy are channels last
+/// and of type f32, or bf16: then products are exact and their sums f32, fast where kFastPairs
+/// (matrix_tile.h).
 std::unique_ptr<Kernel> make_weights_kernel(const WeightsProblem& problem, DType type);
 
 }  // namespace tutti::matrix

@@ -29,7 +29,8 @@ struct Case {
   int64_t taps() const { return kernel * kernel; }
 };
 
-/// dw[o][i][row][column], by its definition, of x [n, row, column, channel] and dy alike.
+/// Returns dw[o][i][row][column] by its definition, from x [n, row, column, channel] and a dy of
+/// the same form.
 std::vector<double> definition(const Case& c, const Values& x, const Values& dy) {
   std::vector<double> dw(static_cast<size_t>(c.w().elements()));
   const int64_t out = c.y_side();
@@ -58,7 +59,7 @@ Buffer stored(const Values& values) {
   return buffer;
 }
 
-/// dw of two tiles, x and dy and x and dy again, in chunks of at most `chunk` elements.
+/// Checks dw of two tiles, both with the same x and dy, in chunks of at most `chunk` elements.
 template <class T>
 void expect_definition(const Case& c, DType type, int64_t chunk) {
   const auto values = [&](const Shape& shape, uint64_t seed) {

@@ -10,8 +10,8 @@
 namespace tutti::onednn {
 namespace {
 
-/// oneDNN's name for an activation; its parameter is the slope of leaky_relu, of which ReLU is the
-/// case 0.
+/// Returns oneDNN's name for an activation; its parameter is the slope of leaky_relu; ReLU has
+/// slope 0.
 dnnl_alg_kind_t algorithm_of(ActivationKind kind) {
   switch (kind) {
     case ActivationKind::relu:
@@ -25,7 +25,7 @@ dnnl_alg_kind_t algorithm_of(ActivationKind kind) {
   return dnnl_alg_kind_undef;
 }
 
-// What all primitives of this library ask for: the caller brings the scratchpad; optionally an
+// Attributes of all primitives of this library: the caller provides the scratchpad; optionally an
 // activation of the result.
 Handle<dnnl_primitive_attr_t> attributes_of(const std::optional<ActivationAttributes>& f) {
   dnnl_primitive_attr_t raw = nullptr;
@@ -150,9 +150,9 @@ bool ConvImplementation::is_slow() const {
 
 namespace {
 
-/// oneDNN lists its best guess first, by instruction set and family. What it has made before for
-/// such a problem, also with other layouts, comes before all that, from its cache: two processes
-/// would get two orders. So the order is made anew.
+/// oneDNN lists its best guess first, by instruction set and family. Implementations from its
+/// cache, made earlier for such a problem, also with other layouts, come before all others: two
+/// processes would get two orders. So the list is sorted again.
 std::tuple<bool, size_t, size_t, std::string> place_in_list(const ConvImplementation& f) {
   static constexpr std::array<std::string_view, 7> kSets{
       "avx512_core_amx", "avx512_core_bf16", "avx512_core", "avx512", "avx2", "avx", "sse41"};

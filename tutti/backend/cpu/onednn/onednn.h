@@ -1,6 +1,6 @@
 #pragma once
 // The only header of oneDNN's C interface; onednn*.cpp know the differences between its versions 2
-// and 3: memory descriptions to and from TensorDesc, the implementations that exist for a
+// and 3. It has memory descriptions to and from TensorDesc, the implementations that exist for a
 // convolution, and one object that runs a chosen one. Everything is created for one thread, because
 // a plan runs one kernel instance per thread.
 
@@ -47,13 +47,13 @@ class MemoryDesc {
   /// Describes `desc`; throws DeviceError if oneDNN has no name for its layout. groups > 1: weights
   /// [K, C/g, ...] seen as [g, K/g, C/g, ...].
   static MemoryDesc of(const TensorDesc& desc, int64_t groups = 1);
-  /// As `of`, but oneDNN chooses the layout.
+  /// Works like `of`, but oneDNN chooses the layout.
   static MemoryDesc any(const TensorDesc& desc, int64_t groups = 1);
 
   View view() const;
   size_t bytes() const { return dnnl_memory_desc_get_size(view()); }
-  /// The layout in our form, of grouped weights as [K, C/g, ...]; none if it has no such form
-  /// (strides with gaps, extra data, blocks across groups).
+  /// Returns the layout in our form, with grouped weights as [K, C/g, ...]; none if it has no such
+  /// form (strides with gaps, extra data, blocks across groups).
   std::optional<Layout> layout(int64_t groups = 1) const;
 
  private:
@@ -65,7 +65,7 @@ class MemoryDesc {
 #endif
 };
 
-/// The oneDNN tag with this layout, dnnl_format_tag_undef if there is none.
+/// Returns the oneDNN tag with this layout, dnnl_format_tag_undef if there is none.
 dnnl_format_tag_t tag_of(const Layout& layout, int rank);
 
 enum class ConvKind { forward, backward_data, backward_weights };
@@ -77,7 +77,7 @@ struct ConvProblem {
   TensorDesc x, w, y;
   bool any_w = true;  ///< the layout of w is free
   bool bias = false;
-  std::optional<ActivationAttributes> activation{};  ///< of the result, forward only
+  std::optional<ActivationAttributes> activation{};  ///< activation of the result, forward only
 };
 
 /// One implementation that oneDNN offers.
@@ -89,8 +89,8 @@ struct ConvImplementation {
   bool is_slow() const;  ///< reference loops, or im2col and matrix product
 };
 
-/// All implementations, oneDNN's preference first, without duplicates; empty if the problem is not
-/// supported. Throws DeviceError if an operand cannot be described.
+/// Returns all implementations, oneDNN's preference first, without duplicates; empty if the problem
+/// is not supported. Throws DeviceError if an operand cannot be described.
 std::vector<ConvImplementation> conv_implementations(const ConvProblem& problem);
 
 /// A primitive with its operands' memory objects. Belongs to one thread.
@@ -101,7 +101,7 @@ class Primitive {
     dnnl_query_t which;  ///< dnnl_query_src_md ...
     int index = 0;
   };
-  /// At most five operands.
+  /// Takes at most five operands.
   Primitive(dnnl_primitive_desc_t desc, std::initializer_list<Operand> operands);
 
   size_t scratchpad_bytes() const { return scratchpad_bytes_; }

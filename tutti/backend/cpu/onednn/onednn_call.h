@@ -1,5 +1,5 @@
 #pragma once
-// What the files that call oneDNN share. Private to onednn*.cpp.
+// Common code of the files that call oneDNN. Private to onednn*.cpp.
 
 #include <omp.h>
 

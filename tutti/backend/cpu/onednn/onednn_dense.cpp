@@ -18,21 +18,21 @@ using onednn::Handle, onednn::MemoryDesc, onednn::Primitive;
 
 enum class DenseKind { forward, backward_data, backward_weights };
 
-/// x and dx, w and dw, y and dy share a field. x as a matrix.
+/// x and dx, w and dw, y and dy share a field. x is taken as a matrix.
 struct DenseProblem {
   DenseKind kind = DenseKind::forward;
   TensorDesc x, w, y;
   bool any_w = false, bias = false;
 };
 
-/// One implementation; backward weights have a second one, which adds to what is there.
+/// One implementation; backward weights have a second one, which adds to the existing values.
 struct DenseImplementation {
   std::string name;
   Handle<dnnl_primitive_desc_t> desc, adding{};
 };
 using SharedDense = std::shared_ptr<const DenseImplementation>;
 
-/// The caller brings the scratchpad.
+/// The caller provides the scratchpad.
 Handle<dnnl_primitive_attr_t> attributes_of_dense(bool adds) {
   dnnl_primitive_attr_t raw = nullptr;
   TUTTI_DNNL(dnnl_primitive_attr_create(&raw));
@@ -55,7 +55,8 @@ struct DenseMemory {
   MemoryDesc x, w, bias, y;
 };
 
-/// As matrices of y = x w': dw [K, F] = dy' [K, N] * x [N, F], which only the strides transpose.
+/// Returns matrices of y = x w': dw [K, F] = dy' [K, N] * x [N, F], which only the strides
+/// transpose.
 DenseMemory memory_of(const DenseProblem& p) {
   DenseMemory memory;
   memory.x = MemoryDesc::of(p.x);
@@ -70,7 +71,7 @@ DenseMemory memory_of(const DenseProblem& p) {
   return memory;
 }
 
-/// The preferred implementation; none if the problem is not supported.
+/// Returns the preferred implementation; none if the problem is not supported.
 Handle<dnnl_primitive_desc_t> describe_dense(const DenseProblem& p, bool adds) {
   const onednn::OneThread one_thread;
   const DenseMemory m = memory_of(p);
@@ -202,7 +203,7 @@ class DenseProductBackwardWeightsKernel final : public Kernel {
   size_t scratchpad_;
 };
 
-/// The problem of a request; what it cannot be taken for is the refusal.
+/// The problem of a request; the refusal tells why it does not match.
 struct MatchedDense {
   DenseProblem problem;
   TensorDesc x;  ///< in its own layout
@@ -248,7 +249,7 @@ std::unique_ptr<Kernel> make_product(const SharedDense& d, const MatchedDense& m
   return {};
 }
 
-/// The implementation with the layout that it wants for w; refuses through `c`.
+/// Returns the implementation with the layout that it wants for w; refuses through `c`.
 SharedDense find_product(const DenseProblem& p, KernelCandidate& c, TensorDesc& w) {
   auto made = std::make_shared<DenseImplementation>();
   made->desc = describe_dense(p, false);
@@ -303,7 +304,7 @@ void append_onednn_dense_candidates(const KernelRequest& r,
                                     std::vector<KernelCandidate>& candidates) {
   MatchedDense m = match_dense(r);
   append_product(r, m, candidates);
-  // Weights as they lie, too: to pack them may take longer than a small batch.
+  // Also offers weights in their own layout: packing them may take longer than a small batch.
   if (!m.problem.any_w || m.x.dtype != DType::f32) return;
   m.problem.any_w = false;
   append_product(r, m, candidates);

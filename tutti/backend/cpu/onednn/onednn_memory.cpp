@@ -117,9 +117,9 @@ MemoryDesc MemoryDesc::make(const TensorDesc& desc, int64_t groups, dnnl_format_
 
 namespace {
 
-/// Weights [K, C/g, ...] seen as [g, K/g, C/g, ...]. Memory is the same where the blocks of K lie
-/// within a group, or where groups have one output each and the blocks are of groups. A group's
-/// outputs stand behind the groups; before them only where they are one block.
+/// Returns the layout of weights [K, C/g, ...] seen as [g, K/g, C/g, ...]. Memory is the same where
+/// the blocks of K lie within a group, or where groups have one output each and the blocks are of
+/// groups. A group's outputs come after the groups, or before them only where they are one block.
 std::optional<Layout> with_groups(const TensorDesc& desc, int64_t groups, bool outputs_first) {
   const int rank = desc.shape.rank();
   const int64_t outputs = desc.shape[0] / groups;
@@ -145,7 +145,7 @@ std::optional<Layout> with_groups(const TensorDesc& desc, int64_t groups, bool o
   return grouped;
 }
 
-/// The other way round; outputs: of a group.
+/// Converts the other way round; outputs: the number in a group.
 std::optional<Layout> without_groups(const Layout& grouped, int rank, int64_t outputs) {
   Layout layout;
   layout.num_blocks = grouped.num_blocks;
@@ -157,7 +157,7 @@ std::optional<Layout> without_groups(const Layout& grouped, int rank, int64_t ou
     layout.blocks[b] = {static_cast<int8_t>(block.dim == 0 ? 0 : block.dim - 1), block.size};
   }
   if (outputs % block_of_outputs != 0) return std::nullopt;
-  const bool one_block = outputs == block_of_outputs;  // then it does not matter where it stands
+  const bool one_block = outputs == block_of_outputs;  // its place then does not matter
   size_t at = 0;
   for (int i = 0; i < rank; ++i) {
     const int8_t dim = grouped.order[static_cast<size_t>(i)];

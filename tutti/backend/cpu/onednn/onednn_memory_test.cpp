@@ -28,7 +28,7 @@ TEST(OnednnMemory, LayoutsSurviveTheRoundTrip) {
       EXPECT_NO_THROW(onednn::MemoryDesc::of({desc.dtype, shape, back}))
           << desc.to_string() << " came back as " << back.to_string(4);
       for (int64_t i = 0; i < shape.elements();
-           ++i) {  // extents of 1 leave the order open: the same offsets is what counts
+           ++i) {  // extents of 1 leave the order open: only the offsets must be equal
         const std::array<int64_t, 4> at{i / (shape[1] * shape[2] * shape[3]),
                                         i / (shape[2] * shape[3]) % shape[1],
                                         i / shape[3] % shape[2], i % shape[3]};

@@ -11,7 +11,7 @@ std::string onednn_version() {
 }
 
 std::string onednn_effective_isa() {
-  // By value, because the set of enumerators differs between the releases that are accepted.
+  // Uses values, because the set of enumerators differs between the accepted releases.
   switch (static_cast<unsigned>(dnnl::get_effective_cpu_isa())) {
     case 0x1: return "sse41";
     case 0x3: return "avx";

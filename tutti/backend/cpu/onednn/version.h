@@ -3,7 +3,7 @@
 
 namespace tutti {
 
-std::string onednn_version();  ///< of the library in use, "2.6.3"
+std::string onednn_version();  ///< version of the library in use, "2.6.3"
 std::string
 onednn_effective_isa();  ///< the best instruction set oneDNN will use here, "avx512_core_bf16"
 

@@ -74,7 +74,7 @@ class AttentionKernel final : public Kernel {
               const Memory& m) {
     const AttentionShape& s = p_.s;
     const int64_t count = std::min(kQueryRows, s.queries - first),
-                  keys = p_.seen_before(first + count);  // that any of the queries sees
+                  keys = p_.seen_before(first + count);  // keys that any of the queries sees
     rows(args, s.q, s.queries, n, h).from(first).read(count, m.queries, p_.width());
     attention::multiply_rows<Element>({.a = m.queries,
                                        .a_row = p_.width(),
@@ -89,7 +89,7 @@ class AttentionKernel final : public Kernel {
     auto* const logs = static_cast<float*>(args.out[1]) + (n * s.queries + first) * p_.a.heads + h;
     for (int64_t i = 0; i < count; ++i) {
       const auto sum = softmax(m.scores + i * p_.row(), first + i, padded(keys), mask);
-      const bool none = sum.sum == 0;  // is seen
+      const bool none = sum.sum == 0;  // no key is seen
       factor[i] = none ? 0 : 1 / sum.sum;
       logs[i * p_.a.heads] =
           none ? std::numeric_limits<float>::infinity() : sum.top + std::log(sum.sum);
@@ -110,8 +110,8 @@ class AttentionKernel final : public Kernel {
   struct Sum {
     float top, sum;
   };
-  /// Of a query's scores up to `end`, a whole vector: exp(scale s - top) of what is seen and kept,
-  /// 0 of the rest, as terms. Their sum is that of all that is seen.
+  /// Replaces a query's scores up to `end`, a whole vector, by terms: exp(scale s - top) for keys
+  /// that are seen and kept, 0 for others. The returned sum is over all keys that are seen.
   Sum softmax(float* s, int64_t query, int64_t end, const Mask& mask) const {
     mask.hide(query, s, p_.seen_before(query + 1), end);
     const auto score = [s, scale = p_.s.scale](int64_t j) {

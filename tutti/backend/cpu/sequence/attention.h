@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// Appends "cpu:attention", or its refusal; false if the op is no attention.
+/// Appends "cpu:attention", or its refusal; returns false for other ops.
 bool append_attention_candidates(const KernelRequest& request,
                                  std::vector<KernelCandidate>& candidates);
 

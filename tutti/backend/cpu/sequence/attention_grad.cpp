@@ -78,13 +78,13 @@ class AttentionGradKernel final : public Kernel {
     float* dq;
     Element* ds_rows;
   };
-  /// Some queries of a head, and how many keys any of them sees.
+  /// Some queries of a head, and the number of keys that any of them sees.
   struct Block {
     int64_t first, count, keys;
   };
 
   static int64_t elements(int64_t terms) { return attention::elements_of<Element>(terms); }
-  /// Of pairs the rows of ds have a place of their own.
+  /// With pairs the rows of ds have separate memory.
   int64_t pair_rows() const { return kPairs ? kQueryRows * p_.row() / 2 : 0; }
 
   HeadRows<const T> rows(const KernelArgs& args, const AttentionShape::Part& part, int64_t length,
@@ -155,19 +155,20 @@ class AttentionGradKernel final : public Kernel {
     add(of.p, m.dy_panels, m.dv);
   }
 
-  /// What backward knows of a query.
+  /// The values that backward needs of a query.
   struct Query {
-    float log;   ///< of the sum of exp(scale s)
-    float loss;  ///< what every score's gradient loses: the sum over keys of keep p dp, or of dy y
+    float log;   ///< logarithm of the sum of exp(scale s)
+    float loss;  ///< subtracted from every score's gradient: the sum over keys of keep p dp, or of
+                 ///< dy y
   };
-  /// Of query i of a block: p = keep exp(scale s - log), which dv takes, and
-  /// ds = exp(scale s - log) (keep dp - loss).
+  /// Computes for query i of a block p = keep exp(scale s - log), which dv uses, and ds = exp(scale
+  /// s - log) (keep dp - loss).
   void go_back(const Block& block, int64_t i, const Query& known, const Mask& mask,
                const Memory& m) const {
     float *const p = m.p + i * p_.row(), *const ds = m.ds + i * p_.row();
     const int64_t query = block.first + i, end = padded(block.keys);
     mask.hide(query, p, p_.seen_before(query + 1), end);
-    std::fill(ds + block.keys, ds + end, 0.f);  // where no product has been
+    std::fill(ds + block.keys, ds + end, 0.f);  // where no product was written
     const Floats shift = simd::splat(known.log);
     const auto probability = [&](int64_t j) {
       return attention::exp_of_seen(p_.s.scale * simd::load(p + j, simd::AllLanes{}), shift);
@@ -189,8 +190,8 @@ class AttentionGradKernel final : public Kernel {
       });
   }
 
-  /// p and ds of a block as elements: `ds_rows` with a row for each query and sums over keys, the
-  /// others with a row for each element of queries, `step` apart, and sums over those.
+  /// p and ds of a block as elements: `ds_rows` has a row for each query, for sums over keys; the
+  /// others have a row for each element of queries, `step` apart, for sums over queries.
   struct Operands {
     const Element* ds_rows;
     int64_t row;
@@ -207,8 +208,8 @@ class AttentionGradKernel final : public Kernel {
               reinterpret_cast<const TermPair*>(m.ds), 2 * row};
     }
   }
-  static_assert(kQueryRows % 2 == 0);  // so that the last query has a row behind it
-  /// Of queries i and i + 1: pairs of both in the place of the first, and rows of ds.
+  static_assert(kQueryRows % 2 == 0);  // so that a row follows the last query
+  /// Joins queries i and i + 1: pairs of both replace the first, and rows of ds are made.
   void pair(int64_t i, const Block& block, const Memory& m) const {
     const int64_t row = p_.row(), end = padded(block.keys);
     const bool both = i + 1 < block.count;

@@ -1,5 +1,5 @@
 #pragma once
-// What attention and its gradient share: one problem, and products of its rows. Private to
+// Common code of attention and its gradient: one problem, and products of its rows. Private to
 // attention.cpp and attention_grad.cpp.
 
 #include <memory>
@@ -12,15 +12,15 @@
 
 namespace tutti::attention {
 
-/// Queries of a block: their scores of 1024 keys are 112 KiB with AVX-512. Of pairs twice as many
-/// are no faster.
+/// Queries of a block: their scores of 1024 keys are 112 KiB with AVX-512. With pairs, twice as
+/// many are no faster.
 constexpr int64_t kQueryRows = matrix::kMostRows * (TUTTI_AVX512 ? 2 : 4);
 
 struct Problem {
   AttentionAttributes a;
   AttentionShape s;
   int64_t samples = 0;
-  std::vector<int64_t> channels;  ///< of each sequence
+  std::vector<int64_t> channels;  ///< channels of each sequence
 
   Problem(const AttentionAttributes& attributes, std::span<const TensorDesc> sequences)
       : a(attributes) {
@@ -33,29 +33,29 @@ struct Problem {
     s = AttentionShape::of(a, shapes);
   }
   int64_t group() const { return a.heads / a.key_heads; }
-  /// Keys that the queries before `last` see, as far as `causal` says. Some of a block do not see
-  /// the last ones, nor perhaps the second of the last pair: those weigh 0 in its products, and
-  /// only a NaN among them would show.
+  /// Returns the number of keys that the queries before `last` see, as far as `causal` decides.
+  /// Some queries of a block do not see the last keys, nor perhaps the second key of the last pair:
+  /// those have weight 0 in its products, and only a NaN among them would have an effect.
   int64_t seen_before(int64_t last) const { return a.causal ? last + s.keys - s.queries : s.keys; }
   int64_t row() const { return padded(s.keys); }     ///< floats of a row of scores
-  int64_t width() const { return padded(s.width); }  ///< and of a vector of a head
+  int64_t width() const { return padded(s.width); }  ///< floats of a vector of a head
 
-  /// Channels of a head of one part, in a sample of the sequences `in`.
+  /// Returns the channels of a head of one part, in a sample of the sequences `in`.
   template <class T>
   HeadRows<T> rows(T* sequence, const AttentionShape::Part& part, int64_t length, int64_t n,
                    int64_t h) const {
     const int64_t all = channels[part.input];
     return {sequence + n * length * all + part.first + h * s.width, all, s.width};
   }
-  /// Which keys the queries of a sample see. `first`: the input that holds the first sequence;
-  /// `memory`: as Mask wants it.
+  /// Returns which keys the queries of a sample see. `first`: the input that holds the first
+  /// sequence; `memory`: as Mask needs it.
   Mask mask(const KernelArgs& args, size_t first, int64_t n, float* memory) const {
     Mask mask(a.mask, memory);
     if (a.mask != AttentionMask::none)
       mask.read(static_cast<const int32_t*>(args.in[first + a.sequences()]) + n * s.keys, s.keys);
     return mask;
   }
-  /// Of a result, or its gradient.
+  /// Returns the rows of a result, or of its gradient.
   template <class T>
   HeadRows<T> result(T* sequence, int64_t n, int64_t h) const {
     const int64_t all = a.heads * s.width;
@@ -63,7 +63,7 @@ struct Problem {
   }
 };
 
-/// Parts of a workspace, in whole vectors of floats or elements.
+/// Divides a workspace into parts, in whole vectors of floats or elements.
 class Pool {
  public:
   explicit Pool(void* memory) : at_(static_cast<float*>(memory)) {}
@@ -76,7 +76,7 @@ class Pool {
   float* at_;
 };
 
-/// c[i] = or += rows of a times panels of b.
+/// Computes c[i] = or += rows of a times panels of b.
 template <class Element>
 struct Product {
   const Element* a;
@@ -88,7 +88,7 @@ struct Product {
   bool add = false;
 };
 
-/// `c`: room for a pointer to each row.
+/// `c`: space for a pointer to each row.
 template <class Element>
 void multiply_rows(const Product<Element>& p, int64_t rows, int64_t columns,
                    std::vector<float*>& c) {
@@ -105,7 +105,7 @@ void multiply_rows(const Product<Element>& p, int64_t rows, int64_t columns,
                                   rows, columns);
 }
 
-/// The kernel of a gradient whose sequences are channels last, of f32 or bf16.
+/// Makes the kernel of a gradient whose sequences are channels last, f32 or bf16.
 std::unique_ptr<Kernel> make_grad(const KernelRequest& request, const AttentionGrad& op);
 
 }  // namespace tutti::attention

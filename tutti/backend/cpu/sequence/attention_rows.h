@@ -1,7 +1,7 @@
 #pragma once
-// What attention does with rows of heads and of scores. Products are of f32, or of pairs of bf16
-// (matrix_tile.h): the arrays that they read are of float or of TermPair, which holds two terms of
-// a sum that follow each other. Private to this folder.
+// Attention's operations on rows of heads and of scores. Products are of f32, or of pairs of bf16
+// (matrix_tile.h): their operands are arrays of float or of TermPair, which holds two consecutive
+// terms of a sum. Private to this folder.
 
 #include <algorithm>
 #include <cstddef>
@@ -21,14 +21,15 @@ namespace tutti::attention {
 
 using matrix::TermPair;
 
-/// What products of sequences of T are made of: of bf16 pairs, where an instruction adds those.
+/// The elements in products of sequences of T: bf16 pairs, if there is an instruction that adds
+/// them.
 template <class T>
 using ElementOf =
     std::conditional_t<std::is_same_v<T, bf16> && matrix::kFastPairs, TermPair, float>;
-/// Terms of an element.
+/// The number of terms in an element.
 template <class Element>
 constexpr int64_t kTerms = std::is_same_v<Element, TermPair> ? 2 : 1;
-/// Elements of a sum of so many terms; what the last one has too many is zero.
+/// Returns the elements of a sum of so many terms; surplus terms of the last one are zero.
 template <class Element>
 constexpr int64_t elements_of(int64_t terms) {
   return matrix::parts_of(terms, kTerms<Element>);
@@ -36,7 +37,7 @@ constexpr int64_t elements_of(int64_t terms) {
 
 constexpr int64_t padded(int64_t n) { return (n + simd::kLanes - 1) / simd::kLanes * simd::kLanes; }
 
-/// f(first) for whole vectors of [0, end).
+/// Calls f(first) for whole vectors of [0, end).
 template <class F>
 [[gnu::always_inline]] inline void for_each_vector(int64_t end, F f) {
   for (int64_t j = 0; j < end; j += simd::kLanes) f(j);
@@ -50,7 +51,7 @@ template <class F>
   if (d < n) f(d, simd::SomeLanes{static_cast<int>(n - d)});
 }
 
-/// Writes `n` terms as elements, up to a whole vector: zeros behind the last.
+/// Writes `n` terms as elements, up to a whole vector, with zeros after the last.
 template <class T>
 [[gnu::always_inline]] inline void put_terms(const T* from, int64_t n, float* to) {
   for_each_lanes(n, [&](int64_t d, auto lanes) {
@@ -72,7 +73,7 @@ struct HeadRows {
 
   T* row(int64_t position) const { return first + position * stride; }
   HeadRows from(int64_t position) const { return {row(position), stride, width}; }
-  /// Positions [0, count) as rows of elements, `stride_to` apart.
+  /// Reads positions [0, count) as rows of elements, `stride_to` apart.
   template <class Element>
   void read(int64_t count, Element* to, int64_t stride_to) const {
     for (int64_t i = 0; i < count; ++i, to += stride_to) put_terms(row(i), width, to);
@@ -84,8 +85,8 @@ struct HeadRows {
   }
 };
 
-/// Positions as columns of panels, and sums over channels: element (d, position) at
-/// (position / 16 * elements of the width + d) * 16 + position % 16; zeros behind the last one.
+/// Writes positions as columns of panels, for sums over channels: element (d, position) at
+/// (position / 16 * elements of the width + d) * 16 + position % 16; zeros after the last one.
 template <class T, class Element>
 void to_columns(const HeadRows<T>& rows, int64_t count, Element* panels) {
   constexpr int64_t kColumns = matrix::kColumns, kOfBlock = kColumns * kTerms<Element>;
@@ -107,8 +108,8 @@ void to_columns(const HeadRows<T>& rows, int64_t count, Element* panels) {
   }
 }
 
-/// Channels as columns of panels, and sums over positions: element (position, d) at
-/// (d / 16 * elements of the count + position) * 16 + d % 16.
+/// Writes channels as columns of panels, for sums over positions: element (position, d) at (d / 16
+/// * elements of the count + position) * 16 + d % 16.
 template <class T>
 void to_panels(const HeadRows<T>& rows, int64_t count, float* panels) {
   for (int64_t i = 0; i < count; ++i)
@@ -131,15 +132,15 @@ void to_panels(const HeadRows<T>& rows, int64_t count, TermPair* panels) {
   }
 }
 
-/// What a product of sequences of T takes of v: of bf16 what is rounded to it, also where there are
-/// no pairs, so that the op is the same everywhere.
+/// Returns v as a product of sequences of T uses it: rounded for bf16, also where there are no
+/// pairs, so that the op is the same everywhere.
 template <class T>
 [[gnu::always_inline]] inline simd::Floats term_of(simd::Floats v) {
   if constexpr (std::is_same_v<T, bf16>) return simd::widen(simd::narrow(v));
   return v;
 }
-/// Scores of a row become terms where they lie, vector by vector from its first on: floats in
-/// their places, or pairs in the first half of the row.
+/// Replaces scores of a row by terms in place, vector by vector from its first on: floats in their
+/// places, or pairs in the first half of the row.
 template <class T>
 [[gnu::always_inline]] inline void put_terms_of_row(float* row, int64_t j, simd::Floats v) {
   if constexpr (kTerms<ElementOf<T>> == 2)
@@ -157,24 +158,25 @@ float dot(const T* a, const T* b, int64_t n) {
   return simd::sum(sum);
 }
 
-/// exp(s - shift), and 0 for what was hidden. A score that is NaN was not: it stays NaN, so that a
-/// diverging network is seen.
+/// Returns exp(s - shift), and 0 for hidden scores. A score that is NaN was not hidden: it stays
+/// NaN, so that a diverging network is noticed.
 [[gnu::always_inline]] inline simd::Floats exp_of_seen(simd::Floats s, simd::Floats shift) {
   return simd::where_less(s, simd::splat(-std::numeric_limits<float>::max()), simd::Floats{},
                           simd::exp(s - shift));
 }
 
-/// Which keys a sample's queries see.
+/// Tells which keys a sample's queries see.
 class Mask {
  public:
   /// `memory`: a float for each key, up to a whole vector.
   Mask(AttentionMask kind, float* memory) : kind_(kind), numbers_(memory) {}
-  /// Numbers below 2^24: they are compared as floats.
+  /// Reads numbers below 2^24: they are compared as floats.
   void read(const int32_t* numbers, int64_t keys) {
     for (int64_t j = 0; j < padded(keys); ++j)
       numbers_[j] = j < keys ? static_cast<float>(numbers[j]) : -1.f;
   }
-  /// -infinity for the keys [seen, end), `end` a whole vector, and for those that the mask hides.
+  /// Sets the scores of keys [seen, end), with `end` a whole vector, and of keys that the mask
+  /// hides to -infinity.
   void hide(int64_t query, float* scores, int64_t seen, int64_t end) const {
     std::fill(scores + seen, scores + end, -std::numeric_limits<float>::infinity());
     if (kind_ == AttentionMask::none) return;
@@ -197,21 +199,21 @@ class Mask {
   float* numbers_;
 };
 
-/// Which probabilities of a head are kept, and by what factor.
+/// Tells which probabilities of a head are kept, and with what factor.
 class Keep {
  public:
   Keep(const AttentionAttributes& a, int64_t keys)
       : threshold_(keep_threshold(a.dropout)), factor_(keep_factor(a.dropout)), salt_(a.salt),
         first_head_(a.first_head), keys_(keys) {}
   bool all() const { return threshold_ == 0; }
-  /// Of a sample of the batch that `args` names, and a head of these.
+  /// Begins a sample of the batch that `args` names, and one of these heads.
   void begin(const KernelArgs& args, int64_t sample, int64_t head) {
     if (all()) return;
     key_ = keep_key(
         {args.step->seed, args.step->step, args.step->replica, args.first_sample + sample, salt_},
         first_head_ + head);
   }
-  /// f(j, factors) for whole vectors of the keys [0, end) of a query.
+  /// Calls f(j, factors) for whole vectors of the keys [0, end) of a query.
   template <class F>
   void for_each(int64_t query, int64_t end, F f) const {
     for (int64_t first = 0; first < end; first += kKeepKeys) {

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kNumbers = 3;  // of a position: logarithm of the sum, the label's logit, the sum
+constexpr int kNumbers = 3;  // per position: logarithm of the sum, the label's logit, the sum
 
 bool is_label(int32_t y, const VocabularySlice& slice) { return y >= 0 && y < slice.all; }
 bool has_label(int32_t y, const VocabularySlice& slice) {
@@ -79,7 +79,7 @@ class TokenLossOfRanksKernel final : public Kernel {
   }
 
  private:
-  /// What all ranks know of a position, in their order.
+  /// The statistics of all ranks for a position, in the order of ranks.
   struct Position {
     double log_sum = 0, of_label = 0, sum = 0;
     Position(const KernelArgs& args, int64_t i, int ranks) {
@@ -187,7 +187,8 @@ class TokenHitsOfRanksKernel final : public Kernel {
   int64_t positions_;
 };
 
-/// Everything with channels last, and labels plain; `make` by the type of the logits.
+/// Adds a kernel where everything is channels last, and labels plain; `make` by the type of the
+/// logits.
 void add_slice_kernel(const KernelRequest& r, std::vector<KernelCandidate>& candidates, auto make) {
   KernelCandidate c = candidate_for(r, "cpu:token_slice");
   for (const std::vector<TensorDesc>* side : {&r.in, &r.out})

@@ -1,5 +1,5 @@
-// Vectors of tokens and of positions. Sequences are channels last: a position's channels are a run
-// of memory.
+// Vectors of tokens and of positions. Sequences are channels last: a position's channels are a
+// run of memory.
 
 #include <algorithm>
 #include <memory>
@@ -15,7 +15,7 @@ namespace {
 
 using attention::for_each_lanes;
 
-/// Where the rows of a matrix [V, C] or [V, C, 1] of any layout lie.
+/// The places of the rows of a matrix [V, C] or [V, C, 1] of any layout.
 struct MatrixPlaces {
   std::vector<int64_t> row, channel;
   int64_t first;  ///< the token of the first row
@@ -23,7 +23,7 @@ struct MatrixPlaces {
       : row(d.layout.terms(d.shape, 0)), channel(d.layout.terms(d.shape, 1)), first(first_token) {}
   int64_t rows() const { return std::ssize(row); }
   bool has(int32_t token) const { return token >= first && token - first < rows(); }
-  /// f(channel, its place) for a row.
+  /// Calls f(channel, its place) for a row.
   template <class F>
   void for_row(int32_t token, F f) const {
     const int64_t at = row[static_cast<size_t>(token - first)];
@@ -53,7 +53,7 @@ class LookupKernel final : public Kernel {
   int64_t channels_, tokens_;
 };
 
-/// How many rows share a run of storage: all where no run has whole rows.
+/// Returns how many rows share a run of storage: all if no run has whole rows.
 int64_t rows_together(const TensorDesc& d) {
   if (d.layout.order[0] != 0) return d.shape[0];
   int64_t rows = 1;
@@ -164,7 +164,7 @@ class PrependTokenKernel final : public Kernel {
   int64_t samples_, channels_, size_;
 };
 
-/// The candidate for an op whose sequence lies so.
+/// Adds the candidate for an op with this layout of its sequence.
 void add_token_kernel(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
                       const char* name, const TensorDesc& sequence, auto make) {
   KernelCandidate c = candidate_for(r, name);
@@ -183,7 +183,9 @@ bool append_token_candidates(const KernelRequest& r, std::vector<KernelCandidate
                      [op = *lookup](const KernelRequest& q, auto type) {
                        return std::make_unique<LookupKernel<decltype(type)>>(q, op);
                      });
-    if (r.in[0].dtype == DType::f32) candidates.back().in[0] = r.in[0];  // a few rows, as they lie
+    if (r.in[0].dtype == DType::f32)
+      candidates.back().in[0] = r.in[0];  // a few rows, in their own
+                                          // layout
   } else if (const auto* const grad = dynamic_cast<const LookupGrad*>(r.op)) {
     add_token_kernel(r, candidates, "cpu:lookup", r.in[0],
                      [op = *grad](const KernelRequest& q, auto type) {

@@ -1,4 +1,4 @@
-// Layer norm and RMS norm, position by position: its channels are a run of memory.
+// Layer norm and RMS norm, position by position: a position's channels are a run of memory.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ struct PositionStatistics {
   float mean = 0, inverse = 0;
 };
 
-/// In two passes: a difference of large sums would lose the variance of channels far from 0.
+/// Takes two passes: a difference of large sums would lose the variance of channels far from 0.
 template <class T>
 PositionStatistics statistics_of(const LayerNormAttributes& a, const T* x, int64_t channels) {
   PositionStatistics statistics;

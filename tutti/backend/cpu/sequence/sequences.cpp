@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-/// An operand that lies otherwise, and its copy with channels last.
+/// An operand in another layout, and its copy with channels last.
 struct TurnedOperand {
   size_t index = 0;
   TensorDesc given, last;
@@ -29,7 +29,7 @@ struct TurnedOperand {
   }
 };
 
-/// Whether an operand is one. Of some ops others are weights or gradients of them, whatever their
+/// True for sequences. Other operands of some ops are weights or their gradients, whatever their
 /// rank.
 bool is_sequence(const Op& op, bool out, size_t i) {
   if (dynamic_cast<const Lookup*>(&op)) return out;
@@ -42,7 +42,7 @@ bool is_sequence(const Op& op, bool out, size_t i) {
   return true;
 }
 
-/// What of a request lies otherwise.
+/// The operands of a request in another layout.
 std::vector<TurnedOperand> turned(const KernelRequest& r, bool out) {
   const std::vector<TensorDesc>& descs = out ? r.out : r.in;
   const std::vector<bool>& free = out ? r.out_free : r.in_free;
@@ -63,7 +63,7 @@ bool is_shared_in_team(const Op& op) {
 
 class TurnedSequenceKernel final : public Kernel {
  public:
-  /// `alone`: one part does it all, where each would copy what the others have made.
+  /// `alone`: one part does all, where otherwise each would copy the others' results.
   TurnedSequenceKernel(std::unique_ptr<Kernel> inner, std::vector<TurnedOperand> in,
                        std::vector<TurnedOperand> out, const KernelRequest& r, bool alone)
       : inner_(std::move(inner)), in_(std::move(in)), out_(std::move(out)), ins_(r.in.size()),

@@ -1,6 +1,6 @@
 #pragma once
-// Every kernel for ops of sequences: attention, norms of positions, tokens and their loss. They
-// take channels last; for other layouts operands are copied around them.
+// Every kernel for ops of sequences: attention, norms of positions, tokens and their loss. They use
+// channels last; operands in other layouts are copied before and after.
 
 #include <vector>
 
@@ -8,13 +8,13 @@
 
 namespace tutti {
 
-/// Appends candidates, possibly refusals; false if the op is none of these.
+/// Appends candidates, possibly refusals; returns false for other ops.
 bool append_sequence_candidates(const KernelRequest& request,
                                 std::vector<KernelCandidate>& candidates);
 
-/// Those of ops/sequence/waves.h.
+/// Handles the ops of ops/sequence/waves.h.
 bool append_wave_candidates(const KernelRequest& request, std::vector<KernelCandidate>& candidates);
-/// Those of ops/sequence/swiglu.h, of any layout that all operands share.
+/// Handles the ops of ops/sequence/swiglu.h, in any layout that all operands share.
 bool append_swiglu_candidates(const KernelRequest& request,
                               std::vector<KernelCandidate>& candidates);
 

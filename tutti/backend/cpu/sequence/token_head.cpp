@@ -1,8 +1,7 @@
 // The output layer of a vocabulary with its loss. Each part of the team has some tokens: their
-// logits for a few hundred positions at a time, their rows of the weights' gradient, and what they
-// add to the gradient of the positions. A position's sum over all tokens is put together of what
-// the parts know of it when they meet, as among ranks that share a vocabulary
-// (ops/sequence/token_slice.h).
+// logits for a few hundred positions at a time, their rows of the weights' gradient, and their
+// terms of the positions' gradient. A position's sum over all tokens is combined from the parts'
+// sums when they meet, as among ranks that share a vocabulary (ops/sequence/token_slice.h).
 
 #include <algorithm>
 #include <array>
@@ -25,19 +24,20 @@ namespace {
 
 using matrix::kColumns, matrix::panels_of, matrix::part_of, matrix::parts_of;
 
-/// Whose logits exist at a time. Each time weights are read twice and their gradient is added to:
-/// with fewer positions that takes longer than the arithmetic, which in 16 bits is twice as fast.
+/// The number of positions whose logits exist at a time. Each time weights are read twice and their
+/// gradient is added to: with fewer positions that takes longer than the arithmetic, which in 16
+/// bits is twice as fast.
 template <class T>
 constexpr int64_t kPositionsAtATime = 1024 / sizeof(T);
 
-/// What a part knows of a position from the logits of its tokens. `before` and `behind` the label
-/// in the vocabulary are the greatest ones.
+/// A part's statistics of a position from the logits of its tokens. `before` and `behind` are the
+/// greatest logits before and after the label in the vocabulary.
 struct PartOfPosition {
   static constexpr float kNone = std::numeric_limits<float>::lowest();
   float log_sum = kNone, of_label = 0, sum = 0, before = kNone, behind = kNone;
 };
 
-/// The same of all parts, in their order.
+/// The same over all parts, in their order.
 struct WholePosition {
   double log_sum = 0, of_label = 0, sum = 0;
   float before = PartOfPosition::kNone, behind = PartOfPosition::kNone;
@@ -122,11 +122,11 @@ class TokenHeadKernel final : public Kernel {
     int64_t rows, columns;
     std::unique_ptr<Kernel> logits, dx, dw;
   };
-  /// What a workspace holds.
+  /// The contents of a workspace.
   struct Memory {
     T* logits;
     PartOfPosition* known;
-    float* dx;  ///< of this part's tokens alone
+    float* dx;  ///< for this part's tokens only
     std::byte* inner;
   };
 
@@ -196,7 +196,9 @@ class TokenHeadKernel final : public Kernel {
   static void run_product(Kernel& kernel, const Memory& memory,
                           const std::array<const void*, kIns>& from, void* to, bool first = true) {
     std::array<void*, kIns> in;
-    for (size_t i = 0; i < kIns; ++i) in[i] = const_cast<void*>(from[i]);  // which are read alone
+    for (size_t i = 0; i < kIns; ++i)
+      in[i] = const_cast<void*>(from[i]);  // the inner kernel only
+                                           // reads them
     kernel.run({.in = in.data(), .out = &to, .workspace = memory.inner, .first = first});
   }
 
@@ -228,7 +230,7 @@ class TokenHeadKernel final : public Kernel {
     return known;
   }
 
-  /// Surprises and hits; returns the sum of the positions' losses.
+  /// Writes surprises and hits; returns the sum of the positions' losses.
   double judge(const Call& call) const {
     auto* const surprise = static_cast<float*>(call.args.out[1]) + call.first;
     float* const hits =
@@ -278,7 +280,8 @@ class TokenHeadKernel final : public Kernel {
                      memory.dx);
   }
 
-  /// A share of the positions' dx: what the parts' tokens give, in the order of the parts.
+  /// Adds up a share of the positions' dx: the terms of the parts' tokens, in the order of the
+  /// parts.
   void add_parts(const Call& call) const {
     const auto [first, end] = part_of(call.rows * channels_, call.args.part, call.args.parts);
     T* const dx = static_cast<T*>(call.args.out[op_.data_output()]) + call.first * channels_;

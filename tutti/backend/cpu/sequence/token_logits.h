@@ -1,6 +1,6 @@
 #pragma once
-// The logits of one position as a row of memory: what the kernels of losses over a vocabulary sum
-// up of them.
+// The logits of one position as a row of memory, and the sums over them in losses over a
+// vocabulary.
 
 #include <algorithm>
 #include <cmath>
@@ -36,7 +36,7 @@ struct LogitRow {
     for (int64_t k = whole; k < count; ++k) top = std::max(top, static_cast<float>(x[k]));
     return top;
   }
-  /// Sum of f(x): of the last vector's missing lanes nothing.
+  /// Returns the sum of f(x); missing lanes of the last vector do not count.
   template <class F>
   float sum(F f) const {
     Floats a{}, b{};
@@ -58,12 +58,12 @@ struct LogitRow {
   }
 };
 
-/// The gradient of the losses of positions by their logits: `factor` of all that a position's loss
-/// is, `even` of what label smoothing gives each token.
+/// The gradient of the positions' losses by their logits: `factor` multiplies a position's whole
+/// loss, `even` is label smoothing's part for each token.
 struct LogitGradient {
   float factor, even, smoothing;
 
-  /// Of losses over so many tokens, divided by the count of positions.
+  /// Returns the gradient for losses over so many tokens, divided by the count of positions.
   static LogitGradient of(const TokenLossAttributes& loss, float count, int64_t vocabulary) {
     const float factor = loss.scale / count;
     return {.factor = factor,
@@ -71,8 +71,8 @@ struct LogitGradient {
             .smoothing = loss.label_smoothing};
   }
 
-  /// Of a row whose position has this logarithm of the sum over all tokens; `label` is an index in
-  /// the row, -1: another row has it. `dx` may be where the row is.
+  /// Writes the gradient of a row whose position has this logarithm of the sum over all tokens;
+  /// `label` is an index in the row, -1: another row has it. `dx` may be the row's own memory.
   template <class T>
   void write(const LogitRow<T>& row, float log_sum, int64_t label, T* dx) const {
     const float of_label = label >= 0 ? static_cast<float>(row.x[label]) : 0;
@@ -82,7 +82,7 @@ struct LogitGradient {
       simd::store(dx + k, gradient(simd::load(row.x + k, simd::AllLanes{})), simd::AllLanes{});
     if (const simd::SomeLanes rest{static_cast<int>(row.count - k)}; rest.n > 0)
       simd::store(dx + k, gradient(simd::load(row.x + k, rest)), rest);
-    // In f32: p - 1 of a bf16 p near 1 would be lost.
+    // Computed in f32: p - 1 of a bf16 p near 1 would be lost.
     if (label >= 0)
       dx[label] = static_cast<T>(factor * (std::exp(of_label - log_sum) - (1 - smoothing)) - even);
   }

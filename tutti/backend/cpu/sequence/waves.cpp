@@ -1,5 +1,5 @@
-// Sinusoids and rotations by position. Sequences are channels last: a position's channels are a run
-// of memory.
+// Sinusoids and rotations by position. Sequences are channels last: a position's channels are a
+// run of memory.
 
 #include <algorithm>
 #include <cmath>
@@ -24,9 +24,9 @@ using WaveTable = std::vector<float>;
 /// Writes the numbers of a position.
 using WaveRow = std::function<void(int64_t position, float* row)>;
 
-/// What a kernel reads for each position: a row of `size` floats. Of positions 0, 1, ... they are a
-/// table, which all kernels with the same `key` share, for layers and threads are many; of given
-/// positions a row is computed when it is read.
+/// The numbers that a kernel reads for each position: a row of `size` floats. For positions 0, 1,
+/// ... they are a table, which all kernels with the same `key` share, because there are many layers
+/// and threads; for given positions a row is computed when it is read.
 class WaveRows {
  public:
   WaveRows(const KernelRequest& r, int64_t size, const std::string& key, WaveRow row)
@@ -55,7 +55,7 @@ class WaveRows {
 
   int64_t size_, positions_;
   WaveRow row_;
-  std::shared_ptr<const WaveTable> table_;  // the last kernel of a size takes it along
+  std::shared_ptr<const WaveTable> table_;  // released with the last kernel of a size
 };
 
 template <class T>

@@ -5,15 +5,15 @@
 //   b > 1:  the 16 lanes are channels at one position; parameters are loaded, sums stay in lanes
 //
 // A Pass is a struct with
-//   struct Params, struct Sums     what a channel's lanes keep in registers (Sums may be empty)
-//   Params params(ChannelLanes)    read the parameters
+//   struct Params, struct Sums     registers of a channel's lanes (Sums may be empty)
+//   Params params(ChannelLanes)    reads the parameters
 //   void step(const Params&, Sums&, int64_t offset, lanes)
-//                                  one vector at an element offset; lanes: simd::AllLanes or
-//                                  SomeLanes
+//                                  handles one vector at an element offset; lanes:
+//                                  simd::AllLanes or SomeLanes
 //   static void merge(Sums& into, const Sums& from)
-//   void done(ChannelLanes, const Params&, const Sums&)      all of the tile's positions seen
-// step() is inlined at a dozen places, so that its loop is as tight as it can be; what is done once
-// per channel is kept out of line, or the compiler would spend most of its time there.
+//   void done(ChannelLanes, const Params&, const Sums&)      called after the tile's last position
+// step() is inlined at a dozen places, so that its loop is as tight as it can be; work that is done
+// once per channel is kept out of line, or the compiler would spend most of its time there.
 
 #include <algorithm>
 #include <cstdint>
@@ -28,14 +28,15 @@ struct ChannelView {
   int64_t samples = 0, channels = 0, positions = 0, block = 0;
 };
 
-/// Of a layout that has a channel_block: a kernel that walks channels refuses others.
+/// Returns the view of a layout that has a channel_block: a kernel that walks channels refuses
+/// others.
 inline ChannelView channel_view(const TensorDesc& desc) {
   const int64_t block = desc.layout.channel_block(desc.shape);
   CHECK(block > 0, "{} is not [N, C/b, positions, b]", desc.to_string());
   return {desc.shape[0], desc.shape[1], desc.shape.elements_from(2), block};
 }
 
-/// This part's channels of a finish.
+/// This part's channels in finish().
 struct ChannelShare {
   int64_t begin, end;
   ChannelShare(int64_t channels, const FinishArgs& args)
@@ -47,18 +48,18 @@ const T* input_of(const KernelArgs& args, size_t i) {
   return static_cast<const T*>(args.in[i]);
 }
 
-/// Which channels the lanes of a vector hold.
+/// The channels in the lanes of a vector.
 struct ChannelLanes {
   int64_t channel;
   int count;       ///< lanes in use: that many channels; 0 = all lanes are positions of `channel`
-  int64_t offset;  ///< of the first sample's first position, in elements
+  int64_t offset;  ///< element offset of the first sample's first position
 
   simd::Floats read(const float* p) const {
     simd::Floats values;
     read(p, &values);
     return values;
   }
-  /// One number per channel, from lanes of the tile's first element of each channel.
+  /// Returns one number per channel, from lanes of the tile's first element of each channel.
   template <class T>
   simd::Floats first(const T* p) const {
     if (count == 0) return simd::splat(static_cast<float>(p[offset]));
@@ -110,8 +111,8 @@ void walk_positions(const ChannelView& v, Pass& pass) {
   }
 }
 
-/// kVectors whole vectors of channels side by side, kUnroll positions at once. `rows` positions lie
-/// `stride` elements apart, in `groups` groups `group_stride` apart.
+/// Walks kVectors whole vectors of channels side by side, kUnroll positions at once. `rows`
+/// positions lie `stride` elements apart, in `groups` groups `group_stride` apart.
 struct RowLoop {
   int64_t groups, group_stride, rows, stride;
 };
@@ -147,15 +148,15 @@ void walk_channels(const RowLoop& r, int64_t channel, int64_t offset, Lanes lane
 
 constexpr int64_t kFour = 4 * simd::kLanes, kMostOfRow = 32 * kFour;
 
-/// How many of so many channels walk_rows() takes: fours of vectors, two of them at least.
+/// Returns how many of so many channels walk_rows() takes: fours of vectors, two of them at least.
 inline int64_t channels_of_rows(int64_t left) {
   const int64_t channels = std::min(left, kMostOfRow) / kFour * kFour;
   return channels < 2 * kFour ? 0 : channels;
 }
 
-/// Whole rows one after the other, so that memory is read in one run: where it does not come from
-/// the second cache, that takes two thirds of the time of some channels of all rows after others,
-/// though sums and parameters go through the first cache.
+/// Walks whole rows one after the other, so that memory is read in one run: if it does not come
+/// from the second-level cache, this takes two thirds of the time of walking all rows for some
+/// channels after others, though sums and parameters go through the first-level cache.
 template <class Pass>
 void walk_rows(const RowLoop& r, int64_t channel, int64_t offset, int64_t channels, Pass& pass) {
   typename Pass::Params params[kMostOfRow / simd::kLanes];
@@ -186,7 +187,7 @@ template <class Pass>
 void walk_tile(const ChannelView& v, Pass& pass) {
   using simd::AllLanes, simd::kLanes;
   if (v.block == 1) return detail::walk_positions(v, pass);
-  const bool last = v.block == v.channels;  // then samples and positions form one long run
+  const bool last = v.block == v.channels;  // samples and positions then form one long run
   const detail::RowLoop rows =
       last ? detail::RowLoop{1, 0, v.samples * v.positions, v.block}
            : detail::RowLoop{v.samples, v.channels * v.positions, v.positions, v.block};

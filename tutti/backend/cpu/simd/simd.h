@@ -25,7 +25,7 @@ constexpr __mmask16 kAll =
     0xFFFF;  // GCC 12 warns about its own unmasked intrinsics; the instruction is the same
 #endif
 
-/// v in the first n lanes, 0 in the others.
+/// Returns v in the first n lanes, 0 in the others.
 [[gnu::always_inline]] inline Floats first_lanes(Floats v, int n) {
 #if TUTTI_AVX512
   constexpr Words kIota{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -97,8 +97,8 @@ inline __mmask16 mask_of(SomeLanes lanes) { return static_cast<__mmask16>((1u <<
   _mm256_mask_storeu_epi16(p, mask_of(lanes), reinterpret_cast<__m256i>(narrow(v)));
 }
 #else
-/// The first n of up to 15 elements, in moves of 8, 4, 2 and 1: no loop, which the compiler would
-/// unroll at every one of the many places where this is inlined.
+/// Copies the first n of up to 15 elements, in moves of 8, 4, 2 and 1: no loop, which the compiler
+/// would unroll at every one of the many places where this is inlined.
 template <class T>
 [[gnu::always_inline]] inline void copy_some(T* to, const T* from, SomeLanes lanes) {
   int at = 0;
@@ -131,7 +131,7 @@ template <class T>
 }
 #endif
 
-/// Numbers below 256, a byte each.
+/// Loads and stores numbers below 256, a byte each.
 [[gnu::always_inline]] inline Words load_bytes(const uint8_t* p, AllLanes) {
   return words_of(load_as<Bytes>(p));
 }
@@ -149,16 +149,16 @@ template <class T>
   std::memcpy(p, all, static_cast<size_t>(lanes.n));
 }
 
-/// max(v, 0); NaN stays NaN, so that a diverging network is seen.
+/// Returns max(v, 0); NaN stays NaN, so that a diverging network is noticed.
 [[gnu::always_inline]] inline Floats relu(Floats v) {
 #if TUTTI_AVX512
   return reinterpret_cast<Floats>(_mm512_maskz_max_ps(
-      kAll, __m512{}, reinterpret_cast<__m512>(v)));  // of 0 and NaN: the second
+      kAll, __m512{}, reinterpret_cast<__m512>(v)));  // with 0 and NaN: the second
 #else
   return select(v < Floats{}, Floats{}, v);
 #endif
 }
-/// The greater number of a lane; where one is NaN, b's.
+/// Returns the greater number of each lane; where one is NaN, b's.
 [[gnu::always_inline]] inline Floats greater_of(Floats a, Floats b) {
 #if TUTTI_AVX512
   return reinterpret_cast<Floats>(
@@ -167,7 +167,7 @@ template <class T>
   return select(a > b, a, b);
 #endif
 }
-/// The lesser number of a lane; where one is NaN, b's.
+/// Returns the lesser number of each lane; where one is NaN, b's.
 [[gnu::always_inline]] inline Floats lesser_of(Floats a, Floats b) {
 #if TUTTI_AVX512
   return reinterpret_cast<Floats>(
@@ -176,16 +176,16 @@ template <class T>
   return select(a < b, a, b);
 #endif
 }
-/// `then` where a < b, `otherwise` elsewhere and where one is NaN.
+/// Returns `then` where a < b, `otherwise` elsewhere and where one is NaN.
 [[gnu::always_inline]] inline Floats where_less(Floats a, Floats b, Floats then, Floats otherwise) {
   return select(a < b, then, otherwise);
 }
-/// v where z > 0, else 0: the gradient through a ReLU whose result is z.
+/// Returns v where z > 0, else 0: the gradient through a ReLU whose result is z.
 [[gnu::always_inline]] inline Floats where_positive(Floats z, Floats v) {
   return select(z > Floats{}, v, Floats{});
 }
 
-/// Sum of the lanes, always in the same tree.
+/// Returns the sum of the lanes, always in the same tree.
 inline float sum(Floats v) {
   float half[kLanes];
   store(half, v, AllLanes{});
@@ -194,14 +194,14 @@ inline float sum(Floats v) {
   return half[0];
 }
 
-/// a += b. The arrays are disjoint.
+/// Computes a += b. The arrays are disjoint.
 inline void add(float* __restrict a, const float* __restrict b, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) a[i] += b[i];
 }
 
-/// The end of a reduction whose states are float arrays like the output (Kernel::state_output): out
-/// = sum of the states in the order of the threads, this part's share of it. states[0] may be the
+/// Ends a reduction whose states are float arrays like the output (Kernel::state_output): out =
+/// sum of the states in the order of the threads, this part's share of it. states[0] may be the
 /// output itself.
 inline void add_states(const FinishArgs& args, float* out, int64_t n) {
   const int64_t begin = n * args.part / args.parts, end = n * (args.part + 1) / args.parts;

@@ -7,8 +7,7 @@
 namespace tutti::simd {
 
 /// exp by range reduction to [-ln 2 / 2, ln 2 / 2] and a polynomial (coefficients: Cephes' expf).
-/// Saturates outside
-/// [-87.3, 88.3]; NaN stays NaN.
+/// Saturates outside [-87.3, 88.3]; NaN stays NaN.
 inline Floats exp(Floats x) {
   x = lesser_of(splat(88.3f), greater_of(splat(-87.3f), x));
   const Floats shifted =

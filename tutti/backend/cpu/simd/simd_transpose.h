@@ -1,5 +1,5 @@
 #pragma once
-// Transposing blocks of 16 x 16 numbers of 32 bits.
+// Transposes blocks of 16 x 16 numbers of 32 bits.
 
 #include <utility>
 
@@ -10,8 +10,8 @@ namespace tutti::simd {
 /// A row of a block as one vector, because lanes are shuffled across all sixteen.
 using Row = float __attribute__((vector_size(kLanes * sizeof(float))));
 
-/// Which lane of (a, b) = lanes 0-15, 16-31 a lane of an exchange takes: of the first result, and
-/// of the second.
+/// Return the lane of (a, b) = lanes 0-15, 16-31 that a lane of an exchange takes: for the first
+/// result, and for the second.
 constexpr int first_lane(uint32_t s, uint32_t lane) {
   return static_cast<int>(lane & s ? kLanes + (lane ^ s) : lane);
 }

@@ -19,15 +19,15 @@
 #include <immintrin.h>
 #endif
 
-// How vectors wider than the machine's registers are passed differs between compilers; here they
-// are passed only among our own functions.
+// Compilers differ in how they pass vectors wider than the machine's registers; here these are
+// passed only among our own functions.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace tutti::simd {
 
 constexpr int kLanes = 16;
-/// How many vectors of sixteen floats a loop may keep as sums: half of the registers of AVX-512 and
-/// of AVX2.
+/// The number of vectors of sixteen floats that a loop may keep as sums: half of the registers of
+/// AVX-512 and of AVX2.
 constexpr int kSums = TUTTI_AVX512 ? 16 : 4;
 
 #if TUTTI_AVX512
@@ -126,7 +126,7 @@ template <class T>
   return {mask.low ? a.low : b.low, mask.high ? a.high : b.high};
 }
 
-// By halves: a copy of a whole Pair would go through memory.
+// Handles halves: a copy of a whole Pair would go through memory.
 template <class V>
 [[gnu::always_inline]] inline V load_as(const void* p) {
   typename V::Half low, high;

@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// One Philox block in every lane: sixteen neighbouring ones (sample_bits).
+/// One Philox block in every lane: sixteen consecutive blocks (sample_bits).
 struct WideBits {
   uint32_t word[4][simd::kLanes];
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# matrix_test.sh quick|long LAUNCHER PROGRAM...: the acceptance test over processes x model parts x distributed update x user buffers x Test or
-# Wait; quick: a line for each value, and for most pairs of values. LAUNCHER is one word list that the number of processes follows, for example
+# matrix_test.sh interface|quick|long LAUNCHER PROGRAM...: the acceptance test over processes x model parts x distributed update x user buffers x Test or
+# Wait; quick: a line for each value, and for most pairs of values; interface: for each value, of another language on what quick tests. LAUNCHER is one word list that the number of processes follows, for example
 # "mpirun -n". With QUANT_LIB set: quantised gradients. With MLSL_STATS=1 the table has to have been written too.
 set -u
 extent=$1
@@ -34,7 +34,11 @@ table() {
   [ "$(grep -c ' GRAD ' mlsl_stats.log)" -eq $layers ] && grep -q '^total: ' mlsl_stats.log
 }
 
-if [ "$extent" = quick ]; then
+if [ "$extent" = interface ]; then
+  run 2 2 0 1 1
+  run 4 1 1 1 0
+  run 4 2 0 0 1
+elif [ "$extent" = quick ]; then
   run 1 1 1 0 0
   run 2 2 0 1 1
   run 4 1 0 0 1

@@ -14,8 +14,8 @@ run("building examples/own_workload" ${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 set(library ${WORK_DIR}/build/libown_workload.so)
 set(own ${WORK_DIR}/build/own_tutti)
 
-set(small --replicas 2 --threads 1 --target 0 --set plan.measure=false --set data.generate_train=500)
-# train(WHERE PROGRAM FLAG...): an epoch of 15 steps without measuring kernels
+set(small --replicas 2 --threads 1 --target 0 --set plan.measure=false --set data.generate_train=320 --set data.generate_test=100)
+# train(WHERE PROGRAM FLAG...): an epoch of 10 steps without measuring kernels
 function(train where program)
   run("training in ${where}" ${program} train ${example}/own_workload.toml --epochs 1 ${small}
     --output-dir ${WORK_DIR}/runs/${where} ${ARGN})
@@ -48,8 +48,8 @@ file(READ ${WORK_DIR}/runs/object/record.jsonl record)
 if(NOT record MATCHES "\"library_sha256\":\"${content}\"" OR NOT record MATCHES "\"confidence\":0[.][2-9]")
   message(FATAL_ERROR "the record names no library of ${content} or no metric of its own:\n${record}")
 endif()
-run("tutti eval" ${tutti} eval ${example}/own_workload.toml --set model.library=${library} --set run.target=0 --set data.generate_train=500 --weights ${WORK_DIR}/runs/object --threads 1)
-if(NOT output MATCHES "500 samples, confidence [2-9][0-9.]+ %, accuracy [0-9.]+ %, loss")
+run("tutti eval" ${tutti} eval ${example}/own_workload.toml --set model.library=${library} --set run.target=0 --set data.generate_train=320 --set data.generate_test=100 --weights ${WORK_DIR}/runs/object --threads 1)
+if(NOT output MATCHES "100 samples, confidence [2-9][0-9.]+ %, accuracy [0-9.]+ %, loss")
   message(FATAL_ERROR "tutti eval printed\n${output}")
 endif()
 run("own_tutti model list" ${own} model list)
@@ -64,7 +64,7 @@ set(resume train ${example}/own_workload.toml ${small} --output-dir ${WORK_DIR}/
 refused(2 "model.library.content was sha256 ${content} and is now sha256 .*--resume-anyway model.library.content" ${tutti} ${resume} --epochs 2 --set model.library=other.so)
 run("resuming with the same content elsewhere" ${CMAKE_COMMAND} -E copy ${library} ${WORK_DIR}/moved.so)
 run("resuming with the same content elsewhere" ${tutti} ${resume} --epochs 1 --set model.library=${WORK_DIR}/moved.so)
-run("resuming anyway" ${tutti} ${resume} --max-steps 18 --epochs 2 --set model.library=${WORK_DIR}/other.so --resume-anyway model.library.content)
+run("resuming anyway" ${tutti} ${resume} --max-steps 12 --epochs 2 --set model.library=${WORK_DIR}/other.so --resume-anyway model.library.content)
 
 set(look train ${example}/own_workload.toml --dry-run)
 refused(2 "there is no model 'two-scales'" ${tutti} ${look})

@@ -233,7 +233,7 @@ struct SyncSection {
   OuterStep outer = OuterStep::none;
   double outer_lr = 1;
   double outer_momentum = 0.9;
-  int64_t delay = 0;  ///< meetings
+  int64_t delay = 0;    ///< meetings
   double alpha = 0;     ///< 0: 0.9 / replicas, with a tree 0.9 / tree
   int64_t tree = 0;     ///< children of a node; 0: one centre
   int64_t tree_up = 0;  ///< steps; 0: 4 times K

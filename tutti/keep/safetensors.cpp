@@ -1,10 +1,7 @@
 #include "tutti/keep/safetensors.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -17,14 +14,8 @@
 namespace tutti {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "tensors are written as they lie in memory");
-
 using Type = SafetensorsFile::Type;
 using Entry = SafetensorsFile::Entry;
-
-constexpr uint64_t kHeaderLimit = 100'000'000;  // that of the format's reference reader
-constexpr size_t kAlignment = 64;  // of the first tensor; the header is padded with spaces
 
 struct TypeRow {
   Type type;
@@ -51,36 +42,6 @@ constexpr std::string_view kOtherTypes[] = {"F8_E4M3",     "F8_E5M2",     "F8_E8
                                             "F6_E3M2",     "F4",          "C64"};
 
 const TypeRow& row_of(Type type) { return kTypes[static_cast<size_t>(type)]; }
-
-Type stored_type(DType type) {
-  switch (type) {
-    case DType::f32: return Type::f32;
-    case DType::bf16: return Type::bf16;
-    case DType::i32: return Type::i32;
-    case DType::u8: return Type::u8;
-  }
-  return Type::u8;
-}
-
-/// Header text, padded so that the data begin at a multiple of kAlignment. Tensors stand in the
-/// order of their data. Written as text: a Json object would look through all names for each.
-std::string header_of(std::span<const TensorRef> tensors, const TensorMetadata& metadata,
-                      const std::vector<size_t>& order) {
-  std::string text;
-  if (!metadata.empty()) text = "\"__metadata__\":" + print_json(metadata);
-  uint64_t offset = 0;
-  for (const size_t i : order) {
-    const TensorRef& t = tensors[i];
-    text += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
-                        text.empty() ? "" : ",", print_json(t.name),
-                        row_of(stored_type(t.desc.dtype)).name, fmt::join(t.desc.shape, ","),
-                        offset, offset + t.bytes.size());
-    offset += t.bytes.size();
-  }
-  text = "{" + text + "}";
-  text.resize((text.size() + 8 + kAlignment - 1) / kAlignment * kAlignment - 8, ' ');
-  return text;
-}
 
 /// binary16 to binary32; every half is exact in single precision.
 float from_half(uint16_t half) {
@@ -204,42 +165,6 @@ struct HeaderReader {
 
 std::string_view name_of(Type type) { return row_of(type).name; }
 
-FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors,
-                             const TensorMetadata& metadata) {
-  std::set<std::string_view> names;
-  std::vector<size_t> order(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const TensorRef& t = tensors[i];
-    CHECK(t.desc.layout.is_plain() && (t.make || t.bytes.size() == t.desc.bytes()),
-          "{}: {} with {} bytes", t.name, t.desc.to_string(), t.bytes.size());
-    CHECK(t.name != "__metadata__" && names.insert(t.name).second, "tensor '{}' is named twice",
-          t.name);
-    order[i] = i;
-  }
-  // Wide types first, so that every tensor stays aligned to its element.
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [&](size_t i) { return size_of(tensors[i].desc.dtype); });
-
-  const std::string header = header_of(tensors, metadata, order);
-  if (header.size() > kHeaderLimit)
-    throw IoError(fmt::format("{}: {} tensors need a header of {} bytes; the format allows {}",
-                              path.string(), tensors.size(), header.size(), kHeaderLimit));
-  DurableFile file(path);
-  const uint64_t header_bytes = header.size();
-  file.write(std::as_bytes(std::span(&header_bytes, 1)));
-  file.write(header);
-  std::vector<std::byte> made;
-  for (const size_t i : order) {
-    const TensorRef& tensor = tensors[i];
-    if (tensor.make) {
-      made.resize(tensor.desc.bytes());
-      tensor.make(made);
-    }
-    file.write(tensor.make ? std::span<const std::byte>(made) : tensor.bytes);
-  }
-  return file.close();
-}
-
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
   std::error_code unknown;
   const bool regular = std::filesystem::is_regular_file(path, unknown);  // else opening says why
@@ -264,7 +189,7 @@ void SafetensorsFile::add_part(const std::filesystem::path& path) {
   const uint64_t size = part.file->size();
   if (size < 8) refuse(fmt::format("it has only {} bytes", size));
   part.file->read(0, std::as_writable_bytes(std::span(&header_bytes, 1)));
-  if (header_bytes < 2 || header_bytes > kHeaderLimit || header_bytes > size - 8)
+  if (header_bytes < 2 || header_bytes > kSafetensorsHeaderLimit || header_bytes > size - 8)
     refuse(fmt::format("a header of {} bytes in a file of {}", header_bytes, size));
   std::string text(static_cast<size_t>(header_bytes), '\0');
   part.file->read(8, std::as_writable_bytes(std::span(text)));

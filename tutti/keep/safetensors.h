@@ -21,6 +21,9 @@ namespace tutti {
 
 using TensorMetadata = std::map<std::string, std::string>;
 
+/// The format's reference reader refuses longer headers. In bytes.
+constexpr uint64_t kSafetensorsHeaderLimit = 100'000'000;
+
 /// Writes `tensors` to a new file and waits for the disk. Of tensors that are made it holds one at
 /// a time. Names must differ; layouts must be plain.
 FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors,

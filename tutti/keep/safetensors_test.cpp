@@ -75,6 +75,14 @@ TEST_F(Safetensors, ReadsBackWhatItWrote) {
   EXPECT_EQ(file.find("nothing"), nullptr);
 }
 
+TEST_F(Safetensors, TensorsThatAreMadeGiveTheSameFile) {
+  const NamedTensor first{"a", {DType::f32, {2}, {}}, bytes_of({1, 2})};
+  const NamedTensor second{"b", {DType::f32, {3}, {}}, bytes_of({3, 4, 5})};
+  const FileDigest held = write_safetensors(path_, std::vector{first.ref(), second.ref()});
+  const auto other = scratch_.path() / "made.safetensors";
+  EXPECT_EQ(write_safetensors(other, std::vector{owned(first), owned(second)}), held);
+}
+
 // A search through all names for each of them would take minutes.
 TEST_F(Safetensors, ManyTensorsComeBack) {
   std::vector<NamedTensor> tensors;

@@ -13,7 +13,7 @@ namespace tutti {
 struct PlannedMemory {
   size_t variables = 0;  ///< weights, tables, statistics and optimizer state
   size_t gradients = 0;  ///< gradients of micro-batches, and their sums
-  size_t results = 0;  ///< activations and their gradients that bands leave to later ones
+  size_t results = 0;    ///< activations and their gradients that bands leave to later ones
   size_t scratch = 0;  ///< packed weights, and the tiles, workspace and accumulators of each thread
   size_t besides = 0;  ///< MemoryLimit::besides
   size_t total() const { return variables + gradients + results + scratch + besides; }

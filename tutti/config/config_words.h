@@ -1,5 +1,5 @@
 #pragma once
-// The enumerations of a configuration and their words.
+// The enumerations of a configuration and the words that stand for their values.
 
 #include <array>
 #include <string_view>

@@ -51,8 +51,7 @@ T config_value_as(const ConfigValue& value) {
     if (const auto* integers = std::get_if<std::vector<int64_t>>(&value))
       return {integers->begin(), integers->end()};
   }
-  if constexpr (!std::is_same_v<T, std::vector<int64_t>>)  // an empty list has no element that
-                                                           // shows its type
+  if constexpr (!std::is_same_v<T, std::vector<int64_t>>)  // empty lists show no type
     if (const auto* integers = std::get_if<std::vector<int64_t>>(&value);
         integers && integers->empty())
       if constexpr (config_type_of<T>() >= ConfigType::integers) return {};

@@ -82,12 +82,12 @@ struct DataSection {
   int64_t generate_seed = 1;
 };
 
-/// Whether images are made when they are read: a choice that follows from other keys.
+/// Returns whether images are made when they are read: a choice that follows from other keys.
 inline bool made_when_read(const DataSection& data) {
   return data.generate_when_read && data.dataset == "lattices" && data.dir.empty();
 }
 
-/// Whether samples are windows of one text.
+/// Returns whether samples are windows of one text.
 inline bool is_text(const DataSection& data) {
   return data.dataset == "text" || data.dataset == "tokens";
 }
@@ -365,16 +365,17 @@ struct ConfigGroup {
   std::string name, help;
 };
 
-/// The table, in the order of the documentation. Immutable, made once; safe from any thread.
+/// Returns the table, in the order of the documentation. Immutable, made once; safe from any
+/// thread.
 const std::vector<ConfigKey>& config_keys();
 const std::vector<ConfigGroup>& config_groups();
 const ConfigKey* find_config_key(std::string_view name);  ///< null when there is none
-/// "optimizer.name = sgd or lars, or run.patience"
+/// Returns, for example, "optimizer.name = sgd or lars, or run.patience"
 std::string words_of(std::span<const KeyNeed> needs);
-/// A value as it appears in a need: a word without quotes.
+/// Returns a value as it appears in a need: a word without quotes.
 std::string word_of(const ConfigValue& value);
 
-/// TOML text of a value: true, 1, 0.1, "fp32", [1, 2].
+/// Returns the TOML text of a value: true, 1, 0.1, "fp32", [1, 2].
 std::string to_toml(const ConfigValue& value);
 std::string toml_of_layer(const LayerValue& value);
 

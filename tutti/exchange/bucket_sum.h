@@ -45,8 +45,8 @@ class BucketSum {
   const std::string& algorithm() const { return dense_->algorithm(); }
   bool compressed() const { return !reductions_.empty(); }
 
-  /// Memory for compression: residuals, the sum and the selected elements; excludes the channels'
-  /// memory.
+  /// Returns the memory for compression: residuals, the sum and the selected elements; excludes the
+  /// channels' memory.
   size_t compression_bytes() const;
   /// Sums up all of its reductions since the construction.
   comm::CompressionReport report() const;

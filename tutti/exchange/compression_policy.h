@@ -55,7 +55,7 @@ bool compresses(const CompressionPolicy& policy, const CompressibleEntry& parame
 struct CompressionLayout {
   BucketLayout buckets;
   std::vector<bool> compressed;
-  /// "12 of 14 buckets, 2.51 of 2.64 MB", for the log.
+  /// Returns "12 of 14 buckets, 2.51 of 2.64 MB", for the log.
   std::string to_string() const;
 };
 /// Applies partition_buckets() to each of the two kinds separately. Buckets are ordered by the time

@@ -27,8 +27,8 @@ class CompressionTrial {
 
   bool complete() const { return static_cast<int>(seconds_.size()) == steps(); }
   int steps() const { return 2 * pairs_ + 2; }
-  /// Whether the next step exchanges compressed gradients; the same on every rank. CHECKs that the
-  /// trial is not complete.
+  /// Returns whether the next step exchanges compressed gradients; the same on every rank. CHECKs
+  /// that the trial is not complete.
   bool compressed() const;
   /// Records this rank's times of that step: seconds blocked in waits for the exchange, without the
   /// coding done in them, and seconds of coding (CompressionReport::caller_seconds).
@@ -40,8 +40,8 @@ class CompressionTrial {
     double compressed_seconds = 0;  ///< per step: the slowest rank's blocked and coding time
     double break_even = 0;  ///< comm::break_even_bandwidth of the rank with the highest codec time,
                             ///< bytes per second
-    /// "off: dense blocks 1.20 ms a step, topk:0.01 blocks and codes 3.40 ms; breaks even at 0.31
-    /// GB/s (2.5 Gb/s) a rank".
+    /// Returns "off: dense blocks 1.20 ms a step, topk:0.01 blocks and codes 3.40 ms; breaks even
+    /// at 0.31 GB/s (2.5 Gb/s) a rank".
     std::string to_string(const std::string& compression) const;
   };
   /// Collective; call it when complete. The result is the same on every rank. `report` covers this

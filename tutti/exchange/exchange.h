@@ -69,8 +69,8 @@ class GradientExchange {
   GradientExchange(comm::Communicator& communicator, ReplicaMap map, BucketLayout layout,
                    const ExchangeSettings& settings = {});
 
-  /// The base of the gradient arena (layout().bytes, 64-byte aligned, padding zero) that this local
-  /// replica's backward writes into.
+  /// Returns the base of the gradient arena (layout().bytes, 64-byte aligned, padding zero) that
+  /// this local replica's backward writes into.
   float* slot(int local_replica) const;
   /// Announces the number of the next step, which decides how compressed buckets are sent; `dense`
   /// sends them dense nevertheless. Without this call all buckets are dense. Sums of the previous
@@ -83,9 +83,9 @@ class GradientExchange {
   void poll() { communicator_.progress(); }
   /// Lets a thread that waits for this one take part in its sums. Call it from any thread.
   void help() { communicator_.work().help(); }
-  /// Whether wait() would return at once. Never blocks.
+  /// Returns whether wait() would return at once. Never blocks.
   bool arrived(int bucket);
-  /// Whether the sum of `bucket` has begun and wait() for it is still to come.
+  /// Returns whether the sum of `bucket` has begun and wait() for it is still to come.
   bool is_due(int bucket) const {
     return folded_[static_cast<size_t>(bucket)] == map_.local_count();
   }

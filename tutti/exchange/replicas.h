@@ -32,7 +32,7 @@ class ReplicaMap {
   int replica(int local) const { return owned().lo + local; }
   /// Returns the rank that runs `replica`.
   int owner(int replica) const;
-  /// ranks() + 1 entries: rank p owns [first[p], first[p + 1]).
+  /// Returns ranks() + 1 entries: rank p owns [first[p], first[p + 1]).
   const std::vector<int>& first() const { return first_; }
 
  private:

@@ -32,7 +32,7 @@ class SharedWeights {
   SharedWeights(comm::Communicator& communicator, const BucketLayout& layout, size_t bytes);
   std::byte* data() const { return data_; }
   bool shared() const { return shared_; }
-  /// Whether this rank may fill the memory at the start.
+  /// Returns whether this rank may fill the memory at the start.
   bool mine() const { return mine_; }
 
  private:
@@ -57,7 +57,7 @@ class ShardedUpdate {
 
   /// Announces that this rank has read the weights for the last time in this step. Never blocks.
   void finish_reading();
-  /// Whether all ranks have announced that. Never blocks.
+  /// Returns whether all ranks have announced that. Never blocks.
   bool all_have_read();
   void wait_for_readers();
 
@@ -70,12 +70,12 @@ class ShardedUpdate {
 
   /// Announces that this rank's shard of the bucket's weights is new. Never blocks.
   void updated(int bucket);
-  /// Whether gather() would return at once. Never blocks.
+  /// Returns whether gather() would return at once. Never blocks.
   bool gathered(int bucket);
   /// Returns when all shards of the bucket are new on this rank.
   void gather(int bucket);
 
-  /// Seconds blocked in the waits above, since the construction.
+  /// Returns the seconds blocked in the waits above, since the construction.
   double exposed_seconds() const { return exposed_seconds_; }
 
  private:

@@ -91,13 +91,13 @@ struct Checkpoint {
 /// Unless publish() gives it its final name, the destructor removes it.
 class CheckpointWriter {
  public:
-  /// `ranks`: the number of ranks that will write a file each; 0: none.
+  /// `ranks` is the number of ranks that will write a file each; 0: none.
   CheckpointWriter(std::filesystem::path directory, const CheckpointInfo& info, int64_t ranks);
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// The folder in which it is made, for write_rank_file().
+  /// Returns the folder in which it is made, for write_rank_file().
   const std::filesystem::path& path() const;
   const RankFiles& rank_files() const;
   /// Writes the content that is the same on all ranks. Call once.
@@ -129,7 +129,7 @@ void set_aside_after(const std::filesystem::path& directory, const std::filesyst
 /// Replaces `best` in one step: a reader sees the old or the new one. `best` is a link, or a file
 /// with the name, like `latest`, where the file system has no links.
 void mark_best(const std::filesystem::path& checkpoint);
-/// Whether set_aside_after() has renamed it.
+/// Returns whether set_aside_after() has renamed it.
 bool is_abandoned(const std::filesystem::path& checkpoint);
 
 /// Checks the manifest, the checksums of the files that all ranks share, and that no rank's file is
@@ -156,8 +156,8 @@ RankFiles rank_files_of(const std::filesystem::path& checkpoint);
 /// damaged ones, unless `path` itself points at them.
 std::filesystem::path checkpoint_at(const std::filesystem::path& path, std::string_view key,
                                     std::span<const std::filesystem::path> except = {});
-/// Whether `path` is the file `latest` or `best`, or the weights file of a checkpoint, whose
-/// manifest shows whether it is whole.
+/// Returns whether `path` is the file `latest` or `best`, or the weights file of a
+/// checkpoint, whose manifest shows whether it is whole.
 bool is_in_checkpoint(const std::filesystem::path& path);
 /// Returns the checkpoint with the best evaluation in `directory`; nothing if none is marked, or,
 /// with a warning, if it is damaged. Throws IntactFileError if it cannot be read and may be whole.

@@ -4,8 +4,8 @@
 //   module.fc.weight        for fc.weight: a wrapper's name precedes all names (module. from
 //                           DistributedDataParallel, _orig_mod. from torch.compile, transformer.
 //                           from GPT2LMHeadModel, any other, and several of them)
-//   module.lm_head.weight   for lm_head.weight: beside module.transformer.wte.weight for wte.weight,
-//                           the output layer is within fewer wrappers than all others
+//   module.lm_head.weight   for lm_head.weight, in a file that has module.transformer.wte.weight
+//                           for wte.weight: the output layer is within fewer wrappers
 //   embed_tokens.weight     for model.embed_tokens.weight: saved without the outer module
 
 #include <span>
@@ -26,8 +26,8 @@ class ForeignNames {
   std::string in_file(const std::string& name) const;
   /// Returns the model's name for the file's `name`; unchanged where the model has none.
   std::string in_model(const std::string& name) const;
-  /// "all names begin with 'module.', which is taken away", for the log; empty: the file uses the
-  /// model's names.
+  /// Returns "all names begin with 'module.', which is taken away", for the log; empty: the file
+  /// uses the model's names.
   std::string said() const;
   /// Returns in_file(). Throws ConfigError if the file has no such tensor, naming some that it has;
   /// `shape` appears in that message.
@@ -51,8 +51,8 @@ class ForeignNames {
   std::string lacking_{};   ///< precedes the model's names only
 };
 
-/// Whether other systems' files hold an entry of this name that is not a weight: counts of batches,
-/// GPT-2's masks, the frequencies of rotations.
+/// Returns whether other systems' files hold an entry of this name that is not a weight: counts of
+/// batches, GPT-2's masks, the frequencies of rotations.
 bool is_foreign_buffer(const std::string& name);
 
 }  // namespace tutti

@@ -93,7 +93,7 @@ RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock
 /// Takes the lock of a run's folder, or of a folder of checkpoints elsewhere.
 FolderLock lock_run(const std::filesystem::path& folder, double patience);
 
-/// Whether a record or a checkpoint exists there.
+/// Returns whether a record or a checkpoint exists there.
 bool holds_run(const std::filesystem::path& directory, const std::filesystem::path& checkpoints);
 
 }  // namespace tutti

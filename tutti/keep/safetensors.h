@@ -44,7 +44,7 @@ class SafetensorsFile {
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  /// In the order of their bytes, file after file.
+  /// Lists the tensors in the order of their bytes, file after file.
   const std::vector<Entry>& entries() const { return entries_; }
   const TensorMetadata& metadata() const { return metadata_; }
   const Entry* find(std::string_view name) const;  ///< null if there is none

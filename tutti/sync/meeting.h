@@ -109,10 +109,10 @@ class Meeting {
   virtual void save(std::map<std::string, double>&) const {}
   virtual bool restore(const std::map<std::string, double>&) { return true; }
 
-  /// Bytes of weights and states that this rank has sent at meetings.
+  /// Returns the bytes of weights and states that this rank has sent at meetings.
   int64_t bytes_sent() const { return bytes_sent_; }
-  /// The number of meetings, the same on every rank. For gossip, the number of messages that have
-  /// arrived.
+  /// Returns the number of meetings, the same on every rank. For gossip, the number of messages
+  /// that have arrived.
   int64_t meetings() const { return meetings_; }
   /// Sums over the local replicas at the last meeting: the squared change of their weights, and the
   /// squared weights themselves (`of`).

@@ -17,7 +17,7 @@ namespace tutti::meeting_test {
 inline constexpr size_t kMetFloats = 80;
 using Values = std::vector<std::vector<float>>;  // by replica
 
-/// Weights that differ from replica to replica (`stream`), or are identical at the start.
+/// Returns weights that differ from replica to replica (`stream`), or are identical at the start.
 inline std::vector<float> some_values(int stream) {
   std::vector<float> values(kMetFloats);
   for (size_t k = 0; k < kMetFloats; ++k)

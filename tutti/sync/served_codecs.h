@@ -26,7 +26,7 @@ class ServedCodecs {
   /// Throws ConfigError for a method that is not a codec.
   explicit ServedCodecs(const ExchangeCompression& compression);
 
-  /// Whether parts of this bucket are encoded, in dense phases too.
+  /// Returns whether parts of this bucket are encoded, in dense phases too.
   bool encodes(int bucket) const {
     return !compressed_.empty() && compressed_[static_cast<size_t>(bucket)];
   }

@@ -69,17 +69,17 @@ class ServerClock {
 
   /// Returns the next gradient to arrive.
   ArrivedGradient next();
-  /// Time of the last gradient, including the meeting after it.
+  /// Returns the time of the last gradient, including the meeting after it.
   double seconds() const { return now_; }
   int workers() const { return spec_.workers; }
-  /// Version of the servers' weights.
+  /// Returns the version of the servers' weights.
   int64_t version() const { return version_; }
   /// Returns how many gradients of this worker have been returned by next() since the last meeting,
   /// not counting dropped ones.
   int64_t steps(int worker) const { return workers_[static_cast<size_t>(worker)].steps; }
-  /// Version of the weights that a worker has taken last.
+  /// Returns the version of the weights that a worker has taken last.
   int64_t version(int worker) const { return workers_[static_cast<size_t>(worker)].version; }
-  /// Whether its gradient has arrived and it has no weights yet for the next one.
+  /// Returns whether its gradient has arrived and it has no weights yet for the next one.
   bool waits(int worker) const { return workers_[static_cast<size_t>(worker)].waits; }
   /// Returns the mean seconds that a device spent between its steps since the last call: waiting
   /// for others, for messages, for servers.

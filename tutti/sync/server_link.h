@@ -50,7 +50,7 @@ class ServerLink {
   /// Requests the weights once the gradient is pushed. Never blocks. A `signal` other than 0
   /// reports that this worker was asked to stop.
   void ask(int signal);
-  /// Whether wait() would return at once. Never blocks.
+  /// Returns whether wait() would return at once. Never blocks.
   bool arrived(int bucket);
   /// Returns when the weights of this bucket have arrived.
   void wait(int bucket);

@@ -111,8 +111,8 @@ class ServerLoop final : public comm::Operation {
   void ask_to_stop() { stop_asked_ = true; }
   /// Call it after wait().
   ServedCounts take_counts();
-  /// Seconds in which the thread that made this object has applied gradients: it does so where no
-  /// progress threads do.
+  /// Returns the seconds in which the thread that made this object has applied gradients: it does
+  /// so where no progress threads do.
   double busy_seconds() const { return busy_; }
 
   // For a worker on this rank, instead of messages. Thread-safe.

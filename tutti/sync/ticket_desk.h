@@ -51,7 +51,7 @@ class TicketDesk {
   virtual Arrival arrived(int worker) = 0;
   /// Records that this worker now gets the weights of the current step.
   virtual void served(int) {}
-  /// Whether the round has no more tickets for any worker.
+  /// Returns whether the round has no more tickets for any worker.
   virtual bool empty() const { return next_ == end_; }
   /// Ends the round with the current step.
   void close();

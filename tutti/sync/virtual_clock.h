@@ -37,7 +37,7 @@ class VirtualClock {
   /// that each replica has computed here, for a machine that is to take as long.
   double step(int64_t step, std::span<const double> measured = {});
   bool measures() const { return spec_.machine.measured; }
-  /// Seconds until the last replica was ready for the next step.
+  /// Returns the seconds until the last replica was ready for the next step.
   double seconds() const;
   /// Lets all replicas continue together at this time, where a run becomes a replay.
   void resume(double seconds);

@@ -27,7 +27,7 @@ class BeamSearch {
  public:
   explicit BeamSearch(const BeamSettings& settings);
 
-  /// Whether no followed sequence can become the best.
+  /// Returns whether no followed sequence can become the best.
   bool done() const { return done_; }
   /// Returns the last token of each of the `size` sequences; the end token where there are fewer,
   /// and at the beginning.

@@ -26,9 +26,9 @@ struct TokenRows {
 
 class TokenSteps {
  public:
-  /// For a model whose field `tokens` has a window of [T] per sample, and whose weights are laid
-  /// out as in `variables`. Returns null where a token's result does not follow from stored keys
-  /// and values: attention among tokens that is not causal or is masked.
+  /// Makes the steps for a model whose field `tokens` has a window of [T] per sample, and whose
+  /// weights are laid out as in `variables`. Returns null where a token's result does not follow
+  /// from stored keys and values: attention among tokens that is not causal or is masked.
   static std::unique_ptr<TokenSteps> of(const ModelSpec& spec, const std::string& tokens,
                                         const TokenRows& rows, const Backend& backend,
                                         PlanOptions options, const Variables& variables);

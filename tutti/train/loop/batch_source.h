@@ -21,8 +21,8 @@ class BatchSource {
   virtual const data::Batch& next() = 0;
   /// Returns how long the step had to wait for that batch.
   virtual double last_wait_seconds() const = 0;
-  /// Number of threads that read ahead, and the seconds of processor time that they have used so
-  /// far.
+  /// Returns the number of threads that read ahead, and the seconds of processor time that they
+  /// have used so far.
   virtual int readers() const { return 0; }
   virtual double reading_seconds() const { return 0; }
   /// For DealtBatches: `position` is this rank's next batch.

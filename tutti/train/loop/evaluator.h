@@ -68,7 +68,7 @@ class Evaluator {
   /// Returns the first `count` samples of prediction(output), `y`, in the data's units; stored in
   /// `restored_` if these differ.
   const float* restored(size_t output, const float* y, int64_t count);
-  /// Whether a metric for this output uses such numbers.
+  /// Returns whether a metric for this output uses such numbers.
   bool is_taken(size_t output, Metric::Takes numbers) const;
   /// Fills the inputs of metrics and, with `keep`, predictions in the data's units.
   void judge(std::vector<Judged>& outputs, const data::Batch& batch, bool keep);

@@ -61,9 +61,9 @@ class MovingFields final : public BatchSource {
   void learn(const std::function<const float*()>& prediction) override { take(prediction()); }
   /// Takes the prediction for the last batch.
   void take(const float* y);
-  /// "seeds/canvas" [turns, places, voxels], "seeds/place" [turns, places, 4], "seeds/taken"
-  /// [turns, 3]. A number below 2^48 is stored as three of 16 bits, the least significant first;
-  /// the fourth number of a place is the move.
+  /// Returns "seeds/canvas" [M, places, voxels], "seeds/place" [M, places, 4] and "seeds/taken"
+  /// [M, 3] for M local micro-batches. A number below 2^48 is stored as three of 16 bits, the least
+  /// significant first; the fourth number of a place is the move.
   std::vector<NamedTensor> state() const override;
 
   /// The position of a local micro-batch's place: its seed's number in the stream, and its current

@@ -18,7 +18,7 @@ namespace tutti {
 std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const RunPlace& place);
 
 /// Restores the local replicas' own values, each from the file of the rank that ran it, or from
-/// those of its stages.
+/// the files of its stages.
 void restore_rows(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights);
 
 /// Restores weights, the optimizer state that this rank keeps, and the local replicas' own values.

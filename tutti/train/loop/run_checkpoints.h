@@ -14,7 +14,7 @@ namespace tutti {
 /// The checkpoint metric that holds StepExchange::verdict().
 inline constexpr const char* kCompressionPays = "compression_pays";
 
-/// Whether a rank has values that no other rank has. Collective.
+/// Returns whether a rank has values that no other rank has. Collective.
 bool needs_rank_files(Running& run);
 
 /// Restores the step, metrics, clocks and best checkpoint of the earlier run. The best one counts

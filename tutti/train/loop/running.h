@@ -62,7 +62,7 @@ struct RunGoal {
   bool reached = false;                        ///< the target was reached
   std::map<std::string, double> metrics = {};  ///< results of the last evaluation
 
-  /// The goal's metric in the last evaluation, or NaN.
+  /// Returns the goal's metric in the last evaluation, or NaN.
   double quality() const;
   void save(std::map<std::string, double>& metrics) const;
   void restore(const std::map<std::string, double>& metrics);
@@ -115,11 +115,11 @@ struct Running {
   bool stopped_early() const {
     return config.run.patience > 0 && goal.patience.waited() >= config.run.patience;
   }
-  /// Whether no step is left: a resumed run may already be at its end.
+  /// Returns whether no step is left: a resumed run may already be at its end.
   bool nothing_to_do() const {
     return goal.reached || step >= shape.total_steps || stopped_early();
   }
-  /// Whether an action that is due every `epochs` epochs is due after step `at`.
+  /// Returns whether an action that is due every `epochs` epochs is due after step `at`.
   bool every_epochs(double epochs, int64_t at) const;
   bool evaluation_due(int64_t at) const { return every_epochs(config.run.eval_every, at); }
   bool log_due(int64_t at) const;

@@ -23,7 +23,7 @@ class ScoreBins {
 
   ScoreBins() : counts_(2 * kBins + 1) {}
   void add(float score, bool one);
-  /// Counts of zeros, of ones, and of NaN scores; add up those of several ranks.
+  /// Returns counts of zeros, of ones and of NaN scores; ranks add them up.
   std::span<double> counts() { return counts_; }
   double area() const;
 

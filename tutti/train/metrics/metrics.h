@@ -73,11 +73,11 @@ class Metric {
   virtual double without_weights() const { return std::numeric_limits<double>::quiet_NaN(); }
   /// Returns the reported value, a function of the mean.
   virtual double of_mean(double mean) const { return mean; }
-  /// Whether it is the mean over samples of the losses that the model itself defines;
+  /// Returns whether it is the mean over samples of the losses that the model itself defines;
   /// Quality::add_losses() then receives them instead of of_sample().
   virtual bool of_own_losses() const { return false; }
-  /// Whether it judges the order of all samples and is not a mean: of_sample() is then a sample's
-  /// score, not rounded, and weight_of_sample() is 1 for a one and 0 for a zero.
+  /// Returns whether it judges the order of all samples and is not a mean: of_sample() is then a
+  /// sample's score, not rounded, and weight_of_sample() is 1 for a one and 0 for a zero.
   virtual bool of_order() const { return false; }
 };
 
@@ -124,7 +124,7 @@ const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics
 /// Formats as "accuracy 91.20 %" or "mae 0.1187 K".
 std::string to_text(const Metric& metric, double value);
 
-/// Sums over samples, and scores where order is judged. Add up those of batches and ranks.
+/// Sums over samples, and scores where order is judged. Batches' and ranks' sums can be added up.
 class Quality {
  public:
   /// Scores are kept for at most this many samples; for more they are counted in bins.
@@ -149,8 +149,8 @@ class Quality {
   /// sample.
   void add_losses(double sum);
 
-  /// kSums sums for each metric, each metric's weights, then the number of samples; ranks add them
-  /// up.
+  /// Returns kSums sums for each metric, each metric's weights, then the number of samples; ranks
+  /// add them up.
   std::span<double> sums() { return sums_; }
   /// For each metric that judges order: the scores of zeros and of ones, which ranks concatenate in
   /// any order.
@@ -158,7 +158,7 @@ class Quality {
   std::vector<Scores>& scores() { return scores_; }
   /// Replaces scores where these are counted: one per metric; ranks add them up.
   std::vector<ScoreBins>& bins() { return bins_; }
-  /// Whether no scores are counted in bins.
+  /// Returns whether no scores are counted in bins.
   bool exact() const { return bins_.empty(); }
   /// Judges the order of scores, after the last sample: value() needs it.
   void settle();

@@ -345,7 +345,7 @@ int band_of_layer(const Plan& plan, const std::string& layer, int from) {
   return -1;
 }
 
-/// The exchange of vectors overlaps the MLP, that of their gradients its backward pass.
+/// Exchanges overlap: vectors with the MLP, their gradients with its backward pass.
 TEST(Dlrm, ExchangesAreUnderWayWhileTheBottomMlpIsComputed) {
   TrainingGraphSpec spec;
   spec.model = tiny_dlrm();

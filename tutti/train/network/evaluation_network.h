@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// Whether predictions for a complete objective are in the units of the field it learns.
+/// Returns whether predictions for a complete objective are in the units of the field it learns.
 bool is_of_data(const Objective& objective);
 
 /// Fills in the backend's tile size where none is given.

@@ -16,8 +16,8 @@
 
 namespace tutti {
 
-/// Whether none of the `count` numbers is a NaN or an infinity. Fast enough for every gradient; may
-/// be called by any number of threads.
+/// Returns whether none of the `count` numbers is a NaN or an infinity. Fast enough for every
+/// gradient; may be called by any number of threads.
 bool all_finite(const float* data, size_t count);
 
 struct NonfiniteSearch {

@@ -70,7 +70,8 @@ struct UpdateScalars {
 UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
                          const OptimizerSettings& settings, const TensorSlices& slices = {});
 
-/// Whether it is the weight or the bias of a normalisation, a layer whose weight has one dimension.
+/// Returns whether it is the weight or the bias of a normalisation, a layer whose weight has one
+/// dimension.
 bool is_norm_parameter(const Graph& graph, Value parameter);
 bool is_bias(std::string_view name);
 

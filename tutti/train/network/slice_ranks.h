@@ -21,7 +21,7 @@ class SliceRanks {
   SliceRanks(comm::Communicator& communicator, const PartGrid& grid)
       : communicator_(communicator), grid_(grid) {}
 
-  /// Whether whole() returns a whole tensor on this rank.
+  /// Returns whether whole() returns a whole tensor on this rank.
   bool gets_whole() const { return grid_.tensor_place() == 0; }
   /// Plans the norms of the plan's AllReduceNorms that have slices; call it before they are
   /// exchanged.
@@ -36,7 +36,7 @@ class SliceRanks {
   /// elsewhere it returns `mine` unchanged.
   std::vector<float> whole(const TensorSlice& slice, std::vector<float> mine);
 
-  /// Seconds blocked in finish_norms(), since the construction.
+  /// Returns the seconds blocked in finish_norms(), since the construction.
   double exposed_seconds() const { return exposed_; }
 
  private:

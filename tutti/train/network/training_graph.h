@@ -25,8 +25,8 @@ struct TrainingGraphSpec {
   int turns = 1;                  ///< micro-batches of the whole job whose gradients an update sums
 };
 
-/// Values that the update of tables reads from all micro-batches of the job, [turns * N, ...]: an
-/// input of the update, bound by its caller (train/step/table_turns.h).
+/// Values that the update of tables reads from all micro-batches of the job, [micro-batches * N,
+/// ...]: an input of the update, bound by its caller (train/step/table_turns.h).
 struct KeptTurns {
   Value input;
   std::vector<Value> of_rank;  ///< by rank: the value that one of its micro-batches computes here

@@ -69,7 +69,7 @@ class Weights {
             .statistics = statistics(local_replica),
             .state = state(local_replica)};
   }
-  /// Whether this rank writes values into the parameters.
+  /// Returns whether this rank writes values into the parameters.
   bool fills_parameters() const { return fills_; }
   int local_replicas() const { return static_cast<int>(statistics_.size()); }
   const Variables& variables() const { return variables_; }
@@ -105,7 +105,7 @@ class Weights {
   /// without state in the file: they stay at zero.
   std::vector<std::string> import_state(const SafetensorsFile& file,
                                         std::span<const ArenaRange> kept);
-  /// For a model that was exported with an average: reads that average into the ranges that this
+  /// Reads, for a model that was exported with an average, that average into the ranges that this
   /// rank keeps.
   void import_average(const SafetensorsFile& model, std::span<const ArenaRange> kept);
   /// Reads the parameters themselves. `all`: the file must have every trained parameter. Otherwise
@@ -118,9 +118,9 @@ class Weights {
   /// parameters, which get rows of their own "replicas/PARAMETER.NAME" from now on. Pointers are
   /// borrowed.
   void add_rows(const std::string& name, std::vector<float*> of_local);
-  /// Whether import_rows() has found the rows that add_rows() added.
+  /// Returns whether import_rows() has found the rows that add_rows() added.
   bool has_added_rows() const { return added_found_; }
-  /// Whether row_tensors() returns anything.
+  /// Returns whether row_tensors() returns anything.
   bool has_rows() const { return apart_ || !variables_.statistics.empty(); }
   /// Does the same for a checkpoint from before there were rows: `replica` of the job is stored as
   /// "replica R/NAME".

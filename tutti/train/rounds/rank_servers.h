@@ -64,7 +64,7 @@ class RankServers {
   /// it is dismissed. `stop_requested` returns the signal that has asked this rank to stop, or 0.
   std::optional<RunStatus> serve(const std::function<int()>& stop_requested);
 
-  /// Number of a gradient's buckets that are compressed when sent to servers.
+  /// Returns the number of a gradient's buckets that are compressed when sent to servers.
   int compressed_buckets() const { return codecs_.encoded_buckets(); }
   /// Returns this worker's residuals, in the form that StepExchange uses. Call it between rounds.
   std::vector<TensorRef> compression_state();
@@ -73,9 +73,9 @@ class RankServers {
 
   /// Steps of the run completed by the closed rounds.
   int64_t steps() const { return counts_.version / updates_; }
-  /// Seconds that the last next() waited for others, including those of its group.
+  /// Returns the seconds that the last next() waited for others, including those of its group.
   double waited() const { return waited_; }
-  /// Seconds that this thread has worked for this rank's server.
+  /// Returns the seconds that this thread has worked for this rank's server.
   double busy_seconds() const { return loop_ ? loop_->busy_seconds() : 0; }
   /// Returns counts since the last call, for closed rounds: bytes summed over all servers, the rest
   /// from the first server.

@@ -46,7 +46,7 @@ class Rounds {
   /// from the checkpoint (null: a new run), and starts the step. `step`: updates done.
   virtual void start(const Checkpoint* resumed, int64_t step) = 0;
 
-  /// Whether a round may have several steps; otherwise begin() is called for each.
+  /// Returns whether a round may have several steps; otherwise begin() is called for each.
   virtual bool takes_several_steps() const { return false; }
   virtual void begin(int64_t first, int64_t end) = 0;
   /// Applies the previous gradient, if there was one, and returns the next; nothing if the round
@@ -57,23 +57,25 @@ class Rounds {
   virtual int64_t end(int signal) = 0;
   /// Returns the signal that asked any rank to stop in the last round of several steps; 0: none.
   virtual int asked() const { return 0; }
-  /// Seconds of the last round in which this rank computed or waited for others.
+  /// Returns the seconds of the last round in which this rank computed or waited for others.
   virtual StepTimes times() const = 0;
-  /// Seconds that this rank computed for the last gradient that run.slow delays.
+  /// Returns the seconds that this rank computed for the last gradient that run.slow delays.
   virtual double computed() const { return times().compute; }
 
-  /// Whether weights other than the step's represent all replicas: model() then returns them.
+  /// Returns whether weights other than the step's represent all replicas: model() then returns
+  /// them.
   virtual bool has_model() const { return false; }
   /// Collective. Returns the trained parameters that are evaluated and stored as the model.
   virtual void model(std::span<float> /*weights*/) {}
-  /// Whether the first replica represents all: its statistics are not averaged with others'.
+  /// Returns whether the first replica represents all: its statistics are not averaged with
+  /// others'.
   virtual bool first_stands_for_all() const { return false; }
 
   /// Collective. Reports in the log and the record how replicas have met since the last call.
   /// `record` is given on rank 0 and null on others.
   virtual void report(int64_t /*step*/, RunRecord* /*record*/) {}
 
-  /// Seconds on a replay's machine; nothing for other runs.
+  /// Returns the seconds on a replay's machine; nothing for other runs.
   virtual std::optional<double> virtual_seconds() const { return std::nullopt; }
   /// Returns the mean seconds that a replica waited on that machine since the last call.
   virtual double take_virtual_wait() { return 0; }

@@ -23,7 +23,7 @@ double planned_speedup(const StepCost& cost, double workers);
 std::optional<int64_t> workers_for_efficiency(const StepCost& cost, double efficiency);
 
 /// Returns the fewest servers whose links carry all workers' gradients and weights while the
-/// workers compute: ceil(2 S W / (B T)). `seconds_per_byte` is that of a server's link.
+/// workers compute: ceil(2 S W / (B T)). `seconds_per_byte` describes a server's link.
 int64_t servers_to_hide(double weight_bytes, int64_t workers, double seconds_per_byte,
                         double compute);
 

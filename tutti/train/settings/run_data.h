@@ -19,7 +19,7 @@ struct RunData {
   /// Returns the part that decides on target, best weights, early stopping and plateaus.
   const data::Dataset& judge() const { return validation ? *validation : *test; }
   std::string_view judge_name() const { return validation ? "validation" : "test"; }
-  /// Whether the test set is only used at the end of the run.
+  /// Returns whether the test set is only used at the end of the run.
   bool tested_at_end() const { return validation && test; }
 };
 

@@ -21,7 +21,7 @@ struct ServerSettings {
   double delay_compensation = 0;  ///< lambda of g + lambda g g (w_now - w_then); 0: none
   double stale_rate = 0;  ///< the rate is divided by this power of the gradient's staleness; 0: not
 
-  /// Whether gradients are applied one by one.
+  /// Returns whether gradients are applied one by one.
   bool one_by_one() const { return !together; }
   /// Returns the number of workers that `replicas` form. Throws ConfigError if groups do not divide
   /// them; fewer replicas than a group has form one group.
@@ -61,12 +61,12 @@ int worker_ranks(const RunConfig& config, int ranks);
 void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
                       const comm::Machine* machine);
 
-/// Whether `replicas` replicas' gradients are applied one by one; otherwise a step sums them as
-/// usual.
+/// Returns whether `replicas` replicas' gradients are applied one by one; otherwise a step sums
+/// them as usual.
 bool applied_one_by_one(const RunConfig& config, int64_t replicas);
 
-/// Whether ranks serve the weights of `replicas` replicas, if no clock does: gradients are applied
-/// one by one, or a step has backups, or servers have ranks of their own.
+/// Returns whether ranks serve the weights of `replicas` replicas, if no clock does: gradients are
+/// applied one by one, or a step has backups, or servers have ranks of their own.
 bool served_by_ranks(const RunConfig& config, int64_t replicas);
 
 }  // namespace tutti

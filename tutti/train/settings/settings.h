@@ -63,7 +63,7 @@ struct Goal {
   bool reached_by(double value) const {
     return target > 0 && (metric->higher_is_better() ? value >= target : value <= target);
   }
-  /// False if the value is NaN or the metric's worst().
+  /// Returns false if the value is NaN or the metric's worst().
   bool better(double value, double than) const {
     if (std::isnan(than)) than = metric->worst();
     return metric->higher_is_better() ? value > than : value < than;

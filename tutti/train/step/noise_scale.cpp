@@ -104,7 +104,7 @@ void NoiseMeter::square_blocks(int bucket, const float* arena, const Shard& part
   const Bucket& whole = layout_.buckets[static_cast<size_t>(bucket)];
   for (const int index : whole.members) {
     const Member& member = members_[static_cast<size_t>(index)];
-    constexpr size_t kTogether = 64;  // blocks per thread and turn
+    constexpr size_t kTogether = 64;  // blocks per thread at a time
     communicator_.work().run((member.blocks + kTogether - 1) / kTogether, [&](size_t piece) {
       const size_t last = std::min(member.blocks, (piece + 1) * kTogether);
       for (size_t b = piece * kTogether; b < last; ++b) {

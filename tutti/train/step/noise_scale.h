@@ -84,7 +84,7 @@ class NoiseMeter {
   Reading read();
   /// Returns the names of the parameters that are measured separately.
   const std::vector<std::string>& names() const { return names_; }
-  /// Whether a step was measured since the last reading.
+  /// Returns whether a step was measured since the last reading.
   bool any() const { return measured_ > 0; }
 
  private:
@@ -106,7 +106,7 @@ class NoiseMeter {
   std::vector<Shard> mine_;                         // by bucket
   std::vector<std::string> names_;                  // their names, if they are measured separately
   std::vector<double> scratch_;                     // one sum of squares per block
-  std::vector<double> small_;                       // by local turn and parameter, over steps
+  std::vector<double> small_;                       // by local micro-batch and parameter
   std::vector<double> large_, all_large_;           // by block: this rank's share, and the total
   std::unique_ptr<comm::CollectiveOperation> sum_;  // null on one rank
   std::vector<char> due_;                           // by bucket: its next sum is measured

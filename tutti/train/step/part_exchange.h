@@ -23,9 +23,9 @@ class PartExchange final : public Exchanges {
   /// Throws CommError after the time-out.
   ExchangeOutput finish(int exchange) override;
   void poll() override { communicator_.progress(); }
-  /// Seconds blocked in finish(), since the construction.
+  /// Returns the seconds blocked in finish(), since the construction.
   double exposed_seconds() const { return exposed_; }
-  /// Bytes that this rank sends per step.
+  /// Returns the bytes that this rank sends per step.
   size_t bytes() const { return bytes_; }
 
  private:

@@ -42,7 +42,7 @@ class RunClock {
   /// Stops the training clock from here to add_pause(), so that a checkpoint, which stores its
   /// reading, does not count a part of its own writing.
   void stand_still() { standing_ = since(started_); }
-  /// Time that does not count as training.
+  /// Adds time that does not count as training.
   void add_pause(double seconds) {
     paused_ += seconds;
     standing_.reset();

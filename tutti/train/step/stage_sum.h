@@ -26,12 +26,12 @@ class StageSum {
   /// like the variable, and must stay unchanged until wait(). Never blocks.
   void begin(const float* own);
   bool under_way() const { return under_way_; }
-  /// Whether wait() would return at once. Never blocks.
+  /// Returns whether wait() would return at once. Never blocks.
   bool arrived(const float* own);
   /// Returns the sum over all stages, laid out like the variable, valid until the next step. Throws
   /// CommError after the time-out.
   const std::byte* wait(const float* own);
-  /// Seconds blocked in wait(), since the construction.
+  /// Returns the seconds blocked in wait(), since the construction.
   double exposed_seconds() const { return exposed_; }
 
  private:

@@ -44,8 +44,8 @@ class StepExchange final : public Exchanges {
   /// Returns the address of the parameters in memory that ranks share, or null if each rank has its
   /// own and may place it anywhere.
   std::byte* parameters() const { return weights_ ? weights_->data() : nullptr; }
-  /// Whether this rank must fill the parameters at the start; the others see its values after the
-  /// next barrier.
+  /// Returns whether this rank must fill the parameters at the start; the others see its values
+  /// after the next barrier.
   bool fills_parameters() const { return !weights_ || weights_->mine(); }
   /// Makes `executor` exchange through this object, with gradients for the local replica last given
   /// to begin(). `slices` is for ranks that share layers, else null. All arguments must outlive the
@@ -103,7 +103,7 @@ class StepExchange final : public Exchanges {
   /// ranges of kept_state(), into `whole`. Both addresses must be the same in every call.
   void share(const std::byte* kept, std::byte* whole);
 
-  /// Whether any gradient is compressed, unless a trial decides against it.
+  /// Returns whether any gradient is compressed, unless a trial decides against it.
   bool compresses() const { return !settings_.compression.buckets.empty(); }
   /// Returns the outcome of the trial: 1 if compression pays, 0 if not; nothing while the trial
   /// runs, or if compression is not automatic. It is a number for the checkpoint; set_verdict()
@@ -124,7 +124,7 @@ class StepExchange final : public Exchanges {
   comm::ArrivalRecord& arrivals() { return arrivals_; }
   /// Returns the communicator over the ranks whose gradients are summed.
   comm::Communicator& communicator() { return communicator_; }
-  /// Seconds that this rank waited for others, since the construction.
+  /// Returns the seconds that this rank waited for others, since the construction.
   double exposed_seconds() const {
     double seconds = gradients_.counters().exposed_seconds;
     if (shards_) seconds += shards_->exposed_seconds();

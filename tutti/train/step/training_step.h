@@ -143,10 +143,10 @@ class TrainingStep {
   /// last update is included after the next run() or settle(). The same on all ranks, except for
   /// replicas that are apart, where it covers the local ones.
   GradientNorms take_gradient_norms() { return std::exchange(norms_, {}); }
-  /// Seconds of the last step in which this rank computed or waited for others.
+  /// Returns the seconds of the last step in which this rank computed or waited for others.
   StepTimes times() const;
-  /// Seconds of the last step that each local replica computed: its micro-batches, and the update,
-  /// which replicas share unless they are apart.
+  /// Returns the seconds of the last step that each local replica computed: its micro-batches, and
+  /// the update, which replicas share unless they are apart.
   std::span<const double> replica_seconds() const { return replica_seconds_; }
 
   /// Returns the step of the last run(), and its micro-batch's number in the job.

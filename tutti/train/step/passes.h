@@ -4,7 +4,6 @@
 // order of micro-batches, and backward passes in that order, too: so the gradient equals the sum
 // that a rank with all layers computes for the same micro-batches. Each micro-batch in flight has
 // an arena of results.
-// layers takes of the same micro-batches. Each micro-batch under way has an arena of results.
 
 #include <span>
 #include <vector>

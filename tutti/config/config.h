@@ -26,7 +26,7 @@ namespace tutti {
 
 struct CompressionPolicy;
 
-// What each member means, its unit and its limits stand in the table (config_rows_*.cpp,
+// The table gives each member's meaning, unit and limits (config_rows_*.cpp,
 // docs/configuration.md).
 
 struct RunSection {
@@ -37,7 +37,7 @@ struct RunSection {
   int64_t threads = 0;     ///< 0: chosen from the cores of this rank (cli/job/launch.h)
   int64_t replicas = 0;    ///< 0: one per rank
   std::string metric;      ///< empty: the task's first
-  double target = 0;       ///< of the metric; 0: none
+  double target = 0;       ///< value of the metric that ends the run; 0: none
   int64_t patience = 0;    ///< evaluations; 0: no early stop
   double min_improvement = 0;
   int64_t log_every = 50;
@@ -45,7 +45,7 @@ struct RunSection {
   int64_t noise_every = 20;  ///< steps; 0: the gradient's noise scale is not measured
   bool noise_layers = false;
   std::vector<std::string> slow;  ///< "RANK:FACTOR": ranks that wait in every step
-  double slow_sigma = 0;          ///< of such waits of all ranks, by chance
+  double slow_sigma = 0;          ///< spread of random waits of all ranks; 0: off
   Precision precision = Precision::fp32;
   log::Level log_level = log::Level::info;
   bool profile = false;
@@ -53,52 +53,52 @@ struct RunSection {
 
 struct DataSection {
   std::string dataset = "lattices";
-  std::string dir;  ///< empty: generated data stay in memory; data sets of files need it
+  std::string dir;  ///< empty: generated data stay in memory; data sets in files need it
   std::vector<std::string> input, target;  ///< fields; empty: the first and the second
-  std::vector<std::string> transforms;     ///< "FIELD: STEPS"; of other fields the data set's own
+  std::vector<std::string> transforms;     ///< "FIELD: STEPS"; other fields: the data set's own
   int64_t classes = 0;                     ///< 0: the data set's own
   double validation = 0;  ///< below 1: a fraction of the training set; from 2 on a count; 0: none
   int64_t split_seed = 1;
   Shuffle shuffle = Shuffle::global;
   bool strict = false;
-  std::vector<std::string> fields;  ///< of "arrays": "NAME: from ARRAY ..."
-  std::vector<std::string> train_files, validation_files, test_files;  ///< of "arrays", from dir on
-  std::string statistics;                                              ///< of "arrays"; empty: none
-  std::vector<int64_t> table_rows{100'000};  ///< of "clicks": for all categories, or for each
-  std::string vocabulary;              ///< of "clicks"; empty: categories are hashed. Of "text"
-  std::vector<int64_t> bag_length{1};  ///< of "clicks": for all categories, or for each
-  bool bag_weights = false;            ///< of "clicks"
-  int64_t window = 256;                ///< of "text" and "tokens": tokens of a sample
+  std::vector<std::string> fields;  ///< "arrays": "NAME: from ARRAY ..."
+  std::vector<std::string> train_files, validation_files, test_files;  ///< "arrays": below dir
+  std::string statistics;                                              ///< "arrays"; empty: none
+  std::vector<int64_t> table_rows{100'000};  ///< "clicks": for all categories, or for each
+  std::string vocabulary;              ///< "clicks"; empty: categories are hashed. Also "text"
+  std::vector<int64_t> bag_length{1};  ///< "clicks": for all categories, or for each
+  bool bag_weights = false;            ///< "clicks"
+  int64_t window = 256;                ///< "text" and "tokens": tokens per sample
   TextWindows windows = TextWindows::ordered;     ///< in training
-  TextTokens tokenizer = TextTokens::characters;  ///< of "text"
-  bool segments = false;   ///< of "tokens": whether samples have document numbers
-  int64_t quarantine = 0;  ///< bad samples that a rank goes on without
+  TextTokens tokenizer = TextTokens::characters;  ///< "text"
+  bool segments = false;   ///< "tokens": whether samples have document numbers
+  int64_t quarantine = 0;  ///< bad samples that a rank may skip
   int64_t readers = 1;
   int64_t prefetch = 3;
   bool direct_reads = false;
-  bool generate_when_read = false;  ///< each image, instead of all at the start; no key
+  bool generate_when_read = false;  ///< makes images when read, not all at the start; not a key
   int64_t generate_train = 10000;
   int64_t generate_test = 2000;
   int64_t generate_seed = 1;
 };
 
-/// Whether images are made when they are read: what they are follows from keys.
+/// Returns whether images are made when they are read: a choice that follows from other keys.
 inline bool made_when_read(const DataSection& data) {
   return data.generate_when_read && data.dataset == "lattices" && data.dir.empty();
 }
 
-/// Whether samples are windows of one text.
+/// Returns whether samples are windows of one text.
 inline bool is_text(const DataSection& data) {
   return data.dataset == "text" || data.dataset == "tokens";
 }
 
 /// [data.staging]
 struct StagingSection {
-  std::string dir;  ///< a folder of each node; empty: files are read where they are
+  std::string dir;  ///< a folder on each node; empty: files are read where they are
   int64_t threads = 4;
 };
 
-/// [data.cache]: of each node
+/// [data.cache], per node
 struct CacheSection {
   int64_t memory = 0;  ///< bytes
   int64_t disk = 0;
@@ -110,7 +110,7 @@ struct ModelSection {
   std::string name = "resnet20";
   std::string library;            ///< path of a shared object; empty: none
   std::string library_content;    ///< its SHA-256, known once it is loaded; no key
-  std::vector<LayerTable> layer;  ///< of the model "layers"
+  std::vector<LayerTable> layer;  ///< for the model "layers"
   ModelTask task = ModelTask::automatic;
   Shortcut shortcut = Shortcut::automatic;
   int64_t width = 0;            ///< 0: the model's own
@@ -137,11 +137,11 @@ struct ModelSection {
 
 struct TracingSection {
   std::vector<int64_t> fov{33, 33, 33};  ///< voxels along z, y, x
-  std::vector<int64_t> deltas{8, 8, 8};  ///< of a move
+  std::vector<int64_t> deltas{8, 8, 8};  ///< voxels that a move covers along z, y, x
   double move_threshold = 0.9;
   int64_t min_object = 10000;  ///< voxels
   std::vector<double> partitions{0.025, 0.05, 0.075, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
-  int64_t seeds = 0;  ///< of an epoch; 0: as many as there are voxels to begin at
+  int64_t seeds = 0;  ///< per epoch; 0: one for each voxel at which an object may begin
   int64_t validation_seeds = 256;
   SeedPoints seed_points = SeedPoints::peaks;
   double segment_threshold = 0.6;
@@ -151,9 +151,9 @@ struct TracingSection {
 };
 
 struct BatchSection {
-  int64_t local = 0;       ///< per batch of a replica; 0: global / (replicas * accumulate)
-  int64_t global = 0;      ///< of an update; 0: local * replicas * accumulate; both 0: 128
-  int64_t accumulate = 1;  ///< batches of a replica in each update
+  int64_t local = 0;       ///< samples per batch of a replica; 0: global / (replicas * accumulate)
+  int64_t global = 0;      ///< samples per update; 0: local * replicas * accumulate; both 0: 128
+  int64_t accumulate = 1;  ///< batches per replica and update
 };
 
 struct OptimizerSection {
@@ -200,7 +200,7 @@ struct ScheduleSection {
 
 struct LossSection {
   double label_smoothing = 0;
-  std::vector<double> class_weights;  ///< empty: all alike
+  std::vector<double> class_weights;  ///< empty: all equal
   MeanOver mean_over = MeanOver::weights;
   PointwiseLossKind pointwise = PointwiseLossKind::mse;
   double delta = 1;
@@ -221,8 +221,8 @@ struct ParallelSection {
   int64_t batchnorm_group_size = 1;  ///< replicas
   int64_t pipeline = 1;              ///< stages
   PipelineOrder order = PipelineOrder::one_f_one_b;
-  int64_t tensor = 1;     ///< ranks that share a replica's layers
-  bool sequence = false;  ///< they share the positions of sequences between these, too
+  int64_t tensor = 1;     ///< ranks that share each replica's layers
+  bool sequence = false;  ///< between these layers, those ranks share the sequences' positions
 };
 
 struct SyncSection {
@@ -234,7 +234,7 @@ struct SyncSection {
   double outer_lr = 1;
   double outer_momentum = 0.9;
   int64_t delay = 0;    ///< meetings
-  double alpha = 0;     ///< 0: 0.9 / replicas, with a tree 0.9 / tree
+  double alpha = 0;     ///< 0: 0.9 / replicas; with a tree, 0.9 / tree
   int64_t tree = 0;     ///< children of a node; 0: one centre
   int64_t tree_up = 0;  ///< steps; 0: 4 times K
   MixingGraph graph = MixingGraph::ring;
@@ -247,14 +247,14 @@ struct SyncSection {
 
 struct ReplaySection {
   std::string machine;  ///< path of a file that describes it; empty: no replay
-  std::string spill;    ///< folder for what replicas have of their own; empty: memory
+  std::string spill;    ///< folder for the replicas' own weights and state; empty: memory
 };
 
 struct CheckpointSection {
   int64_t every_steps = 0;   ///< 0: not by steps
   int64_t every_epochs = 1;  ///< 0: not by epochs
   int64_t keep = 2;          ///< 0: all
-  bool best = true;          ///< and the one of the best evaluation
+  bool best = true;          ///< also keep the checkpoint with the best evaluation
   std::string dir;           ///< empty: output_dir/checkpoints
   std::string resume;  ///< empty: start anew; "latest": newest valid one in dir; else a checkpoint
                        ///< or a folder of them
@@ -267,14 +267,14 @@ struct CommSection {
   bool reproducible = true;
   bool sharded_update = false;
   std::string algorithm;  ///< empty: chosen
-  std::string shape;      ///< empty: as fast as it goes
+  std::string shape;      ///< the network to imitate; empty: full speed
   double timeout_s = 60;
   std::string progress_threads = "auto";  ///< or a whole number
   comm::OnTimeout on_timeout = comm::OnTimeout::abort;
   bool check = false;
   std::string nodes = "auto";        ///< or "hostname"
   std::string wire = "auto";         ///< or "mpi", "tcp"
-  std::string address;               ///< comm::own_address(); empty: all of each host
+  std::string address;               ///< for comm::own_address(); empty: all addresses of each host
   std::string selection;             ///< path of a table of algorithms; empty: built-in
   std::string compression = "none";  ///< parse_compression_policy()
   int64_t compression_min_bytes = 64 << 10;
@@ -283,7 +283,7 @@ struct CommSection {
   std::vector<std::string> compression_exclude;
 };
 
-/// One run. Values are as given: relations between keys hold after validate().
+/// One run's configuration. Values are as given: relations between keys hold after validate().
 struct RunConfig {
   RunSection run;
   DataSection data;
@@ -308,41 +308,40 @@ using ConfigValue =
                  std::vector<std::string>, std::vector<LayerTable>>;
 
 enum class ConfigType { boolean, integer, real, text, choice, integers, reals, texts, layers };
-std::string_view to_string(
-    ConfigType type);  ///< as a person reads it: "an integer", "a list of numbers"
+std::string_view to_string(ConfigType type);  ///< for a reader: "an integer", "a list of numbers"
 
-/// Whether a resumed run may have another value than the run it continues. A study asks the same of
-/// the runs that it finds, finished ones included.
+/// Whether a resumed run may have another value than the run it continues. A study applies the same
+/// rule to the runs it finds, including finished ones.
 enum class OnResume {
-  fixed,       ///< the results would not go on as they were
+  fixed,       ///< results would not continue unchanged
   may_change,  ///< the weights do not depend on it, or it is meant to change
-  no_matter    ///< may change, and is no news: neither results nor times depend on it
+  no_matter    ///< may change without a report: neither results nor times depend on it
 };
 
 /// Whether the ranks of one job may have different values.
 enum class AmongRanks {
   alike,      ///< a job whose ranks differ in it does not start
-  may_differ  ///< it names something that a node has of its own
+  may_differ  ///< it names something that belongs to a node
 };
 
-/// The kind of thing that a key names on disk, and so where a relative path starts.
+/// The kind of path that a key holds, which decides where a relative path starts.
 enum class PathKind {
   none,
-  read,    ///< in a file at the folder of that file, in a flag or variable at the working folder
-  data,    ///< at data.dir; where that is empty, as what is read
-  written  ///< at the working folder
+  read,    ///< given in a file: that file's folder; by a flag or a variable: the working folder
+  data,    ///< data.dir; where that is empty, as for `read`
+  written  ///< the working folder
 };
 
-/// What a key needs to have an effect: another key, that has one itself, with one of these words,
-/// or, where there are none, with another value than its default.
+/// A condition for a key to have an effect. The other key must have an effect itself and hold
+/// one of these words, or, if no words are given, a value other than its default.
 struct KeyNeed {
   std::string key;
   std::vector<std::string> words{};
   std::vector<std::string> without{};  ///< keys that must have their defaults
 };
 
-/// One row of the table. get and set convert between a member and a ConfigValue; a choice travels
-/// as its word.
+/// One row of the table. get and set convert between a member and a ConfigValue, in which a choice
+/// is represented by its word.
 struct ConfigKey {
   std::string name;  ///< "optimizer.lr"
   ConfigType type;
@@ -351,13 +350,12 @@ struct ConfigKey {
   std::optional<double> least, greatest;  ///< inclusive; elementwise for lists
   std::vector<std::string> choices;       ///< the words allowed, elementwise for lists; empty: any
   PathKind path = PathKind::none;
-  std::string path_word{};  ///< a value that is no path: "latest"
+  std::string path_word{};  ///< a value that is not a path: "latest"
   OnResume on_resume = OnResume::fixed;
   AmongRanks among_ranks = AmongRanks::alike;
-  bool or_count =
-      false;            ///< a string that is its default or a whole number, with quotes or without
-  bool or_one = false;  ///< of texts: a list of one is the string, and an empty one ""
-  std::vector<KeyNeed> only_with{};  ///< any of them gives the key an effect; empty: it has one
+  bool or_count = false;  ///< a string: either the default or a whole number, quoted or not
+  bool or_one = false;    ///< for texts: a list of one is that string, an empty list ""
+  std::vector<KeyNeed> only_with{};  ///< any one gives the key an effect; empty: it always has one
   std::function<ConfigValue(const RunConfig&)> get;
   std::function<void(RunConfig&, const ConfigValue&)>
       set;  ///< throws ConfigError with the reason, without place or name
@@ -367,32 +365,34 @@ struct ConfigGroup {
   std::string name, help;
 };
 
-/// The table, in the order of the documentation. Immutable, made once; safe from any thread.
+/// Returns the table, in the order of the documentation. Immutable, made once; safe from any
+/// thread.
 const std::vector<ConfigKey>& config_keys();
 const std::vector<ConfigGroup>& config_groups();
 const ConfigKey* find_config_key(std::string_view name);  ///< null when there is none
-/// "optimizer.name = sgd or lars, or run.patience"
+/// Returns, for example, "optimizer.name = sgd or lars, or run.patience"
 std::string words_of(std::span<const KeyNeed> needs);
-/// A value as a need names it: a word has no quotes.
+/// Returns a value as it appears in a need: a word without quotes.
 std::string word_of(const ConfigValue& value);
 
-/// TOML text of a value: true, 1, 0.1, "fp32", [1, 2].
+/// Returns the TOML text of a value: true, 1, 0.1, "fp32", [1, 2].
 std::string to_toml(const ConfigValue& value);
 std::string toml_of_layer(const LayerValue& value);
 
 /// Batch sizes in samples of one optimiser step.
 struct BatchSizes {
-  int64_t local;   ///< per batch of a replica
+  int64_t local;   ///< samples per batch of a replica
   int64_t global;  ///< local * replicas * batch.accumulate
 };
-/// From batch.local, batch.global, batch.accumulate and the number of replicas. Throws ConfigError
-/// when they contradict each other.
+/// Derives batch sizes from batch.local, batch.global, batch.accumulate and the number of replicas.
+/// Throws ConfigError when they contradict each other.
 BatchSizes batch_sizes(const BatchSection& batch, int64_t replicas);
 
-/// run.replicas, or one per rank. Throws ConfigError when there are fewer replicas than ranks.
+/// Returns run.replicas, or one per rank. Throws ConfigError when there are fewer replicas than
+/// ranks.
 int64_t replica_count(const RunSection& run, int64_t ranks);
 
-/// What the comm.compression keys say. Throws ConfigError naming the key.
+/// Reads the policy from the comm.compression keys. Throws ConfigError naming the key.
 CompressionPolicy compression_policy(const CommSection& comm);
 
 }  // namespace tutti

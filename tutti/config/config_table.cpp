@@ -61,11 +61,11 @@ ConfigTableWriter write_config_table() {
   write_comm_rows(t);
   for (ConfigKey& row : t.rows)
     if (!row.only_with.empty()) row.help += fmt::format(". Only with {}", words_of(row.only_with));
-  // The limits hold however a value arrives, so they are part of set().
+  // set() checks the limits itself, so that they hold for values from any source.
   for (ConfigKey& row : t.rows)
     row.set = [limits = row, store = row.set](RunConfig& config, const ConfigValue& value) {
       RunConfig checked = config;
-      store(checked, value);  // the type first: a wrong type is the better message
+      store(checked, value);  // check the type first: its message is the more useful one
       check_choice(limits, value);
       check_range(limits, value);
       config = std::move(checked);

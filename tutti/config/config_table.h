@@ -1,6 +1,6 @@
 #pragma once
-// How the table of the configuration is written: one function a section, in config_rows_*.cpp.
-// Private to train/config*.cpp.
+// Writes the configuration's table, with one function per section, in config_rows_*.cpp. Private to
+// config*.cpp.
 
 #include <fmt/format.h>
 
@@ -40,7 +40,8 @@ constexpr ConfigType config_type_of() {
     return ConfigType::texts;
 }
 
-/// An integer stands for a number wherever a number is wanted; nothing else converts.
+/// Converts a value to T. An integer is accepted wherever a number is wanted; nothing else
+/// converts.
 template <class T>
 T config_value_as(const ConfigValue& value) {
   if (const T* same = std::get_if<T>(&value)) return *same;
@@ -50,8 +51,7 @@ T config_value_as(const ConfigValue& value) {
     if (const auto* integers = std::get_if<std::vector<int64_t>>(&value))
       return {integers->begin(), integers->end()};
   }
-  if constexpr (!std::is_same_v<T, std::vector<int64_t>>)  // an empty list has no element to tell
-                                                           // its type
+  if constexpr (!std::is_same_v<T, std::vector<int64_t>>)  // empty lists show no type
     if (const auto* integers = std::get_if<std::vector<int64_t>>(&value);
         integers && integers->empty())
       if constexpr (config_type_of<T>() >= ConfigType::integers) return {};
@@ -59,7 +59,7 @@ T config_value_as(const ConfigValue& value) {
       fmt::format("must be {}, is {}", to_string(config_type_of<T>()), to_toml(value)));
 }
 
-/// Writes rows; each method refines the row that key() began.
+/// Writes rows; each method refines the row that the last key() began.
 class ConfigTableWriter {
  public:
   template <class S>
@@ -156,7 +156,8 @@ class ConfigTableWriter {
     };
     return *this;
   }
-  /// A probability below 1, or -1 for the model's own; no other negative number means that.
+  /// The key holds a probability below 1, or -1 for the model's own; no other negative number is
+  /// valid.
   ConfigTableWriter& own_or_probability() {
     return between(-1, 0.999).checked_by([](const ConfigValue& value) {
       const auto x = config_value_as<double>(value);
@@ -174,16 +175,16 @@ class ConfigTableWriter {
   ConfigTableWriter& path(PathKind kind, std::string word) {
     return rows.back().path_word = std::move(word), path(kind);
   }
-  /// Files of samples that are the user's own.
+  /// The key names files with the user's own samples.
   ConfigTableWriter& names_data() {
     return path(PathKind::data)
         .may_change()
         .only_with("data.dataset", {"arrays", "neurons", "clicks", "text", "tokens"});
   }
   ConfigTableWriter& unit(std::string text) { return rows.back().unit = std::move(text), *this; }
-  /// The key has an effect only where `key` has one of these words, or without words any but its
-  /// default; of several needs one is enough. The help says so by itself. `without`: and where
-  /// those keys have their defaults.
+  /// The key has an effect only where `key` has one of these words, or, without words, any value
+  /// but its default; of several needs one is enough. The help mentions this automatically.
+  /// `without` lists keys that must also have their defaults.
   ConfigTableWriter& only_with(std::string key, std::vector<std::string> words = {},
                                std::vector<std::string> without = {}) {
     rows.back().only_with.push_back({std::move(key), std::move(words), std::move(without)});

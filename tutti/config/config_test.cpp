@@ -85,7 +85,7 @@ TEST(ConfigTable, RefusesWrongTypesRangesAndWords) {
   EXPECT_EQ(config.loss.class_weights, (std::vector<double>{1, 2}));
   EXPECT_EQ(config.optimizer.lr, 1.0) << "a refused value must change nothing";
   EXPECT_EQ(find_config_key("optimiser.lr"), nullptr);
-  // Of a dropout -1 alone stands for the model's own.
+  // Below 0, a dropout may only be -1, the model's own.
   for (const char* key : {"model.dropout", "model.attention_dropout"}) {
     const std::string range = "must be between 0 and 0.999, or -1 for the model's own, is ";
     EXPECT_EQ(set(key, int64_t{-1}), "");

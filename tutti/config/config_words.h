@@ -1,5 +1,5 @@
 #pragma once
-// The enumerations of a configuration and their words.
+// The enumerations of a configuration and the words that stand for their values.
 
 #include <array>
 #include <string_view>
@@ -75,7 +75,7 @@ namespace comm {
 constexpr std::array<std::string_view, 2> words(OnTimeout) { return {"abort", "continue"}; }
 }  // namespace comm
 
-/// The word of an enumeration's value: to_string(Precision::bf16) == "bf16".
+/// Returns the word of an enumeration's value: to_string(Precision::bf16) == "bf16".
 template <class E>
 constexpr auto to_string(E value) -> typename decltype(words(value))::value_type {
   return words(value)[static_cast<size_t>(value)];

@@ -1,5 +1,5 @@
 #pragma once
-// The values of a run's configuration as text, to be kept and compared.
+// The values of a run's configuration as text, to be stored and compared.
 
 #include <map>
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace tutti {
 
-/// Key -> value as TOML. A checkpoint keeps them, with a name or two that are no keys.
+/// Key -> value as TOML. A checkpoint stores these, plus a few names that are not keys.
 using RunSettings = std::map<std::string, std::string>;
 
-/// The value of each key of the table.
+/// Returns the value of every key in the table.
 RunSettings run_settings(const RunConfig& config);
 
-/// What all ranks of a job must have alike (AmongRanks), one "key = value" a line: the keys in the
-/// order of the table, then the names that are no keys.
+/// Returns all settings that must be identical on all ranks of a job (AmongRanks), as one "key =
+/// value" per line: first the keys in the order of the table, then the names that are not keys.
 std::string shared_lines(const RunSettings& settings);
 
 }  // namespace tutti

@@ -18,12 +18,12 @@ BucketLayout one_bucket(size_t count) {
   return layout;
 }
 
-// The sums of a range of replicas, as far as the tree over all of them has them: those of its
-// maximal nodes in the range. A range has at most two of each size.
+// The sums over a range of replicas, as far as they are nodes of the tree over all replicas: one
+// sum for each maximal node in the range. A range has at most two nodes of each size.
 struct PartialSum {
   explicit PartialSum(int replicas) : replicas(replicas) {}
 
-  // The node that follows. Two that are the halves of one become that one.
+  // Appends the next node. Two nodes that are the halves of a larger node are merged into it.
   void append(comm::Range node, double sum) {
     while (count > 0) {
       const auto last = static_cast<size_t>(count - 1);

@@ -1,7 +1,7 @@
 #pragma once
 // Averages and sums over replicas outside the gradient: batch-norm statistics before an evaluation
-// or a checkpoint, and the counts and losses of an evaluation. Taken in the same tree as gradients:
-// the same bits on any number of ranks.
+// or a checkpoint, and the counts and losses of an evaluation. They are added in the same tree as
+// gradients, so that the bits are the same on any number of ranks.
 
 #include <span>
 #include <vector>
@@ -10,22 +10,22 @@
 
 namespace tutti {
 
-/// The average over all replicas of `count` floats. Planned once, used often.
+/// Averages `count` floats over all replicas. Planned once, used often.
 class ReplicaAverage {
  public:
   /// Collective. The communicator must outlive it.
   ReplicaAverage(comm::Communicator& communicator, const ReplicaMap& map, size_t count);
 
-  /// The average of every replica's values: write(i, place) fills local replica i's `count` values;
-  /// it is called for each local replica in order. Collective and blocking. The result stays valid
-  /// until the next call.
+  /// Returns the average of every replica's values: write(i, place) fills local replica i's `count`
+  /// values; it is called for each local replica in order. Collective and blocking. The result
+  /// stays valid until the next call.
   template <class Write>
   std::span<const float> average(Write&& write) {
     begin(write);
     return finish();
   }
 
-  /// The two halves of average(): the sum travels in between, as far as ranks make progress.
+  /// The two halves of average(). Communication goes on in between, as far as ranks make progress.
   template <class Write>
   void begin(Write&& write) {
     for (int local = 0; local < exchange_.map().local_count(); ++local) {

@@ -26,16 +26,16 @@ struct Bucket {
 };
 
 struct BucketLayout {
-  std::vector<size_t> offsets;    ///< of each entry in the arena, in bytes; multiples of 64
-  std::vector<int> bucket_of;     ///< of each entry
+  std::vector<size_t> offsets;    ///< offset of each entry in the arena, in bytes; multiples of 64
+  std::vector<int> bucket_of;     ///< index of each entry's bucket
   std::vector<Bucket> buckets;    ///< in the order of production; they tile the arena
-  size_t bytes = 0;               ///< of the arena, a multiple of 64
+  size_t bytes = 0;               ///< size of the arena, a multiple of 64
   std::string to_string() const;  ///< one line per bucket
 };
 
-/// `entries` in the order in which backward produces them. A gradient is never split; a bucket ends
-/// where its size is closest to `target_bytes`. Gradients begin on cache lines; what lies between
-/// stays zero. A pure function: all ranks get the same layout.
+/// Takes `entries` in the order in which backward produces them. A gradient is never split; a
+/// bucket ends where its size is closest to `target_bytes`. Gradients begin on cache lines; the
+/// gaps between them stay zero. A pure function: all ranks get the same layout.
 BucketLayout partition_buckets(std::span<const GradientEntry> entries, size_t target_bytes);
 
 }  // namespace tutti

@@ -23,7 +23,7 @@ double seconds_of(comm::Communicator& communicator, size_t bytes) {
   std::vector<double> times;
   for (int run = 0; run < kWarm + kRuns; ++run) {
     std::fill_n(exchange.slot(0), bytes / sizeof(float),
-                static_cast<float>(run));  // written by its owner, as a gradient is
+                static_cast<float>(run));  // written by the slot's owner, as a gradient is
     communicator.barrier();
     const auto begin = std::chrono::steady_clock::now();
     exchange.ready(0, 0);
@@ -48,7 +48,7 @@ ExchangeCost fit_exchange(double bytes1, double seconds1, double bytes2, double 
 size_t best_bucket_bytes(const ExchangeCost& cost, size_t gradient_bytes) {
   const double best =
       std::sqrt(cost.latency_s * static_cast<double>(gradient_bytes) * cost.bytes_per_s);
-  if (!(best < static_cast<double>(kMost))) return kMost;  // infinite, or 0 times infinite
+  if (!(best < static_cast<double>(kMost))) return kMost;  // infinite, or 0 times infinity
   const size_t below = std::bit_floor(std::max(kLeast, static_cast<size_t>(best)));
   return best > 1.5 * static_cast<double>(below) ? 2 * below : below;
 }

@@ -24,7 +24,7 @@ TEST(BucketSize, IsTheRootOfLatencyTimesGradientTimesBandwidth) {
   // sqrt(50e-6 * 2.6e6 * 1.25e9) = 403 KB at 10 Gb/s and 50 us: between 256 and 512 KiB, nearer to
   // the latter.
   EXPECT_EQ(best_bucket_bytes({50e-6, 1.25e9}, 2'600'000), size_t{512} << 10);
-  // The least of the cost itself, over all powers of two.
+  // Compares with the minimum of the cost itself over all powers of two.
   for (const double latency : {2e-6, 50e-6, 1e-3})
     for (const double rate : {1e8, 1e9, 3e10}) {
       constexpr double kGradient = 1e8;

@@ -53,7 +53,7 @@ void BucketSum::choose(const comm::CompressionSpec& spec, uint64_t step) {
 void BucketSum::release(std::span<float> gradient) {
   if (chosen_ != nullptr || !residual_) return;
   residual_ = false;
-  // A run that goes on does not know whether it begins behind a compressed step.
+  // After a resume it is not known whether the step before was compressed.
   if (std::ranges::all_of(state_, [](float x) { return x == 0; })) return;
   comm::release_residuals(layout_, state_, gradient);
 }

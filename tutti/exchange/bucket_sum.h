@@ -1,8 +1,8 @@
 #pragma once
-// BucketSum: the operations that can sum one bucket, one of which the step uses: the dense sum, and
-// where the bucket is compressed a reduction for each density that the run goes through. They share
-// memory for what has not been sent yet, for the sum, and for what is chosen: one of them is in
-// flight.
+// BucketSum: the operations that can sum one bucket, one per step: the dense sum and, for a
+// compressed bucket, one reduction for each density that the run uses. They share memory for
+// residuals (values not sent yet), for the sum and for the selected elements, since only one of
+// them is in flight.
 
 #include <memory>
 #include <span>
@@ -17,20 +17,20 @@ namespace tutti {
 /// Not thread-safe.
 class BucketSum {
  public:
-  /// Collective. `result`: where the dense operation leaves the sum.
+  /// Collective. `result` is the memory into which the dense operation writes the sum.
   BucketSum(comm::Communicator& communicator, const comm::CollectiveSpec& dense,
             const float* result);
 
-  /// Collective. Adds a reduction for each of `specs` (equal ones once). `base`: all but
-  /// compression, result and state.
+  /// Collective. Adds a reduction for each of `specs`; equal ones share one. `base` holds
+  /// everything except compression, result and state.
   void compress(comm::Communicator& communicator, const comm::CompressedReductionSpec& base,
                 std::span<const comm::CompressionSpec> specs);
 
-  /// What the next start() does: `spec`, or the dense sum where it is none or the bucket is not
-  /// compressed.
+  /// Selects the operation of the next start(): `spec`, or the dense sum if `spec` is none or the
+  /// bucket is not compressed.
   void choose(const comm::CompressionSpec& spec, uint64_t step);
-  /// A dense step after compressed ones: adds what was not sent to this rank's first part, before
-  /// start().
+  /// Before the start() of a dense step that follows compressed ones, adds the residuals to this
+  /// rank's first part.
   void release(std::span<float> gradient);
 
   comm::Operation& operation() const {
@@ -45,13 +45,14 @@ class BucketSum {
   const std::string& algorithm() const { return dense_->algorithm(); }
   bool compressed() const { return !reductions_.empty(); }
 
-  /// Memory that compression needs: residuals, the sum, and what is chosen. The channels' apart.
+  /// Returns the memory for compression: residuals, the sum and the selected elements; excludes the
+  /// channels' memory.
   size_t compression_bytes() const;
-  /// Since the construction, over all of its reductions.
+  /// Sums up all of its reductions since the construction.
   comm::CompressionReport report() const;
   const comm::StateLayout& state_layout() const { return layout_; }
   std::span<float> state() { return state_; }
-  /// Somebody has filled state() from a checkpoint: a dense step releases it.
+  /// Records that state() was filled from a checkpoint: a dense step then releases it.
   void note_restored() { residual_ = true; }
 
  private:
@@ -64,11 +65,11 @@ class BucketSum {
   std::vector<float> state_;  // outlives the reductions, as does
   Buffer
       compressed_result_;  // each rank has its own, unlike the dense sum of ranks that share memory
-  Buffer scratch_;         // as much as the reduction needs that needs most
+  Buffer scratch_;         // sized for the reduction that needs most
   comm::StateLayout layout_;
   std::vector<Choice> reductions_;
   comm::CompressedReduction* chosen_ = nullptr;
-  bool residual_ = false;  // since the last dense step something may not have been sent
+  bool residual_ = false;  // something may be left unsent since the last dense step
 };
 
 }  // namespace tutti

@@ -21,7 +21,7 @@ std::vector<comm::CompressionSpec> ramp(const std::string& method, int phases) {
   return specs;
 }
 
-/// One rank's bucket that goes through a ramp of densities.
+/// One rank's bucket, summed with a ramp of densities.
 struct Ramped {
   Ramped(comm::Communicator& c, const std::string& method, int phases)
       : groups(c), gradient(kFloats), dense(kFloats), sum(c,
@@ -39,7 +39,7 @@ struct Ramped {
     base.groups = &groups;
     sum.compress(c, base, specs);
   }
-  /// The sum of a step that is compressed as phase says.
+  /// Returns the sum of one step, compressed as `phase` says.
   std::vector<float> step(uint64_t number, size_t phase, int rank) {
     Rng rng(number, Purpose::test, static_cast<uint64_t>(rank));
     for (float& x : gradient) x = rng.normal();
@@ -92,7 +92,7 @@ TEST(BucketSum, PhasesThatShareMemoryDoNotDisturbEachOther) {
   for (const std::string method : {"topk", "hitopk"})
     comm::run_ranks(3, [&](comm::Communicator& c) {
       Ramped shared(c, method, 3);
-      std::vector<float> state;  // what a sum of one phase alone goes on with
+      std::vector<float> state;  // the state from which a sum with a single phase continues
       for (uint64_t step = 0; step < 6; ++step) {
         const size_t phase = step % 3;
         const std::vector<float> got = shared.step(step, phase, c.rank());

@@ -21,7 +21,7 @@ void check_patterns(const CompressionPolicy& policy,
     require_fit("comm.compression_exclude", pattern, names);
 }
 
-// A bucket of one kind, with its members as indices into all parameters.
+// A bucket that is compressed or dense as a whole, with its members as indices into all parameters.
 struct Group {
   std::vector<int> members;
   size_t bytes = 0;
@@ -87,7 +87,7 @@ CompressionLayout partition_by_compression(const CompressionPolicy& policy,
   buckets.offsets.resize(parameters.size());
   buckets.bucket_of.resize(parameters.size());
   for (Group& group : groups) {
-    // partition_buckets() aligns members alike, whatever stands before the bucket.
+    // partition_buckets() aligns members in the same way, whatever precedes the bucket.
     size_t at = buckets.bytes;
     for (const int member : group.members) {
       const GradientEntry& entry = parameters[static_cast<size_t>(member)].entry;

@@ -13,7 +13,7 @@ CompressibleEntry parameter(std::string name, Shape shape) {
   return {{std::move(name), static_cast<size_t>(shape.elements()) * sizeof(float)}, shape};
 }
 
-// As backward produces them: from the classifier to the stem.
+// In the order in which backward produces them: from the classifier to the stem.
 std::vector<CompressibleEntry> network() {
   return {parameter("fc.bias", {1000}),
           parameter("fc.weight", {1000, 512}),
@@ -121,8 +121,8 @@ TEST(CompressionPolicy, APatternThatMatchesNothingIsRefused) {
 TEST(CompressionPolicy, MatricesAreOutputsByTheRest) {
   CompressionPolicy policy = parse_compression_policy("powersgd:4");
   policy.min_bytes = 0;
-  // 5 x 30 has storage for 160 floats: padded by the kernel's layout, and 5 divides it; 7 x 30 for
-  // 224.
+  // 5 x 30 has storage for 160 floats, padded by the kernel's layout, which 5 divides; 7 x 30 has
+  // storage for 224.
   const std::vector<CompressibleEntry> parameters{
       {{"a", 640}, {5, 30}}, {{"b", 892}, {7, 30}}, parameter("c", {64, 16, 3, 3})};
   const CompressionLayout layout = partition_by_compression(policy, parameters, 1 << 20);

@@ -19,12 +19,12 @@ double median(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-// What ranks compare: seconds of each step, then codec seconds and the bandwidth at which these
-// break even.
+// The ranks combine the seconds of each step, then codec seconds and the bandwidth at which
+// compression breaks even.
 constexpr int kMoreNumbers = 2;
 constexpr int kMostNumbers = static_cast<int>(comm::Communicator::kMostCombined / sizeof(double));
 
-// Of each step the longer one; the last two of the rank that codes for longer.
+// Keeps the longer time for each step, and the last two numbers from the rank that codes longer.
 void take_slowest(std::byte* mine, const std::byte* theirs, size_t count) {
   std::vector<double> a(count), b(count);  // because bytes of messages are not aligned
   std::memcpy(a.data(), mine, count * sizeof(double));
@@ -54,7 +54,7 @@ void CompressionTrial::record(double blocked_seconds, double caller_seconds) {
 CompressionTrial::Verdict CompressionTrial::decide(comm::Communicator& communicator,
                                                    const comm::CompressionReport& report) const {
   CHECK(complete(), "{} of {} steps recorded", seconds_.size(), steps());
-  std::vector<double> mine = seconds_;  // in the end: of the slowest ranks
+  std::vector<double> mine = seconds_;  // after combine(): times of the slowest ranks
   mine.push_back(report.codec_seconds);
   mine.push_back(comm::break_even_bandwidth(report));
   communicator.combine(std::as_writable_bytes(std::span(mine)),

@@ -22,7 +22,7 @@ TEST(CompressionTrial, TakesTurns) {
   EXPECT_THROW(trial.record(0, 0), InternalError);
 }
 
-// Seconds of a step by kind and rank; the verdict must be the same on all ranks.
+// `blocked` gives a step's seconds by kind and rank; the verdict must be the same on all ranks.
 CompressionTrial::Verdict verdict_of(
     int ranks, const std::function<double(int rank, bool compressed, int step)>& blocked,
     const std::function<double(int rank)>& codec) {

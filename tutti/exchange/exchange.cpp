@@ -23,7 +23,7 @@ constexpr size_t kPiece = size_t{32} << 10;  // floats that a thread folds at a 
 
 constexpr size_t kPage = 4096;
 constexpr size_t kChunk =
-    512 << 10;  // half a millisecond at 10 Gb/s: what an urgent bucket may have to wait
+    512 << 10;  // half a millisecond at 10 Gb/s: the longest wait for an urgent bucket
 
 }  // namespace
 
@@ -41,8 +41,8 @@ GradientExchange::GradientExchange(comm::Communicator& communicator, ReplicaMap 
 }
 
 void GradientExchange::plan_sums(const ExchangeSettings& settings) {
-  // One sum for a whole node where ranks see each other's memory; over a shaped link they behave as
-  // if they did not.
+  // Where ranks see each other's memory, the whole node shares one sum; over a shaped link they
+  // behave as if they did not see it.
   const bool visible = communicator_.shares_memory() && !communicator_.shaped();
   const bool on_one = communicator_.neighbours().size() == communicator_.size();
   const bool served = settings.algorithm.empty() ||
@@ -71,7 +71,7 @@ void GradientExchange::plan_sums(const ExchangeSettings& settings) {
   for (int b = 0; b < buckets(); ++b) plan_sum(b, resolved, shared);
 }
 
-// Bytes of the sums that this rank takes, where its neighbours have them once.
+// Where the ranks of a node share one copy of the sums: the bytes that this rank sums.
 std::vector<comm::Slice> GradientExchange::my_parts() const {
   std::vector<comm::Slice> parts;
   const comm::Neighbours& near = communicator_.neighbours();

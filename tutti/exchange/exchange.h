@@ -7,13 +7,13 @@
 //     ready(i, b); between kernels: poll()
 //   for each bucket b, at the latest before the next forward needs its weights: wait(b); update
 //     with result(b)
-// Backward writes where the sum is sent from; nothing is copied in between. Folding local replicas
-// needs log2(n) + 1 slots, not n. The later a bucket is produced, the earlier the next forward
-// needs it: it overtakes those before it.
+// Backward writes into the memory that the sum is sent from; nothing is copied in between. Folding
+// local replicas needs log2(n) + 1 slots, not n. Buckets that are produced later are needed earlier
+// by the next forward, so they overtake the buckets before them.
 //
-// slot(i) may be written from the moment all buckets of the previous step have been waited for.
-// result(b) is valid from wait(b) until ready() of the last local replica for b in the next step.
-// The sum is not divided by the number of replicas.
+// slot(i) may be written as soon as all buckets of the previous step have been waited for.
+// result(b) is valid from wait(b) until ready() for b in the next step's last local replica. The
+// sum is not divided by the number of replicas.
 
 #include <cstdint>
 #include <memory>
@@ -29,33 +29,34 @@
 
 namespace tutti {
 
-/// Which buckets are compressed, and how. A compressed step's sums depend on the number of ranks.
+/// Selects the compressed buckets and their compression. A compressed step's sums depend on the
+/// number of ranks.
 struct ExchangeCompression {
   std::vector<bool> buckets = {};  ///< by bucket; empty: none is compressed
   std::vector<std::vector<comm::MatrixBlock>> matrices =
-      {};                  ///< by bucket, for powersgd; may be empty
-  bool automatic = false;  ///< to be measured first (exchange/compression_trial.h)
-  std::vector<CompressionPhase> phases = {};  ///< by steps; comm::CompressionMethod::none is dense
+      {};                                     ///< by bucket, for powersgd; may be empty
+  bool automatic = false;                     ///< measure first (exchange/compression_trial.h)
+  std::vector<CompressionPhase> phases = {};  ///< by steps; CompressionMethod::none: dense
 };
 
 struct ExchangeSettings {
   bool reproducible =
-      true;  ///< the same bits on any number of ranks; false: whatever algorithm is fastest
-  bool priority = true;    ///< buckets overtake; false: first come, first served
+      true;              ///< the same bits on any number of ranks; false: use the fastest algorithm
+  bool priority = true;  ///< buckets overtake; false: first come, first served
   size_t chunk_bytes = 0;  ///< larger buckets run in pieces, so that they can be overtaken; 0: one
                            ///< piece in shared memory, elsewhere 512 KiB
                            ///< or 4 KiB a rank
-  std::string algorithm = {};  ///< of comm/algorithm; empty: chosen by the communicator's selection
+  std::string algorithm = {};  ///< from comm/algorithm; empty: the communicator's selection
   ExchangeCompression compression = {};
-  bool sharded = false;  ///< each rank gets the sum of its shard (exchange/shard.h) of every
-                         ///< bucket, and result() is valid there alone
+  bool sharded = false;  ///< each rank gets every bucket's sum for its shard only
+                         ///< (exchange/shard.h); result() is valid only there
 };
 
-/// Since the construction or the last reset.
+/// Counted since the construction or the last reset.
 struct ExchangeCounters {
   double exposed_seconds = 0;   ///< blocked in wait(): communication that was not hidden
   double folding_seconds = 0;   ///< adding up local replicas
-  double starting_seconds = 0;  ///< in starting sums: for compressed ones, encoding
+  double starting_seconds = 0;  ///< starting sums; compressed ones are encoded then
   uint64_t bytes_moved = 0;     ///< received from other ranks, or read in their memory
   uint64_t reductions = 0;
 };
@@ -68,44 +69,44 @@ class GradientExchange {
   GradientExchange(comm::Communicator& communicator, ReplicaMap map, BucketLayout layout,
                    const ExchangeSettings& settings = {});
 
-  /// The base of the gradient arena (layout().bytes, 64-byte aligned, padding zero) that this local
-  /// replica's backward writes into.
+  /// Returns the base of the gradient arena (layout().bytes, 64-byte aligned, padding zero) that
+  /// this local replica's backward writes into.
   float* slot(int local_replica) const;
-  /// Of the step that comes now: its number, which decides how compressed buckets travel, and
-  /// `dense` to send them dense nevertheless. Without it all buckets are dense. Sums of the step
-  /// before may still be in flight.
+  /// Announces the number of the next step, which decides how compressed buckets are sent; `dense`
+  /// sends them dense nevertheless. Without this call all buckets are dense. Sums of the previous
+  /// step may still be in flight.
   void begin_step(int64_t step, bool dense = false);
-  /// Bucket `bucket` of this replica's gradient is complete. Replicas run in order; the buckets of
-  /// one in any order. Never blocks.
+  /// Reports that bucket `bucket` of this replica's gradient is complete. Replicas run in order;
+  /// the buckets of one replica may come in any order. Never blocks.
   void ready(int local_replica, int bucket);
   /// Moves everything in flight forward. Never blocks; to be called between kernels.
   void poll() { communicator_.progress(); }
-  /// For the threads that wait for this one: takes part in its sums. Any thread.
+  /// Lets a thread that waits for this one take part in its sums. Call it from any thread.
   void help() { communicator_.work().help(); }
-  /// Whether wait() would return at once. Never blocks.
+  /// Returns whether wait() would return at once. Never blocks.
   bool arrived(int bucket);
-  /// Whether the sum of `bucket` has begun and wait() for it is still to come.
+  /// Returns whether the sum of `bucket` has begun and wait() for it is still to come.
   bool is_due(int bucket) const {
     return folded_[static_cast<size_t>(bucket)] == map_.local_count();
   }
-  /// As wait(), which is still to come: for those who need the sum before the update does.
+  /// Waits for the sum ahead of the update, when it is needed early; wait() must still follow.
   void look_forward(int bucket);
-  /// Returns when the sum of `bucket` is there. Throws CommError after the time-out. CHECKs that
+  /// Returns when the sum of `bucket` has arrived. Throws CommError after the time-out. CHECKs that
   /// ready() was called for all replicas.
   void wait(int bucket);
-  /// The sum of `bucket` over all replicas: layout().buckets[bucket].floats() floats at an address
-  /// that never changes.
+  /// Returns the sum of `bucket` over all replicas: layout().buckets[bucket].floats() floats at an
+  /// address that never changes.
   const float* result(int bucket) const;
 
   int buckets() const { return static_cast<int>(layout_.buckets.size()); }
   int slots() const { return plan_.slots; }
   const BucketLayout& layout() const { return layout_; }
   const ReplicaMap& map() const { return map_; }
-  /// The algorithm that sums `bucket`.
+  /// Returns the name of the algorithm that sums `bucket`.
   const std::string& algorithm(int bucket) const { return sum(bucket).algorithm(); }
-  /// The operations of `bucket`: what compression has cost and saved, and what it keeps.
+  /// Returns the operations of `bucket`, with the cost, the savings and the state of compression.
   BucketSum& sum(int bucket) const;
-  /// Over all buckets, since the construction.
+  /// Sums up all buckets since the construction.
   comm::CompressionReport compression_report() const;
   const ExchangeCounters& counters() const { return counters_; }
   void reset_counters() { counters_ = {}; }
@@ -124,12 +125,12 @@ class GradientExchange {
   size_t stride_;                         // bytes from slot to slot
   std::unique_ptr<comm::Window> window_;  // the slots; outlives sums_
   std::unique_ptr<comm::Window>
-      results_;  // the sums; in shared memory there is one of them on the node, rank 0's
+      results_;              // the sums; in shared memory there is one copy on the node, at rank 0
   float* result_ = nullptr;  // at the beginning of the arena
   ExchangeCompression compression_;
-  comm::CompressionSpec step_compression_;  // of this step
+  comm::CompressionSpec step_compression_;  // in use in this step
   uint64_t step_ = 0;
-  std::unique_ptr<comm::NodeGroups> groups_;  // where hitopk wants them
+  std::unique_ptr<comm::NodeGroups> groups_;  // set where hitopk needs them
   std::vector<std::unique_ptr<BucketSum>> sums_;
   std::vector<int> folded_;  // local replicas ready this step, per bucket
   ExchangeCounters counters_;

@@ -21,7 +21,7 @@ float gradient_at(int step, int replica, size_t i) {
   return rng.normal() * std::ldexp(1.0f, static_cast<int>(rng.below(12)));
 }
 
-// Steps of "training" on one rank; returns the summed gradient of each step.
+// Runs steps of "training" on one rank; returns the summed gradient of each step.
 std::vector<std::vector<float>> train(comm::Communicator& c, int replicas, int steps,
                                       ExchangeCounters* counters = nullptr) {
   GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()),

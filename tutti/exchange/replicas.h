@@ -1,7 +1,7 @@
 #pragma once
-// Which replicas a rank runs. A replica is one logical data-parallel worker with its own local
-// batch, data shard and batch-norm statistics; a job has R of them on P <= R ranks, and a rank runs
-// its own one after another.
+// Maps replicas to ranks. A replica is one logical data-parallel worker with its own local batch,
+// data shard and batch-norm statistics; a job has R of them on P <= R ranks, and a rank runs its
+// replicas one after another.
 
 #include <utility>
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace tutti {
 
-/// A plain value, the same on every rank but for `rank`.
+/// A plain value, the same on every rank except for `rank`.
 class ReplicaMap {
  public:
   /// Throws ConfigError when there are fewer replicas than ranks.
   ReplicaMap(int replicas, int ranks, int rank);
 
-  /// Each replica as `turns` of them, which its rank runs one after another: those of replica r are
-  /// r * turns and up.
+  /// Returns the map with each replica split into `turns` micro-batches, which its rank runs one
+  /// after another: those numbered r * turns and up belong to replica r.
   ReplicaMap times(int turns) const;
 
   int replicas() const { return replicas_; }
@@ -27,12 +27,12 @@ class ReplicaMap {
     return {first_[static_cast<size_t>(rank_)], first_[static_cast<size_t>(rank_) + 1]};
   }
   int local_count() const { return owned().size(); }
-  /// The largest local_count() of any rank.
+  /// Returns the largest local_count() of any rank.
   int most_per_rank() const { return first_[1]; }
   int replica(int local) const { return owned().lo + local; }
-  /// The rank that runs `replica`.
+  /// Returns the rank that runs `replica`.
   int owner(int replica) const;
-  /// ranks() + 1 entries: rank p owns [first[p], first[p + 1]).
+  /// Returns ranks() + 1 entries: rank p owns [first[p], first[p + 1]).
   const std::vector<int>& first() const { return first_; }
 
  private:

@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kBlockBytes = kSumBlock * sizeof(float);
 
-/// The allowed bound closest to `wanted`, the lower of two; both count from the bucket's start.
+/// Returns the allowed bound closest to `wanted`, the lower one if two are equally close; both are
+/// relative to the bucket's start.
 size_t closest_bound(const BucketLayout& layout, const Bucket& bucket, size_t wanted) {
   const auto start_of = [&](int member) {
     return layout.offsets[static_cast<size_t>(member)] - bucket.begin;

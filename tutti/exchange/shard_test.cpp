@@ -36,7 +36,7 @@ TEST(Shards, OneParameterIsCutIntoBlocks) {
 
 TEST(Shards, BoundsMoveToTheStartsOfSmallParameters) {
   const BucketLayout layout =
-      layout_of({64, 128, 64, 1024}, 1 << 20);  // none has more than a block
+      layout_of({64, 128, 64, 1024}, 1 << 20);  // none is larger than a block
   EXPECT_EQ(ends(shard_bounds(layout, 0, 2)), (std::vector<size_t>{256, 1280}));
   EXPECT_EQ(ends(shard_bounds(layout, 0, 10)),
             (std::vector<size_t>{64, 256, 256, 256, 256, 256, 1280, 1280, 1280, 1280}))

@@ -11,7 +11,7 @@ namespace tutti {
 
 namespace {
 
-// Bytes that this rank updates.
+// Returns the ranges of bytes that this rank updates.
 std::vector<comm::Slice> shards_of(const comm::Communicator& communicator,
                                    const BucketLayout& layout) {
   std::vector<comm::Slice> mine;
@@ -25,7 +25,7 @@ std::vector<comm::Slice> shards_of(const comm::Communicator& communicator,
 
 }  // namespace
 
-// Over a shaped link ranks behave as if they did not see each other's memory.
+// Over a shaped link, ranks behave as if they did not see each other's memory.
 SharedWeights::SharedWeights(comm::Communicator& communicator, const BucketLayout& layout,
                              size_t bytes)
     : shared_(communicator.shares_memory() && !communicator.shaped()),

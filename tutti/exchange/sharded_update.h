@@ -4,13 +4,14 @@
 //
 //   sum of the shard's gradients (GradientExchange with shards) -> update of the shard ->
 //     updated(b) ... gather(b) -> next forward
-// A rank keeps optimizer state for its shards alone. Where ranks see each other's memory the
-// weights lie there once, and nothing is gathered: gather(b) waits until everyone has written its
-// shard. Then nobody may write while another rank still reads the old weights, so an update waits
-// for finish_reading() of all ranks too.
+// A rank keeps optimizer state for its shards alone. Where ranks see each other's memory there is
+// one copy of the weights, and nothing is gathered: gather(b) waits until every rank has written
+// its shard. No rank may write while another still reads the old weights, so an update also waits
+// for finish_reading() of all ranks.
 //
-// Norms (LARS, LAMB) are sums over blocks, each of which lies in one shard: every rank sums its
-// own, and the sum over ranks adds zeros to them. So the weights have the same bits sharded or not.
+// Norms (LARS, LAMB) are sums over blocks, each of which lies in one shard: every rank sums its own
+// blocks, and the sum over ranks only adds zeros to them. So the weights have the same bits sharded
+// or not.
 
 #include <memory>
 #include <span>
@@ -23,14 +24,15 @@
 namespace tutti {
 
 /// The arena of parameters that ranks update together: one for all ranks where they share memory,
-/// otherwise one each.
+/// otherwise one per rank.
 class SharedWeights {
  public:
-  /// Collective. Zeroed memory of `bytes`: the buckets, and parameters that nobody updates.
+  /// Collective. Allocates `bytes` of zeroed memory for the buckets and for parameters that are not
+  /// updated.
   SharedWeights(comm::Communicator& communicator, const BucketLayout& layout, size_t bytes);
   std::byte* data() const { return data_; }
   bool shared() const { return shared_; }
-  /// Whether this rank is the one that may fill them at the start.
+  /// Returns whether this rank may fill the memory at the start.
   bool mine() const { return mine_; }
 
  private:
@@ -42,37 +44,38 @@ class SharedWeights {
 /// Not thread-safe; used by the thread that uses the communicator.
 class ShardedUpdate {
  public:
-  /// Collective. `norms`: how many block sums each set of norms has. Everything given must outlive
-  /// this.
+  /// Collective. `norms` gives the number of block sums in each set of norms. All arguments must
+  /// outlive this object.
   ShardedUpdate(comm::Communicator& communicator, const BucketLayout& layout,
                 const SharedWeights& weights, const std::vector<size_t>& norms);
 
-  /// Of each rank.
+  /// Returns the shards of all ranks, by rank.
   const std::vector<Shard>& shards(int bucket) const {
     return shards_[static_cast<size_t>(bucket)];
   }
   Shard mine(int bucket) const;
 
-  /// This rank has read the weights for the last time in this step. Never blocks.
+  /// Announces that this rank has read the weights for the last time in this step. Never blocks.
   void finish_reading();
-  /// Whether all ranks have. Never blocks.
+  /// Returns whether all ranks have announced that. Never blocks.
   bool all_have_read();
   void wait_for_readers();
 
-  /// Starts adding up a set of block sums over ranks, each block's from its own. Never blocks.
+  /// Starts adding up a set of block sums over ranks. Each block's sum comes from the rank that
+  /// owns it. Never blocks.
   void start_norms(int set, std::span<const float> sums);
   bool norms_done(int set);
-  /// Returns with the sums over all ranks.
+  /// Returns when the sums over all ranks are in `sums`.
   void finish_norms(int set, std::span<float> sums);
 
-  /// This rank's shard of the bucket's weights is new. Never blocks.
+  /// Announces that this rank's shard of the bucket's weights is new. Never blocks.
   void updated(int bucket);
-  /// Whether gather() would return at once. Never blocks.
+  /// Returns whether gather() would return at once. Never blocks.
   bool gathered(int bucket);
-  /// Returns when all shards of the bucket are new here.
+  /// Returns when all shards of the bucket are new on this rank.
   void gather(int bucket);
 
-  /// Seconds blocked in the waits above, since the construction.
+  /// Returns the seconds blocked in the waits above, since the construction.
   double exposed_seconds() const { return exposed_seconds_; }
 
  private:
@@ -83,7 +86,7 @@ class ShardedUpdate {
   std::unique_ptr<comm::CollectiveOperation> readers_;  // null where weights are not shared
   std::vector<std::unique_ptr<comm::CollectiveOperation>> gathers_;  // by bucket
   std::vector<std::unique_ptr<comm::CollectiveOperation>> norms_;    // by set
-  std::vector<std::vector<float>> norm_sums_;                        // what norms_ add up
+  std::vector<std::vector<float>> norm_sums_;                        // summed by norms_
   double exposed_seconds_ = 0;
 };
 

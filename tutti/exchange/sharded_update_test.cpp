@@ -22,8 +22,8 @@ float sharded_gradient(int step, int replica, size_t i) {
 
 BucketLayout layout() { return partition_buckets(kShardedEntries, 16384); }
 
-// Steps of w -= sum of gradients; every rank writes what it owns. With `sharded` false one rank
-// does everything.
+// Runs steps of w -= sum of gradients; every rank writes its own shard. With `sharded` false one
+// rank does everything.
 std::vector<float> trained_weights(comm::Communicator& c, int replicas, int steps, bool sharded) {
   GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()), layout(),
                             {.sharded = sharded});
@@ -31,7 +31,7 @@ std::vector<float> trained_weights(comm::Communicator& c, int replicas, int step
   ShardedUpdate shards(c, exchange.layout(), memory, {});
   auto* const weights = reinterpret_cast<float*>(memory.data());
   for (int step = 0; step < steps; ++step) {
-    // A forward pass reads all weights: with a race, ThreadSanitizer or a wrong bit would show it.
+    // A forward pass reads all weights: ThreadSanitizer or a wrong bit would reveal a race.
     float read = 0;
     for (size_t i = 0; i < exchange.layout().bytes / 4; ++i) read += weights[i];
     EXPECT_TRUE(std::isfinite(read));
@@ -55,7 +55,7 @@ std::vector<float> trained_weights(comm::Communicator& c, int replicas, int step
     for (int b = exchange.buckets(); b-- > 0;) shards.gather(b);
   }
   std::vector<float> all(weights, weights + exchange.layout().bytes / 4);
-  c.barrier();  // nobody lets the memory go while others copy it
+  c.barrier();  // no rank frees the memory while others copy it
   return all;
 }
 
@@ -63,7 +63,7 @@ TEST(ShardedUpdate, HasTheBitsOfOneRank) {
   for (const int replicas : {2, 3, 4, 6}) {
     const auto single = comm::make_single_communicator();
     const std::vector<float> want = trained_weights(*single, replicas, 4, false);
-    for (const char* link : {"", "10gbit"})  // shared memory, and as over a network
+    for (const char* link : {"", "10gbit"})  // shared memory; as over a network
       for (int ranks = 2; ranks <= std::min(replicas, 4); ++ranks)
         comm::run_ranks(ranks, [&](comm::Communicator& c) {
           if (*link) c.set_shape(comm::LinkShape::parse(link));

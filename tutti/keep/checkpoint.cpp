@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A directory that vanishes unless it is kept.
+/// A directory that is removed unless it is kept.
 class PartialDirectory {
  public:
   explicit PartialDirectory(fs::path path) : path_(std::move(path)) {
@@ -26,7 +26,7 @@ class PartialDirectory {
                                 error ? error.message() : "it exists"));
   }
   ~PartialDirectory() {
-    std::error_code ignored;  // a leftover is removed when a run opens the folder
+    std::error_code ignored;  // leftovers are removed when a run opens the folder
     fs::remove_all(path_, ignored);
   }
   PartialDirectory(const PartialDirectory&) = delete;
@@ -85,7 +85,7 @@ const RankFiles& CheckpointWriter::rank_files() const { return parts_->manifest.
 void CheckpointWriter::write(const CheckpointContent& content) {
   const TensorMetadata metadata = {
       {"format", "pt"},
-      {"step", std::to_string(content.info.step)}};  // "pt": what Python readers ask for
+      {"step", std::to_string(content.info.step)}};  // Python readers ask for "pt"
   auto& files = parts_->manifest.files;
   files[kWeightsFile] = write_safetensors(path() / kWeightsFile, content.weights, metadata);
   files[kStateFile] = write_safetensors(path() / kStateFile, content.state, metadata);

@@ -21,9 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step_";
-constexpr const char* kAbandoned = ".abandoned";  ///< after the name of a course that was left
+constexpr const char* kAbandoned = ".abandoned";  ///< ends the name of a checkpoint that was left
 
-/// "step_0000008" and "partial" of ".step_0000008.partial-4711"; two empty ones of another name.
+/// Splits ".step_0000008.partial-4711" into "step_0000008" and "partial"; returns two empty parts
+/// for any other name.
 std::pair<std::string_view, std::string_view> split_hidden(std::string_view name) {
   if (!name.starts_with('.')) return {};
   name.remove_prefix(1);
@@ -32,8 +33,8 @@ std::pair<std::string_view, std::string_view> split_hidden(std::string_view name
   return {name.substr(0, dot), name.substr(dot + 1, dash - dot - 1)};
 }
 
-/// A kill between the two renames of give_name() leaves the earlier checkpoint of a step under its
-/// hidden name only. Whether `hidden` was one and has its name again.
+/// A kill between the two renames of give_name() leaves a step's earlier checkpoint under its
+/// hidden name only. Returns whether `hidden` was such a checkpoint and has its name again.
 bool put_back(const fs::path& hidden) {
   const std::string name = hidden.filename().string();
   const auto [of, why] = split_hidden(name);
@@ -68,14 +69,14 @@ int64_t serial_of(const fs::path& checkpoint) {
 void remove_checkpoint(const fs::path& checkpoint) {
   std::error_code error;
   const fs::path hidden = hidden_name(
-      checkpoint, kRemoved);  // so that a crash half-way leaves no torso under a valid name
+      checkpoint, kRemoved);  // so that a crash leaves no incomplete one under a valid name
   fs::rename(checkpoint, hidden, error);
   if (!error) fs::remove_all(hidden, error);
   if (error)
     log::warn("{}: an old checkpoint cannot be removed: {}", checkpoint.string(), error.message());
 }
 
-/// The first of step_N.abandoned, step_N.abandoned-2 and so on that is not there.
+/// Returns the first of step_N.abandoned, step_N.abandoned-2 and so on that does not exist.
 fs::path abandoned_name(const fs::path& checkpoint) {
   std::error_code none;
   for (int n = 1;; ++n) {
@@ -114,7 +115,7 @@ void give_name(const fs::path& from, const fs::path& to) {
         fs::remove_all(aside, ignored);
         return;
       }
-      fs::rename(aside, to, ignored);  // else remove_leftovers() does it
+      fs::rename(aside, to, ignored);  // otherwise remove_leftovers() does it
     }
   }
   throw IoError(fmt::format("{}: cannot be renamed to {}: {}", from.string(),
@@ -135,7 +136,7 @@ std::vector<FoundCheckpoint> find_checkpoints(const fs::path& directory) {
           {serial_of(entry->path()), std::stoll(name.substr(kPrefix.size(), 18)), entry->path()});
     if (error == std::errc::no_such_file_or_directory ||
         error == std::errc::too_many_symbolic_link_levels)
-      error.clear();  // a link that leads nowhere, or a checkpoint that was removed meanwhile
+      error.clear();  // a dead link, or a checkpoint that was removed meanwhile
     if (error) break;
   }
   if (error) fail_to_list(directory, error);
@@ -226,8 +227,8 @@ void set_aside_after(const fs::path& directory, const fs::path& from, int64_t st
     rename(from, start);
     log::info("{} is {} again", from.filename().string(), start.filename().string());
   }
-  // Before the others, so that a kill at any moment leaves a folder whose newest checkpoint is this
-  // one.
+  // This comes before the others, so that a kill at any moment leaves this checkpoint as the newest
+  // in the folder.
   if (fs::exists(start, elsewhere))
     replace_file(directory / kLatest, start.filename().string() + "\n");
   for (const FoundCheckpoint& found : find_checkpoints(directory))

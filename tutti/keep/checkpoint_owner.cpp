@@ -25,7 +25,7 @@ void refuse_lost_checkpoint(const RunPlace& place) {
 
 void check_whose_checkpoint(const RunPlace& place) {
   if (place.resume.empty()) return refuse_lost_checkpoint(place);
-  // Where a run was set aside, its checkpoint.dir elsewhere is its successor's by now.
+  // If a run was set aside, its checkpoint.dir elsewhere may now hold its successor's checkpoints.
   const std::string theirs = open_checkpoint(place.resume).info.run_id;
   if (theirs.empty() || place.run_id.empty() || theirs == place.run_id) return;
   throw ConfigError(fmt::format(

@@ -1,4 +1,4 @@
-// Which checkpoint a path means.
+// Finds the checkpoint that a path means.
 
 #include <algorithm>
 #include <system_error>
@@ -34,7 +34,7 @@ bool is_in_checkpoint(const fs::path& path) {
   std::error_code none;
   if (is_file_with_a_name(path)) return true;
   const fs::path folder = path.parent_path();
-  // Other programs' exports, too, have weights of this name beside a manifest.
+  // Other programs' exports also have weights of this name beside a manifest.
   return path.filename() == kWeightsFile && fs::exists(folder / kManifest, none) &&
          (is_checkpoint_name(folder.filename().string()) || fs::exists(folder / kStateFile, none));
 }
@@ -95,14 +95,14 @@ std::optional<fs::path> find_latest_valid(const fs::path& directory,
   std::vector<FoundCheckpoint> candidates = find_checkpoints(directory);
   std::ranges::stable_partition(candidates, [](const FoundCheckpoint& f) {
     return f.serial == kSerialDamaged;
-  });  // so that the damage is told
+  });  // first, so that the damage is reported
   std::error_code error;
   if (fs::exists(directory / kLatest, error)) {
     const std::string name = name_in(directory / kLatest);
     const fs::path named = directory / name;
     const auto place = std::ranges::find(candidates, named, &FoundCheckpoint::path);
     if (place != candidates.end()) {
-      // A process may have been killed when a newer one had its name and `latest` not yet.
+      // A process may have been killed after it named a newer one and before it updated `latest`.
       const auto older =
           std::stable_partition(candidates.begin(), place,
                                 [&](const FoundCheckpoint& f) { return f.serial > place->serial; });
@@ -119,7 +119,7 @@ std::optional<fs::path> find_latest_valid(const fs::path& directory,
       verify_checkpoint(candidate.path);
       return candidate.path;
     } catch (const IntactFileError&) {
-      throw;  // an older one in its place would lose what it has trained
+      throw;  // falling back to an older one would lose this one's training
     } catch (const IoError& damage) {
       log::warn("checkpoint {} is damaged and will not be used: {}",
                 candidate.path.filename().string(), damage.what());

@@ -1,4 +1,4 @@
-// Which checkpoint a search takes, and which ones it will not judge.
+// Tests which checkpoint a search takes, and in which cases it refuses to judge one.
 
 #include "tutti/base/error.h"
 #include "tutti/base/refused_calls.h"
@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Its manifest becomes that of a later version.
+/// Changes the schema in its manifest to a later version's.
 void make_later(const fs::path& checkpoint) {
   std::string text = read_text(checkpoint / "manifest.json");
   const size_t at = text.find("\"schema\": 3");
@@ -37,7 +37,7 @@ TEST_F(CheckpointTest, ALaterVersionsIsNotDamaged) {
   }
 }
 
-// An older one in its place would lose what the newest has trained.
+// Falling back to an older one would lose what the newest has trained.
 TEST_F(CheckpointTest, WhatCannotBeReadNowIsNotDamaged) {
   for (const int64_t step : {2, 3}) write(step);
   const auto is_intact = [](const auto& look) {
@@ -57,14 +57,14 @@ TEST_F(CheckpointTest, WhatCannotBeReadNowIsNotDamaged) {
   EXPECT_EQ(with_refused({SYS_pread64}, ESTALE, is_intact(search)), 0) << "latest";
   fs::remove(directory_ / "latest");
   EXPECT_EQ(with_refused({SYS_pread64}, ESTALE, is_intact(search)), 0) << "manifests";
-  // A broken disk is a reason to take an older one: this one never comes back.
+  // A broken disk justifies an older checkpoint: this one never comes back.
   for (const int broken : {EIO, EUCLEAN, EBADMSG, ENXIO})
     EXPECT_EQ(with_refused({SYS_pread64}, broken, [&] { return !find_latest_valid(directory_); }),
               0)
         << broken;
 }
 
-// Only a later version can judge it, so it may be newer than those that are, and stays.
+// Only a later version can judge it, so it may be newer than the readable ones, and stays.
 TEST_F(CheckpointTest, OneThatCannotBeJudgedEndsTheSearchBeforeThoseOfEarlierStepsAlone) {
   const fs::path first = write(1), second = write(2), third = write(3);
   make_later(first);
@@ -104,19 +104,19 @@ TEST_F(CheckpointTest, FallsBackToTheLatestValid) {
 TEST_F(CheckpointTest, ALinkToNothingIsNoCheckpoint) {
   const fs::path path = write(1);
   fs::create_directory_symlink("gone", directory_ / "step_0000002");
-  fs::create_directory_symlink("step_0000003", directory_ / "step_0000003");  // to itself
+  fs::create_directory_symlink("step_0000003", directory_ / "step_0000003");  // a link to itself
   EXPECT_EQ(find_latest_valid(directory_), path);
   EXPECT_EQ(list_checkpoints(directory_), std::vector{path});
 }
 
 TEST_F(CheckpointTest, LatestMayBeWrong) {
   const fs::path first = write(1), second = write(2);
-  // A process was killed when the second one had its name, and `latest` not yet.
+  // A process was killed after the second one got its name and before `latest` was updated.
   replace_file(directory_ / "latest", "step_0000001\n");
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
   EXPECT_EQ(checkpoint_at(directory_ / "latest", "--weights"), first);
   EXPECT_EQ(find_latest_valid(directory_, std::span(&second, 1)), first);
-  replace_file(directory_ / "latest", "");  // the disk was full
+  replace_file(directory_ / "latest", "");  // as after a full disk
   testing::internal::CaptureStderr();
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
   const std::string warning = testing::internal::GetCapturedStderr();

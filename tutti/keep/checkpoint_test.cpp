@@ -26,7 +26,7 @@ TEST_F(CheckpointTest, AFileInACheckpointIsVerifiedUnderAnyName) {
   EXPECT_THROW(verify_file_of_checkpoint(other), IoError);
   fs::copy(other, outside);
   EXPECT_NO_THROW(verify_file_of_checkpoint(outside));
-  // Moved elsewhere and in part, it still has its manifest.
+  // After a move, and with a file missing, the checkpoint still has its manifest.
   fs::remove(path / "state.safetensors");
   fs::rename(path, scratch_.path() / "mine");
   EXPECT_THROW(verify_file_of_checkpoint(scratch_.path() / "mine/model.safetensors"), IoError);
@@ -70,7 +70,8 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
 TEST_F(CheckpointTest, KeepsTheLastWritten) {
   for (const int64_t step : {10, 20, 30}) write(step, 2);
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000020", "step_0000030"}));
-  // A run that went back to an earlier step: what it writes is newer than the abandoned future.
+  // After a run went back to an earlier step, its checkpoints count as newer than the abandoned
+  // ones.
   write(15, 2);
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000015");
   write(16, 1);
@@ -134,7 +135,7 @@ TEST_F(CheckpointTest, ReplacesTheSameStep) {
 
 TEST_F(CheckpointTest, AFullDiskLeavesTheEarlierOnesIntact) {
   write(1, 1);
-  // A limit on file sizes stands for a full disk: the same error from the same call.
+  // A limit on file sizes acts like a full disk: the same call fails with the same error.
   rlimit old{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
   rlimit small = old;
@@ -198,7 +199,7 @@ TEST_F(CheckpointTest, NeedsNeitherLinksNorSyncNorAnExchangeOfNames) {
   const auto refused = {SYS_symlink, SYS_symlinkat, SYS_link, SYS_linkat, SYS_renameat2, SYS_fsync};
   for (const int error : {EOPNOTSUPP, EPERM, ENOSYS, 524})
     EXPECT_EQ(with_refused(refused, error, whole), 0) << error;
-  // The folder has come to a file system with links.
+  // The folder is now on a file system with links.
   EXPECT_EQ(find_best(directory_)->filename(), "step_0000002");
   set_aside_after(directory_, directory_ / "step_0000003", 1);
   EXPECT_EQ(find_best(directory_)->filename(), "step_0000002.abandoned");
@@ -220,7 +221,7 @@ TEST_F(CheckpointTest, RemovesWhatAKilledRunLeft) {
 
 TEST_F(CheckpointTest, PutsBackWhatAKillLeftHalfReplaced) {
   for (const int64_t step : {3, 4}) write(step);
-  // Both as of a file system without an exchange of names: between its renames, and after them.
+  // Both states occur on a file system that cannot exchange names: between its renames, and after.
   fs::rename(directory_ / "step_0000004", directory_ / ".step_0000004.replaced-9");
   fs::create_directories(directory_ / ".step_0000003.replaced-9");
   for (const char* own : {".step_by_step", ".step_0000003.notes", ".latest_notes"})

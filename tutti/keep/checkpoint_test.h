@@ -1,5 +1,5 @@
 #pragma once
-// The tests of checkpoints begin with this: a folder, and checkpoints that are written into it.
+// The base of the checkpoint tests: a folder, and a function that writes checkpoints into it.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace tutti {
 
 class CheckpointTest : public testing::Test {
  protected:
-  /// A checkpoint whose tensors hold `step`.
+  /// Writes a checkpoint whose tensors hold `step`.
   std::filesystem::path write(int64_t step, int keep = 0, bool best = false) {
     const auto bytes = std::vector<std::byte>(4000, static_cast<std::byte>(step));
     const NamedTensor w{"conv1.weight", {DType::f32, {10, 100}, {}}, bytes};

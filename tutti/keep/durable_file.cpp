@@ -22,12 +22,12 @@ namespace {
   throw IoError(fmt::format("{}: {}: {}", path.string(), what, file_error(error)));
 }
 
-/// Whether an errno of a read says something about the file itself: that it is not there, not a
-/// file, or on a broken disk. Others say something about this process, its rights or the server.
+/// Whether an errno after a read describes the file itself: missing, not a file, or on a broken
+/// disk. Others describe this process, its rights or the server.
 bool is_of_the_file(int error) {
   return error == ENOENT || error == ENOTDIR || error == EISDIR || error == EINVAL ||
          error == ELOOP || error == ENAMETOOLONG || error == EIO || error == ENXIO ||
-         error == EUCLEAN || error == EBADMSG;  // the last two of a damaged file system
+         error == EUCLEAN || error == EBADMSG;  // the last two: a damaged file system
 }
 
 [[noreturn]] void fail_to_read(const std::filesystem::path& path, const char* what, int error) {
@@ -35,7 +35,7 @@ bool is_of_the_file(int error) {
   throw IntactFileError(fmt::format("{}: {}: {}", path.string(), what, file_error(error)));
 }
 
-/// Throws for something that is there and is no regular file.
+/// Throws for a path that exists and is not a regular file.
 [[noreturn]] void fail_by_kind(const std::filesystem::path& path, mode_t mode) {
   if (S_ISDIR(mode)) fail(path, "is no file", EISDIR);
   throw IoError(fmt::format("{}: cannot be read: it is a {}, no regular file", path.string(),
@@ -93,7 +93,7 @@ void expect_file(const std::filesystem::path& path) {
 }
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is not waited for
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // do not wait for a pipe
   if (fd_ < 0) fail_to_read(path_, "cannot be opened", errno);
   struct stat status {};
   const int error = ::fstat(fd_, &status) != 0 ? errno : 0;
@@ -146,11 +146,11 @@ std::string read_text(const std::filesystem::path& path) {
 void replace_file(const std::filesystem::path& path, std::string_view text) {
   const std::filesystem::path partial =
       path.parent_path() / fmt::format(".{}.partial-{}", path.filename().string(), unique_ending());
-  DurableFile file(path, open_temporary(partial));  // messages say the name that users know
+  DurableFile file(path, open_temporary(partial));  // messages give the name that users know
   try {
     file.write(text);
     file.close();
-    // Some file systems rename over nothing: then there is a moment without the file.
+    // Some file systems cannot rename over an existing file: the file is then absent for a moment.
     if (::rename(partial.c_str(), path.c_str()) != 0) {
       const int error = errno;
       if ((error != EEXIST && !is_not_offered(error)) || ::unlink(path.c_str()) != 0 ||

@@ -1,6 +1,6 @@
 #pragma once
-// Files that must survive a crash or a full disk: each call either succeeds or throws IoError
-// naming the file and the system's reason, and closing means that the bytes are on the disk.
+// Files that must survive a crash or a full disk. Each call either succeeds or throws IoError
+// naming the file and the system's reason; after close() the bytes are on the disk.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,12 +20,13 @@ struct FileDigest {
   bool operator==(const FileDigest&) const = default;
 };
 
-/// Writes a new file front to back. Destroyed before close(), it leaves a file that nobody should
-/// use.
+/// Writes a new file from front to back. If destroyed before close(), it leaves a file that must
+/// not be used.
 class DurableFile {
  public:
   explicit DurableFile(std::filesystem::path path);
-  /// Writes to what is open already, and closes it; negative: opening it failed, errno says why.
+  /// Writes to an open descriptor and closes it. Negative: opening it failed, and errno holds the
+  /// reason.
   DurableFile(std::filesystem::path path, int descriptor);
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
@@ -43,12 +44,13 @@ class DurableFile {
   XXH64_state_s* hash_ = nullptr;
 };
 
-/// Throws IoError if there is no file of this name, IntactFileError if the system does not say.
+/// Throws IoError if there is no file of this name, IntactFileError if the system does not report
+/// it.
 void expect_file(const std::filesystem::path& path);
 
-/// Reads at any place of an existing file. Safe from several threads at once. All that reads here
-/// throws IoError if there is no file or it ends too early, or the disk is broken, and
-/// IntactFileError if the system refuses to read it.
+/// Reads at any position of an existing file. Safe from several threads at once. Every read here
+/// throws IoError if the file is missing or too short, or the disk is broken, and IntactFileError
+/// if the system refuses to read the file.
 class InputFile {
  public:
   explicit InputFile(std::filesystem::path path);
@@ -58,7 +60,7 @@ class InputFile {
 
   const std::filesystem::path& path() const { return path_; }
   uint64_t size() const { return size_; }
-  /// Fills `bytes` from `offset` on.
+  /// Fills `bytes` from `offset` onwards.
   void read(uint64_t offset, std::span<std::byte> bytes) const;
 
  private:
@@ -69,8 +71,8 @@ class InputFile {
 
 FileDigest digest_of(const std::filesystem::path& path);
 std::string read_text(const std::filesystem::path& path);
-/// Replaces or makes a small file of our own: a reader sees the old content or the new one, never a
-/// part. Takes the place of whatever has the name; for names that users give see result_file.h.
+/// Makes or replaces a small file of Tutti's own: a reader sees the old content or the new one,
+/// never a part. It replaces whatever has the name; for names that users give see result_file.h.
 void replace_file(const std::filesystem::path& path, std::string_view text);
 /// Makes renames and new names inside `directory` durable.
 void sync_directory(const std::filesystem::path& directory);

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-/// The dotted beginning, "a.b.", that all names have in common; foreign buffers are not looked at.
+/// Returns the dotted beginning, "a.b.", that all names share; names that do not count are skipped.
 std::string common_front(const SafetensorsFile& file,
                          const std::function<bool(const std::string&)>& counts) {
   std::string front;
@@ -34,7 +34,8 @@ std::string common_front(const SafetensorsFile& file,
 
 constexpr std::string_view kOutput = "lm_head.weight";
 
-/// Where it is the output layer: what stands in front of that, "_orig_mod.".
+/// Returns the part of the output layer's name that precedes kOutput, such as "_orig_mod."; nothing
+/// for any other name.
 std::optional<std::string_view> before_output(std::string_view name) {
   if (!name.ends_with(kOutput)) return {};
   name.remove_suffix(kOutput.size());
@@ -62,7 +63,7 @@ ForeignNames::ForeignNames(const SafetensorsFile& file, const Variables& variabl
   const auto counts = [](const std::string& name) {
     return !before_output(name) && !is_foreign_buffer(name);
   };
-  // Several wrappers: as many of them as leave a name of the model's.
+  // With several wrappers, strips the shortest part that yields a name of the model.
   const std::string front = common_front(file, counts);
   for (size_t end = front.find('.'); end != front.npos; end = front.find('.', end + 1)) {
     const std::string tried = front.substr(0, end + 1);
@@ -150,14 +151,15 @@ void ForeignNames::check_others(std::span<const std::string> except) const {
   }
 }
 
-/// The model's name that the file has with and without something in front; empty: there is none.
+/// Returns the model's name that the file has both with and without something in front; empty:
+/// none.
 std::string ForeignNames::shorter_twin(const std::string& name) const {
   for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1))
     if (std::string rest = name.substr(dot + 1); knows(rest) && has(rest)) return rest;
   return "";
 }
 
-/// Some of the file's names, the nearest to `name` first.
+/// Returns some of the file's names, the nearest to `name` first.
 std::string ForeignNames::others_than(const std::string& name) const {
   constexpr size_t kMost = 4;
   std::vector<std::string> names;

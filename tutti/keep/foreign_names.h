@@ -1,11 +1,11 @@
 #pragma once
-// ForeignNames: how the names of a model stand in a file of weights that another program wrote.
+// ForeignNames: maps a model's names to those in a file of weights that another program wrote.
 //
-//   module.fc.weight        for fc.weight: a wrapper's name in front of all (module. of
-//                           DistributedDataParallel, _orig_mod. of torch.compile, transformer. of
-//                           GPT2LMHeadModel, any other, and several of them)
-//   module.lm_head.weight   for lm_head.weight: beside module.transformer.wte.weight for wte.weight,
-//                           the output layer is within fewer wrappers than all others
+//   module.fc.weight        for fc.weight: a wrapper's name precedes all names (module. from
+//                           DistributedDataParallel, _orig_mod. from torch.compile, transformer.
+//                           from GPT2LMHeadModel, any other, and several of them)
+//   module.lm_head.weight   for lm_head.weight, in a file that has module.transformer.wte.weight
+//                           for wte.weight: the output layer is within fewer wrappers
 //   embed_tokens.weight     for model.embed_tokens.weight: saved without the outer module
 
 #include <span>
@@ -19,21 +19,23 @@ namespace tutti {
 
 class ForeignNames {
  public:
-  /// Both must outlive this.
+  /// Both arguments must outlive this object.
   ForeignNames(const SafetensorsFile& file, const Variables& variables);
 
-  /// The file's name of what the model calls `name`.
+  /// Returns the file's name for the model's `name`.
   std::string in_file(const std::string& name) const;
-  /// The model's name of what the file calls `name`; as it is where the model has none.
+  /// Returns the model's name for the file's `name`; unchanged where the model has none.
   std::string in_model(const std::string& name) const;
-  /// "all names begin with 'module.', which is taken away", for the log; empty: they are the
-  /// model's.
+  /// Returns "all names begin with 'module.', which is taken away", for the log; empty: the file
+  /// uses the model's names.
   std::string said() const;
-  /// in_file(). ConfigError where it has none, naming some that it has; `shape` is for it.
+  /// Returns in_file(). Throws ConfigError if the file has no such tensor, naming some that it has;
+  /// `shape` appears in that message.
   std::string found(const std::string& name, const Shape& shape) const;
-  /// ConfigError for an entry that is none of the model's, of which parts may be on other ranks;
-  /// but for those that fit one of `except`, foreign buffers, and the output layer of a model in
-  /// which that is the table of the tokens, if it holds the same numbers.
+  /// Throws ConfigError for an entry that does not belong to the model, parts of which may be on
+  /// other ranks. Exceptions are names that fit one of `except`, foreign buffers, and an output
+  /// layer with the same numbers as the token table in a model that uses that table as its output
+  /// layer.
   void check_others(std::span<const std::string> except) const;
 
  private:
@@ -45,12 +47,12 @@ class ForeignNames {
 
   const SafetensorsFile& file_;
   const Variables& variables_;
-  std::string in_front_{};  ///< of the file's names
-  std::string lacking_{};   ///< in front of the model's
+  std::string in_front_{};  ///< precedes the file's names
+  std::string lacking_{};   ///< precedes the model's names only
 };
 
-/// Whether other systems' files hold an entry of this name that is no weight: counts of batches,
-/// GPT-2's masks, the frequencies of rotations.
+/// Returns whether other systems' files hold an entry of this name that is not a weight: counts of
+/// batches, GPT-2's masks, the frequencies of rotations.
 bool is_foreign_buffer(const std::string& name);
 
 }  // namespace tutti

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-// 1: without run_id, optimizer, state_kinds, settings. 2: what ranks keep lay in the state file.
+// 1: without run_id, optimizer, state_kinds, settings. 2: ranks' own data lay in the state file.
 constexpr int kSchema = 3;
 constexpr const char* kChecksum = "manifest_xxh64";
 
@@ -28,8 +28,8 @@ uint64_t from_hex(const std::string& text) {
   return value;
 }
 
-/// Of everything but the checksum itself, in the one form in which equal content in equal
-/// order is printed: no spaces.
+/// Hashes everything but the checksum itself, in the one form in which equal content in equal order
+/// is printed: no spaces.
 std::string checksum_of(Json json) {
   json.erase(kChecksum);
   const std::string text = print_json(json);
@@ -76,7 +76,7 @@ Manifest from_json(const Json& json) {
     m.info.metrics[name] =
         value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
   for (const auto& [name, file] : json.at("files").items()) {
-    // Anybody can make a manifest: it names files of its own folder alone.
+    // A manifest may come from anyone: only files in its own folder are accepted.
     if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos)
       throw IoError(fmt::format("'{}' is no name of a file beside it", name));
     m.files[name] = {json_value<uint64_t>(file.at("bytes")),

@@ -15,15 +15,15 @@ namespace tutti {
 struct Manifest {
   CheckpointInfo info;
   int64_t serial = 1;  ///< counts the checkpoints ever written into a directory: their order,
-                       ///< whatever steps and clocks say
+                       ///< independent of steps and clocks
   std::map<std::string, FileDigest> files;
   RankFiles rank_files = {};
-  std::string checksum = {};  ///< of all that; read_manifest() fills it
+  std::string checksum = {};  ///< checksum of everything above; read_manifest() fills it
 };
 
 std::string to_json(const Manifest& manifest);
 /// Throws IoError naming the file if it is missing or damaged, IntactFileError if the system
-/// refuses it or it is of a later schema.
+/// refuses to read it or it has a later schema.
 Manifest read_manifest(const std::filesystem::path& path);
 
 }  // namespace tutti

@@ -26,7 +26,7 @@ std::string refusal(const fs::path& checkpoint) {
   return "";
 }
 
-// Anybody can make a manifest with a right checksum: it leads nowhere else and waits for nobody.
+// Anyone can make a manifest with a right checksum: it must lead nowhere else and block on nothing.
 TEST(Manifest, NamesFilesOfItsFolderAlone) {
   const ScratchDirectory scratch;
   const auto bytes = std::vector<std::byte>(4);

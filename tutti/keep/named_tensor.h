@@ -1,5 +1,5 @@
 #pragma once
-// A tensor by name, on the host and in plain layout: what checkpoints and weight files hold.
+// A tensor by name, on the host and in plain layout, as checkpoints and weight files hold it.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,17 +13,16 @@
 
 namespace tutti {
 
-/// A tensor that a writer takes. Its bytes lie somewhere, where they belong to the caller and must
-/// outlive the call; or they are made when the writer comes to it, so that one tensor at a time is
-/// held.
+/// A tensor for a writer. Its bytes either belong to the caller and must outlive the call, or are
+/// made when the writer reaches the tensor, so that only one tensor at a time is held.
 struct TensorRef {
   std::string name;
   TensorDesc desc;                        ///< layout plain
-  std::span<const std::byte> bytes = {};  ///< desc.bytes() of them; empty where `make` is given
+  std::span<const std::byte> bytes = {};  ///< desc.bytes() bytes; empty where `make` is given
   std::function<void(std::span<std::byte>)> make = {};  ///< fills desc.bytes() bytes
 };
 
-/// A tensor that a reader returns.
+/// A tensor returned by a reader.
 struct NamedTensor {
   std::string name;
   TensorDesc desc;
@@ -32,7 +31,7 @@ struct NamedTensor {
   TensorRef ref() const { return {.name = name, .desc = desc, .bytes = bytes}; }
 };
 
-/// A tensor with bytes of its own, as one that a writer takes at any time.
+/// Wraps a tensor that owns its bytes as one that a writer can take at any time.
 inline TensorRef owned(NamedTensor tensor) {
   TensorRef ref{.name = std::move(tensor.name), .desc = tensor.desc};
   ref.make = [bytes = std::move(tensor.bytes)](std::span<std::byte> out) {
@@ -41,7 +40,7 @@ inline TensorRef owned(NamedTensor tensor) {
   return ref;
 }
 
-/// The same with its bytes, and all of a list.
+/// Returns the tensor with its bytes; the overload does so for a list.
 inline NamedTensor materialise(const TensorRef& ref) {
   NamedTensor tensor{ref.name, ref.desc, {ref.bytes.begin(), ref.bytes.end()}};
   if (!ref.make) return tensor;

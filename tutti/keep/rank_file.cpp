@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kContentHash = "xxh64";
 
-/// Of what a file holds: what it is of, and names, shapes and bytes of its tensors in their order.
+/// Hashes a file's content: its identity, and names, shapes and bytes of its tensors in their
+/// order.
 class ContentHash {
  public:
   ContentHash(const RankFiles& files, int64_t rank) : state_(XXH64_createState(), XXH64_freeState) {
@@ -38,7 +39,7 @@ class ContentHash {
   std::unique_ptr<XXH64_state_t, XXH_errorcode (*)(XXH64_state_t*)> state_;
 };
 
-/// What else the file says of itself.
+/// The file's other metadata, which identify it.
 TensorMetadata label(const RankFiles& files, int64_t rank) {
   return {{"format", "pt"},
           {"checkpoint", files.id},
@@ -67,7 +68,7 @@ uint64_t write_rank_file(const fs::path& checkpoint, const RankFiles& files, int
     CHECK(tensor.desc.dtype == DType::f32 && (tensor.make || !tensor.bytes.empty()), "{}: {}",
           tensor.name, tensor.desc.to_string());
     hash.begin_tensor(tensor.name, tensor.desc.shape);
-    if (tensor.make) {  // once here, for the header, and once where it is written
+    if (tensor.make) {  // made twice: here for the header, later for writing
       made.resize(tensor.desc.bytes());
       tensor.make(made);
     }

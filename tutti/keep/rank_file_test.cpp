@@ -21,9 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kReplicas = 12;
-constexpr size_t kFloats = 1000;  // of the one bucket
+constexpr size_t kFloats = 1000;  // size of the only bucket
 
-/// No parameters, two statistics of 8 and 24 floats.
+/// Two statistics, 8 and 24 floats, without parameters.
 Variables statistics_only() {
   Variables variables;
   variables.statistics = {{"bn.mean", {DType::f32, {8}, {}}, 0, {}},
@@ -49,7 +49,7 @@ comm::StateLayout state_layout(int ranks) {
 
 class RankFileTest : public testing::Test {
  protected:
-  /// What `ranks` ranks write of kReplicas replicas; returns the sizes of their files.
+  /// Writes kReplicas replicas from `ranks` ranks; returns the sizes of their files.
   std::vector<uint64_t> write(int ranks, int64_t step, int replicas = kReplicas) {
     std::vector<uint64_t> sizes(static_cast<size_t>(ranks));
     CheckpointInfo info;
@@ -141,9 +141,9 @@ TEST_F(RankFileTest, WhatARankWritesDoesNotGrowWithTheNumberOfRanks) {
   const uint64_t alone = write(1, 1, kLocal)[0];
   for (const int ranks : {2, 8, 32}) {
     const std::vector<uint64_t> sizes = write(ranks, ranks, kLocal * ranks);
-    // Its state, and a header with the digits of its rank.
+    // A file holds its rank's state, and a header with the digits of its rank.
     for (const uint64_t size : sizes) EXPECT_LE(size, alone + 64) << ranks;
-    // What all have alike holds nothing of them; the manifest says how many they are.
+    // The files that all ranks share hold none of it; the manifest gives the number of rank files.
     uint64_t alike = 0;
     for (const char* file : {"weights.safetensors", "state.safetensors", "manifest.json"})
       alike += fs::file_size(last_ / file);
@@ -151,8 +151,8 @@ TEST_F(RankFileTest, WhatARankWritesDoesNotGrowWithTheNumberOfRanks) {
   }
 }
 
-/// Bytes that this thread has read from files since it began; nothing where the system does not
-/// count.
+/// Returns the bytes that this thread has read from files since it began; nothing where the system
+/// does not count them.
 std::optional<uint64_t> bytes_read() {
   std::ifstream counts("/proc/thread-self/io");
   std::string name;
@@ -165,7 +165,7 @@ std::optional<uint64_t> bytes_read() {
 TEST_F(RankFileTest, WhatARankReadsDoesNotGrowWithTheNumberOfRanks) {
   if (!bytes_read()) GTEST_SKIP() << "the system does not count";
   constexpr int kLocal = 2;
-  // A resume of one rank, alone: reads to verify, for headers, and for what it keeps.
+  // Resumes one rank alone: it reads to verify, for headers, and for its own state.
   const auto read_by = [&](int rank, int ranks) {
     const uint64_t size = write(ranks, ranks, kLocal * ranks)[0], before = *bytes_read();
     const Checkpoint checkpoint = open_checkpoint(last_);
@@ -195,7 +195,7 @@ TEST_F(RankFileTest, DamageIsFound) {
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(damage_of(last_, rank), "");
   const fs::path file = rank_file_path(last_, 1);
   const uint64_t size = fs::file_size(file);
-  // Every byte of the tensors counts, and those of the header that say what they are.
+  // Every byte of the tensors counts, and so do the header's bytes that describe them.
   for (const uint64_t at : {size - 1, size - 1500, uint64_t{20}, uint64_t{120}}) {
     std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
     bytes.seekg(static_cast<std::streamoff>(at));
@@ -211,7 +211,7 @@ TEST_F(RankFileTest, DamageIsFound) {
   }
   EXPECT_NO_THROW(verify_checkpoint(last_));
   EXPECT_NO_THROW(verify_rank_files(last_, rank_files_of(last_), 0, 1));
-  // Of another checkpoint, or of another rank.
+  // The file comes from another checkpoint, or from another rank.
   fs::copy_file(rank_file_path(earlier, 1), file, fs::copy_options::overwrite_existing);
   EXPECT_NE(damage_of(last_, 1).find("not of this checkpoint"), std::string::npos);
   fs::copy_file(rank_file_path(last_, 0), file, fs::copy_options::overwrite_existing);
@@ -232,7 +232,7 @@ TEST_F(RankFileTest, WhatOneRankCannotWriteIsAnErrorOnAllAndLeavesNothing) {
   CheckpointInfo info;
   info.step = 2;
   writer.emplace(directory_, info, 3);
-  fs::create_directory(rank_file_path(writer->path(), 1));  // as if there were no room
+  fs::create_directory(rank_file_path(writer->path(), 1));  // as if there were no space
   comm::run_ranks(3, [&](comm::Communicator& c) {
     try {
       comm::on_each(c, "writing a checkpoint",

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
   throw IoError(fmt::format("{}: cannot be written: {}", name.string(), file_error(error)));
 }
 
-/// Whether it is there and is neither a file that a rename may replace nor a folder.
+/// Whether the path exists and is not a regular file, which a rename may replace.
 bool is_special(const fs::path& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
@@ -52,7 +52,7 @@ void write_result_file(const fs::path& name, std::string_view text) {
   const fs::path path = followed_output(name);
   const bool descriptor = descriptor_of(path).has_value();
   if (!descriptor && !is_special(path)) return replace_file(path, text);
-  std::fflush(nullptr);  // what is printed already stands before
+  std::fflush(nullptr);  // earlier output comes first
   DurableFile file(
       name, descriptor ? open_output(name, O_WRONLY) : ::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   file.write(text);

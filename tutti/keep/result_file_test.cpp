@@ -41,7 +41,7 @@ TEST(ResultFile, APipeIsWrittenIntoAndStaysOne) {
 
 TEST(ResultFile, AnOpenDescriptorGetsTheTextAfterWhatStandsThere) {
   const ScratchDirectory scratch;
-  const fs::path path = scratch.path() / "shells";  // as of `program > shells`
+  const fs::path path = scratch.path() / "shells";  // as with `program > shells`
   const int file = open(path.c_str(), O_WRONLY | O_CREAT, 0600);
   ASSERT_GE(file, 0);
   ASSERT_EQ(write(file, "table\n", 6), 6);
@@ -84,7 +84,7 @@ TEST(ResultFile, SaysBeforehandWhereItCannotWrite) {
   }
 }
 
-// Only root can show the first half, by giving a link away.
+// Only root can test the first half, by giving a link to another user.
 TEST(ResultFile, LinksAreFollowedThatAreThisUsersAndNoOthers) {
   const ScratchDirectory scratch;
   const fs::path victim = scratch.write("victim", std::string("mine")),

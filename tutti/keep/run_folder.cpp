@@ -21,9 +21,9 @@ namespace fs = std::filesystem;
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kLink = "latest";
 constexpr const char* kLockFile = "run.lock";
-constexpr std::string_view kOwn = "{output_dir}/";  // how checkpoint.dir names a run's own folder
+constexpr std::string_view kOwn = "{output_dir}/";  // in checkpoint.dir: the run's own folder
 
-/// The members, each ended by a zero byte, which no path holds. Not JSON: a path need not be UTF-8.
+/// Ends each member with a zero byte, which no path holds. Not JSON: a path need not be UTF-8.
 std::string place_text(const RunPlace& place) {
   std::string text;
   for (const std::string& part : {place.directory, place.checkpoints, place.resume, place.checksum,
@@ -55,7 +55,7 @@ void make_folder(const fs::path& folder) {
   if (failed) refuse_output_folder(folder, failed.message());
 }
 
-/// The number of a folder called 0001, 0002, ...; 0 for any other name.
+/// Returns the number of a folder called 0001, 0002, ...; 0 for any other name.
 int number_of(const fs::path& folder) {
   const std::string name = folder.filename().string();
   const bool digits = name.size() >= 4 && name.size() <= 9 &&
@@ -73,7 +73,7 @@ int greatest_number(const fs::path& base) {
 
 fs::path numbered(const fs::path& base, int number) { return base / fmt::format("{:04}", number); }
 
-/// Makes the next numbered folder. Of two runs that start at once, each gets its own.
+/// Makes the next numbered folder. Two runs that start at once get different folders.
 fs::path make_numbered(const fs::path& base) {
   make_folder(base);
   for (int number = greatest_number(base) + 1;; ++number) {
@@ -101,20 +101,20 @@ void point_link(const fs::path& folder) {
   if (failed) log::warn("{}: cannot be made: {}", link.string(), failed.message());
 }
 
-/// The newest of the numbered folders: where the link leads, else the greatest number.
+/// Returns the newest numbered folder: the link's target, else the greatest number.
 std::optional<fs::path> newest_numbered(const fs::path& base) {
   std::error_code none;
   const fs::path target = fs::read_symlink(base / kLink, none);
   if (!none && number_of(target) > 0 && fs::is_directory(base / target.filename(), none))
     return base / target.filename();
   if (fs::is_directory(fs::symlink_status(base / kLink, none)))
-    return base / kLink;  // a folder: of a version that had no numbers
+    return base / kLink;  // a folder from a version without numbers
   const int greatest = greatest_number(base);
   return greatest > 0 ? std::optional(numbered(base, greatest)) : std::nullopt;
 }
 
-/// The run folder that a path of --resume means: X for X, X/checkpoints and X/checkpoints/step_N,
-/// where X holds a record.
+/// Returns the run folder that a path of --resume means: X for X, X/checkpoints and
+/// X/checkpoints/step_N, where X holds a record.
 std::optional<fs::path> run_of(const fs::path& resume) {
   std::error_code none;
   fs::path at = fs::exists(resume, none) ? fs::canonical(resume, none) : resume;
@@ -131,17 +131,17 @@ bool within(const fs::path& path, const fs::path& folder) {
   const auto plain = [](const fs::path& given) {
     std::error_code none;
     const fs::path whole = fs::weakly_canonical(fs::absolute(given, none), none);
-    return whole.has_filename() ? whole : whole.parent_path();  // of "runs/", not yet made
+    return whole.has_filename() ? whole : whole.parent_path();  // "runs/", not yet made
   };
   const fs::path a = plain(path), b = plain(folder);
   return std::mismatch(b.begin(), b.end(), a.begin(), a.end()).first == b.end();
 }
 
-/// Renames a folder to the first free one of NAME.1, NAME.2, ... Where its name is a link, that
-/// stays and leads to a new folder in the old one's place, unless only the link can be renamed.
+/// Renames a folder to the first free name among NAME.1, NAME.2, ... A link of that name stays and
+/// leads to a new folder in the old one's place, unless only the link can be renamed.
 fs::path set_aside(const fs::path& folder) {
   std::error_code failed;
-  const fs::path given = folder.filename().empty() ? folder.parent_path() : folder;  // of "runs/a/"
+  const fs::path given = folder.filename().empty() ? folder.parent_path() : folder;  // "runs/a/"
   fs::path name = fs::is_symlink(given, failed) ? fs::canonical(given, failed) : given;
   for (int number = 1;; ++number) {
     const fs::path target = fmt::format("{}.{}", name.string(), number);
@@ -160,8 +160,8 @@ fs::path set_aside(const fs::path& folder) {
   }
 }
 
-/// The newest valid checkpoint of a run; none where it has not written any. Never a new start
-/// because all are damaged.
+/// Returns the newest valid checkpoint of a run; none if it has not written any. A run never starts
+/// anew because all are damaged.
 std::string latest_of(const fs::path& checkpoints, std::span<const fs::path> damaged) {
   if (const auto found = find_latest_valid(checkpoints, damaged)) return found->string();
   std::vector<std::string> names;
@@ -178,7 +178,7 @@ std::string latest_of(const fs::path& checkpoints, std::span<const fs::path> dam
 
 bool is_latest(const RunFolderRequest& request) { return request.resume == kLink; }
 
-/// The folder that a request names or means; none where a numbered one has to be made.
+/// Returns the folder that a request names or means; none where a numbered one must be made.
 std::optional<fs::path> named_folder(const RunFolderRequest& request) {
   if (request.fresh && !request.resume.empty())
     throw ConfigError("--fresh begins a new run and --resume continues one: give one of the two");
@@ -194,7 +194,7 @@ fs::path checkpoints_of(const RunFolderRequest& request, const fs::path& directo
   return directory / request.checkpoints.substr(kOwn.size());
 }
 
-/// --fresh sets a folder of checkpoints aside as a whole: with it would go all runs that lie in it.
+/// --fresh sets a folder of checkpoints aside as a whole, which would move all runs inside it.
 void refuse_run_in_checkpoints(const RunFolderRequest& request, const fs::path& directory) {
   const fs::path checkpoints = checkpoints_of(request, directory);
   if (!within(directory, checkpoints) || within(checkpoints, directory)) return;
@@ -204,7 +204,7 @@ void refuse_run_in_checkpoints(const RunFolderRequest& request, const fs::path& 
                   directory.string(), checkpoints.string()));
 }
 
-/// A run that begins beside the runs of a study would be taken for one of them.
+/// A run that begins among the runs of a study would be taken for one of them.
 void refuse_study(const RunFolderRequest& request, const fs::path& directory) {
   std::error_code none;
   if (!fs::exists(directory / kStudyLockFile, none) ||
@@ -214,7 +214,7 @@ void refuse_study(const RunFolderRequest& request, const fs::path& directory) {
                                 directory.string()));
 }
 
-/// Where the run goes on. `damaged`: what has been found so, beside what is found now.
+/// Chooses the checkpoint to resume from. `damaged` lists those found damaged before.
 void choose_resume(const RunFolderRequest& request, std::span<const fs::path> damaged,
                    RunPlace& place) {
   if (is_latest(request)) {
@@ -234,7 +234,7 @@ void choose_resume(const RunFolderRequest& request, std::span<const fs::path> da
   if (!place.resume.empty()) place.checksum = manifest_checksum(place.resume);
 }
 
-/// What begins or goes on in a folder. `used`: a run lies there.
+/// Returns the place of a run that begins or continues in a folder. `used`: a run exists there.
 RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bool used) {
   if (used && request.resume.empty())
     throw HoldsRun(
@@ -252,8 +252,8 @@ RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bo
   return place;
 }
 
-/// What is wrong with the files that ranks wrote, each verified by one rank; empty: nothing.
-/// Collective. A rank that does not see the checkpoint says so later, in open_resume().
+/// Returns the damage in the ranks' files, each verified by one rank; empty: none. Collective. A
+/// rank that does not see the checkpoint reports that later, in open_resume().
 std::string find_damage(comm::Communicator& communicator, const RunPlace& place) {
   try {
     comm::on_each(communicator, "verifying the checkpoint", [&] {
@@ -292,7 +292,7 @@ std::string folder_of_config(const fs::path& file) {
   const fs::path folder = file.parent_path();
   if (file.filename() != kConfigFile || !fs::exists(folder / kRecordFile, none)) return "";
   const fs::path last = folder.filename();
-  // A folder needs a name of its own to be set aside by.
+  // Setting a folder aside needs a name of its own.
   return last.empty() || last == "." || last == ".." ? fs::canonical(folder / ".").string()
                                                      : folder.string();
 }
@@ -303,7 +303,7 @@ std::string own_checkpoints(const std::string& dir, const RunPlace& place) {
 }
 
 bool holds_run(const fs::path& directory, const fs::path& checkpoints) {
-  std::error_code none;  // a record without a byte: the disk was full when a run began
+  std::error_code none;  // an empty record: the disk was full when a run began
   const auto bytes = fs::file_size(directory / kRecordFile, none);
   return (!none && bytes > 0) || !list_checkpoints(checkpoints).empty();
 }
@@ -323,11 +323,11 @@ void remove_unused(const RunPlace& place) {
     fs::directory_iterator first(folder, unlike);
     const fs::directory_iterator end;
     if (first == end || first->path().filename() != kLockFile || ++first != end) continue;
-    // Whoever has the lock's file open finds that it is gone, and makes another.
+    // A process that has the lock's file open notices that it is gone, and makes another.
     fs::remove(folder / kLockFile, unlike);
-    // A folder that has a name may have been made for the run, with rights and stripes.
+    // A folder with a chosen name may have been made for the run, with rights and stripes.
     if (number_of(folder) > 0 && fs::remove(folder, unlike))
-      fs::remove(folder.parent_path() / kLink, unlike);  // the greatest number stands for it
+      fs::remove(folder.parent_path() / kLink, unlike);  // the greatest number is used then
   }
 }
 
@@ -342,7 +342,7 @@ FolderLock lock_run(const fs::path& folder, double patience) {
 
 RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock>& locks) {
   const std::optional<fs::path> named = named_folder(request);
-  // Before a folder is made: one for a mistyped path would be left empty.
+  // Check before a folder is made: one for a mistyped path would be left empty.
   if (!named && !request.resume.empty() && !is_latest(request))
     (void)checkpoint_at(request.resume, "--resume");
   refuse_run_in_checkpoints(request, named.value_or(numbered(request.base, 1)));
@@ -361,7 +361,7 @@ RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock
     locks.push_back(lock_run(checkpoints, patience));
   };
   take();
-  remove_leftovers(checkpoints);  // first: it puts back a checkpoint that a kill left set aside
+  remove_leftovers(checkpoints);  // first: it restores a checkpoint that a kill left set aside
   bool used = holds_run(directory, checkpoints);
   if (used && request.fresh) {
     log::info("the run in '{}' is set aside as '{}'", directory.string(),
@@ -380,7 +380,7 @@ RunFolder::RunFolder(comm::Communicator& communicator, const RunFolderRequest& r
     : place_(from_text(comm::decide(communicator, "opening the run's folder", [&] {
         return place_text(take_run_folder(request, locks_));
       }))) {
-  // What each rank keeps is too much for rank 0 to verify.
+  // The ranks' own files are too much for rank 0 to verify.
   std::vector<fs::path> damaged;
   while (!place_.resume.empty()) {
     const std::string damage = find_damage(communicator, place_);
@@ -391,7 +391,7 @@ RunFolder::RunFolder(comm::Communicator& communicator, const RunFolderRequest& r
                 damaged.back().filename().string(), damage);
       RunPlace place = place_;
       choose_resume(request, damaged, place);
-      if (place.resume == damaged.back()) throw IoError(damage);  // this very one was asked for
+      if (place.resume == damaged.back()) throw IoError(damage);  // it was requested by name
       return place_text(place);
     }));
   }

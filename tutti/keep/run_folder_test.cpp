@@ -33,7 +33,7 @@ class RunFolderTest : public testing::Test {
     r.fresh = true;
     return r;
   }
-  /// Takes and at once leaves a folder.
+  /// Takes a folder and releases it at once.
   static RunPlace taken(const RunFolderRequest& request) {
     std::vector<FolderLock> locks;
     return take_run_folder(request, locks);
@@ -46,7 +46,7 @@ class RunFolderTest : public testing::Test {
     }
     return "";
   }
-  /// What a run leaves: a record and the checkpoints of some steps.
+  /// Leaves behind a run's record and the checkpoints of some steps.
   static void leave_run(const RunPlace& place, std::initializer_list<int64_t> steps) {
     RunRecord record((fs::path(place.directory) / kRecordFile).string());
     record.append(RunStart{.run_id = place.run_id});
@@ -103,7 +103,8 @@ TEST_F(RunFolderTest, WhereNoRunHasBegunNothingStays) {
   RunFolderRequest apart = request("a");
   apart.checkpoints = (root_ / "c").string();
   remove_unused(taken(apart));
-  EXPECT_TRUE(fs::is_empty(root_ / "a") && fs::is_empty(root_ / "c"));  // whoever made them
+  EXPECT_TRUE(fs::is_empty(root_ / "a") && fs::is_empty(root_ / "c"));  // chosen names may have
+                                                                        // been made by anyone
   leave_run(taken(request("")), {1});
   remove_unused(taken(request("")));
   EXPECT_TRUE(fs::exists(root_ / "runs/0001/checkpoints/step_0000001"));
@@ -122,19 +123,19 @@ TEST_F(RunFolderTest, AUsedFolderIsRefusedAndNothingChanges) {
   EXPECT_NE(message.find("--fresh"), std::string::npos) << message;
   EXPECT_EQ(list_checkpoints(root_ / "a/checkpoints").size(), 2u);
 
-  fs::remove(root_ / "a/record.jsonl");  // checkpoints alone are a run, too
+  fs::remove(root_ / "a/record.jsonl");  // checkpoints alone also count as a run
   EXPECT_NE(refusal(request("a")), "");
   EXPECT_EQ(refusal(request("elsewhere")), "");
 }
 
 TEST_F(RunFolderTest, ARecordWithoutAByteIsNoRun) {
-  const RunPlace place = taken(request("a"));  // the disk was full
+  const RunPlace place = taken(request("a"));  // as after a full disk
   std::ofstream(fs::path(place.directory) / kRecordFile).close();
   EXPECT_EQ(refusal(request("a")), "");
 }
 
-// As where the disk of the checkpoints is not mounted: a run that began anew would take the place
-// of what was trained.
+// This happens where the disk with the checkpoints is not mounted: a new run would take the
+// place of the trained one.
 TEST_F(RunFolderTest, ARunWhoseCheckpointsAreGoneDoesNotBeginAnew) {
   const RunPlace first = taken(request("a"));
   leave_run(first, {3});
@@ -152,7 +153,7 @@ TEST_F(RunFolderTest, ARunWhoseCheckpointsAreGoneDoesNotBeginAnew) {
   EXPECT_EQ(refusal(fresh("a")), "");
 }
 
-// A link leads to another disk: there the new run belongs, too.
+// The link leads to another disk: the new run belongs there, too.
 TEST_F(RunFolderTest, FreshKeepsALinkToAFolder) {
   fs::create_directory(root_ / "scratch");
   fs::create_directory_symlink("scratch", root_ / "a");
@@ -188,7 +189,7 @@ TEST_F(RunFolderTest, OneRunAtATime) {
   locks.clear();
   EXPECT_EQ(refusal(request("a")), "");
 
-  // Checkpoints of two runs in one folder would mix as well.
+  // Two runs in one folder would mix their checkpoints as well.
   RunFolderRequest shared = request("b");
   shared.checkpoints = (root_ / "all").string();
   take_run_folder(shared, locks);
@@ -226,7 +227,7 @@ TEST_F(RunFolderTest, ARunDoesNotLieInItsFolderOfCheckpoints) {
       EXPECT_THROW(preview_run_folder(r), ConfigError) << name;
       EXPECT_FALSE(fs::exists(root_ / "runs")) << name;
     }
-  // It would take the other runs with it.
+  // Setting the folder aside would move the other runs with it.
   leave_run(taken(request("runs/a")), {1});
   leave_run(taken(request("runs/b")), {1});
   RunFolderRequest again = fresh("runs/a");
@@ -320,7 +321,7 @@ TEST_F(RunFolderTest, AllRanksGetThePlaceThatRankZeroFound) {
   std::mutex mutex;
   std::vector<RunPlace> places;
   comm::run_ranks(3, [&](comm::Communicator& communicator) {
-    // Another rank may look elsewhere: what it sees does not count.
+    // Another rank may ask for something else: its request does not count.
     const RunFolder folder(communicator,
                            communicator.rank() == 0 ? request("a", "latest") : request("other"));
     const std::lock_guard lock(mutex);
@@ -340,7 +341,7 @@ TEST_F(RunFolderTest, AConfigurationBesideARecordIsOfTheRunThatLiesThere) {
   leave_run(place, {});
   EXPECT_EQ(folder_of_config(a / kConfigFile), a);
   EXPECT_EQ(folder_of_config(a / "other.toml"), "");
-  // A folder without a name of its own could not be set aside.
+  // Without a name of its own, a folder could not be set aside.
   EXPECT_EQ(folder_of_config(a / "." / kConfigFile), fs::canonical(a));
   fs::rename(a, root_ / "b");
   EXPECT_EQ(folder_of_config(root_ / "b" / kConfigFile), root_ / "b");

@@ -65,7 +65,7 @@ std::vector<float> converted(std::span<const std::byte> bytes) {
   return values;
 }
 
-/// What is read from one file, for messages that name it.
+/// Reads one file's header; its messages name the file.
 struct HeaderReader {
   std::string file;
 
@@ -217,7 +217,7 @@ void SafetensorsFile::add_parts_of_index() {
                     "again",
                     path_.string(), why));
   };
-  std::map<std::string, std::string> file_of;  // of each tensor
+  std::map<std::string, std::string> file_of;  // each tensor's file
   const std::string text = read_text(path_);
   try {
     const Json index = parse_json(text);

@@ -1,9 +1,9 @@
 #pragma once
-// The safetensors format, which Python readers of weights understand: 8 bytes little-endian length
-// of the header, the header as JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]},
-// "__metadata__": {"key": "text"}}, then the tensors' bytes, little-endian, row-major, without
-// gaps. Offsets count from the end of the header. Large models lie in several such files, of which
-// an index tells the tensors: JSON {"weight_map": {"name": "FILE beside it"}}.
+// The safetensors format, which Python readers of weights understand: 8 bytes little-endian
+// length of the header, the header as JSON {"name": {"dtype", "shape", "data_offsets": [begin,
+// end]}, "__metadata__": {"key": "text"}}, then the tensors' bytes, little-endian, row-major,
+// without gaps. Offsets count from the end of the header. Large models are stored in several such
+// files, with an index that maps tensors to files: JSON {"weight_map": {"name": "FILE beside it"}}.
 
 #include <cstdint>
 #include <filesystem>
@@ -24,15 +24,15 @@ using TensorMetadata = std::map<std::string, std::string>;
 /// The format's reference reader refuses longer headers. In bytes.
 constexpr uint64_t kSafetensorsHeaderLimit = 100'000'000;
 
-/// Writes `tensors` to a new file and waits for the disk. Of tensors that are made it holds one at
-/// a time. Names must differ; layouts must be plain.
+/// Writes `tensors` to a new file and waits for the disk. It holds at most one made tensor
+/// (TensorRef::make) at a time. Names must differ; layouts must be plain.
 FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors,
                              const TensorMetadata& metadata = {});
 
-/// An open file, or the files of an index as one, whose headers have been checked completely: every
-/// tensor has a known dtype, lies inside its file, has the size its shape says, and overlaps no
-/// other. Throws IoError naming file and tensor, and for other files what they are and what to do.
-/// Reading is safe from several threads.
+/// An open file, or all files of an index, whose headers have been checked completely: every tensor
+/// has a known dtype, lies inside its file, has the size that its shape implies, and overlaps no
+/// other. Throws IoError naming file and tensor; for a file in another format it names the format
+/// and a remedy. Reading is safe from several threads.
 class SafetensorsFile {
  public:
   enum class Type : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean };
@@ -41,25 +41,25 @@ class SafetensorsFile {
     Type type = Type::f32;
     std::vector<int64_t> shape;
     uint64_t begin = 0, end = 0;  ///< in bytes from the end of the header
-    size_t file = 0;              ///< of several
+    size_t file = 0;              ///< index of its file, if there are several
   };
 
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  /// In the order of their bytes, file after file.
+  /// Lists the tensors in the order of their bytes, file after file.
   const std::vector<Entry>& entries() const { return entries_; }
   const TensorMetadata& metadata() const { return metadata_; }
   const Entry* find(std::string_view name) const;  ///< null if there is none
 
   std::vector<std::byte> bytes(const Entry& entry) const;
-  /// Fills `part` from byte `from` of the tensor on, which must have them.
+  /// Fills `part` with the tensor's bytes from byte `from` on; the tensor must have that many.
   void read_part(const Entry& entry, uint64_t from, std::span<std::byte> part) const;
-  /// Any floating-point or integer tensor as f32, rounded to nearest.
+  /// Returns any floating-point or integer tensor as f32, rounded to nearest.
   std::vector<float> read_f32(const Entry& entry) const;
-  /// A tensor of a type that Tutti has (f32, bf16, i32, u8); IoError for any other.
+  /// Returns a tensor whose type Tutti has (f32, bf16, i32, u8); throws IoError for any other.
   NamedTensor read(const Entry& entry) const;
-  /// Any tensor of at most Shape::kMaxRank dimensions, converted to f32.
+  /// Returns any tensor with at most Shape::kMaxRank dimensions, converted to f32.
   NamedTensor read_as_f32(const Entry& entry) const;
 
  private:
@@ -76,10 +76,10 @@ class SafetensorsFile {
   std::filesystem::path path_;
   std::vector<Part> parts_;
   std::vector<Entry> entries_;
-  std::map<std::string, size_t, std::less<>> places_;  ///< of the names in entries_
+  std::map<std::string, size_t, std::less<>> places_;  ///< each name's index in entries_
   TensorMetadata metadata_;
 };
 
-std::string_view name_of(SafetensorsFile::Type type);  ///< as in the file: "F32"
+std::string_view name_of(SafetensorsFile::Type type);  ///< the name in the file: "F32"
 
 }  // namespace tutti

@@ -20,7 +20,7 @@ class Safetensors : public testing::Test {
     file.write(data);
     file.close();
   }
-  /// The message of the IoError that opening the file gives, which must name the file.
+  /// Returns the message of the IoError on opening the file, which must name the file.
   std::string refusal() const {
     try {
       const SafetensorsFile file(path_);
@@ -83,7 +83,7 @@ TEST_F(Safetensors, TensorsThatAreMadeGiveTheSameFile) {
   EXPECT_EQ(write_safetensors(other, std::vector{owned(first), owned(second)}), held);
 }
 
-// A search through all names for each of them would take minutes.
+// Searching all names for each tensor would take minutes.
 TEST_F(Safetensors, ManyTensorsComeBack) {
   std::vector<NamedTensor> tensors;
   for (int i = 0; i < 50'000; ++i)
@@ -181,7 +181,7 @@ TEST_F(Safetensors, ReadsFilesOfOtherWriters) {
 }
 #endif
 
-// People have these under the name of weights.
+// Users sometimes have such files under the name of weights.
 TEST_F(Safetensors, OtherFilesAreNamed) {
   const auto refused = [&](const std::string& text) {
     DurableFile file(path_);
@@ -197,7 +197,7 @@ TEST_F(Safetensors, OtherFilesAreNamed) {
                        "torch.load"));
   EXPECT_TRUE(contains(refused("\x1f\x8b\x08\0\0\0\0\0\0\0"s), "gzip -dc"));
   EXPECT_TRUE(contains(refused(std::string(4096, '\0')), "zeros alone"));
-  // A file of the right format that is cut is damaged.
+  // A truncated file in the right format is damaged.
   EXPECT_TRUE(contains(refused("\x40\0\0\0\0\0\0\0{\"a\":{\"dtype"s), "truncated or corrupted"));
 }
 

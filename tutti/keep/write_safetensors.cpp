@@ -36,10 +36,10 @@ std::string header_of(std::span<const TensorRef> tensors, const TensorMetadata& 
   uint64_t offset = 0;
   for (const size_t i : order) {
     const TensorRef& t = tensors[i];
-    text += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
-                        text.empty() ? "" : ",", print_json(t.name),
-                        name_of(stored_type(t.desc.dtype)), fmt::join(t.desc.shape, ","),
-                        offset, offset + t.desc.bytes());
+    text +=
+        fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                    text.empty() ? "" : ",", print_json(t.name), name_of(stored_type(t.desc.dtype)),
+                    fmt::join(t.desc.shape, ","), offset, offset + t.desc.bytes());
     offset += t.desc.bytes();
   }
   text = "{" + text + "}";
@@ -68,7 +68,8 @@ FileDigest write_safetensors(const std::filesystem::path& path, std::span<const 
   const std::string header = header_of(tensors, metadata, order);
   if (header.size() > kSafetensorsHeaderLimit)
     throw IoError(fmt::format("{}: {} tensors need a header of {} bytes; the format allows {}",
-                              path.string(), tensors.size(), header.size(), kSafetensorsHeaderLimit));
+                              path.string(), tensors.size(), header.size(),
+                              kSafetensorsHeaderLimit));
   DurableFile file(path);
   const uint64_t header_bytes = header.size();
   file.write(std::as_bytes(std::span(&header_bytes, 1)));

@@ -1,20 +1,20 @@
 #pragma once
-// A gradient that is applied to other weights than it was taken of, brought there by a guess of its
-// change: DC-ASGD (Zheng et al. 2017), which takes lambda g g for the curvature.
+// Corrects a gradient that is applied to weights other than those it was computed with, by an
+// estimate of its change: DC-ASGD (Zheng et al. 2017), which uses lambda g g as the curvature.
 
 #include <cstddef>
 #include <span>
 
 namespace tutti {
 
-/// Where the weights of both times lie, in arenas laid out as the gradient's.
+/// Addresses of the weights at both times, in arenas laid out like the gradient's.
 struct DelayCompensation {
   float lambda = 0;
   const std::byte* now = nullptr;
-  const std::byte* then = nullptr;  ///< when the gradient's were taken
+  const std::byte* then = nullptr;  ///< the weights with which the gradient was computed
 };
 
-/// out = g + lambda g g (now - then). `begin`: where g begins in the arena, in bytes.
+/// Computes out = g + lambda g g (now - then). `begin` is the offset of g in the arena, in bytes.
 void compensate(const DelayCompensation& by, size_t begin, const float* g, std::span<float> out);
 
 }  // namespace tutti

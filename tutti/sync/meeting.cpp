@@ -14,12 +14,12 @@
 namespace tutti {
 namespace {
 
-/// The same part of every replica's arena, and the average of it.
+/// The same part of every replica's arena, and its average.
 struct MeetingFragment {
   size_t begin, floats;
   ReplicaAverage average;
 
-  /// `arena(i)`: of local replica i.
+  /// Averages the fragment; `arena(i)` is local replica i's arena.
   template <class Arena>
   std::span<const float> of(const Arena& arena) {
     return average.average([&](int local, std::span<float> place) {
@@ -28,8 +28,8 @@ struct MeetingFragment {
   }
 };
 
-/// Local SGD: all replicas take the average of their weights, or what an outer optimizer makes of
-/// it. Of several fragments one meets every `every` / `fragments` steps (Streaming DiLoCo,
+/// Local SGD: all replicas take the average of their weights, or an outer optimizer's step with it.
+/// With several fragments, one of them meets every `every` / `fragments` steps (Streaming DiLoCo,
 /// Douillard et al. 2025).
 class AverageMeeting final : public Meeting {
  public:
@@ -92,7 +92,7 @@ class AverageMeeting final : public Meeting {
     std::span<const float> weights = part.of([&](int i) { return parameters(local, i); });
     if (settings_.outer != OuterStep::none) {
       const std::span<float> anchor = std::span(anchor_).subspan(part.begin, part.floats);
-      if (first)  // the first steps are the replicas' own
+      if (first)  // the first steps use the plain average
         std::ranges::copy(weights, anchor.begin());
       else
         outer_step(settings_, weights, rate, anchor,
@@ -119,7 +119,7 @@ class AverageMeeting final : public Meeting {
     }
   }
 
-  /// A sum by halves and its distribution send 2 (P - 1) / P of it.
+  /// A sum by halves and its distribution send 2 (P - 1) / P times the fragment.
   void count(const MeetingFragment& part) {
     bytes_sent_ += static_cast<int64_t>(2 * part.floats * sizeof(float)) * (ranks_ - 1) / ranks_;
   }
@@ -127,11 +127,11 @@ class AverageMeeting final : public Meeting {
   const MeetingSettings settings_;
   const int ranks_;
   std::vector<MeetingFragment> fragments_;
-  std::vector<float> anchor_, momentum_;  // where there is an outer step
+  std::vector<float> anchor_, momentum_;  // used with an outer step
 };
 
-/// EASGD, the synchronous form (Zhang et al. 2015, equations 5 and 6): what a replica gives up, the
-/// centre takes. The sum of all of them stays.
+/// EASGD, the synchronous form (Zhang et al. 2015, equations 5 and 6): the centre takes what each
+/// replica gives up, so that the sum of them all is conserved.
 class ElasticMeeting final : public Meeting {
  public:
   ElasticMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
@@ -139,7 +139,7 @@ class ElasticMeeting final : public Meeting {
       : every_(settings.every), replicas_(map.replicas()), ranks_(communicator.size()),
         alpha_(static_cast<float>(settings.alpha > 0 ? settings.alpha : 0.9 / map.replicas())),
         average_(communicator, map, floats), center_(floats) {
-    // The mean's distance from the centre becomes 1 - alpha (1 + R) of itself at a meeting.
+    // A meeting scales the mean's distance from the centre by 1 - alpha (1 + R).
     if (alpha_ * static_cast<float>(1 + replicas_) >= 2)
       throw ConfigError(fmt::format(
           "sync.alpha = {} of {} replicas: they and their centre would swing ever further; it must "
@@ -155,7 +155,7 @@ class ElasticMeeting final : public Meeting {
   bool after(int64_t step, double, std::span<const ReplicaValues> local) override {
     if ((step + 1) % every_ != 0) return false;
     moved_ = {};
-    // Of all replicas, the average of what each gives.
+    // The average of what each replica gives.
     const std::span<const float> given = average_.average([&](int i, std::span<float> place) {
       float* const w = local[static_cast<size_t>(i)].parameters;
       for (size_t k = 0; k < place.size(); ++k) {
@@ -185,7 +185,7 @@ class ElasticMeeting final : public Meeting {
   std::vector<float> center_;
 };
 
-/// Independent runs; the first one stands for all.
+/// Independent runs; the first one represents all.
 class NoMeeting final : public Meeting {
  public:
   explicit NoMeeting(comm::Communicator& communicator) : communicator_(communicator) {}
@@ -201,7 +201,7 @@ class NoMeeting final : public Meeting {
   comm::Communicator& communicator_;
 };
 
-/// Sums are cut into pieces, and messages are not.
+/// Sums are split into pieces, but messages are not.
 void check_message_size(comm::Communicator& communicator, size_t floats) {
   const size_t bytes = floats * sizeof(float);
   if (communicator.size() > 1 && bytes > comm::Wire::kLongestMessage)
@@ -232,7 +232,7 @@ void outer_step(const MeetingSettings& settings, std::span<const float> average,
   const auto mu = static_cast<float>(settings.outer_momentum);
   const auto inner = static_cast<float>(rate);
   const bool slow = settings.outer == OuterStep::momentum;
-  // A step whose rate has come to 0 is the replicas' own.
+  // SlowMo divides by the rate: at a rate of 0 the average is taken.
   if (settings.outer == OuterStep::none || (slow && rate == 0)) {
     std::ranges::copy(average, anchor.begin());
     return;

@@ -70,7 +70,7 @@ class DelayedMeeting final : public Meeting {
  private:
   float* sent(size_t local) { return reinterpret_cast<float*>(sent_[local].data()); }
 
-  /// A sum by halves and its distribution send 2 (P - 1) / P of it.
+  /// A sum by halves and its distribution send 2 (P - 1) / P times the weights.
   void send() {
     travelling_.begin([&](int i, std::span<float> place) {
       std::copy_n(sent(static_cast<size_t>(i)), place.size(), place.data());
@@ -91,9 +91,9 @@ class DelayedMeeting final : public Meeting {
   const MeetingSettings settings_;
   const int ranks_;
   ReplicaAverage travelling_, shown_;
-  std::vector<float> anchor_, momentum_;  // momentum_: where there is an outer step
-  std::vector<Buffer> sent_;              // by each local replica, at the last meeting
-  bool under_way_ = false;                // their average
+  std::vector<float> anchor_, momentum_;  // momentum_ is used with an outer step
+  std::vector<Buffer> sent_;              // local replicas' weights at the last meeting
+  bool under_way_ = false;                // their average is being computed
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ using namespace meeting_test;
 constexpr int kReplicas = 3;
 constexpr int64_t kEvery = 2;
 
-/// The same in double precision, all replicas at once.
+/// Computes the same in double precision, all replicas at once.
 class Reference {
  public:
   explicit Reference(const MeetingSettings& settings) : settings_(settings) {

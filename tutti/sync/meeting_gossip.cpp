@@ -13,14 +13,14 @@
 namespace tutti {
 namespace {
 
-/// GoSGD (Blot, Picard, Cord, Thome 2016, algorithms 3 and 4). Each replica has a share, 1 / R at
-/// first. After its step, with probability p, it halves its share and sends its weights with the
-/// other half to one of the others by chance. Who receives weights w_j with share a_j takes
+/// GoSGD (Blot, Picard, Cord, Thome 2016, algorithms 3 and 4). Each replica has a share, initially
+/// 1 / R. After its step, with probability p, it halves its share and sends its weights with the
+/// other half to a random other replica. A replica that receives weights w_j with share a_j takes
 ///   w_i <- (a_i w_i + a_j w_j) / (a_i + a_j), a_i <- a_i + a_j
-/// so that shares, those under way among them, sum to 1, and so does the sum of a w stay.
-/// What was sent after a step arrives after the next one: it has a step's time to travel, and the
-/// results do not depend on how fast it is. Who sends to whom is a function of the seed, so every
-/// rank knows all shares, and when to expect what.
+/// so the shares, including those in flight, sum to 1, and the sum of a w is conserved. Weights
+/// that are sent after a step arrive after the next one: a message has a step's time, and the
+/// results do not depend on its speed. Senders and receivers are a function of the seed, so every
+/// rank knows all shares and when to expect a message.
 class GossipMeeting final : public Meeting {
  public:
   GossipMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
@@ -36,7 +36,7 @@ class GossipMeeting final : public Meeting {
       flight_of(map.replica(local)).weights = settings.room(floats);
   }
 
-  /// Messages under way belong to this rank's communicator until they have arrived.
+  /// Messages in flight belong to this rank's communicator until they have arrived.
   ~GossipMeeting() override {
     if (std::uncaught_exceptions() > 0) return;
     try {
@@ -49,14 +49,14 @@ class GossipMeeting final : public Meeting {
 
   void begin(std::span<const ReplicaValues>, bool) override {
     for (int replica = 0; replica < map_.replicas(); ++replica)
-      if (flight_of(replica).to >= 0) send(replica);  // again: of the run before
+      if (flight_of(replica).to >= 0) send(replica);  // resend messages of the interrupted run
   }
   void before(int64_t, std::span<const ReplicaValues>) override {}
 
   bool after(int64_t step, double, std::span<const ReplicaValues> local) override {
     const auto arrivals =
         std::ranges::count_if(flights_, [](const Flight& f) { return f.to >= 0; });
-    if (arrivals > 0) moved_ = {};  // on all ranks, as the counts are
+    if (arrivals > 0) moved_ = {};  // the same on all ranks, like the counts
     meetings_ += arrivals;
     bool changed = false;
     for (int from = 0; from < map_.replicas(); ++from) changed |= arrive(from, local);
@@ -74,7 +74,8 @@ class GossipMeeting final : public Meeting {
     return changed;
   }
 
-  /// Each as much as its share: what nobody's step has changed is there once, under way or not.
+  /// Weights each replica by its share, so that values which no step has changed count once,
+  /// whether in flight or not.
   void model(std::span<const ReplicaValues> local, std::span<float> weights) override {
     std::ranges::copy(average_.average([&](int i, std::span<float> place) {
       const int replica = map_.replica(i);
@@ -121,9 +122,9 @@ class GossipMeeting final : public Meeting {
   }
 
  private:
-  /// What a replica has sent, on the ranks of both.
+  /// A message that a replica has sent, known on both replicas' ranks.
   struct Flight {
-    int to = -1;  // nobody
+    int to = -1;  // -1: no message
     double share = 0;
     Buffer weights;
     std::unique_ptr<comm::MessageOperation> message;  // between two ranks
@@ -149,7 +150,7 @@ class GossipMeeting final : public Meeting {
     if (sends) bytes_sent_ += static_cast<int64_t>(spec.data.size());
   }
 
-  /// Returns whether it has changed the weights of a replica here.
+  /// Returns whether it has changed the weights of a replica on this rank.
   bool arrive(int from, std::span<const ReplicaValues> local) {
     Flight& flight = flight_of(from);
     if (flight.to < 0) return false;
@@ -168,7 +169,7 @@ class GossipMeeting final : public Meeting {
       move(mixed_, w);
     }
     share = all;
-    if (here && map_.owner(from) != map_.rank()) flight.weights = {};  // who sends next is another
+    if (here && map_.owner(from) != map_.rank()) flight.weights = {};  // another sends next
     return here;
   }
 
@@ -178,7 +179,7 @@ class GossipMeeting final : public Meeting {
   const size_t floats_;
   ReplicaAverage average_;
   std::vector<double> shares_;   // by replica
-  std::vector<Flight> flights_;  // by who has sent
+  std::vector<Flight> flights_;  // by sender
   std::vector<float> mixed_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Meetings of two replicas by chance (sync/meeting.h), which send messages of their own.
+// Meetings of random pairs of replicas (sync/meeting.h), which send messages of their own.
 
 #include <memory>
 

@@ -15,7 +15,7 @@ MeetingSettings gossip_of(double probability) {
   return {.kind = MeetingKind::gossip, .probability = probability, .seed = 11};
 }
 
-/// Shares of the replicas, and of what is under way, as a checkpoint has them.
+/// The shares of the replicas and of messages in flight, as a checkpoint holds them.
 struct Shares {
   double kept = 0, sent = 0;
   int under_way = 0;
@@ -59,7 +59,7 @@ TEST(Gossip, SharesOfAllAndOfWhatIsUnderWaySumToOne) {
 }
 
 TEST(Gossip, KeepsTheSumOfWeightsBySharesWhereNobodySteps) {
-  // After one step all differ; then they only talk, and come closer to that sum.
+  // After one step all differ; then they only exchange weights, and approach that sum.
   constexpr int kReplicas = 4;
   const auto first_alone = [](int64_t step, int replica, std::span<float> weights) {
     if (step == 0) take_step(step, replica, weights);
@@ -79,7 +79,7 @@ TEST(Gossip, EveryRankCountsTheArrivalsOfAll) {
     for (int r = 0; r < kReplicas; ++r) sent += gossip_to(settings, kReplicas, r, step).has_value();
     return sent;
   };
-  // What was sent after a step arrives after the next one; after the last one nothing does.
+  // Weights sent after a step arrive after the next one; nothing arrives after the last step.
   int64_t steps = 10, arrived = 0;
   while (sent_after(steps - 2) > 0) ++steps;
   for (int64_t step = 0; step < steps - 1; ++step) arrived += sent_after(step);

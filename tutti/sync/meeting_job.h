@@ -1,5 +1,5 @@
 #pragma once
-// Replicas that meet, for the tests of meetings.
+// Runs replicas that meet, for the tests of meetings.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace tutti::meeting_test {
 inline constexpr size_t kMetFloats = 80;
 using Values = std::vector<std::vector<float>>;  // by replica
 
-/// Weights that differ from replica to replica, or are alike at the start.
+/// Returns weights that differ from replica to replica (`stream`), or are identical at the start.
 inline std::vector<float> some_values(int stream) {
   std::vector<float> values(kMetFloats);
   for (size_t k = 0; k < kMetFloats; ++k)
@@ -25,7 +25,7 @@ inline std::vector<float> some_values(int stream) {
   return values;
 }
 
-/// The change that a step makes of a replica's weights: different in each.
+/// Changes a replica's weights as a step does, differently for each replica.
 inline void take_step(int64_t step, int replica, std::span<float> weights) {
   for (size_t k = 0; k < weights.size(); ++k)
     weights[k] += 0.01f * std::cos(static_cast<float>(k) + static_cast<float>(step) * 0.3f +
@@ -38,15 +38,15 @@ struct Met {
   std::map<std::string, std::vector<float>> shared;
   std::map<std::string, Values> own;    // by replica
   std::map<std::string, double> saved;  // numbers of a checkpoint
-  int64_t bytes = 0;                    // of all ranks
+  int64_t bytes = 0;                    // sum over all ranks
   std::vector<int64_t> meetings = {};   // by rank, in any order
-  double moved_of = 0;                  // of all ranks
+  double moved_of = 0;                  // sum over all ranks
 };
 
 using Step = std::function<void(int64_t step, int replica, std::span<float> weights)>;
 
-/// Steps up to `steps` of so many replicas, which begin alike, on so many ranks; or which go on
-/// after `done` steps, from what `before` has.
+/// Runs steps up to `steps` with so many replicas, which begin with equal weights, on so many
+/// ranks; or continues after `done` steps from the state `before`.
 inline Met run_replicas(const MeetingSettings& settings, int replicas, int ranks, int64_t steps,
                         const std::function<void(int64_t step, const Values&)>& look = {},
                         const Step& take = take_step, const Met* before = nullptr,
@@ -120,7 +120,7 @@ inline std::vector<double> mean_of(const Values& values) {
   return mean;
 }
 
-/// The same steps without any meeting.
+/// Runs the same steps without any meeting.
 inline Values never_met(int replicas, int64_t steps) {
   Values values(static_cast<size_t>(replicas), some_values(0));
   for (int64_t step = 0; step < steps; ++step)

@@ -14,20 +14,21 @@
 namespace tutti {
 namespace {
 
-/// Rows of the grid that is as square as may be.
+/// Returns the number of rows of the squarest possible grid.
 int torus_rows(int replicas) {
   int rows = static_cast<int>(std::sqrt(static_cast<double>(replicas)));
   while (replicas % rows != 0) --rows;
   return rows;
 }
 
-/// Distances at which a replica hears others by turns: 1, 2, 4, ... below `replicas`.
+/// Returns the number of distances at which a replica receives from others in turn: 1, 2, 4, ...
+/// below `replicas`.
 int64_t turns_of(int replicas) {
   return std::max(static_cast<int>(std::bit_width(static_cast<unsigned>(replicas - 1))), 1);
 }
 
-/// D-PSGD (Lian et al. 2017, algorithm 1): the weights of before the step are averaged with the
-/// neighbours', and the step's own change is added. So they travel while the step is computed.
+/// D-PSGD (Lian et al. 2017, algorithm 1): the weights before the step are averaged with the
+/// neighbours', and the step's own change is added. So they are sent while the step is computed.
 class NeighbourMeeting final : public Meeting {
  public:
   NeighbourMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
@@ -81,7 +82,8 @@ class NeighbourMeeting final : public Meeting {
   }
   Messages& messages_of(int64_t step) { return messages_[static_cast<size_t>(index_of(step))]; }
 
-  /// The messages of the graph at one turn: each replica once to every rank that hears it.
+  /// Plans the messages of one graph of the cycle: each replica is sent once to every rank that
+  /// uses it.
   void plan(comm::Communicator& communicator, int64_t turn) {
     std::set<std::pair<int, int>> sent, received;  // replica and rank, replica alone
     for (int listener = 0; listener < map_.replicas(); ++listener)
@@ -111,8 +113,8 @@ class NeighbourMeeting final : public Meeting {
     return reinterpret_cast<float*>(before_.at(replica).data());
   }
 
-  /// Adds to the replica's weights what the neighbours' average of before the step is more than its
-  /// own weights of then.
+  /// Adds the difference between the neighbours' average before the step and the replica's own
+  /// weights at that time.
   void mix(int replica, int64_t turn, float* weights) {
     const auto row = mixing_row(graph_, map_.replicas(), replica, turn);
     const float* const own = weights_before(replica);
@@ -133,8 +135,8 @@ class NeighbourMeeting final : public Meeting {
   const size_t floats_;
   const ReplicaMap map_;
   ReplicaAverage average_;
-  std::map<int, Buffer> before_;    // by replica: local ones, and those that are heard
-  std::vector<Messages> messages_;  // of each turn
+  std::map<int, Buffer> before_;    // by replica: local ones, and received ones
+  std::vector<Messages> messages_;  // by graph of the cycle
   std::vector<int64_t> sends_;
   std::vector<float> mixed_;
 };
@@ -143,7 +145,7 @@ class NeighbourMeeting final : public Meeting {
 
 std::vector<MixingWeight> mixing_row(MixingGraph graph, int replicas, int replica,
                                      int64_t meeting) {
-  std::vector<int> heard{replica};  // some of them more than once where there are few replicas
+  std::vector<int> heard{replica};  // with few replicas some occur more than once
   const auto around = [](int at, int extent) { return (at % extent + extent) % extent; };
   switch (graph) {
     case MixingGraph::ring:

@@ -177,7 +177,7 @@ TEST(MixingRow, RowsAndColumnsSumToOne) {
 TEST(MixingRow, OfExponentialDistancesReachesAllInLog2Meetings) {
   constexpr int kReplicas = 8;
   std::vector<double> reached(kReplicas);
-  reached[5] = 1;  // what replica 5 had at first
+  reached[5] = 1;  // replica 5 starts with a value, which then spreads
   for (int64_t meeting = 0; meeting < 3; ++meeting) {
     std::vector<double> next(kReplicas);
     for (int r = 0; r < kReplicas; ++r)

@@ -10,11 +10,11 @@ namespace tutti {
 namespace {
 
 /// EASGD on a tree (Zhang, Choromanska, LeCun 2015, section 6): replicas are drawn to the centre of
-/// their group and it to them, and now and then centres to the one above. In the synchronous form:
-/// at each meeting of a node with its children, of which it is the centre,
+/// their group and it to them, and at longer intervals centres to the one above. In the synchronous
+/// form, at each meeting of a node (the centre) with its children,
 ///   d_c = alpha (w_c - w); w_c -= d_c for each child c; w += sum of d_c, in their order
-/// so that the sum over all replicas and centres stays. A node lies with the first replica below
-/// it; children on other ranks send their weights there, and get them back.
+/// so that the sum over all replicas and centres is conserved. A node is kept with the first
+/// replica below it; children on other ranks send their weights there, and get them back.
 class TreeMeeting final : public Meeting {
  public:
   TreeMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
@@ -61,7 +61,8 @@ class TreeMeeting final : public Meeting {
     communicator_.broadcast(std::as_writable_bytes(weights), 0);
   }
 
-  /// Of each level, where a node lies with the replica; of others it means nothing.
+  /// Returns each level's centre, valid where the node is kept with the replica; elsewhere it is
+  /// unused.
   std::vector<OwnValues> own() override {
     std::vector<OwnValues> all;
     for (size_t level = 0; level < centers_.size(); ++level) {
@@ -74,13 +75,13 @@ class TreeMeeting final : public Meeting {
  private:
   int rank_of(int level, int node) const { return map_.owner(tree_.first(level, node)); }
 
-  /// Of a node that lies here.
+  /// Returns the weights of a node that is kept on this rank.
   std::span<float> center(int level, int node) {
     return centers_[static_cast<size_t>(level - 1)]
                    [static_cast<size_t>(tree_.first(level, node) - map_.owned().lo)]
                        .as<float>();
   }
-  /// A node's weights, or a replica's.
+  /// Returns a node's weights, or a replica's.
   std::span<float> values(int level, int node, std::span<const ReplicaValues> local) {
     if (level > 0) return center(level, node);
     return {local[static_cast<size_t>(node - map_.owned().lo)].parameters, floats_};
@@ -154,8 +155,8 @@ class TreeMeeting final : public Meeting {
   const size_t floats_;
   const CenterTree tree_;
   const float alpha_;
-  std::vector<std::vector<Buffer>> centers_;  // by level from 1 on, and local replica
-  std::vector<std::vector<float>> received_;  // of children on other ranks
+  std::vector<std::vector<Buffer>> centers_;  // by level from 1 on, and by local replica
+  std::vector<std::vector<float>> received_;  // from children on other ranks
   std::vector<float> given_;
 };
 

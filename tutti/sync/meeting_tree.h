@@ -1,5 +1,5 @@
 #pragma once
-// Meetings at centres of centres (sync/meeting.h), which send messages of their own.
+// Meetings in a hierarchy of centres (sync/meeting.h), which send messages of their own.
 
 #include <memory>
 

@@ -27,7 +27,8 @@ TEST(CenterTree, HasOneCentreForSoManyBelowUpToOneAlone) {
 }
 
 TEST(TreeMeeting, ConservesTheSumOfAllReplicasAndCentres) {
-  // 6 replicas, 3 centres of 2, 2 of these, one: centres at first have the replicas' first weights.
+  // 6 replicas, 3 centres of 2, 2 above them, one at the top: centres begin with the replicas'
+  // first weights.
   constexpr int kReplicas = 6;
   for (const int ranks : {1, 3}) {
     const Met met = run_replicas(tree_of(2, 1, 3), kReplicas, ranks, 9);
@@ -64,7 +65,7 @@ TEST(TreeMeeting, OfAllAtOneCentreIsEasgd) {
 }
 
 TEST(TreeMeeting, CentresMeetLessOftenThanReplicas) {
-  // After 2 steps the pairs have met, and centres have not: the top is as it was.
+  // After 2 steps the pairs have met, but the centres have not: the top is unchanged.
   const Met early = run_replicas(tree_of(2, 1, 4), 4, 1, 2);
   EXPECT_EQ(early.model, some_values(0));
   EXPECT_NE(early.own.at("center1").at(0), some_values(0));

@@ -1,11 +1,11 @@
 #pragma once
-// ServedCodecs: how gradients go to servers where they are compressed. Each part of a bucket is
-// encoded by itself (comm/compress/codec/); behind the encoding one byte says of which phase it is,
+// ServedCodecs: the encoding of compressed gradients that are sent to servers. Each part of a
+// bucket is encoded separately (comm/compress/codec/); one byte after the encoding names its phase,
 // because a server does not know the step of a gradient.
 //
-// What a worker did not send it adds to its next gradient (error feedback): what servers have
-// decoded and what workers keep is together the sum of all gradients. Weights come back dense. Lin,
-// Han, Mao, Wang, Dally, Deep gradient compression (ICLR 2018), which sends to servers, too.
+// A worker adds what it did not send to its next gradient (error feedback): the gradients decoded
+// by servers plus the workers' residuals equal the sum of all gradients. Weights are sent back
+// dense. Lin, Han, Mao, Wang, Dally, Deep gradient compression (ICLR 2018), also send to servers.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,31 +18,32 @@
 
 namespace tutti {
 
-/// Immutable: of any thread.
+/// Immutable; safe from any thread.
 class ServedCodecs {
  public:
-  /// Encodes nothing.
+  /// Makes an object that encodes nothing.
   ServedCodecs() = default;
-  /// ConfigError for a method that is no codec.
+  /// Throws ConfigError for a method that is not a codec.
   explicit ServedCodecs(const ExchangeCompression& compression);
 
-  /// Whether parts of this bucket are encoded, in dense phases too.
+  /// Returns whether parts of this bucket are encoded, in dense phases too.
   bool encodes(int bucket) const {
     return !compressed_.empty() && compressed_[static_cast<size_t>(bucket)];
   }
   int encoded_buckets() const;
-  /// Of the message of a part of so many floats, in any phase.
+  /// Returns the largest size of a message for a part of so many floats, over all phases.
   size_t most_bytes(size_t floats) const;
 
   struct Part {
-    int64_t step = 0;  ///< of the run
+    int64_t step = 0;  ///< step of the run
     std::span<const float> gradient;
-    std::span<float> unsent;  ///< as many; of earlier gradients, and afterwards of this one, too
+    std::span<float> unsent;  ///< residual: as many floats; from earlier gradients, afterwards
+                              ///< including this one
   };
-  /// The message, at the begin of `room`, which has most_bytes(). A dense phase sends what was
-  /// unsent, too. Threads that wait at `work` take part; no bit depends on them.
+  /// Writes the message to the beginning of `room`, which has most_bytes(), and returns it. A dense
+  /// phase also sends the residual. Threads that wait at `work` take part; no bit depends on them.
   std::span<std::byte> encode(const Part& part, std::span<std::byte> room, SharedWork* work) const;
-  /// What was sent. CommError where `message` cannot be that.
+  /// Decodes a message. Throws CommError if `message` cannot be one.
   void decode(std::span<const std::byte> message, std::span<float> gradient) const;
 
  private:

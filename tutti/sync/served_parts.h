@@ -1,5 +1,5 @@
 #pragma once
-// Which server has which part of the weights, and who the workers are, where servers are ranks.
+// Assigns parts of the weights to servers, where servers are ranks, and names the workers.
 
 #include <vector>
 
@@ -8,26 +8,27 @@
 
 namespace tutti {
 
-/// A run of one bucket that one server has.
+/// A range of one bucket that one server holds.
 struct ServedPart {
   int server = 0;
   int bucket = 0;
   Shard range;
 };
 
-/// Each bucket goes to the server that has least until then, but one that is more than a server's
-/// share is cut evenly over all, unless `whole`: where an update needs a parameter's norm, a
-/// parameter stays with one server. In the order of buckets; a server has at most one part of each.
-/// A pure function: all ranks get the same parts. ConfigError where a server would get none.
+/// Assigns each bucket to the server that has least so far. A bucket above a server's share is
+/// split evenly over all servers, unless `whole` is set: where an update needs a parameter's norm,
+/// a parameter stays with one server. The result is in the order of buckets; a server has at most
+/// one part of each. A pure function: all ranks get the same parts. Throws ConfigError if a server
+/// would get none.
 std::vector<ServedPart> deal_to_servers(const BucketLayout& layout, int servers, bool whole);
 
-/// Ranks of one communicator. A rank may be both.
+/// Ranks in one communicator. A rank may be both.
 struct ServedRanks {
   std::vector<int> servers;
-  std::vector<int> workers;  ///< of a group the one that sends for it
+  std::vector<int> workers;  ///< for a group: the rank that sends for it
 };
 
-/// Of the messages between them.
+/// Tags of the messages between them.
 namespace served_tags {
 inline constexpr int kMostParts = 7000;
 inline constexpr int kAsk = 2 * kMostParts, kGrant = kAsk + 1, kWish = kGrant + 1,

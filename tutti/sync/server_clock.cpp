@@ -32,7 +32,7 @@ ServerClock::ServerClock(ServerClockSpec spec)
   begin(0, 0);
 }
 
-/// Small ones each to the server that has least until then.
+/// Assigns each small bucket to the server that has least so far.
 void ServerClock::deal_buckets() {
   for (const Bucket& bucket : spec_.buckets) weight_bytes_ += static_cast<double>(bucket.bytes);
   const double share = weight_bytes_ / spec_.servers;
@@ -51,13 +51,13 @@ void ServerClock::deal_buckets() {
 void ServerClock::begin(double seconds, int64_t version, int64_t left) {
   now_ = seconds;
   version_ = version;
-  constexpr int64_t kEndless = int64_t{1} << 52;  // a double has it exactly
+  constexpr int64_t kEndless = int64_t{1} << 52;  // exact as a double
   tickets_ = left > 0 ? left : spec_.round > 0 ? spec_.round : kEndless;
   for (Worker& worker : workers_) {
     worker.version = version;
     worker.steps = worker.tickets = 0;
   }
-  for (const int64_t most : {int64_t{1}, TicketDesk::kAhead})  // one for each before a second one
+  for (const int64_t most : {int64_t{1}, TicketDesk::kAhead})  // one each before a second
     for (Worker& worker : workers_) take_tickets(worker, most);
   for (Worker& worker : workers_) {
     start(worker, seconds);
@@ -65,7 +65,7 @@ void ServerClock::begin(double seconds, int64_t version, int64_t left) {
   }
 }
 
-/// As many as there are, until it has `most`.
+/// Takes tickets while there are any, until it has `most`.
 void ServerClock::take_tickets(Worker& worker, int64_t most) {
   const int64_t last = spec_.bound ? slowest() : 0;
   while (tickets_ > 0 && worker.tickets < most &&
@@ -90,8 +90,8 @@ void ServerClock::start(Worker& worker, double seconds) {
   find_times(worker);
 }
 
-/// Buckets are made evenly in the backward pass, by the slowest of a group; each is summed within
-/// it when the one before has been.
+/// Computes when buckets are complete. The slowest in a group makes them evenly over the backward
+/// pass; the group sums each bucket after the one before.
 void ServerClock::find_times(Worker& worker) const {
   double slowest = 0, sum = 0;
   for (int d = 0; d < spec_.group; ++d) {
@@ -134,7 +134,7 @@ void ServerClock::send_bucket(Worker& worker) {
   ++worker.sent;
 }
 
-/// Sends a worker the weights as they are.
+/// Sends a worker the current weights.
 void ServerClock::serve(int number) {
   Worker& worker = workers_[static_cast<size_t>(number)];
   const int to = device(worker);
@@ -143,7 +143,7 @@ void ServerClock::serve(int number) {
     there = std::max(there, transfer(servers_[static_cast<size_t>(s)].out,
                                      nodes_[static_cast<size_t>(spec_.machine.node(to))].in, now_,
                                      part_bytes_[static_cast<size_t>(s)], server_device(s), to));
-  // Handing them out inside a group by scatter and allgather sends what a sum does.
+  // Within a group, scatter and allgather send as many bytes as a sum.
   there += spec_.machine.allreduce_seconds(weight_bytes_, spec_.group);
   waited_ += (there - worker.began - worker.computed) / spec_.workers;
   worker.version = version_;
@@ -151,7 +151,7 @@ void ServerClock::serve(int number) {
   start(worker, there);
 }
 
-/// Who has a ticket and no weights yet.
+/// Serves each worker that has a ticket and waits for weights.
 void ServerClock::serve_waiting(std::vector<int>& served) {
   for (int w = 0; w < spec_.workers; ++w) {
     Worker& worker = workers_[static_cast<size_t>(w)];
@@ -162,7 +162,7 @@ void ServerClock::serve_waiting(std::vector<int>& served) {
   }
 }
 
-/// All devices take the servers' weights and states, at the price of their sum.
+/// All devices take the servers' weights and states, at the cost of an allreduce.
 void ServerClock::meet() {
   now_ += spec_.machine.allreduce_seconds(weight_bytes_ + spec_.state_bytes,
                                           spec_.workers * spec_.group);
@@ -179,7 +179,7 @@ int64_t ServerClock::slowest() const {
 
 ArrivedGradient ServerClock::next() {
   while (true) {
-    // The earliest event; of several at one time, that of the first worker.
+    // Takes the earliest event; among simultaneous ones, the first worker's.
     Worker* first = nullptr;
     double at = 0;
     for (Worker& worker : workers_) {

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-/// Devices of a node each: a step of 3 s, and a second for 1000 bytes to another one.
+/// One device per node: a step takes 3 s, and 1000 bytes to another node take one second.
 ServerClockSpec some_servers(int workers) {
   ServerClockSpec spec;
   spec.machine.step_seconds = 3;
@@ -36,7 +36,8 @@ ServerClockSpec one_slow_of_four() {
 
 TEST(ServerClock, BucketsTravelWhileOthersAreMade) {
   ServerClock clock(some_servers(1));
-  // Made after 2 and 3 s, there after 2.5 and 3.5; the weights come back in a second.
+  // Buckets are made after 2 and 3 s and arrive after 2.5 and 3.5 s; the weights return in a
+  // second.
   clock.next();
   EXPECT_DOUBLE_EQ(clock.seconds(), 3.5);
   EXPECT_DOUBLE_EQ(clock.take_waited(), 1.5);
@@ -47,15 +48,15 @@ TEST(ServerClock, BucketsTravelWhileOthersAreMade) {
 
 TEST(ServerClock, WorkersShareTheLinkOfTheirServer) {
   ServerClock clock(some_servers(4));
-  // Four first halves after 2 s take 2 s one after another, so do the second ones.
+  // Four first halves, sent from 2 s on, take 2 s one after another; so do the second halves.
   for (int w = 0; w < 4; ++w) EXPECT_EQ(clock.next().worker, w);
   EXPECT_DOUBLE_EQ(clock.seconds(), 6);
   ServerClockSpec spec = some_servers(4);
-  spec.servers = 2;  // each with half of the weights
+  spec.servers = 2;  // each holds half of the weights
   ServerClock two(spec);
   for (int w = 0; w < 4; ++w) two.next();
   EXPECT_DOUBLE_EQ(two.seconds(), 5);
-  spec.servers = 5;  // each half is more than a fifth: cut over all, 0.1 s each
+  spec.servers = 5;  // each half is more than a fifth: split over all, 0.1 s each
   ServerClock five(spec);
   for (int w = 0; w < 4; ++w) five.next();
   EXPECT_NEAR(five.seconds(), 3 + 5 * 0.1 + 3 * 0.1, 1e-9) << "one server after another";
@@ -132,7 +133,7 @@ TEST(ServerClock, AGroupIsAsSlowAsItsSlowestAndSumsWithin) {
   EXPECT_DOUBLE_EQ(clock.seconds(), 9);
   spec = some_servers(1);
   spec.group = 2;
-  // Half a second for the sum of each half, made after 2 and 3 s, and as much to the server.
+  // Summing each half, made after 2 and 3 s, takes half a second, and sending it as much.
   ServerClock alone(spec);
   alone.next();
   EXPECT_DOUBLE_EQ(alone.seconds(), 4);
@@ -142,11 +143,11 @@ TEST(ServerClock, AtTheEndOfARoundAllMeet) {
   ServerClockSpec spec = one_slow_of_four();
   spec.round = 16;
   ServerClock clock(spec);
-  // The slow one makes two gradients, for it has taken two tickets; the others have the rest after
-  // 15 s, and wait for its second one until 24 s.
+  // The slow worker makes two gradients, since it has taken two tickets; the others finish the rest
+  // after 15 s, and wait for its second one until 24 s.
   for (int round = 1; round <= 2; ++round) {
     ArrivedGradient g;
-    std::vector<int64_t> ages;  // of the slow one's
+    std::vector<int64_t> ages;  // the slow worker's
     for (int n = 0; n < 16; ++n) {
       EXPECT_LT(g.served.size(), 4U) << "before all are there";
       g = clock.next();
@@ -174,9 +175,9 @@ TEST(ServerClock, AMeetingCostsASumOfWeightsAndStates) {
   ServerClock clock(spec);
   clock.next();
   clock.next();
-  // Halves of both workers arrive after 2.5, 3, 3.5 and 4 s; 3000 bytes are summed over two.
+  // Halves from both workers arrive after 2.5, 3, 3.5 and 4 s; 3000 bytes are summed over two.
   EXPECT_DOUBLE_EQ(clock.seconds(), 4 + spec.machine.allreduce_seconds(3000, 2));
-  // Each has computed for 3 s and waited for the rest.
+  // Each has computed for 3 s and waited for the remaining time.
   EXPECT_DOUBLE_EQ(clock.take_waited(), clock.seconds() - 3);
 }
 

@@ -70,7 +70,7 @@ void ServerLink::begin_round() {
 }
 
 void ServerLink::look_for_grants() {
-  if (spec_.here) (void)spec_.here->test();  // throws what it has met
+  if (spec_.here) (void)spec_.here->test();  // throws errors from the server
   const auto take = [&](const TicketGrant& grant) {
     if (grant.ticket >= 0) return tickets_.push_back(grant.ticket);
     told_end_ = true;
@@ -90,7 +90,7 @@ std::optional<int64_t> ServerLink::coming_ticket() {
   return tickets_.empty() ? std::nullopt : std::optional(tickets_.front());
 }
 
-/// Any of them may be the slowest, for whom a bound makes this one wait.
+/// Lists all other ranks: any of them may be the slowest, for which a bound makes this one wait.
 std::vector<int> ServerLink::others() const {
   std::set<int> ranks(spec_.ranks.servers.begin(), spec_.ranks.servers.end());
   ranks.insert(spec_.ranks.workers.begin(), spec_.ranks.workers.end());
@@ -143,7 +143,7 @@ void ServerLink::push(int bucket, const float* sum) {
 
 void ServerLink::tell_servers(bool ends, int signal) {
   for (const auto& ask : asks_)
-    if (ask) ask->wait();  // it was taken before the last answer
+    if (ask) ask->wait();  // the servers took it before the last answer
   ask_ = {.gradients = pushed_, .ends = ends ? 1 : 0, .signal = signal};
   for (const auto& ask : asks_)
     if (ask) ask->start();
@@ -164,7 +164,7 @@ bool ServerLink::arrived(int bucket) {
 }
 
 bool ServerLink::answered_here() {
-  (void)spec_.here->test();  // throws what it has met
+  (void)spec_.here->test();  // throws errors from the server
   return spec_.here->answered();
 }
 
@@ -217,7 +217,7 @@ void WorkerGroup::push(int bucket, const float* sum) {
   if (link_) link_->push(bucket, sum);
 }
 
-/// Whether the bucket is being handed out.
+/// Starts distributing the bucket if it has arrived. Returns whether that has begun.
 bool WorkerGroup::begin(int bucket) {
   char& begun = begun_[static_cast<size_t>(bucket)];
   if (begun == 0 && (!link_ || link_->arrived(bucket))) {

@@ -15,7 +15,7 @@ std::span<std::byte> bytes_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-/// Whether all of them are complete.
+/// Whether all messages are complete.
 bool all_there(const std::vector<std::unique_ptr<comm::MessageOperation>>& messages) {
   return std::ranges::all_of(messages, [](const auto& message) { return message->test(); });
 }
@@ -26,8 +26,9 @@ ServerLoop::ServerLoop(comm::Communicator& communicator, Spec spec, const Bucket
                        ServedWeights& weights)
     : Operation(communicator, "server of weights"), spec_(std::move(spec)), weights_(weights),
       workers_(spec_.ranks.workers.size()) {
-  // A worker has made its own gradients when it waits for this: what others owe comes in time. A
-  // rank that only serves may wait for all of them, who find out themselves who is stuck.
+  // A worker has made its own gradients when it waits here, so the others' must come within the
+  // time-out. A rank that only serves may wait for all workers, which find out themselves which one
+  // is stuck.
   set_patient(std::ranges::find(spec_.ranks.workers, communicator.rank()) ==
               spec_.ranks.workers.end());
   for (size_t p = 0; p < spec_.parts.size(); ++p)
@@ -151,7 +152,7 @@ bool ServerLoop::gradient_there(Worker& worker) {
   return worker.come == worker.gradients.size() && !worker.gradients.empty();
 }
 
-/// The worker of this rank has done it.
+/// Decodes parts from other ranks; this rank's worker has decoded its own.
 void ServerLoop::decode(Worker& worker) {
   for (size_t i = 0; i < worker.gradients.size(); ++i) {
     if (worker.encoded[i].empty()) continue;
@@ -163,7 +164,7 @@ void ServerLoop::decode(Worker& worker) {
   }
 }
 
-/// One by one.
+/// Applies gradients one by one.
 void ServerLoop::apply_gradients() {
   for (Worker& worker : workers_) {
     if (!gradient_there(worker)) continue;
@@ -192,7 +193,7 @@ void ServerLoop::update(const ServedUpdate& update) {
   ++counts_.updates;
 }
 
-/// Its gradient is not needed any more.
+/// Frees the worker's gradient for the next one.
 void ServerLoop::release(Worker& worker) {
   ++worker.settled;
   worker.judged = false;
@@ -208,7 +209,7 @@ void ServerLoop::release(Worker& worker) {
   }
 }
 
-/// One to each in turn, as long as anybody may have one.
+/// Gives one ticket to each worker in turn, while any worker may have one.
 void ServerLoop::give_tickets() {
   if (!desk_) return;
   const std::lock_guard lock(mutex_);
@@ -240,7 +241,7 @@ void ServerLoop::copy_to(std::byte* parameters) const {
   }
 }
 
-/// What the worker has asked, when it can be answered: all of its gradients are settled.
+/// Returns the worker's question if it can be answered: all of its gradients are settled.
 std::optional<ServerAsk> ServerLoop::question(Worker& worker) const {
   const bool here = is_here(worker);
   ServerAsk ask;
@@ -254,7 +255,7 @@ std::optional<ServerAsk> ServerLoop::question(Worker& worker) const {
   return ask;
 }
 
-/// It is answered; there may be another one.
+/// Marks it answered; there may be another one.
 void ServerLoop::take_question(Worker& worker) {
   if (!is_here(worker)) return worker.asks->start();
   const std::lock_guard lock(mutex_);
@@ -271,7 +272,8 @@ void ServerLoop::answer(Worker& worker) {
   } else if (!spec_.tickets.quorum) {
     serve(worker);
   } else if (desk_ && !std::exchange(worker.serving, true)) {
-    // Not when it is done: a gradient that comes in between may end the step of these weights.
+    // Decide now, not when it is carried out: a gradient in between may end the step of these
+    // weights.
     desk_->served(static_cast<int>(&worker - workers_.data()));
     say(worker, Verdict::What::served);
   }

@@ -37,7 +37,7 @@ TEST(DealToServers, TilesEveryBucket) {
     }
 }
 
-// It would wait for gradients that nobody sends.
+// Such a server would wait for gradients that are never sent.
 TEST(DealToServers, RefusesAServerThatGetsNothing) {
   const BucketLayout layout = partition_buckets(
       std::vector<GradientEntry>{{"a", 4096}, {"b", 65536}, {"c", 640}, {"d", 1 << 20}}, 4096);
@@ -47,7 +47,7 @@ TEST(DealToServers, RefusesAServerThatGetsNothing) {
   EXPECT_NO_THROW(deal_to_servers(layout, buckets + 1, false)) << "the largest is divided";
 }
 
-/// Adds gradients up, and keeps an account of them.
+/// Adds up gradients and records them.
 struct Adding final : ServedWeights {
   explicit Adding(const BucketLayout& of, std::vector<ServedPart> own)
       : layout(of), parts(std::move(own)), arena(of.bytes / sizeof(float)) {}
@@ -72,7 +72,7 @@ struct ServedCase {
   int ranks, servers, group;
   std::optional<int64_t> bound = {};
   bool slow = true;
-  const char* compression = "none";  // of every second bucket, from step 2 on
+  const char* compression = "none";  // compresses every second bucket, from step 2 on
 };
 
 ExchangeCompression every_second(const BucketLayout& layout, const char* compression) {
@@ -85,22 +85,21 @@ ExchangeCompression every_second(const BucketLayout& layout, const char* compres
   return every;
 }
 
-/// What is added to the i-th value of the arena by a gradient that is `scale` of its kind.
+/// The value that a gradient with factor `scale` adds to the arena's i-th value.
 float of_kind(size_t i, double scale) {
   return static_cast<float>(scale * static_cast<double>(1 + i % 7) / 3);
 }
 
-/// Workers whose gradient of ticket t is t + 1 of its kind, over two rounds of which the second is
-/// cut short. Returns what was sent, as a part of what whole gradients and weights would be, where
-/// there is one server.
+/// Runs workers whose gradient of ticket t has the factor t + 1, over two rounds, the second cut
+/// short. With one server, returns the bytes sent relative to whole gradients and weights.
 double run_served(const ServedCase& job) {
   const std::vector<GradientEntry> entries{{"a", 4096}, {"b", 256}, {"c", 8192}};
   const BucketLayout layout = partition_buckets(entries, 256);
   std::mutex mutex;
   std::multiset<int64_t> made;
-  std::vector<double> kept(layout.bytes / sizeof(float));  // by all workers
+  std::vector<double> kept(layout.bytes / sizeof(float));  // residuals, summed over all workers
   double bytes = 0;
-  int64_t messages = 0;  // of whole gradients or weights
+  int64_t messages = 0;  // number of whole gradients or weights
   comm::run_ranks(job.ranks, [&](comm::Communicator& c) {
     ServedRanks ranks;
     for (int s = 0; s < job.servers; ++s) ranks.servers.push_back(s);
@@ -165,7 +164,7 @@ double run_served(const ServedCase& job) {
         for (int b = 0; b < static_cast<int>(layout.buckets.size()); ++b)
           group.push(b, gradient.data() + layout.buckets[static_cast<size_t>(b)].begin / 4);
         ++steps;
-        // The second round is stopped by the worker that has done three.
+        // The worker that has done three steps stops the second round.
         const int signal = end == ends[1] && steps == 3 ? 15 : 0;
         ticket = take();
         if (ticket < 0) {
@@ -212,7 +211,7 @@ double run_served(const ServedCase& job) {
   return bytes / (static_cast<double>(messages) * static_cast<double>(layout.bytes));
 }
 
-/// As a disk that is full, or a gradient that is not finite.
+/// Fails as with a full disk, or a gradient that is not finite.
 struct Failing final : ServedWeights {
   std::byte* parameters() override { return reinterpret_cast<std::byte*>(arena.data()); }
   void apply(const ServedUpdate&) override { throw NumericError("the server's own error"); }
@@ -262,7 +261,7 @@ TEST(ServerLoop, AppliesEveryGradientOnce) {
   run_served({.ranks = 4, .servers = 2, .group = 2});
 }
 
-// What was applied and what workers keep is the sum of all gradients, whoever serves whom.
+// Applied gradients plus the workers' residuals equal the sum of all gradients, on any servers.
 TEST(ServerLoop, LosesNothingThatItIsNotSent) {
   EXPECT_EQ(run_served({.ranks = 2, .servers = 1, .group = 1}), 1);
   for (const char* const compression : {"bf16", "fp16", "int8", "onebit", "topk:0.02", "topk:1"}) {

@@ -1,4 +1,4 @@
-// ServerLoop where a step takes a quorum of gradients.
+// The part of ServerLoop for steps that take a quorum of gradients.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,8 @@ void ServerLoop::plan_verdicts(const BucketLayout& layout) {
   }
 }
 
-/// Of the first server: gradients that have come are part of the step, or too late for it.
+/// On the first server: decides whether received gradients are part of the step, or too late for
+/// it.
 void ServerLoop::judge() {
   for (size_t w = 0; w < workers_.size(); ++w) {
     Worker& worker = workers_[w];
@@ -45,7 +46,7 @@ void ServerLoop::say(const Worker& worker, Verdict::What what, int64_t ticket) {
   for (Follower& follower : followers_) follower.verdicts.push_back(verdict);
 }
 
-/// Whether nothing is left to do or to send.
+/// Returns whether nothing is left to do or to send.
 bool ServerLoop::follow() {
   if (desk_) judge();
   for (Follower& follower : followers_) {
@@ -67,7 +68,8 @@ bool ServerLoop::follow() {
   return verdicts_.empty() && std::ranges::all_of(followers_, idle);
 }
 
-/// Whether it could be done: what it is about may still be on its way to this server.
+/// Returns whether it could be carried out: its gradient or question may still be in flight to this
+/// server.
 bool ServerLoop::done(const Verdict& verdict) {
   Worker& worker = workers_[static_cast<size_t>(verdict.worker)];
   if (verdict.what == Verdict::What::served) {
@@ -103,9 +105,9 @@ void ServerLoop::apply_step() {
   step_.clear();
 }
 
-/// In the tree over the step's gradients, in the order of their tickets: with the bits of a sum
-/// over as many replicas. A sum lies where its first gradient does, but that of this rank's worker
-/// is not this server's to change.
+/// Adds in the tree over the step's gradients, in the order of their tickets: the bits equal
+/// those of a sum over as many replicas. A sum is stored in its first gradient's place, except
+/// where that belongs to this rank's worker: a server must not change it.
 const float* ServerLoop::sum_of(size_t lo, size_t hi, int bucket, const Shard& range) {
   Worker& first = *step_[lo].worker;
   const float* const own = first.buckets[static_cast<size_t>(bucket)];

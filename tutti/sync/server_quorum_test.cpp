@@ -20,12 +20,12 @@ struct QuorumCase {
   bool one_is_slow = true;
 };
 
-/// What a gradient adds to the i-th value of the arena.
+/// The value that a gradient adds to the arena's i-th value.
 float of_ticket(size_t i, int64_t ticket) {
   return static_cast<float>(1 + i % 7) * static_cast<float>(ticket + 1);
 }
 
-/// Takes steps, and notes the weights after each, of a value that stands for its part.
+/// Takes steps by adding each step's sum of gradients to the weights.
 struct Stepping final : ServedWeights {
   explicit Stepping(size_t floats) : arena(floats) {}
   std::byte* parameters() override { return reinterpret_cast<std::byte*>(arena.data()); }
@@ -44,7 +44,7 @@ struct Stepping final : ServedWeights {
   int64_t next = 0;
 };
 
-/// Two rounds, the second of which is cut short; the last worker may be slow. Whole numbers, so
+/// Runs two rounds, the second cut short; the last worker may be slow. Values are whole numbers, so
 /// that sums are exact in any order.
 void run_quorum(const QuorumCase& job) {
   SCOPED_TRACE(testing::Message() << job.quorum << " of " << job.workers << " workers, "
@@ -104,7 +104,7 @@ void run_quorum(const QuorumCase& job) {
         for (size_t i = 0; i < floats; ++i) gradient[i] = of_ticket(i, *ticket);
         for (int b = 0; b < buckets; ++b)
           link->push(b, gradient.data() + layout.buckets[static_cast<size_t>(b)].begin / 4);
-        // Of whoever comes to it: a fast worker may make most of the round.
+        // Any worker may reach it: a fast one may make most of the round.
         const int signal = cut && ++made == 3 ? 15 : 0;
         ticket = link->take_ticket();
         if (!ticket) {
@@ -113,7 +113,7 @@ void run_quorum(const QuorumCase& job) {
         }
         link->ask(signal);
         for (int b = 0; b < buckets; ++b) link->wait(b);
-        // All parts are of one version: the same multiple of what a gradient adds.
+        // All parts have one version: the same multiple of a gradient's values.
         for (size_t i = 0; i < floats; ++i)
           ASSERT_EQ(mine[i], mine[0] * static_cast<float>(1 + i % 7)) << "parts of several steps";
       }
@@ -127,7 +127,7 @@ void run_quorum(const QuorumCase& job) {
     }
     if (!loop) return;
     EXPECT_EQ(weights.next * job.quorum, first);
-    // Each ticket once.
+    // Each ticket counts once.
     const double sum = static_cast<double>(first) * static_cast<double>(first + 1) / 2;
     for (const ServedPart& part : weights.parts) {
       const size_t begin =
@@ -161,7 +161,7 @@ TEST(ServerLoop, AStepTakesAQuorumOfGradients) {
   run_quorum({.workers = 2, .quorum = 1, .servers = 1, .own_ranks = true, .steps = 1});
 }
 
-/// A step often ends between a worker's question and its weights, which are then of the step
+/// A step often ends between a worker's question and its weights, which then belong to the step
 /// before.
 TEST(ServerLoop, AStepTakesNoGradientOfOlderWeights) {
   for (const int servers : {1, 2})

@@ -1,19 +1,19 @@
 #pragma once
-// Stragglers: which rank the others wait for in training: comm/check/arrival.h, put into the run
-// record and, where it goes on, into the log.
+// Stragglers: finds the rank for which the others wait in training (comm/check/arrival.h), and
+// writes it into the run record and, if it persists, into the log.
 
 #include "tutti/comm/check/arrival.h"
 #include "tutti/trace/record.h"
 
 namespace tutti {
 
-/// Tells a straggler from chance, which makes some rank the last in most of a few steps, and from
-/// start-up or another program, which make one late for a second.
+/// Distinguishes a straggler from chance, which makes some rank the last in most of a few steps,
+/// and from start-up or another program, which delay one for a second.
 class StragglerWatch {
  public:
-  static constexpr int kReports = 3;     ///< in a row that name the same rank
-  static constexpr int64_t kSteps = 50;  ///< that they hold together
-  /// The rank that has stayed the straggler, when it is told for the first time; else -1.
+  static constexpr int kReports = 3;     ///< consecutive reports that name the same rank
+  static constexpr int64_t kSteps = 50;  ///< steps that they cover together
+  /// Returns the rank that has stayed the straggler, when that is first found; else -1.
   int look(const comm::ArrivalSummary& summary);
 
  private:
@@ -25,12 +25,13 @@ class StragglerWatch {
 
 class Stragglers {
  public:
-  /// Both must outlive it.
+  /// Both arguments must outlive this object.
   Stragglers(comm::Communicator& communicator, comm::ArrivalRecord& arrivals)
       : communicator_(communicator), arrivals_(arrivals) {}
 
-  /// Collective. `record` on the rank that writes it, null elsewhere. Does nothing with a single
-  /// rank. The log names a rank once, and only if it is late over several reports in a row.
+  /// Collective. `record` is given on the rank that writes it and null elsewhere. Does nothing with
+  /// a single rank. The log names a rank once, and only if it is late over several reports in a
+  /// row.
   void report(int64_t step, RunRecord* record);
 
  private:

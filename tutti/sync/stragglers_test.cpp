@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-/// `rank` was the last in all of `steps` steps of 10 ms, by 1 ms.
+/// A summary in which `rank` was the last in all of `steps` steps of 10 ms, by 1 ms.
 comm::ArrivalSummary late(int rank, int64_t steps) {
   comm::ArrivalSummary summary;
   summary.steps = steps;

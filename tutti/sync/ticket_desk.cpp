@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// The first that the worker holds, and holds no more.
+/// Removes and returns the first ticket that the worker holds.
 int64_t pop_ticket(std::deque<int64_t>& held) {
   const int64_t ticket = held.front();
   held.pop_front();
@@ -77,11 +77,12 @@ void QuorumDesk::begin_round() {
   for (Worker& worker : workers_) worker = {.held = {}, .makes = true, .was_late = worker.was_late};
 }
 
-/// First what nobody makes any more, then new ones. When there are none of both, who is free makes
-/// one that another is at, and the first to come is taken: so a late worker does not hold up the
-/// last step of a round. Tickets to read ahead for are new ones and never the last ones, which
-/// would have to wait for their worker's next weights. Who was late gets none: it makes each that
-/// it has, and at the end of a round all would wait for it once more.
+/// Gives tickets that no worker computes any more first, then new ones. When there are neither, a
+/// free worker duplicates another's ticket, and the first gradient to arrive is taken: so a late
+/// worker does not delay the last step of a round. Tickets to read ahead are new ones and never the
+/// last ones, which would have to wait for their worker's next weights. A worker that was late gets
+/// none: it computes every ticket that it holds, and at the end of a round all would wait for it
+/// again.
 std::optional<int64_t> QuorumDesk::next_for(int number) {
   Worker& worker = workers_[static_cast<size_t>(number)];
   if (worker.late) return std::nullopt;
@@ -119,7 +120,7 @@ TicketDesk::Arrival QuorumDesk::arrived(int number) {
   return {.ticket = ticket};
 }
 
-/// Whoever is still at a gradient of these weights comes too late: others make what it was at.
+/// Workers still computing with these weights come too late: their tickets go to others.
 void QuorumDesk::end_step() {
   taken_ = 0;
   for (Worker& worker : workers_) {

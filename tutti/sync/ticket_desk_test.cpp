@@ -101,7 +101,7 @@ TEST(QuorumDesk, WhoWasLateGetsNothingToReadAheadUntilItIsInAStep) {
   EXPECT_EQ(desk.next_for(1), 5);
 }
 
-/// Workers of random speed, in any order, with a stop: each ticket is part of one step.
+/// Plays workers of random speed, in any order, with a stop: each ticket is part of one step.
 void play(int workers, int together, int steps, uint32_t seed) {
   SCOPED_TRACE(testing::Message() << workers << " workers, " << together << " together, " << steps
                                   << " steps, seed " << seed);
@@ -109,7 +109,7 @@ void play(int workers, int together, int steps, uint32_t seed) {
   QuorumDesk desk({.workers = workers, .together = together, .quorum = true});
   struct Worker {
     std::deque<int64_t> tickets;
-    bool makes = false;  // a gradient
+    bool makes = false;  // it computes a gradient
     bool rests = false;  // it has sent one and wants weights
     int64_t version = 0;
   };
@@ -159,7 +159,7 @@ void play(int workers, int together, int steps, uint32_t seed) {
     EXPECT_EQ(std::ssize(taken), desk.end() - first);
     EXPECT_EQ(*taken.rbegin() + 1, desk.end());
     EXPECT_TRUE(in_step.empty()) << "whole steps";
-    // What is still under way comes too late.
+    // Gradients still in flight come too late.
     for (int w = 0; w < workers; ++w) {
       Worker& worker = all[static_cast<size_t>(w)];
       for (; !worker.tickets.empty() || worker.makes; worker.makes = false) {

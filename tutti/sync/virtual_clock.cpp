@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-/// Messages that share a sender's link: those of a node for others its node's, those of a device
-/// for others of its node the device's.
+/// Counts messages that share a sender's link: messages to other nodes share the node's link, those
+/// to devices of the same node the device's.
 class LinkFlows {
  public:
   LinkFlows(const comm::Machine& machine, size_t devices)
@@ -18,7 +18,7 @@ class LinkFlows {
   void add(int from, int to) {
     if (from != to) ++count(from, to);
   }
-  /// Seconds of one of them.
+  /// Returns the seconds that one of these messages takes.
   double seconds(double bytes, int from, int to) {
     return machine_.message_seconds(bytes, from, to, count(from, to));
   }
@@ -65,7 +65,7 @@ double VirtualClock::step(int64_t step, std::span<const double> measured) {
   } else if (sync.kind != MeetingKind::never) {
     const bool first = sync.kind == MeetingKind::average && step < sync.first_steps;
     const double fragments = sync.kind == MeetingKind::average ? sync.fragments : 1;
-    double bytes = 0;  // of what all add up
+    double bytes = 0;  // size of all parts that are summed
     for (int f = 0; f < static_cast<int>(fragments); ++f)
       if (first || (step + 1 + f * sync.every / static_cast<int64_t>(fragments)) % sync.every == 0)
         bytes +=
@@ -83,8 +83,8 @@ double VirtualClock::step(int64_t step, std::span<const double> measured) {
   return waited / static_cast<double>(ready_.size());
 }
 
-/// When the last sum of a bucket is there: each bucket travels when the slowest replica has made it
-/// and the one before has arrived, while backward goes on.
+/// Returns when the last sum of a bucket arrives: each bucket is sent when the slowest replica has
+/// made it and the one before has arrived, while backward goes on.
 double VirtualClock::gradient_end(const std::vector<double>& computed, double begin) const {
   const double slowest = std::ranges::max(computed);
   double arrived = begin, made = 0;
@@ -129,13 +129,13 @@ void VirtualClock::meet_all(double seconds) {
   std::ranges::fill(ready_, std::ranges::max(ready_) + seconds);
 }
 
-/// The average of the meeting before has to be there; this one's begins when all have sent.
+/// Waits for the previous meeting's average; this meeting's average begins when all have sent.
 void VirtualClock::meet_late(double seconds) {
   for (double& ready : ready_) ready = std::max(ready, average_there_);
   average_there_ = std::max(average_there_, std::ranges::max(ready_)) + seconds;
 }
 
-/// Weights leave when the step begins and are averaged when it ends.
+/// Sends weights at the beginning of the step and averages them at its end.
 void VirtualClock::meet_neighbours(int64_t meeting, const std::vector<double>& began) {
   std::vector<std::vector<MixingWeight>> rows;
   LinkFlows flows(spec_.machine, ready_.size());
@@ -153,8 +153,8 @@ void VirtualClock::meet_neighbours(int64_t meeting, const std::vector<double>& b
   ready_ = arrived;
 }
 
-/// A node lies with the first replica below it, which waits for the weights of its children, and
-/// they for what it makes of them. All of them share the node's link, there as well as back.
+/// Each node is kept with the first replica below it, which waits for its children's weights, and
+/// they wait for the result. All of them share the node's link, there and back.
 void VirtualClock::meet_in_tree(int64_t step) {
   for (int level = 1; level <= tree_->met(*spec_.sync, step); ++level) {
     LinkFlows flows(spec_.machine, ready_.size());
@@ -177,7 +177,7 @@ void VirtualClock::meet_in_tree(int64_t step) {
   }
 }
 
-/// What was sent after the step before has to be there; what is sent now leaves at once.
+/// Waits for messages sent after the previous step; new ones leave at once.
 void VirtualClock::gossip(int64_t step) {
   for (const Sent& sent : sent_) {
     double& ready = ready_[static_cast<size_t>(sent.to)];

@@ -1,7 +1,7 @@
 #pragma once
-// VirtualClock: when the replicas of a run would have done what they do, on a machine that is
-// described and not at hand. Times decide nothing here: the arithmetic is done as ever, and the
-// clock follows it, the same on every rank.
+// VirtualClock: computes when the replicas of a run would have acted on a machine that is only
+// described. Times decide nothing here: the arithmetic is done as ever, and the clock follows it,
+// the same on every rank.
 
 #include <cstdint>
 #include <optional>
@@ -14,16 +14,16 @@
 
 namespace tutti {
 
-/// Which part of a step is forward: backward takes twice as long.
+/// The fraction of a step that is forward: backward takes twice as long.
 inline constexpr double kForward = 1.0 / 3;
 
 struct VirtualClockSpec {
   comm::Machine machine;
   int replicas = 1;  ///< each on a device
   uint64_t seed = 0;
-  double flop = 0;                        ///< of a replica's step
-  std::vector<Bucket> buckets = {};       ///< of the gradient, in the order of backward
-  double state_bytes = 0;                 ///< of the optimizer's state that a meeting averages
+  double flop = 0;                        ///< operations in a replica's step
+  std::vector<Bucket> buckets = {};       ///< the gradient's, in the order of backward
+  double state_bytes = 0;                 ///< optimizer state that a meeting averages
   std::optional<MeetingSettings> sync{};  ///< none: every step
 };
 
@@ -32,17 +32,18 @@ class VirtualClock {
  public:
   explicit VirtualClock(VirtualClockSpec spec);
 
-  /// The next step of all replicas, and their meeting after it where it is one. Returns the mean
-  /// seconds in which a replica waited for others and for messages. `measured`: seconds that each
-  /// replica has computed here, where the machine is to take as long.
+  /// Simulates the next step of all replicas, and the meeting after it if one is due. Returns the
+  /// mean seconds that a replica waited for others and for messages. `measured` gives the seconds
+  /// that each replica has computed here, for a machine that is to take as long.
   double step(int64_t step, std::span<const double> measured = {});
   bool measures() const { return spec_.machine.measured; }
-  /// Seconds until the last replica was ready for the next step.
+  /// Returns the seconds until the last replica was ready for the next step.
   double seconds() const;
-  /// All replicas go on at this time together: where a run begins to be a replay.
+  /// Lets all replicas continue together at this time, where a run becomes a replay.
   void resume(double seconds);
-  /// When each replica is ready and what is under way, as numbers for a checkpoint; and back.
-  /// False, and nothing has changed, where they are of another number of replicas.
+  /// Returns each replica's ready time and the messages in flight, as numbers for a checkpoint.
+  /// restore() takes them back; it returns false and changes nothing if they belong to another
+  /// number of replicas.
   std::vector<double> state() const;
   bool restore(std::span<const double> state);
 
@@ -56,13 +57,13 @@ class VirtualClock {
 
   const VirtualClockSpec spec_;
   double weight_bytes_ = 0;
-  std::vector<double> ready_;  // of each replica
+  std::vector<double> ready_;  // ready time of each replica
   double average_there_ = 0;   // sync.delay: when the last average has arrived
   struct Sent {
     int to;
     double arrives;
   };
-  std::vector<Sent> sent_;  // gossip: under way
+  std::vector<Sent> sent_;  // gossip: messages in flight
   std::optional<CenterTree> tree_;
 };
 

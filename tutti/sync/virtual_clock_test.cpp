@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-/// Devices of a node each: a step of 3 s, and a second for 1000 bytes to another one.
+/// One device per node: a step takes 3 s, and 1000 bytes to another node take one second.
 VirtualClockSpec some_replay(int replicas) {
   VirtualClockSpec spec;
   spec.machine.step_seconds = 3;
@@ -49,7 +49,7 @@ TEST(VirtualClock, AnAverageThatIsAppliedLateTravelsWhileStepsRun) {
   VirtualClockSpec spec = some_replay(2);
   spec.sync = MeetingSettings{.every = 2, .delay = 1};
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 8), 24);
-  // It takes 8 s: of the meetings after 6, 14, 22 and 30 s each waits for the one before.
+  // An average takes 8 s: of the meetings after 6, 14, 22 and 30 s each waits for the one before.
   spec.machine.between.seconds_per_byte = 8e-3;
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 8), 30);
 }
@@ -68,7 +68,7 @@ TEST(VirtualClock, NeighboursWaitForEachOtherAlone) {
   spec.machine.between.seconds_per_byte = 0;
   spec.machine.slow = {{.device = 0, .factor = 3}};
   spec.sync = MeetingSettings{.kind = MeetingKind::neighbours};
-  // Weights of the step's beginning are what is sent, so nobody waits in the first one.
+  // Replicas send the weights of the step's beginning, so none waits in the first step.
   EXPECT_DOUBLE_EQ(VirtualClock(spec).step(0), 0);
   VirtualClock clock(spec);
   clock.step(0);
@@ -81,7 +81,7 @@ TEST(VirtualClock, WeightsOfNeighboursTravelWhileTheStepRuns) {
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 5), 15);
   spec.machine.between.seconds_per_byte = 5e-3;
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 5), 50);
-  spec.machine.devices_per_node = 4;  // inside a node a device's own link
+  spec.machine.devices_per_node = 4;  // inside a node, messages use a device's own link
   spec.machine.inside.seconds_per_byte = 2e-3;
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 5), 20);
 }
@@ -102,9 +102,9 @@ TEST(VirtualClock, CentresOfATreeAreMetByTheirChildrenAlone) {
   VirtualClockSpec spec = some_replay(4);  // a message takes 1 s; a node has one child elsewhere
   spec.sync = MeetingSettings{.kind = MeetingKind::tree, .every = 1, .children = 2, .up = 2};
   VirtualClock clock(spec);
-  clock.step(0);  // two pairs: there, at 4 s where the centre lies, and back
+  clock.step(0);  // two pairs: to the centre, ready there at 4 s, and back
   EXPECT_DOUBLE_EQ(clock.seconds(), 5);
-  clock.step(1);  // the pairs at 9 and 10, then the first of each: there and back
+  clock.step(1);  // pairs at 9 and 10 s, then their first ones: there and back
   EXPECT_DOUBLE_EQ(clock.seconds(), 11);
   spec.machine.between.seconds_per_byte = 0;
   spec.machine.slow = {{.device = 3, .factor = 2}};
@@ -116,12 +116,12 @@ TEST(VirtualClock, WhoGossipsWaitsForNobodyAndWhoHearsForWhatIsLate) {
   VirtualClockSpec spec = some_replay(2);  // a message takes 1 s, a step 3 s
   spec.sync = MeetingSettings{.kind = MeetingKind::gossip, .probability = 1};
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 4), 12);
-  spec.machine.between.seconds_per_byte = 5e-3;  // sent after step n, it holds up step n + 1
+  spec.machine.between.seconds_per_byte = 5e-3;  // sent after step n, it delays step n + 1
   EXPECT_DOUBLE_EQ(after(VirtualClock(spec), 4), 3 + 3 * 5);
 }
 
 TEST(VirtualClock, WhatANodeSendsSharesItsLink) {
-  // Both devices of one node send to that of the other.
+  // Both devices of one node send to the other node's device.
   VirtualClockSpec spec = some_replay(3);  // device 2 alone on its node
   spec.machine.devices_per_node = 2;
   spec.machine.between.seconds_per_byte = 4e-3;
@@ -132,7 +132,7 @@ TEST(VirtualClock, WhatANodeSendsSharesItsLink) {
   clock.step(step);
   clock.step(step + 1);
   EXPECT_DOUBLE_EQ(clock.seconds(), 3 + 2 * 4) << "two messages of 4 s, at the same time";
-  // In a tree the messages inside the node are not on it.
+  // In a tree, messages inside the node do not use its link.
   VirtualClockSpec tree = some_replay(3);
   tree.machine.devices_per_node = 2;
   tree.machine.inside.seconds_per_byte = 0;

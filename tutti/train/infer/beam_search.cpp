@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// log of the sum of exp.
+/// Returns log of the sum of exp.
 double log_of_sum(std::span<const float> logits) {
   const double top = *std::ranges::max_element(logits);
   double sum = 0;
@@ -32,7 +32,7 @@ double BeamSearch::score_of(double log_probability, int64_t tokens) const {
          std::pow((5 + static_cast<double>(tokens)) / 6, settings_.length_penalty);
 }
 
-/// The best of all that come next, as many as may be needed: each sequence can end but once.
+/// Returns the best continuations, as many as may be needed: each sequence can end only once.
 std::vector<BeamSearch::Candidate> BeamSearch::candidates(std::span<const float> logits) const {
   const size_t vocabulary = logits.size() / last_.size(),
                wanted = 2 * static_cast<size_t>(settings_.size);
@@ -94,7 +94,7 @@ void BeamSearch::advance(std::span<const float> logits) {
       end(one, one.log_probability, std::ssize(one.tokens));
     followed_.clear();
   }
-  // No longer sequence has a greater probability, nor a score above that of the longest.
+  // A longer sequence cannot have a greater probability, nor a score above that at full length.
   done_ = followed_.empty() ||
           (has_best_ &&
            (settings_.size == 1 ||

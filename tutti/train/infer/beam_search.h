@@ -1,6 +1,6 @@
 #pragma once
-// Beam search: the sequence that a model of the next token finds likeliest, among a few that are
-// followed side by side.
+// Beam search: the sequence that a model of the next token finds most likely, among a few that are
+// followed in parallel.
 
 #include <cstdint>
 #include <span>
@@ -9,11 +9,11 @@
 namespace tutti {
 
 struct BeamSettings {
-  int64_t size = 4;  ///< sequences that are followed; 1: always the likeliest token
-  /// Sequences y of |y| tokens, the end token among them, are compared by log p(y) / ((5 + |y|) /
+  int64_t size = 4;  ///< sequences followed in parallel; 1: always the most likely token
+  /// Sequences y of |y| tokens, including the end token, are compared by log p(y) / ((5 + |y|) /
   /// 6)^a (Wu et al. 2016, equation 14, without coverage). 0: by their probability.
   double length_penalty = 0.6;
-  int64_t longest = 64;  ///< tokens; one that has not ended by then is taken as it is
+  int64_t longest = 64;  ///< tokens; a sequence that has not ended by then is accepted as it is
   int32_t end_token = 0;
 };
 
@@ -22,22 +22,22 @@ struct WrittenSequence {
   double log_probability = 0, score = 0;
 };
 
-/// For one source. Of equal scores the sequence found first counts, and the lower token.
+/// Searches for one source. Of equal scores the sequence found first wins, and the lower token.
 class BeamSearch {
  public:
   explicit BeamSearch(const BeamSettings& settings);
 
-  /// Whether no sequence that is followed can become the best.
+  /// Returns whether no followed sequence can become the best.
   bool done() const { return done_; }
-  /// The last token of each of the `size` sequences; the end token where there are fewer, and at
-  /// the beginning.
+  /// Returns the last token of each of the `size` sequences; the end token where there are fewer,
+  /// and at the beginning.
   std::span<const int32_t> last() const { return last_; }
-  /// Logits [size, vocabulary] of what comes behind them. Afterwards sequence i is what from()[i]
-  /// was, and a token more. CHECKs that the search is not done.
+  /// Takes the logits [size, vocabulary] of the next tokens. Afterwards sequence i is the former
+  /// sequence from()[i] with one more token. CHECKs that the search is not done.
   void advance(std::span<const float> logits);
   std::span<const int32_t> from() const { return from_; }
 
-  /// The best that has ended; once done().
+  /// Returns the best sequence that has ended; valid once done().
   const WrittenSequence& best() const { return best_; }
 
  private:

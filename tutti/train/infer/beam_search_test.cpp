@@ -15,10 +15,10 @@ using SearchTokens = std::vector<int32_t>;
 
 constexpr int32_t kSearchEnd = 3;
 
-/// Logits of what comes next, by what was written: a table of probabilities.
+/// Logits of the next token, by the tokens written so far: a table of probabilities.
 using TokenTable = std::map<SearchTokens, std::array<double, 4>>;
 
-/// Follows the search with a model that looks at all that was written.
+/// Runs the search with a model that sees all tokens written so far.
 WrittenSequence searched(const TokenTable& model, const BeamSettings& settings,
                          int* steps = nullptr) {
   BeamSearch search(settings);
@@ -43,7 +43,7 @@ WrittenSequence searched(const TokenTable& model, const BeamSettings& settings,
   return search.best();
 }
 
-/// The likeliest first token leads to what is less likely as a whole.
+/// The most likely first token leads to less likely sequences.
 const TokenTable kGarden{{{}, {0.5, 0.4, 0.05, 0.05}},
                          {{0}, {0.3, 0.25, 0.25, 0.2}},
                          {{1}, {0.01, 0.01, 0.03, 0.95}},
@@ -63,7 +63,7 @@ TEST(BeamSearch, SeveralFindALikelierSequence) {
   EXPECT_EQ(found.tokens, (SearchTokens{1}));
   EXPECT_NEAR(found.log_probability, std::log(0.4 * 0.95), 1e-5);
   EXPECT_NEAR(found.score, found.log_probability, 1e-12);
-  EXPECT_EQ(steps, 2);  // then nothing that is followed is as likely
+  EXPECT_EQ(steps, 2);  // after that, no followed sequence is as likely
 }
 
 TEST(BeamSearch, TheLengthPenaltyFavoursLongSequences) {
@@ -77,7 +77,7 @@ TEST(BeamSearch, TheLengthPenaltyFavoursLongSequences) {
   long_ones.length_penalty = 1;
   const WrittenSequence found = searched(model, long_ones);
   EXPECT_EQ(found.tokens, (SearchTokens{0, 1}));
-  EXPECT_NEAR(found.score, found.log_probability / (8.0 / 6), 1e-9);  // with the end token three
+  EXPECT_NEAR(found.score, found.log_probability / (8.0 / 6), 1e-9);  // 3 tokens with the end
 }
 
 TEST(BeamSearch, WhatDoesNotEndIsTakenAsItIs) {

@@ -17,7 +17,7 @@ namespace {
 
 using VoxelPlace = std::array<int64_t, 3>;
 
-/// The volume with its mirror images around it, as far as a field of view in its corner sees.
+/// The volume with its mirror images around it, as far as a field of view in its corner reaches.
 struct MirroredVolume {
   MirroredVolume(const VolumeView& inner, const VoxelPlace& fov) {
     for (size_t a = 0; a < 3; ++a) {
@@ -54,7 +54,7 @@ class Filler {
         seen_image_(view_voxels()), seen_logits_(view_voxels()), objects_(image_.voxels.size(), 0) {
   }
 
-  /// A voxel of the volume without its mirror images.
+  /// Begins an object at a voxel of the volume without its mirror images.
   void begin_at(VoxelPlace seed) {
     for (size_t a = 0; a < 3; ++a) seed[a] += image_.margin[a];
     if (!can_look_at(seed) || objects_[at(seed)] == kTried) return;
@@ -91,7 +91,7 @@ class Filler {
     return {middle[0] - spec_.fov[0] / 2, middle[1] - spec_.fov[1] / 2,
             middle[2] - spec_.fov[2] / 2};
   }
-  /// Calls body(first voxel in the volume, first in the view, voxels) for each row.
+  /// Calls body(first voxel in the volume, first voxel in the view, number of voxels) for each row.
   template <class Body>
   void for_rows(const VoxelPlace& middle, Body body) const {
     const VoxelPlace from = corner(middle);
@@ -133,8 +133,8 @@ class Filler {
     }
   }
 
-  /// Where the side of the box of a move lies along `axis` has its largest logit, of equal ones the
-  /// first.
+  /// Returns the position of the largest logit on one side of a move's box, perpendicular to
+  /// `axis`; the first one if several are equal.
   std::pair<float, VoxelPlace> best_of_side(const VoxelPlace& middle, size_t axis,
                                             int64_t side) const {
     VoxelPlace low{}, high{};
@@ -160,7 +160,7 @@ class Filler {
     std::ranges::stable_sort(moves, std::greater<>{}, &std::pair<float, VoxelPlace>::first);
     for (const auto& move : moves) queue_.push_back(move.second);
   }
-  /// In moves from the seed, rounded.
+  /// Returns the distance from the seed in moves, rounded.
   VoxelPlace step_of(const VoxelPlace& seed, const VoxelPlace& p) const {
     VoxelPlace step{};
     for (size_t a = 0; a < 3; ++a)
@@ -171,7 +171,7 @@ class Filler {
     return step;
   }
 
-  /// False where the first look at the seed does not find it again.
+  /// Returns false if the first look at the seed does not find it again.
   bool grow(const VoxelPlace& seed) {
     logits_[at(seed)] = data::logit(data::kSeed);
     queue_ = {seed};
@@ -187,7 +187,7 @@ class Filler {
     return true;
   }
 
-  /// The last voxel that is no mirror image.
+  /// Returns the last voxel that is not a mirror image.
   VoxelPlace upper_corner() const {
     VoxelPlace corner{};
     for (size_t a = 0; a < 3; ++a) corner[a] = image_.extents[a] - image_.margin[a] - 1;
@@ -228,12 +228,12 @@ class Filler {
     });
   }
 
-  /// Objects that are done, of whose voxels within sight the one under way would have had most: two
-  /// parts of one object that were traced from both ends.
+  /// Returns finished objects whose voxels within sight would mostly have belonged to the current
+  /// one: two parts of one object that were traced from both ends.
   std::vector<int32_t> objects_that_are_this_one(const VoxelPlace& low, const VoxelPlace& high) {
     constexpr int64_t kFewestShared = 50;
     if (spec_.join_above < 0) return {};
-    std::map<int32_t, std::array<int64_t, 2>> met;  // voxels looked at, and those of the new object
+    std::map<int32_t, std::array<int64_t, 2>> met;  // voxels looked at; the new object's
     for_inside(low, high, [&](size_t v) {
       if (objects_[v] <= 0 || !looked_at_[v]) return;
       std::array<int64_t, 2>& one = met[root_of(objects_[v])];
@@ -251,7 +251,7 @@ class Filler {
     while (joined_[static_cast<size_t>(id)] != id) id = joined_[static_cast<size_t>(id)];
     return id;
   }
-  /// 1, 2 ... in the order in which take() meets them.
+  /// Numbers objects 1, 2 ... in the order in which take() meets them.
   int32_t number_of(int32_t id) {
     if (id <= 0) return 0;
     return numbers_.try_emplace(root_of(id), static_cast<int32_t>(numbers_.size() + 1))
@@ -264,20 +264,20 @@ class Filler {
     });
   }
 
-  /// Of no object, and no seed again: it was part of one that was too small, or a weak seed.
+  /// Belongs to no object and cannot be a seed again: part of a too small object, or a weak seed.
   static constexpr int32_t kTried = -1;
 
   const FillSpec spec_;
   const MirroredVolume image_;
   const LookFunction& look_;
   const float move_, belongs_, unknown_;
-  std::vector<float> logits_;       // of the object under way
-  std::vector<uint8_t> looked_at_;  // for it
+  std::vector<float> logits_;       // for the current object
+  std::vector<uint8_t> looked_at_;  // while filling the current object
   std::vector<float> seen_image_, seen_logits_;
   std::deque<VoxelPlace> queue_;
-  VoxelPlace low_{}, high_{};          // of what the object under way has touched, inclusive
-  std::vector<int32_t> objects_;       // of the mirror images, too
-  std::vector<int32_t> joined_ = {0};  // of each object the one that it is part of; none: itself
+  VoxelPlace low_{}, high_{};          // touched by the current object, inclusive
+  std::vector<int32_t> objects_;       // including the mirror images
+  std::vector<int32_t> joined_ = {0};  // the object that each object is part of; often itself
   std::map<int32_t, int32_t> numbers_;
   Filled filled_;
 };

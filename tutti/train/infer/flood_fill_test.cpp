@@ -27,8 +27,7 @@ std::vector<float> bars() {
   return image;
 }
 
-/// What a perfect network says: the part of the bright voxels that hangs together with what is
-/// known.
+/// Acts as a perfect network: returns the bright voxels connected to the known part of the object.
 class Perfect {
  public:
   explicit Perfect(const VoxelPlace& fov) : fov_(fov) {}
@@ -79,7 +78,7 @@ TEST(FloodFill, FollowsEachObjectToItsEnd) {
   const std::vector<VoxelPlace> seeds = {{6, 4, 21}, {6, 4, 5}, {0, 0, 0}, {6, 14, 21}, {6, 9, 20}};
   const Filled filled = flood_fill(spec, {kSides, image}, seeds, Perfect(spec.fov));
   EXPECT_EQ(filled.counts.objects, 2);  // the second seed lies in the first object
-  EXPECT_EQ(filled.counts.weak, 2);     // in the dark, one of them in the corner
+  EXPECT_EQ(filled.counts.weak, 2);     // in the dark; one of them in the corner
   for (int64_t z = 0; z < kSides[0]; ++z)
     for (int64_t y = 0; y < kSides[1]; ++y)
       for (int64_t x = 0; x < kSides[2]; ++x)
@@ -90,12 +89,12 @@ TEST(FloodFill, FollowsEachObjectToItsEnd) {
 }
 
 TEST(FloodFill, TakesNothingFromObjectsThatAreDone) {
-  const std::vector<float> image(bars().size(), 1.0f);  // a network that sees no border
+  const std::vector<float> image(bars().size(), 1.0f);  // for a network that sees no border
   const FillSpec spec{.fov = {5, 5, 7}, .deltas = {1, 2, 3}, .min_segment = 1};
   int looks = 0;
   std::vector<float> y(175);
   const LookFunction once = [&](const float*, const float*) {
-    // A part of the field of view that no side of a move reaches.
+    // A part of the field of view that no side of a move's box reaches.
     for (int64_t i = 0; i < 175; ++i)
       y[static_cast<size_t>(i)] =
           i / 35 == 2 && std::abs(i / 7 % 5 - 2) < 2 && std::abs(i % 7 - 3) < 3 ? 3.0f : -3.0f;
@@ -111,8 +110,8 @@ TEST(FloodFill, TakesNothingFromObjectsThatAreDone) {
 }
 
 TEST(FloodFill, WhatWasSettledDoesNotComeBack) {
-  // A network that sees the border from where it starts and not from anywhere else: the first look
-  // keeps y < 10 alone, and every later one takes whatever it sees.
+  // A network that sees the border only from its start: the first look keeps y < 10 alone, and
+  // every later one takes all that it sees.
   const std::vector<float> image(bars().size(), 1.0f);
   FillSpec spec{.fov = {5, 9, 7}, .deltas = {1, 2, 3}, .min_segment = 1};
   const auto voxels_of_first = [&](double settle_above) {
@@ -130,11 +129,12 @@ TEST(FloodFill, WhatWasSettledDoesNotComeBack) {
   };
   EXPECT_EQ(voxels_of_first(0.5), (std::array{1, 0}));
   EXPECT_EQ(voxels_of_first(-1), (std::array{1, 1}));
-  EXPECT_EQ(voxels_of_first(1), (std::array{1, 1}));  // no look is all the object's and more
+  EXPECT_EQ(voxels_of_first(1), (std::array{1, 1}));  // no look exceeds the whole field of view
 }
 
 TEST(FloodFill, PartsThatSeeEachOtherAreOneObject) {
-  // No moves along x: each seed traces a part of its bar, and the second sees the first one's end.
+  // There are no moves along x: each seed traces a part of its bar, and the second sees the first
+  // one's end.
   const std::vector<float> image = bars();
   FillSpec spec{.fov = {5, 5, 9}, .deltas = {1, 2, 0}, .min_segment = 50};
   const std::vector<VoxelPlace> seeds = {{6, 4, 10}, {6, 4, 15}, {6, 14, 10}, {6, 4, 30}};

@@ -1,4 +1,4 @@
-// distance_peaks() of flood_fill.h.
+// Implements distance_peaks() (flood_fill.h).
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +28,7 @@ void for_each_line(const std::array<int64_t, 3>& extents, size_t axis, Body body
                      strides[axis], extents[axis]});
 }
 
-/// The mean over `reach` voxels to each side along all axes, as far as there are any.
+/// Averages over `reach` voxels to each side along all axes, as far as there are any.
 void smooth(const std::array<int64_t, 3>& extents, int64_t reach, std::vector<float>& x) {
   std::vector<double> sums;
   for (size_t axis = 0; axis < 3; ++axis)
@@ -64,8 +64,9 @@ std::vector<float> slope_of(const std::array<int64_t, 3>& extents, const std::ve
   return squares;
 }
 
-/// Squares of distances along a line, given those of the lines before: the lower envelope of
-/// parabolas (Felzenszwalb, Huttenlocher 2012, "Distance transforms of sampled functions").
+/// Computes squared distances along a line from the squares of the lines before: the lower
+/// envelope of parabolas (Felzenszwalb, Huttenlocher 2012, "Distance transforms of sampled
+/// functions").
 void add_axis(const VoxelLine& line, std::vector<float>& squares) {
   const auto n = static_cast<size_t>(line.count);
   std::vector<double> f(n);
@@ -95,7 +96,7 @@ void add_axis(const VoxelLine& line, std::vector<float>& squares) {
   }
 }
 
-/// Of each voxel the largest one `reach` to each side along all axes.
+/// Returns, for each voxel, the maximum within `reach` voxels to each side along all axes.
 std::vector<float> largest_around(const std::array<int64_t, 3>& extents, int64_t reach,
                                   std::vector<float> x) {
   std::vector<float> row;

@@ -18,7 +18,7 @@ ConfigError no_language_model(const std::string& name, const std::string& why) {
       name, why));
 }
 
-/// What a loss of tokens is computed from.
+/// The inputs of a loss over tokens.
 struct TokenOutputs {
   Value logits, labels;
 };
@@ -72,8 +72,8 @@ std::span<const float> LanguageNetwork::logits(std::span<const int32_t> tokens) 
   const auto [differs, more] = std::ranges::mismatch(stepped_, tokens);
   const bool goes_on = differs == stepped_.end() && more != tokens.end();
   if (!steps_ || std::ssize(tokens) > window()) return whole_pass(tokens);
-  // A window that has moved on has other positions throughout: nothing that is kept fits. Of a
-  // first one that is full nothing would be used again.
+  // A window that has moved has new positions throughout: no stored value fits. After a full first
+  // window nothing stored would be used again.
   if ((!goes_on || stepped_.empty()) && std::ssize(tokens) == window()) return whole_pass(tokens);
   if (!goes_on) {
     stepped_.clear();

@@ -1,5 +1,5 @@
 #pragma once
-// LanguageNetwork: a trained language model as a function from tokens to what may come next.
+// LanguageNetwork: a trained language model as a function from tokens to logits of the next token.
 
 #include <cstdint>
 #include <memory>
@@ -16,23 +16,23 @@ namespace tutti {
 
 class LanguageNetwork {
  public:
-  /// `model`: with one input of tokens, [T] a sample, of which it is given the first few: what
-  /// stands behind them must not matter, as in a causal model. The batch is 1. ConfigError where
-  /// the model predicts no tokens. The backend must outlive it.
+  /// `model` has one input of tokens, [T] per sample, of which the first few are given: later
+  /// positions must not affect them, as in a causal model. The batch is 1. Throws ConfigError if
+  /// the model predicts no tokens. The backend must outlive this object.
   LanguageNetwork(const ModelSpec& model, const Backend& backend, const PlanOptions& options);
 
   const Plan& plan() const { return plan_; }
   int64_t window() const { return tokens_.size; }  ///< T
   int64_t vocabulary() const { return vocabulary_; }
-  /// Weights of this plan's variables, which every later call uses.
+  /// Binds the weights of this plan's variables, which every later call uses.
   void bind(const ReplicaState& model);
-  /// Logits of the token behind `tokens`, 1 to T of them; valid until the next call. Where `tokens`
-  /// go on with those of the last call, only what is new is computed, with the keys and values that
-  /// were kept; up to rounding the numbers are those of a pass over the window.
+  /// Returns the logits of the token after `tokens`, 1 to T of them; valid until the next call. If
+  /// `tokens` continues the last call's tokens, only new tokens are computed, with the stored keys
+  /// and values; the numbers equal a pass over the window up to rounding.
   std::span<const float> logits(std::span<const int32_t> tokens);
-  /// The same by a whole pass.
+  /// Computes the same by a whole pass.
   std::span<const float> whole_pass(std::span<const int32_t> tokens);
-  bool keeps() const { return steps_ != nullptr; }  ///< keys and values
+  bool keeps() const { return steps_ != nullptr; }  ///< whether keys and values are stored
 
  private:
   struct Bound {
@@ -47,7 +47,7 @@ class LanguageNetwork {
   int64_t vocabulary_ = 0;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<TokenSteps> steps_;
-  std::vector<int32_t> stepped_;  // the tokens that `steps_` has seen
+  std::vector<int32_t> stepped_;  // tokens that `steps_` has processed
   std::vector<float> plain_, last_;
 };
 

@@ -49,7 +49,7 @@ struct Written {
       : network(model, backend, {.threads = 2, .measure = false}),
         weights(network.plan().variables, 1) {
     weights.initialise(3);
-    // What starts at 0.02 is made large enough that tokens and places matter.
+    // Values that start at 0.02 are enlarged, so that tokens and positions matter.
     auto* all = reinterpret_cast<float*>(weights.parameters());
     for (size_t i = 0; i < network.plan().variables.trained_bytes / sizeof(float); ++i) all[i] *= 8;
     network.bind(weights.replica(0));
@@ -92,14 +92,14 @@ TEST_P(KeptKeys, GiveTheLogitsOfAWholePass) {
     tokens.push_back(token);
     expect_alike(tokens);
   }
-  tokens.erase(tokens.begin());  // the window moves on
+  tokens.erase(tokens.begin());  // the window moves
   tokens.push_back(5);
   expect_alike(tokens);
-  expect_alike({3, 1, 4});           // less than what was kept
+  expect_alike({3, 1, 4});           // fewer than were stored
   expect_alike({3, 1, 4, 2, 2, 7});  // and several more
   expect_alike({9});
   model.network.bind(model.weights.replica(0));
-  expect_alike({9, 4});  // nothing of before is kept
+  expect_alike({9, 4});  // no earlier token is stored
   model.network.bind(model.weights.replica(0));
   expect_alike({2, 7, 1, 8, 2, 8, 1, 8});  // a full window at once
 }

@@ -39,7 +39,7 @@ class StepRewriter {
         result_.token = of(tokens_);
         return several_sources_ ? std::nullopt : std::optional(std::move(result_));
       }
-      if (node.op->name() == "count_tokens") continue;  // of labels, which a step has none of
+      if (node.op->name() == "count_tokens") continue;  // a step has no labels
       if (!stepped_[index(node.out[0])])
         copy_before(node);
       else if (!copy(node))
@@ -52,7 +52,7 @@ class StepRewriter {
   static size_t index(Value v) { return static_cast<size_t>(v.id); }
   Graph& graph() { return result_.graph; }
 
-  /// A variable of either graph; invalid: it is none.
+  /// Returns the variable of either graph; invalid if `v` is not one.
   Value variable(Graph& graph, Value v) const {
     const ValueInfo& info = old_[v];
     if (info.role == Role::parameter)
@@ -62,7 +62,7 @@ class StepRewriter {
     return {};
   }
 
-  /// What the caller binds, and what is computed before, are known when they are first read.
+  /// Inputs and values computed before are registered when they are first read.
   Value of(Value v) {
     Value& known = of_[index(v)];
     if (known.valid()) return known;
@@ -122,7 +122,7 @@ class StepRewriter {
     return true;
   }
 
-  /// What is kept of the tokens before, and behind it what this one makes.
+  /// Concatenates the stored values of earlier tokens and this token's.
   Value with_kept(const std::string& name, Value made) {
     const TensorDesc& desc = graph().type(made).desc;
     const Value kept =
@@ -132,7 +132,7 @@ class StepRewriter {
     return concat(graph(), name + ".all", {kept, made}, 2);
   }
 
-  /// Keys and values of this token come behind those that are kept.
+  /// Appends this token's keys and values to the stored ones.
   bool attend(const Node& node, AttentionAttributes a) {
     if (!a.causal || a.mask != AttentionMask::none || a.inputs == AttentionInputs::q_and_kv)
       return false;
@@ -159,8 +159,8 @@ class StepRewriter {
   const Graph& old_;
   const Value tokens_;
   const int64_t window_, rows_, sources_;
-  std::vector<bool> stepped_;       // what follows from the tokens
-  std::vector<Value> of_, before_;  // in both graphs
+  std::vector<bool> stepped_;       // values that depend on the tokens
+  std::vector<Value> of_, before_;  // values in both graphs
   bool several_sources_ = false;
   StepGraph result_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// The graph of a language model's evaluation, rewritten for one position of each sequence: what
-// TokenSteps runs.
+// The graph of a language model's evaluation, rewritten for one position of each sequence.
+// TokenSteps runs it.
 
 #include <optional>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace tutti {
 
 struct StepGraph {
-  /// Keys and values of a layer: an input [N, channels, window - 1] of those that are kept, and the
+  /// Keys and values of a layer: an input [N, channels, window - 1] with the stored ones, and the
   /// output [N, channels, 1] of this position.
   struct Layer {
     Value kept, made;
@@ -22,15 +22,15 @@ struct StepGraph {
   Graph graph;
   Value token, position, seen, logits;  ///< i32 [N, 1], i32 [N, 1], i32 [N, window]; f32 [N, V, 1]
   std::vector<Layer> layers;
-  Graph before;  ///< what does not follow from the tokens
-  Value source;  ///< its input; invalid: there is none
+  Graph before;  ///< computes everything that does not depend on the tokens
+  Value source;  ///< its input; invalid: it has none
   std::vector<Crossing> crossings;
 };
 
-/// `model`: built for evaluation of one position of the input `tokens`. `seen`: 0 where a key is,
-/// the last one being that of the position itself, below 0 where none is. Nothing where attention
-/// of tokens among themselves is not causal or is masked, where the graph has no loss of tokens, or
-/// where it reads more than one other input.
+/// `model` is built for evaluation of one position of the input `tokens`. `seen` is 0 where a key
+/// is stored and negative elsewhere; its last entry is this position's own key. Returns nothing
+/// where attention among tokens is not causal or is masked, where the graph has no loss over
+/// tokens, or where it reads more than one other input.
 std::optional<StepGraph> step_graph(const ModelGraph& model, Value tokens, int64_t window,
                                     int64_t rows, int64_t sources);
 

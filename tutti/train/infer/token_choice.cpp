@@ -11,7 +11,7 @@ namespace {
 
 struct Candidate {
   int32_t token = 0;
-  double weight = 0;  // of the logit first, of the probability then
+  double weight = 0;  // first the logit, then the probability
 };
 
 }  // namespace

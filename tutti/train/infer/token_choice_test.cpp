@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-/// How often of `draws` evenly spread numbers each token is chosen.
+/// Counts how often each token is chosen for `draws` evenly spread numbers.
 std::map<int32_t, int> chosen(const std::vector<float>& logits, const TokenChoice& choice,
                               int draws = 10'000) {
   std::map<int32_t, int> counts;
@@ -26,7 +26,7 @@ const std::vector<float> kLogits = {std::log(1.0f), std::log(4.0f), std::log(2.0
 TEST(TokenChoice, DrawsFromTheSoftmax) {
   EXPECT_EQ(chosen(kLogits, {}),
             (std::map<int32_t, int>{{0, 1000}, {1, 4000}, {2, 2000}, {3, 3000}}));
-  // Squares of the probabilities.
+  // The weights are squared probabilities.
   const auto cold = chosen(kLogits, {.temperature = 0.5}, 30'000);
   EXPECT_NEAR(cold.at(0), 1000, 1);
   EXPECT_NEAR(cold.at(1), 16000, 1);
@@ -36,7 +36,7 @@ TEST(TokenChoice, DrawsFromTheSoftmax) {
 TEST(TokenChoice, LeavesOutWhatIsUnlikely) {
   const auto two = chosen(kLogits, {.top_k = 2}, 7000);
   EXPECT_EQ(two, (std::map<int32_t, int>{{1, 4000}, {3, 3000}}));
-  // 0.4 and 0.3 have 0.7 together: for 0.71 it takes the third.
+  // 0.4 and 0.3 sum to 0.7: a share of 0.71 needs the third.
   EXPECT_EQ(chosen(kLogits, {.top_p = 0.69}, 7000), two);
   EXPECT_EQ(chosen(kLogits, {.top_p = 0.71}, 9000).size(), 3u);
   EXPECT_EQ(chosen(kLogits, {.top_p = 0.0}).size(), 1u);

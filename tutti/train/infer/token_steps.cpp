@@ -11,17 +11,18 @@
 
 namespace tutti {
 
-/// Keys and values of a layer: an input [rows, channels, window - 1], channels last, so that those
-/// of a token are a run of memory, and what a step makes.
+/// Keys and values of a layer: an input [rows, channels, window - 1], channels last, so that a
+/// token's values are contiguous, and a step's output.
 struct TokenSteps::Kept {
   Value input, made;
   int64_t channels = 0;
-  size_t element = 4;  // bytes of a number
+  size_t element = 4;  // bytes per number
   std::vector<std::byte> memory{}, reordered{};
 };
 
-/// What the steps read of the source, copied for each of its sequences. Results [sources, channels,
-/// S] are plain, and lie channels last as inputs; the tokens themselves are one channel.
+/// Values that the steps read from the source, copied for each of its sequences. Results [sources,
+/// channels, S] are plain and become inputs with channels last; the tokens themselves count as one
+/// channel.
 struct TokenSteps::Given {
   Value before, input;
   int64_t channels = 1, positions = 0;
@@ -41,7 +42,7 @@ TokenSteps::~TokenSteps() = default;
 
 namespace {
 
-/// Of one position of the tokens; other fields keep their extents.
+/// Returns the model for one position of the tokens; other fields keep their extents.
 ModelSpec of_one_position(const ModelSpec& model, const std::string& tokens, int64_t rows) {
   ModelSpec spec = model;
   spec.mode = Mode::eval;
@@ -69,7 +70,7 @@ void check_layout(const TensorDesc& desc, bool last) {
         "what is kept lies as {}", desc.to_string());
 }
 
-/// From [channels, positions] to [positions, channels].
+/// Transposes [channels, positions] to [positions, channels].
 template <class Word>
 void turn(const std::byte* from, std::byte* to, size_t channels, size_t positions) {
   for (size_t t = 0; t < positions; ++t)
@@ -174,7 +175,7 @@ std::span<const float> TokenSteps::step(std::span<const int32_t> tokens) {
         tokens.size(), rows, count_ + 1, window_);
   bound_tokens_.assign(tokens.begin(), tokens.end());
   bound_positions_.assign(rows, static_cast<int32_t>(count_));
-  // The token itself stands behind those that are kept.
+  // The token itself comes after the stored ones.
   bound_seen_.assign(rows * window, -1);
   for (size_t row = 0; row < rows; ++row) {
     std::fill_n(bound_seen_.begin() + static_cast<std::ptrdiff_t>(row * window), count_, 0);
@@ -192,7 +193,7 @@ std::span<const float> TokenSteps::step(std::span<const int32_t> tokens) {
           rows * static_cast<size_t>(vocabulary_)};
 }
 
-/// Behind what is kept of each sequence.
+/// Appends this step's keys and values to the stored ones of each sequence.
 void TokenSteps::take_made() {
   for (Kept& layer : layers_) {
     const auto* made = static_cast<const std::byte*>(executor_->result(layer.made));

@@ -51,7 +51,7 @@ std::vector<WrittenSequence> Translator::write(std::span<const std::vector<int32
 void Translator::write_some(std::span<const std::vector<int32_t>> sources,
                             std::vector<WrittenSequence>& written) {
   const auto window = static_cast<size_t>(source_window()), width = static_cast<size_t>(beam_.size);
-  // Where there are fewer sources the others are one token, which nobody looks at.
+  // Unused sources are filled with one token; their results are ignored.
   std::vector<int32_t> read(static_cast<size_t>(rows_.sources) * window, -1);
   for (size_t s = 0; s < static_cast<size_t>(rows_.sources); ++s) read[s * window] = 0;
   for (size_t s = 0; s < sources.size(); ++s) {

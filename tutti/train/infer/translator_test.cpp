@@ -34,7 +34,7 @@ ModelSpec small_pairs_model() {
   return model;
 }
 
-/// -log p of `written` and the end token behind a source, by a whole pass of the network.
+/// Computes -log p of `written` and the end token after a source, by a whole pass of the network.
 class WholePass {
  public:
   explicit WholePass(const ModelSpec& model) {
@@ -122,7 +122,7 @@ TEST(Translator, SourcesDoNotDependOnWhatIsBesideThem) {
     EXPECT_EQ(together[s].tokens, apart[s].tokens) << s;
 }
 
-/// All sequences of up to two tokens are tried.
+/// The beam covers all sequences of up to two tokens.
 TEST(Translator, ABeamAsWideAsTheVocabularyFindsTheBest) {
   WithWeights model;
   const WrittenSequence found = model.written({kPairSources[0]}, 200, 1).front();

@@ -1,6 +1,6 @@
 #pragma once
-// BatchSource: where the trainer's minibatches come from. They are read ahead by a Pipeline, or
-// they depend on what the network has made of those before them (moving_fields.h).
+// BatchSource: supplies the trainer's minibatches. They are read ahead by a Pipeline, or depend on
+// the network's predictions for earlier ones (moving_fields.h).
 
 #include <functional>
 #include <memory>
@@ -11,29 +11,31 @@
 
 namespace tutti {
 
-/// Of one rank; used by its thread.
+/// Supplies one rank; used by its thread.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  /// The batch of the next local turn (train/step/training_step.h), in their order, step after
-  /// step. Hands the previous one back.
+  /// Returns the batch of the next local micro-batch (train/step/training_step.h), in their order,
+  /// step after step. The previous batch becomes invalid.
   virtual const data::Batch& next() = 0;
-  /// How long that took from the step.
+  /// Returns how long the step had to wait for that batch.
   virtual double last_wait_seconds() const = 0;
-  /// Threads that read ahead, and the seconds of processor time that they have taken so far.
+  /// Returns the number of threads that read ahead, and the seconds of processor time that they
+  /// have used so far.
   virtual int readers() const { return 0; }
   virtual double reading_seconds() const { return 0; }
-  /// Where batches are dealt out (DealtBatches): the next one is this.
+  /// For DealtBatches: `position` is this rank's next batch.
   virtual void add(const data::Position& /*position*/) {}
-  /// After the network has run on that batch. `prediction`: what it predicts, in the plain layout;
-  /// for the time of the call.
+  /// Call after the network has run on that batch. `prediction` returns the network's prediction in
+  /// the plain layout; it is valid during the call.
   virtual void learn(const std::function<const float*()>& /*prediction*/) {}
-  /// What a checkpoint must keep of this rank's turns, f32, besides the step; a row each.
+  /// Returns the state of this rank's micro-batches, f32, that a checkpoint must keep besides the
+  /// step; a row each.
   virtual std::vector<NamedTensor> state() const { return {}; }
 };
 
-/// Of a rank that reads nothing of a sample, as the inner stages of a pipeline.
+/// For a rank that reads no part of a sample, such as the inner stages of a pipeline.
 class NoBatches final : public BatchSource {
  public:
   const data::Batch& next() override { return nothing_; }
@@ -46,7 +48,7 @@ class NoBatches final : public BatchSource {
 /// Batches that depend on the step alone.
 class ReadBatches final : public BatchSource {
  public:
-  /// As Pipeline's; all of them must outlive this.
+  /// The arguments are those of Pipeline; all of them must outlive this object.
   ReadBatches(const data::Dataset& dataset, const data::SampleWriter& writer,
               std::unique_ptr<data::BatchOrder> order, const data::PipelineSpec& spec)
       : pipeline_(dataset, writer, std::move(order), spec) {}
@@ -59,11 +61,11 @@ class ReadBatches final : public BatchSource {
   data::Pipeline pipeline_;
 };
 
-/// Batches of which it becomes known, while the run goes on, that they are this rank's.
+/// Batches that are assigned to this rank while the run goes on.
 class DealtBatches final : public BatchSource {
  public:
-  /// As Pipeline's; all of them must outlive this. `ahead`: at most so many batches are known
-  /// before next() has given the first of them.
+  /// The arguments are those of Pipeline; all of them must outlive this object. At most `ahead`
+  /// batches are assigned before next() has returned the first of them.
   DealtBatches(const data::Dataset& dataset, const data::SampleWriter& writer,
                const data::Sampler& sampler, const data::PipelineSpec& spec, int64_t ahead)
       : DealtBatches(dataset, writer,
@@ -81,7 +83,7 @@ class DealtBatches final : public BatchSource {
   DealtBatches(const data::Dataset& dataset, const data::SampleWriter& writer,
                std::unique_ptr<data::DealtOrder> order, const data::PipelineSpec& spec)
       : order_(*order), pipeline_(dataset, writer, std::move(order), spec) {}
-  data::DealtOrder& order_;  // of the pipeline
+  data::DealtOrder& order_;  // owned by the pipeline
   data::Pipeline pipeline_;
 };
 

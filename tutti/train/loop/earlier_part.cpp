@@ -7,12 +7,12 @@
 namespace tutti {
 namespace {
 
-/// Of the events up to a step; those of later steps are void.
+/// Sums the seconds of events up to a step; later events are void.
 template <class Event>
 double seconds_up_to(const std::vector<Event>& events, int64_t step) {
   double sum = 0;
   for (const Event& event : events)
-    if (event.step <= step && event.seconds > 0) sum += event.seconds;  // not where not measured
+    if (event.step <= step && event.seconds > 0) sum += event.seconds;  // skips unmeasured ones
   return sum;
 }
 

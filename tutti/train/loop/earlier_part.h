@@ -1,6 +1,6 @@
 #pragma once
-// What a resumed run goes on from besides its weights: the readings of its clocks, and the
-// evaluation that reached its target already.
+// The state besides weights from which a resumed run continues: the readings of its clocks, and the
+// evaluation that has already reached its target.
 
 #include <optional>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// Readings at the step where a run goes on.
+/// Readings at the step from which a run continues.
 struct EarlierPart {
   /// wall = train + evaluations + checkpoints, as far as all of them are known.
   double wall_seconds = 0, train_seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
@@ -19,20 +19,20 @@ struct EarlierPart {
     double epoch = 0, value = 0, best = 0;
   };
   std::optional<Reached> reached;
-  bool tested = false, evaluated = false;  ///< the test set, the judging set was used at this step
+  bool tested = false, evaluated = false;  ///< the test set, the judging set was used here
 };
 
-/// The names under which a checkpoint's metrics keep its readings of the clocks.
+/// The metrics of a checkpoint under which it stores its readings of the clocks.
 inline constexpr const char *kWallSeconds = "wall_seconds", *kTrainSeconds = "train_seconds";
 
-/// A checkpoint cannot know how long its own writing takes. So where the record's last line is of
-/// an orderly end at this step, the clocks stood as it says; else they stood as the checkpoint
-/// says, and the record tells the length of evaluations and checkpoints up to here. A branch has no
-/// record yet (an empty log): there the checkpoint alone counts.
+/// A checkpoint cannot know how long its own writing takes. So if the record's last line is an
+/// orderly end at this step, that line gives the clocks; otherwise the checkpoint gives them, and
+/// the record gives the length of evaluations and checkpoints up to here. A branch has no record
+/// yet (an empty log): then only the checkpoint counts.
 EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
                          const std::optional<Target>& target);
 
-/// For the other ranks, which need not see the record.
+/// Converts for the other ranks, which need not see the record.
 std::string to_text(const EarlierPart& part);
 EarlierPart earlier_part_from_text(const std::string& text);
 

@@ -1,4 +1,4 @@
-// What the record and the log say of an epoch besides its times.
+// Reports an epoch in the record and the log, besides its times.
 
 #include <fmt/ranges.h>
 
@@ -19,7 +19,7 @@ void RunReport::report_stages() {
   const int64_t steps = run_.epoch.steps;
   if (run_.shape.grid.stages() == 1 || steps == 0) return;
   const auto stages = static_cast<size_t>(run_.shape.grid.stages());
-  std::vector<double> sums(3 * stages);  // of stages: computed, waited, memory
+  std::vector<double> sums(3 * stages);  // by stage: computed, waited, memory
   const auto own = static_cast<size_t>(run_.shape.grid.stage());
   sums[own] = run_.epoch.times.compute;
   sums[stages + own] = run_.epoch.times.comm_exposed;
@@ -78,7 +78,7 @@ void RunReport::report_data() {
 }
 
 std::vector<std::string> RunReport::new_reasons() {
-  constexpr int kMostRanks = 64;  // of whom texts are gathered; the log has those of all
+  constexpr int kMostRanks = 64;  // ranks whose texts are gathered; the log has all of them
   std::vector<std::string> own = run_.spec.read_counts->reasons(), all;
   own.erase(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(reasons_told_));
   reasons_told_ += own.size();
@@ -98,7 +98,7 @@ void RunReport::report_compression() {
 }
 
 void RunReport::report_machine(bool ends) {
-  constexpr double kLeastSeconds = 1;  // of epochs that are shorter several share a line
+  constexpr double kLeastSeconds = 1;  // shorter epochs share a line
   ProcessorTime time = processor_time_of_job(run_.comm, *watch_);
   if (!run_.first()) return;
   const ProcessorTime now = time;
@@ -118,7 +118,7 @@ void RunReport::report_machine(bool ends) {
                     .load = load});
   if (!ends) return;
   for (const auto share : {&MachineUse::other_work, &MachineUse::steal, &MachineUse::throttled}) {
-    MachineUse one;  // a line each, so that none is long
+    MachineUse one;  // a line each, so that no line is long
     one.*share = now.shares().*share;
     if (const std::string said = disturbance_sentence(one); !said.empty()) log::info("{}", said);
   }

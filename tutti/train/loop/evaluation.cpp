@@ -12,7 +12,7 @@ namespace tutti {
 
 namespace {
 
-/// The ranks that have the same statistics each of their own.
+/// Returns the communicator over the ranks that each have the same kind of statistics.
 comm::Communicator& alike(Running& run) {
   return run.shape.grid.stages() > 1 ? run.exchange().communicator() : run.comm;
 }
@@ -81,7 +81,8 @@ std::byte* Evaluation::weights() {
   return shown_.bytes() > 0 ? shown_.data() : run_.training->weights().parameters();
 }
 
-/// Of evaluations that are due: one more, where a run is cut, must not change how it goes on.
+/// Counts only evaluations that are due: an extra one, where a run is cut, must not change its
+/// course.
 void Evaluation::count_improvement() {
   run_.goal.patience.add(run_.goal.quality());
   if (run_.goal.plateau && run_.goal.plateau->add(run_.goal.quality()) && run_.first())
@@ -89,7 +90,7 @@ void Evaluation::count_improvement() {
               run_.learning_rate(run_.step));
 }
 
-/// Such weights are no result, whether another step would have found out or this was the last.
+/// Such weights are no result, even if this was the last step.
 void Evaluation::require_finite_loss() {
   const auto loss = run_.goal.metrics.find("loss");
   if (loss == run_.goal.metrics.end() || std::isfinite(loss->second)) return;

@@ -1,5 +1,5 @@
 #pragma once
-// Evaluation: the weights that stand for a run, judged on the validation set, and at the end on the
+// Evaluation: judges the weights that represent a run on the validation set, and at the end on the
 // test set.
 
 #include <optional>
@@ -15,17 +15,16 @@ namespace tutti {
 /// Not thread-safe; used by the thread that uses the communicator.
 class Evaluation {
  public:
-  /// Collective, when the rounds are there. `run` outlives it.
+  /// Collective; make it when the rounds exist. `run` must outlive this object.
   explicit Evaluation(Running& run);
 
-  /// Collective. Judges the validation set. Whether these weights are to be kept as the best so
-  /// far.
+  /// Collective. Judges the validation set. Returns whether these weights are the best so far.
   bool evaluate();
-  /// Collective, once, at the end: measures the test set.
+  /// Collective, once, at the end. Measures the test set.
   void test();
 
-  /// Collective. Puts together what is evaluated and kept: the weights that stand for all replicas
-  /// (optimizer.ema, Rounds::model) and statistics over all of them.
+  /// Collective. Gathers the values that are evaluated and stored: the weights that represent all
+  /// replicas (optimizer.ema, Rounds::model) and statistics over all of them.
   void gather();
   /// Arenas, valid until the next gather().
   std::byte* weights();
@@ -34,15 +33,16 @@ class Evaluation {
  private:
   void average_statistics();
   void gather_weights();
-  /// NumericError where the evaluation's loss is none.
+  /// Throws NumericError if the evaluation's loss is not finite.
   void require_finite_loss();
   void count_improvement();
-  /// Takes the best weights of the run, or has the last ones already; the step that they are of.
+  /// Takes the best weights of the run, or uses the last ones; returns the step of the weights
+  /// used.
   int64_t take_tested_weights(std::optional<ModelWeights>& best);
 
   Running& run_;
   Buffer averaged_;  // batch-norm statistics over all replicas
-  Buffer shown_;     // weights that stand for others, frozen ones among them; empty: the step's own
+  Buffer shown_;     // weights that represent the run, with frozen ones; empty: the step's own
   ReplicaAverage average_;
   std::optional<data::SampleWriter> writer_, losses_;
   std::optional<Evaluator> evaluator_;

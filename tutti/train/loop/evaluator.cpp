@@ -15,7 +15,7 @@ Shape sample_of(const EvaluationNetwork& network, size_t output) {
   return sample_of(network.plan.desc(network.predictions[output]));
 }
 
-/// Those of all ranks, one rank's after the other's.
+/// Collects the scores of all ranks, in the order of ranks.
 void gather(comm::Communicator& communicator, std::vector<float>& scores) {
   const std::vector<size_t> counts = communicator.allgather_value(scores.size());
   const size_t most = *std::ranges::max_element(counts);
@@ -86,7 +86,7 @@ const float* Evaluator::prediction(size_t output) {
 
 namespace {
 
-/// Each of `count` samples of `y` back through its steps.
+/// Passes each of `count` samples of `y` back through its steps.
 const float* back_through(const data::ValueFunction& steps, data::Origin origin, const float* y,
                           int64_t count, int64_t numbers, std::vector<float>& memory) {
   memory.assign(y, y + count * numbers);
@@ -183,13 +183,13 @@ void Evaluator::pass(int64_t samples, int readers, const Look& look) {
   for (const int64_t most = passes_of_all(samples); passes < most; ++passes) run_for_others();
 }
 
-/// Of a stage that reads nothing of a sample.
+/// For a stage that reads no part of a sample.
 void Evaluator::pass_on(int64_t samples) {
   executor_.pack();
   for (int64_t done = 0; done < samples; done += what_.network.plan.batch) executor_.run({});
 }
 
-/// Of ranks that look rows up for each other each runs as often as the one with most samples.
+/// If ranks look rows up for each other, each runs as often as the one with the most samples.
 int64_t Evaluator::passes_of_all(int64_t samples) const {
   const EvaluationNetwork& network = what_.network;
   int64_t most = 0;
@@ -200,7 +200,7 @@ int64_t Evaluator::passes_of_all(int64_t samples) const {
   return most;
 }
 
-/// A pass without samples of its own: for the lookups that others wait for.
+/// Runs a pass without samples of its own, to answer lookups that others wait for.
 void Evaluator::run_for_others() {
   std::vector<Buffer> nothing;
   for (const GraphInput& input : what_.network.inputs) {
@@ -218,7 +218,7 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<flo
   int64_t seen = 0;
   pass(samples, readers, [&](const data::Batch& batch) {
     judge(outputs, batch, keep != nullptr);
-    // All parts have whole predictions, and judge them in turn.
+    // All parts have whole predictions, and take turns in judging them.
     for (int64_t i = 0; i < batch.id.count && !outputs.empty(); ++i, ++seen)
       if (seen % network.grid.parts() == network.grid.part()) quality.add(outputs, i);
     for (size_t o = 0; keep && o < network.predictions.size(); ++o) {

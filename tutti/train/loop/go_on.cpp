@@ -1,4 +1,4 @@
-// Where a run that goes on from a checkpoint stands.
+// Restores a run's state from the checkpoint that it continues.
 
 #include <cmath>
 #include <filesystem>
@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// What the record says of the run before. Rank 0 reads it for all.
+/// Reads the earlier run's state from the record. Rank 0 reads it for all.
 EarlierPart read_earlier(const Running& run, const CheckpointInfo& checkpoint) {
   return earlier_part_from_text(comm::decide(run.comm, "reading the record of the run before", [&] {
     const std::string record =
@@ -25,7 +25,7 @@ EarlierPart read_earlier(const Running& run, const CheckpointInfo& checkpoint) {
 
 void go_on_from(const Checkpoint& checkpoint, Running& run) {
   run.step = run.left.last = checkpoint.info.step;
-  // Its own name, also where a link or a path with a slash at its end was given.
+  // Use the checkpoint's own name, even if a link or a path with a trailing slash was given.
   run.past.went_on_from = std::filesystem::canonical(checkpoint.path);
   for (const auto& metric : run.goal.goal.metrics)
     if (const std::string name(metric->name()); checkpoint.info.metrics.contains(name))
@@ -33,7 +33,7 @@ void go_on_from(const Checkpoint& checkpoint, Running& run) {
   run.past.earlier = read_earlier(run, checkpoint.info);
   run.evaluation_seconds = run.past.earlier.eval_seconds;
   run.checkpoint_seconds = run.past.earlier.checkpoint_seconds;
-  // Of a lowered target, any evaluation may be the one that reaches it.
+  // After the target was lowered, any evaluation may be the one that reaches it.
   run.goal.reached = run.past.earlier.reached || run.goal.goal.reached_by(run.goal.quality());
   const std::string best =
       comm::decide(run.comm, "looking for the best checkpoint", [&]() -> std::string {
@@ -47,7 +47,7 @@ void go_on_from(const Checkpoint& checkpoint, Running& run) {
       });
   if (best.empty()) return;
   if (best != "none") run.keep_best(std::stoll(best), std::stod(best.substr(best.find(' '))));
-  // A run that is killed right behind a checkpoint has not marked it yet.
+  // A run that was killed right after a checkpoint has not marked it as best yet.
   if (!run.config.checkpoint.best || !run.past.earlier.evaluated ||
       is_abandoned(*run.past.went_on_from) || !std::isfinite(run.goal.quality()) ||
       !run.goal.goal.better(run.goal.quality(), run.left.best_value))

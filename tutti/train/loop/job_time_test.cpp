@@ -15,9 +15,9 @@ TEST(JobTime, WhatRanksShareIsCountedOnce) {
     found[static_cast<size_t>(communicator.rank())] = processor_time_of_job(communicator, watch);
   });
   const ProcessorTime after = watch.so_far();
-  constexpr double kRounding = 1e-9;  // of the sum of thirds
+  constexpr double kRounding = 1e-9;  // rounding in the sum of thirds
   for (const ProcessorTime& job : found)
-    // The kernel lets its counts of idle time fall a little; these only grow.
+    // The kernel may let its counts of idle time fall a little; these only grow.
     for (const auto part : {&ProcessorTime::busy, &ProcessorTime::own, &ProcessorTime::seconds}) {
       EXPECT_GE(job.*part, before.*part - kRounding);
       EXPECT_LE(job.*part, after.*part + kRounding);

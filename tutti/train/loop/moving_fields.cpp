@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char *kCanvas = "seeds/canvas", *kPlace = "seeds/place", *kTaken = "seeds/taken";
 constexpr size_t kPlaceNumbers = 4, kTakenNumbers = 3;
-/// Purpose::seeds: the order of moves; data/neurons draws at lower streams.
+/// Stream of Purpose::seeds for the order of moves; data/neurons draws at lower streams.
 constexpr uint64_t kMovesStream = uint64_t{1} << 63;
 
 Move3 last_three(const Shape& shape) {
@@ -37,7 +37,7 @@ NamedTensor zeroed(const char* name, const Shape& shape) {
 }
 float* numbers_of(NamedTensor& tensor) { return reinterpret_cast<float*>(tensor.bytes.data()); }
 
-/// One of the `rows` of a rank's tensor.
+/// Reads one of the `rows` of a rank's tensor.
 std::vector<float> turn_row(const SafetensorsFile& file, const char* name, int row, int rows,
                             size_t count) {
   const SafetensorsFile::Entry* entry = file.find(name);
@@ -169,7 +169,7 @@ void MovingFields::restore(RankFileReader& files, const ReplicaMap& before) {
   }
 }
 
-/// Of the field of view, in the canvas.
+/// Returns the field of view's first voxel in the canvas.
 int64_t MovingFields::corner(const Move3& move) const {
   return ((spec_.deltas[0] + move[0]) * wide_[1] + spec_.deltas[1] + move[1]) * wide_[2] +
          spec_.deltas[2] + move[2];

@@ -1,17 +1,17 @@
 #pragma once
-// MovingFields: batches whose samples are fields of view that move over larger canvases, led by
-// what the network predicts (flood filling, Januszewski et al. 2018):
+// MovingFields: batches whose samples are fields of view that move over larger canvases, guided by
+// the network's predictions (flood filling, Januszewski et al. 2018):
 //
 //   each place of a batch follows one seed. Its canvas holds the image, the mask to be learned and
-//   the logits known so far, at first those of the seed. The field of view is in the middle at first;
-//   the network's prediction replaces the logits there. Then the moves, (-d, 0, +d) along each axis,
-//   are taken in one order that is the same for all seeds: the field of view goes to the next one
-//   whose middle has a probability of at least `threshold` by then. After the last one the next seed
-//   takes the place.
+//   the logits known so far, initially the seed's. The field of view starts in the middle; the
+//   network's prediction replaces the logits there. Then the moves, (-d, 0, +d) along each axis,
+//   are taken in one order that is the same for all seeds: the field of view goes to the next
+//   move whose middle then has a probability of at least `threshold`. After the last one the next
+//   seed takes the place.
 //
-// Every turn of every replica has a stream of seeds of its own, from which its places take the next
-// one in their order, so batches depend on the weights of all steps before and on nothing else: the
-// number of ranks changes nothing. Where each seed is, and its logits, are in a checkpoint.
+// Every micro-batch of every replica has its own stream of seeds, from which its places take the
+// next one in order. So batches depend only on the weights of all earlier steps, and not on the
+// number of ranks. A checkpoint holds the position of each seed, and its logits.
 
 #include <array>
 #include <vector>
@@ -35,36 +35,39 @@ struct MovingFieldsSpec {
   std::string grown = "seed";  ///< the field that predictions replace
 };
 
-/// The middle, then the moves, without repeats: in an order that is a function of the seed.
+/// Returns the middle, then the moves, without repeats, in an order that is a function of the seed.
 std::vector<Move3> shuffled_moves(const Move3& deltas, uint64_t seed);
 
-/// Of a canvas, what the fields of a batch are parts of: f32, plain, one sample.
+/// Returns the fields of a canvas, parts of which become a batch's fields: f32, plain, one sample.
 std::vector<data::BatchField> canvas_fields(const std::vector<data::BatchField>& batch,
                                             const data::Dataset& canvases);
 
 class MovingFields final : public BatchSource {
  public:
-  /// `batch`: the network's inputs and targets, [N, 1, z, y, x] each; `canvases` has all of their
-  /// fields, and `writer` fills canvas_fields(). `turns`: of all replicas. `canvases` must outlive
-  /// this.
+  /// `batch` lists the network's inputs and targets, [N, 1, z, y, x] each; `canvases` has all of
+  /// their fields, and `writer` fills canvas_fields(). `turns` maps all replicas' micro-batches.
+  /// `canvases` must outlive this object.
   MovingFields(MovingFieldsSpec spec, std::vector<data::BatchField> batch,
                const data::Dataset& canvases, data::SampleWriter writer, const ReplicaMap& turns);
 
-  /// Either is called once, before anything else: all places take their first seeds; or those of a
-  /// checkpoint, whose ranks had the turns of `before`. ConfigError where it has none.
+  /// Call one of these once, before anything else. All places take their first seeds, or those of a
+  /// checkpoint whose micro-batches were on the ranks that `before` gives. Throws ConfigError if it
+  /// has none.
   void begin();
   void restore(RankFileReader& files, const ReplicaMap& before);
 
   const data::Batch& next() override;
   double last_wait_seconds() const override { return last_wait_; }
   void learn(const std::function<const float*()>& prediction) override { take(prediction()); }
-  /// The prediction of the last batch.
+  /// Takes the prediction for the last batch.
   void take(const float* y);
-  /// "seeds/canvas" [turns, places, voxels], "seeds/place" [turns, places, 4], "seeds/taken"
-  /// [turns, 3]: numbers below 2^48 are three of 16 bits, the least first; the fourth is the move.
+  /// Returns "seeds/canvas" [M, places, voxels], "seeds/place" [M, places, 4] and "seeds/taken"
+  /// [M, 3] for M local micro-batches. A number below 2^48 is stored as three of 16 bits, the least
+  /// significant first; the fourth number of a place is the move.
   std::vector<NamedTensor> state() const override;
 
-  /// Of the local turn and place: which seed of the turn's stream, and which move it is at.
+  /// The position of a local micro-batch's place: its seed's number in the stream, and its current
+  /// move.
   struct Place {
     int64_t seed = 0;
     int move = 0;
@@ -78,16 +81,16 @@ class MovingFields final : public BatchSource {
  private:
   struct Seed {
     Place place;
-    std::vector<std::vector<float>> canvas;  // of each field of the batch
+    std::vector<std::vector<float>> canvas;  // for each field of the batch
   };
   struct Flight {
-    int64_t taken = 0;  // seeds of the stream
+    int64_t taken = 0;  // seeds taken from the stream
     std::vector<Seed> seeds;
   };
 
   void load(int local_turn, Seed& seed);
   void take_next(int local_turn, Seed& seed);
-  /// To the next move that the threshold allows; false after the last.
+  /// Goes to the next move that the threshold allows; returns false after the last.
   bool advance(Seed& seed) const;
   int64_t corner(const Move3& move) const;
   void show(size_t tensor, const Seed& seed, int64_t position);
@@ -98,18 +101,18 @@ class MovingFields final : public BatchSource {
   const data::Dataset& canvases_;
   const data::SampleWriter writer_;
   const ReplicaMap turns_;
-  const data::Sampler sampler_;  // of single seeds
+  const data::Sampler sampler_;  // samples single seeds
   const std::vector<Move3> moves_;
   Move3 view_{}, wide_{};
   int64_t places_ = 0;
-  size_t grown_ = 0;                                        // of batch_
-  float threshold_;                                         // logit
-  std::vector<std::array<std::vector<int64_t>, 5>> terms_;  // of each tensor's layout
+  size_t grown_ = 0;                                        // index in batch_
+  float threshold_;                                         // as a logit
+  std::vector<std::array<std::vector<int64_t>, 5>> terms_;  // terms of each tensor's layout
   data::Sample sample_;
   std::vector<std::vector<std::byte>> memory_;
   data::Batch made_;
   std::vector<Flight> flights_;
-  int turn_ = -1;  // local, of the last batch
+  int turn_ = -1;  // local index of the last batch
   double last_wait_ = 0;
 };
 

@@ -11,7 +11,7 @@ namespace {
 constexpr Move3 kView{3, 5, 3}, kDeltas{1, 2, 1}, kWide{5, 9, 5};
 constexpr int64_t kViewVoxels = 45, kWideVoxels = 225, kSeeds = 7, kPlaces = 2;
 
-/// Canvases whose voxels tell their sample and place.
+/// Canvases whose voxels encode their sample and position.
 class Numbered final : public data::Dataset {
  public:
   Numbered() {
@@ -49,12 +49,12 @@ MovingFields fields_on(const Numbered& canvases, const ReplicaMap& turns, Layout
                       data::SampleWriter(canvases, wide, {}, 5), turns);
 }
 
-/// A network of one's own: raises the logits of some voxels, by what it sees.
+/// Stands in for a network: raises the logits of some voxels, depending on its inputs.
 float predicted(float image, float seed) {
   return seed + (std::fmod(std::abs(image) * 7.0f, 11.0f) < 6 ? 6.0f : -1.0f);
 }
 
-/// The same by a program that knows of no canvas but its own, written for one place at a time.
+/// Does the same independently, for one place at a time and one canvas.
 struct Follower {
   std::vector<float> logits = std::vector<float>(kWideVoxels);
   int64_t index = 0;

@@ -1,4 +1,4 @@
-// The gradient's noise scale, in the record and in checkpoints.
+// Reports the gradient's noise scale in the record and in checkpoints.
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Patience: how long a metric has not become better.
+// Patience: counts how long a metric has not improved.
 
 #include <cstdint>
 #include <map>
@@ -9,21 +9,21 @@
 
 namespace tutti {
 
-/// Counts evaluations since the last that was better than the best before by more than
-/// `min_improvement`. A function of the values alone, so the same on every rank.
+/// Counts evaluations since the last that exceeded the best one before by more than
+/// `min_improvement`. A function of the values alone, so it is the same on every rank.
 class Patience {
  public:
   Patience(const Metric& metric, double min_improvement)
       : metric_(&metric), min_improvement_(min_improvement) {}
 
-  /// One evaluation more. NaN is no improvement.
+  /// Adds one evaluation. NaN is no improvement.
   void add(double value);
-  /// Counts from 0 again; what was best stays so.
+  /// Counts from 0 again; the best value stays.
   void begin_again() { waited_ = 0; }
   int64_t waited() const { return waited_; }
 
-  /// Into and out of a checkpoint's metrics, as "NAME.METRIC.best" and "NAME.METRIC.waited". Of
-  /// another metric, or of a run that did not count, it begins anew.
+  /// Stores into and restores from a checkpoint's metrics, as "NAME.METRIC.best" and
+  /// "NAME.METRIC.waited". For another metric, or a run that did not count, it starts anew.
   void save(const std::string& name, std::map<std::string, double>& metrics) const;
   void restore(const std::string& name, const std::map<std::string, double>& metrics);
 

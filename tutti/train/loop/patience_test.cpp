@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-/// Of a classifier.
+/// Returns a classifier's metric.
 std::shared_ptr<const Metric> metric_named(std::string_view name) {
   for (const auto& metric : metrics_of({.task = TaskKind::classify, .classes = 10}))
     if (metric->name() == name) return metric;

@@ -1,5 +1,5 @@
 #pragma once
-// Plateau: the factor of a learning rate that falls while the judged metric does not become better.
+// Plateau: the factor of a learning rate that falls while the judged metric does not improve.
 
 #include <map>
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace tutti {
 
-/// Begins at 1. After every `patience` evaluations without an improvement it is multiplied by
-/// `gamma`, but does not fall below `least`. Evaluations have the same value on every rank, and so
-/// has this.
+/// The factor begins at 1. After every `patience` evaluations without an improvement it is
+/// multiplied by `gamma`, but does not fall below `least`. Evaluations have the same value on every
+/// rank, and so does the factor.
 class Plateau {
  public:
   Plateau(const Metric& metric, const RunConfig& config)
       : patience_(metric, config.run.min_improvement), limit_(config.schedule.patience),
         gamma_(config.schedule.gamma), least_(config.schedule.final_factor) {}
 
-  /// Whether the factor fell.
+  /// Adds an evaluation. Returns whether the factor fell.
   bool add(double value);
   double factor() const { return factor_; }
 
-  /// Into and out of a checkpoint's metrics.
+  /// Stores into and restores from a checkpoint's metrics.
   void save(std::map<std::string, double>& metrics) const;
   void restore(const std::map<std::string, double>& metrics);
 

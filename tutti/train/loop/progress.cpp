@@ -23,7 +23,7 @@ std::string remaining_text(const ProgressState& state) {
   return seconds ? fmt::format("{} left", duration_text(*seconds)) : "";
 }
 
-/// Shares of a step spent waiting for other ranks' gradients and for data, where worth a word.
+/// Returns the noticeable shares of a step spent waiting for other ranks' gradients and for data.
 std::string waits_text(const ProgressState& s) {
   constexpr double kWorthAWord = 0.02;
   const double comm = s.exposed_communication_ms / s.step_ms, data = s.input_stall_ms / s.step_ms;
@@ -33,7 +33,7 @@ std::string waits_text(const ProgressState& s) {
   return text;
 }
 
-/// Columns of the terminal now: windows change their size.
+/// Returns the terminal's current width: windows change their size.
 int terminal_columns(std::FILE* out, int otherwise) {
   winsize size{};
   return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
@@ -57,7 +57,7 @@ std::string duration_text(double seconds) {
 }
 
 std::string waiting_line(const EpochReading& epoch) {
-  constexpr double kMuch = 0.02, kNoticed = 1;  // of the epoch; seconds, which a short run has not
+  constexpr double kMuch = 0.02, kNoticed = 1;  // fraction of the epoch; seconds
   const double busy = epoch.seconds - epoch.waited;
   if (busy <= 0 || epoch.waited < std::max(kNoticed, kMuch * epoch.seconds)) return "";
   return fmt::format(
@@ -96,7 +96,7 @@ std::string progress_bar(const ProgressState& s, int columns) {
       fmt::format("step {}", of_total(s.step, s.steps)),
       fmt::format("lr {:.4g}", s.learning_rate),
   };
-  constexpr size_t kLeastBar = 10, kMostBar = 40, kFrame = 3;  // of " [" and "]"
+  constexpr size_t kLeastBar = 10, kMostBar = 40, kFrame = 3;  // " [" and "]"
   std::string text;
   for (const std::string& piece : pieces) {
     if (percent.size() + kFrame + kLeastBar + text.size() + 2 + piece.size() > room) break;
@@ -116,9 +116,9 @@ void ProgressDisplay::step(const ProgressState& state) {
     return;
   last_drawn_s_ = state.elapsed_s;
   drawn_ = true;
-  // The cursor waits at the line's start, so that a message from elsewhere overwrites the bar
-  // instead of following it.
-  // Not by fmt::print, which throws where a terminal has gone: the run goes on to its checkpoint.
+  // The cursor stays at the line's start, so that a message from elsewhere overwrites the bar
+  // instead of following it. fmt::print would throw if the terminal has gone: the run must go on to
+  // its checkpoint.
   std::fputs(fmt::format("{}{}\r", kEraseLine,
                          progress_bar(state, terminal_columns(s_.out, s_.columns) - 1))
                  .c_str(),

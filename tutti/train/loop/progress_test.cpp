@@ -27,7 +27,7 @@ ProgressState half_way() {
           .input_stall_ms = 0.5};
 }
 
-/// What a display writes into its own file.
+/// Captures a display's output in its own file.
 class Screen {
  public:
   explicit Screen(bool terminal)
@@ -50,7 +50,7 @@ class Screen {
 
 TEST(Progress, SaysHowManyCoresWouldKeepUp) {
   EXPECT_EQ(waiting_line({.seconds = 10, .waited = 0.19, .reading = 30}), "");
-  EXPECT_EQ(waiting_line({.seconds = 0.9, .waited = 0.8, .reading = 30}), "");  // nobody minds
+  EXPECT_EQ(waiting_line({.seconds = 0.9, .waited = 0.8, .reading = 30}), "");  // too short
   EXPECT_EQ(waiting_line({.seconds = 200, .waited = 3, .reading = 30}), "");    // 1.5 %
   EXPECT_EQ(waiting_line({.seconds = 10, .waited = 6, .reading = 9.5}),
             "waited 60 % of the epoch for data: reading took 9.5 s of a core, steps 4.0 s; "
@@ -96,7 +96,7 @@ TEST(Progress, BarFitsTheTerminal) {
   for (const char* piece : {"3:20 left", "epoch 12/24", "loss 0.5123", "accuracy 87.50 %",
                             "1234 samples/s", "step 200/400", "lr 0.3"})
     EXPECT_NE(wide.find(piece), std::string::npos) << piece;
-  ProgressState stage = half_way();  // whose loss another rank has
+  ProgressState stage = half_way();  // another rank has the loss
   stage.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(progress_bar(stage, 140).find("loss"), std::string::npos) << progress_bar(stage, 140);
   EXPECT_EQ(progress_bar(half_way(), 40), " 50% [###########...........]  3:20 left");
@@ -116,7 +116,7 @@ TEST(Progress, TerminalGetsABarOthersGetLines) {
       display->step(half_way());
       display->report(half_way());
     }
-    bar.step(half_way());  // too early to draw again
+    bar.step(half_way());  // too early to redraw
   }
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(log.find("step 200/400"),
@@ -125,7 +125,7 @@ TEST(Progress, TerminalGetsABarOthersGetLines) {
   EXPECT_EQ(pipe.text(), "");
   const std::string drawn = terminal.text();
   EXPECT_EQ(std::ranges::count(drawn, '\r'), 1);
-  EXPECT_TRUE(drawn.ends_with("\x1b[2K"));  // nothing stays
+  EXPECT_TRUE(drawn.ends_with("\x1b[2K"));  // the bar is removed
 }
 
 TEST(Progress, NotesAreKeptAndQuietIsQuiet) {

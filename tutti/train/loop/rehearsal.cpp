@@ -17,8 +17,8 @@
 namespace tutti {
 namespace {
 
-/// The first samples of a part of the data through what readers do with each, without chance:
-/// values, labels, shapes. Returns how many.
+/// Passes the first samples of a part of the data through the readers' processing, without random
+/// choices: values, labels, shapes. Returns how many.
 int64_t read_some(const RehearsalSpec& spec, const data::Dataset& set,
                   const std::vector<data::BatchField>& batch) {
   const data::SampleWriter writer = sample_writer(spec.config, set, batch);

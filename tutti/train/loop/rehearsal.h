@@ -1,5 +1,5 @@
 #pragma once
-// rehearse(): what can fail before the first step of a run, tried without running it.
+// rehearse(): tries what can fail before the first step of a run, without running it.
 
 #include <cstdint>
 
@@ -10,40 +10,41 @@
 
 namespace tutti {
 
-/// What a run would be; `ranks` need not be there.
+/// The run to rehearse; `ranks` need not exist.
 struct RehearsalSpec {
   const RunConfig& config;  ///< validated; run.threads chosen
   int ranks = 1;
-  int ranks_per_node = 1;  ///< the first so many are on node 0, and so on
+  int ranks_per_node = 1;  ///< the first so many are on node 0, the next on node 1
   RunData data;
   const Backend& backend;
-  const comm::Machine* machine = nullptr;  ///< of a replay
+  const comm::Machine* machine = nullptr;  ///< for a replay
   bool resumes = false;                    ///< from a checkpoint: model.weights is not read
-  /// Of processes that rehearse side by side, the first one warns and reads samples.
+  /// If several processes rehearse together, only the first one warns and reads samples.
   bool first = true;
-  double read_timeout_s = 600;  ///< for a batch, as while training
+  double read_timeout_s = 600;  ///< for a batch, as in training
 };
 
-/// Of each part of the data, at most so many are read: the first ones, without augmentation.
+/// At most this many samples of each part of the data are read: the first ones, without
+/// augmentation.
 inline constexpr int64_t kRehearsedSamples = 16;
 
-/// What the run would have been.
+/// The properties of the rehearsed run.
 struct Rehearsal {
   int replicas = 1;
   BatchSizes batch{};
   int64_t steps_per_epoch = 0, steps = 0;
   int64_t parameters = 0;
-  int64_t samples_read = 0;  ///< of all parts
+  int64_t samples_read = 0;  ///< over all parts
 };
 
-/// The replicas of a job of so many ranks, servers among them. ConfigError where they cannot be
-/// these ranks' by what the configuration says. `machine`: null without a replay.
+/// Returns the number of replicas in a job of so many ranks, including servers. Throws ConfigError
+/// if the configuration does not fit that number. `machine` is null without a replay.
 int replicas_of_job(const RunConfig& config, int ranks, const comm::Machine* machine);
 
-/// Shares out the batch among replicas and ranks, makes the order of the samples, the schedule and
-/// the augmentation, builds the model and compiles it as one rank would, without measuring, and
-/// reads samples of each part of the data. Writes nothing and talks to nobody. Throws what train()
-/// would throw.
+/// Divides the batch among replicas and ranks, makes the order of the samples, the schedule and the
+/// augmentation, builds the model and compiles it as one rank would, without measuring, and reads
+/// samples of each part of the data. Writes nothing and does not communicate. Throws the errors
+/// that train() would throw.
 Rehearsal rehearse(const RehearsalSpec& spec);
 
 }  // namespace tutti

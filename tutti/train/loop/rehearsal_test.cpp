@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-/// Of a reader that is left behind in read() nothing of the data set is used afterwards.
+/// A reader that is left behind in read() must not use the data set afterwards.
 std::atomic<bool> reads_hang;
 std::atomic<int> inside_read;
 

@@ -23,8 +23,8 @@ RunRecord open_record(const RunPlace& place) {
                                                                         : RunRecord::Open::create);
 }
 
-/// What the tables of a resumed run begin with. A record that cannot be read in full is no reason
-/// to refuse the resume.
+/// Returns the events with which the tables of a resumed run begin. A record that cannot be read in
+/// full does not prevent the resume.
 RunLog log_before(const std::string& path) {
   try {
     return read_run(path);
@@ -41,7 +41,7 @@ RunLog log_before(const std::string& path) {
 Reporter::Reporter(const RunPlace& place, RunStart about, const std::string& configuration)
     : record_(open_record(place)),
       tensorboard_(place.directory, about.hosts.empty() ? "host" : about.hosts.front()) {
-  // Not before a resume has been found to be one: a refused one must leave the run's own.
+  // Write it only after a resume was accepted: a refused one must leave the run's own file.
   if (!configuration.empty())
     replace_file(std::filesystem::path(place.directory) / kConfigFile, configuration);
   about.run_id = place.run_id;
@@ -98,7 +98,7 @@ void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextComm
               const std::string& beyond) {
   const auto last = std::filesystem::path(place.checkpoints) / fmt::format("step_{:07}", left.last);
   const std::string best = place.checkpoints + "/best";
-  // A branch may not have written any.
+  // A branch may not have written any checkpoint.
   if (left.last >= 0 && std::filesystem::exists(last))
     log::command("weights of step {}: {}", left.last, shell_word(last.string()));
   if (left.best >= 0 && std::filesystem::exists(best))

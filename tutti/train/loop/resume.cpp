@@ -55,7 +55,7 @@ std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const Ru
 
 namespace {
 
-/// How many ranks had a share of each replica, by a key that is one number.
+/// Reads from a key with one number how many ranks had a share of each replica.
 int64_t ranks_by(const CheckpointInfo& checkpoint, const char* key) {
   const auto said = checkpoint.settings.find(key);
   int64_t ranks = 1;
@@ -63,13 +63,13 @@ int64_t ranks_by(const CheckpointInfo& checkpoint, const char* key) {
   return ranks;
 }
 
-/// Ranks that had the layers of a replica.
+/// Returns the number of ranks that had the layers of a replica.
 int stages_of(const CheckpointInfo& checkpoint) {
   return static_cast<int>(ranks_by(checkpoint, "parallel.pipeline"));
 }
 
-/// Ranks that shared a replica's samples or layers, each with statistics of its own
-/// (PartGrid::parts).
+/// Returns the number of ranks that shared a replica's samples or layers, each with its own
+/// statistics (PartGrid::parts).
 int64_t parts_of(const CheckpointInfo& checkpoint) {
   const auto said = checkpoint.settings.find("parallel.spatial");
   int64_t parts = ranks_by(checkpoint, "parallel.tensor");
@@ -122,14 +122,14 @@ bool holds_apart(const Checkpoint& checkpoint, const Variables& variables) {
   });
 }
 
-/// Of replicas that are apart. Another number of them than the checkpoint's begin alike, with what
-/// the model file has and new states.
+/// For replicas that train apart. If their number differs from the checkpoint's, all begin with the
+/// model file's weights and new states.
 void restore_apart(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights) {
   const bool same = checkpoint.info.replicas == replicas.replicas() &&
                     checkpoint.info.state_kinds == weights.variables().state_kinds;
   if (same && holds_apart(checkpoint, weights.variables()))
     return restore_rows(checkpoint, replicas, weights);
-  if (same) {  // they were alike until now
+  if (same) {  // the replicas were identical until now
     const ArenaRange all{0, weights.variables().trained_bytes};
     warn_of_new(weights.import_state(checkpoint.state, {&all, 1}));
     weights.make_alike();
@@ -163,7 +163,7 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
   else
     log::warn_alike("the state of the optimizer begins at zero: the checkpoint's is of {}",
                     checkpoint.info.optimizer);
-  // Else they begin with their mean, which the model file has.
+  // Otherwise they begin with their mean, which the model file holds.
   if (parts_of(checkpoint.info) == parts && checkpoint.info.replicas * parts == workers.replicas())
     restore_rows(checkpoint, workers, weights);
 }

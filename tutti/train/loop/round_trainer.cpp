@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-/// Steps between two looks at whether any rank was asked to stop.
+/// Steps between two votes whether any rank was asked to stop.
 constexpr int64_t kStopCheckSteps = 4;
 
 }  // namespace
@@ -53,19 +53,19 @@ bool RoundTrainer::train() {
   double data_wait = 0;
   while (const std::optional<RoundGradient> gradient = run_.rounds->next(signal()))
     data_wait += make(*gradient);
-  require_finite_gradients();  // of those that went back last, where replicas have stages
+  require_finite_gradients();  // with stages: the last backward passes
   run_.step = run_.rounds->end(signal());
   if (!several) computed_ = run_.rounds->computed();
   StepTimes times = run_.rounds->times();
   times.compute += slowed_ - slowed_before;
   times.data_wait = data_wait;
   run_.epoch.virtual_waited += run_.rounds->take_virtual_wait();
-  if (several) asked_by_ = std::max(asked_by_, run_.rounds->asked());  // servers among them
+  if (several) asked_by_ = std::max(asked_by_, run_.rounds->asked());  // including servers
   const auto answered = RunClock::Clock::now();
   const bool asked = several ? asked_by_ != 0 : asks && stop_asked();
-  times.comm_exposed += RunClock::since(answered);  // it waits for the rank that is late
-  // From the end of the round before, so that epochs add up to the training time: with what is
-  // logged between steps, without evaluations and checkpoints.
+  times.comm_exposed += RunClock::since(answered);  // waits for the last rank
+  // Counts from the end of the previous round, so that epochs add up to the training time: includes
+  // logging between steps, excludes evaluations and checkpoints.
   const double now = run_.clock.train();
   times.total = now - std::exchange(step_ended_, now);
   run_.interval.times += times;
@@ -135,7 +135,7 @@ double RoundTrainer::slow_down(int64_t draw) {
   const ScopedSpan span = run_.span("slowed");
   const auto began = RunClock::Clock::now();
   const auto until = began + std::chrono::duration<double>(delay * computed_);
-  // As a slow processor would: messages go on meanwhile.
+  // Acts like a slow processor: messages go on meanwhile.
   while (RunClock::Clock::now() < until) {
     run_.comm.progress();
     std::this_thread::sleep_for(std::chrono::microseconds(100));

@@ -44,7 +44,7 @@ bool needs_rank_files(Running& run) {
   const bool needs = run.training->weights().has_rows() ||
                      !run.network().compression.buckets.empty() || run.network().has_tables ||
                      run.spec.data.canvases != nullptr;
-  return run.shape.grid.stages() > 1 ? run.comm.most(int{needs}) > 0 : needs;  // of stages some may
+  return run.shape.grid.stages() > 1 ? run.comm.most(int{needs}) > 0 : needs;  // a stage may
 }
 
 CheckpointContent RunCheckpoints::content_now() {
@@ -78,7 +78,7 @@ uint64_t RunCheckpoints::write_own(const std::filesystem::path& checkpoint,
 }
 
 RunCheckpoints::Written RunCheckpoints::write_together(bool best) {
-  std::optional<CheckpointWriter> writer;  // of rank 0
+  std::optional<CheckpointWriter> writer;  // on rank 0
   const int64_t ranks = needs_rank_files(run_) ? run_.comm.size() : 0;
   const std::string place = comm::decide(run_.comm, "beginning a checkpoint", [&] {
     run_.reporter->record().require_place();  // a folder that was removed is not made again
@@ -89,7 +89,7 @@ RunCheckpoints::Written RunCheckpoints::write_together(bool best) {
   const RankFiles files{ranks, place.substr(0, end)};
   uint64_t bytes = 0;
   CheckpointContent content;
-  // Several ranks have a replica's tensors: they come together here, where messages may be sent.
+  // If several ranks hold a replica's tensors, gather them here, where messages may be sent.
   const PartGrid& grid = run_.shape.grid;
   const bool gathered = grid.stages() > 1 || grid.tensor() > 1;
   if (gathered && (grid.stages() > 1 || grid.group() == 0)) content = gathered_content();
@@ -113,7 +113,7 @@ void RunCheckpoints::write(bool best, bool ends) {
   const auto began = RunClock::Clock::now();
   const ScopedSpan span = run_.span("checkpoint");
   run_.settle();
-  report_.report_noise();  // what was measured since the last line is kept, too
+  report_.report_noise();  // includes measurements since the last line
   evaluation_.gather();
   run_.rounds->collect_state();
   run_.together = true;

@@ -1,4 +1,4 @@
-// How a run ends: what its record and its log say last.
+// Ends a run: writes the last lines of its record and its log.
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
@@ -18,7 +18,7 @@ void RunReport::end(RunStatus status, const std::string& reason,
   if (run_.rounds->takes_several_steps() && run_.step > run_.first_step &&
       run_.step % run_.shape.steps_per_epoch() != 0)
     run_.rounds->report(
-        run_.step, run_.first() ? &run_.reporter->record() : nullptr);  // of the part of an epoch
+        run_.step, run_.first() ? &run_.reporter->record() : nullptr);  // for a part of an epoch
   if (run_.spec.data.tested_at_end() && status != RunStatus::requeue &&
       !(run_.past.earlier.tested && run_.step == run_.first_step))
     test();
@@ -32,7 +32,7 @@ void RunReport::end(RunStatus status, const std::string& reason,
   if (status == RunStatus::requeue && run_.spec.run_is_saved) run_.spec.run_is_saved();
   if (!run_.first()) return;
   run_.reporter->record().append(stop_event(status, reason));
-  // Only a batch job is queued.
+  // Only a batch job can be requeued.
   const bool stopped = status == RunStatus::requeue && !run_.spec.in_batch_job;
   log::info("{}: {} ({:.1f} s training, {:.1f} s in all{})", stopped ? "stopped" : name(status),
             reason, run_.clock.train(), startup_seconds_ + run_.clock.wall(),

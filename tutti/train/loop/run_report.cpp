@@ -55,23 +55,23 @@ void RunReport::start() {
 
 void RunReport::show_step() {
   if (!run_.spec.terminal || !run_.first() || run_.rounds->takes_several_steps()) return;
-  // Of a replica of several ranks this one may have no loss, or a share.
+  // With several ranks per replica this one may have no loss, or only a share.
   run_.display.step(
       progress(run_.shape.grid.peers() == 1 ? run_.interval.mean_loss() : logged_loss_));
 }
 
 void RunReport::open_record() {
-  // From here on a signal is a wish on every rank, before the folder holds a run: "nothing has
-  // changed" would no longer be so.
+  // From here on a signal requests a stop on every rank; this comes before the folder holds a run,
+  // so that "nothing has changed" still holds until then.
   if (run_.spec.stop_requested) (void)run_.spec.stop_requested();
   run_.comm.barrier();
   const RunStart about = start_event();
   comm::decide(run_.comm, "beginning the record", [&] {
-    // Before the record, which takes back what an earlier process wrote of later steps.
+    // This precedes the record, which discards an earlier process's entries for later steps.
     if (run_.past.went_on_from)
       set_aside_after(run_.spec.place.checkpoints, *run_.past.went_on_from, run_.step);
     if (run_.spec.run_begins) run_.spec.run_begins();
-    // Where nothing is done, the configuration stays that of what was done.
+    // If nothing is left to do, the configuration stays that of the run so far.
     run_.reporter.emplace(run_.spec.place, about,
                           run_.spec.place.goes_on && run_.nothing_to_do()
                               ? std::string()
@@ -104,7 +104,7 @@ void RunReport::open_record() {
               run_.comm.local_size(), about.threads_per_rank, about.cores_per_host);
 }
 
-/// Of all ranks that share a replica.
+/// Sums over all ranks that share a replica.
 double RunReport::flop_per_sample() {
   std::array<double, 1> flop{run_.network().training.graph.flop() * run_.shape.grid.parts()};
   if (run_.shape.grid.stages() > 1) {
@@ -146,7 +146,7 @@ RunStart RunReport::start_event() {
   note_memory(run_.network().training, about);
   about.resume_step = run_.step;
   if (!run_.nothing_to_do())
-    about.changes = run_.past.changes;  // else nothing was measured with them
+    about.changes = run_.past.changes;  // otherwise nothing was measured with them
   about.metric = run_.goal.goal.metric->name();
   about.higher_is_better = run_.goal.goal.metric->higher_is_better();
   about.target = run_.goal.goal.in_record();
@@ -156,7 +156,7 @@ RunStart RunReport::start_event() {
 }
 
 double RunReport::mean_over_batches(std::span<const double> local) {
-  // The losses of parts add up to that of their replica.
+  // The losses of parts add up to the replica's loss.
   return sum_over_replicas(run_.comm, run_.shape.batches, local, 1)[0] /
          (run_.shape.replicas.replicas() * run_.shape.accumulate);
 }
@@ -170,7 +170,7 @@ ProgressState RunReport::progress(double loss) const {
   state.steps = run_.shape.total_steps;
   const int64_t per_epoch = run_.shape.steps_per_epoch();
   state.epoch = (run_.step - 1) / per_epoch + 1;
-  // A run that ends within an epoch has no number of epochs.
+  // A run that ends within an epoch has no whole number of epochs.
   if (run_.shape.total_steps % per_epoch == 0) state.epochs = run_.shape.total_steps / per_epoch;
   state.loss = loss;
   if (std::isfinite(run_.goal.quality()))
@@ -186,12 +186,12 @@ ProgressState RunReport::progress(double loss) const {
 
 void RunReport::log_steps() {
   if (run_.interval.steps == 0) return;
-  // The norm of the last step is one of them, and so may its noise be.
+  // Settling completes the last step's norm, and perhaps its noise.
   if (run_.network().gradient_norm.valid() ||
       (run_.exchange().noise() && run_.exchange().noise()->any()))
     run_.settle();
   const double steps = static_cast<double>(run_.interval.steps);
-  double each = steps;  // gradients of a replica, in the mean
+  double each = steps;  // gradients per replica, on average
   if (run_.rounds->takes_several_steps()) {
     std::array<double, 1> made{static_cast<double>(run_.interval.gradients)};
     run_.comm.sum(made);
@@ -220,7 +220,7 @@ void RunReport::log_steps() {
     run_.display.report(progress(loss));
   }
   report_noise();
-  if (!run_.rounds->takes_several_steps())  // nobody is waited for in every step
+  if (!run_.rounds->takes_several_steps())  // otherwise ranks do not wait in every step
     stragglers_->report(run_.step, run_.first() ? &run_.reporter->record() : nullptr);
   run_.interval = StepInterval(run_.shape.batches.local_count());
 }

@@ -79,7 +79,7 @@ void Running::settle() {
 void Running::note_norms() {
   const GradientNorms norms = training->take_gradient_norms();
   if (!std::isfinite(norms.sum)) {
-    together = !rounds->has_model();  // else only this rank sees it
+    together = !rounds->has_model();  // otherwise only this rank sees it
     throw NumericError(
         fmt::format("the norm of the gradient is {} at step {}, although each replica's gradient "
                     "is finite: their sum or its squares are too large; {}; lower optimizer.lr or "
@@ -95,12 +95,12 @@ void Running::keep_best(int64_t at, double value) {
   left.best_text = to_text(*goal.goal.metric, value);
 }
 
-// The folder knows best: what was written may have been removed since. A branch has written nothing
-// yet, and goes on from a checkpoint elsewhere. A folder that cannot be listed now is said to be
-// so: this is a part of the message of another error, which it must not replace.
+// The folder decides, since files may have been removed. A branch has written nothing yet, and
+// continues from a checkpoint elsewhere. A folder that cannot be listed is reported as such: this
+// text is part of another error's message, which it must not replace.
 std::string Running::what_is_left() const try {
   int64_t last = newest_step(spec.place.checkpoints);
-  // It may be whole, and only what points at it has failed.
+  // It may be whole if only updating its links has failed.
   if (last == step && left.last != step)
     return fmt::format("the checkpoint of step {} itself is whole", step);
   if (last < 0 && left.last == first_step) last = left.last;

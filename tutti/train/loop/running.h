@@ -1,6 +1,6 @@
 #pragma once
-// Running: a training run while it goes on, as the parts of the loop share it. Each part has a file
-// of its own: rounds of training (round_trainer.h), evaluation (evaluation.h), checkpoints
+// Running: the state of a running training that the parts of the loop share. Each part has a
+// file of its own: rounds of training (round_trainer.h), evaluation (evaluation.h), checkpoints
 // (run_checkpoints.h), record and log (run_report.h).
 
 #include <map>
@@ -31,12 +31,12 @@ namespace tutti {
 struct StepInterval {
   StepTimes times;
   int64_t steps = 0;
-  int64_t gradients = 0;  ///< of this rank; where ranks are served some may have been dropped
+  int64_t gradients = 0;  ///< made by this rank; with servers some may have been dropped
   GradientNorms norms;
-  std::vector<double> loss;  ///< of each local micro-batch, over steps
+  std::vector<double> loss;  ///< one loss for each local micro-batch, over steps
 
   explicit StepInterval(int local_batches) : loss(static_cast<size_t>(local_batches), 0.0) {}
-  /// Over local micro-batches and steps.
+  /// Averages over local micro-batches and steps.
   double mean_loss() const {
     return std::accumulate(loss.begin(), loss.end(), 0.0) /
            static_cast<double>(steps * static_cast<int64_t>(loss.size()));
@@ -48,32 +48,32 @@ struct EpochSums {
   StepTimes times = {};
   int64_t steps = 0;
   GradientNorms norms = {};
-  double loss = 0;                               ///< of the lines of the record, over steps
-  bool partial = false;                          ///< it began before this process did
-  double virtual_waited = 0, virtual_begun = 0;  ///< of a replay: seconds; time when it began
+  double loss = 0;                               ///< sum of the record's lines, over steps
+  bool partial = false;                          ///< the epoch began in an earlier process
+  double virtual_waited = 0, virtual_begun = 0;  ///< replay: seconds waited; start time
 };
 
-/// What a run wants to reach, and how far it is from it.
+/// The run's goal, and its distance from it.
 struct RunGoal {
   Goal goal;
   Patience patience;
-  std::optional<Plateau> plateau;              ///< of the schedule
+  std::optional<Plateau> plateau;              ///< if the schedule has one
   bool waits = false;                          ///< run.patience ends the run
-  bool reached = false;                        ///< the target
-  std::map<std::string, double> metrics = {};  ///< of the last evaluation
+  bool reached = false;                        ///< the target was reached
+  std::map<std::string, double> metrics = {};  ///< results of the last evaluation
 
-  /// The goal's metric in the last evaluation, or NaN.
+  /// Returns the goal's metric in the last evaluation, or NaN.
   double quality() const;
   void save(std::map<std::string, double>& metrics) const;
   void restore(const std::map<std::string, double>& metrics);
 };
 
-/// How the run came to be, where it goes on.
+/// The origin of a resumed run.
 struct RunPast {
   std::optional<Checkpoint> checkpoint = {};               ///< open until the first step
-  std::vector<std::string> changes = {};                   ///< of the configuration, since then
-  EarlierPart earlier = {};                                ///< of the record
-  std::optional<std::filesystem::path> went_on_from = {};  ///< that checkpoint
+  std::vector<std::string> changes = {};                   ///< configuration changes since then
+  EarlierPart earlier = {};                                ///< from the record
+  std::optional<std::filesystem::path> went_on_from = {};  ///< path of that checkpoint
 };
 
 struct Running {
@@ -82,7 +82,7 @@ struct Running {
   RunPast past;
   const RunConfig config;
   const RunShape shape;
-  RunSettings settings = {};  ///< what a resume compares
+  RunSettings settings = {};  ///< settings that a resume compares
   RunGoal goal;
   std::optional<TrainingStep> training = {};
   std::unique_ptr<Rounds> rounds = {};
@@ -94,7 +94,7 @@ struct Running {
   EpochSums epoch = {};
   RunResult result = {};
   LeftCheckpoints left = {};
-  int64_t step = 0, first_step = 0;  ///< updates done; when this process began
+  int64_t step = 0, first_step = 0;  ///< updates done, now and when this process began
   double evaluation_seconds = 0, checkpoint_seconds = 0;
   bool together = false;  ///< an error now is thrown by all ranks: one of them records it
 
@@ -115,11 +115,11 @@ struct Running {
   bool stopped_early() const {
     return config.run.patience > 0 && goal.patience.waited() >= config.run.patience;
   }
-  /// Whether no step is to be taken: of a resume that finds its end behind it.
+  /// Returns whether no step is left: a resumed run may already be at its end.
   bool nothing_to_do() const {
     return goal.reached || step >= shape.total_steps || stopped_early();
   }
-  /// Whether something is due after a step that is done every so many epochs.
+  /// Returns whether an action that is due every `epochs` epochs is due after step `at`.
   bool every_epochs(double epochs, int64_t at) const;
   bool evaluation_due(int64_t at) const { return every_epochs(config.run.eval_every, at); }
   bool log_due(int64_t at) const;
@@ -127,13 +127,13 @@ struct Running {
 
   /// Applies all updates, and takes their norms.
   void settle();
-  /// Takes the norms of the updates that are over. NumericError for one that is not finite.
+  /// Takes the norms of finished updates. Throws NumericError for one that is not finite.
   void note_norms();
   void keep_best(int64_t at, double value);
-  /// Which checkpoint is left, for the message of an error.
+  /// Returns which checkpoint is left, for an error message.
   std::string what_is_left() const;
 
-  /// A span of the trace from here on, where there is one.
+  /// Begins a span of the trace, if there is one.
   ScopedSpan span(const char* name);
 };
 

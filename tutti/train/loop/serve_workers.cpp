@@ -16,7 +16,7 @@ RunResult serve_workers(const TrainerSpec& spec) {
   const int workers = spec.job->size() - own.size();
   check_served_job(config, workers, workers, nullptr);
   const auto signal = [&spec] { return spec.stop_requested ? spec.stop_requested() : 0; };
-  (void)signal();  // from now on one is a wish, which the workers are told
+  (void)signal();  // from now on a signal is a request that the workers receive
   const std::vector<std::byte> choices = hear_first_worker(*spec.job);
   NetworkSpec network = with_served_buckets(
       network_spec(config, *spec.data.train, batch_sizes(config.batch, workers).local));
@@ -38,7 +38,7 @@ RunResult serve_workers(const TrainerSpec& spec) {
   try {
     while (!(status = servers.serve(signal))) steps = servers.steps();
   } catch (const CommError&) {
-    throw;  // the others know better
+    throw;  // the other ranks know the cause
   } catch (const std::exception& error) {
     append_failure(spec.place, *spec.job, error, {.steps = steps});
     throw;

@@ -1,4 +1,4 @@
-// The test set, once, at the end.
+// Measures the test set, once, at the end.
 
 #include <algorithm>
 #include <span>
@@ -18,8 +18,8 @@ int64_t Evaluation::take_tested_weights(std::optional<ModelWeights>& best) {
   const Variables& variables = run_.network().training.variables;
   best.emplace(variables);
   Weights& weights = best->weights();
-  // One rank reads: the others need not see the folder.
-  // But for tables and slices, of which each has its rows to read.
+  // One rank reads, so that the others need not see the folder. With tables and slices, each rank
+  // reads its own rows.
   const std::string step =
       comm::decide(run_.comm, "reading the best weights", [&]() -> std::string {
         const auto path = find_best(run_.spec.place.checkpoints);
@@ -58,7 +58,7 @@ void Evaluation::test() {
   const ScopedSpan span = run_.span("test");
   run_.settle();
   gather();
-  evaluator_.reset();  // its memory is the next one's
+  evaluator_.reset();  // frees memory for the next one
   std::optional<ModelWeights> best;
   const int64_t weights_step = take_tested_weights(best);
   const data::Dataset& dataset = *run_.spec.data.test;

@@ -27,8 +27,8 @@ RunResult TrainerRun::run() {
     run_.rounds->dismiss(run_.result.status);
   } catch (const std::exception& error) {
     report_.record_failure(error);
-    // All workers end with it: ranks that serve are told, and have no error of their own to report.
-    // Of an error between ranks they hear as the others do.
+    // All workers end with this error: tell the serving ranks, which have none of their own to
+    // report. An error between ranks reaches them as it does the others.
     if (run_.rounds && run_.together && dynamic_cast<const CommError*>(&error) == nullptr) {
       try {
         run_.rounds->dismiss(RunStatus::failed);
@@ -67,7 +67,7 @@ void TrainerRun::loop() {
     if (run_.evaluation_due(run_.step) || last) {
       best = evaluation_->evaluate();
       trainer_->ask_to_stop();
-      asked = trainer_->stop_asked() || asked;  // it may have taken long
+      asked = trainer_->stop_asked() || asked;  // the evaluation may have taken long
       last = last || run_.stopped_early();
     }
     const bool ends = last || run_.goal.reached || asked;

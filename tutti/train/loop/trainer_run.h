@@ -1,6 +1,6 @@
 #pragma once
-// TrainerRun: what train() (trainer.h) makes: a run and its parts, and the loop that calls them.
-// Private to trainer*.cpp.
+// TrainerRun: the implementation of train() (trainer.h): a run with its parts, and the loop that
+// calls them. Private to trainer*.cpp.
 
 #include <optional>
 #include <string>
@@ -19,24 +19,24 @@ class TrainerRun {
   RunResult run();
 
  private:
-  // trainer_setup.cpp: what the loop needs, new or from a checkpoint
-  /// All ranks must have the same configuration and data, and a resumed run what the run before it
-  /// had.
+  // In trainer_setup.cpp: sets up the loop, new or from a checkpoint.
+  /// Checks that all ranks have the same configuration and data, and that a resumed run has
+  /// those of the earlier run.
   void compare_with_before();
-  /// The choices that this run must keep to. Where something else changed they are advice: the bits
-  /// differ anyway, and a changed network may not have what the old one used.
+  /// Returns the choices that this run must keep. If other settings changed they are only advice:
+  /// the bits differ anyway, and a changed network may lack what the old one used.
   Choices choices_before() const;
   void build();
-  /// The network and its exchange.
+  /// Builds the network and its exchange.
   void build_step();
   NoiseSettings measured_noise() const;
   void require_folder();
   RoundsSpec rounds_spec();
-  /// Weights and how replicas meet, new or as the checkpoint has them.
+  /// Sets up the weights and the way in which replicas meet, new or from the checkpoint.
   void build_rounds();
   void restore_from(const Checkpoint& checkpoint);
 
-  // trainer.cpp
+  // In trainer.cpp.
   void loop();
   void end_epoch();
   std::string stopped_early_words() const;

@@ -135,7 +135,7 @@ RoundsSpec TrainerRun::rounds_spec() {
           .comes = [this](int64_t step, int replica) { trainer_->note_samples(step, replica); }};
 }
 
-/// Each rank writes its part of a checkpoint into the run's folder.
+/// Checks that each rank, which writes its part of a checkpoint, sees the run's folder.
 void TrainerRun::require_folder() {
   if (!needs_rank_files(run_)) return;
   comm::on_each(run_.comm, "looking for the run's folder", [&] {

@@ -26,7 +26,7 @@ std::unique_ptr<BatchSource> RoundTrainer::make_batches() {
     pipeline.threads = static_cast<int>(run_.config.data.readers);
     pipeline.slots = static_cast<int>(run_.config.data.prefetch);
     if (run_.rounds->takes_several_steps()) {
-      // The gradient that is being made, and the two behind it.
+      // The current gradient, and the two after it.
       constexpr int64_t kTickets = 3;
       return std::make_unique<DealtBatches>(*run_.spec.data.train, *writer_, run_.shape.sampler,
                                             pipeline, kTickets * run_.shape.accumulate);
@@ -60,7 +60,7 @@ std::unique_ptr<BatchSource> RoundTrainer::make_batches() {
   return fields;
 }
 
-/// Says once that readers do not keep up.
+/// Logs once that readers do not keep up.
 void RoundTrainer::report_waiting() {
   const double reading = batches_->reading_seconds() - reading_before_;
   reading_before_ = batches_->reading_seconds();

@@ -27,7 +27,7 @@ double area_under_curve(std::vector<float> zeros, std::vector<float> ones) {
 
 namespace {
 
-/// Grows with the score: bits of negative numbers are turned over.
+/// Grows with the score: the bits of negative numbers are inverted.
 size_t bin_of(float score) {
   const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 is 0
   const uint32_t ordered = bits >> 31 ? ~bits : bits | 0x80000000u;

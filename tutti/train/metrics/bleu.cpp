@@ -14,7 +14,7 @@ using Words = std::vector<std::string>;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// ASCII's signs but the apostrophe, the hyphen, the comma and the full stop.
+/// True for ASCII signs except the apostrophe, the hyphen, the comma and the full stop.
 bool stands_alone(char c) {
   return (c >= '!' && c <= '/' && c != '\'' && c != ',' && c != '-' && c != '.') ||
          (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
@@ -35,7 +35,7 @@ struct GramOrder {
   bool operator()(Gram a, Gram b) const { return std::ranges::lexicographical_compare(a, b); }
 };
 
-/// How often each of the text's n-grams is there.
+/// Counts each n-gram of the text.
 std::map<Gram, int64_t, GramOrder> grams_of(const Words& words, size_t n) {
   std::map<Gram, int64_t, GramOrder> grams;
   for (size_t i = 0; i + n <= words.size(); ++i) ++grams[std::span(words).subspan(i, n)];

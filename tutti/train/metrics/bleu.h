@@ -1,11 +1,12 @@
 #pragma once
-// BLEU (Papineni et al. 2002): how much of what was written stands in references, over a corpus.
+// BLEU (Papineni et al. 2002): the share of the written text that occurs in references, over a
+// corpus.
 //
 //   BLEU = min(1, exp(1 - r / c)) * (p1 p2 p3 p4)^(1/4)
 //
-// with p_n the share of all n-grams written that are in the sample's reference, each at most as
-// often as there; c and r the words of all that was written and of all references. 0 where a p_n
-// is: nothing is smoothed.
+// p_n is the share of all written n-grams that occur in the sample's reference, each counted at
+// most as often as there; c and r are the numbers of words in all written texts and in all
+// references. BLEU is 0 if any p_n is 0: nothing is smoothed.
 
 #include <array>
 #include <cstdint>
@@ -15,8 +16,8 @@
 
 namespace tutti {
 
-/// Words and signs as mteval-v13a.pl, and sacreBLEU by default, tells them apart: signs but those
-/// within numbers stand alone.
+/// Splits a text into words and signs like mteval-v13a.pl, the default of sacreBLEU: signs are
+/// separate except within numbers.
 std::vector<std::string> bleu_words(std::string_view text);
 
 class Bleu {

@@ -19,7 +19,7 @@ BleuWords split_words(const std::string& text) {
 
 TEST(Bleu, OfOneSentenceByHand) {
   Bleu bleu;
-  // Of "the" the second one is not there.
+  // The second "the" does not occur in the reference.
   bleu.add(split_words("the cat the on a mat"), split_words("a cat the on a mat"));
   EXPECT_DOUBLE_EQ(bleu.precision(1), 5.0 / 6);
   EXPECT_DOUBLE_EQ(bleu.precision(2), 4.0 / 5);
@@ -30,7 +30,7 @@ TEST(Bleu, OfOneSentenceByHand) {
 }
 
 TEST(Bleu, WordsCountAsOftenAsInTheReference) {
-  Bleu bleu;  // the example of the paper's section 2.1.1
+  Bleu bleu;  // example from section 2.1.1 of the paper
   bleu.add(split_words("the the the the the the the"), split_words("the cat is on the mat"));
   EXPECT_DOUBLE_EQ(bleu.precision(1), 2.0 / 7);
   EXPECT_EQ(bleu.value(), 0);

@@ -1,5 +1,5 @@
 #pragma once
-// How well zeros and ones are told apart by logits. Private to metrics.cpp.
+// Metrics of how well logits separate zeros from ones. Private to metrics.cpp.
 
 #include <cstdint>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// Between 0 and 1, the more the better.
+/// A metric between 0 and 1; higher is better.
 class Share : public Metric {
  public:
   explicit Share(std::string_view name) : name_(name) {}
@@ -20,7 +20,7 @@ class Share : public Metric {
   std::string_view name_;
 };
 
-/// Logits of zeros and ones: above 0 stands for one. NaN is neither.
+/// Counts for logits of zeros and ones: a logit above 0 predicts a one. NaN predicts neither.
 struct Found {
   int64_t right = 0, ones = 0, found = 0, both = 0;
 
@@ -36,8 +36,8 @@ struct Found {
   }
 };
 
-/// both / (finds, ones, or their sum): over all samples a ratio of sums, so it is no mean of
-/// ratios.
+/// Computes both / (finds, ones, or their sum) as a ratio of sums over all samples, not as a
+/// mean of ratios.
 class OfFound final : public Share {
  public:
   enum class Kind : uint8_t { f1, precision, recall };

@@ -11,13 +11,13 @@
 namespace tutti {
 namespace {
 
-/// The outputs of one position: K numbers, `stride` apart.
+/// The outputs at one position: K numbers, `stride` apart.
 struct Outputs {
   const float* y;
   int64_t classes, stride;
   float operator[](int64_t k) const { return y[k * stride]; }
 
-  /// The first of the largest; -1 where any is NaN.
+  /// Returns the first of the largest; -1 if any is NaN.
   int64_t largest() const {
     int64_t best = 0;
     bool finite = true;
@@ -95,8 +95,8 @@ class CrossEntropy final : public Metric {
     const double weight = weight_of_sample(prediction, target, i);
     return weight > 0 ? mean / weight : 0;
   }
-  /// That of its labels in the mean: over all samples it is the mean that training takes of a
-  /// batch.
+  /// Returns the mean weight of its labels: over all samples the metric equals the mean that
+  /// training takes over a batch.
   double weight_of_sample(const SampleTensor& /*prediction*/, const SampleTensor& target,
                           int64_t i) const override {
     if (loss_.class_weights.empty() || loss_.mean_over == MeanOver::labels) return 1;
@@ -135,7 +135,7 @@ class IntersectionOverUnion final : public Share {
   }
 };
 
-/// The mean over a sample's numbers: a loss, of what the network learns.
+/// The mean over a sample's numbers: a loss on what the network learns.
 class Pointwise : public Metric {
  public:
   Pointwise(std::string name, PointwiseLossAttributes loss) : name_(std::move(name)), loss_(loss) {}
@@ -152,7 +152,7 @@ class Pointwise : public Metric {
   }
 
  private:
-  double of_element(double x, double t) const {  // ops/losses.h
+  double of_element(double x, double t) const {  // as in ops/losses.h
     const double d = std::abs(x - t);
     switch (loss_.kind) {
       case PointwiseLossKind::mse: return d * d;
@@ -169,7 +169,7 @@ class Pointwise : public Metric {
   PointwiseLossAttributes loss_;
 };
 
-/// The same in the units of the data.
+/// The mean absolute error in the data's units.
 class MeanError final : public Pointwise {
  public:
   explicit MeanError(std::string unit)
@@ -181,7 +181,7 @@ class MeanError final : public Pointwise {
   std::string unit_;
 };
 
-/// The losses are those that the model writes itself.
+/// The losses that the model itself defines.
 class OwnLoss final : public Metric {
  public:
   std::string_view name() const override { return "loss"; }
@@ -190,7 +190,7 @@ class OwnLoss final : public Metric {
   double of_sample(const SampleTensor&, const SampleTensor&, int64_t) const override { return 0; }
 };
 
-/// A metric of one of several predictions.
+/// A metric for one of several predictions.
 class OfOutput final : public Metric {
  public:
   OfOutput(std::string name, size_t output, std::shared_ptr<const Metric> metric)
@@ -216,7 +216,7 @@ class OfOutput final : public Metric {
  private:
   std::string name_;
   size_t output_;
-  std::shared_ptr<const Metric> metric_;  // shared with the list it comes from
+  std::shared_ptr<const Metric> metric_;  // shared with its original list
 };
 
 std::vector<std::shared_ptr<const Metric>>& own_metrics() {
@@ -254,7 +254,7 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
                                                    model.loss.scale * objective.weight));
       metrics.push_back(std::make_shared<Surprise>("perplexity", Surprise::Unit::perplexity, 1.f));
       metrics.push_back(std::make_shared<Surprise>("bits", Surprise::Unit::bits, 1.f));
-      // Without fields, as where a configuration is read, bytes may yet be known.
+      // Without fields, as when a configuration is read, bytes may still become known.
       if (const auto target = std::ranges::find(model.targets, objective.target, &ModelField::name);
           target != model.targets.end() ? !target->class_bytes.empty() : model.targets.empty())
         metrics.push_back(std::make_shared<BitsPerByte>(
@@ -274,7 +274,7 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
         metrics.push_back(std::make_shared<RightSide>());
         metrics.push_back(std::make_shared<OfFound>("precision", OfFound::Kind::precision));
         metrics.push_back(std::make_shared<OfFound>("recall", OfFound::Kind::recall));
-        // Without fields, as where a configuration is read, it may yet be one.
+        // Without fields, as when a configuration is read, it may still be one.
         if (known ? target->sample.elements() == 1 : model.targets.empty())
           metrics.push_back(std::make_shared<UnderCurve>());
       } else {
@@ -328,7 +328,7 @@ const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics
 
 std::string to_text(const Metric& metric, double value) {
   if (metric.is_fraction()) return fmt::format("{} {:.2f} %", metric.name(), value * 100);
-  const double size = std::abs(value);  // units of the data may be any
+  const double size = std::abs(value);  // the data's units may have any size
   const bool usual = value == 0 || (size >= 1e-3 && size < 1e6);
   return fmt::format("{} {}{}{}", metric.name(),
                      usual ? fmt::format("{:.4f}", value) : fmt::format("{:.4g}", value),

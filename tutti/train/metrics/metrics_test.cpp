@@ -47,8 +47,7 @@ TEST(Metrics, OfClassesByHand) {
   const std::array<int32_t, 3> labels = {2, 1, 1};
   const Quality q = classified(logits, labels, 3);
   EXPECT_EQ(q.samples(), 3);
-  EXPECT_DOUBLE_EQ(q.value("accuracy"), 1.0 / 3);  // of the equal logits of sample 1 the first
-                                                   // counts
+  EXPECT_DOUBLE_EQ(q.value("accuracy"), 1.0 / 3);  // the first of sample 1's equal logits
   const double first = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0)) - 3;
   const double second = std::log(2 * std::exp(1.0) + 1) - 1;
   EXPECT_NEAR(q.value("loss") * 3, first + second + 1000, 1e-6);
@@ -59,7 +58,7 @@ TEST(Metrics, BitsAByteAreOfWhatTokensStandFor) {
   model.targets = {{.name = model.target_field, .sample = {4}, .classes = 3}};
   for (const auto& metric : metrics_of(model)) EXPECT_NE(metric->name(), "bits_per_byte");
   model.targets[0].class_bytes = {1, 5, 0};  // the last one ends a document
-  // Two samples: -log p, then whether the token is the likeliest.
+  // Two samples: -log p, then whether the token is the most likely.
   const std::array<float, 16> y = {1, 2, 3, 9, 1, 1, 1, 1, 0.5f, 0.25f, 9, 9, 1, 1, 1, 1};
   const std::array<int32_t, 8> tokens = {0, 1, 2, -1, 1, 1, -1, -1};
   const Quality q = quality_of(model, {2, 4}, {4}, y, tokens.data(), 2);
@@ -68,8 +67,8 @@ TEST(Metrics, BitsAByteAreOfWhatTokensStandFor) {
 }
 
 TEST(Metrics, OfTokensByHand) {
-  // Two samples of four positions: -log p, then whether the token is the likeliest. Three of five
-  // tokens are.
+  // Two samples of four positions: -log p, then whether the token is the most likely, which holds
+  // for three of five tokens.
   const std::array<float, 16> y = {0.5f, 1, 2, 9, 1, 0, 1, 1, 0.25f, 0.25f, 9, 9, 1, 0, 1, 1};
   const std::array<int32_t, 8> tokens = {3, 0, 7, -1, 2, 5, -1, -1};
   ModelSpec model = task(TaskKind::language, 8);
@@ -128,7 +127,7 @@ TEST(Metrics, NameALabelThatDoesNotFit) {
   EXPECT_THROW(classified(std::array<float, 2>{}, std::array<int32_t, 1>{2}, 2), ConfigError);
 }
 
-// Three classes at four positions. Sample 0: class 2 is nowhere. Sample 1: all wrong.
+// Three classes at four positions. Sample 0: class 2 does not occur. Sample 1: all wrong.
 TEST(Metrics, IntersectionOverUnionIsTheMeanOverClassesOfEachSample) {
   const std::array<float, 24> y = {
       // clang-format off
@@ -156,8 +155,8 @@ TEST(Metrics, OfNumbersByHand) {
   EXPECT_THROW(find_metric(metrics_of(model), "accuracy"), ConfigError);
 }
 
-// The right numbers are those of scikit-learn 1.9: precision_score, recall_score, f1_score,
-// accuracy_score, roc_auc_score and log_loss of all samples.
+// The expected numbers come from scikit-learn 1.9: precision_score, recall_score, f1_score,
+// accuracy_score, roc_auc_score and log_loss over all samples.
 TEST(Metrics, OfZerosAndOnesAreThoseOfScikitLearnWhateverTheBatchesAndRanks) {
   ModelSpec model = task(TaskKind::regress, 0);
   model.pointwise_loss.kind = PointwiseLossKind::bce_with_logits;
@@ -179,13 +178,14 @@ TEST(Metrics, OfZerosAndOnesAreThoseOfScikitLearnWhateverTheBatchesAndRanks) {
       EXPECT_NEAR(quality.value("loss"), 0.9863251909263608, 1e-7);
       EXPECT_EQ(quality.undefined(), "");
     });
-  // Two maps of four numbers: all numbers count alike, f1 is 2/3 where the mean over maps is 3/4.
+  // Two maps of four numbers: all numbers have equal weight, f1 is 2/3 where the mean over maps is
+  // 3/4.
   model.targets = {{"click", {4}}};
   const std::array<float, 8> y = {1, 1, -1, -1, -1, -1, -1, 2}, t = {1, 0, 1, 0, 0, 0, 0, 1};
   const Quality maps = quality_of(model, {4}, {4}, y, t.data(), 2);
   for (const char* metric : {"f1", "precision", "recall"})
     EXPECT_NEAR(maps.value(metric), 2.0 / 3, 1e-7) << metric;
-  EXPECT_THROW(find_metric(metrics_of(model), "mae"), ConfigError);  // a logit is no probability
+  EXPECT_THROW(find_metric(metrics_of(model), "mae"), ConfigError);  // a logit is not a probability
 }
 
 TEST(Metrics, ZeroOverZeroIsZeroWithAWordAndNaNWithoutSamples) {
@@ -212,14 +212,14 @@ TEST(Metrics, ErrorsAreOfTheDataAndLossesOfWhatIsLearned) {
   for (int64_t i = 0; i < 2; ++i) quality.add({&judged, 1}, i);
   EXPECT_EQ(quality.value("mae"), 9);
   EXPECT_NEAR(quality.value("loss"), (0.36 + 1.44) / 2, 1e-6);
-  // 1e9 in f32 has steps of 64: the error is taken of what keeps its digits.
+  // 1e9 in f32 has steps of 64: the error is computed from values that keep their digits.
   const std::array<float, 2> far = {1e9f, 1e9f}, near = {1, 2}, none = {0, 0};
   Quality digits(metrics_of(model));
   const Judged large{{far.data(), {1}},  {far.data(), {1}},  {near.data(), {1}},
                      {none.data(), {1}}, {near.data(), {1}}, {none.data(), {1}}};
   for (int64_t i = 0; i < 2; ++i) digits.add({&large, 1}, i);
   EXPECT_EQ(digits.value("mae"), 1.5);
-  // Units may make numbers as small or as large as they like: sums stay exact, whatever the order.
+  // Units may make numbers very small or large: sums stay exact in any order.
   for (const float unit : {1e-15f, 1.0f, 1e9f}) {
     std::vector<float> a(1000), zero(1000, 0.0f);
     double sum = 0;
@@ -237,7 +237,7 @@ TEST(Metrics, ErrorsAreOfTheDataAndLossesOfWhatIsLearned) {
   EXPECT_EQ(to_text(find_metric(metrics_of(model), "mae"), 2.5e-7), "mae 2.5e-07 K");
 }
 
-// A prediction that log1p is undone of may be infinite where the loss is a number.
+// Undoing log1p may make a prediction infinite although the loss is a number.
 TEST(Metrics, InfiniteAndNoNumberAreNeverTheBest) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNaN = NAN;
   ModelSpec model = task(TaskKind::regress, 0);
@@ -334,7 +334,7 @@ TEST(Metrics, OneLogitOfASampleHasAnAreaUnderTheCurve) {
   };
   EXPECT_EQ(judge({0, 1, 2, 3, 4}), 3.5 / 6);
   EXPECT_EQ(judge({4, 2, 0, 3, 1}), 3.5 / 6);
-  for (const int ranks : {1, 2, 4, 7})  // of seven two see nothing
+  for (const int ranks : {1, 2, 4, 7})  // two of seven get no sample
     comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
       Quality quality(metrics_of(model));
       const Judged judged{{logits.data(), {1}}, {clicks.data(), {1}}};
@@ -350,13 +350,13 @@ TEST(Metrics, OneLogitOfASampleHasAnAreaUnderTheCurve) {
   for (int64_t i = 0; i < 5; ++i) counted.add({&judged, 1}, i);
   counted.settle();
   EXPECT_EQ(counted.value("auc"), 3.5 / 6) << "scores far from each other have bins of their own";
-  model.targets = {{"click", {2}}};  // maps have none: a logit of each position would be kept
+  model.targets = {{"click", {2}}};  // maps have none: every position's logit would be kept
   for (const auto& metric : metrics_of(model)) EXPECT_NE(metric->name(), "auc");
   model.targets.clear();  // a configuration that names it is read before fields are known
   EXPECT_EQ(find_metric(metrics_of(model), "auc").name(), "auc");
 }
 
-/// In bins the area errs by half of the pairs that share one, and hardly that.
+/// The area's error in bins is at most half of the pairs that share one, and usually far less.
 TEST(Metrics, AreaInBins) {
   Rng rng(1, Purpose::test, 0);
   std::vector<float> zeros, ones;

@@ -8,8 +8,8 @@ namespace tutti {
 namespace {
 
 constexpr double kWeightQuantum = 0x1p-24;
-/// A sample's number is a sum of multiples of these: large, usual and small ones are each added up
-/// exactly, in whatever unit the data has.
+/// A sample's number is split into multiples of these: large, usual and small parts are each added
+/// up exactly, whatever the data's unit.
 constexpr std::array<double, Quality::kSums> kQuanta = {0x1p8, 0x1p-21, 0x1p-50, 0x1p-79};
 
 double rounded(double x, double quantum) { return std::nearbyint(x / quantum) * quantum; }
@@ -41,7 +41,7 @@ void Quality::settle() {
 
 namespace {
 
-/// The prediction and the target that a metric takes.
+/// Returns the prediction and the target that a metric uses.
 std::pair<SampleTensor, SampleTensor> taken_by(const Metric& metric, const Judged& judged) {
   if (metric.takes() == Metric::Takes::learned && judged.learned.data)
     return {judged.learned, judged.learned_target};

@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// x log2 x, which is 0 at 0.
+/// Returns x log2 x, which is 0 at 0.
 double x_log_x(double x) { return x > 0 ? x * std::log2(x) : 0; }
 
 }  // namespace
@@ -22,7 +22,7 @@ SegmentationScore score_segmentation(std::span<const int32_t> segments,
   std::map<int32_t, int64_t> of_segment;
   SegmentationScore score;
   for (size_t v = 0; v < truth.size();) {
-    size_t end = v + 1;  // of a run of equal ones
+    size_t end = v + 1;  // the end of a run of equal voxels
     while (end < truth.size() && truth[end] == truth[v] && segments[end] == segments[v]) ++end;
     const auto count = static_cast<int64_t>(end - v);
     if (truth[v] != 0) {

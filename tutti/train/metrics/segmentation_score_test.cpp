@@ -19,7 +19,7 @@ TEST(SegmentationScore, OfTheTruthItselfIsPerfect) {
   EXPECT_DOUBLE_EQ(s.f1, 1);
 }
 
-/// By hand. Truth 1 1 1 1 2 2 2 2, segments 1 1 2 2 2 2 2 2: joint 2, 2, 4 of 8.
+/// Computed by hand. Truth 1 1 1 1 2 2 2 2, segments 1 1 2 2 2 2 2 2: joint 2, 2, 4 of 8.
 TEST(SegmentationScore, CountsSplitsAndMerges) {
   const std::vector<uint32_t> truth = {1, 1, 1, 1, 2, 2, 2, 2};
   const std::vector<int32_t> segments = {1, 1, 2, 2, 2, 2, 2, 2};

@@ -1,6 +1,6 @@
 #pragma once
-// How surprised a language model is by a text: as loss, perplexity or bits a token; and how often
-// its first choice is right. Private to metrics.cpp.
+// Metrics of a language model's prediction of a text: loss, perplexity or bits per token, and the
+// rate at which its first choice is right. Private to metrics.cpp.
 
 #include <algorithm>
 #include <cmath>
@@ -15,8 +15,8 @@
 
 namespace tutti {
 
-/// Of y [2, positions]: -log p of the tokens in the target, and whether they are the likeliest. A
-/// mean over the tokens of all samples.
+/// Computes from y [2, positions], which holds -log p of the target's tokens, and whether they are
+/// the most likely. A mean over the tokens of all samples.
 class TokenMean : public Metric {
  public:
   double weight_of_sample(const SampleTensor& /*prediction*/, const SampleTensor& target,
@@ -25,7 +25,7 @@ class TokenMean : public Metric {
   }
 
  protected:
-  /// Of channel c.
+  /// Returns the mean of channel c.
   static double mean_of(int64_t c, const SampleTensor& prediction, const SampleTensor& target,
                         int64_t i) {
     const int64_t positions = target.sample.elements();
@@ -45,7 +45,7 @@ class TokenMean : public Metric {
   }
 };
 
-/// The share of the tokens that are the likeliest.
+/// The fraction of tokens that are the most likely.
 class TokenAccuracy final : public TokenMean {
  public:
   std::string_view name() const override { return "accuracy"; }
@@ -83,12 +83,12 @@ class Surprise final : public TokenMean {
   double scale_;
 };
 
-/// The same a byte of what the tokens stand for: sums over all of -log p and of bytes, so that
-/// tokenizers can be compared. What ends a document stands for no byte, and its bits count with
-/// those of its sample; a sample of no byte counts for nothing.
+/// Bits per byte of the text that the tokens represent: the sum of -log p divided by the sum of
+/// bytes, so that tokenizers can be compared. A document's end token represents no byte, and its
+/// bits count with its sample's; a sample without bytes does not count.
 class BitsPerByte final : public Metric {
  public:
-  /// `bytes`: of each token; empty where only the name matters.
+  /// `bytes` has each token's number of bytes; empty where only the name matters.
   explicit BitsPerByte(std::vector<int32_t> bytes) : bytes_(std::move(bytes)) {}
   std::string_view name() const override { return "bits_per_byte"; }
   bool higher_is_better() const override { return false; }

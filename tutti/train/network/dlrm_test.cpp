@@ -1,4 +1,4 @@
-// The recommendation model's step: against a reference in double precision written down in loops,
+// Tests the recommendation model's step: against a reference in double precision written as loops,
 // and on several ranks, which share its tables.
 
 #include <gtest/gtest.h>
@@ -33,13 +33,13 @@ ModelSpec tiny_dlrm() {
           .hidden = {kTinyHidden}};
 }
 
-/// One turn's batch, by field.
+/// One micro-batch, by field.
 struct ClickBatch {
   std::vector<float> dense, label, weights;
   std::vector<int32_t> rows;
 };
 
-/// The tables of tiny_dlrm() with bags of up to so many rows, each with a weight.
+/// The tables of tiny_dlrm() with bags of up to so many rows, each row with a weight.
 const std::vector<int64_t> kTinyBags = {3, 1, 2, 2};
 
 ModelSpec dlrm_of_bags() {
@@ -54,7 +54,7 @@ ModelSpec dlrm_of_bags() {
   return spec;
 }
 
-/// The batch with bags of one row up to the longest, some of them empty.
+/// Gives the batch bags, from empty up to the longest.
 void make_bags(ClickBatch& batch, uint64_t stream) {
   Rng rng(8, Purpose::test, stream);
   std::vector<int32_t> rows;
@@ -71,7 +71,7 @@ ClickBatch click_batch(int step, int turn) {
   ClickBatch batch;
   for (int64_t n = 0; n < kTinyBatch; ++n) {
     for (int64_t i = 0; i < kTinyNumbers; ++i) batch.dense.push_back(rng.normal());
-    // Low rows are named often, so that samples of several ranks share them.
+    // Low rows occur often, so that samples on several ranks share them.
     for (const int64_t rows : kTinyRows)
       batch.rows.push_back(static_cast<int32_t>(rng.below(static_cast<uint32_t>(rows)) / (n + 1)));
     batch.label.push_back(rng.uniform() < 0.4f ? 1.0f : 0.0f);
@@ -81,11 +81,11 @@ ClickBatch click_batch(int step, int turn) {
 
 using NamedValues = std::map<std::string, std::vector<double>>;
 
-/// What a run leaves.
+/// The results of a run.
 struct Trained {
-  std::vector<double> losses;  ///< by step and turn
+  std::vector<double> losses;  ///< by step and micro-batch
   NamedValues first, last;     ///< parameters and tables
-  bool cuts = false;           ///< the batch into tiles
+  bool cuts = false;           ///< whether the batch is cut into tiles
 };
 
 void collect(const Weights& weights, NamedValues& values) {
@@ -164,7 +164,7 @@ Trained trained_dlrm(const DlrmRun& run) {
 
 using Vector = std::vector<double>;
 
-/// y = W x + b, with a ReLU or without; and what comes back through it.
+/// y = W x + b, with or without a ReLU; and its backward pass.
 struct DenseLayer {
   const Vector *w, *b;
   Vector *dw, *db;
@@ -194,7 +194,7 @@ struct DenseLayer {
   }
 };
 
-/// Adds the gradients of the mean loss of a batch to `gradients`; the loss.
+/// Adds the gradients of a batch's mean loss to `gradients`; returns the loss.
 double reference_batch(const ClickBatch& batch, const NamedValues& values, NamedValues& gradients) {
   const auto layer = [&](const std::string& name, bool relu) {
     return DenseLayer{&values.at(name + ".weight"), &values.at(name + ".bias"),
@@ -248,7 +248,7 @@ double reference_batch(const ClickBatch& batch, const NamedValues& values, Named
 
 Trained reference(const NamedValues& first, TableRule::Kind rule) {
   Trained trained;
-  NamedValues sums;  // of squares
+  NamedValues sums;  // sums of squares
   for (const auto& [name, x] : first) {
     if (name.ends_with(".sum")) continue;
     trained.last[name] = x;
@@ -318,7 +318,7 @@ TEST(Dlrm, TablesLearnByAdagrad) {
   }
 }
 
-/// Bands whose batches are cut into tiles, by one rank as by several.
+/// Bands whose batches are cut into tiles, on one rank and on several.
 TEST(Dlrm, TilesHaveTheSameBits) {
   const Trained alone = trained_dlrm({.tiles = true}),
                 shared = trained_dlrm({.ranks = 2, .tiles = true});
@@ -337,7 +337,7 @@ TEST(Dlrm, TheSameBitsOnAnyNumberOfRanks) {
   }
 }
 
-/// Of a plan: the first band that has a step of this layer, at or behind `from`.
+/// Returns the plan's first band, at or after `from`, that has a step of this layer.
 int band_of_layer(const Plan& plan, const std::string& layer, int from) {
   for (int b = from; b < static_cast<int>(plan.bands.size()); ++b)
     for (const Step& step : plan.bands[static_cast<size_t>(b)].steps)
@@ -345,7 +345,7 @@ int band_of_layer(const Plan& plan, const std::string& layer, int from) {
   return -1;
 }
 
-/// What travels meanwhile: vectors during the bottom MLP, their gradients during its backward pass.
+/// Exchanges overlap: vectors with the MLP, their gradients with its backward pass.
 TEST(Dlrm, ExchangesAreUnderWayWhileTheBottomMlpIsComputed) {
   TrainingGraphSpec spec;
   spec.model = tiny_dlrm();
@@ -376,7 +376,7 @@ TEST(Dlrm, ExchangesAreUnderWayWhileTheBottomMlpIsComputed) {
   EXPECT_EQ(std::ranges::count(plan.waits_at_end, gradients), 1);
 }
 
-/// The table that two ranks share by rows has bags of one row, so no sum is cut.
+/// The table that two ranks share by rows has bags of one row, so no sum is split.
 TEST(Dlrm, BagsOfSeveralRanks) {
   for (const TableRule::Kind rule : {TableRule::Kind::sgd, TableRule::Kind::adagrad}) {
     const Trained alone = trained_dlrm({.rule = rule, .bags = true});

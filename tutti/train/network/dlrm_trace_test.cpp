@@ -1,5 +1,5 @@
-// The run that is published with facebookresearch/dlrm (README.md, "a tiny model in debug mode"):
-// three steps of a model with bags of one to three rows. Its numbers have five decimals.
+// The run published with facebookresearch/dlrm (README.md, "a tiny model in debug mode"): three
+// steps of a model with bags of one to three rows. Its numbers have five decimals.
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ const std::vector<TraceTensor> kTrace = {
 
 struct TraceStep {
   std::array<float, 8> dense;
-  std::array<int32_t, 12> rows;  ///< of a sample: three places, two, one; -1: none
+  std::array<int32_t, 12> rows;  ///< per sample: three places, two, one; -1: none
   std::array<float, 2> target;
   float loss;
 };
@@ -87,7 +87,7 @@ struct TraceGraph {
   UpdateScalars scalars;
 };
 
-/// As the program of the trace has it: a sigmoid behind the last layer, the mean of squared errors.
+/// Builds the trace's model: a sigmoid after the last layer, the mean of squared errors.
 TraceGraph trace_graph() {
   TraceGraph made;
   Graph& graph = made.graph;

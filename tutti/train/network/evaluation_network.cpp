@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-/// As they are in training, which alone has them in the graph.
+/// Adds the targets as in training; only the training graph contains them.
 void add_targets(EvaluationNetwork& network, ModelSpec model) {
   model.mode = Mode::train;
   const ModelGraph built = build_model(model);
@@ -28,8 +28,9 @@ void add_targets(EvaluationNetwork& network, ModelSpec model) {
   }
 }
 
-/// Losses are means over a batch: of one sample they are its own, and the mean over samples is
-/// that of the set, however many there are. Null where the model writes none in evaluations.
+/// Losses are means over a batch: with batches of one sample they are the sample's own, and their
+/// mean over samples is the set's, for any number of samples. Returns null if the model has no such
+/// losses in evaluations.
 std::unique_ptr<OwnLosses> own_losses_of(ModelSpec model, const Plan& evaluation,
                                          const Backend& backend, PlanOptions options) {
   model.mode = Mode::eval;
@@ -53,8 +54,8 @@ std::unique_ptr<OwnLosses> own_losses_of(ModelSpec model, const Plan& evaluation
   return own;
 }
 
-/// This rank's stage, with the variables that it has in training. All predictions are the last
-/// one's.
+/// Returns this rank's stage, with the variables that it has in training. All predictions belong to
+/// the last stage.
 Rewritten evaluation_stage(const Rewritten& whole, const ModelGraph& built, const PartGrid& grid,
                            const Stages& training, const std::function<Value(Value)>& final_value) {
   const Stages stages = stages_like(whole.graph, training);
@@ -71,7 +72,8 @@ Rewritten evaluation_stage(const Rewritten& whole, const ModelGraph& built, cons
   return take_stage(whole.graph, stages, grid.stage(), {});
 }
 
-/// Parameters of an evaluation lie where training has put them: ranks must share them there, too.
+/// Checks that ranks share an evaluation's parameters as training does, since they stay where
+/// training puts them.
 void require_alike(const Graph& graph, const Variables& variables) {
   for (const Value p : graph.with_role(Role::parameter)) {
     const Variable* trained = variables.find_parameter(graph[p].name);
@@ -122,7 +124,7 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
   const ModelGraph built = build_model(spec);
   auto network = std::make_unique<EvaluationNetwork>();
   SplitSettings parts = with_advice(split, backend);
-  network->grid = split.grid.without_sharing();  // statistics are the running ones
+  network->grid = split.grid.without_sharing();  // it uses running statistics
   const SplitTensors tensors = split_tensors(built.graph, network->grid);
   const Rewritten whole = drop_copies(tensors.rewritten.graph);
   parts.grid = network->grid.of_samples();
@@ -134,7 +136,7 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
   const auto final_value = [&](Value v) {
     for (const Rewritten* pass : passes)
       if (v.valid()) v = pass->of[static_cast<size_t>(v.id)];
-    return v;  // invalid: another stage has it
+    return v;  // invalid: it is in another stage
   };
   Rewritten staged;
   if (stages && stages->count > 1) {

@@ -1,5 +1,5 @@
 #pragma once
-// The evaluation side of a network, and what both of its sides are made with.
+// The evaluation side of a network, and functions that both of its sides use.
 
 #include <memory>
 #include <optional>
@@ -10,19 +10,19 @@
 
 namespace tutti {
 
-/// Whether predictions of an objective, which is complete, are in the units of the field it learns.
+/// Returns whether predictions for a complete objective are in the units of the field it learns.
 bool is_of_data(const Objective& objective);
 
-/// With the backend's tiles where none are asked for.
+/// Fills in the backend's tile size where none is given.
 SplitSettings with_advice(SplitSettings slabs, const Backend& backend);
 std::vector<data::BatchField> batch_of(const Plan& plan, const std::vector<GraphInput>& inputs);
-/// Of each input what the graph reads; nothing: all of it.
+/// Returns, for each input, the rows that the graph reads; nothing: all of them.
 std::vector<std::optional<data::BatchRows>> rows_of(const Graph& graph,
                                                     const std::vector<GraphInput>& inputs);
 
-/// The forward pass alone, compiled for this rank's place in `split.grid`. `stages`: of a pipeline
-/// in training; null: there is none. ConfigError where a stage before the last one would read what
-/// the model gives out.
+/// Compiles only the forward pass, for this rank's place in `split.grid`. `stages` are those of a
+/// pipeline in training; null: there are none. Throws ConfigError if a stage before the last one
+/// would read the model's output.
 std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const SplitSettings& split,
                                                  const Backend& backend, const PlanOptions& options,
                                                  const Stages* stages = nullptr);

@@ -18,7 +18,7 @@
 namespace tutti {
 namespace {
 
-/// Everything that a pattern of model.weights_except may mean.
+/// Returns all names that a pattern in model.weights_except may match.
 std::vector<std::string> names_of(const Variables& variables, const SafetensorsFile& file) {
   std::vector<std::string> names;
   for (const auto* list : {&variables.parameters, &variables.statistics})
@@ -33,7 +33,7 @@ std::vector<std::string> names_of(const Variables& variables, const SafetensorsF
   return names;
 }
 
-/// Parameters that keep their own first values, for the log.
+/// Describes, for the log, the parameters that keep their own first values.
 std::string kept_of(std::span<const std::string> except, const Variables& variables) {
   std::vector<std::string> kept;
   for (const Variable& variable : variables.parameters)
@@ -42,8 +42,8 @@ std::string kept_of(std::span<const std::string> except, const Variables& variab
                       : fmt::format("their own first values keep {}", list_of_names(kept));
 }
 
-/// Patterns of what does not come from the file: those that are given, and LoRA's where the file is
-/// of the network without.
+/// Returns patterns for tensors that do not come from the file: the given ones, and LoRA's if the
+/// file's network has none.
 std::vector<std::string> left_out(const GivenWeights& given, const SafetensorsFile& file,
                                   const Variables& variables) {
   const auto is_lora = [](const auto& named) { return fits_pattern(kLoraNames, named.name); };
@@ -54,7 +54,7 @@ std::vector<std::string> left_out(const GivenWeights& given, const SafetensorsFi
   return except;
 }
 
-/// Rank 0's values of a variable into the arena of those who fill theirs.
+/// Copies rank 0's values of a variable into the arenas of ranks that fill theirs.
 void spread(comm::Communicator& communicator, const Variable& variable, std::byte* arena,
             bool fills) {
   std::vector<float> plain(static_cast<size_t>(variable.desc.elements()));
@@ -63,8 +63,7 @@ void spread(comm::Communicator& communicator, const Variable& variable, std::byt
   if (communicator.rank() != 0 && fills) import_plain(variable, plain.data(), arena);
 }
 
-/// Training would only find at its first step that they are not, and call an update of its own the
-/// cause.
+/// Without this check, training would fail at its first step and blame an update of its own.
 void require_finite(const std::string& path, const Weights& weights) {
   const auto look = [&](const std::vector<Variable>& variables, const std::byte* arena) {
     for (const Variable& variable : variables)
@@ -79,7 +78,7 @@ void require_finite(const std::string& path, const Weights& weights) {
   look(weights.variables().statistics, weights.statistics(0));
 }
 
-/// What to do where a file of a checkpoint is damaged.
+/// Verifies a checkpoint's file; if it is damaged, the error adds a remedy.
 template <class Verify>
 void or_another(Verify verify) {
   try {
@@ -97,7 +96,7 @@ void or_another(Verify verify) {
 }  // namespace
 
 FoundWeights find_weights(const std::filesystem::path& path, std::string_view key) {
-  std::error_code failed;  // opening the file says why
+  std::error_code failed;  // opening the file gives the reason
   const bool folder = std::filesystem::is_directory(path, failed);
   if (path.filename() == "state.safetensors" &&
       is_in_checkpoint(path.parent_path() / "weights.safetensors"))
@@ -135,7 +134,7 @@ std::string configuration_near(const std::filesystem::path& weights) {
                     "of weights",
                     weights.string()));
   auto at = weights.has_filename() ? weights : weights.parent_path();
-  // The run, its checkpoints, one of them, a file in that.
+  // Looks in the run, its checkpoints, one of them, and a file inside that.
   for (int up = 0; up < 4 && !at.empty(); ++up, at = at.parent_path())
     if (const auto config = at / "config.toml"; std::filesystem::exists(config, unknown))
       return config.string();
@@ -162,7 +161,7 @@ void read_given(const GivenWeights& given, Weights& weights) {
 }
 
 void give_weights(comm::Communicator& communicator, const GivenWeights& given, Weights& weights) {
-  // Of slices and stages each rank takes its own.
+  // With slices and stages each rank reads its own.
   if (weights.variables().has_slices() || !weights.variables().elsewhere.empty())
     return comm::on_each(communicator, "reading model.weights",
                          [&] { read_given(given, weights); });

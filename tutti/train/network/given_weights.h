@@ -1,5 +1,5 @@
 #pragma once
-// Weights that a path names: for `tutti eval --weights`, and as the first ones of a run.
+// Reads weights that a path names: for `tutti eval --weights`, and as a run's first weights.
 
 #include <filesystem>
 #include <span>
@@ -16,33 +16,34 @@ namespace tutti {
 
 struct FoundWeights {
   SafetensorsFile file;
-  std::string checkpoint{};  ///< empty: the file is of no checkpoint
+  std::string checkpoint{};  ///< empty: the file belongs to no checkpoint
   int64_t step = 0;
-  RunSettings settings{};      ///< of the run that wrote the checkpoint
-  std::string plan_choices{};  ///< its kernels (plan/choices.h)
+  RunSettings settings{};      ///< settings of the run that wrote the checkpoint
+  std::string plan_choices{};  ///< the checkpoint's kernels (plan/choices.h)
   std::vector<LearnedField>
-      learned{};  ///< what it learned; empty: of no checkpoint, or an early one
+      learned{};  ///< fields it learned; empty: no checkpoint, or an early one
 };
 
-/// Weights from a .safetensors file, a checkpoint or a file of one, or the folder of a run or of
-/// its checkpoints: the best one there, else the newest. Errors name `key`, which gave the path.
+/// Finds weights in a .safetensors file, a checkpoint or one of its files, or the folder of a run
+/// or of its checkpoints: there the best checkpoint, else the newest. Errors name `key`, which gave
+/// the path.
 FoundWeights find_weights(const std::filesystem::path& path, std::string_view key);
 
-/// The configuration of the run that such a path lies in or is; empty: none is near.
-/// IoError where there is nothing of that name.
+/// Returns the configuration of the run to which such a path belongs; empty: there is none nearby.
+/// Throws IoError if nothing has that name.
 std::string configuration_near(const std::filesystem::path& weights);
 
-/// What model.weights and model.weights_except say.
+/// The values of model.weights and model.weights_except.
 struct GivenWeights {
   std::string path;
   std::span<const std::string> except;
 };
 
-/// Reads them into `weights`. ConfigError for what does not fit, and for a pattern that fits
-/// nothing.
+/// Reads them into `weights`. Throws ConfigError for tensors that do not fit, and for a pattern
+/// that matches nothing.
 void read_given(const GivenWeights& given, Weights& weights);
 
-/// Collective: rank 0 reads them for all.
+/// Collective. Rank 0 reads them for all.
 void give_weights(comm::Communicator& communicator, const GivenWeights& given, Weights& weights);
 
 }  // namespace tutti

@@ -36,7 +36,7 @@ double both_fans(const InitialTensor& t) {
 
 constexpr size_t kInitialBlock = size_t{1} << 16;
 
-/// fill(number of a block's first value, block), each by the thread that touches it first.
+/// Calls fill(number of a block's first value, block) on the thread that touches the block first.
 void fill_blocks(std::span<float> values, const auto& fill) {
   const auto blocks = static_cast<int64_t>((values.size() + kInitialBlock - 1) / kInitialBlock);
 #pragma omp parallel for if (blocks > 1)
@@ -54,7 +54,7 @@ void fill_normal(const NormalStream& stream, double variance, std::span<float> v
   });
 }
 
-/// `before`: draws of the stream that belong to others.
+/// `before`: draws of the stream that other values use.
 void fill_uniform(const NormalStream& stream, uint64_t before, double limit,
                   std::span<float> values) {
   const auto bound = static_cast<float>(limit);
@@ -65,8 +65,8 @@ void fill_uniform(const NormalStream& stream, uint64_t before, double limit,
   });
 }
 
-/// What is further out than two deviations is drawn again: as many are drawn at once as are wanted,
-/// and then those that are missing.
+/// Values beyond two deviations are drawn again: first as many are drawn as are wanted, then the
+/// missing ones.
 void fill_truncated(const NormalStream& stream, double deviation, std::span<float> values) {
   std::vector<float> drawn(std::min(values.size(), 64 * kInitialBlock));
   uint64_t before = 0;

@@ -76,10 +76,10 @@ TEST(Initialise, TakesAGivenNumber) {
   EXPECT_LE(std::ranges::max(cut), 0.04f);
   EXPECT_GE(std::ranges::max(cut), 0.039f);
   EXPECT_GE(std::ranges::min(cut), -0.04f);
-  EXPECT_NEAR(variance(cut) / 0.0004, 0.774, 0.03);  // of a normal cut at two deviations
+  EXPECT_NEAR(variance(cut) / 0.0004, 0.774, 0.03);  // a normal distribution cut at two deviations
 }
 
-/// More than are drawn at once: those that are left out are made up for by later ones.
+/// There are more values than are drawn at once: later draws replace rejected ones.
 TEST(Initialise, CutNumbersAreThoseDrawnOneAfterTheOther) {
   const std::vector<float> values =
       initial({"a.weight", {(1 << 22) + 3}, {Init::Kind::truncated_normal, 0, 0.02}});
@@ -94,7 +94,8 @@ TEST(Initialise, CutNumbersAreThoseDrawnOneAfterTheOther) {
   EXPECT_EQ(wrong, 0);
 }
 
-/// Whoever has them, and by how many threads they are filled: 1.5 million values are 23 blocks.
+/// The values do not depend on the owner or on the number of threads: 1.5 million values are 23
+/// blocks.
 TEST(Initialise, RowsOfATableAreThoseOfTheWhole) {
   const Init init{.kind = Init::Kind::uniform, .value = 0.5};
   const std::vector<float> whole = initial({"emb_l.0.weight", {50000, 30}, init});

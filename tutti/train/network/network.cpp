@@ -14,7 +14,8 @@
 namespace tutti {
 namespace {
 
-/// Ranks with the same place among those that share samples or statistics have the same plan.
+/// Compares hashes: ranks with the same place among those that share samples or statistics have the
+/// same plan.
 void compare_hashes(const Plan& plan, int peers, comm::Communicator& communicator) {
   const std::vector<uint64_t> hashes = communicator.allgather_value(plan.hash());
   std::vector<int> others;
@@ -46,7 +47,7 @@ size_t measured_bucket_bytes(const TrainingGraphSpec& spec, comm::Communicator& 
   return bytes;
 }
 
-/// The plan's buckets with the arena positions that the kernels' layouts led to.
+/// Returns the plan's buckets with the arena positions that result from the kernels' layouts.
 BucketLayout bucket_layout(const Plan& plan) {
   BucketLayout layout;
   layout.bytes = plan.variables.trained_bytes;
@@ -71,7 +72,7 @@ BucketLayout bucket_layout(const Plan& plan) {
   return layout;
 }
 
-/// What the policy means for the plan's buckets.
+/// Applies the policy to the plan's buckets.
 ExchangeCompression compression_of(const CompressionPolicy& policy, const Variables& variables,
                                    const BucketLayout& layout) {
   if (!policy.compression.compresses()) return {};
@@ -79,8 +80,8 @@ ExchangeCompression compression_of(const CompressionPolicy& policy, const Variab
                                   .matrices = {},
                                   .automatic = policy.automatic,
                                   .phases = compression_phases(policy)};
-  std::vector<CompressibleEntry> stored;  // as they lie in the arena; the policy looks at elements
-                                          // alone, as when buckets were made
+  std::vector<CompressibleEntry> stored;  // laid out like the arena; the policy counts only
+                                          // elements, as when buckets were made
   for (const Variable& variable : variables.parameters)
     stored.push_back({{variable.name, variable.desc.bytes()}, variable.desc.shape});
   for (size_t b = 0; b < layout.buckets.size(); ++b) {
@@ -102,46 +103,47 @@ class NetworkCompiler {
     if (training_.bucket_bytes == 0)
       training_.bucket_bytes =
           spec.training.compression.compression.compresses()
-              ? TrainingGraphSpec{}.bucket_bytes  // what it keeps is kept by bucket
+              ? TrainingGraphSpec{}.bucket_bytes  // its state is stored by bucket
               : measured_bucket_bytes(spec.training, communicator);
     graph_ = make_training_graph(training_);
     options_.threads = training_.split.threads;
     options_.layout = spec.layout;
-    // What was asked for, not the advice: without it, tiles go by the weights too (plan/tiles.h).
+    // The requested size, not the advice: without one, tiles also depend on the weights
+    // (plan/tiles.h).
     options_.tile_bytes = spec.training.split.tile_bytes;
     options_.measure = spec.measure;
     options_.most_error = spec.most_error;
   }
   const PartGrid& grid() const { return training_.split.grid; }
   const std::string& tensors() const { return graph_.tensors; }
-  /// Ranks whose plans differ: what they have of the tables does.
+  /// The number of ranks with different plans: they hold different parts of the tables.
   int peers() const { return graph_.shares_tables ? training_.split.tables.ranks : grid().peers(); }
 
-  /// Rank 0's: measures, for all parts, what nothing is known of. The choices that all of them
-  /// depend on are in the network then.
+  /// For rank 0: measures what is unknown, for all parts. Afterwards the network holds the choices
+  /// on which all parts depend.
   void compile_first(Network& network) {
-    // A layout that was asked for, for an experiment, must not become every later run's, nor the
-    // kernels that another limit of their error allows.
+    // A layout requested for an experiment must not become every later run's, nor kernels that
+    // another error limit allows.
     const bool keeps = spec_.measure && spec_.layout == "auto" &&
                        spec_.most_error == PlanOptions{}.most_error && spec_.choices.empty() &&
                        !spec_.tuning_file.empty();
     Choices known = keeps ? read_tuning_file(spec_.tuning_file) : spec_.choices;
-    // A stale file costs a measurement, not the run; and a layout that was chosen just now may turn
-    // out to need too much memory.
+    // A stale file costs a measurement, not the run; and the layout chosen just now may turn out to
+    // need too much memory.
     if (spec_.choices.empty()) known.make_advice();
     compile_both(network, known);
     Choices& choices = network.training.options.choices;
     compile_others(network, choices);
-    // Nor one that was taken because it fits a limit.
+    // The same holds for one that was chosen to fit a memory limit.
     if (keeps && spec_.memory == 0 && choices.to_string() != known.to_string())
       write_tuning_file(spec_.tuning_file, choices);
     choices = choices.used();
   }
 
-  /// Another rank's, with what rank 0 has chosen.
+  /// For the other ranks: compiles with rank 0's choices.
   void compile_alike(Network& network, const std::string& layout, const Choices& choices) {
     options_.layout = layout;
-    Variables first;  // all parts of samples keep their variables as the first one does
+    Variables first;  // all parts of samples lay out their variables like the first
     if (grid().of_samples().part() != 0) {
       first = compile_part(0, choices).variables;
       options_.variables = &first;
@@ -150,7 +152,7 @@ class NetworkCompiler {
     options_.variables = network.training.options.variables = nullptr;
   }
 
-  /// ConfigError where the network needs more memory than it may.
+  /// Throws ConfigError if the network needs more memory than is allowed.
   void require_memory(const Network& network) const {
     const Plan& plan = network.training;
     if (fits_memory(plan)) return;
@@ -163,7 +165,7 @@ class NetworkCompiler {
         memory_text(plan)));
   }
 
-  /// What the network has from the graph, once it is compiled.
+  /// Copies the graph's properties to the compiled network.
   void describe(Network& network) const {
     network.inputs = graph_.inputs;
     network.rows = rows_of(graph_.graph, network.inputs);
@@ -190,8 +192,8 @@ class NetworkCompiler {
     options_.memory = memory;
     return compile(graph, backend_, options_);
   }
-  /// The evaluation reads the variables as the training plan has them. `evaluation_bytes`: what it
-  /// takes beside, as far as known.
+  /// The evaluation reads the variables in the training plan's layout. `evaluation_bytes` is its
+  /// additional memory, as far as known.
   void compile_sides(Network& network, const Choices& choices, size_t evaluation_bytes) {
     const HeldCopies& held = spec_.held;
     network.training = compile_graph(
@@ -216,11 +218,11 @@ class NetworkCompiler {
     compile_sides(network, network.training.options.choices,
                   network.training.options.memory.besides);
     if (network.training.layout == layout) return;
-    // Once more as the other ranks will do it, who are told the layout.
+    // Repeat it as the other ranks will, which receive the layout.
     options_.layout = network.training.layout;
     compile_both(network, network.training.options.choices);
   }
-  /// Another place's, whose choices or variables are asked for: neither depends on a limit.
+  /// Compiles another place of the grid for its choices or variables, which depend on no limit.
   Plan compile_place(const PartGrid& place, const Choices& choices) {
     TrainingGraphSpec other = training_;
     other.split.grid = place;
@@ -229,11 +231,11 @@ class NetworkCompiler {
   Plan compile_part(int part, const Choices& choices) {
     return compile_place(grid().with_part(part), choices);
   }
-  /// The other parts' kernels, too: parts of other heights have other problems. And those of other
-  /// stages.
+  /// Also chooses the other parts' kernels, since parts with other heights pose other problems, and
+  /// those of other stages.
   void compile_others(Network& network, Choices& choices) {
     options_.layout = network.training.layout;
-    // Who shares layers has variables of its own.
+    // Ranks that share layers have variables of their own.
     if (grid().tensor() == 1) options_.variables = &network.training.variables;
     for (int part = 1; part < grid().parts(); ++part) {
       const Plan plan = compile_part(part, choices);
@@ -248,8 +250,8 @@ class NetworkCompiler {
       choices = other.options.choices;
     }
   }
-  /// The evaluation side as another place of the grid has it, whose training side is compiled; its
-  /// choices join the training plan's.
+  /// Compiles the evaluation side for another place of the grid whose training side is compiled;
+  /// its choices are added to the training plan's.
   std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Plan& training, const PartGrid& place,
                                                            const Variables& variables) const {
     ModelSpec model = spec_.training.model;
@@ -270,12 +272,12 @@ class NetworkCompiler {
 
   const NetworkSpec& spec_;
   const Backend& backend_;
-  TrainingGraphSpec training_;  // with sizes of buckets and tiles
+  TrainingGraphSpec training_;  // with the sizes of buckets and tiles
   TrainingGraph graph_;
   PlanOptions options_;
 };
 
-/// Nothing else says why the run takes so long.
+/// Nothing else reports why the run takes so long.
 void warn_of_slow_steps(const Plan& plan, const std::string& asked_layout) {
   if (const std::string slow = slow_steps_text(plan); !slow.empty())
     log::warn(
@@ -283,7 +285,7 @@ void warn_of_slow_steps(const Plan& plan, const std::string& asked_layout) {
         asked_layout == "auto" ? "" : "; leave plan.layout out, and the fastest layout is chosen");
 }
 
-/// A layout and choices, as rank 0 tells them to the others.
+/// A layout and choices, in the form in which rank 0 sends them to the others.
 std::string choices_text(const std::string& layout, const Choices& choices) {
   return layout + "\n" + choices.to_string();
 }

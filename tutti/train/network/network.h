@@ -15,14 +15,14 @@
 
 namespace tutti {
 
-/// Of what a rank trains with, how many it holds at a time.
+/// The number of copies of each kind that a training rank holds at a time.
 struct HeldCopies {
   PipelineOrder order = PipelineOrder::one_f_one_b;
-  int batches = 1;  ///< of a step (batch.accumulate): where there are stages, several are under way
-  int gradients = 1;  ///< arenas
+  int batches = 1;    ///< per step (batch.accumulate); with stages, several are in flight
+  int gradients = 1;  ///< gradient arenas
   int sums = 0;       ///< arenas of their sums over ranks
-  int shown = 0;      ///< arenas of weights that stand for others in evaluations
-  int replicas = 1;   ///< with weights of their own
+  int shown = 0;      ///< arenas of weights that represent the run in evaluations
+  int replicas = 1;   ///< replicas with weights of their own
 };
 
 struct NetworkSpec {
@@ -30,17 +30,18 @@ struct NetworkSpec {
   std::string layout = "auto";
   bool measure = true;  ///< choose kernels and layouts by measurement
   double most_error = PlanOptions{}.most_error;
-  Choices choices;                    ///< of a checkpoint, or empty
-  std::filesystem::path tuning_file;  ///< where rank 0 keeps measurements between runs (unused with
+  Choices choices;                    ///< from a checkpoint, or empty
+  std::filesystem::path tuning_file;  ///< stores rank 0's measurements between runs (unused with
                                       ///< `choices`); empty: nowhere
   int64_t evaluation_batch = 0;       ///< 0: the training batch
-  bool warns = true;                  ///< rank 0 names steps that are slow
+  bool warns = true;                  ///< rank 0 reports slow steps
   size_t memory = 0;                  ///< bytes that a rank may hold (planned_memory.h); 0: any
+                                      ///< number
   HeldCopies held = {};
 };
 
-/// The loss of a model with losses of its own at one sample: forward with running statistics and
-/// losses, whole samples, over the variables of the evaluation beside it.
+/// The loss, at one sample, of a model that defines its own losses: forward with running statistics
+/// and losses, whole samples, over the variables of the evaluation beside it.
 struct OwnLosses {
   Plan plan;
   std::vector<GraphInput> inputs;  ///< and targets
@@ -49,60 +50,61 @@ struct OwnLosses {
   std::vector<data::BatchField> batch() const;
 };
 
-/// Forward alone, with running statistics.
+/// Only the forward pass, with running statistics.
 struct EvaluationNetwork {
   Plan plan;
   std::vector<GraphInput> inputs;
-  std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
-  std::vector<Value> predictions;  ///< of whole samples; behind them what the model reads out; of
-                                   ///< stages the last one alone has any
-  std::vector<std::string> names;  ///< of each prediction; of the only one with a target empty
-  std::vector<data::BatchField> targets;  ///< what predictions are compared with, on the host
-  std::vector<size_t> target_of;          ///< of each prediction that has one, in `targets`
-  std::vector<bool> of_data;   ///< of these: whether they are in its units (train/settings/units.h)
-  PartGrid grid;               ///< who share samples, or have stages
-  bool shares_tables = false;  ///< all ranks run it together, each as often as the others
-  /// Null where no objective has losses of its own, or ranks share layers, stages or tables.
+  std::vector<std::optional<data::BatchRows>> rows;  ///< rows that this rank's part reads, by input
+  std::vector<Value> predictions;  ///< for whole samples; after them the model's readings; with
+                                   ///< stages, only the last one has any
+  std::vector<std::string> names;  ///< by prediction; empty for a single one with a target
+  std::vector<data::BatchField> targets;  ///< compared with predictions, on the host
+  std::vector<size_t> target_of;          ///< index in `targets` for each prediction that has one
+  std::vector<bool> of_data;              ///< for each of these: whether it is in the data's units
+                                          ///< (train/settings/units.h)
+  PartGrid grid;                          ///< ranks that share samples, or have stages
+  bool shares_tables = false;             ///< all ranks run it together, and equally often
+  /// Null if no objective has losses of its own, or if ranks share layers, stages or tables.
   std::unique_ptr<OwnLosses> own_losses;
 
-  /// The tensors of a batch: inputs, then targets.
+  /// Returns the tensors of a batch: inputs, then targets.
   std::vector<data::BatchField> batch() const;
 };
 
 struct Network {
   Plan training;
-  std::vector<GraphInput> inputs;  ///< of `training`: the network's, then the targets
-  std::vector<std::optional<data::BatchRows>> rows;  ///< of each that this rank's part reads
-  std::vector<Value> losses;                         ///< of `training`, which minimises their sum
-  std::vector<Value> predictions;  ///< of `training`; invalid where parts share samples
-  Value lr, gradient_scale;        ///< of `training`
-  std::vector<KeptTurns> kept;     ///< of `training`
-  bool has_tables = false;         ///< in the whole model; `training` may have none of them
+  std::vector<GraphInput> inputs;  ///< for `training`: the network's, then the targets
+  std::vector<std::optional<data::BatchRows>> rows;  ///< rows that this rank's part reads, by input
+  std::vector<Value> losses;                         ///< in `training`, which minimises their sum
+  std::vector<Value> predictions;  ///< in `training`; invalid where parts share samples
+  Value lr, gradient_scale;        ///< in `training`
+  std::vector<KeptTurns> kept;     ///< in `training`
+  bool has_tables = false;         ///< in the whole model; `training` may contain none
   bool shares_tables = false;      ///< with other ranks
-  int64_t parameters = 0, trained_parameters = 0;  ///< of the whole model; and those trained
-  Value gradient_norm;  ///< of `training`, where it clips; invalid otherwise
+  int64_t parameters = 0, trained_parameters = 0;  ///< whole model's: all, the trained
+  Value gradient_norm;  ///< in `training`, if it clips; invalid otherwise
   EvaluationNetwork evaluation;
-  BucketLayout buckets;                 ///< the plan's buckets as the exchange wants them
-  std::vector<SharedParameter> shared;  ///< with other stages, each alone in a bucket
-  ExchangeCompression compression;      ///< and how they are compressed
+  BucketLayout buckets;                 ///< the plan's buckets in the exchange's form
+  std::vector<SharedParameter> shared;  ///< shared with other stages, each alone in a bucket
+  ExchangeCompression compression;      ///< compression of the buckets
 
-  /// The tensors of a training batch, in the order of `inputs`.
+  /// Returns the tensors of a training batch, in the order of `inputs`.
   std::vector<data::BatchField> batch() const;
 };
 
-/// Workers and servers have buckets of one size without asking each other: the size that is
-/// measured (compile_network) is of sums.
+/// Fixes the size of buckets, so that workers and servers agree on it without communication: the
+/// size that compile_network() measures is for sums.
 NetworkSpec with_served_buckets(NetworkSpec network);
 
-/// Collective. Rank 0 compiles first and measures; the others take its choices. Throws CommError
-/// naming the ranks whose plan differs from rank 0's, ConfigError where a rank cannot do with
-/// `memory`, which the evaluation's results are part of.
+/// Collective. Rank 0 compiles first and measures; the others use its choices. Throws CommError
+/// naming the ranks whose plan differs from rank 0's, and ConfigError if a rank needs more than
+/// `memory`, which includes the evaluation's results.
 std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend,
                                          comm::Communicator& communicator);
 
-/// Collective. The evaluation side alone, for `tutti eval`: no gradients, no optimizer. Rank 0
-/// chooses layout and kernels for all. Of `options` the layout, whether to measure, and known
-/// choices count.
+/// Collective. Compiles only the evaluation side, for `tutti eval`: no gradients, no optimizer.
+/// Rank 0 chooses layout and kernels for all. Only the layout, measurement and known choices in
+/// `options` are used.
 std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
                                                       const SplitSettings& split,
                                                       const Backend& backend,

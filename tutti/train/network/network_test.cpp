@@ -19,7 +19,7 @@ ModelSpec odd_images() {
   return model;
 }
 
-/// What each rank's plan depends on of what was measured.
+/// Returns the measured choices that each rank's plan uses.
 std::vector<std::string> choices_of_ranks(int ranks, const std::vector<int64_t>& spatial,
                                           const PlanOptions& options) {
   std::vector<std::string> used(static_cast<size_t>(ranks));
@@ -34,7 +34,7 @@ std::vector<std::string> choices_of_ranks(int ranks, const std::vector<int64_t>&
   return used;
 }
 
-/// A processor for which there are reference loops alone for convolutions.
+/// A processor that has only reference loops for convolutions.
 class WithoutFastConvolutions : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
@@ -53,7 +53,7 @@ class WithoutFastConvolutions : public Backend {
   CpuBackend cpu_;
 };
 
-/// The lines of `some` that `all` lacks.
+/// Returns the lines of `some` that `all` lacks.
 std::string missing(const std::string& some, const std::string& all) {
   std::istringstream lines(some);
   std::string lacking;
@@ -62,14 +62,14 @@ std::string missing(const std::string& some, const std::string& all) {
   return lacking;
 }
 
-/// Parts of 6 and of 7 rows have other problems, which no rank may decide for itself.
+/// Parts with 6 and 7 rows pose different problems, which no rank may decide alone.
 TEST(EvaluationNetwork, Rank0ChoosesForPartsOfOtherHeights) {
   const std::vector<std::string> used = choices_of_ranks(4, {2}, {});
   EXPECT_NE(missing(used[1], ""), "");
   for (const std::string& of_rank : used) EXPECT_EQ(missing(of_rank, used[0]), "");
 }
 
-/// What was chosen for training's layouts counts, and on all ranks alike.
+/// The choices for training's layouts apply, on all ranks.
 TEST(EvaluationNetwork, AllRanksTakeWhatTrainingHasChosen) {
   std::string trained;
   comm::run_ranks(1, [&](comm::Communicator& communicator) {
@@ -114,8 +114,8 @@ TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
             std::string::npos);
 }
 
-/// Every tile goes through all weights once: of layers whose weights are larger than the cache,
-/// tiles are as large as they, unless a size was asked for.
+/// Every tile reads all weights once: where a layer's weights exceed the cache, tiles are as large
+/// as the weights, unless a size was requested.
 TEST(Network, TilesGoByTheWeightsUnlessASizeWasAskedFor) {
   const auto largest_tile = [](size_t tile_bytes) {
     NetworkSpec spec;

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-/// Index of the first element that is not finite, or -1.
+/// Returns the index of the first element that is not finite, or -1.
 int64_t find_nonfinite(const void* data, DType dtype, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const float x = dtype == DType::bf16 ? static_cast<float>(static_cast<const bf16*>(data)[i])
@@ -23,7 +23,7 @@ int64_t find_nonfinite(const void* data, DType dtype, int64_t count) {
   return -1;
 }
 
-/// Whether training looks at a batch's own statistics, be it for running averages alone.
+/// Whether training uses a batch's own statistics, even if only for running averages.
 bool takes_statistics(ModelSpec model) {
   model.mode = Mode::train;
   const Graph graph = build_model(model).graph;
@@ -34,8 +34,8 @@ bool takes_statistics(ModelSpec model) {
 
 }  // namespace
 
-/// All exponent bits set is what infinities and NaNs have in common. Without a branch, so that it
-/// is a few instructions a cache line.
+/// Infinities and NaNs have all exponent bits set. The loop has no branch, so that it takes a few
+/// instructions per cache line.
 bool all_finite(const float* data, size_t count) {
   constexpr uint32_t kExponent = 0x7F800000;
   constexpr size_t kBlock = 4096;
@@ -61,7 +61,7 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
   }
   const Variables& variables = search.weights->variables();
   ReplicaState replica = search.weights->replica(search.local_replica);
-  // Forward alone, which reads them.
+  // Only the forward pass, which reads them.
   if (search.parameters) replica.parameters = const_cast<std::byte*>(search.parameters);
   const auto* const parameters = static_cast<const std::byte*>(replica.parameters);
   for (const Variable& variable : variables.parameters)

@@ -22,11 +22,11 @@ constexpr std::string_view kBias = ".bias";
 
 /// The ops of one update.
 struct UpdateOps {
-  std::shared_ptr<const Update> norms;  ///< the first of two; null where there is only one
+  std::shared_ptr<const Update> norms;  ///< the first of two; null if there is one op
   std::shared_ptr<const Update> update;
 };
 
-/// What the parameters of one update have in common.
+/// The settings that the parameters of one update share.
 struct Group {
   bool excluded = false;
   double decay = 0, rate = 1;
@@ -62,7 +62,7 @@ UpdateOps update_ops(const OptimizerSettings& s, const Group& group) {
                        SgdAttributes{s.momentum, group.decay, s.nesterov, rate, s.clip_value})};
 }
 
-/// Which group each parameter belongs to, and what is left to say about the lines that tell.
+/// Finds each parameter's group, and records which lines of decay and rates are used.
 class Groups {
  public:
   Groups(const Graph& graph, const OptimizerSettings& settings)
@@ -81,7 +81,7 @@ class Groups {
     return group;
   }
 
-  /// "" for what optimizer.weight_decay and optimizer.exclude alone say.
+  /// Returns "" for a group that only optimizer.weight_decay and optimizer.exclude define.
   std::string suffix(const Group& group) const {
     std::string text = group.excluded ? ".no_decay" : "";
     if (!group.excluded && group.decay != settings_.weight_decay)
@@ -89,7 +89,7 @@ class Groups {
     return group.rate == 1 ? text : text + fmt::format(".rate{}", group.rate);
   }
 
-  /// Once of() has been asked for all parameters.
+  /// Call it after of() has been called for all parameters.
   void require_all_used() const {
     if (settings_.partial) return;
     require_used("optimizer.decay", settings_.decay, decay_used_);
@@ -142,8 +142,8 @@ class Groups {
   std::vector<std::string> names_;
 };
 
-/// Names of a parameter's states, in the order that the op expects. They are part of checkpoints: a
-/// state of another meaning needs another name.
+/// Returns the names of a parameter's states, in the order that the op expects. They are part of
+/// checkpoints: a state with another meaning needs another name.
 std::vector<std::string_view> state_names(Kind kind, const Update& op) {
   std::vector<std::string_view> names;
   switch (kind) {
@@ -156,11 +156,11 @@ std::vector<std::string_view> state_names(Kind kind, const Update& op) {
   }
   const auto states = static_cast<size_t>(op.states());
   CHECK(states == 0 || states == names.size(), "{} has {} states", op.name(), states);
-  names.resize(states);  // SGD without momentum keeps none
+  names.resize(states);  // SGD without momentum has none
   return names;
 }
 
-/// One parameter as updates see it.
+/// One parameter as used by updates.
 struct Updated {
   Value w, g;
   std::vector<Value> states;
@@ -176,15 +176,15 @@ std::vector<Value> inputs_of(const Update& op, std::vector<Value> leading,
   return in;
 }
 
-/// The bucket of an update, and what the names of its nodes end in.
+/// The bucket of an update, and the ending of its nodes' names.
 struct UpdatePlace {
   int bucket;
   std::string number;
-  bool sharded;  ///< among ranks
+  bool sharded;  ///< shared among ranks
   const TensorSlices& slices;
 };
 
-/// Appends block sums of squares in which every rank has a share.
+/// Appends block sums of squares, to which every rank contributes.
 Value append_sums(Graph& graph, const UpdatePlace& place, const std::string& name,
                   const std::shared_ptr<const Update>& op, const std::vector<Value>& leading,
                   std::span<const Updated> parameters) {
@@ -199,7 +199,7 @@ Value append_sums(Graph& graph, const UpdatePlace& place, const std::string& nam
   return sums;
 }
 
-/// Appends the ops of one update of some parameters of a bucket.
+/// Appends the ops of one update for some parameters of a bucket.
 void append_update(Graph& graph, const UpdatePlace& place, const UpdateOps& ops,
                    const UpdateScalars& scalars, std::span<const Updated> parameters) {
   std::vector<Value> leading{scalars.learning_rate, scalars.gradient_scale};
@@ -208,7 +208,7 @@ void append_update(Graph& graph, const UpdatePlace& place, const UpdateOps& ops,
   graph.append("update." + place.number, ops.update, inputs_of(*ops.update, leading, parameters));
 }
 
-/// Gradient of each parameter, by the parameter's index.
+/// Returns the gradient of each parameter, by the parameter's index.
 std::vector<Value> gradients_of(const Graph& graph) {
   std::vector<Value> gradients(graph.values().size());
   for (const Value g : graph.with_role(Role::gradient))
@@ -216,8 +216,8 @@ std::vector<Value> gradients_of(const Graph& graph) {
   return gradients;
 }
 
-/// Appends the clipping of the gradient; the scalars that its updates take. Parameters are added in
-/// the order of their names, whatever buckets they are in.
+/// Appends the clipping of the gradient; returns the scalars that its updates use. Parameters are
+/// added in the order of their names, whatever their buckets.
 UpdateScalars append_clip(Graph& graph, std::span<const std::vector<Value>> buckets,
                           const OptimizerSettings& settings, const TensorSlices& slices,
                           const UpdateScalars& scalars) {
@@ -255,8 +255,8 @@ void check_buckets(const Graph& graph, std::span<const std::vector<Value>> bucke
         seen.size());
 }
 
-/// Parameters of a bucket by their group: those with weight decay first, then in the order in which
-/// a bucket has the first of each.
+/// The parameters of a bucket by group: those with weight decay first, then in the order in which
+/// the first parameter of each group occurs.
 using GroupOfParameters = std::pair<Group, std::vector<Value>>;
 std::vector<GroupOfParameters> divide(const std::vector<Value>& bucket, Groups& groups) {
   std::vector<GroupOfParameters> divided;

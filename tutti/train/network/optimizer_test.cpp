@@ -26,7 +26,7 @@ struct Updated {
     return {model.graph.nodes().begin() + static_cast<std::ptrdiff_t>(before),
             model.graph.nodes().end()};
   }
-  /// Names of the parameters that a node updates.
+  /// Returns the names of the parameters that a node updates.
   std::vector<std::string> names(const Node& node) const {
     std::vector<std::string> names;
     for (const Value v : node.in)
@@ -95,11 +95,11 @@ TEST(Optimizer, LinesOfDecayAndRatesDivideBuckets) {
       EXPECT_EQ(sgd_of(node).rate, 10);
       EXPECT_EQ(n.names(node), std::vector<std::string>{"linear.weight"});
     }
-  // Names of states do not depend on groups.
+  // States' names do not depend on groups.
   EXPECT_TRUE(n.model.graph.find("linear.weight.momentum").valid());
 }
 
-/// A recipe goes on with LoRA, which trains none of the parameters that its lines are about.
+/// A recipe continues with LoRA, which trains none of the parameters that its lines match.
 TEST(Optimizer, ALineOfWhatIsNotTrainedIsLeftOut) {
   ModelGraph model = build_model({.name = "mlp", .input = {1, 2, 2}, .classes = 2, .hidden = {3}});
   const std::vector<Value> trained{model.graph.find("fc2.bias")};
@@ -135,7 +135,7 @@ TEST(Optimizer, AveragesTheWeightsAfterEachUpdate) {
   for (size_t i = 0; i < updates.size(); i += 2) {
     EXPECT_EQ(updates[i + 1].name, "average" + updates[i].name.substr(6));
     EXPECT_EQ(dynamic_cast<const WeightAverage&>(*updates[i + 1].op).average().decay, 0.99);
-    EXPECT_EQ(n.names(updates[i + 1]), n.names(updates[i]));  // the same shares for its threads
+    EXPECT_EQ(n.names(updates[i + 1]), n.names(updates[i]));  // its threads have the same shares
     EXPECT_TRUE(n.model.graph[updates[i + 1].in[4]].name.ends_with(".ema"));
   }
 }
@@ -144,7 +144,8 @@ TEST(Optimizer, UpdatesTakeTheScaleOfTheClippedGradient) {
   Updated n;
   const std::vector<Node> updates =
       n.update({.weight_decay = 1e-4, .exclude_norm = true, .sharded = true, .clip_norm = 0.5});
-  // For each bucket squares and their exchange, one op for all, then two updates and an exchange.
+  // Each bucket has squares and their exchange, then one op for all, then two updates and an
+  // exchange.
   ASSERT_EQ(updates.size(), 2 * 2 + 1 + 2 * 3u);
   for (const size_t b : {0, 1}) {
     EXPECT_EQ(n.names(updates[2 * b]).size(), n.buckets[b].size());
@@ -192,7 +193,7 @@ TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
     else
       EXPECT_FALSE(node.op->name() == "sgd_update") << node.name;
   }
-  // One kind of state for both, so that they share an arena.
+  // Both have the same kind of state, so that they share an arena.
   for (const Value s : n.model.graph.with_role(Role::state))
     EXPECT_TRUE(n.model.graph[s].name.ends_with(".momentum"));
 }

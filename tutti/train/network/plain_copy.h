@@ -1,5 +1,5 @@
 #pragma once
-// A tensor's elements in the plain layout.
+// Copies a tensor's elements to the plain layout.
 
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-/// `x` as it lies in `desc`, f32; row-major into `plain`.
+/// Copies `x`, f32 in the layout of `desc`, to `plain`, row-major.
 void to_plain(const TensorDesc& desc, const float* x, std::vector<float>& plain);
 
 }  // namespace tutti

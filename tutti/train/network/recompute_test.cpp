@@ -1,4 +1,4 @@
-// plan.memory: what is computed again changes no bit.
+// plan.memory: recomputing results changes no bit.
 
 #include <gtest/gtest.h>
 
@@ -22,12 +22,12 @@ struct LimitedRun {
 };
 
 struct LimitedResult {
-  std::map<std::string, std::vector<float>> variables;  ///< statistics among them
+  std::map<std::string, std::vector<float>> variables;  ///< includes statistics
   std::vector<float> losses;
   PlannedMemory memory;
   size_t executor_bytes = 0;
   Recomputed recomputed;
-  std::vector<std::string> again;  ///< names of steps
+  std::vector<std::string> again;  ///< names of the recomputed steps
 };
 
 ModelSpec gpt2_of(DType activations, float dropout) {
@@ -37,7 +37,7 @@ ModelSpec gpt2_of(DType activations, float dropout) {
           .target_field = "next",
           .batch = 4,
           .classes = 512,
-          .width = 320,  // weights are large enough to part bands
+          .width = 320,  // weights are large enough to divide bands
           .dropout = dropout,
           .attention_dropout = dropout,
           .depth = 3,
@@ -125,7 +125,7 @@ LimitedResult train_limited(const LimitedRun& run) {
   return result;
 }
 
-/// Trains in as much memory as it takes, and in that without so much of the results.
+/// Trains with all the memory it needs, and with that minus `share_of_results` of the results.
 void expect_same_bits(LimitedRun run, double share_of_results) {
   const LimitedResult all = train_limited(run);
   EXPECT_TRUE(all.again.empty());
@@ -151,7 +151,7 @@ TEST(Recompute, ABatchNormsStatisticsAreOfOnePass) {
   expect_same_bits({.model = resnet_of(DType::bf16)}, 0.3);
 }
 
-/// Of few samples the team shares the heads of attention: a band of its own.
+/// With few samples the team shares the attention heads, in a band of its own.
 TEST(Recompute, WhatTheTeamSharesHasTheSameBits) {
   LimitedRun run{.model = gpt2_of(DType::f32, 0.1f)};
   run.model.batch = 3;
@@ -167,7 +167,7 @@ TEST(Recompute, StagesAndSlicesOfLayersHaveTheSameBits) {
   expect_same_bits({.model = gpt2_of(DType::f32, 0.1f), .tensor = 2}, 0.2);
 }
 
-/// Rows that others have sent are kept, sums over samples taken once, by all together.
+/// Rows received from others are kept; sums over samples are computed once, by all ranks together.
 TEST(Recompute, PartsOfSamplesHaveTheSameBits) {
   expect_same_bits({.model = resnet_of(DType::f32), .parts = 2}, 0.3);
 }
@@ -188,7 +188,8 @@ TEST(Recompute, TheErrorNamesTheLeastThatIsPossible) {
   }
 }
 
-/// What a job of one rank with 4 replicas holds, as train, its rehearsal and `tutti plan` say it.
+/// Returns the copies that a job of one rank with 4 replicas holds, as computed by train, its
+/// rehearsal and `tutti plan`.
 HeldCopies held_by(const RunConfig& config) {
   return network_of_step(step_spec(config, {}, ReplicaMap(4, 1, 0), {}, true), 1, 0).held;
 }
@@ -212,7 +213,7 @@ TEST(Recompute, WhatIsHeldIsThatOfTheStep) {
   EXPECT_LT(held_by(config).gradients, together) << "of one worker at a time";
 }
 
-/// Where the second compilation takes another layout, the evaluation has it, too, and every rank.
+/// If the second compilation chooses another layout, the evaluation and every rank use it, too.
 TEST(Recompute, BothSidesReadTheVariablesAlike) {
   const auto compiled = [](size_t memory, int ranks, const std::filesystem::path& tuning) {
     std::vector<std::unique_ptr<Network>> networks(static_cast<size_t>(ranks));

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// From `first` at progress 0 to `last` at progress 1.
+/// Interpolates from `first` at progress 0 to `last` at progress 1.
 double anneal(LearningRateSettings::Annealing form, double first, double last, double progress) {
   if (form == LearningRateSettings::Annealing::linear) return first + (last - first) * progress;
   return last + (first - last) / 2 * (1 + std::cos(std::numbers::pi * progress));

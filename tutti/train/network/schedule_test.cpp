@@ -13,8 +13,8 @@ namespace {
 
 using S = LearningRateSettings;
 
-// OneCycleLR(max_lr=0.4, total_steps=20, pct_start=0.3, div_factor=25, final_div_factor=1e4) of
-// PyTorch 2.
+// Values of PyTorch 2's OneCycleLR(max_lr=0.4, total_steps=20, pct_start=0.3, div_factor=25,
+// final_div_factor=1e4).
 constexpr std::array<double, 20> kLinear = {
     0.016,        0.0928,        0.1696,        0.2464,        0.3232,
     0.4,          0.3714286857,  0.3428573714,  0.3142860571,  0.2857147429,
@@ -49,7 +49,7 @@ TEST(LearningRateSchedule, OneCycleMatchesPyTorch) {
 }
 
 TEST(LearningRateSchedule, InverseSquareRootIsThatOfTransformers) {
-  // d^-0.5 min(step^-0.5, step warmup^-1.5) with d = 512 and a warm-up of 4000, steps from 1 on.
+  // d^-0.5 min(step^-0.5, step warmup^-1.5) with d = 512 and a warm-up of 4000; steps count from 1.
   const LearningRateSchedule schedule({.kind = S::Kind::inverse_sqrt,
                                        .rate = 1 / std::sqrt(512.0 * 4000),
                                        .total_steps = 5000,
@@ -134,7 +134,7 @@ TEST(LearningRateSchedule, Polynomial) {
                                 .power = 2,
                                 .final_factor = 0.1});
   EXPECT_DOUBLE_EQ(s.rate(2), 1);
-  EXPECT_NEAR(s.rate(7), 0.1 + 0.9 * 0.25, 1e-15);  // half of the way
+  EXPECT_NEAR(s.rate(7), 0.1 + 0.9 * 0.25, 1e-15);  // half-way
   EXPECT_NEAR(s.rate(12), 0.1, 1e-15);
   EXPECT_NEAR(s.rate(1000), 0.1, 1e-15);
 }
@@ -146,7 +146,7 @@ TEST(LearningRateSchedule, AWarmUpByEpochsIsConstantInEach) {
                                 .warmup_steps = 40,
                                 .warmup_factor = 0.25,
                                 .warmup_by_epochs = true});
-  // e * (peak - base) / 4 + base, from e = 0.
+  // e * (peak - base) / 4 + base, starting at e = 0.
   for (int64_t step = 0; step < 40; ++step)
     EXPECT_DOUBLE_EQ(s.rate(step), static_cast<double>(step / 10) * (4 - 1) / 4 + 1) << step;
   EXPECT_DOUBLE_EQ(s.rate(40), 4);

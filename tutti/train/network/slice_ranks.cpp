@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kNormTag = 14'000, kWholeTag = 13'999;  // behind those of parts, before tables'
+constexpr int kNormTag = 14'000, kWholeTag = 13'999;  // between tags of parts and tables
 
 }  // namespace
 

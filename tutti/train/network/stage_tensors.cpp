@@ -13,14 +13,14 @@
 namespace tutti {
 namespace {
 
-constexpr int kTensorTag = 14'900;  // behind those of a stage's exchanges
+constexpr int kTensorTag = 14'900;  // after the tags of a stage's exchanges
 
-/// All of `data` to `peer`, or from it.
+/// Sends all of `data` to `peer`, or receives it from there.
 void pass(comm::Communicator& communicator, int peer, bool sends, std::span<std::byte> data) {
   (sends ? send_arena : receive_arena)(communicator, "tensors of a stage", peer, kTensorTag, data);
 }
 
-/// "NAME EXTENT EXTENT", a line a tensor. Names have no spaces.
+/// Returns "NAME EXTENT EXTENT", one line per tensor. Names have no spaces.
 std::string headings(const std::vector<NamedTensor>& tensors) {
   std::string text;
   for (const NamedTensor& tensor : tensors) {
@@ -82,7 +82,7 @@ std::vector<NamedTensor> gather_stages(comm::Communicator& communicator, const P
   for (int stage = 1; stage < grid.stages(); ++stage)
     for (NamedTensor& tensor : receive_tensors(communicator, stage))
       if (std::ranges::find(own, tensor.name, &NamedTensor::name) == own.end())
-        own.push_back(std::move(tensor));  // else several stages have it, all alike
+        own.push_back(std::move(tensor));  // otherwise several stages have identical copies
   return own;
 }
 

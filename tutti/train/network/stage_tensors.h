@@ -1,6 +1,6 @@
 #pragma once
-// What the stages of a pipeline have of a model, put together: a checkpoint's files are of the
-// whole model, so that a reader needs to know nothing of stages, and a resume may have others.
+// Gathers the tensors of a pipeline's stages: a checkpoint's files hold the whole model, so that a
+// reader need not know the stages, and a resume may have others.
 
 #include <vector>
 
@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-/// Collective. On rank 0 those of all stages of its replica, one stage's after the other's; on
-/// other ranks `own` as it is, and so where there is one stage.
+/// Collective. Returns on rank 0 the tensors of all stages of its replica, stage after stage; on
+/// other ranks, and with a single stage, `own` unchanged.
 std::vector<NamedTensor> gather_stages(comm::Communicator& communicator, const PartGrid& grid,
                                        std::vector<NamedTensor> own);
 

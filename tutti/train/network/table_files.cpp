@@ -18,15 +18,15 @@ namespace tutti {
 namespace {
 
 constexpr std::string_view kPrefix = "tables/";
-constexpr int64_t kMostRows = int64_t{1} << 48;  // sums of them fit
+constexpr int64_t kMostRows = int64_t{1} << 48;  // sums of such numbers fit
 
-/// Where some rows of a table are.
+/// The location of some rows of a table.
 struct SavedRows {
   int64_t rank = 0, first = 0, rows = 0;
   std::string tensor;
 };
 
-/// The rows of a tensor "tables/NAME@FIRST".
+/// Parses the rows of a tensor "tables/NAME@FIRST".
 SavedRows saved_rows(const std::filesystem::path& path, const SafetensorsFile::Entry& entry,
                      size_t at) {
   SavedRows rows{.tensor = entry.name};
@@ -43,7 +43,7 @@ SavedRows saved_rows(const std::filesystem::path& path, const SafetensorsFile::E
 
 std::map<std::string, std::vector<SavedRows>> find_rows(const std::filesystem::path& checkpoint,
                                                         const RankFiles& files) {
-  std::map<std::string, std::vector<SavedRows>> found;  // by name of the table
+  std::map<std::string, std::vector<SavedRows>> found;  // by the table's name
   for (int64_t rank = 0; rank < files.count; ++rank) {
     const SafetensorsFile file = open_rank_file(checkpoint, files, rank);
     for (const SafetensorsFile::Entry& entry : file.entries()) {
@@ -57,14 +57,14 @@ std::map<std::string, std::vector<SavedRows>> find_rows(const std::filesystem::p
   return found;
 }
 
-/// Rows [from, to) of a table, where memory of this rank has them.
+/// Rows [from, to) of a table, and this rank's memory for them.
 struct Wanted {
   std::byte* memory;
   int64_t first, rows, width;
   size_t row_bytes() const { return static_cast<size_t>(width) * sizeof(float); }
 };
 
-/// Rows of the entry, which begins at row `first`, that are wanted; their number.
+/// Reads the wanted rows from the entry, which begins at row `first`; returns their number.
 int64_t read_rows(const SafetensorsFile& file, const SafetensorsFile::Entry& entry, int64_t first,
                   const Wanted& wanted) {
   if (entry.type != SafetensorsFile::Type::f32 || entry.shape.size() != 2 ||

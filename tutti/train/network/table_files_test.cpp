@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-/// A table of four rows of three numbers, all of them on this rank.
+/// A table with four rows of three numbers, all on this rank.
 Variables one_table() {
   Variables variables;
   variables.tables = {{.variable = {"t", {DType::f32, {4, 3}, {}}, 0, {}}, .rows = {0, 4}}};
@@ -23,7 +23,8 @@ Variables one_table() {
 
 class TableFilesTest : public testing::Test {
  protected:
-  /// A checkpoint of one rank whose file has the whole table, as a tensor of this name and shape.
+  /// Writes a checkpoint of one rank whose file has the whole table, as a tensor of this name and
+  /// shape.
   std::filesystem::path checkpoint(const std::string& tensor, const Shape& shape) {
     CheckpointWriter writer(scratch_.path(), {}, 1);
     std::vector<float> values(12);
@@ -33,7 +34,7 @@ class TableFilesTest : public testing::Test {
     writer.write({{}, {}, {}, false});
     return writer.publish(false, 0);
   }
-  /// What is said of reading it; empty: nothing.
+  /// Returns the error message of reading it; empty: none.
   std::string refusal(const std::filesystem::path& checkpoint) {
     try {
       read_tables(SafetensorsFile(checkpoint / "weights.safetensors"), checkpoint, weights_);

@@ -1,5 +1,5 @@
-// Ranks that share the layers of a replica compute what one rank does: steps of small networks on
-// threads as ranks.
+// Tests that ranks which share a replica's layers compute the same as one rank: steps of small
+// networks, with threads as ranks.
 
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ namespace {
 
 constexpr int64_t kSharedWindow = 13, kSharedVocabulary = 61;
 
-/// 61 tokens, 13 positions and 50 hidden channels: shares of the vocabulary, of a sequence and of
-/// the MLPs are uneven.
+/// 61 tokens, 13 positions and 50 hidden channels: the vocabulary, a sequence and the MLPs divide
+/// unevenly.
 ModelSpec shared_gpt2() {
   return {.name = "gpt2",
           .input = {kSharedWindow},
@@ -54,7 +54,7 @@ struct TensorRun {
 using Tensors = std::map<std::string, std::vector<float>>;
 
 struct SharedSteps {
-  std::vector<double> losses, norms;  ///< by step, in the mean over replicas
+  std::vector<double> losses, norms;  ///< by step, mean over replicas
   Tensors first, last;                ///< whole parameters
 };
 
@@ -68,8 +68,8 @@ Tensors whole_parameters(const Weights& weights) {
   return all;
 }
 
-/// A replica's batch of a field: bits of numbers, or class numbers, of which some that come next
-/// are unknown.
+/// A replica's batch of a field: bits of numbers, or class numbers, some unknown where they are
+/// targets.
 std::vector<int32_t> step_batch(const ModelSpec& model, const std::string& name, int step,
                                 int replica) {
   const ModelField* field = nullptr;
@@ -150,7 +150,7 @@ double distance_of(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(apart / std::max(all, 1e-30));
 }
 
-/// What plain gradient descent at rate 1 has taken away.
+/// Returns the change made by plain gradient descent at rate 1, which is the gradient.
 Tensors gradients_of(const SharedSteps& run) {
   Tensors gradients;
   for (const auto& [name, first] : run.first)
@@ -178,7 +178,8 @@ TEST(SharedTensors, HaveTheLossAndTheGradientsOfOneRank) {
   }
 }
 
-/// Two ranks, which share positions or not, compute what one does. `shared_layers`: in their text.
+/// Two ranks, with or without shared positions, compute the same as one. `shared_layers` must occur
+/// in their text.
 void expect_those_of_one_rank(TensorRun run, std::string_view shared_layers) {
   const SharedSteps alone = train_shared(run);
   const Tensors of_one = gradients_of(alone);
@@ -201,7 +202,7 @@ void expect_those_of_one_rank(TensorRun run, std::string_view shared_layers) {
   EXPECT_NE(text.find(shared_layers), std::string::npos) << text;
 }
 
-/// Queries and keys that are rotated, heads of keys that are shared, gated layers.
+/// Rotated queries and keys, shared key heads, gated layers.
 TEST(SharedTensors, OfLlamaAreThoseOfOneRank) {
   TensorRun run;
   run.model.name = "llama";
@@ -212,21 +213,21 @@ TEST(SharedTensors, OfLlamaAreThoseOfOneRank) {
   expect_those_of_one_rank(run, "10 layers by columns, 4 by rows, 2 attentions");
 }
 
-/// On one rank the output layer and its loss are one op, which takes some positions at a time.
+/// On one rank the output layer and its loss are one op, which processes some positions at a time.
 TEST(SharedTensors, OfALargeVocabularyAreThoseOfOneRank) {
   TensorRun run{.threads = 2};
   run.model.classes = run.model.inputs[0].classes = run.model.targets[0].classes = 4500;
   run.model.batch = 23;
   run.model.loss.label_smoothing = 0.1f;
   expect_those_of_one_rank(run, "embedding and loss");
-  run.model.name = "llama";  // its output layer has weights of its own
+  run.model.name = "llama";  // here the output layer has its own weights
   run.model.context = 0;
   run.model.dropout.reset();
   run.model.attention_dropout.reset();
   expect_those_of_one_rank(run, "embedding and loss");
 }
 
-/// Attention to another sequence, one weight for both embeddings and the logits.
+/// Attention to another sequence; one weight serves both embeddings and the logits.
 TEST(SharedTensors, OfATransformerAreThoseOfOneRank) {
   TensorRun run;
   run.model.name = "transformer-base";
@@ -238,7 +239,7 @@ TEST(SharedTensors, OfATransformerAreThoseOfOneRank) {
       run, "12 layers by columns, 10 by rows, 6 attentions by heads, embedding and loss");
 }
 
-/// 17 positions of images: patches and what stands before them.
+/// Images have 17 positions: patches and one token before them.
 TEST(SharedTensors, OfAVisionTransformerAreThoseOfOneRank) {
   TensorRun run;
   run.model = {.name = "vit-ti",
@@ -258,7 +259,7 @@ TEST(SharedTensors, OfAVisionTransformerAreThoseOfOneRank) {
                            "4 layers by columns, 4 by rows, 2 attentions by heads, no vocabulary");
 }
 
-/// Layers are shared, and the query that reads them; what it reads is made by all.
+/// Layers are shared, and so is the query that reads them; all ranks compute its input.
 TEST(SharedTensors, OfASequenceEncoderAreThoseOfOneRank) {
   TensorRun run;
   run.model = {.name = "sequence-encoder",
@@ -278,7 +279,7 @@ TEST(SharedTensors, OfASequenceEncoderAreThoseOfOneRank) {
                            "4 layers by columns, 4 by rows, 2 attentions by heads, no vocabulary");
 }
 
-/// The first of its two layers is trained by the second step alone: the other one is 0 before.
+/// Only the second step trains the first of its two layers: before, the other one is 0.
 TEST(SharedTensors, OfLoraAreThoseOfOneRank) {
   TensorRun run{.steps = 2};
   run.model.lora = {.rank = 2, .layers = {"*"}};
@@ -296,7 +297,7 @@ TEST(SharedTensors, HaveTheSameBitsEachTime) {
   }
 }
 
-/// Norms are of whole parameters, and of all of them.
+/// Norms cover whole parameters, and all of them.
 TEST(SharedTensors, ClipAndScaleByWholeNorms) {
   OptimizerSettings clipped{.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.1};
   clipped.clip_norm = 0.05;
@@ -331,7 +332,7 @@ TEST(SharedTensors, RoundAlikeInBf16) {
     EXPECT_LT(distance_of(gradients.at(name), gradient), 2e-2) << name;
 }
 
-/// The message of a ConfigError.
+/// Returns the message of a ConfigError.
 std::string refusal_of(const ModelSpec& model, int tensor) {
   try {
     TrainingGraphSpec spec;
@@ -344,7 +345,7 @@ std::string refusal_of(const ModelSpec& model, int tensor) {
   return {};
 }
 
-/// What counts hits reads logits, too, and weights lie as in training.
+/// Counting hits reads logits, too, and weights have the same places as in training.
 TEST(SharedTensors, EvaluationsShareAsTrainingDoes) {
   TrainingGraphSpec spec;
   spec.model = shared_gpt2();
@@ -376,7 +377,7 @@ TEST(SharedTensors, PositionsAreOfSequencesAlone) {
   EXPECT_THROW((void)make_training_graph(spec), ConfigError);
 }
 
-/// Where heads do not divide, attention stays whole, and all else is shared.
+/// Where heads do not divide evenly, attention stays whole; all else is shared.
 TEST(SharedTensors, HeadsThatDoNotDivideStayWhole) {
   TrainingGraphSpec spec;
   spec.model = shared_gpt2();

@@ -18,8 +18,8 @@
 namespace tutti {
 namespace {
 
-/// The parameters of each bucket, in the order in which backward produces their gradients; behind
-/// them those that are alone.
+/// Returns the parameters of each bucket, in the order in which backward produces their gradients;
+/// after them, those in buckets of their own.
 std::vector<std::vector<Value>> bucket_parameters(const Graph& graph, std::vector<Value> produced,
                                                   const CompressionPolicy& compression,
                                                   size_t bucket_bytes,
@@ -48,7 +48,8 @@ Value gradient_of(const Graph& graph, Value parameter) {
   CHECK(false, "parameter '{}' has no gradient", graph[parameter].name);
 }
 
-/// Values of a channel in the batch that this node takes statistics of; 0 of another node.
+/// Returns the number of values per channel in the batch over which this node computes statistics;
+/// 0 for other nodes.
 int64_t values_of_statistics(const Graph& graph, const Node& node) {
   if (const auto* merge = dynamic_cast<const MergeMoments*>(node.op.get()))
     return merge->group().values();
@@ -57,7 +58,7 @@ int64_t values_of_statistics(const Graph& graph, const Node& node) {
   return y[0] * y.elements_from(2);
 }
 
-/// One value is its own mean: it says nothing of a variance, and normalised it is 0.
+/// A single value is its own mean: it has no variance, and normalised it is 0.
 void require_statistics(const Graph& graph) {
   for (const Node& node : graph.nodes())
     if (values_of_statistics(graph, node) == 1)
@@ -69,7 +70,7 @@ void require_statistics(const Graph& graph) {
           node.name.substr(0, node.name.rfind('.'))));
 }
 
-/// What cannot be done with tables yet.
+/// Refuses settings that do not work with tables yet.
 void require_table_rules(const TrainingGraphSpec& spec) {
   const auto refuse = [](bool given, std::string_view key) {
     if (given)
@@ -82,7 +83,7 @@ void require_table_rules(const TrainingGraphSpec& spec) {
   refuse(spec.split.grid.peers() > 1, "parallel.batchnorm_group_size");
 }
 
-/// Appends the updates of tables. Rows of tables have no bucket: nothing of them is summed.
+/// Appends the updates of tables. Rows of tables have no bucket: they are not summed.
 class TableUpdates {
  public:
   TableUpdates(TrainingGraph& training, const TrainingGraphSpec& spec, const UpdateScalars& scalars)
@@ -90,7 +91,8 @@ class TableUpdates {
         lookups_(std::max(static_cast<int>(spec.split.tables.ranks), 1)),
         rule_(spec.optimizer.tables), scalars_(scalars) {}
 
-  /// `lookups`: all of one table, by the rank whose samples they are for.
+  /// Adds one table's update. `lookups` are all of its lookups, by the rank whose samples they
+  /// serve.
   void add(const std::vector<RowGradient>& lookups) {
     Graph& graph = training_.graph;
     const RowGradient& first = lookups.front();
@@ -116,7 +118,7 @@ class TableUpdates {
   }
 
  private:
-  /// Of all turns.
+  /// Returns the values of all micro-batches.
   Value kept(const std::vector<Value>& of_rank) {
     if (turns_ == 1) return of_rank.front();
     Graph& graph = training_.graph;
@@ -133,12 +135,12 @@ class TableUpdates {
   }
 
   TrainingGraph& training_;
-  const int turns_, lookups_;  // lookups_: of a table, one for each rank's samples
+  const int turns_, lookups_;  // lookups_: per table, one for each rank's samples
   const TableRule rule_;
   const UpdateScalars scalars_;
 };
 
-/// Gradients of lookups by their tables, those of a table by rank.
+/// Groups gradients of lookups by table; a table's gradients are ordered by rank.
 std::vector<std::vector<RowGradient>> by_table(std::vector<RowGradient> all,
                                                const std::map<const Op*, int>& rank_of) {
   std::ranges::sort(all, {}, [&](const RowGradient& one) {
@@ -157,7 +159,7 @@ bool is_lora(const Graph& graph, Value parameter) {
   return fits_pattern(kLoraNames, graph[parameter].name);
 }
 
-/// Parameters and tables that no pattern fits; where there is LoRA, of its own alone.
+/// Returns the parameters and tables that no pattern matches; with LoRA, only LoRA's.
 std::vector<Value> not_frozen(const Graph& graph, std::span<const std::string> freeze) {
   const bool lora = std::ranges::any_of(graph.with_role(Role::parameter),
                                         [&](Value p) { return is_lora(graph, p); });
@@ -168,8 +170,9 @@ std::vector<Value> not_frozen(const Graph& graph, std::span<const std::string> f
   return trained;
 }
 
-/// Results of a forward graph that have a gradient. `training` is a copy: the whole model's lines
-/// of decay and rates are looked at in it, because a stage has some of the parameters alone.
+/// Returns which results of a forward graph have a gradient. `training` is a copy: the whole
+/// model's lines of decay and rates are checked in it, because a stage has only some of the
+/// parameters.
 std::vector<bool> trained_results(Graph training, const std::vector<Value>& losses,
                                   const TrainingGraphSpec& spec) {
   const std::vector<Value> trained = not_frozen(training, spec.freeze);
@@ -181,7 +184,7 @@ std::vector<bool> trained_results(Graph training, const std::vector<Value>& loss
   return has;
 }
 
-/// Whether drop_copies leaves the node.
+/// Whether drop_copies keeps the node.
 bool stays_in_plan(const Node& node) {
   return dynamic_cast<const RuleOnly*>(node.op.get()) == nullptr;
 }
@@ -192,7 +195,7 @@ std::vector<Value> all_values(const Graph& graph) {
   return all;
 }
 
-/// This rank's stage of a forward graph; a graph of one stage comes back as it is.
+/// Returns this rank's stage of a forward graph; a graph of one stage is returned unchanged.
 Rewritten stage_of(const Graph& forward, const std::vector<Value>& losses,
                    const TrainingGraphSpec& spec, TrainingGraph& training) {
   const PartGrid& grid = spec.split.grid;
@@ -275,7 +278,7 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   };
   const auto final_value = [&](Value v) {
     const Value own = at(staged, forward(v));
-    return own.valid() ? differentiated(own) : Value{};  // else another stage has it
+    return own.valid() ? differentiated(own) : Value{};  // invalid: another stage has it
   };
   for (const auto& some : {built.inputs, built.targets})
     for (const GraphInput& input : some)

@@ -35,7 +35,7 @@ TrainingGraph language(int64_t batch, int64_t window, int threads, const PartGri
   return make_training_graph(spec);
 }
 
-/// Nodes of the op that the team does as a whole.
+/// Counts the nodes of this op that the team computes as a whole.
 int64_t whole_nodes_of(const Graph& graph, std::string_view op) {
   return std::ranges::count_if(graph.nodes(), [&](const Node& node) {
     return node.op->name() == op && node.op->attributes().ends_with(" whole");

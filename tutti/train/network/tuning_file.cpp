@@ -13,8 +13,8 @@
 namespace tutti {
 namespace {
 
-/// The text of choices, which is empty where there is no file; nothing where it is of another kind
-/// or cannot be read. IoError of what is no regular file.
+/// Returns the text of choices, empty if there is no file; nothing if it is of another kind or
+/// cannot be read. Throws IoError for a path that is not a regular file.
 std::optional<std::string> text_of_choices(const std::filesystem::path& path) {
   std::error_code unknown;
   std::ifstream file =
@@ -49,7 +49,7 @@ Choices read_tuning_file(const std::filesystem::path& path) {
 
 void write_tuning_file(const std::filesystem::path& path, const Choices& choices) {
   try {
-    if (!text_of_choices(path)) return;  // reading it has said so
+    if (!text_of_choices(path)) return;  // reading it has logged the reason
     std::error_code failed;
     std::filesystem::create_directories(path.parent_path(), failed);
     write_result_file(path, choices.to_string());

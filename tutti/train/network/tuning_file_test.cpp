@@ -44,7 +44,7 @@ TEST_F(TuningFile, ADamagedOneIsWrittenAnew) {
   EXPECT_EQ(text(), measured().to_string());
 }
 
-// A path with a typing error names somebody's data: it must be there afterwards.
+// A mistyped path may name a user's data, which must not be lost.
 TEST_F(TuningFile, AFileOfAnotherKindIsLeftAsItIs) {
   for (const std::string_view other :
        {"1\t\t5\t68fd1e64\n0\t2\t\t80e26c9b\n", "a text\n", "{\"weights\": 1}", "a -> b\n"}) {

@@ -15,8 +15,7 @@
 namespace tutti {
 namespace {
 
-/// The shape in files (Init::Stored).
-Shape stored_shape(const Variable& variable, const Shape& shape) {
+Shape stored_shape(const Variable& variable, const Shape& shape) {  // as in files
   switch (variable.init.stored) {
     case Init::Stored::as_it_is: break;
     case Init::Stored::matrix: return {shape[0], shape[1]};
@@ -25,8 +24,7 @@ Shape stored_shape(const Variable& variable, const Shape& shape) {
   return shape;
 }
 
-/// to[c][r] = from[r][c], in blocks that stay in cache.
-void transpose(const float* from, float* to, int64_t rows, int64_t columns) {
+void transpose(const float* from, float* to, int64_t rows, int64_t columns) {  // in cached blocks
   constexpr int64_t kBlock = 32;
   for (int64_t r = 0; r < rows; r += kBlock)
     for (int64_t c = 0; c < columns; c += kBlock)
@@ -54,7 +52,7 @@ std::vector<float> read(const SafetensorsFile& file, const std::string& name, co
   return file.read_f32(*entry);
 }
 
-/// Of a whole plain tensor what this rank has.
+/// Returns this rank's part of a whole plain tensor.
 std::vector<float> slice_of(const Variable& variable, std::vector<float> whole) {
   if (!variable.slice) return whole;
   std::vector<float> own(static_cast<size_t>(variable.desc.elements()));
@@ -62,7 +60,7 @@ std::vector<float> slice_of(const Variable& variable, std::vector<float> whole) 
   return own;
 }
 
-/// The variable's values, plain, from the tensor that holds them.
+/// Returns the variable's values, plain, from the tensor that holds them.
 std::vector<float> read_own(const SafetensorsFile& file, const std::string& name,
                             const Variable& variable) {
   std::vector<float> values = read(file, name, stored_shape(variable, variable.whole_shape()));
@@ -125,8 +123,7 @@ void Weights::make_alike() {
   }
 }
 
-/// First values are plain and of the whole tensor: where a variable lies so, they are made in their
-/// place, else in memory that all of them share.
+/// First values are made in place if the variable is plain and whole, else in shared memory.
 void Weights::initialise(uint64_t seed) {
   const auto elements = [](const Variable& variable) {
     return static_cast<size_t>(variable.whole_shape().elements());
@@ -356,7 +353,7 @@ void Weights::import_kept(const SafetensorsFile& file, const std::string& name,
                           const Variable& variable, std::byte* arena,
                           std::span<const ArenaRange> kept) {
   const size_t begin = variable.offset, end = begin + variable.desc.bytes();
-  std::vector<std::byte> whole;  // where only parts are kept
+  std::vector<std::byte> whole;  // used if only parts are kept
   for (const ArenaRange& range : kept) {
     const ArenaRange part{std::max(begin, range.begin), std::min(end, range.end)};
     if (part.begin >= part.end) continue;
@@ -378,7 +375,7 @@ void Weights::import_rows(std::span<const SafetensorsFile* const> files, int loc
       if (one->find(own.name)) file = one;
     const SafetensorsFile::Entry* entry = file->find(own.name);
     const bool added = own.kind >= static_cast<int>(variables_.state_kinds.size());
-    if (!entry && added) continue;  // of a checkpoint of another scheme
+    if (!entry && added) continue;  // the checkpoint has another scheme
     added_found_ |= added;
     std::vector<float> plain(static_cast<size_t>(own.variable->desc.elements()));
     const auto bytes = std::as_writable_bytes(std::span(plain));

@@ -25,7 +25,7 @@ Variables two_parameters() {
 
 TEST(Weights, FilesHoldMatricesAsPublished) {
   Variables variables;
-  const Layout panels{.order = {0, 2, 1}};  // any but the plain one
+  const Layout panels{.order = {0, 2, 1}};  // any but the plain layout
   variables.parameters = {
       {"a.weight", {DType::f32, {2, 3, 1}, {}}, 0, {.stored = Init::Stored::matrix}},
       {"b.weight", {DType::f32, {2, 3, 1}, panels}, 64, {.stored = Init::Stored::transposed}}};
@@ -50,7 +50,7 @@ TEST(Weights, FilesHoldMatricesAsPublished) {
   Weights again(variables, 1);
   again.import_model(SafetensorsFile(path), {});
   EXPECT_EQ(std::memcmp(again.parameters(), weights.parameters(), 88), 0);
-  // The masks that GPT-2's files hold beside them.
+  // GPT-2's files also hold masks.
   const std::vector<float> mask(4, 1.0f);
   const TensorRef buffer{
       "h.0.attn.bias", {DType::f32, {1, 1, 2, 2}, {}}, std::as_bytes(std::span(mask))};
@@ -62,7 +62,7 @@ TEST(Weights, FilesHoldMatricesAsPublished) {
   EXPECT_THROW(again.import_model(SafetensorsFile(path), {}), ConfigError);
 }
 
-// Names as other programs write them: wrappers in front, an outer module left out, a tied output.
+// Names in other programs' files: wrappers in front, an outer module left out, a tied output.
 TEST(Weights, NamesOfOtherPrograms) {
   const ScratchDirectory scratch;
   const std::filesystem::path path = scratch.path() / "model-00001-of-00002.safetensors";
@@ -94,8 +94,8 @@ TEST(Weights, NamesOfOtherPrograms) {
       if (output) names.push_back("lm_head.weight");
       EXPECT_EQ(imported(names), values) << front;
     }
-  // The output layer is within fewer wrappers: nanoGPT's checkpoints, and GPT2LMHeadModel in
-  // others.
+  // The output layer is within fewer wrappers: in nanoGPT's checkpoints, and where other models
+  // contain a GPT2LMHeadModel.
   for (const std::string around : {"", "_orig_mod.", "module._orig_mod."}) {
     const std::string front = around + "transformer.";
     EXPECT_EQ(imported({front + own[0], front + own[1], around + "lm_head.weight"}), values);
@@ -153,7 +153,7 @@ TEST(Weights, ARankReadsTheStateThatItKeepsAndNothingElse) {
     return state;
   };
   EXPECT_EQ(imported({{0, 192}}), ones);
-  // The end of a, and b up to its middle: shards cut parameters.
+  // Covers the end of a, and b up to its middle: shards divide parameters.
   std::vector<float> part(48, 0.0f);
   std::fill(part.begin() + 24, part.begin() + 40, 1.0f);
   EXPECT_EQ(imported({{96, 160}}), part);
@@ -161,7 +161,7 @@ TEST(Weights, ARankReadsTheStateThatItKeepsAndNothingElse) {
   EXPECT_EQ(imported({}), std::vector<float>(48, 0.0f));
 }
 
-/// Of the trained ones also an average; c is frozen.
+/// The trained parameters also have an average; c is frozen.
 Variables averaged_parameters() {
   Variables variables = two_parameters();
   variables.parameters.push_back({"c.weight", {DType::f32, {16}, {}}, 192, {}});
@@ -199,7 +199,7 @@ TEST(Weights, AModelIsExportedWithItsAverageAndReadBackWithBoth) {
                            reinterpret_cast<const std::byte*>(shown.data()), nullptr)));
   const SafetensorsFile saved = written("state", materialise(weights.state_tensors()));
   EXPECT_EQ(model.entries().size(), 3u);
-  EXPECT_EQ(saved.entries().size(), 4u);  // momentum and raw of what is trained
+  EXPECT_EQ(saved.entries().size(), 4u);  // momentum and raw values of trained parameters
 
   Weights again(variables, 1);
   const std::vector<ArenaRange> kept{{0, 192}};
@@ -207,7 +207,7 @@ TEST(Weights, AModelIsExportedWithItsAverageAndReadBackWithBoth) {
   again.import_average(model, kept);
   again.import_raw(saved, true);
   EXPECT_EQ(again.import_state(saved, kept), std::vector<std::string>{});
-  again.begin_average(kept);  // it is there
+  again.begin_average(kept);  // it exists already
   EXPECT_EQ(std::memcmp(again.parameters(), w, 256), 0);
   EXPECT_EQ(std::memcmp(again.state(), state, 2 * 192), 0);
 
@@ -238,7 +238,7 @@ TEST(Weights, AMissingValueBesideTheAverageIsAnError) {
   EXPECT_THROW(weights.import_raw(SafetensorsFile(path), false), ConfigError);
 }
 
-/// A freed parameter of Adam is one, though it lacks two states.
+/// A freed parameter of Adam is named once, though it lacks two states.
 TEST(Weights, AParameterWithoutItsStatesIsNamedOnce) {
   const ScratchDirectory scratch;
   const std::filesystem::path path = scratch.path() / "state.safetensors";
@@ -269,7 +269,7 @@ TEST(Weights, KeepsWhatIsExcepted) {
                ConfigError);
 }
 
-// As a quantised model has them, whose scales are elsewhere.
+// As in a quantised model, whose scales are stored elsewhere.
 TEST(Weights, WholeNumbersAreNoWeights) {
   const ScratchDirectory scratch;
   const std::filesystem::path path = scratch.path() / "weights.safetensors";
@@ -289,7 +289,7 @@ TEST(Weights, WholeNumbersAreNoWeights) {
       EXPECT_NE(said.find("'b.weight' holds whole numbers"), said.npos) << said;
     }
   }
-  // Counts beside them are no weights.
+  // Counts beside them are not weights.
   write_safetensors(path, std::vector<TensorRef>{
                               {"a.weight", {DType::f32, {32}, {}}, bytes},
                               {"b.weight", {DType::f32, {16}, {}}, bytes.first(64)},

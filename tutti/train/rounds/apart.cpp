@@ -27,7 +27,7 @@ Apart::Apart(const RoundsSpec& spec, const MeetingSettings& settings)
 void Apart::start(const Checkpoint* resumed, int64_t step) {
   const Weights& weights = spec_.step.weights();
   const Variables& variables = weights.variables();
-  // What a scheme keeps of each replica is there where the checkpoint is of that scheme.
+  // A scheme's values for each replica exist only if the checkpoint has the same scheme.
   bool filled = resumed != nullptr;
   if (filled && !meeting_->own().empty())
     filled = weights.has_added_rows() && meeting_->restore(resumed->info.metrics);
@@ -37,7 +37,7 @@ void Apart::start(const Checkpoint* resumed, int64_t step) {
     const std::string suffix = "." + shared.name;
     if (resumed->state.find(variables.parameters.front().name + suffix))
       weights.import_arena(resumed->state, suffix, arena);
-    else if (shared.like_weights)  // of another scheme: what all had together as their model
+    else if (shared.like_weights)  // another scheme: start from the common model
       weights.import_arena(resumed->weights, "", arena);
   }
   meeting_->begin(values_, filled);
@@ -79,7 +79,7 @@ int64_t Apart::end(int) {
 }
 
 std::vector<TensorRef> Apart::state() {
-  std::vector<TensorRef> state;  // what each replica has of its own is in the ranks' files
+  std::vector<TensorRef> state;  // the replicas' own values are in the ranks' files
   for (const SharedValues& shared : meeting_->shared())
     std::ranges::move(
         spec_.step.weights().arena_tensors(

@@ -1,6 +1,6 @@
 #pragma once
-// Apart: each replica has weights of its own and follows its own gradients; between steps they meet
-// (sync/meeting.h).
+// Apart: each replica has its own weights and follows its own gradients; between steps the replicas
+// meet (sync/meeting.h).
 
 #include "tutti/sync/meeting.h"
 #include "tutti/train/rounds/every_step.h"
@@ -19,17 +19,17 @@ class Apart final : public EveryStep {
   void model(std::span<float> weights) override { meeting_->model(values_, weights); }
   bool first_stands_for_all() const override { return settings_.kind == MeetingKind::never; }
   void report(int64_t step, RunRecord* record) override;
-  void collect_state() override {}  // each has its own
+  void collect_state() override {}  // each replica has its own
   std::vector<TensorRef> state() override;
   void save(std::map<std::string, double>& metrics) const override { meeting_->save(metrics); }
 
  private:
   const MeetingSettings settings_;
   const std::unique_ptr<Meeting> meeting_;
-  std::vector<ReplicaValues> values_;               // of the local replicas
-  int made_here_ = 0;                               // local replicas, in this step
-  int64_t meetings_before_ = 0, bytes_before_ = 0;  // until the last report
-  double seconds_ = 0;                              // since then
+  std::vector<ReplicaValues> values_;               // by local replica
+  int made_here_ = 0;                               // local replicas done in this step
+  int64_t meetings_before_ = 0, bytes_before_ = 0;  // at the last report
+  double seconds_ = 0;                              // since the last report
 };
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
 #pragma once
-// EveryStep: the gradients of all replicas are added up in every step, and all take the same one.
+// EveryStep: every step sums the gradients of all replicas, and all take the same step.
 
 #include "tutti/train/rounds/replay_clock.h"
 #include "tutti/train/rounds/rounds.h"
@@ -23,14 +23,14 @@ class EveryStep : public Rounds {
   std::vector<TensorRef> own_state() override { return spec_.step.exchange().compression_state(); }
 
  protected:
-  /// The micro-batches [first, first + count) of this rank, as every step has them.
+  /// Returns this rank's micro-batches [first, first + count), the same in every step.
   RoundGradient gradient_of(int first, int count) const;
   void start_clock(const Checkpoint* resumed, int64_t step);
 
   const RoundsSpec spec_;
-  const std::unique_ptr<ReplayClock> clock_;  // of a replay
+  const std::unique_ptr<ReplayClock> clock_;  // for a replay
   int64_t step_ = 0;
-  bool made_ = false;  // the gradient of this step
+  bool made_ = false;  // the gradient of this step was made
   StepTimes times_;
 };
 

@@ -11,15 +11,15 @@
 namespace tutti {
 namespace {
 
-/// What rank 0 tells a server of its own before a round; behind it the rate of each step.
+/// Rank 0's message to a server-only rank before a round, followed by the rate of each step.
 struct Order {
-  int64_t first = 0, end = 0;  // equal: there is none any more
+  int64_t first = 0, end = 0;  // equal: there are no more rounds
   RunStatus status = RunStatus::done;
 };
 
-/// While it lives, waits end after twice the usual time: in a meeting of ranks of which one may
-/// wait for another with the usual time-out, and has the better report, or may have two gradients
-/// to make.
+/// While it lives, waits end after twice the usual time. It is for meetings of ranks, where one may
+/// wait for another with the usual time-out and then gives the better report, or may have two
+/// gradients to make.
 class TwiceAsPatient {
  public:
   explicit TwiceAsPatient(comm::Communicator& ranks) : ranks_(ranks) {
@@ -112,7 +112,7 @@ void RankServers::build_server(const Backend& backend) {
                                    step_.network().buckets, *update_);
 }
 
-/// All of each bucket, in the first rank of a group; the others keep nothing.
+/// Returns the residuals of whole buckets, held by the first rank of a group; the others hold none.
 std::vector<UnsentBucket> RankServers::unsent() {
   std::vector<UnsentBucket> buckets;
   const BucketLayout& layout = step_.network().buckets;
@@ -135,7 +135,7 @@ void RankServers::restore_compression(comm::Communicator& workers, comm::SavedSt
   restore_unsent(workers, saved, unsent());
 }
 
-/// Of each part its weights and states, from its server to all.
+/// Plans the broadcast of each part's weights and states from its server to all.
 void RankServers::plan_collection() {
   Weights& weights = step_.weights();
   const Variables& variables = weights.variables();
@@ -198,7 +198,7 @@ void RankServers::open(int64_t first, int64_t end, std::function<void(int64_t)> 
   if (link_) link_->begin_round();
 }
 
-/// `signal` becomes that of any rank of the group: its first one tells the servers.
+/// `signal` becomes the signal of any rank in the group: its first rank informs the servers.
 std::optional<int64_t> RankServers::take_ticket(int& signal) {
   struct Told {
     int64_t ticket = -1, coming = -1, end = 0;
@@ -257,7 +257,7 @@ int64_t RankServers::close(int signal) {
       std::memcpy(weights.parameters() + at, update_->parameters() + at, part.range.bytes());
     }
   }
-  // No wait below is for those who still compute.
+  // After this barrier, no wait below is for ranks that still compute.
   {
     const TwiceAsPatient patient(job_);
     job_.barrier();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char *kServers = "servers/clock", *kReplicas = "replay/clock";
 
-/// Numbers as a tensor of a type that files have: a double is two of them, with all its bits.
+/// Stores numbers as a tensor of a type that files support: two i32 hold all bits of a double.
 TensorRef export_numbers(const char* name, const std::vector<double>& numbers) {
   const auto bytes = std::as_bytes(std::span(numbers));
   return owned({name,
@@ -22,7 +22,7 @@ TensorRef export_numbers(const char* name, const std::vector<double>& numbers) {
                 {bytes.begin(), bytes.end()}});
 }
 
-/// Empty where the file has none.
+/// Returns nothing if the file has none.
 std::vector<double> import_numbers(const SafetensorsFile& file, const char* name) {
   const SafetensorsFile::Entry* entry = file.find(name);
   if (!entry) return {};
@@ -44,7 +44,7 @@ double clock_state_bytes(const RoundsSpec& spec) {
   return static_cast<double>(variables.trained_bytes * variables.state_kinds.size());
 }
 
-/// Operations of a replica's step.
+/// Returns the number of operations in a replica's step.
 double clock_flop(const RoundsSpec& spec) {
   return spec.step.network().training.graph.flop() * spec.grid.parts() *
          static_cast<double>(spec.config.batch.accumulate);
@@ -73,7 +73,7 @@ class CollectiveClock final : public ReplayClock {
   TensorRef state() const override { return export_numbers(kReplicas, clock_.state()); }
 
  private:
-  /// Where the machine's steps take as long as here, the seconds of each replica.
+  /// Returns each replica's measured seconds, if the machine's steps take as long as the real ones.
   std::vector<double> measured() const {
     if (!clock_.measures()) return {};
     std::vector<double> all(static_cast<size_t>(spec_.replicas.replicas()));
@@ -87,7 +87,7 @@ class CollectiveClock final : public ReplayClock {
   VirtualClock clock_;
 };
 
-/// Servers that take the gradients of all workers together: the arithmetic is that of every step.
+/// Servers that take the gradients of all workers together: the arithmetic equals EveryStep's.
 class TogetherClock final : public ReplayClock {
  public:
   TogetherClock(const RoundsSpec& spec, const ServerSettings& settings)
@@ -135,7 +135,7 @@ ServerClockSpec server_clock_spec(const RoundsSpec& spec) {
                         .buckets = clock_buckets(spec),
                         .servers = settings.servers,
                         .bound = settings.bound};
-  // Real workers meet at lines of the log and checkpoints besides, which are to change no bits.
+  // Real workers also meet for lines of the log and checkpoints, which must not change any bit.
   clock.round = spec.steps_per_epoch * clock.workers;
   clock.state_bytes = clock_state_bytes(spec);
   if (settings.together) {

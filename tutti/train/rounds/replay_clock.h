@@ -15,45 +15,46 @@ namespace tutti {
 class ReplayClock {
  public:
   virtual ~ReplayClock() = default;
-  /// Takes what the checkpoint has of it; null: a new run.
+  /// Restores the clock from the checkpoint; null: a new run.
   virtual void start(const Checkpoint* resumed, int64_t step) = 0;
-  /// Collective, after a step, counted from 0.
+  /// Collective; call it after each step, counted from 0.
   virtual void follow(int64_t step) = 0;
   virtual double seconds() const = 0;
-  /// Mean seconds in which a replica waited since the last call.
+  /// Returns the mean seconds that a replica waited since the last call.
   double take_waited() { return std::exchange(waited_, 0.0); }
-  /// For the state file of a checkpoint.
+  /// Returns the clock's state for a checkpoint's state file.
   virtual TensorRef state() const = 0;
-  /// Collective, as Rounds::report().
+  /// Collective, like Rounds::report().
   virtual void report(int64_t /*step*/, RunRecord* /*record*/) {}
 
  protected:
   double waited_ = 0;
 };
 
-/// Null where the run is no replay.
+/// Returns null if the run is not a replay.
 std::unique_ptr<ReplayClock> make_replay_clock(const RoundsSpec& spec);
 
-/// The size of a gradient's buckets on a machine that is not at hand. It is not the plan's own:
-/// that follows a measurement of the network at hand.
+/// Returns the size of a gradient's buckets on the described machine. It differs from the plan's
+/// own, which follows a measurement of the present network.
 size_t clock_bucket_bytes(const RunConfig& config);
 ServerClockSpec server_clock_spec(const RoundsSpec& spec);
-/// Seconds until the checkpoint's step on the machine of its replay; 0 where it was none.
+/// Returns the seconds until the checkpoint's step on its replay's machine; 0 if it was no replay.
 double virtual_seconds_of(const Checkpoint* resumed);
 
-/// Warns of slow devices of the machine on which no replica is.
+/// Warns of slow devices of the machine on which there is no replica.
 void warn_of_slow_devices(const RoundsSpec& spec);
-/// All workers of servers begin at `step` with their weights, which the log says.
+/// Logs that all workers of servers begin at `step` with the step's weights.
 void warn_of_new_workers(int64_t step);
 
-/// As "servers/clock", and back: false where the file has none, or of other workers.
+/// Stores the clock as "servers/clock", and restores it: false if the file has none, or other
+/// workers'.
 TensorRef export_clock(const ServerClock& clock);
 bool import_clock(const SafetensorsFile& file, ServerClock& clock);
 
-/// What came of gradients in an epoch, by that clock.
+/// Returns the record's line on an epoch's gradients, by that clock.
 ServersRecord servers_line(const ServerClock& clock, const ServerCounts& counts, int64_t step,
                            int64_t steps_per_epoch);
-/// Says a line in the log and the record. `one_by_one`: gradients were applied so.
+/// Writes a line to the log and the record. `one_by_one`: gradients were applied one by one.
 void report_servers(ServersRecord line, bool one_by_one, RunRecord* record);
 
 }  // namespace tutti

@@ -8,7 +8,7 @@
 namespace tutti {
 
 RoundsKind rounds_kind(const RunConfig& config, int devices, int replicas, bool has_machine) {
-  constexpr int64_t kAnyEpoch = 1;  // whether replicas are apart does not depend on its steps
+  constexpr int64_t kAnyEpoch = 1;  // whether replicas are apart does not depend on it
   if (meeting_settings(config, kAnyEpoch)) return RoundsKind::apart;
   if (!served_settings(config, devices)) return RoundsKind::every_step;
   if (!has_machine && served_by_ranks(config, devices)) return RoundsKind::served_by_ranks;

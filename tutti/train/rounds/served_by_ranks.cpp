@@ -43,7 +43,7 @@ void ServedByRanks::say_who_serves() const {
                 ? fmt::format("of whose gradients a step takes the first {}", servers_->gradients())
                 : "whose gradients a step takes together",
             spec_.config.sync.scheme);
-  constexpr int64_t kShort = 10;  // steps of a round
+  constexpr int64_t kShort = 10;  // steps per round
   if (!settings_.one_by_one() && gradients < spec_.devices && spec_.config.run.log_every < kShort)
     log::warn(
         "run.log_every = {}: all workers meet for each line of the log, where they wait for the "
@@ -68,7 +68,7 @@ void ServedByRanks::begin(int64_t first, int64_t end) {
   servers_->open(first, end, [this](int64_t ticket) { note(ticket); });
 }
 
-/// A part of a gradient's time may have gone to this rank's server while it waited.
+/// This rank's server may have used part of a gradient's time while the rank waited.
 void ServedByRanks::count_gradient() {
   StepTimes times = spec_.step.times();
   computed_ = std::max(0.0, times.compute - (servers_->busy_seconds() - busy_before_));

@@ -1,7 +1,7 @@
 #pragma once
 // ServedByRanks: servers of weights that are ranks (train/rounds/rank_servers.h). A rank makes the
-// gradient of a ticket, sends it, and takes the next ticket with new weights; all meet at the end
-// of a round of several steps.
+// gradient of a ticket, sends it, and takes the next ticket with new weights; all ranks meet at the
+// end of a round of several steps.
 
 #include <optional>
 
@@ -12,7 +12,7 @@ namespace tutti {
 
 class ServedByRanks final : public Rounds {
  public:
-  /// ConfigError where batches depend on the step before: a batch goes to the worker that is free.
+  /// Throws ConfigError if batches depend on the previous step: a batch goes to any free worker.
   ServedByRanks(const RoundsSpec& spec, const ServerSettings& settings);
 
   void start(const Checkpoint* resumed, int64_t step) override;
@@ -31,7 +31,7 @@ class ServedByRanks final : public Rounds {
  private:
   void say_who_serves() const;
   void note(int64_t ticket);
-  /// The replica of the run whose samples this rank takes for a ticket.
+  /// Returns the replica whose samples this rank uses for a ticket.
   int replica_of(int64_t ticket) const;
   int64_t step_of(int64_t ticket) const { return ticket / servers_->gradients(); }
   void count_gradient();
@@ -39,7 +39,7 @@ class ServedByRanks final : public Rounds {
   const RoundsSpec spec_;
   const ServerSettings settings_;
   std::optional<RankServers> servers_;
-  bool making_ = false;  // a gradient
+  bool making_ = false;  // a gradient is being made
   double busy_before_ = 0, computed_ = 0;
   StepTimes times_;
 };

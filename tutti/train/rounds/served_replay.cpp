@@ -53,7 +53,8 @@ int64_t ServedReplay::end(int) {
   return step_ + 1;
 }
 
-/// The next gradient to arrive: of the next micro-batches of the step, as its worker takes them.
+/// Returns the next gradient to arrive: it uses the step's next micro-batches, in the order in
+/// which its worker takes them.
 RoundGradient ServedReplay::begin_gradient() {
   arrived_ = clock_.next();
   const int64_t stale = arrived_.version - arrived_.read;
@@ -73,12 +74,12 @@ RoundGradient ServedReplay::begin_gradient() {
          .number = made_++,
          .local_replica = arrived_.worker * (each / accumulate) + place / accumulate,
          .parameters = late_.of});
-  // What is packed are the weights that all updates change.
+  // Packed weights are those that all updates change.
   if (late_.of != spec_.step.weights().parameters()) spec_.step.weights_changed();
   return gradient;
 }
 
-/// For a version of the weights.
+/// Allocates space for a version of the weights.
 Buffer ServedReplay::room() const {
   return {spec_.step.weights().variables().parameter_bytes, spec_.config.replay.spill};
 }
@@ -94,7 +95,7 @@ const std::byte* ServedReplay::weights_of(int64_t version) const {
   return kept.copy.bytes() > 0 ? kept.copy.data() : spec_.step.weights().parameters();
 }
 
-/// The servers' weights are about to change: whoever else has them needs a copy.
+/// The servers' weights are about to change: if other workers use them, a copy is made.
 void ServedReplay::keep_current() {
   const auto current = versions_.find(arrived_.version);
   if (current == versions_.end()) return;
@@ -139,8 +140,8 @@ std::vector<TensorRef> ServedReplay::state() {
   return tensors;
 }
 
-/// The reverse, after the step's weights have been restored. A checkpoint of a run without servers
-/// or of other workers has none of it: then all begin with its weights.
+/// Restores state(), after the step's weights have been restored. If the checkpoint's run had no
+/// servers or other workers, it holds none of it: then all begin with its weights.
 void ServedReplay::restore(const SafetensorsFile& state, double seconds, int64_t step) {
   const int64_t left = spec_.steps_per_epoch - step % spec_.steps_per_epoch;
   if (!import_clock(state, clock_)) {
@@ -153,7 +154,7 @@ void ServedReplay::restore(const SafetensorsFile& state, double seconds, int64_t
     if (number == clock_.version()) continue;
     const size_t bytes = weights.variables().parameter_bytes;
     kept.copy = room();
-    std::memcpy(kept.copy.data(), weights.parameters(), bytes);  // frozen ones among them
+    std::memcpy(kept.copy.data(), weights.parameters(), bytes);  // includes frozen ones
     weights.import_arena(state, version_suffix(number), kept.copy.data());
   }
 }

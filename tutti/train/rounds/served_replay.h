@@ -1,11 +1,11 @@
 #pragma once
-// ServedReplay: a replay of workers who take the weights from servers, and send gradients of them
-// that are applied when they arrive. A ServerClock says what a gradient is of and when it comes;
-// the data stay in the order of the seed: the n-th gradient of a step is of its n-th batches,
-// whoever's it is.
+// ServedReplay: a replay of workers that take the weights from servers, and send gradients that are
+// applied on arrival. A ServerClock determines the weights with which a gradient is computed and
+// the time of its arrival. The data stay in the order of the seed: the n-th gradient of a step uses
+// the step's n-th batches, whichever worker makes it.
 //
-// The step's own weights and optimizer state are the servers'. A copy is kept of each version of
-// them that a worker has and the servers have no longer.
+// The step's own weights and optimizer state are the servers'. Each older version that a worker
+// still uses is kept as a copy.
 
 #include <cstdint>
 #include <map>
@@ -30,15 +30,15 @@ class ServedReplay final : public Rounds {
   std::optional<double> virtual_seconds() const override { return clock_.seconds(); }
   double take_virtual_wait() override { return clock_.take_waited(); }
   void collect_state() override;
-  /// The servers' state, "servers/clock", and each version of the weights that workers have and
-  /// servers no longer as "NAME.version 12".
+  /// Returns the servers' state, "servers/clock", and, as "NAME.version 12", each version of the
+  /// weights that workers use and servers no longer have.
   std::vector<TensorRef> state() override;
   std::vector<TensorRef> own_state() override { return spec_.step.exchange().compression_state(); }
 
  private:
   struct Version {
-    int workers = 0;  // who have it
-    Buffer copy;      // empty: it is the servers' own
+    int workers = 0;  // how many use it
+    Buffer copy;      // empty: equals the servers' own
   };
   void restore(const SafetensorsFile& state, double seconds, int64_t step);
   RoundGradient begin_gradient();
@@ -47,13 +47,13 @@ class ServedReplay final : public Rounds {
   Buffer room() const;
   void keep_current();
   void release(int64_t version);
-  /// Who has which version, as the clock says.
+  /// Counts the workers that use each version, from the clock's state.
   void count_workers();
 
   const RoundsSpec spec_;
   const ServerSettings settings_;
-  ServerClock clock_;                    // it has got to arrived_
-  std::map<int64_t, Version> versions_;  // that any worker has
+  ServerClock clock_;                    // has advanced to arrived_
+  std::map<int64_t, Version> versions_;  // those that any worker uses
   std::vector<Buffer> free_;
   ArrivedGradient arrived_;
   LateGradient late_;

@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-// Beside those of gradients and weights (sync/served_parts.h).
+// Follow the tags of gradients and weights (sync/served_parts.h).
 constexpr int kSizeTag = served_tags::kVerdict + 1, kBytesTag = kSizeTag + 1;
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Messages of the first rank of a job to ranks that only serve weights (sync.server_ranks).
+// Messages from the job's first rank to ranks that only serve weights (sync.server_ranks).
 
 #include <cstddef>
 #include <vector>
@@ -9,12 +9,13 @@
 
 namespace tutti {
 
-/// From rank 0 of the job to one that serves: bytes of any number, whenever it may be. Both wait
-/// for each other, the receiver as long as it must.
+/// Sends any number of bytes from the job's rank 0 to a serving rank, at any time;
+/// hear_first_worker() receives them. Both wait for each other, the receiver as long as necessary.
 void tell_server(comm::Communicator& job, int server, std::vector<std::byte> bytes);
 std::vector<std::byte> hear_first_worker(comm::Communicator& job);
 
-/// Of rank 0 of the job: what the workers' network was compiled with, to all ranks that serve.
+/// Called on the job's rank 0: sends the choices of the workers' compiled network to all serving
+/// ranks.
 void tell_choices(comm::Communicator& job, int workers, const Choices& choices);
 
 }  // namespace tutti

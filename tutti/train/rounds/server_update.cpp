@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// By one thread: it may be called from within a team, or beside one.
+/// Uses one thread: it may be called from within a team, or beside one.
 Plan update_alone(Plan plan) {
   plan.packs.clear();
   plan.bands.clear();
@@ -61,7 +61,7 @@ const float* ServerUpdate::compensated(int bucket, const float* gradient, const 
   auto* const out = reinterpret_cast<float*>(compensated_.data() + begin);
   const size_t first = range.begin / sizeof(float);
   compensate({.lambda = static_cast<float>(spec_.settings.delay_compensation) /
-                        static_cast<float>(spec_.turns),  // of the sum
+                        static_cast<float>(spec_.turns),  // the gradient is a sum
               .now = parameters_.data(),
               .then = update_->then},
              begin + range.begin, gradient + first, {out + first, range.bytes() / sizeof(float)});

@@ -1,6 +1,6 @@
 #pragma once
-// ServerUpdate: what a server that is a rank does with a gradient: the training plan's update
-// alone, on weights and optimizer state of its own, within the parts that it has.
+// ServerUpdate: how a server rank applies a gradient: by the training plan's update alone, on its
+// own weights and optimizer state, within its parts.
 
 #include <functional>
 #include <optional>
@@ -21,15 +21,15 @@ class ServerUpdate final : public ServedWeights, private Exchanges {
     ServerSettings settings;
     int server = 0;
     std::vector<ServedPart> parts;
-    int turns = 1;                        ///< batches of a gradient, which is their sum
-    std::function<double(int64_t)> rate;  ///< of an update, by its number; by any thread
+    int turns = 1;                        ///< micro-batches of a gradient, which is their sum
+    std::function<double(int64_t)> rate;  ///< an update's, by its number; called on any thread
   };
-  /// Begins with the parameters of `weights`, and keeps the optimizer's state there. All of them
-  /// outlive this.
+  /// Begins with the parameters of `weights`, and keeps the optimizer's state there. All arguments
+  /// must outlive this object.
   ServerUpdate(const Network& network, const Backend& backend, Spec spec, Weights& weights);
 
   std::byte* parameters() override { return parameters_.data(); }
-  /// NumericError where the gradient's norm is not finite.
+  /// Throws NumericError if the gradient's norm is not finite.
   void apply(const ServedUpdate& update) override;
 
  private:
@@ -41,10 +41,10 @@ class ServerUpdate final : public ServedWeights, private Exchanges {
   const Network& network_;
   const Spec spec_;
   Buffer parameters_, compensated_;
-  std::vector<Shard> ranges_;  // of each bucket
+  std::vector<Shard> ranges_;  // by bucket
   const Plan plan_;
   Executor executor_;
-  const ServedUpdate* update_ = nullptr;  // while it is applied
+  const ServedUpdate* update_ = nullptr;  // set while it is applied
 };
 
 }  // namespace tutti

@@ -11,7 +11,7 @@ namespace tutti {
 
 std::string data_identity(const data::Dataset& dataset) {
   constexpr int64_t kMostBytes = 64 << 20, kFewestSamples = 4,
-                    kCodedBytes = 128 << 10;  // of a photograph, about
+                    kCodedBytes = 128 << 10;  // approximately a photograph's size
   int64_t bytes = 0;
   std::string fields;
   for (const data::Field& field : dataset.fields()) {

@@ -1,6 +1,6 @@
 #pragma once
-// Which node each replica's samples are of, where nodes have samples of their own (data.shuffle =
-// "shard").
+// Determines the node of each replica's samples, where nodes have samples of their own
+// (data.shuffle = "shard").
 
 #include <cstdint>
 #include <functional>
@@ -14,20 +14,20 @@
 
 namespace tutti {
 
-/// The node of each rank.
+/// Returns the node of a rank.
 using NodeOfRank = std::function<int(int rank)>;
 
-/// data::SamplerSpec::node_of, for each of the batch.accumulate turns of each replica: nodes are
-/// numbered in the order of their first ranks. Empty where all samples are everybody's. ConfigError
-/// where the parts of a replica are on several nodes.
+/// Returns data::SamplerSpec::node_of for each of a replica's batch.accumulate micro-batches: nodes
+/// are numbered in the order of their first ranks. Empty if all samples are available to all.
+/// Throws ConfigError if the parts of a replica are on several nodes.
 std::vector<int> nodes_of_turns(const RunConfig& config, const NodeOfRank& node_of_rank,
                                 const PartGrid& grid, const ReplicaMap& replicas);
 
-/// data::SamplerSpec::file_samples. Empty where all samples are everybody's.
+/// Returns data::SamplerSpec::file_samples. Empty if all samples are available to all.
 std::vector<int64_t> samples_of_files(const RunConfig& config, const data::Dataset& train);
 
-/// Adds the nodes to what a resume compares as the run's data: another number gives other batches.
-/// `by_files`: files are dealt out to them.
+/// Adds the number of nodes to the data settings that a resume compares: another number gives other
+/// batches. `by_files`: files are assigned to nodes.
 void add_shards(const std::vector<int>& node_of, bool by_files, RunSettings& settings);
 
 }  // namespace tutti

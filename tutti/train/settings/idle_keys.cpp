@@ -12,9 +12,9 @@
 namespace tutti {
 namespace {
 
-/// A need of this key is one of what is learned: "auto" says nothing.
+/// A need with this key refers to the tasks: "auto" does not determine them.
 constexpr std::string_view kTask = "model.task";
-/// A need of this key is also met by a layer's own loss.
+/// A need with this key is also met by a layer's own loss.
 constexpr std::string_view kLoss = "loss.pointwise";
 
 bool is_empty(const ConfigValue& value) {
@@ -22,7 +22,7 @@ bool is_empty(const ConfigValue& value) {
   return text.empty() || text == "[]";
 }
 
-/// Which keys of a configuration have an effect, and why others have none.
+/// Determines which keys of a configuration have an effect, and why others have none.
 class Effects {
  public:
   Effects(const RunConfig& config, const std::optional<std::set<TaskKind>>& tasks)
@@ -33,7 +33,8 @@ class Effects {
            std::ranges::any_of(row.only_with, [&](const KeyNeed& need) { return met(need); });
   }
 
-  /// "optimizer.name is adamw". Where a need has its value and is not met all the same, only why.
+  /// Returns reasons such as "optimizer.name is adamw". If a need has its value but is not met,
+  /// only the hindrance is given.
   std::vector<std::string> reasons(const ConfigKey& row) const {
     std::vector<std::string> why, found;
     for (const KeyNeed& need : row.only_with) {
@@ -71,12 +72,12 @@ class Effects {
            has_one(*find_config_key(need.key));
   }
 
-  /// The first key that must have its default and has not.
+  /// Returns the first key that must have its default but does not.
   std::vector<std::string>::const_iterator in_the_way(const KeyNeed& need) const {
     return std::ranges::find_if(need.without, [&](const std::string& key) { return given(key); });
   }
 
-  /// Of a need that has its value and is not met.
+  /// Explains a need that has its value but is not met.
   std::string hindrance(const KeyNeed& need) const {
     const auto other = in_the_way(need);
     return other != need.without.end() ? fmt::format("{} is given", *other)

@@ -1,6 +1,6 @@
 #pragma once
-// Keys that have no effect because of what others say: momentum beside adamw, gamma beside a
-// constant rate. The table says which (ConfigKey::only_with).
+// Finds keys that have no effect because of other keys' values: momentum with adamw, gamma with a
+// constant rate. The table defines these (ConfigKey::only_with).
 
 #include <optional>
 #include <set>
@@ -13,17 +13,17 @@
 namespace tutti {
 
 struct IdleKey {
-  const ConfigKey* key;  ///< of config_keys()
+  const ConfigKey* key;  ///< points into config_keys()
   std::string text;      ///< "optimizer.momentum = 0.8 has no effect: it is for ..."
 };
 
-/// All keys that have no effect, whatever their values are. `tasks`: what the network's predictions
-/// learn; none: not known yet, and what depends on it is left out.
+/// Returns all keys that have no effect, whatever their values. `tasks` are those of the network's
+/// predictions; none: they are unknown, and keys that depend on them are left out.
 std::vector<IdleKey> idle_keys(const RunConfig& config,
                                const std::optional<std::set<TaskKind>>& tasks);
 
-/// Warns of values other than the default that have no effect, where only the data set has told the
-/// tasks; of the others the reader of the configuration has warned.
+/// Warns of non-default values without effect where this depends on the data set's tasks; the
+/// reader of the configuration has warned of the others.
 void warn_of_idle_keys(const RunConfig& config, const ModelSpec& model);
 
 }  // namespace tutti

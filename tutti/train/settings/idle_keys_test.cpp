@@ -20,7 +20,7 @@ std::set<std::string> idle_names(const RunConfig& config, const Tasks& tasks) {
   return names;
 }
 
-/// What an empty list may hold.
+/// Returns words that an empty list may hold.
 std::vector<std::string> sample_words(const ConfigKey& key) {
   return key.choices.empty() ? std::vector<std::string>{"*: 0.125"}
                              : std::vector<std::string>{key.choices[0]};
@@ -31,8 +31,8 @@ std::vector<double> sample_numbers(const ConfigKey& key) {
                                           : std::vector<double>{0.5, 0.25};
 }
 
-/// The config with another value of that key, of a list in its last place; nothing where there is
-/// no telling which it may have.
+/// Returns the config with another value for that key, in a list for its last element; nothing if
+/// no other valid value is known.
 std::optional<RunConfig> with_another(const RunConfig& config, const ConfigKey& key) {
   ConfigValue value = key.get(config);
   auto* words = std::get_if<std::vector<std::string>>(&value);
@@ -77,7 +77,8 @@ std::string rates_of(const RunConfig& config) {
   return text;
 }
 
-/// Each key that begins so has an effect on the result, or the table says that it has none.
+/// Expects that each key with this prefix has an effect on the result, or that the table declares
+/// it idle.
 void expect_effects(std::string_view section, const std::set<std::string>& passed_over,
                     const RunConfig& config, std::string (*result)(const RunConfig&)) {
   const std::set<std::string> idle = idle_names(config, tasks_of(config));
@@ -101,9 +102,9 @@ TEST(IdleKeys, KeysOfTheOptimizerAreThoseThatChangeItsUpdates) {
         RunConfig config;
         find_config_key("optimizer.name")->set(config, name);
         config.optimizer.weight_decay = weight_decay;
-        if (lines) config.optimizer.decay = {"*: 0.5"};  // in place of weight_decay
+        if (lines) config.optimizer.decay = {"*: 0.5"};  // replaces weight_decay
         config.optimizer.ema = 0.5;
-        // The rate is given at each step.
+        // The caller gives the rate at each step.
         std::set<std::string> passed_over = {"optimizer.name", "optimizer.lr"};
         if (lines) passed_over.insert("optimizer.weight_decay");
         expect_effects("optimizer.", passed_over, config, updates_of);
@@ -113,7 +114,7 @@ TEST(IdleKeys, KeysOfTheOptimizerAreThoseThatChangeItsUpdates) {
 TEST(IdleKeys, KeysOfTheScheduleAreThoseThatChangeTheRate) {
   for (const std::string& name : find_config_key("schedule.name")->choices)
     for (const int64_t warmup : {0, 6, 7}) {
-      if (name == "plateau") continue;  // it falls by what evaluations say
+      if (name == "plateau") continue;  // it depends on evaluations
       RunConfig config;
       find_config_key("schedule.name")->set(config, name);
       config.run.epochs = 10;
@@ -142,7 +143,7 @@ TEST(IdleKeys, OfALossOnlyWhatTheTaskHas) {
   EXPECT_FALSE(idle_names(config, kNumbers).contains("loss.delta"));
 }
 
-/// Also where loss.pointwise says another.
+/// Holds even if loss.pointwise has another value.
 TEST(IdleKeys, ALayersOwnLossTakesItsDelta) {
   RunConfig config;
   config.model.layer = {{.entries = {{"type", "dense"}, {"loss", "huber"}}}};
@@ -151,7 +152,7 @@ TEST(IdleKeys, ALayersOwnLossTakesItsDelta) {
   EXPECT_TRUE(idle_names(config, kNumbers).contains("loss.delta"));
 }
 
-/// The reason for which a key has no effect.
+/// Returns the reason why a key has no effect.
 std::string reason_of(const RunConfig& config, std::string_view key) {
   for (const IdleKey& idle : idle_keys(config, kNumbers))
     if (idle.key->name == key) return idle.text;
@@ -190,7 +191,7 @@ TEST(IdleKeys, OnlyBf16HasKernelsOfMoreError) {
   EXPECT_EQ(reason_of(config, "plan.bf16_error"), "");
 }
 
-/// Whether it was written or is the default.
+/// The reason names it even if it is the default.
 TEST(IdleKeys, AValueThatIsNoNeedIsNamed) {
   EXPECT_NE(reason_of({}, "schedule.base_batch").find("and schedule.scale_with_batch is none"),
             std::string::npos);
@@ -200,7 +201,7 @@ TEST(IdleKeys, AValueThatIsNoNeedIsNamed) {
             std::string::npos);
 }
 
-/// A field of what is learned beside an image; nobody reads it.
+/// An image and a field to be learned; its samples are never read.
 class NoSamples : public data::Dataset {
  public:
   explicit NoSamples(bool classes)
@@ -237,7 +238,7 @@ TEST(IdleKeys, KeysOfTheLossAreThoseThatChangeIt) {
         config.data.transforms = {"image: divide 255"};
         find_config_key("loss.pointwise")->set(config, pointwise);
         if (weighted) config.loss.class_weights = {1, 2, 3, 4};
-        // The attributes of an unweighted loss name it all the same.
+        // An unweighted loss has this attribute, too.
         expect_effects("loss.",
                        weighted ? std::set<std::string>{} : std::set<std::string>{"loss.mean_over"},
                        config, losses_of);
@@ -285,13 +286,13 @@ TEST(IdleKeys, NeedsNameKeysAndTheirWords) {
     }
 }
 
-/// A row whose help names another key's choice in brackets, "(sgd, lars)", says so to people alone.
+/// A help text that names another key's choice in brackets, "(sgd, lars)", informs only people.
 TEST(IdleKeys, WhatAKeyIsOnlyForStandsInTheTableAndNotInItsHelp) {
   std::set<std::string> words;
   for (const char* choice : {"optimizer.name", "schedule.name", "data.dataset", "loss.pointwise"})
     for (const std::string& word : find_config_key(choice)->choices) words.insert(word);
   for (const ConfigKey& key : config_keys())
-    // Models refuse what they do not take.
+    // Models refuse keys that they do not support.
     for (size_t at = key.help.find('('); at != std::string::npos; at = key.help.find('(', at + 1)) {
       const std::string word =
           key.help.substr(at + 1, key.help.find_first_of(",):; ", at) - at - 1);

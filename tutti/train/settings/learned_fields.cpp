@@ -1,4 +1,4 @@
-// A checkpoint keeps this of the fields that a network learns (settings.h).
+// A checkpoint stores these facts about the fields that a network learns (settings.h).
 
 #include "tutti/train/settings/settings.h"
 

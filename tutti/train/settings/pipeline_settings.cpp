@@ -45,7 +45,7 @@ void check_pipeline(const RunConfig& config) {
 
 namespace {
 
-/// Of a micro-batch, to all other stages.
+/// Returns the bytes that a micro-batch sends to all other stages.
 double bytes_sent(const Graph& graph) {
   double bytes = 0;
   for (const Node& node : graph.nodes())

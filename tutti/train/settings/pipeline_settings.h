@@ -1,5 +1,5 @@
 #pragma once
-// What parallel.pipeline goes without, and what the log says of it.
+// Checks what parallel.pipeline excludes, and describes the pipeline for the log.
 
 #include <string>
 
@@ -8,13 +8,13 @@
 
 namespace tutti {
 
-/// ConfigError naming the key and the reason.
+/// Throws ConfigError naming the key and the reason.
 void check_pipeline(const RunConfig& config);
 
-/// Stages, micro-batches and the bubble.
+/// Describes stages, micro-batches and the bubble.
 std::string pipeline_line(const RunConfig& config);
 
-/// What each stage computes, has and sends, a line a stage.
+/// Describes each stage's computation, variables and messages, one line per stage.
 std::string stages_text(TrainingGraphSpec spec);
 
 }  // namespace tutti

@@ -18,7 +18,7 @@ std::optional<int64_t> workers_for_efficiency(const StepCost& cost, double effic
   if (ratio <= 0) return std::nullopt;
   const double workers = ((1 + ratio) / efficiency - 1) / ratio;
   if (workers >= 1e15) return std::nullopt;
-  // What is whole but for rounding is whole.
+  // Numbers that are whole up to rounding count as whole.
   return std::max<int64_t>(1, static_cast<int64_t>(std::floor(workers * (1 + 1e-12))));
 }
 

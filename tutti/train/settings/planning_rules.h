@@ -7,23 +7,23 @@
 
 namespace tutti {
 
-/// What one worker's step takes: what all workers do at the same time, and what they do one after
-/// another because they share it, as the link of a server.
+/// The cost of one worker's step: the time in which all workers compute in parallel, and the time
+/// that they spend one after another on a shared resource, such as a server's link.
 struct StepCost {
   double compute = 0, overhead = 0;
   double overhead_ratio() const { return overhead / compute; }
 };
 
-/// How many times as fast `workers` are: W (1 + R) / (1 + W R), R the overhead ratio.
+/// Returns the speed-up with `workers`: W (1 + R) / (1 + W R), where R is the overhead ratio.
 double planned_speedup(const StepCost& cost, double workers);
 
-/// The most workers of which each still does `efficiency` of what it does alone,
-/// ((1 + R) / efficiency - 1) / R rounded down, at least 1. Nothing: any number, there is no
+/// Returns the most workers of which each still achieves `efficiency` times its speed alone, ((1 +
+/// R) / efficiency - 1) / R rounded down, at least 1. Returns nothing for any number, without
 /// overhead.
 std::optional<int64_t> workers_for_efficiency(const StepCost& cost, double efficiency);
 
-/// The fewest servers whose links carry all workers' gradients and weights while the workers
-/// compute: ceil(2 S W / (B T)). `seconds_per_byte`: of a server's link.
+/// Returns the fewest servers whose links carry all workers' gradients and weights while the
+/// workers compute: ceil(2 S W / (B T)). `seconds_per_byte` describes a server's link.
 int64_t servers_to_hide(double weight_bytes, int64_t workers, double seconds_per_byte,
                         double compute);
 

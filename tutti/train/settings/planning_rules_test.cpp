@@ -8,7 +8,7 @@ namespace {
 TEST(PlanningRules, SpeedUpIsBoundedByWhatWorkersDoOneAfterAnother) {
   const StepCost cost{.compute = 1, .overhead = 0.1};
   EXPECT_DOUBLE_EQ(planned_speedup(cost, 1), 1);
-  // 4 workers do 4 x 1.1 s of work in 1 + 4 x 0.1.
+  // 4 workers do 4 x 1.1 s of work in 1 + 4 x 0.1 s.
   EXPECT_DOUBLE_EQ(planned_speedup(cost, 4), 4.4 / 1.4);
   EXPECT_NEAR(planned_speedup(cost, 1e9), 11, 1e-6) << "(1 + R) / R";
 }
@@ -30,7 +30,7 @@ TEST(PlanningRules, WorkersAreTheMostThatReachTheEfficiency) {
 }
 
 TEST(PlanningRules, ServersCarryWhatWorkersSendWhileTheyCompute) {
-  // 100 MB of weights, 8 workers, 1 GB/s, 0.4 s: 2 x 0.1 x 8 / 0.4.
+  // Computes 2 x 0.1 x 8 / 0.4 for 100 MB of weights, 8 workers, 1 GB/s, 0.4 s.
   EXPECT_EQ(servers_to_hide(1e8, 8, 1e-9, 0.4), 4);
   EXPECT_EQ(servers_to_hide(1e8, 9, 1e-9, 0.4), 5);
   EXPECT_EQ(servers_to_hide(1e3, 1, 1e-9, 0.4), 1);

@@ -1,12 +1,12 @@
 #pragma once
-// What a run cannot be told that has the time of a machine that is not at hand (replay.machine).
+// Checks a run that replays the time of a described machine (replay.machine).
 
 #include "tutti/config/config.h"
 
 namespace tutti {
 
-/// ConfigError for keys that would change times which a virtual clock does not know. Nothing for a
-/// run that is no replay.
+/// Throws ConfigError for keys whose effect on times a virtual clock cannot model. Does nothing for
+/// a run that is not a replay.
 void check_replay(const RunConfig& config);
 
 }  // namespace tutti

@@ -22,28 +22,28 @@ struct Difference {
   std::string key, there, here;
 };
 
-/// Earlier versions kept relative paths of what is read as they were written.
+/// Earlier versions stored relative paths of files to read as they were given.
 bool same_place(const ConfigKey& row, std::string_view there, std::string_view here) {
   return row.path == PathKind::read && row.type == ConfigType::text && there.size() > 2 &&
          there[1] != '/' && here.ends_with(fmt::format("/{}", there.substr(1)));
 }
 
-/// The differing keys, in the order of the table. A key that the checkpoint does not have is of a
-/// later version: it had its default then.
+/// Returns the differing keys, in the order of the table. A key that the checkpoint does not have
+/// is newer: it had its default then.
 std::vector<Difference> differences(const RunSettings& there, const RunSettings& here) {
   const auto value = [](const RunSettings& settings, const ConfigKey& row) {
     const auto at = settings.find(row.name);
     return at == settings.end() ? to_toml(row.get(RunConfig{})) : at->second;
   };
   std::vector<Difference> found;
-  bool other_data = false;  // said by the key that chose it
+  bool other_data = false;  // reported by the key that chose it
   for (const ConfigKey& row : config_keys())
     if (value(there, row) != value(here, row) &&
         !same_place(row, value(there, row), value(here, row))) {
       found.push_back({row.name, value(there, row), value(here, row)});
       other_data |= row.name == "data.dataset" || row.name.starts_with("data.generate_");
     }
-  // Another generator's seed makes other images: one cause, said once.
+  // Another generator's seed makes other images: one cause, reported once.
   if (!other_data && there.at(kDataContent) != here.at(kDataContent))
     found.push_back({kDataContent, there.at(kDataContent), here.at(kDataContent)});
   const auto compare = [&](const char* name, const char* absent) {
@@ -55,17 +55,17 @@ std::vector<Difference> differences(const RunSettings& there, const RunSettings&
   };
   compare(kDataOrder, "a stored permutation, as in versions before the order was computed");
   compare(kLibraryContent, "none");
-  // A run without servers has none; that there are some now is said by sync.scheme.
+  // A run without servers has none; sync.scheme reports that servers are new.
   if (there.contains(kOrderMachine) && here.contains(kOrderMachine)) compare(kOrderMachine, "none");
   return found;
 }
 
-/// What the weights depend on where evaluations decide on the learning rate.
+/// Whether the weights depend on this key when evaluations determine the learning rate.
 bool matters_to_plateau(const std::string& key) {
   return key == "run.metric" || key == "run.eval_every" || key == "run.min_improvement";
 }
 
-/// kDataContent, kDataOrder, kLibraryContent and kOrderMachine are no keys of the table.
+/// kDataContent, kDataOrder, kLibraryContent and kOrderMachine are not in the table.
 OnResume on_resume(const std::string& key, const RunSettings& here) {
   const ConfigKey* row = find_config_key(key);
   if (!row || (here.at("schedule.name") == "\"plateau\"" && matters_to_plateau(key)))
@@ -73,13 +73,13 @@ OnResume on_resume(const std::string& key, const RunSettings& here) {
   return row->on_resume;
 }
 
-/// What ends the run, and what its schedule spans.
+/// Returns the limit of the run, which its schedule spans.
 std::string length_of(const RunSettings& run) {
   const std::string key = run.at("run.epochs") == "0" ? "run.max_steps" : "run.epochs";
   return fmt::format("{} = {}", key, run.at(key));
 }
 
-/// What helps besides --resume-anyway.
+/// Returns remedies besides --resume-anyway.
 std::string advice(const std::vector<Difference>& refused) {
   for (const Difference& d : refused) {
     if (d.key == kDataOrder)

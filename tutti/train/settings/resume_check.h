@@ -1,7 +1,6 @@
 #pragma once
-// What a resumed run must have in common with the run it continues. The table of the configuration
-// says of each key whether it may change (OnResume); what data the run trains on is compared as
-// well.
+// Checks the settings that a resumed run must share with the run it continues. The configuration's
+// table defines for each key whether it may change (OnResume); the run's data are compared as well.
 
 #include <string>
 #include <vector>
@@ -12,38 +11,38 @@
 
 namespace tutti {
 
-/// The name under which RunSettings keep data_identity() of all parts; --resume-anyway takes it as
-/// it takes keys.
+/// The name under which RunSettings hold data_identity() of all parts; --resume-anyway accepts it
+/// like a key.
 inline constexpr const char* kDataContent = "data.content";
 
-/// Likewise how the order of an epoch is made (data::kOrderName).
+/// The same for the way in which an epoch's order is made (data::kOrderName).
 inline constexpr const char* kDataOrder = "data.order";
 
-/// Likewise of model.library: the SHA-256 of the shared object. Absent without one.
+/// The same for model.library: the SHA-256 of the shared object. Absent without one.
 inline constexpr const char* kLibraryContent = "model.library.content";
 
-/// Likewise of the machine whose clock orders gradients that are applied one by one, and of the
-/// buckets that it sends them in.
+/// The same for the machine whose clock orders gradients that are applied one by one, and for the
+/// buckets in which it sends them.
 inline constexpr const char* kOrderMachine = "replay.machine.content";
 
-/// run.replicas of the run that wrote a checkpoint, as they were chosen: of a quorum all of them,
-/// where CheckpointInfo::replicas are those whose gradients are a step.
+/// Returns run.replicas of the run that wrote a checkpoint, as resolved: with a quorum all of them,
+/// while CheckpointInfo::replicas are those whose gradients form a step.
 int64_t replicas_of(const CheckpointInfo& checkpoint);
 
-/// run_settings() with replicas, batch sizes, classes and the task as they were chosen, so that two
-/// ways of asking for the same are the same, and with the data as kDataContent and the library as
-/// kLibraryContent.
+/// Returns run_settings() with replicas, batch sizes, classes and the task as resolved, so that
+/// equal results of different keys compare equal, and with the data as kDataContent and the library
+/// as kLibraryContent.
 RunSettings effective_settings(const RunConfig& config, int64_t replicas, const RunData& data);
 
-/// Compares the settings of a checkpoint with this run's. Returns what has changed, for the record:
+/// Compares the settings of a checkpoint with this run's. Returns the changes, for the record:
 /// "run.epochs: 2 -> 4". Throws ConfigError naming all keys that are fixed and differ and are not
-/// in `anyway`, with both values and the ways out.
+/// in `anyway`, with both values and possible remedies.
 std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
                                       const CheckpointInfo& before, const RunSettings& here,
                                       const std::vector<std::string>& anyway);
 
-/// Throws ConfigError for a word of --resume-anyway that is no key, one that may change anyway, and
-/// for any where `resume` (checkpoint.resume) is empty.
+/// Throws ConfigError for a word of --resume-anyway that is not a key, or may change anyway, and
+/// for any word if `resume` (checkpoint.resume) is empty.
 void check_resume_anyway(const std::vector<std::string>& keys, const std::string& resume);
 
 }  // namespace tutti

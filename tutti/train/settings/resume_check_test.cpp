@@ -13,7 +13,7 @@ RunSettings settings_on(const std::string& data, const RunConfig& config = {}) {
   return settings;
 }
 
-/// Before: the defaults on "some images". Now: `change` applied to them.
+/// Resumes a run with the defaults on "some images" with the settings `now`.
 struct Resume {
   RunConfig now{};
   std::string data = "some images";
@@ -53,7 +53,7 @@ TEST(ResumeCheck, WhatChangesResultsIsRefusedWithKeyValuesAndWaysOut) {
 }
 
 TEST(ResumeCheck, AnotherOrderOfTheSamplesIsRefusedWithTheReason) {
-  CheckpointInfo before;  // of a version that did not name its order
+  CheckpointInfo before;  // from a version that did not name its order
   before.settings = settings_on("some images");
   RunSettings now = settings_on("some images");
   now[kDataOrder] = "swap-or-not";

@@ -1,6 +1,5 @@
 #pragma once
-// The parts of a run's data: what it trains on, what judges it on the way, what measures its
-// result.
+// The parts of a run's data: for training, for judging it on the way, and for measuring its result.
 
 #include <string_view>
 
@@ -8,19 +7,19 @@
 
 namespace tutti {
 
-/// Pointers are borrowed. One of validation and test is there.
+/// Pointers are borrowed. At least one of validation and test is given.
 struct RunData {
   const data::Dataset* train = nullptr;
   const data::Dataset* validation = nullptr;  ///< null: the test set judges
   const data::Dataset* test = nullptr;        ///< null: there is none
-  /// What fields of view move on while training: samples of the same numbers as those of `train`,
-  /// and wider; null: they stand still.
+  /// Wider samples with the same numbers as those of `train`, on which fields of view move in
+  /// training; null: fields do not move.
   const data::Dataset* canvases = nullptr;
 
-  /// Target, best weights, early stopping and plateaus are a matter of this one.
+  /// Returns the part that decides on target, best weights, early stopping and plateaus.
   const data::Dataset& judge() const { return validation ? *validation : *test; }
   std::string_view judge_name() const { return validation ? "validation" : "test"; }
-  /// Whether the test set waits for the end of the run.
+  /// Returns whether the test set is only used at the end of the run.
   bool tested_at_end() const { return validation && test; }
 };
 

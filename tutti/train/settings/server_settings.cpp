@@ -29,7 +29,7 @@ int64_t number_after(const std::string& scheme, size_t at, int64_t least) {
   return number;
 }
 
-/// Each worker's gradient goes by itself, whenever it is there.
+/// Each worker's gradient is sent separately, as soon as it is ready.
 void refuse_compression(const RunConfig& config) {
   const CompressionPolicy policy = compression_policy(config.comm);
   const comm::CompressionMethod method = policy.compression.method;
@@ -175,7 +175,7 @@ std::optional<ServerSettings> served_settings(const RunConfig& config, int64_t d
 
 int64_t gradients_of_step(const RunConfig& config, int64_t replicas) {
   const int64_t quorum = config.sync.quorum;
-  // One replica has the weights itself.
+  // A single replica has the weights itself.
   if (quorum == 0 || replicas == 1 || !parse_servers(config.sync.scheme)) return replicas;
   if (quorum > replicas)
     throw ConfigError(

@@ -1,6 +1,6 @@
 #pragma once
-// What [sync] of a configuration means where servers hold the weights: schemes "ps:..." and
-// "groups:G". docs/synchronisation.md says what they are good for.
+// The settings of [sync] if servers hold the weights: schemes "ps:..." and "groups:G".
+// docs/synchronisation.md says what they are good for.
 
 #include <cstdint>
 #include <optional>
@@ -13,56 +13,59 @@ namespace tutti {
 
 struct ServerSettings {
   int64_t group = 1;      ///< replicas whose gradients are averaged before they go to the servers;
-                          ///< those of several workers are applied one by one
+                          ///< several workers' gradients are applied one by one
   bool together = false;  ///< all workers' gradients are averaged: the arithmetic of "step"
   std::optional<int64_t> bound = {};  ///< steps that a worker may be ahead of the slowest
   int servers = 1;
-  bool own_ranks = false;         ///< they are ranks that do nothing else
+  bool own_ranks = false;         ///< they are ranks that only serve
   double delay_compensation = 0;  ///< lambda of g + lambda g g (w_now - w_then); 0: none
-  double stale_rate = 0;  ///< the rate is divided by this power of how old the gradient is; 0: not
+  double stale_rate = 0;  ///< the rate is divided by this power of the gradient's staleness; 0: not
 
-  /// Whether gradients are applied one by one.
+  /// Returns whether gradients are applied one by one.
   bool one_by_one() const { return !together; }
-  /// How many workers `replicas` are. ConfigError where groups do not divide them; fewer replicas
-  /// than a group has are one group.
+  /// Returns the number of workers that `replicas` form. Throws ConfigError if groups do not divide
+  /// them; fewer replicas than a group has form one group.
   int workers(int64_t replicas) const;
-  /// Replicas of one.
+  /// Returns the number of replicas in one worker.
   int group_of(int64_t replicas) const { return static_cast<int>(replicas) / workers(replicas); }
-  /// Ranks that make one gradient, where ranks are served.
+  /// Returns the number of ranks that make one gradient, if ranks are served.
   int ranks_of_worker(int64_t replicas) const { return together ? 1 : group_of(replicas); }
 };
 
-/// Of "ps:async" or "groups:8"; nothing of another scheme. ConfigError for what is none.
+/// Parses "ps:async" or "groups:8"; returns nothing for another scheme. Throws ConfigError for an
+/// invalid scheme.
 std::optional<ServerSettings> parse_servers(const std::string& scheme);
 
-/// The same with the keys of [sync]. ConfigError for a key without effect, and for what goes with
-/// scheme "step" alone.
+/// Returns the settings with the keys of [sync]. Throws ConfigError for a key without effect, and
+/// for keys that require scheme "step".
 std::optional<ServerSettings> server_settings(const RunConfig& config);
 
-/// The same for a job with so many replicas: one alone has no servers but those on ranks of their
-/// own.
+/// Does the same for a job with so many replicas: a single one has no servers except on ranks of
+/// their own.
 std::optional<ServerSettings> served_settings(const RunConfig& config, int64_t devices);
 
-/// How many replicas' gradients are one step: all, or with sync.quorum so many of `replicas`; the
-/// others are backups. A replay computes so many, real ranks compute them all.
-/// One replica has no servers, whatever the key says. ConfigError where there are not as many.
+/// Returns how many replicas' gradients form one step: all, or with sync.quorum only as many as it
+/// sets; the other replicas are backups. A replay computes only these, real ranks compute all. One
+/// replica has no servers, whatever the key's value. Throws ConfigError if there are too few
+/// replicas.
 int64_t gradients_of_step(const RunConfig& config, int64_t replicas);
 
-/// The last ranks of the job that are servers and nothing else, and how many are left of `ranks`.
-/// ConfigError where none is, and in a replay.
+/// Returns the number of last ranks of the job that only serve, and the number of the other
+/// `ranks`. Throws ConfigError if none is left, and in a replay.
 int server_ranks(const RunConfig& config);
 int worker_ranks(const RunConfig& config, int ranks);
 
-/// ConfigError where this job cannot do it: of several workers each replica has a rank, or their
-/// gradients come in the order of a machine's clock, which one rank follows. `machine`: null
-/// without a replay; `ranks` without those that only serve.
+/// Throws ConfigError if this job cannot have the servers: with several workers each replica needs
+/// its own rank, or gradients come in the order of a machine's clock, which one rank follows.
+/// `machine` is null without a replay; `ranks` excludes those that only serve.
 void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
                       const comm::Machine* machine);
 
-/// Whether `replicas` replicas' gradients are applied one by one; otherwise a step is as ever.
+/// Returns whether `replicas` replicas' gradients are applied one by one; otherwise a step sums
+/// them as usual.
 bool applied_one_by_one(const RunConfig& config, int64_t replicas);
 
-/// Whether ranks serve the weights of `replicas` replicas, where no clock does: gradients are
+/// Returns whether ranks serve the weights of `replicas` replicas, if no clock does: gradients are
 /// applied one by one, or a step has backups, or servers have ranks of their own.
 bool served_by_ranks(const RunConfig& config, int64_t replicas);
 

@@ -79,7 +79,7 @@ TEST(ServerSettings, RealServersNeedARankForEachReplica) {
   EXPECT_THROW((void)worker_ranks(config, 1), ConfigError);
   EXPECT_NO_THROW(check_served_job(config, 1, 1, nullptr)) << "one worker, whom somebody serves";
   EXPECT_TRUE(applied_one_by_one(config, 1));
-  config.run.slow = {"3:2", "5:2"};  // the last of four workers, and nobody
+  config.run.slow = {"3:2", "5:2"};  // the last of four workers, and no rank
   EXPECT_NO_THROW(check_served_job(config, 4, 4, nullptr));
   config.run.slow = {"4:2"};
   EXPECT_THROW(check_served_job(config, 4, 4, nullptr), ConfigError) << "a server computes nothing";

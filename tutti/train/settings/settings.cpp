@@ -13,7 +13,8 @@
 namespace tutti {
 namespace {
 
-/// The model's own task where the configuration names none; that of layers follows from fields.
+/// Returns the model's own task if the configuration names none; for layers, it follows from
+/// fields.
 std::optional<TaskKind> task_of(const RunConfig& config) {
   if (config.model.task != ModelTask::automatic)
     return static_cast<TaskKind>(static_cast<int>(config.model.task) - 1);
@@ -21,7 +22,7 @@ std::optional<TaskKind> task_of(const RunConfig& config) {
   return model.takes_layers ? std::nullopt : std::optional(model.task);
 }
 
-/// A field of numbers has as many outputs as numbers.
+/// Returns the number of classes; a field of numbers has as many outputs as numbers.
 int64_t outputs_of(const data::Field& target) {
   return target.class_names.empty() ? target.elements() : std::ssize(target.class_names);
 }
@@ -42,7 +43,7 @@ std::vector<PatternValue> pattern_values(std::string_view key,
   return values;
 }
 
-/// The fields that are named, else the one at `place`.
+/// Returns the named fields, else the one at `place`.
 std::vector<data::Field> fields_or(const data::Dataset& dataset,
                                    const std::vector<std::string>& names, size_t place) {
   std::vector<data::Field> fields;
@@ -59,20 +60,20 @@ std::vector<data::Field> fields_or(const data::Dataset& dataset,
   return {dataset.fields()[place]};
 }
 
-/// Those of data.input; without it, of a model that reads several fields, the first one and those.
+/// Returns data.input; if it is empty, the first field and any others that the model reads.
 std::vector<std::string> input_names(const RunConfig& config, const data::Dataset& dataset) {
   const ModelInfo& model = find_model(config.model.name);
   if (!config.data.input.empty() || dataset.fields().empty()) return config.data.input;
   std::vector<std::string> names = {dataset.fields().front().name};
   for (const std::string& field : model.more_inputs)
-    if (field != names.front()) names.push_back(field);  // else the model says what it lacks
+    if (field != names.front()) names.push_back(field);  // else the model reports it
   for (const std::string& field : model.inputs_if_there)
     if (std::ranges::find(dataset.fields(), field, &data::Field::name) != dataset.fields().end())
       names.push_back(field);
   return names;
 }
 
-/// A network that takes its number of outputs from the target must know how many classes that has.
+/// If the number of outputs comes from the target, its number of classes must be known.
 void require_classes(const RunConfig& config, const data::Field& target) {
   const ModelInfo& model = find_model(config.model.name);
   if (model.takes_layers || model.build || config.model.classes > 0 ||
@@ -85,7 +86,7 @@ void require_classes(const RunConfig& config, const data::Field& target) {
                   config.model.name, target.name));
 }
 
-/// Of names that are what tokens stand for; empty where none has one.
+/// Returns the bytes of names that tokens represent; empty if no token has a name.
 std::vector<int32_t> name_bytes(const std::vector<std::string>& names) {
   if (std::ranges::all_of(names, &std::string::empty)) return {};
   std::vector<int32_t> bytes;
@@ -93,7 +94,7 @@ std::vector<int32_t> name_bytes(const std::vector<std::string>& names) {
   return bytes;
 }
 
-/// As transforms leave it.
+/// Returns the field after its transforms.
 ModelField placed_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
   const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
   return {.name = field.name,
@@ -104,7 +105,7 @@ ModelField placed_field(const data::Field& field, const std::vector<data::FieldS
           .class_bytes = name_bytes(field.class_names)};
 }
 
-/// One that is learned.
+/// Does the same for a learned field.
 ModelField learned_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
   ModelField placed = placed_field(field, steps);
   const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
@@ -112,7 +113,7 @@ ModelField learned_field(const data::Field& field, const std::vector<data::Field
   return placed;
 }
 
-/// What a configuration says of the model, whatever the data set is.
+/// Returns the model's settings that do not depend on the data set.
 ModelSpec model_alone(const RunConfig& config) {
   ModelSpec spec;
   spec.name = config.model.name;
@@ -296,7 +297,7 @@ std::vector<data::FieldSteps> field_steps(const DataSection& data) {
   for (const std::string& text : data::known_dataset(data.dataset).transforms) {
     data::FieldSteps own = data::parse_steps(text);
     if (std::ranges::find(steps, own.field, &data::FieldSteps::field) != steps.end()) continue;
-    // A seed, which lies in the middle, may be turned as its image is.
+    // A seed, which is in the middle, may be turned like its image.
     const auto image = std::ranges::find(steps, "image", &data::FieldSteps::field);
     if (own.field == "seed" && image != steps.end()) own.placement = image->placement;
     steps.push_back(std::move(own));
@@ -362,7 +363,7 @@ Goal goal_of(const RunConfig& config, const ModelSpec& model) {
 
 namespace {
 
-/// INT64_MAX where run.epochs does not limit the run.
+/// Returns INT64_MAX if run.epochs does not limit the run.
 int64_t steps_of_epochs(const RunSection& run, int64_t steps_per_epoch) {
   const bool countable = steps_per_epoch == 0 || run.epochs < INT64_MAX / steps_per_epoch;
   return run.epochs > 0 && countable ? run.epochs * steps_per_epoch : INT64_MAX;

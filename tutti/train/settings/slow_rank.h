@@ -1,5 +1,5 @@
 #pragma once
-// A rank that is made slow on purpose (run.slow, run.slow_sigma), to see what a late one costs.
+// Slows a rank down on purpose (run.slow, run.slow_sigma), to measure the cost of a late rank.
 
 #include <cstdint>
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace tutti {
 
-/// An entry of run.slow, "RANK:FACTOR". ConfigError for what is none.
+/// An entry of run.slow, "RANK:FACTOR". parse_slow() throws ConfigError for an invalid one.
 struct SlowEntry {
   int rank = 0;
   double factor = 1;  ///< at least 1
 };
 std::vector<SlowEntry> parse_slow(const RunSection& run);
 
-/// As the record says it: "rank 1 by 3", "all by chance, sigma 0.2".
+/// Returns texts for the record: "rank 1 by 3", "all by chance, sigma 0.2".
 std::vector<std::string> slowed_words(const RunSection& run);
 
 class SlowRank {
  public:
-  /// An entry of a rank that there is not, as in the smaller runs of a study, slows nobody.
+  /// An entry for a rank that does not exist, as in the smaller runs of a study, has no effect.
   SlowRank(const RunSection& run, int rank);
-  /// By how much longer than its computation a step takes, or the gradient of a ticket: of a second
-  /// of it so many. Each number is a draw of its own.
+  /// Returns by how much longer than its computation a step, or a ticket's gradient, takes, as a
+  /// multiple of the computing time. Each number has a draw of its own.
   double delay(int64_t number) const;
 
  private:

@@ -30,7 +30,7 @@ bool meets_once_a_step(const SyncScheme& scheme, const SyncSection& sync) {
           sync.outer == OuterStep::none && sync.state != MetState::reset && sync.delay == 0);
 }
 
-/// NaN of what is no number.
+/// Returns NaN for a text that is not a number.
 double probability_of(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -54,7 +54,7 @@ void check_tree(const SyncSection& sync, const SyncScheme& scheme) {
         sync.tree_up, sync.scheme));
 }
 
-/// What goes with an average that is applied late.
+/// Checks settings that go with an average which is applied late.
 void check_delay(const SyncSection& sync, const SyncScheme& scheme) {
   const auto refuse = [&](bool said, std::string_view key, std::string_view why) {
     if (said) throw ConfigError(fmt::format("sync.delay = 1 goes without {}: {}", key, why));
@@ -66,7 +66,7 @@ void check_delay(const SyncSection& sync, const SyncScheme& scheme) {
          "the optimizer's state at a meeting is of weights that the average does not know");
 }
 
-/// Whether the average of updates is the update by the average of gradients.
+/// Whether the average of updates equals the update by the average of gradients.
 bool linear(const OptimizerSection& optimizer) {
   return optimizer.name == OptimizerKind::sgd && optimizer.clip_norm == 0 &&
          optimizer.clip_value == 0;

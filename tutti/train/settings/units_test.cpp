@@ -15,7 +15,7 @@
 namespace tutti {
 namespace {
 
-/// Two numbers that follow from two others: a temperature in K, and another number.
+/// Two numbers that depend on two others: a temperature in K, and another number.
 class Temperatures final : public data::Dataset {
  public:
   int64_t size() const override { return 5; }
@@ -70,7 +70,7 @@ TEST(Units, MetricsAndPredictionsAreThoseOfTheDataAndLossesAreNot) {
       const Quality quality = evaluator.run(5, 1, &kept);
       if (ranks > 1) return;
 
-      // Without steps the same network says what it has learned.
+      // Without steps the same network returns what it has learned.
       const std::vector<data::ValueFunction> none = {{data.fields()[1], 2, {}}},
                                              steps = steps_of_targets(config, data, *network);
       std::vector<float> learned, restored;
@@ -127,8 +127,8 @@ TEST(Units, AreSaidWithWhatIsUndoneAndWhatIsNot) {
             "logits: above 0 stands for one, below it for zero");
 }
 
-// A loss that the model writes itself is in evaluations what the same loss of an objective is: the
-// mean over all samples, whatever the batches and ranks.
+// In evaluations, a loss that the model itself defines equals the same loss of an objective: the
+// mean over all samples, for any batches and ranks.
 TEST(Units, LossesOfOnesOwnAreEvaluatedLikeOthers) {
   const auto build = [](ModelBuilder& m) {
     const Value y = dense(m.graph(), "fc", m.input(), {.outputs = 2});
@@ -185,7 +185,7 @@ TEST(Units, LossesOfOnesOwnAreEvaluatedLikeOthers) {
   }
 }
 
-// A checkpoint keeps what predictions of files without targets need to find back.
+// A checkpoint stores what is needed to restore predictions for files without targets.
 TEST(Units, AreKeptWithWhatWasLearned) {
   const Temperatures data;
   const std::vector<data::Field> kept = fields_of(learned_fields({data.fields()[1]}));

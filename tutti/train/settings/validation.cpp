@@ -23,12 +23,12 @@ void require_relation(bool good, std::string_view what) {
   if (!good) throw ConfigError(std::string(what));
 }
 
-/// What has a parser of its own elsewhere, so that a wrong word shows before anything starts.
+/// Parses values that have parsers elsewhere, so that a wrong word is found before anything starts.
 void require_words(const RunConfig& config) {
   const CommSection& comm = config.comm;
   for (const std::string& text : config.data.transforms) data::parse_steps(text);
   data::parse_field_lines(config.data.fields);
-  if (config.model.library.empty()) (void)goal_of(config);  // else its models are not known yet
+  if (config.model.library.empty()) (void)goal_of(config);  // else models are not known yet
   (void)optimizer_settings(config.optimizer);
   const auto check = [](std::string_view key, const std::string& text, auto&& parse) {
     try {
@@ -166,7 +166,7 @@ void require_tracing(const RunConfig& c) {
                    "\"neurons\"; let each rank have replicas of its own");
 }
 
-/// What ranks that share layers cannot do yet.
+/// Refuses settings that ranks which share layers do not support yet.
 void require_tensor(const RunConfig& c) {
   require_relation(c.parallel.tensor > 1 || !c.parallel.sequence,
                    "parallel.sequence is for ranks that share layers: set parallel.tensor, or "

@@ -1,11 +1,11 @@
 #pragma once
-// Relations between the keys of a configuration.
+// Checks relations between the keys of a configuration.
 
 #include "tutti/config/config.h"
 
 namespace tutti {
 
-/// Relations between keys that one row of the table cannot state (an end of the run is given,
+/// Checks relations that one row of the table cannot express (an end of the run is given,
 /// milestones rise, crop needs pad, ...). Throws ConfigError naming the keys.
 void validate(const RunConfig& config);
 

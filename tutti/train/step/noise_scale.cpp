@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-/// The lanes are added one by one, so that the compiler may keep them apart.
+/// Each lane has its own sum, so that the compiler can vectorise the loop.
 double squares_of(const float* x, size_t count) {
   constexpr size_t kLanes = 8;
   double lanes[kLanes] = {};
@@ -98,13 +98,13 @@ void NoiseMeter::begin_step(int64_t step) {
   measured_ += measuring_;
 }
 
-/// Into scratch_: the blocks of the bucket that lie in this part of it, and 0 of others.
+/// Writes to scratch_: squares for the bucket's blocks in this part of it, and 0 for others.
 void NoiseMeter::square_blocks(int bucket, const float* arena, const Shard& part) {
   constexpr auto kBlock = static_cast<size_t>(kSumBlock);
   const Bucket& whole = layout_.buckets[static_cast<size_t>(bucket)];
   for (const int index : whole.members) {
     const Member& member = members_[static_cast<size_t>(index)];
-    constexpr size_t kTogether = 64;  // blocks that a thread takes at a time
+    constexpr size_t kTogether = 64;  // blocks per thread at a time
     communicator_.work().run((member.blocks + kTogether - 1) / kTogether, [&](size_t piece) {
       const size_t last = std::min(member.blocks, (piece + 1) * kTogether);
       for (size_t b = piece * kTogether; b < last; ++b) {
@@ -150,7 +150,7 @@ NoiseMeter::Reading NoiseMeter::read() {
   } else {
     all_large_ = large_;
   }
-  // Of each turn what is told: every parameter, or their sum in the order of the parameters.
+  // For each micro-batch: every parameter, or their sum in the order of the parameters.
   const size_t width = settings_.layers ? members_.size() : 1;
   std::vector<double> told(static_cast<size_t>(turns_.local_count()) * width);
   for (size_t i = 0; i < small_.size(); ++i)

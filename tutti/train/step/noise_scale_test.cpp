@@ -13,7 +13,7 @@ namespace tutti {
 namespace {
 
 /// Two parameters of a quadratic problem, f(w) = |w - x|^2 / 2 with x normal around 0: the gradient
-/// at w is w, and that of a sample w - x, so that |G|^2 = |w|^2 and tr(Sigma) = sigma^2 n.
+/// at w is w, and a sample's is w - x, so that |G|^2 = |w|^2 and tr(Sigma) = sigma^2 n.
 constexpr size_t kSizes[] = {1500, 200};  // floats: more than a block, and less
 constexpr double kAt = 0.25, kSigma = 2;  // every w is the same
 
@@ -40,7 +40,7 @@ BucketLayout layout_of(const Variables& variables, size_t bucket_bytes) {
   return partition_buckets(entries, bucket_bytes);
 }
 
-/// The mean gradient of `batch` samples in a turn of a step.
+/// Fills in the mean gradient of `batch` samples of a micro-batch in a step.
 void fill_gradient(const Variables& variables, int64_t step, int turn, int64_t batch,
                    float* arena) {
   Rng rng(5, Purpose::test, static_cast<uint64_t>(step * 100 + turn));

@@ -22,7 +22,7 @@ void PartExchange::plan_exchanges(const PartGrid& grid, const Plan& plan, int ar
     const auto* parts = dynamic_cast<const ExchangeParts*>(node.op.get());
     if (!parts) continue;
     const ExchangeParts& op = *parts;
-    // Tables are shared by all ranks of the job, samples by those of a group.
+    // All ranks of the job share tables; the ranks of a group share samples.
     const int first = dynamic_cast<const ExchangeBags*>(parts) ? 0 : grid.first_peer();
     const auto message = [&](int peer, const Place& place, const TensorDesc& desc) {
       return comm::MessageSpec{
@@ -32,7 +32,7 @@ void PartExchange::plan_exchanges(const PartGrid& grid, const Plan& plan, int ar
           .data = {place.base == kArena ? executor_.address(place, arena) : nullptr,
                    place.base == kArena ? desc.bytes() : 0}};
     };
-    std::vector<Place> own;  // where this rank's own go
+    std::vector<Place> own;  // destinations of this rank's own values
     for (size_t i = 0; i < op.gets().size(); ++i)
       if (first + op.gets()[i].peer == communicator_.rank())
         own.push_back(exchange.out[i]);
@@ -47,7 +47,7 @@ void PartExchange::plan_exchanges(const PartGrid& grid, const Plan& plan, int ar
       }
       messages.push_back(
           communicator_.plan_send(message(give.peer, exchange.in[i], exchange.in_desc[i])));
-      if (exchange.in[i].base != kArena)  // a gradient, for one
+      if (exchange.in[i].base != kArena)  // such as a gradient
         bound.push_back({messages.back().get(), exchange.in[i], exchange.in_desc[i].bytes()});
       if (arena == 0) bytes_ += exchange.in_desc[i].bytes();
     }

@@ -1,6 +1,6 @@
 #pragma once
-// PartExchange: those of a plan's exchanges that are messages between the ranks that share samples
-// or statistics, or the layers of a replica (ExchangeParts).
+// PartExchange: the exchanges of a plan that are messages between the ranks which share samples or
+// statistics, or the layers of a replica (ExchangeParts).
 
 #include <memory>
 #include <vector>
@@ -14,7 +14,7 @@ namespace tutti {
 /// Not thread-safe; used by the thread that uses the communicator.
 class PartExchange final : public Exchanges {
  public:
-  /// Plan, executor and communicator must outlive it; the executor's memory stays where it is.
+  /// Plan, executor and communicator must outlive this object; the executor's memory must not move.
   PartExchange(comm::Communicator& communicator, const PartGrid& grid, const Plan& plan,
                const Executor& executor);
 
@@ -23,9 +23,9 @@ class PartExchange final : public Exchanges {
   /// Throws CommError after the time-out.
   ExchangeOutput finish(int exchange) override;
   void poll() override { communicator_.progress(); }
-  /// Seconds blocked in finish(), since the construction.
+  /// Returns the seconds blocked in finish(), since the construction.
   double exposed_seconds() const { return exposed_; }
-  /// Bytes that this rank sends in a step.
+  /// Returns the bytes that this rank sends per step.
   size_t bytes() const { return bytes_; }
 
  private:
@@ -40,8 +40,8 @@ class PartExchange final : public Exchanges {
   };
   struct Exchange {
     std::vector<std::unique_ptr<comm::MessageOperation>> messages;
-    std::vector<Bound> bound;   // those that send from where the caller has bound memory
-    std::vector<Copy> to_self;  // what a rank gives to itself
+    std::vector<Bound> bound;   // those that send from memory bound by the caller
+    std::vector<Copy> to_self;  // copies within this rank
   };
   comm::Communicator& communicator_;
   const Executor& executor_;
@@ -49,7 +49,7 @@ class PartExchange final : public Exchanges {
   Exchange& exchange_of(int exchange) {
     return exchanges_[static_cast<size_t>(executor_.arena())][static_cast<size_t>(exchange)];
   }
-  std::vector<std::vector<Exchange>> exchanges_;  // by arena of the executor, by number in the plan
+  std::vector<std::vector<Exchange>> exchanges_;  // by arena, then by number in the plan
   double exposed_ = 0;
   size_t bytes_ = 0;
 };

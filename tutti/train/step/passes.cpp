@@ -16,7 +16,7 @@ Passes::Passes(const Network& network, Executor& executor, StepExchange& exchang
       each.inputs.emplace_back(network.training.desc(input.value).bytes());
 }
 
-/// Uses the arena of a micro-batch from now on.
+/// Switches to the arena of a micro-batch.
 Passes::UnderWay& Passes::arena_of(int place) {
   const int arena = place % executor_.arenas();
   executor_.use_arena(arena);

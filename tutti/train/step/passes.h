@@ -1,8 +1,9 @@
 #pragma once
-// Passes: the forward and backward passes of a step's micro-batches on this rank. A rank that has
-// all layers takes both at once. A rank that is a stage of a pipeline takes forward passes in the
-// order of micro-batches, and backward passes too: so the gradient is the sum that a rank with all
-// layers takes of the same micro-batches. Each micro-batch under way has an arena of results.
+// Passes: the forward and backward passes of a step's micro-batches on this rank. A rank with all
+// layers runs both at once. A rank that is a stage of a pipeline runs forward passes in the
+// order of micro-batches, and backward passes in that order, too: so the gradient equals the sum
+// that a rank with all layers computes for the same micro-batches. Each micro-batch in flight has
+// an arena of results.
 
 #include <span>
 #include <vector>
@@ -14,35 +15,38 @@
 
 namespace tutti {
 
-/// Not thread-safe; all of what it is given must outlive it.
+/// Not thread-safe; all arguments must outlive this object.
 class Passes {
  public:
-  /// `stages`: ranks that share the layers. `batches`: of a step; as many may be under way as the
-  /// executor has arenas.
+  /// `stages`: number of ranks that share the layers. `batches`: number per step; as many may be in
+  /// flight as the executor has arenas.
   Passes(const Network& network, Executor& executor, StepExchange& exchange, int stages,
          int batches);
 
-  /// Begins a gradient: what earlier stages send for the first micro-batches may come from now on.
+  /// Begins a gradient: messages of earlier stages for the first micro-batches may arrive from now
+  /// on.
   void begin();
-  /// The forward pass of a micro-batch, in their order, and its backward pass where this rank has
-  /// the last layer. `place`: which one of the gradient it is. Results are there until go_on().
-  /// `batch` is needed during the call alone.
+  /// Runs the forward pass of a micro-batch, in their order, and its backward pass if this rank has
+  /// the last layer. `place` is its index in the gradient. Results remain until go_on(). `batch` is
+  /// only needed during the call.
   void run(int place, const StepInfo& info, const ReplicaState& replica,
            std::span<void* const> batch);
-  /// After run(): the backward pass of the oldest micro-batch, if there is no arena for another.
+  /// Call after run(): runs the backward pass of the oldest micro-batch if no arena is free for
+  /// another.
   void go_on();
-  /// The backward passes that are left, and the messages that are under way.
+  /// Runs the remaining backward passes, and waits for messages in flight.
   void end();
 
-  /// The parameters of which the kernels' packed copies are; null: of none that are still there.
+  /// Sets the parameters that the kernels' packed copies belong to; null: the copies are out of
+  /// date.
   void note_packed(const void* parameters) { packed_ = parameters; }
 
  private:
-  /// A micro-batch that is under way, by its arena.
+  /// A micro-batch in flight, by its arena.
   struct UnderWay {
     StepInfo info;
     ReplicaState replica;
-    std::vector<Buffer> inputs;  // what the backward pass reads; none where that comes at once
+    std::vector<Buffer> inputs;  // for a later backward pass; else empty
   };
   void run_whole(int place, const StepInfo& info, ReplicaState replica,
                  std::span<void* const> batch);
@@ -55,9 +59,9 @@ class Passes {
   StepExchange& exchange_;
   const bool whole_;  // this rank has all layers
   const int batches_;
-  const size_t turning_, bands_;  // where the backward pass begins, and ends
+  const size_t turning_, bands_;  // where the backward pass begins; the end
   std::vector<UnderWay> under_way_;
-  int run_ = 0, back_ = 0;  // micro-batches that have been run, and have gone back
+  int run_ = 0, back_ = 0;  // micro-batches run forward, and backward
   const void* packed_ = nullptr;
 };
 

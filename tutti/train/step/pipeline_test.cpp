@@ -1,7 +1,7 @@
-// A replica whose layers are on several ranks takes the steps of one that has all of them on one
-// rank and accumulates the same micro-batches. Sums within a micro-batch may be taken over other
-// tiles, since stages have other bands: so weights agree to rounding, and to the bit where tiles
-// are alike.
+// Tests that a replica whose layers are on several ranks takes the same steps as one with all
+// layers on one rank and the same accumulated micro-batches. Sums within a micro-batch may use
+// other tiles, since stages have other bands: so weights agree up to rounding, and bitwise where
+// tiles are equal.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ struct PipelineRun {
   int stages = 1, replicas = 1, micro_batches = 4, threads = 1;
   PipelineOrder order = PipelineOrder::one_f_one_b;
   std::vector<std::string> freeze{};
-  int late = -1;  ///< a rank that takes its time
+  int late = -1;  ///< a rank that is slow
 };
 
 struct TrainedStages {
@@ -39,7 +39,7 @@ struct TrainedStages {
   std::vector<size_t> memory, kept;  ///< by rank: results; parameters and state
 };
 
-/// The tensors of one micro-batch, whichever stage reads them.
+/// The tensors of one micro-batch, for any stage.
 class StageBatch {
  public:
   StageBatch(const Network& network, int step, int turn) {
@@ -161,7 +161,7 @@ ModelSpec staged_mlp() {
   return model;
 }
 
-/// The embedding is the output layer, too: with the first stage and with the last one.
+/// The embedding is also the output layer: the first stage and the last one have it.
 ModelSpec staged_gpt2() {
   return {.name = "gpt2",
           .input = {8},
@@ -213,14 +213,14 @@ TEST(Pipeline, GradientsOfAStageAreSummedOverReplicas) {
   }
 }
 
-// Updates of large parameters have bands of their own, behind the one that waits for activations:
-// each stage has to have sent its part of a shared parameter's gradient before.
+// Updates of large parameters have bands of their own, after the band that waits for activations:
+// before that, each stage must have sent its part of a shared parameter's gradient.
 TEST(Pipeline, LargeSharedParametersAndALateRank) {
   ModelSpec model = staged_gpt2();
   model.classes = 2048;  // 1 MiB
   model.width = 128;
   model.heads = 4;
-  model.depth = 6;  // so that the last stage has blocks before its output layer
+  model.depth = 6;  // the last stage has blocks before its output layer
   const PipelineRun run{.model = model, .stages = 2, .replicas = 2, .micro_batches = 2};
   PipelineRun serial = run;
   serial.stages = 1;

@@ -1,13 +1,13 @@
 #pragma once
-// Where a run's time goes: wall-clock seconds in named parts, as the run record wants them.
+// Measures a run's time: wall-clock seconds in named parts, as the run record needs them.
 
 #include <chrono>
 #include <optional>
 
 namespace tutti {
 
-/// Seconds of training steps, by what the rank was doing. Compute is what remains of the plan's run
-/// after the waits in it.
+/// Seconds of training steps, by the rank's activity. Compute is the time of the plan's run without
+/// the waits in it.
 struct StepTimes {
   double total = 0, compute = 0, comm_exposed = 0, data_wait = 0;
   double other() const { return total - compute - comm_exposed - data_wait; }
@@ -26,23 +26,23 @@ class RunClock {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Starts at what an earlier part of the run had reached.
+  /// Starts at the readings that an earlier part of the run had reached.
   void start(double wall_seconds, double train_seconds) {
     started_ = Clock::now();
     wall_before_ = wall_seconds;
     train_before_ = train_seconds;
   }
-  /// Readings of both that belong together take the same `now`.
+  /// Two readings that belong together must use the same `now`.
   double wall(Clock::time_point now = Clock::now()) const {
     return wall_before_ + between(started_, now);
   }
   double train(Clock::time_point now = Clock::now()) const {
     return train_before_ + (standing_ ? *standing_ : between(started_, now)) - paused_;
   }
-  /// From here to add_pause() the training clock stands still, so that a checkpoint, which keeps
-  /// its reading, does not count a part of its own writing.
+  /// Stops the training clock from here to add_pause(), so that a checkpoint, which stores its
+  /// reading, does not count a part of its own writing.
   void stand_still() { standing_ = since(started_); }
-  /// Time that does not count as training.
+  /// Adds time that does not count as training.
   void add_pause(double seconds) {
     paused_ += seconds;
     standing_.reset();

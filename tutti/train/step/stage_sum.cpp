@@ -8,9 +8,9 @@
 namespace tutti {
 namespace {
 
-constexpr int kSumTag = 14'100;  // behind those of a stage's exchanges
+constexpr int kSumTag = 14'100;  // after the tags of a stage's exchanges
 
-/// Alone in its arena.
+/// The variable, alone in an arena.
 Variable at_its_beginning(Variable variable) {
   variable.offset = 0;
   return variable;

@@ -122,7 +122,7 @@ void StepExchange::start_sum(int bucket) {
   }
   if (noise_) noise_->add_turn(local_, bucket, gradients_.slot(local_));
   gradients_.ready(local_, bucket);
-  // A group's sum has to come first.
+  // A group's gradient must be summed first.
   if (servers_ && servers_->alone() && local_ + 1 == gradients_.map().local_count() &&
       bad_gradient_.empty())
     servers_->push(bucket, gradients_.result(bucket));
@@ -192,7 +192,7 @@ void StepExchange::begin_step(int64_t step) {
 
 void StepExchange::begin_stage_sums() {
   for (const auto& [bucket, sum] : stage_sums_) {
-    if (!gradients_.is_due(bucket)) continue;  // the update has taken it
+    if (!gradients_.is_due(bucket)) continue;  // the update has used it
     const auto begin = comm::ArrivalRecord::Clock::now();
     gradients_.look_forward(bucket);
     arrivals_.waited(bucket, begin);
@@ -269,7 +269,7 @@ void StepExchange::plan_state(std::byte* state) {
   const bool root = communicator_.rank() == 0;
   const size_t kinds = network_.training.variables.state_kinds.size();
   for (size_t k = 0; k < kinds; ++k) {
-    // share() gives all ranks the average.
+    // share() gives the average to all ranks.
     if (network_.training.variables.state_kinds[k] == kAverageState) continue;
     for (int b = 0; b < gradients_.buckets(); ++b) {
       const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];

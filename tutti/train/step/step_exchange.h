@@ -1,7 +1,6 @@
 #pragma once
-// StepExchange: everything that one training step exchanges with other ranks, as the exchanges of
-// its plan: sums of gradients, where updates are sharded norms and new weights, and parts of
-// samples.
+// StepExchange: all communication of one training step with other ranks, as the exchanges of its
+// plan: sums of gradients; with sharded updates, norms and new weights; and parts of samples.
 //
 //   for each local replica i: bind begin(i) as its gradients, run it; then end_of_backward(), and
 //     the executor's update()
@@ -36,92 +35,96 @@ namespace tutti {
 /// Not thread-safe; used by the thread that uses the communicator.
 class StepExchange final : public Exchanges {
  public:
-  /// Collective. Communicator and network must outlive it. settings.compression: the network's, or
-  /// none where gradients travel on from here to servers. `steps_compared`: of the steps between
-  /// two looks at arrivals(), how many are kept.
+  /// Collective. Communicator and network must outlive this object. settings.compression is the
+  /// network's, or none if gradients are forwarded to servers. `steps_compared`: how many of the
+  /// steps between two readings of arrivals() are kept.
   StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network,
                const ExchangeSettings& settings, int steps_compared = 256);
 
-  /// Where the parameters lie: memory that ranks share, or null where each has its own and may put
-  /// it anywhere.
+  /// Returns the address of the parameters in memory that ranks share, or null if each rank has its
+  /// own and may place it anywhere.
   std::byte* parameters() const { return weights_ ? weights_->data() : nullptr; }
-  /// Whether this rank is to fill the parameters at the start; the others see its values after the
-  /// next barrier.
+  /// Returns whether this rank must fill the parameters at the start; the others see its values
+  /// after the next barrier.
   bool fills_parameters() const { return !weights_ || weights_->mine(); }
-  /// Makes `executor` exchange through this, gradients for the local replica last given to begin().
-  /// `slices`: of ranks that share layers; else null. All must outlive the executor's use.
+  /// Makes `executor` exchange through this object, with gradients for the local replica last given
+  /// to begin(). `slices` is for ranks that share layers, else null. All arguments must outlive the
+  /// executor's use.
   void attach(Executor& executor, PartExchange& parts, SliceRanks* slices = nullptr);
   void start(int exchange) override;
   bool done(int exchange) override;
   ExchangeOutput finish(int exchange) override;
   void poll() override {
     gradients_.poll();
-    parts_->poll();  // which may go over more ranks
+    parts_->poll();  // may cover more ranks
   }
   void help() override { gradients_.help(); }
-  /// The first gradient that was not finite, of any step: each bucket is looked at as a replica
-  /// completes it, before it leaves. Empty: none.
+  /// Returns the first gradient that was not finite, in any step: each bucket is checked when a
+  /// replica completes it, before it is sent. Empty: none.
   const std::string& bad_gradient() const { return bad_gradient_; }
-  /// Each bucket's exchange becomes a span from its start to the moment when the sum was found to
-  /// be there, on a lane of its own. Null: none.
+  /// Records each bucket's exchange as a span, on a lane of its own, from its start to the moment
+  /// when the sum's arrival was noticed. Null: none.
   void set_spans(Spans* spans);
-  /// Collective, before the first step: the gradient's noise scale is measured from now on. Not
-  /// where gradients are compressed.
+  /// Collective, before the first step: measures the gradient's noise scale from now on. Not for
+  /// compressed gradients.
   void measure_noise(const NoiseSettings& settings);
-  /// Null where it is not measured.
+  /// Returns null if it is not measured.
   NoiseMeter* noise() { return noise_ ? &*noise_ : nullptr; }
   const NoiseMeter* noise() const { return noise_ ? &*noise_ : nullptr; }
-  /// Complete gradients go to servers from now on, and what comes back are weights.
+  /// Sends complete gradients to servers from now on, and receives weights.
   void serve(WorkerGroup* servers) { servers_ = servers; }
-  /// Around each step and its runs; begin() returns the gradient arena of the replica.
+  /// Call begin_step() for each step and begin() before each run; begin() returns the replica's
+  /// gradient arena.
   void begin_step(int64_t step);
   float* begin(int local_replica);
   void end_of_backward();
-  /// Collective of the ranks of a replica, before the first step: parameters that this and other
-  /// stages have get the sum of all of them.
+  /// Collective over the ranks of a replica, before the first step: parameters that this and other
+  /// stages have get the sum of all stages' gradients.
   void add_stages(comm::Communicator& communicator, const PartGrid& grid);
-  /// What is done with the gradient before the next update gets it; lambda 0: nothing.
+  /// Sets the compensation of the gradient before the next update uses it; lambda 0: none.
   void set_compensation(const DelayCompensation& compensation) { compensation_ = compensation; }
-  /// After end_step(): has sent this stage's part of each sum over stages when it returns. Later it
-  /// may wait for activations of a stage that makes none before it has the part.
+  /// Call after end_step(): sends this stage's part of each sum over stages before it returns.
+  /// Later this stage may wait for activations from a stage that cannot make any before it has the
+  /// part.
   void begin_stage_sums();
-  /// After the update. While compression is on trial the executor is settled, so that each step
-  /// bears its own waits.
+  /// Call after the update. While compression is on trial this settles the executor, so that each
+  /// step includes its own waits.
   void end_step(Executor& executor);
 
-  /// The part of the parameters' arena whose optimizer state this rank keeps: its shards, or all.
+  /// Returns the ranges of the parameters' arena whose optimizer state this rank keeps: its shards,
+  /// or all.
   std::vector<ArenaRange> kept_state() const;
-  /// Collective. Every rank's shards of the optimizer state to rank 0, but for an average's;
-  /// nothing to do where updates are not sharded. `state`: the arena of the network's variables,
-  /// always the same one.
+  /// Collective. Sends every rank's shards of the optimizer state to rank 0, except an average's;
+  /// does nothing if updates are not sharded. `state` is the arena of the network's variables, the
+  /// same in every call.
   void collect_state(std::byte* state);
 
-  /// Collective. The whole of an arena laid out as the trained parameters, of which each rank has
-  /// what kept_state() says, into `whole`; both always the same ones.
+  /// Collective. Gathers an arena laid out like the trained parameters, of which each rank has the
+  /// ranges of kept_state(), into `whole`. Both addresses must be the same in every call.
   void share(const std::byte* kept, std::byte* whole);
 
-  /// Whether any gradient is compressed, but for a trial's outcome.
+  /// Returns whether any gradient is compressed, unless a trial decides against it.
   bool compresses() const { return !settings_.compression.buckets.empty(); }
-  /// The outcome of the trial: 1 it pays, 0 it does not; nothing while it runs, and where
-  /// compression is not automatic. As a number, for the checkpoint; set_verdict() takes it up, so
-  /// that a resumed run does as the one before.
+  /// Returns the outcome of the trial: 1 if compression pays, 0 if not; nothing while the trial
+  /// runs, or if compression is not automatic. It is a number for the checkpoint; set_verdict()
+  /// restores it, so that a resumed run acts like the one before.
   std::optional<double> verdict() const { return verdict_; }
   void set_verdict(double pays);
-  /// What compression keeps on this rank, "compression.rank3.bucket 2.gradient@0", where it lies:
-  /// valid until the next step.
+  /// Returns this rank's state of compression, "compression.rank3.bucket 2.gradient@0", without
+  /// copying it: valid until the next step.
   std::vector<TensorRef> compression_state();
-  /// Collective. The reverse, from a checkpoint.
+  /// Collective. Restores compression_state() from a checkpoint.
   void restore_compression(comm::SavedState& saved);
-  /// What compression did since the last call, in averages of `steps`: for the log; empty where
+  /// Describes the compression since the last call, averaged over `steps`, for the log; empty if
   /// nothing is compressed.
   std::string compression_line(int64_t steps);
 
   const GradientExchange& gradients() const { return gradients_; }
-  /// When each rank started each bucket's sum, and waited for it.
+  /// Returns when each rank started each bucket's sum, and waited for it.
   comm::ArrivalRecord& arrivals() { return arrivals_; }
-  /// Of those whose gradients are summed.
+  /// Returns the communicator over the ranks whose gradients are summed.
   comm::Communicator& communicator() { return communicator_; }
-  /// Seconds in which this rank waited for others, since the construction.
+  /// Returns the seconds that this rank waited for others, since the construction.
   double exposed_seconds() const {
     double seconds = gradients_.counters().exposed_seconds;
     if (shards_) seconds += shards_->exposed_seconds();
@@ -134,7 +137,7 @@ class StepExchange final : public Exchanges {
  private:
   struct Made {
     ExchangeKind kind;
-    int index;  // bucket, or set of norms
+    int index;  // a bucket, or a set of norms
   };
   std::vector<UnsentBucket> unsent();
   void find_kinds();
@@ -153,29 +156,29 @@ class StepExchange final : public Exchanges {
 
   comm::Communicator& communicator_;
   const Network& network_;
-  std::vector<Made> made_;           // by exchange of the plan
-  std::vector<size_t> norm_counts_;  // block sums of each set of norms
+  std::vector<Made> made_;           // by the plan's exchange
+  std::vector<size_t> norm_counts_;  // number of block sums in each set of norms
   Executor* executor_ = nullptr;
   PartExchange* parts_ = nullptr;
   SliceRanks* slices_ = nullptr;
   GradientExchange gradients_;
   comm::ArrivalRecord arrivals_;
-  std::optional<SharedWeights> weights_;  // where updates are sharded
+  std::optional<SharedWeights> weights_;  // with sharded updates
   std::optional<ShardedUpdate> shards_;
-  WorkerGroup* servers_ = nullptr;  // where servers update
+  WorkerGroup* servers_ = nullptr;  // with servers
   std::optional<NoiseMeter> noise_;
   std::map<int, std::unique_ptr<StageSum>> stage_sums_;  // by bucket
   std::vector<std::unique_ptr<comm::CollectiveOperation>> state_,
       shared_;  // planned for the first checkpoint or evaluation
   const ExchangeSettings settings_;
-  std::optional<CompressionTrial> trial_;  // where compression is automatic, until its verdict
+  std::optional<CompressionTrial> trial_;  // for automatic compression, until the verdict
   std::optional<double> verdict_;
   bool compressed_step_ = false;
   double blocked_before_ = 0, codec_before_ = 0;
   comm::CompressionReport reported_;
   int local_ = 0;
   DelayCompensation compensation_;
-  Buffer compensated_;  // laid out as the gradient; empty until it is needed
+  Buffer compensated_;  // laid out like the gradient; allocated when needed
   std::string bad_gradient_;
   struct BucketSpan {
     Spans::Name name = {};

@@ -8,7 +8,7 @@ namespace tutti {
 
 TrainingStepSpec step_spec(const RunConfig& config, NetworkSpec network, const ReplicaMap& map,
                            const PartGrid& grid, bool has_clock) {
-  constexpr int64_t kAnyEpoch = 1;  // whether replicas are apart does not depend on its steps
+  constexpr int64_t kAnyEpoch = 1;  // whether replicas are apart does not depend on it
   const bool by_ranks = !has_clock && served_by_ranks(config, map.replicas());
   const bool apart = meeting_settings(config, kAnyEpoch).has_value();
   SummedGradients summed;

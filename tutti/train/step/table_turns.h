@@ -1,6 +1,7 @@
 #pragma once
-// TableTurns: what the update of tables reads of all turns of a step (TrainingGraph::kept). One
-// turn is read where it lies; of several each is copied to its place when it is over.
+// TableTurns: the values from all micro-batches of a step that the update of tables reads
+// (TrainingGraph::kept). A single micro-batch is read in place; with several, each one's values are
+// copied when it is done.
 
 #include <vector>
 
@@ -14,11 +15,11 @@ namespace tutti {
 /// Not thread-safe.
 class TableTurns {
  public:
-  /// Network, turns and executor must outlive it. ConfigError where ranks that share tables have
-  /// different numbers of turns.
+  /// All arguments must outlive this object. Throws ConfigError if ranks that share tables have
+  /// different numbers of micro-batches.
   TableTurns(const Network& network, const ReplicaMap& turns, Executor& executor);
 
-  /// After the run of a local turn, whose inputs are bound.
+  /// Call after the run of a local micro-batch, while its inputs are bound.
   void take(int local_turn);
   size_t memory_bytes() const;
 

@@ -6,14 +6,14 @@
 namespace tutti {
 namespace {
 
-/// The micro-batches whose gradients are added up, without accumulation, and which are this rank's.
+/// Maps the summed micro-batches, without accumulation, to ranks, with this rank's own.
 ReplicaMap summed_of(const TrainingStepSpec& spec, const ReplicaMap& workers, int rank) {
   const SummedGradients& summed = spec.summed;
   if (summed.ranks > 0) return {summed.replicas, summed.ranks, rank % summed.ranks};
   return spec.grid.tensor() > 1 || spec.grid.stages() > 1 ? spec.map : workers;
 }
 
-/// The ranks among which that is done: neighbours, those that have the same slices of layers, or
+/// Returns the ranks that sum gradients: neighbours, those with the same slices of layers, or with
 /// the same stage. Null: all of them.
 std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
                                                  comm::Communicator& communicator) {
@@ -54,7 +54,7 @@ NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
   return network;
 }
 
-/// What leaves for servers is compressed on its way there.
+/// Gradients for servers are compressed when they are sent there.
 ExchangeSettings exchange_of(const TrainingStepSpec& spec, const Network& network) {
   ExchangeSettings settings = spec.exchange;
   if (!spec.to_servers) settings.compression = network.compression;
@@ -88,7 +88,7 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
   CHECK(!spec.to_servers || (spec.map.replicas() == communicator.size() && !spec.exchange.sharded),
         "check_served_job()");
-  const bool some = spec.summed.ranks > 0;  // not all replicas' gradients are added up
+  const bool some = spec.summed.ranks > 0;  // only some replicas' gradients are summed
   if (some) refuse_tables_apart(*network_);
   if (spec.noise.every > 0) {
     CHECK(!some && spec.grid.peers() == 1, "measured_noise()");
@@ -104,16 +104,16 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
 
 void TrainingStep::start() {
   executor_.bind(weights_.replica(0));
-  // Parts add up to their replica's gradient.
+  // Parts' gradients sum to their replica's.
   executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(mean_of_));
   exchange_.attach(executor_, *parts_, slices_ ? &*slices_ : nullptr);
-  communicator_.barrier();  // parameters that another rank has filled are there
+  communicator_.barrier();  // other ranks' values are visible afterwards
   weights_.begin_average(exchange_.kept_state());
   executor_.pack();
   passes_->note_packed(weights_.parameters());
 }
 
-/// Returns the seconds that it took, but for those in which it waited for others.
+/// Returns the seconds that it took, without those in which it waited for others.
 template <class Work>
 double TrainingStep::compute(Work work) {
   const double exposed = exposed_seconds();
@@ -152,7 +152,7 @@ float TrainingStep::run(const MicroBatch& which, std::span<void* const> batch) {
   last_ = which;
   info_.replica = which.number;
   ReplicaState replica = weights_.replica(which.local_replica);
-  // Passes read them alone.
+  // Passes only read them.
   if (which.parameters) replica.parameters = const_cast<std::byte*>(which.parameters);
   double& seconds = replica_seconds_[static_cast<size_t>(which.local_replica)];
   seconds += compute([&] {
@@ -165,7 +165,7 @@ float TrainingStep::run(const MicroBatch& which, std::span<void* const> batch) {
   return sum * share_;
 }
 
-/// A stage that has none says 0.
+/// Returns 0 on a stage without a loss.
 float TrainingStep::loss() const {
   float sum = 0;
   for (size_t i = 0; i < network_->losses.size(); ++i) {
@@ -200,20 +200,20 @@ void TrainingStep::update(const WeightUpdate& how) {
     rate = how.late->rate;
     executor_.bind({.parameters = weights_.parameters()});
     exchange_.set_compensation(
-        {.lambda = how.late->compensation / static_cast<float>(summed_.replicas()),  // of the sum
+        {.lambda = how.late->compensation / static_cast<float>(summed_.replicas()),  // it is a sum
          .now = weights_.parameters(),
          .then = how.late->of});
   }
   double seconds = compute([&] {
-    settle();  // what no band has waited for has the rate of its own step
+    settle();  // pending updates use their own step's rate
     executor_.set_scalar(network_->lr, rate);
     executor_.update(info);
     exchange_.end_step(executor_);
     exchange_.begin_stage_sums();
   });
-  norm_due_ = network_->gradient_norm.valid() && !how.received;  // a server's is of what it applies
+  norm_due_ = network_->gradient_norm.valid() && !how.received;  // servers have their own norms
   if (how.settled) seconds += compute([&] { settle(); });
-  // The update has packed what it has changed: all of it.
+  // The update has packed everything that it has changed.
   if (how.late) passes_->note_packed(weights_.parameters());
   for (size_t r = 0; r < replica_seconds_.size(); ++r)
     if (!weights_.apart() || static_cast<int>(r) == last_.local_replica)
@@ -225,7 +225,7 @@ void TrainingStep::settle() {
   note_norm();
 }
 
-/// A run waits for every update that one of its bands depends on, and so for the norm of all
+/// A run waits for every update on which one of its bands depends, and so for the norm of all
 /// gradients.
 void TrainingStep::note_norm() {
   if (!std::exchange(norm_due_, false)) return;

@@ -156,7 +156,7 @@ class Suggestion {
       return false;  // it has another number of samples than the input
     }
     const data::Field &input = set_->fields()[0], &target = set_->fields()[1];
-    const int64_t classes = static_cast<int64_t>(looked_[1].high) + 1;
+    const double classes = looked_[1].high + 1;
     const bool counts =
         other.whole_numbers && looked_[1].low >= 0 && classes >= 2 && classes <= kMostClasses;
     const std::string line = "target: from " + quoted(other.name) + other.as;
@@ -172,7 +172,7 @@ class Suggestion {
     } else {
       return false;
     }
-    target_ = line + fmt::format(" classes {}", classes);
+    target_ = line + fmt::format(" classes {:.0f}", classes);
     return true;
   }
   /// Returns whether the unreadable array is the labels, or `input` itself is labels, so that its

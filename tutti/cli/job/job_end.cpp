@@ -61,8 +61,8 @@ std::string obstacles_of(const RankTable& table) {
 void explain_gone(const RankTable& table, const JobEnd& end) {
   if (end.first_gone.empty() || WIFSIGNALED(end.status)) return;
   const int code = code_of_status(end.status);
-  const std::string how =
-      code > 128 ? "killed by " + signal_text(code - 128) : std::string("gone without a word");
+  const std::string how = code > 128 && code < 128 + NSIG ? "killed by " + signal_text(code - 128)
+                                                          : std::string("gone without a word");
   end.print(fmt::format("tutti: {}: {}{}; the job has ended{}{}\n",
                         rank_names(table, end.first_gone),
                         end.first_gone.size() > 1 ? "the first of them was " : "", how,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -18,7 +19,7 @@ double with_unit(std::string_view text,
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  if (error != std::errc()) return -1;
+  if (error != std::errc() || !std::isfinite(value)) return -1;
   for (const auto& [name, scale] : units)
     if (unit == name) return value * scale;
   return -1;

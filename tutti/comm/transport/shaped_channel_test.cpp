@@ -22,7 +22,8 @@ TEST(LinkShape, RateAndDelay) {
   EXPECT_DOUBLE_EQ(shape.latency, 50e-6);
   EXPECT_DOUBLE_EQ(LinkShape::parse("1.5mbit").bytes_per_second, 187500);
   EXPECT_DOUBLE_EQ(LinkShape::parse("1.5mbit").latency, 0);
-  for (const char* wrong : {"", "10", "10gbit,", "10gbit,5", "10Gbps,1us", "gbit", "-1gbit"})
+  for (const char* wrong : {"", "10", "10gbit,", "10gbit,5", "10Gbps,1us", "gbit", "-1gbit",
+                            "nangbit", "infgbit", "10gbit,nanus"})
     EXPECT_THROW(LinkShape::parse(wrong), ConfigError) << wrong;
 }
 

@@ -66,6 +66,11 @@ std::vector<Violation> check_cycles(const std::filesystem::path& rule_file, cons
 std::vector<Violation> check_lengths(const std::filesystem::path& root,
                                      const std::vector<std::string>& folders);
 
+/// Checks that no comment of C and C++ sources below these folders begins with Of, What or Who:
+/// what follows such a word describes a thing that the reader has to guess.
+std::vector<Violation> check_comments(const std::filesystem::path& root,
+                                      const std::vector<std::string>& folders);
+
 /// Checks that a function in an anonymous namespace does not have the name of a function in another
 /// source of its target, or in a header beside them: in a unity build one overloads or hides the
 /// other. The targets are those in the CMakeLists.txt files below these folders.

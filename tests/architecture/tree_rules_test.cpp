@@ -225,6 +225,20 @@ TEST_F(TreeRules, FilesThatAreTooLong) {
   }
 }
 
+TEST_F(TreeRules, CommentsThatBeginInTheMiddle) {
+  write("tutti/graph/node.h",
+        "/// Checks all\n/// of them. Whose it is\n// what it says.\nint a;  ///< bytes of it\n"
+        "int b;      // bytes\n            // of them\nconst char* c = \"//what\";\n");
+  EXPECT_TRUE(check_comments(root_, {"tutti"}).empty());
+  write("tutti/graph/node.h",
+        "/// What it is.\nint a;  ///< of all\n  // Of these, one.\nint b;  // who asked\n");
+  const auto found = check_comments(root_, {"tutti"});
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].to_string(),
+            "tutti/graph/node.h:1: a comment is a sentence or names its thing: it does not begin "
+            "with `What`");
+}
+
 TEST_F(TreeRules, FoldersWithTooManyFiles) {
   for (int i = 0; i < kFolderFiles - 2; ++i)
     write(fmt::format("tutti/graph/op{}.h", i), "#pragma once\n");

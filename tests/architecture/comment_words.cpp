@@ -42,7 +42,8 @@ std::vector<Violation> check_comments(const fs::path& root,
       int number = 0;
       for (std::string line; std::getline(stream, line);) {
         ++number;
-        if (const std::string word = first_word(line); std::ranges::find(kHalf, word) != kHalf.end())
+        if (const std::string word = first_word(line);
+            std::ranges::find(kHalf, word) != kHalf.end())
           found.push_back({fs::relative(entry.path(), root), number,
                            "a comment is a sentence or names its thing: it does not begin with `" +
                                word + "`"});

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tutti/models/registry.h"
+#include "tutti/train/network/evaluation_network.h"
 #include "tutti/train/settings/settings.h"
 
 namespace tutti {

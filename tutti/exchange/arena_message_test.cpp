@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "tutti/base/patience.h"
@@ -19,12 +21,13 @@ std::vector<float> long_values() {
 
 TEST(ArenaMessage, ArrivesWholeHoweverLateTheSenderComes) {
   const std::vector<float> sent = long_values();
+  const double timeout = patience(0.2);
   comm::run_ranks(2, [&](comm::Communicator& c) {
-    c.set_timeout(0.2);
+    c.set_timeout(timeout);
     std::vector<float> data = c.rank() == 0 ? std::vector<float>(sent.size()) : sent;
     const auto bytes = std::as_writable_bytes(std::span(data));
     if (c.rank() == 1) {
-      sleep_patiently(0.6);
+      std::this_thread::sleep_for(std::chrono::duration<double>(3 * timeout));
       send_arena(c, "values", 0, 7, bytes);
     } else {
       receive_arena(c, "values", 1, 7, bytes);

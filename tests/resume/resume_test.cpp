@@ -3,10 +3,14 @@
 // Ranks are threads of this process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -236,13 +240,13 @@ fs::path checkpoint_of(const fs::path& folder, int64_t step) {
   return folder / "checkpoints" / fmt::format("step_{:07}", step);
 }
 
-void expect_exact_resumes(const Case& made) {
+void expect_exact_resumes(const Case& made, std::span<const int64_t> steps) {
   SCOPED_TRACE(made.name);
   const ScratchDirectory scratch;
   const fs::path whole = scratch.path() / "whole";
   train_in(made, whole, {});
   const auto expected = content_of(checkpoint_of(whole, kSteps));
-  for (int64_t step = 1; step < kSteps; ++step) {
+  for (const int64_t step : steps) {
     const fs::path again = scratch.path() / fmt::format("from_{}", step);
     train_in(made, again, checkpoint_of(whole, step));
     const auto found = content_of(checkpoint_of(again, kSteps));
@@ -274,11 +278,14 @@ std::vector<Case> accepted(bool all) {
 }
 
 TEST(Resume, OfEachSchemeCodecAndSplitIsExact) {
-  for (const Case& made : accepted(false)) expect_exact_resumes(made);
+  constexpr std::array<int64_t, 2> kOddAndEven = {3, 4};  // with a meeting after every other step
+  for (const Case& made : accepted(false)) expect_exact_resumes(made, kOddAndEven);
 }
 
 TEST(ResumeOfAll, CombinationsIsExact) {
-  for (const Case& made : accepted(true)) expect_exact_resumes(made);
+  std::vector<int64_t> steps(kSteps - 1);
+  std::iota(steps.begin(), steps.end(), 1);
+  for (const Case& made : accepted(true)) expect_exact_resumes(made, steps);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Speed of gradient compression on one thread, and `feedback` on two: what a rank spends before and
-// after an exchange.
+// Measures the speed of gradient compression on one thread, and of `feedback` on two: the work of a
+// rank before and after an exchange.
 //   tutti_bench_codecs --benchmark_filter='encode/.*' --benchmark_repetitions=5
 //     --benchmark_report_aggregates_only=true
-// GB/s are of dense f32: 4 bytes an element, whatever the encoding has. `feedback` is encode with
-// error feedback, as an exchange does it.
+// GB/s count dense f32: 4 bytes an element, whatever the encoding needs. `feedback` is encode with
+// error feedback, as in an exchange.
 
 #include <benchmark/benchmark.h>
 
@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/base/denormals.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/denormals.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/base/shared_work.h"
 #include "tutti/comm/compress/codec/codec.h"
 #include "tutti/comm/compress/codec/error_feedback.h"
@@ -63,7 +63,7 @@ void add(benchmark::State& state, const std::string& name, size_t count) {
   report(state, count);
 }
 
-// `threads`: this one, and those that wait and take part.
+// `threads` counts this one, and threads that wait and help.
 void feedback(benchmark::State& state, const std::string& name, size_t count, int threads) {
   const auto codec = make_codec(name);
   const std::vector<float> x = gradient(count);

@@ -1,11 +1,11 @@
 // generate_climate DIR ROWS COLUMNS COUNT [FIRST] [SEED]: writes samples of
-// tutti/data/generate/climate as DIR/x.npy, float32 [COUNT][ROWS][COLUMNS][16], and DIR/y.npy,
+// tutti/generate/climate as DIR/x.npy, float32 [COUNT][ROWS][COLUMNS][16], and DIR/y.npy,
 // uint8 [COUNT][ROWS][COLUMNS]. Prints the seconds a sample took.
 #include <chrono>
 #include <vector>
 
-#include "tutti/data/format/npy_arrays.h"
-#include "tutti/data/generate/climate/climate.h"
+#include "tutti/data/format/array/npy_arrays.h"
+#include "tutti/generate/climate/climate.h"
 
 using namespace tutti::data;
 

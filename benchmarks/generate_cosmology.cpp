@@ -1,5 +1,5 @@
 // generate_cosmology DIR SIDE COUNT [FIRST] [SEED] [CELL] [THREADS]: writes the volumes FIRST ...
-// FIRST + COUNT - 1 (tutti/data/generate/cosmology) as DIR/x.npy, int16
+// FIRST + COUNT - 1 (tutti/generate/cosmology) as DIR/x.npy, int16
 // [COUNT][SIDE][SIDE][SIDE][4], and DIR/y.npy, float32 [COUNT][4], the parameters as a network
 // learns them. FIRST may be `test`: the first of a test set. Prints the seconds a volume took.
 #include <fmt/format.h>
@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/data/format/npy_arrays.h"
-#include "tutti/data/generate/cosmology/cosmology.h"
+#include "tutti/data/format/array/npy_arrays.h"
+#include "tutti/generate/cosmology/cosmology.h"
 
 using namespace tutti::data;
 

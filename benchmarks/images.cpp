@@ -1,12 +1,12 @@
-// How many JPEGs a second our readers decode, against libjpeg-turbo's own plain loop: read a file
-// that is in memory, jpeg_read_scanlines of the whole image as RGB, nothing else.
+// Measures how many JPEGs a second our readers decode, against libjpeg-turbo's own plain loop,
+// which reads a file from memory with jpeg_read_scanlines as a whole RGB image, and nothing else.
 //
 //   tutti_bench_images FOLDER [THREADS [CROP [ROUNDS]]]
 //
 // FOLDER: a data set as `tutti data inspect` knows it. Both sides decode the same images on the
-// same number of threads (0: all cores), in turns; the medians over the rounds count. Ours is
-// everything that training asks for: a random part, decoded at the scale that covers it, resampled
-// to CROP x CROP; and, for the third line, evaluation's whole images.
+// same number of threads (0: all cores), alternately; the results are medians over the rounds. Our
+// side does all that training needs: a random part, decoded at the scale that covers it, resampled
+// to CROP x CROP; the third line is for evaluation's whole images.
 
 #include <cstdio>  // jpeglib.h needs it first
 
@@ -49,7 +49,7 @@ void decode_plainly(const Coded& coded, std::vector<uint8_t>& rgb) {
   jpeg_destroy_decompress(&info);
 }
 
-/// Images a second of all threads together.
+/// Returns images a second, summed over all threads.
 double rate(size_t images, int threads, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next{0};
   const auto began = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-// Single-threaded speed of the CPU backend's kernels as a plan runs them: over the tiles of tensors
-// larger than a core's cache.
+// Measures the single-threaded speed of the CPU backend's kernels as a plan runs them: over the
+// tiles of tensors larger than a core's cache.
 //   tutti_bench_kernels --benchmark_filter='conv.*16->16@32.*f32' --benchmark_repetitions=5
 //     --benchmark_report_aggregates_only=true
 // Counters: GFLOP/s (nominal, multiply and add are two) for convolutions; GB/s of operands read and
@@ -11,9 +11,9 @@
 #include <memory>
 
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/backend/cpu/simd.h"
-#include "tutti/base/denormals.h"
-#include "tutti/base/rng.h"
+#include "tutti/backend/cpu/simd/simd.h"
+#include "tutti/base/numeric/denormals.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/conv.h"
@@ -234,7 +234,7 @@ void add_pixel_loss(const Layout& layout) {
       {{}, {true, true, false}, {true}, 1});
 }
 
-/// The decoder's concatenation, and what it takes to describe and make its kernel.
+/// The decoder's concatenation, and the time to describe and make its kernel.
 void add_concat() {
   static const Concat op(1);
   const Layout layout = Layout::blocked_channels(16);

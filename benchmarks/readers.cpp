@@ -1,14 +1,15 @@
-// How fast our readers bring samples, against what the formats' own libraries do at least: of HDF5
-// H5Dread of the same arrays, of TFRecord the records' bytes read and their checksums compared, as
-// TensorFlow's reader does (by a loop here, since the library comes with TensorFlow alone).
+// Measures how fast our readers read samples, against the least work of the formats' own libraries:
+// for HDF5, H5Dread of the same arrays; for TFRecord, reading the records' bytes and comparing
+// their checksums, as TensorFlow's reader does (by a loop here, since the library comes only with
+// TensorFlow).
 //
 //   tutti_bench_readers cosmoflow|deepcam FOLDER [ROUNDS [THREADS]]
 //
-// FOLDER: a data set of that kind (`tutti data generate`). Ours is all that training asks for:
-// files opened, checksums, every value looked at, samples in a sample's memory. The sides take
-// turns; medians over the rounds count, and files are in the system's cache after the first. Rates
-// are of processor time, so they are those of a core. HDF5's library reads on one thread, so with
-// THREADS above 1 only the others are compared.
+// FOLDER: a data set of that kind (`tutti data generate`). Our side does all that training needs:
+// it opens files, compares checksums, examines every value and puts samples into a sample's memory.
+// The sides alternate; the results are medians over the rounds, and files are in the system's cache
+// after the first. Rates use processor time, so they are for one core. HDF5's library reads on one
+// thread, so with THREADS above 1 only the others are compared.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -28,8 +29,8 @@
 #include <thread>
 #include <vector>
 
-#include "tutti/base/crc32c.h"
-#include "tutti/data/format/sample_files.h"
+#include "tutti/base/numeric/crc32c.h"
+#include "tutti/data/open/sample_files.h"
 
 namespace {
 
@@ -40,7 +41,7 @@ void require(bool sound, const std::string& what) {
   if (!sound) throw std::runtime_error(what);
 }
 
-/// The whole file.
+/// Reads the whole file.
 size_t read_raw(const std::string& path, Bytes& bytes) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   require(file >= 0, path);
@@ -103,13 +104,13 @@ size_t read_hdf5(const std::string& path, const std::vector<std::string>& arrays
   return all;
 }
 
-/// What a thread keeps between reads, and rounds: memory that is new costs more than reading.
+/// Memory that a thread keeps between reads and rounds, because new memory costs more than reading.
 struct Reader {
   Bytes plain, raw;
   Sample sample;
 };
 
-/// MiB a second of processor time: what others do meanwhile on the same cores is not counted.
+/// Returns MiB a second of processor time, which leaves out other work on the same cores.
 double rate(size_t items, std::vector<Reader>& readers,
             const std::function<size_t(size_t, Reader&)>& read) {
   std::atomic<size_t> next{0}, bytes{0};

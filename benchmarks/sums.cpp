@@ -1,4 +1,5 @@
-// A rank's sum of 16 MiB, as an operation takes it, alone and with a second thread that waits.
+// Measures a rank's sum of 16 MiB, as an operation computes it, alone and with a waiting second
+// thread.
 
 #include <benchmark/benchmark.h>
 

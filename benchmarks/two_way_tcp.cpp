@@ -1,9 +1,10 @@
-// What plain TCP reaches where collectives are measured: each rank of the first half sends to one
-// of the second half as many bytes as it receives from it, at once, over one connection.
+// Measures the speed of plain TCP where collectives are measured: each rank of the first half
+// exchanges equally many bytes with one of the second half, in both directions at once, over one
+// connection.
 //
 //   benchmarks/hosts --rate 10gbit build/benchmarks/tutti_bench_two_way_tcp [BYTES [ITERATIONS]]
 //
-// BYTES are of a rank and a direction. Prints the median of the slowest rank's times.
+// BYTES is per rank and direction. Prints the median of the slowest rank's times.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ namespace {
 
 using namespace tutti;
 
-// One connects, the other accepts.
+// Connects one side, and accepts on the other.
 comm::Socket connect_to(int partner, int rank) {
   std::array<char, 64> where{};
   if (rank < partner) {

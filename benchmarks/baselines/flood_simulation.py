@@ -31,7 +31,7 @@ SHUFFLE, SEEDS = 2, 8
 
 
 class Rng:
-    """Philox4x32-10 as tutti/base/rng.h counts it."""
+    """Philox4x32-10 as tutti/base/numeric/rng.h counts it."""
 
     def __init__(self, seed, purpose, stream):
         self.key = ((seed & MASK) ^ (purpose * 0x85EBCA6B & MASK), seed >> 32)

@@ -14,7 +14,7 @@ import allocator
 import serve
 
 HEADER, SIDE, CLASSES = 64, 64, 5
-MEAN, DEVIATION = 0.2398, 0.1710  # of tutti/data/format/catalog.cpp
+MEAN, DEVIATION = 0.2398, 0.1710  # of tutti/data/open/catalog.cpp
 
 
 def arguments():
@@ -41,7 +41,7 @@ def arguments():
 
 
 def one_cycle(step, steps, peak_at=0.3, first=0.04):
-    """The factor of tutti/train/schedule.cpp with cosine annealing, down to 0 at the last step."""
+    """The factor of tutti/train/network/schedule.cpp with cosine annealing, down to 0 at the last step."""
     peak, last = peak_at * steps - 1, steps - 1
 
     def anneal(a, b, progress):
@@ -86,7 +86,7 @@ def difference(theirs, initial, model):
 
 
 def philox_words(seed, purpose, stream, block):
-    """Four words of tutti/base/rng.h's stream of (seed, purpose, stream)."""
+    """Four words of tutti/base/numeric/rng.h's stream of (seed, purpose, stream)."""
     low = 0xFFFFFFFF
     counter, key = [block, 0, stream & low, stream >> 32], [(seed & low) ^ (purpose * 0x85EBCA6B & low), seed >> 32]
     for _ in range(10):
@@ -97,7 +97,7 @@ def philox_words(seed, purpose, stream, block):
 
 
 def tutti_order(seed, epoch, size):
-    """Permutation of tutti/data/permutation.cpp: swap-or-not with keys from the Philox stream of (seed, shuffle, epoch)."""
+    """Permutation of tutti/data/pipeline/permutation.cpp: swap-or-not with keys from the Philox stream of (seed, shuffle, epoch)."""
     wide, rounds = 0xFFFFFFFFFFFFFFFF, 48
     words = [philox_words(seed, 2, epoch, block) for block in range(rounds)]
     numbers = [((w[0] << 32 | w[1]) % size, w[2] << 32 | w[3]) for w in words]

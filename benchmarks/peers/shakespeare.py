@@ -39,7 +39,7 @@ LR, LAST, WARMUP, DECAY = 1e-3, 0.1, 100, 0.1
 
 
 def rate(step, steps):
-    """Linear warm-up and cosine, as tutti/train/schedule.cpp."""
+    """Linear warm-up and cosine, as tutti/train/network/schedule.cpp."""
     if step < WARMUP:
         return LR * (step + 1) / (WARMUP + 1)
     progress = (min(step, steps - 1) - WARMUP) / (steps - WARMUP - 1)

@@ -8,19 +8,17 @@
 namespace tutti::architecture {
 namespace {
 
-std::string top_folder(const std::string& place) { return place.substr(0, place.find('/')); }
-
-/// Follows what folders may include until one is met again.
+/// Follows the rooms that a room may include until one repeats.
 class CycleSearch {
  public:
   explicit CycleSearch(const Rules& rules) {
     for (const auto& [folder, uses] : rules.folders)
       for (const std::string& place : uses)
-        if (top_folder(place) != top_folder(folder))
-          uses_[top_folder(folder)].push_back(top_folder(place));
+        for (const std::string& room : rooms_of(place, rules))
+          if (room != folder) uses_[folder].push_back(room);
   }
 
-  /// A way from `folder` back to it, "a -> b -> a"; empty if there is none.
+  /// Returns a way from `folder` back to it, "a -> b -> a"; empty if there is none.
   std::string from(const std::string& folder) {
     way_ = {folder};
     seen_.clear();
@@ -41,6 +39,15 @@ class CycleSearch {
     return false;
   }
 
+  /// Returns all rooms that have a line in a folder; one for "A/." and for a header.
+  static std::vector<std::string> rooms_of(const std::string& place, const Rules& rules) {
+    const bool one = place.ends_with("/.") || place.ends_with(".h");
+    std::vector<std::string> rooms = {folder_of(one ? place : place + "/", rules)};
+    for (const auto& [folder, uses] : rules.folders)
+      if (!one && folder.starts_with(place + "/")) rooms.push_back(folder);
+    return rooms;
+  }
+
   std::map<std::string, std::vector<std::string>> uses_;
   std::vector<std::string> way_, seen_;
 };
@@ -50,7 +57,7 @@ class CycleSearch {
 std::vector<Violation> check_cycles(const std::filesystem::path& rule_file, const Rules& rules) {
   CycleSearch search(rules);
   for (const auto& [folder, uses] : rules.folders)
-    if (const std::string way = search.from(top_folder(folder)); !way.empty())
+    if (const std::string way = search.from(folder); !way.empty())
       return {{rule_file, 0, fmt::format("folders include each other in a circle: {}", way)}};
   return {};
 }

@@ -33,23 +33,13 @@ bool lies_in_any(const std::string& file, const std::vector<std::string>& places
   return std::ranges::any_of(places, [&](const auto& place) { return lies_in(file, place); });
 }
 
-/// The longest folder of the rules that holds `file`; empty if none does.
-std::string folder_of(const std::string& file, const Rules& rules) {
-  std::string found;
-  for (const auto& [folder, uses] : rules.folders)
-    if (file.starts_with(folder + "/") && folder.size() > found.size()) found = folder;
-  return found;
-}
-
-std::string top_of(const std::string& file) { return file.substr(0, file.find('/')); }
-
-/// Its second part is the header, its first `<` or `"`.
+/// The second group of the match is the header, the first `<` or `"`.
 const std::regex& include_line() {
   static const std::regex include(R"re(\s*#\s*include\s*(<|")([^">]+)[">].*)re");
   return include;
 }
 
-/// Few lines are, and regular expressions take long.
+/// Whether the line is a directive. Few are, and regular expressions take long.
 bool is_directive(const std::string& line) {
   const size_t first = line.find_first_not_of(" \t");
   return first != line.npos && line[first] == '#';
@@ -117,8 +107,9 @@ class TreeCheck {
       if (text.starts_with("#pragma once")) guarded = true;
       if (directive && std::regex_match(text, match, include_line())) {
         const std::string header = match[2];
-        const std::string rule =
-            match[1] == "<" ? broken_fence(file, header) : broken_include(file, header);
+        const bool own = match[1] == "\"";
+        std::string rule = own ? broken_include(file, header) : "";
+        if (rule.empty()) rule = broken_fence(file, header, !own);
         if (!rule.empty()) report(path, number, rule);
         if (path.extension() != ".h" && !file.ends_with("_test.cpp") && reaches_testing(header))
           report(path, number,
@@ -155,11 +146,11 @@ class TreeCheck {
     }
   }
 
-  /// Whether the header is one for tests, or includes one by way of others.
+  /// Whether the header is one for tests, or includes one through others.
   bool reaches_testing(const std::string& header) {
     const auto known = testing_.find(header);
     if (known != testing_.end()) return known->second;
-    bool& reaches = testing_[header];  // false meanwhile: headers may go in a circle
+    bool& reaches = testing_[header];  // false meanwhile, because headers may form a cycle
     reaches = std::ranges::any_of(
         rules_.testing, [&](const std::string& pattern) { return matches(pattern, header); });
     std::ifstream stream(root_ / header);
@@ -169,7 +160,7 @@ class TreeCheck {
     return reaches;
   }
 
-  /// What is wrong with `file` including "header"; empty if nothing.
+  /// Returns why `file` may not include "header"; empty if it may.
   std::string broken_include(const std::string& file, const std::string& header) const {
     if (!header.starts_with("tutti/"))
       return fmt::format("\"{}\": own headers are named \"tutti/folder/file.h\"", header);
@@ -178,31 +169,35 @@ class TreeCheck {
       return fmt::format("\"{}\": there is no such file", header);
     const std::string target = header.substr(6);
     const std::string folder = folder_of(file, rules_);
-    if (folder.empty() || top_of(target) == top_of(folder)) return {};
+    const std::string owner = folder_of(target, rules_);
+    if (folder.empty() || owner == folder) return {};
     auto allowed = rules_.folders.at(folder);
     if (file.ends_with("_test.cpp") && rules_.tests.contains(folder))
       allowed.insert(allowed.end(), rules_.tests.at(folder).begin(), rules_.tests.at(folder).end());
-    if (lies_in_any(target, allowed)) return {};
+    if (lies_in_any(target, allowed) || std::ranges::find(allowed, owner + "/.") != allowed.end())
+      return {};
     return fmt::format("{} may not include \"{}\"; it may include: {}", folder, header,
                        allowed.empty() ? "the standard library and fmt"
                                        : fmt::format("{}", fmt::join(allowed, ", ")));
   }
 
-  std::string broken_fence(const std::string& file, const std::string& header) const {
+  /// Returns which fence an include breaks; own headers need no fence.
+  std::string broken_fence(const std::string& file, const std::string& header, bool foreign) const {
     for (const auto& fence : rules_.headers) {
       if (!matches(fence.pattern, header)) continue;
       if (lies_in_any(file, fence.places)) return {};
       return fmt::format("<{}> may be included only in: {}", header, fmt::join(fence.places, ", "));
     }
-    if (std::ranges::any_of(rules_.system_headers,
-                            [&](const auto& pattern) { return matches(pattern, header); }))
+    if (!foreign || std::ranges::any_of(rules_.system_headers, [&](const auto& pattern) {
+          return matches(pattern, header);
+        }))
       return {};
     return fmt::format("<{}> is neither a system header nor fenced: give it a `fence` line",
                        header);
   }
 
-  /// Every macro that `#if text` tests must be allowed where the file stands; a test of a bare
-  /// number never is.
+  /// Checks that every macro in `#if text` is allowed in the file; a test of a bare number never
+  /// is.
   void check_condition(const fs::path& path, const std::string& file, int number,
                        const std::string& text) {
     static const std::regex name("[A-Za-z_][A-Za-z0-9_]*");
@@ -230,6 +225,13 @@ class TreeCheck {
 
 }  // namespace
 
+std::string folder_of(const std::string& file, const Rules& rules) {
+  std::string found;
+  for (const auto& [folder, uses] : rules.folders)
+    if (file.starts_with(folder + "/") && folder.size() > found.size()) found = folder;
+  return found;
+}
+
 std::string Violation::to_string() const {
   return fmt::format("{}:{}: {}", file.generic_string(), line, rule);
 }
@@ -242,7 +244,7 @@ std::vector<Violation> check_table(const fs::path& root, const fs::path& documen
                                    const Rules& rules) {
   std::ifstream stream(document);
   if (!stream) throw IoError(fmt::format("{}: cannot be read", document.string()));
-  static const std::regex row(R"(\| ([a-z0-9_]+)/ \|.*)");
+  static const std::regex row(R"(\| ([a-z0-9_/]+)/ \|.*)");
   std::vector<Violation> found;
   std::set<std::string> named;
   int number = 0;
@@ -256,8 +258,7 @@ std::vector<Violation> check_table(const fs::path& root, const fs::path& documen
           {document, number, fmt::format("the table names {}/, the rules do not", match[1].str())});
   }
   for (const auto& [folder, uses] : rules.folders)
-    if (folder.find('/') == std::string::npos && fs::exists(root / "tutti" / folder) &&
-        !named.contains(folder))
+    if (fs::exists(root / "tutti" / folder) && !named.contains(folder))
       found.push_back({document, 0, fmt::format("the table has no row for {}/", folder)});
   return found;
 }

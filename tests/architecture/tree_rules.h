@@ -1,6 +1,6 @@
 #pragma once
-// The rules of the source tree (includes.txt) and the check of a tree against them. Reads text
-// only; needs no compiler.
+// The rules of the source tree (includes.txt) and the check of a tree against them. Reads only
+// text; needs no compiler.
 
 #include <filesystem>
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace tutti::architecture {
 
-/// One broken rule; line 0 speaks of the whole file or folder.
+/// One broken rule; line 0 means the whole file or folder.
 struct Violation {
   std::filesystem::path file;
   int line = 0;
@@ -17,16 +17,17 @@ struct Violation {
   std::string to_string() const;  ///< "tutti/ops/add.cpp:3: ops may not include plan (...)"
 };
 
-/// What a header, a macro or a folder name is allowed to match, and where.
+/// A pattern for headers, macros or words, and the places where these are allowed.
 struct Fence {
   std::string pattern;
   std::vector<std::string> places;
 };
 
 struct Rules {
-  std::map<std::string, std::vector<std::string>> folders;  ///< folder -> what it may include
+  std::map<std::string, std::vector<std::string>> folders;  ///< folder -> folders and headers that
+                                                            ///< it may include
   std::map<std::string, std::vector<std::string>>
-      tests;  ///< folder -> what its tests may include besides
+      tests;  ///< folder -> what its tests may include in addition
   std::vector<Fence> headers;
   std::vector<Fence> macros;
   std::vector<Fence> words;  ///< whole words of code outside of tests, comments and includes
@@ -37,10 +38,15 @@ struct Rules {
 };
 
 /// Reads a rule file. Throws IoError if it cannot be read and ConfigError at file:line if a line is
-/// no rule.
+/// not a rule.
 Rules read_rules(const std::filesystem::path& file);
 
+/// Returns the room of `file` (relative to tutti/): the longest folder of the rules that holds it;
+/// empty if none does.
+std::string folder_of(const std::string& file, const Rules& rules);
+
 constexpr int kFileLines = 400;
+constexpr int kFolderFiles = 60;
 
 /// Checks every folder and source file under root/tutti. The result is sorted by file and line;
 /// empty means that all is well.
@@ -51,17 +57,23 @@ std::vector<Violation> check_tree(const std::filesystem::path& root, const Rules
 std::vector<Violation> check_table(const std::filesystem::path& root,
                                    const std::filesystem::path& document, const Rules& rules);
 
-/// Checks that no folder may include, by way of others, a folder that may include it.
+/// Checks that no room may include, through others, a room that may include it.
 std::vector<Violation> check_cycles(const std::filesystem::path& rule_file, const Rules& rules);
 
-/// Checks that no source, test or script below these folders of `root` has more lines than a reader
-/// takes in: a file has one subject.
+/// Checks that no source, test or script below these folders of `root` has more than kFileLines
+/// lines, because a file has one subject, and that no folder of tutti/ has more than kFolderFiles
+/// sources, because it has one purpose.
 std::vector<Violation> check_lengths(const std::filesystem::path& root,
                                      const std::vector<std::string>& folders);
 
-/// Checks that a function in an anonymous namespace bears no name that another source of its target
-/// has there too, or that a header beside them declares: in a unity build one overloads or hides
-/// the other. The targets are those that the CMakeLists.txt below these folders name.
+/// Checks that no comment of C and C++ sources below these folders begins with Of, What or Who:
+/// what follows such a word describes a thing that the reader has to guess.
+std::vector<Violation> check_comments(const std::filesystem::path& root,
+                                      const std::vector<std::string>& folders);
+
+/// Checks that a function in an anonymous namespace does not have the name of a function in another
+/// source of its target, or in a header beside them: in a unity build one overloads or hides the
+/// other. The targets are those in the CMakeLists.txt files below these folders.
 std::vector<Violation> check_unity_names(const std::filesystem::path& root,
                                          const std::vector<std::string>& folders);
 

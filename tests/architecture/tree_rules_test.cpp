@@ -1,6 +1,8 @@
-// The check itself: a small good tree passes, and each kind of sin is named with its file and line.
+// Tests the check itself: a small correct tree passes, and each kind of violation is reported with
+// its file and line.
 #include "tests/architecture/tree_rules.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,11 +19,12 @@ constexpr const char* kRules = R"(
 folder base :
 folder graph : base
 folder backend : base graph/node.h
-folder backend/mpi : base
+folder backend/mpi : base backend/.
 tests graph : backend
 fence mpi.h : backend/mpi
 fence json.h : backend/*.cpp
 fence check.h : .
+fence tutti/graph/node.h : backend graph/*.cpp
 testing check.h
 system vector
 if TEST_DATA : .
@@ -52,7 +55,7 @@ class TreeRules : public ::testing::Test {
     std::ofstream(root_ / file) << text;
   }
 
-  /// All violations of the tree, one a line.
+  /// Returns all violations of the tree, one per line.
   std::string check() {
     std::string text;
     for (const auto& violation : check_tree(root_, read_rules(root_ / "rules.txt")))
@@ -84,6 +87,19 @@ TEST_F(TreeRules, OneHeaderAllowedDoesNotAllowItsFolder) {
 TEST_F(TreeRules, SubfolderWithItsOwnLineDoesNotInherit) {
   expect("tutti/backend/mpi/late.cpp", "#include \"tutti/graph/node.h\"\n",
          "tutti/backend/mpi/late.cpp:1: backend/mpi may not include \"tutti/graph/node.h\"");
+}
+
+TEST_F(TreeRules, AFolderDoesNotIncludeWhatStandsAboveItInASubfolder) {
+  write("tutti/backend/mpi/world.h", "#pragma once\n");
+  expect("tutti/backend/other.cpp", "#include \"tutti/backend/mpi/world.h\"\n",
+         "tutti/backend/other.cpp:1: backend may not include \"tutti/backend/mpi/world.h\"");
+}
+
+TEST_F(TreeRules, AFenceAroundAnOwnHeader) {
+  write("tutti/graph/walk.cpp", "#include \"tutti/graph/node.h\"\n");
+  EXPECT_EQ(check(), "");
+  expect("tutti/graph/walk.h", "#pragma once\n#include \"tutti/graph/node.h\"\n",
+         "tutti/graph/walk.h:2: <tutti/graph/node.h> may be included only in");
 }
 
 TEST_F(TreeRules, TestsMayIncludeMore) {
@@ -183,9 +199,10 @@ TEST_F(TreeRules, TableOfTheDocument) {
         "| folder | purpose |\n|---|---|\n| base/ | errors |\n| graph/ | graph |\n| gone/ | "
         "nothing |\n");
   const auto found = check_table(root_, root_ / "table.md", read_rules(root_ / "rules.txt"));
-  ASSERT_EQ(found.size(), 2u);
+  ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].line, 5);
   EXPECT_EQ(found[1].rule, "the table has no row for backend/");
+  EXPECT_EQ(found[2].rule, "the table has no row for backend/mpi/");
 }
 
 TEST_F(TreeRules, FilesThatAreTooLong) {
@@ -206,6 +223,31 @@ TEST_F(TreeRules, FilesThatAreTooLong) {
               file + ":401: a file has at most 400 lines: part it by its subjects");
     fs::remove(root_ / file);
   }
+}
+
+TEST_F(TreeRules, CommentsThatBeginInTheMiddle) {
+  write("tutti/graph/node.h",
+        "/// Checks all\n/// of them. Whose it is\n// what it says.\nint a;  ///< bytes of it\n"
+        "int b;      // bytes\n            // of them\nconst char* c = \"//what\";\n");
+  EXPECT_TRUE(check_comments(root_, {"tutti"}).empty());
+  write("tutti/graph/node.h",
+        "/// What it is.\nint a;  ///< of all\n  // Of these, one.\nint b;  // who asked\n");
+  const auto found = check_comments(root_, {"tutti"});
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].to_string(),
+            "tutti/graph/node.h:1: a comment is a sentence or names its thing: it does not begin "
+            "with `What`");
+}
+
+TEST_F(TreeRules, FoldersWithTooManyFiles) {
+  for (int i = 0; i < kFolderFiles - 2; ++i)
+    write(fmt::format("tutti/graph/op{}.h", i), "#pragma once\n");
+  EXPECT_TRUE(check_lengths(root_, {"tutti"}).empty());
+  write("tutti/graph/one_more.cpp", "");
+  const auto found = check_lengths(root_, {"tutti"});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].to_string().starts_with(
+      "tutti/graph:0: a folder has at most 60 sources, and this one 61"));
 }
 
 TEST_F(TreeRules, AHiddenFunctionIsNamedOnceInATarget) {
@@ -253,6 +295,8 @@ TEST_F(TreeRules, AHiddenFunctionIsNamedAsNoneOfAHeader) {
 
 TEST_F(TreeRules, FoldersInACircle) {
   EXPECT_TRUE(check_cycles("rules.txt", read_rules(root_ / "rules.txt")).empty());
+  write("rules.txt", "folder graph : graph/op\nfolder graph/op : graph/.\n");
+  EXPECT_EQ(check_cycles("rules.txt", read_rules(root_ / "rules.txt")).size(), 1u);
   write("rules.txt", "folder base : device/cpu\nfolder device : graph\nfolder graph : base\n");
   const auto found = check_cycles("rules.txt", read_rules(root_ / "rules.txt"));
   ASSERT_EQ(found.size(), 1u);

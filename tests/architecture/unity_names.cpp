@@ -23,7 +23,7 @@ std::string code_of(const fs::path& cmake_file) {
   return code;
 }
 
-/// The sources that a word of a CMake file names; where it has a variable, all that fit.
+/// Returns the sources that a word of a CMake file names; for a variable in it, all that fit.
 Sources named_sources(const fs::path& folder, const std::string& word) {
   static const std::regex variable(R"(\$\{[^}]*\})");
   if (!word.ends_with(".cpp")) return {};
@@ -36,7 +36,8 @@ Sources named_sources(const fs::path& folder, const std::string& word) {
   return found;
 }
 
-/// The sources of each target of a CMake file. A tutti_folder() has two: its TESTS are a program.
+/// Returns the sources of each target of a CMake file. A tutti_folder() has two: its TESTS are a
+/// program.
 std::vector<Sources> targets_of(const fs::path& cmake_file) {
   const std::string code = code_of(cmake_file);
   std::vector<Sources> targets;
@@ -60,9 +61,9 @@ bool may_be_function(const std::string& line) {
          (std::isalpha(static_cast<unsigned char>(line[0])) || line[0] == '_' || line[0] == '[');
 }
 
-/// The functions that a header declares, or that a source has in anonymous namespaces, in the form
-/// that clang-format gives them: at the beginning of a line. Each with its
-/// namespace, "tutti::data::files_of", and its line.
+/// Returns the functions that a header declares, or that a source has in anonymous namespaces, if
+/// they stand at the beginning of a line as clang-format puts them: the name with its namespace,
+/// "tutti::data::files_of", and the line.
 std::map<std::string, int> functions_of(const fs::path& file) {
   static const std::regex space(R"(namespace ([\w:]+) \{)");
   static const std::regex function(
@@ -80,7 +81,7 @@ std::map<std::string, int> functions_of(const fs::path& file) {
     else if (text == "namespace {")
       opened = number;
     else if (text == "}  // namespace" || (text == "}" && number == opened + 2))
-      opened = 0;  // without a comment, where one line was in it
+      opened = 0;  // without a comment if it holds one line
     else if ((header || opened > 0) && may_be_function(text) &&
              std::regex_match(text, match, function))
       found.try_emplace(around + match[1].str(), number);
@@ -88,7 +89,7 @@ std::map<std::string, int> functions_of(const fs::path& file) {
   return found;
 }
 
-/// By the names of the functions that headers below a folder declare, a header that does.
+/// Maps the names of functions that headers below a folder declare to such a header.
 std::map<std::string, fs::path> declared_below(const fs::path& folder) {
   std::map<std::string, fs::path> owners;
   for (const auto& entry : fs::recursive_directory_iterator(folder))

@@ -1,6 +1,6 @@
 #pragma once
-/* What the C programs here check with: the first broken expectation says where, and ends the whole
- * job. */
+/* Checks for the C programs here: the first broken expectation prints its place, and ends the
+ * whole job. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #pragma once
-/* What a rank asks for alone, over MPI and over a store: messages, planned and at once, and
+/* Tests what a rank does alone, over MPI and over a store: messages, planned and direct, and
  * exchanges of blocks. Needs find_world(). */
 #include <stdint.h>
 
@@ -49,7 +49,7 @@ static void check_messages(void) {
   EXPECT(none == NULL);
 }
 
-/* Round the ring; the ends meet whether they are planned or not. */
+/* Passes messages round the ring; the ends match whether they are planned or not. */
 static void check_messages_at_once(void) {
   if (size == 1) return;
   static char long_in[100000], long_out[100000];
@@ -104,7 +104,8 @@ struct exchange {
   tutti_comm_plan* plan;
 };
 
-/* Elements from p to q in a round: none where it is 0, and sometimes more than go in one piece. */
+/* Returns the elements from p to q in a round: none if it is 0, and sometimes more than fit in
+ * one piece. */
 static size_t block_of(int p, int q, int round) {
   const size_t n = (size_t)((3 * p + 5 * q + 7 * round) % 6);
   return round == 3 ? 8000 * n : n;
@@ -154,8 +155,8 @@ static void plan_exchange(struct exchange* e, int round, int gaps) {
                               gaps ? &options : NULL, &e->plan));
 }
 
-/* Two under way, with other counts every time; the one that was started last is waited for first.
- */
+/* Two exchanges are under way, with other counts every time; the program waits first for the one
+ * started last. */
 static void check_exchanges(void) {
   static struct exchange first, second;
   int done = 0;
@@ -189,7 +190,8 @@ static int exchange_of(const size_t* sends, const size_t* receives, char* in, ch
   return status;
 }
 
-/* Of this rank alone, so nobody waits, and the next exchange is the others' next one. */
+/* The calls are of this rank alone, so no rank waits, and the next exchange matches the others'
+ * next one. */
 static void check_refused_exchanges(void) {
   size_t ones[kMostBlocks], uneven[kMostBlocks], huge[kMostBlocks];
   char in[kMostBlocks] = {0}, out[kMostBlocks];

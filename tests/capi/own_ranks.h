@@ -1,6 +1,6 @@
 #pragma once
-/* For programs that start their ranks themselves, without a launcher. They define _POSIX_C_SOURCE.
- */
+/* For programs that start their ranks themselves, without a launcher. They define
+ * _POSIX_C_SOURCE. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 
 enum { kMostRanksOfOwn = 8 };
 
-/* A port that was free a moment ago. */
+/* Returns a port that was free a moment ago. */
 static int free_port(void) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
   socklen_t length = sizeof at;
@@ -22,8 +22,8 @@ static int free_port(void) {
   return ntohs(at.sin_port);
 }
 
-/* Where the store is reached on this host alone, so are its ranks. Before MPI is there. Unused by
- * some programs. */
+/* Checks that this rank listens on the loopback address only, as it must if the store is there.
+ * Call it before MPI starts. Unused by some programs. */
 static inline void check_listeners(void) {
   int listeners = 0;
   for (int file = 3; file < 256; ++file) {

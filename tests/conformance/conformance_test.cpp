@@ -1,4 +1,4 @@
-// Every op on every kernel of the CPU backend against the reference.
+// Tests every op on every kernel of the CPU backend against the reference.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 std::string op_of(const std::string& line) { return line.substr(0, line.find(' ')); }
 
-/// The ops of the case list, each once.
+/// Returns the ops of the case list, each once.
 std::vector<std::string> ops() {
   std::vector<std::string> names;
   for (const std::string& line : conformance_lines())
@@ -40,8 +40,8 @@ TEST_P(Conformance, CpuKernelsAgreeWithTheReference) {
   expect_conformance(GetParam(), CpuBackend());
 }
 
-/// The reference agrees with itself whatever the tile, thread count and layout: its accumulators
-/// and offsets are right.
+/// The reference agrees with itself for every tile, thread count and layout: its accumulators and
+/// offsets are right.
 TEST_P(Conformance, ReferenceDoesNotDependOnTiles) {
   expect_conformance(GetParam(), ReferenceBackend());
 }
@@ -56,7 +56,7 @@ TEST(OpCase, RefusesWordsWithoutMeaning) {
   EXPECT_THROW(parse_op_case("conv f32 n8c16h2w2 k16r5s5"), ConfigError);
 }
 
-/// A network that diverges shows it: oneDNN's maximum of NaN, for one, is the lowest number.
+/// A diverging network must show it: oneDNN's maximum of NaN, for one, is the lowest number.
 TEST(Conformance, AMaximumOfNaNIsNaNOnEveryKernel) {
   const OpCase c = parse_op_case("pool f32 n1c16h4w4 max r2s2 stride2");
   std::vector<Values> inputs = random_inputs(c, 1);
@@ -78,7 +78,7 @@ TEST(Conformance, AMaximumOfNaNIsNaNOnEveryKernel) {
   }
 }
 
-/// A kernel that is wrong in one element is found.
+/// The test finds a kernel that is wrong in one element.
 TEST(Conformance, FindsAWrongElement) {
   class Wrong final : public Backend {
    public:

@@ -1,5 +1,5 @@
 #pragma once
-// Runs a graph with the reference's rules and nothing rounded to f32 between the nodes, so that
+// Runs a graph with the reference's rules and without rounding to f32 between the nodes, so that
 // finite differences with tiny steps are exact to many digits even through deep networks.
 
 #include <map>
@@ -17,7 +17,7 @@ class DoubleInterpreter {
   void set(Value v, std::vector<double> values) { values_[v.id] = std::move(values); }
   const std::vector<double>& operator[](Value v) const { return values_.at(v.id); }
 
-  /// Running averages keep their values.
+  /// Runs all nodes. Running averages keep their values.
   void run() {
     for (const Node& node : graph_.nodes()) {
       KernelRequest request{

@@ -1,7 +1,7 @@
 #pragma once
-// A gradient rule against finite differences. A small network is built around the op: x =
-// reshape(dense(basis, w)) makes a batched value that depends on parameters, with as many degrees
-// of freedom as x has; a squared error ends it.
+// Compares a gradient rule with finite differences. A small network is built around the op: x =
+// reshape(dense(basis, w)) makes a batched value that depends on parameters, with as many
+// degrees of freedom as x has; a squared error ends it.
 
 #include <gtest/gtest.h>
 
@@ -14,14 +14,14 @@
 
 #include "interpreter.h"
 #include "tutti/backend/reference/reference.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/ops/builder.h"
 
 namespace tutti {
 
 constexpr int64_t kBatch = 3;
 
-/// A differentiable value of the shape [kBatch, sample...].
+/// Makes a differentiable value of the shape [kBatch, sample...].
 inline Value variable(Graph& graph, const std::string& name, const Shape& sample) {
   const Value basis = graph.input(name + ".basis", {DType::f32, Shape{kBatch, kBatch}, {}});
   const Value flat = dense(graph, name + ".source", basis,
@@ -36,14 +36,14 @@ inline Value squared_error(Graph& graph, Value y) {
 
 using Build = std::function<std::vector<Value>(Graph&)>;
 
-/// y = f(x) for a sample shape, then the squared error.
+/// Builds y = f(x) for a sample shape, then the squared error.
 inline Build through(const Shape& sample, std::function<Value(Graph&, Value)> f) {
   return [=](Graph& g) {
     return std::vector<Value>{squared_error(g, f(g, variable(g, "x", sample)))};
   };
 }
 
-/// Random numbers for everything that a caller binds.
+/// Sets everything that a caller binds to random numbers.
 inline void bind(const Graph& graph, Interpreter& interpreter) {
   for (size_t i = 0; i < graph.values().size(); ++i) {
     const ValueInfo& info = graph.values()[i];
@@ -94,7 +94,7 @@ inline void check_gradients(const Build& build, double tolerance = 0.01) {
     for (const double v : gradient) largest = std::max(largest, std::abs(v));
     ASSERT_GT(largest, 1e-6) << "the gradient of " << graph[parameter].name << " is zero";
     const auto loss_with = [&](size_t element, double change) {
-      bind(forward, run);  // also restores what the last run changed
+      bind(forward, run);  // also restores values that the last run changed
       Values values = run[parameter];
       values[element] += change;
       run.set(parameter, values);

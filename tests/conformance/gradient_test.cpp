@@ -1,17 +1,17 @@
-// Every gradient rule against finite differences.
+// Tests every gradient rule against finite differences.
 
 #include <gtest/gtest.h>
 
 #include "gradient_check.h"
 #include "tutti/ops/broadcast.h"
-#include "tutti/ops/fuse.h"
+#include "tutti/ops/fusion/fuse.h"
 #include "tutti/ops/interaction.h"
-#include "tutti/ops/lookup.h"
 #include "tutti/ops/rank_sums.h"
 #include "tutti/ops/resize.h"
-#include "tutti/ops/sequence.h"
-#include "tutti/ops/token_head.h"
-#include "tutti/ops/token_slice.h"
+#include "tutti/ops/sequence/lookup.h"
+#include "tutti/ops/sequence/sequence.h"
+#include "tutti/ops/sequence/token_head.h"
+#include "tutti/ops/sequence/token_slice.h"
 
 namespace tutti {
 namespace {
@@ -20,7 +20,7 @@ Value labels(Graph& graph, const Shape& shape) {
   return graph.input("labels", {DType::i32, shape, {}});
 }
 
-/// The same graph with its nodes fused as for training.
+/// Returns the same graph with its nodes fused as for training.
 Build fused(Build build) {
   return [build = std::move(build)](Graph& graph) {
     std::vector<Value> losses = build(graph);
@@ -111,7 +111,7 @@ std::vector<GradientCase> cases() {
                  return std::vector<Value>{squared_error(
                      g, batch_norm(g, "bn", y, Mode::train, {.relu = relu, .residual = other}))};
                });
-  // With the smallest momentum the averages are all but constants to finite differences, too.
+  // With the smallest momentum the averages are nearly constant for finite differences, too.
   for (const auto& [name, momentum] : {std::pair("frozen", 0.f), std::pair("running", 1e-20f)})
     for (const bool residual : {false, true})
       add_case(fmt::format("batch_norm_{}{}", name, residual ? "_residual" : ""),
@@ -264,7 +264,7 @@ std::vector<GradientCase> cases() {
       const std::array in{x, w, next.labels, next.count};
       return std::vector<Value>{g.append("head", op, in).front()};
     });
-  // Of ranks that share a vocabulary there is one here, so nothing is exchanged.
+  // Only one rank shares the vocabulary here, so nothing is exchanged.
   for (const float smoothing : {0.f, 0.2f})
     add_case(smoothing > 0 ? "token_loss_of_ranks_smooth" : "token_loss_of_ranks", [smoothing](
                                                                                        Graph& g) {

@@ -1,5 +1,5 @@
 #pragma once
-// Runs a graph node by node, without a plan: what gradient checks and small experiments need.
+// Runs a graph node by node, without a plan, for gradient checks and small experiments.
 
 #include <map>
 
@@ -22,7 +22,7 @@ class Interpreter {
   }
   const Values& operator[](Value v) const { return values_.at(v.id); }
 
-  /// Exchanges do nothing: there is one replica.
+  /// Runs all nodes. Exchanges do nothing, because there is one replica.
   void run() {
     for (const Node& node : graph_.nodes()) {
       std::vector<ValueType> types;

@@ -1,6 +1,6 @@
-// CosmoFlow against an independent computation in double precision, and the gradients of CosmoFlow,
-// DeepCAM, FC-DenseNet and VGG against finite differences, on instances small enough for plain
-// loops.
+// Tests CosmoFlow against an independent computation in double precision, and the gradients of
+// CosmoFlow, DeepCAM, FC-DenseNet and VGG against finite differences, on instances small enough for
+// plain loops.
 
 #include <gtest/gtest.h>
 
@@ -15,17 +15,17 @@
 #include "interpreter.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/reference/reference.h"
-#include "tutti/base/rng.h"
-#include "tutti/models/cosmoflow.h"
-#include "tutti/models/deepcam.h"
-#include "tutti/models/fc_densenet.h"
-#include "tutti/models/vgg.h"
-#include "tutti/ops/fuse.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/models/network/cosmoflow.h"
+#include "tutti/models/network/deepcam.h"
+#include "tutti/models/network/fc_densenet.h"
+#include "tutti/models/network/vgg.h"
+#include "tutti/ops/fusion/fuse.h"
 
 namespace tutti {
 namespace {
 
-/// What a caller binds, by name.
+/// The values that a caller binds, by name.
 using Bound = std::map<std::string, Values>;
 
 uint64_t stream_of(std::string_view name) {
@@ -34,7 +34,7 @@ uint64_t stream_of(std::string_view name) {
   return stream;
 }
 
-/// Random inputs, and weights that neither fade nor grow from layer to layer.
+/// Makes random inputs, and weights whose effect neither fades nor grows from layer to layer.
 Bound random_values(const Graph& graph, uint32_t classes) {
   Bound bound;
   for (const ValueInfo& info : graph.values()) {
@@ -100,7 +100,7 @@ struct Volume {
 
 double leaky(double x) { return x < 0 ? static_cast<double>(0.3f) * x : x; }
 
-/// Convolution that keeps the extents, with (k - 1) / 2 zeros before, then leaky ReLU.
+/// Computes a convolution that keeps the extents, with (k - 1) / 2 zeros before, then leaky ReLU.
 Volume convolve(const Volume& x, const Values& weights, const Values& bias, int64_t k) {
   Volume y(static_cast<int64_t>(bias.size()), x.side);
   const int64_t s = x.side, before = (k - 1) / 2;
@@ -144,7 +144,7 @@ Values matrix_product(const Values& weights, const Values& bias, const Values& x
   return y;
 }
 
-/// All predictions, without dropout.
+/// Computes all predictions, without dropout.
 Values predictions(const Bound& bound, const CosmoFlowSpec& spec) {
   const auto weights = [&](const std::string& layer) { return bound.at(layer + ".weight"); };
   const auto bias = [&](const std::string& layer) { return bound.at(layer + ".bias"); };
@@ -196,7 +196,7 @@ TEST_P(CosmoFlowKernel, AgreesWithAnIndependentComputation) {
       double largest = 0;
       for (const double v : run[g]) largest = std::max(largest, std::abs(v));
       EXPECT_GT(largest, 1e-5) << name;
-      if (spec.kernel == 3 && name.ends_with("bias")) continue;  // as with kernel 2, and slow
+      if (spec.kernel == 3 && name.ends_with("bias")) continue;  // as with kernel 2, but slow
       const size_t element = 7919 % run[g].size();
       const auto loss_with = [&](double change) {
         Bound other = bound;
@@ -213,15 +213,16 @@ TEST_P(CosmoFlowKernel, AgreesWithAnIndependentComputation) {
 INSTANTIATE_TEST_SUITE_P(Networks, CosmoFlowKernel, testing::Values(2, 3),
                          [](const auto& info) { return std::to_string(info.param); });
 
-/// Biases of convolutions: a batch norm behind them takes their mean away again.
+/// Whether it is a convolution's bias: a batch norm behind it removes its mean again.
 bool may_have_no_slope(const std::string& name) {
-  constexpr std::array kPlaces = {0, 4, 8, 11, 15, 18, 22, 25};  // of VGG-11's convolutions
+  constexpr std::array kPlaces = {0, 4, 8, 11, 15, 18, 22, 25};  // places of VGG-11's convolutions
   return name.ends_with("conv.bias") || name.ends_with("convTrans.bias") ||
          std::ranges::any_of(
              kPlaces, [&](int place) { return name == fmt::format("features.{}.bias", place); });
 }
 
-/// Of every parameter, the slope of the loss along its gradient is the gradient's length.
+/// Checks for every parameter that the slope of the loss along its gradient is the gradient's
+/// length.
 void check_slopes(const Network& n, uint32_t classes) {
   const Bound bound = random_values(n.graph, classes);
   const StepInfo step{.seed = 11, .step = 2, .replica = 1, .batch = 2};

@@ -1,15 +1,15 @@
-// Graphs rewritten for training compute what they did before.
+// Tests that graphs rewritten for training compute the same as before.
 
 #include <gtest/gtest.h>
 
 #include "gradient_check.h"
 #include "tutti/ops/conv.h"
-#include "tutti/ops/fuse.h"
+#include "tutti/ops/fusion/fuse.h"
 
 namespace tutti {
 namespace {
 
-/// conv -> bn -> relu -> conv -> bn -> add(x) -> relu, twice, as one writes it without fused ops.
+/// Builds conv -> bn -> relu -> conv -> bn -> add(x) -> relu, twice, without fused ops.
 std::vector<Value> residual_blocks(Graph& g) {
   Value x = variable(g, "x", {4, 4, 3});
   for (const std::string block : {"block0", "block1"}) {
@@ -43,7 +43,7 @@ TEST(Rewrite, KeepsLossAndGradients) {
   differentiate(fused.graph, fused_losses);
   EXPECT_EQ(count(fused.graph, "add"), 2);  // the first block's input and its result are read twice
   const Rewritten folded = fold_residual_sums(fused.graph);
-  EXPECT_EQ(count(folded.graph, "add"), 1);  // the input is no batch norm's result
+  EXPECT_EQ(count(folded.graph, "add"), 1);  // the input is not the result of a batch norm
   EXPECT_EQ(folded.graph.nodes().size() + 1, fused.graph.nodes().size());
 
   const ReferenceBackend backend;
@@ -95,7 +95,7 @@ TEST(Rewrite, LeavesWhatOthersRead) {
   EXPECT_EQ(count(fuse_forward(shown).graph, "activation"), 1);
 }
 
-/// The gradient of the weights of a convolution with padding, for a team of two.
+/// Computes the gradient of the weights of a convolution with padding, for a team of two.
 bool shared(const Shape& sample, int64_t outputs, int64_t taps, int64_t stride = 1) {
   Graph g;
   const Value y = conv(g, "conv", variable(g, "x", sample),

@@ -1,4 +1,4 @@
-// The reference itself against numbers worked out by hand or by an independent program from
+// Tests the reference itself against numbers worked out by hand or by an independent program from
 // PyTorch's documented formulas.
 
 #include <gtest/gtest.h>
@@ -13,12 +13,12 @@
 #include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
-#include "tutti/ops/embedding.h"
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/losses.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/pool.h"
-#include "tutti/ops/token_slice.h"
+#include "tutti/ops/sequence/embedding.h"
+#include "tutti/ops/sequence/token_slice.h"
 
 namespace tutti {
 namespace {
@@ -75,7 +75,7 @@ TEST(Values, ATableChangesWhereItWasRead) {
   expect_near(y.out(0), {6, 8, 14, 16, 4, 6});
 }
 
-/// Numbers below 0 name no row, so bags of several lengths stand in one tensor.
+/// Numbers below 0 name no row, so one tensor can hold bags of several lengths.
 TEST(Values, BagsMayBeShorterThanTheirColumns) {
   const Values table = {1, 2, 3, 4, 5, 6, 7, 8}, rows = {0, 2, 3, -1, -1, -1};
   const auto pooled = [&](const Bag& bag) {
@@ -92,7 +92,7 @@ TEST(Values, BagsMayBeShorterThanTheirColumns) {
   expect_near(t.in(2), {0.5, -3, 3, 4, 4.5, 1, 5, -12});
 }
 
-/// Adagrad as torch.optim.Adagrad has it; of rows as the mean of the squares of a row.
+/// Adagrad as in torch.optim.Adagrad; by rows, with the mean of a row's squares.
 TEST(Values, AdagradOfTables) {
   const auto updated = [](TableRule::Kind kind, const Values& sums) {
     const int64_t kept = kind == TableRule::Kind::adagrad ? 2 : 1;
@@ -109,7 +109,7 @@ TEST(Values, AdagradOfTables) {
   expect_near(rows.in(2), {1, 2, 3 - 0.5 * 3 / 4, 4 - 0.5 * 4 / 4});
 }
 
-/// Rows are owned by threads, and their terms have the order of the batch.
+/// Each row belongs to one thread, and its terms have the order of the batch.
 TEST(Values, TablesHaveTheSameBitsOnAnyNumberOfThreads) {
   const OpCase made = parse_op_case("table_update f32 n300c4w17 count4 rows40");
   const std::vector<Values> in = random_inputs(made, 1);
@@ -125,7 +125,7 @@ TEST(Values, TablesHaveTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-/// Of equal logits the first is the likeliest, wherever ranks cut the vocabulary.
+/// Among equal logits the first is the likeliest, wherever ranks cut the vocabulary.
 TEST(Values, OfEqualLogitsTheFirstIsAHit) {
   struct Position {
     Values logits;
@@ -267,11 +267,11 @@ TEST(Values, GradientThroughConstantStatistics) {
   expect_near(dy(0.0f), {6, 12, 3, -4});
 }
 
-/// One parameter with its gradient and states in an update's ops.
+/// One parameter with its gradient and states, as operands of an update's ops.
 struct Updated {
   std::vector<Values> operands;  ///< w, g, states
 
-  /// Runs an op on them, after the scalars and the block sums if it reads any; returns those that
+  /// Runs an op on them, after the scalars and, if it reads any, the block sums; returns those that
   /// it writes.
   Values apply(const std::shared_ptr<const Update>& op, int step, const Values& sums = {}) {
     std::vector<ValueType> types{fixed({}), fixed({})};
@@ -288,7 +288,7 @@ struct Updated {
   }
 };
 
-/// w after some steps with the same gradient.
+/// Returns w after some steps with the same gradient.
 Values updated(const std::shared_ptr<const Update>& op, int steps,
                const std::shared_ptr<const Update>& norms = nullptr) {
   Updated parameter{{{1, -2}, {0.4, 0.8}, {0, 0}, {0, 0}}};
@@ -320,8 +320,8 @@ TEST(Values, LarsAndLambFollowTheirPapers) {
   expect_near(updated(std::make_shared<LarsUpdate>(LarsAttributes{0.9, 0.01, 0.02, 1e-9}), 3,
                       std::make_shared<ParameterNorms>()),
               {0.988771315, -2.020318573});
-  // The first step by hand: m / (1 - beta1) = g, v / (1 - beta2) = g^2, so u = sign(g) + decay * w
-  // but for eps.
+  // The first step by hand: m / (1 - beta1) = g, v / (1 - beta2) = g^2, so u = sign(g) + decay * w,
+  // up to eps.
   const LambAttributes a{.eps = 1e-9, .weight_decay = 0.1};
   const double ratio = std::sqrt(1.0 + 4.0) / std::sqrt(1.1 * 1.1 + 0.8 * 0.8);
   expect_near(updated(std::make_shared<LambUpdate>(a), 1, std::make_shared<LambMoments>(a)),

@@ -3,24 +3,24 @@
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
-#include "tutti/base/crc32c.h"
+#include "tutti/base/numeric/crc32c.h"
 #include "tutti/data/arrays/field_line.h"
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/clicks/click_set.h"
-#include "tutti/data/format/array_file.h"
-#include "tutti/data/format/cifar.h"
-#include "tutti/data/format/idx.h"
-#include "tutti/data/format/lattices_file.h"
+#include "tutti/data/format/array/netcdf_classic.h"
+#include "tutti/data/format/array/npy_arrays.h"
+#include "tutti/data/format/array/raw_arrays.h"
+#include "tutti/data/format/array/tiff_arrays.h"
 #include "tutti/data/format/molecules/dcd.h"
 #include "tutti/data/format/molecules/selection.h"
 #include "tutti/data/format/molecules/trr.h"
 #include "tutti/data/format/molecules/xtc.h"
-#include "tutti/data/format/netcdf_classic.h"
-#include "tutti/data/format/npy_arrays.h"
-#include "tutti/data/format/raw_arrays.h"
-#include "tutti/data/format/tf_example.h"
-#include "tutti/data/format/tfrecord.h"
-#include "tutti/data/format/tiff_arrays.h"
+#include "tutti/data/format/open_array.h"
+#include "tutti/data/format/sets/cifar.h"
+#include "tutti/data/format/sets/idx.h"
+#include "tutti/data/format/sets/lattices_file.h"
+#include "tutti/data/format/sets/tf_example.h"
+#include "tutti/data/format/sets/tfrecord.h"
 #include "tutti/data/images/image_places.h"
 #include "tutti/data/images/resample.h"
 #include "tutti/data/neurons/seed_points.h"
@@ -31,7 +31,7 @@
 namespace tutti::fuzz {
 namespace {
 
-/// The first byte says how many dimensions are asked for, and whether the rest is compressed.
+/// The first byte holds the number of dimensions, and whether the rest is compressed.
 void idx(Bytes bytes) {
   if (bytes.empty()) return;
   const int rank = 1 + bytes[0] % 3;
@@ -56,7 +56,7 @@ void read_arrays(std::vector<data::StoredArray> (*reader)(const data::FileBytes&
 void npy(Bytes bytes) { read_arrays(data::read_npy, bytes); }
 void npz(Bytes bytes) { read_arrays(data::read_npz, bytes); }
 
-/// Coordinates of AMBER may have unit cells beside them.
+/// Coordinates of AMBER may come with unit cells.
 void netcdf(Bytes bytes) {
   answer([&] {
     const auto file = data::FileBytes::own({bytes.begin(), bytes.end()}, "input");
@@ -100,7 +100,7 @@ void gro(Bytes bytes) { read_atoms(data::read_gro_atoms, bytes); }
 void psf(Bytes bytes) { read_atoms(data::read_psf_atoms, bytes); }
 void parm7(Bytes bytes) { read_atoms(data::read_parm7_atoms, bytes); }
 
-/// Which atoms of a small protein; the text also as the step that makes a field of it.
+/// Selects atoms of a small protein; the text also serves as the step that makes a field of it.
 void selection(Bytes bytes) {
   static const data::Topology kTopology{
       "topology",
@@ -117,7 +117,7 @@ void selection(Bytes bytes) {
   answer([&] { data::parse_steps("x: " + text); });
 }
 
-/// Images and labels of a volume, in an archive of arrays.
+/// Reads images and labels of a volume, in an archive of arrays.
 void volume(Bytes bytes) {
   const auto path = as_file("volume.npz", bytes);
   answer([&] {
@@ -137,12 +137,12 @@ void raw_arrays(Bytes bytes) {
   });
 }
 
-/// As everywhere, the library sees the file in a child only: what crashes it is no finding.
+/// The library reads the file in a child only, as everywhere: its crashes are not findings.
 void hdf5(Bytes bytes) {
   answer([&] { data::open_array_file(as_file("x.h5", bytes), {.probe_seconds = 10}).verify(); });
 }
 
-/// The first byte: 1 to let the checksums of the lengths be right, which no search would find.
+/// A first byte of 1 corrects the checksums of the lengths, which no search would find.
 void tfrecord(Bytes bytes) {
   if (bytes.empty()) return;
   std::vector<uint8_t> file(bytes.begin() + 1, bytes.end());
@@ -191,7 +191,7 @@ void statistics(Bytes bytes) {
   });
 }
 
-/// A line of data.transforms, on a field of an image's shape.
+/// Parses a line of data.transforms, for a field of an image's shape.
 void steps(Bytes bytes) {
   const std::string text(bytes.begin(), bytes.end());
   answer([&] {
@@ -208,7 +208,7 @@ void tar(Bytes bytes) {
   });
 }
 
-/// Size, the whole image, and a part of it at half the size, as a reader thread would.
+/// Reads size, the whole image, and a part of it at half the size, as a reader thread would.
 void read_image(Bytes bytes) {
   constexpr int64_t kMostPixelsHere = 1 << 20;
   answer([&] {
@@ -234,7 +234,7 @@ void png(Bytes bytes) {
   if (data::is_png(bytes)) read_image(bytes);
 }
 
-/// Each line as a reader thread would.
+/// Reads each line as a reader thread would.
 void click_log(Bytes bytes) {
   const std::filesystem::path file = as_file("click_log", bytes);
   answer([&] {
@@ -244,7 +244,7 @@ void click_log(Bytes bytes) {
   });
 }
 
-/// Read, and then each column asked for a text.
+/// Reads a vocabulary, and then looks a text up in each column.
 void click_vocabulary(Bytes bytes) {
   const std::filesystem::path file = as_file("click_vocabulary", bytes);
   answer([&] {

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes as a file, and which errors are answers.
+// Makes files of bytes, and defines which errors are answers.
 
 #include <filesystem>
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace tutti::fuzz {
 
-/// A file of these bytes, the same path each time. $TMPDIR says where: /dev/shm makes it fast.
+/// Makes a file of these bytes, at the same path each time. It lies in $TMPDIR: /dev/shm makes it
+/// fast.
 inline std::filesystem::path as_file(const std::string& name, Bytes bytes) {
   static const ScratchDirectory scratch;
   return scratch.write(name, bytes);

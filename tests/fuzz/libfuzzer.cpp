@@ -1,4 +1,4 @@
-// What libFuzzer calls; TUTTI_FUZZ_TARGETS and TUTTI_FUZZ_NAME say which target this program is.
+// libFuzzer's entry; TUTTI_FUZZ_TARGETS and TUTTI_FUZZ_NAME select the target of this program.
 
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// fuzz_replay TARGET FOLDER: gives every file of the folder to the target, as a fuzzer does. The
-// corpus holds an example of every form and what fuzzers have found, so this is an ordinary test.
+// fuzz_replay TARGET FOLDER: passes every file of the folder to the target, as a fuzzer does. The
+// corpus holds an example of every form and the findings of fuzzers, so this is an ordinary test.
 
 #include <algorithm>
 #include <cstdio>

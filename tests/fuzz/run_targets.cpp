@@ -6,21 +6,21 @@
 #include "tests/fuzz/targets.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
-#include "tutti/cli/config.h"
-#include "tutti/cli/data_inspect.h"
-#include "tutti/cli/machine_file.h"
+#include "tutti/cli/config/config.h"
+#include "tutti/cli/data/data_inspect.h"
+#include "tutti/cli/job/machine_file.h"
 #include "tutti/comm/schedule/selection.h"
-#include "tutti/models/model.h"
+#include "tutti/keep/checkpoint_folder.h"
+#include "tutti/keep/manifest.h"
+#include "tutti/keep/rank_file.h"
+#include "tutti/keep/safetensors.h"
+#include "tutti/models/block/model.h"
 #include "tutti/models/registry.h"
 #include "tutti/plan/choices.h"
 #include "tutti/trace/record.h"
-#include "tutti/train/checkpoint_folder.h"
-#include "tutti/train/manifest.h"
-#include "tutti/train/optimizer.h"
-#include "tutti/train/rank_file.h"
-#include "tutti/train/safetensors.h"
-#include "tutti/train/table_files.h"
-#include "tutti/train/weights.h"
+#include "tutti/train/network/optimizer.h"
+#include "tutti/train/network/table_files.h"
+#include "tutti/train/network/weights.h"
 
 namespace tutti::fuzz {
 namespace {
@@ -32,8 +32,8 @@ void safetensors(Bytes bytes) {
   });
 }
 
-/// Of a small network: parameters in each form of files, one of them frozen, a statistic, a table
-/// of which it has the middle rows, and what the table's update keeps.
+/// Returns the variables of a small network: parameters in each form of files, one of them frozen,
+/// a statistic, a table of which it has the middle rows, and the state of the table's update.
 Variables small_network() {
   Variables variables;
   variables.parameters = {
@@ -53,7 +53,8 @@ Variables small_network() {
   return variables;
 }
 
-/// Into a network, as a file of weights, of the optimizer's state, and of a rank of a checkpoint.
+/// Reads into a network: as a file of weights, of the optimizer's state, and of a checkpoint's
+/// rank.
 void weights(Bytes bytes) {
   static const Variables kNetwork = small_network();
   static const RankFiles kRankFiles{.count = 1, .id = "i"};
@@ -89,7 +90,7 @@ void record(Bytes bytes) {
   answer([&] { read_run_id(path); });
 }
 
-/// As it is, and with the checksum that it should have, which no search would find.
+/// Reads the bytes unchanged, and with the correct checksum, which no search would find.
 void manifest(Bytes bytes) {
   answer([&] { read_manifest(as_file("manifest.json", bytes)); });
   std::string mended;
@@ -117,7 +118,7 @@ void config(Bytes bytes) {
   });
 }
 
-/// The layers of a configuration, up to the graph of a network that reads images.
+/// Reads the layers of a configuration, up to the graph of a network that reads images.
 void layers(Bytes bytes) {
   answer([&] {
     const ResolvedConfig read =
@@ -128,7 +129,7 @@ void layers(Bytes bytes) {
   });
 }
 
-/// A machine that a replay goes by, and what its numbers make of a step.
+/// Reads a machine for replays, and estimates a step with its numbers.
 void machine(Bytes bytes) {
   answer([&] {
     const comm::Machine machine = read_machine(as_file("machine.toml", bytes));
@@ -140,7 +141,7 @@ void machine(Bytes bytes) {
   });
 }
 
-/// A table of algorithms, which is printed as one of the same meaning.
+/// Reads a table of algorithms, and checks that its printed form has the same meaning.
 void algorithms(Bytes bytes) {
   const std::string text(bytes.begin(), bytes.end());
   answer([&] {
@@ -149,7 +150,7 @@ void algorithms(Bytes bytes) {
   });
 }
 
-/// Kernels that were measured, as a tuning file and a checkpoint hold them.
+/// Reads measured kernels, as a tuning file and a checkpoint hold them.
 void choices(Bytes bytes) {
   const std::string text(bytes.begin(), bytes.end());
   answer([&] {
@@ -158,7 +159,7 @@ void choices(Bytes bytes) {
   });
 }
 
-/// The first byte says which name the file has.
+/// The first byte selects the file's name.
 void inspect(Bytes bytes) {
   static constexpr const char* kNames[] = {"x.npy", "x.npz",      "x.toml", "x.dcd", "x.xtc",
                                            "x.trr", "x.nc",       "x.tif",  "x.tar", "x.txt",
@@ -166,7 +167,7 @@ void inspect(Bytes bytes) {
   if (bytes.empty()) return;
   const auto path = as_file(kNames[bytes[0] % std::size(kNames)], bytes.subspan(1));
   answer([&] { inspect_data(path); });
-  std::filesystem::remove(path);  // or it would be one of the folder's files
+  std::filesystem::remove(path);  // otherwise it would be one of the folder's files
 }
 
 constexpr std::array<Target, 10> kTargets = {{{"safetensors", safetensors},

@@ -15,7 +15,7 @@
 namespace tutti::fuzz {
 namespace {
 
-/// Any bytes are encoded and come back; as characters they are a set or refused.
+/// Any bytes can be encoded and come back; as a set of characters they are accepted or refused.
 void text(Bytes bytes) {
   static const auto kTokenizer = data::parse_tokenizer(
       [] {
@@ -40,8 +40,8 @@ void text(Bytes bytes) {
     });
 }
 
-/// A token file whose checksums, of the header and of the tokens, are right where `mend`: no search
-/// would find them.
+/// Returns a token file; `mend` corrects the checksums of header and tokens, which no search would
+/// find.
 std::vector<uint8_t> token_bytes(Bytes bytes, bool mend) {
   std::vector<uint8_t> file(bytes.begin(), bytes.end());
   constexpr size_t kHeader = data::kTokenHeaderBytes;
@@ -53,7 +53,7 @@ std::vector<uint8_t> token_bytes(Bytes bytes, bool mend) {
   return file;
 }
 
-/// The first byte: 1 to mend the checksums.
+/// A first byte of 1 mends the checksums.
 void token_file(Bytes bytes) {
   if (bytes.empty()) return;
   const auto path = as_file("train-0.tokens", token_bytes(bytes.subspan(1), bytes[0] == 1));
@@ -66,8 +66,8 @@ void token_file(Bytes bytes) {
   });
 }
 
-/// The first byte: 1 to mend the checksums; then how many bytes the sources' file has, two bytes;
-/// both files.
+/// A first byte of 1 mends the checksums; two bytes hold the size of the sources' file; both files
+/// follow.
 void pairs(Bytes bytes) {
   if (bytes.size() < 3) return;
   const bool mend = bytes[0] == 1;
@@ -81,7 +81,7 @@ void pairs(Bytes bytes) {
   });
 }
 
-/// vocab.json, a zero byte, merges.txt.
+/// The input is vocab.json, a zero byte, merges.txt.
 void vocabulary(Bytes bytes) {
   const auto zero = std::ranges::find(bytes, 0);
   data::Tokenizer::Files files{std::string(bytes.begin(), zero), {}};

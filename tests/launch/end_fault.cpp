@@ -1,5 +1,5 @@
 // Preloaded into the ranks of a job: rank 1 fails when rank 0 has been in MPI_Finalize for a
-// second. END_FAULT says how: it aborts the job as a rank does that reports an error, or is killed.
+// second. END_FAULT selects how: it aborts the job like a rank that reports an error, or is killed.
 #include <mpi.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// AlltoAllv with other counts each time leaves nothing behind.
+// Tests that AlltoAllv with other counts each time leaves nothing behind.
 
 #include <dirent.h>
 
@@ -28,7 +28,7 @@ size_t lines(const char* path) {
   return count;
 }
 
-// KiB
+// Returns the resident memory in KiB.
 size_t resident() {
   std::ifstream file("/proc/self/status");
   for (std::string word; file >> word;)
@@ -40,7 +40,7 @@ size_t resident() {
   return 0;
 }
 
-// One call of AlltoAllv whose counts no rank has had before, and often has nothing to send.
+// Makes calls of AlltoAllv with counts that no rank has had before; often there is nothing to send.
 class Blocks {
  public:
   Blocks(size_t size, size_t rank) : size_(size), rank_(rank) {}
@@ -90,9 +90,9 @@ void blocks(Environment& environment, size_t calls) {
     }
     blocks.run(environment, *world, round);
   }
-  constexpr size_t kSomeMappings = 8;  // of the allocator, and of MPI
+  constexpr size_t kSomeMappings = 8;  // made by the allocator, and by MPI
 #ifdef __SANITIZE_ADDRESS__
-  constexpr size_t kSomeMemory = size_t{300} << 10;  // KiB; it keeps 256 MiB of what was freed
+  constexpr size_t kSomeMemory = size_t{300} << 10;  // KiB; it keeps 256 MiB of freed memory
 #else
   constexpr size_t kSomeMemory = 4096;  // KiB
 #endif

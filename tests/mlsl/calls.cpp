@@ -1,12 +1,12 @@
-// What the acceptance test does not call.
+// Tests the calls that the acceptance test does not make.
 //
 //   calls collectives   every collective of a distribution on the whole world, twice
 //   calls colour        Configure("color=N"): the even and the odd ranks are worlds of their own
-//   calls statistics    what Statistics says of a gradient, with MLSL_STATS=1
-//   calls residual LIB  quantised gradients from two buffers in turns: what is lost of each comes
+//   calls statistics    the results of Statistics for a gradient, with MLSL_STATS=1
+//   calls residual LIB  quantised gradients from two buffers alternately: the error of each comes
 //                       back with it
-//   calls blocks N      AlltoAllv N times with other counts each time: no descriptor, no mapping and
-//                       no memory more than after the first ones
+//   calls blocks N      AlltoAllv N times with other counts each time: no more descriptors,
+//                       mappings and memory than after the first ones
 //   calls servers LIB   with MLSL_NUM_SERVERS: results come while the program makes no call, of a
 //                       quantised gradient too
 //   calls affinity      a server is bound to the core that MLSL_SERVER_AFFINITY names
@@ -75,7 +75,7 @@ void collectives(Environment& environment) {
     environment.Wait(world->ReduceScatter(each.data(), &sum, 1, DT_DOUBLE, RT_MIN, GT_DATA));
     expect(sum == from(0, rank), "ReduceScatter");
 
-    // Rank p gives one element, the last one two; bytes, with Test.
+    // Rank p sends one element, the last rank two; bytes, with Test.
     std::vector<size_t> counts(size, 1), offsets(size), two(size, 2);
     counts[size - 1] = 2;
     for (size_t p = 0; p < size; ++p) offsets[p] = 2 * p;
@@ -151,7 +151,7 @@ void statistics(Environment& environment) {
   environment.DeleteSession(session);
 }
 
-// 300 kernels of one float in all ranks' data group, quantised by the library of the tests.
+// Makes 300 kernels of one float in the data group of all ranks, quantised by the tests' library.
 ParameterSet* quantised_parameters(Environment& environment, char* library) {
   char compress[] = "dl_comp_compress_buffer", decompress[] = "dl_comp_decompress_buffer",
        add[] = "dl_comp_compressed_buffer_reduce_sum";
@@ -171,8 +171,8 @@ ParameterSet* quantised_parameters(Environment& environment, char* library) {
   return parameters;
 }
 
-// 0.4 of a quantum in each start: rounded with what is left of the same buffer it is 0, 1, 0, 1, 0
-// quanta. Were there no residual it would be 0 always; were it the other buffer's too, 0, 0, 0.
+// Each start sends 0.4 of a quantum: rounded with the residual of the same buffer that gives 0, 1,
+// 0, 1, 0 quanta. Without a residual it would be 0 always; with the other buffer's, too, 0, 0, 0.
 void residual(Environment& environment, char* library) {
   const size_t size = environment.GetProcessCount();
   ParameterSet* const parameters = quantised_parameters(environment, library);
@@ -183,7 +183,7 @@ void residual(Environment& environment, char* library) {
   for (int start = 0; start < 10; ++start) {
     std::vector<float>& gradient = buffers[start % 2];
     gradient.assign(300, 0.4f);
-    gradient[0] = gradient[256] = 127;  // the quantum of each block is 1
+    gradient[0] = gradient[256] = 127;  // each block's quantum is 1
     parameters->StartGradientComm(gradient.data());
     parameters->WaitGradientComm();
     expect(gradient[0] == 127 * static_cast<float>(size), "the largest of a block");
@@ -191,7 +191,7 @@ void residual(Environment& environment, char* library) {
       expect(gradient[i] == static_cast<float>(start / 2 % 2 * size),
              "what was lost, and what has come back");
   }
-  // A fresh buffer every time: what is lost of one comes back in a later one.
+  // With a fresh buffer every time the error of one comes back in a later one.
   std::vector<std::vector<float>> fresh(40);
   float sum = 0;
   for (std::vector<float>& gradient : fresh) {
@@ -204,8 +204,8 @@ void residual(Environment& environment, char* library) {
   expect(sum >= 0.4f * 40 * static_cast<float>(size) * 0.8f, "nothing of fresh buffers is lost");
 }
 
-// The library moves on while this program does something else: here it only looks.
-// Reads what a thread of the library may be writing, which no program should: it is the test.
+// The library makes progress while this program only reads the result: a thread of the library may
+// be writing it, so no other program should do that.
 template <class T>
 __attribute__((no_sanitize("thread"))) T look_at(const volatile T& place) {
   return place;
@@ -236,14 +236,14 @@ void servers(Environment& environment, char* library) {
   environment.Wait(request);
   ParameterSet* const parameters = quantised_parameters(environment, library);
   std::vector<float> gradient(300, 3);
-  gradient[0] = gradient[256] = 127;  // the quantum of each block is 1
+  gradient[0] = gradient[256] = 127;  // each block's quantum is 1
   parameters->StartGradientComm(gradient.data());
   look_for(gradient.back(), 3 * n, "a quantised gradient without a call");
   parameters->WaitGradientComm();
   expect(gradient[0] == 127 * n && gradient[1] == 3 * n, "a quantised gradient");
 }
 
-// Of this process's threads: those that run on `core` and nowhere else.
+// Counts this process's threads that run on `core` and nowhere else.
 size_t threads_bound_to(int core) {
   size_t count = 0;
   DIR* const tasks = opendir("/proc/self/task");
@@ -268,7 +268,7 @@ int some_core() {
   return core;
 }
 
-// From the launcher, because the world is split before anybody can ask.
+// Read from the launcher, because the world is split before a program can ask for it.
 size_t number(std::initializer_list<const char*> variables) {
   for (const char* variable : variables)
     if (const char* text = std::getenv(variable)) return static_cast<size_t>(std::atoi(text));

@@ -1,13 +1,13 @@
 #pragma once
-// What the parts of the program `calls` share.
+// Shared by the parts of the program `calls`.
 
 #include <cstddef>
 
 #include "mlsl.hpp"
 
-extern int wrong;  // how often something was
+extern int wrong;  // number of failed expectations
 void expect(bool right, const char* what);
 
-/// So many calls of AlltoAllv: no descriptor, no mapping and no memory more than after the first
+/// Makes so many calls of AlltoAllv: descriptors, mappings and memory must not grow after the first
 /// thousand.
 void blocks(MLSL::Environment& environment, size_t calls);

@@ -1,5 +1,5 @@
-// The acceptance test of the C++ interface: two convolutions, trained on numbers that say where
-// they come from.
+// The acceptance test of the C++ interface: two convolutions, trained on numbers that encode their
+// origin.
 //
 //   mlsl_test GROUP_COUNT [DIST_UPDATE] [USER_BUF] [USE_TEST] [QUANT_LIB]
 //
@@ -94,7 +94,7 @@ class Layer {
     out_->StartComm(pack(out_, output_, out_buffer_));
   }
 
-  // The gradient of the input.
+  // Exchanges the gradient of the input.
   void backward1() {
     if (const void* received = out_->WaitComm())
       unpack(out_, received, output_gradient_);
@@ -109,7 +109,7 @@ class Layer {
     in_->StartComm(pack(in_, input_gradient_, in_buffer_));
   }
 
-  // The gradient of the weights.
+  // Exchanges the gradient of the weights.
   void backward2() {
     for (size_t i = 0; i < gradient_.size(); ++i) gradient_[i] = static_cast<float>(i);
     parameters_->StartGradientComm(gradient_.data());
@@ -139,7 +139,7 @@ class Layer {
     return samples_ * activation->GetLocalFmCount() * activation->GetFmSize();
   }
 
-  // body(local element, number of that element in the sample order of all maps)
+  // Calls body(local element, number of that element in the sample order of all maps).
   template <class Body>
   void for_each_input(Body body) {
     const size_t maps = in_->GetLocalFmCount();
@@ -179,8 +179,8 @@ class Layer {
     ++errors_.count;
   }
 
-  // Runs of one sample's maps of a block: move(offset in the activation, offset in the buffer,
-  // elements).
+  // Calls move(offset in the activation, offset in the buffer, elements) for each sample's run of a
+  // block's maps.
   template <class Move>
   static void for_each_run(Activation* activation, CommBlockInfo* block, Move move) {
     const size_t run = block->GetFmCount() * block->GetFmSize();

@@ -24,7 +24,7 @@ using comm::Communicator;
 
 bool is_last(const Communicator& c) { return c.rank() == c.size() - 1; }
 
-// An allreduce in its own memory, run step by step; before the last of them something happens.
+// An allreduce in its own memory, run step by step; the fault happens before the last step.
 class Steps {
  public:
   explicit Steps(Communicator& c, comm::CollectiveSpec spec = {})
@@ -50,8 +50,8 @@ class Steps {
   std::unique_ptr<comm::CollectiveOperation> operation_;
 };
 
-// What a link or a memory does that changes data: flips a bit of a large message that has arrived,
-// once, at the channel's sixth round.
+// Simulates a link or memory that changes data: flips a bit of a large message that has arrived,
+// once, in the channel's sixth round.
 class FaultyChannel final : public comm::Channel {
  public:
   FaultyChannel(std::unique_ptr<comm::Channel> inner, std::vector<comm::RoundOfMessages> rounds)
@@ -86,11 +86,11 @@ class FaultyChannel final : public comm::Channel {
   bool done_ = false;
 };
 
-// For a rank that has nothing to complain of while the others end the job. mpirun of Open MPI 4.1
-// dies, or hangs, when it ends a job of which one rank is in MPI_Finalize.
+// For a rank without an error of its own while the others end the job. mpirun of Open MPI 4.1 dies,
+// or hangs, when it ends a job of which one rank is in MPI_Finalize.
 void await_end() { sleep_patiently(kHangSeconds); }
 
-// A launcher lets a stopped process go on in order to end it.
+// A launcher lets a stopped process continue in order to end it.
 void stop_until_ended(int signal) {
   raise(signal);
   await_end();
@@ -122,7 +122,7 @@ void slow(Communicator& c) {
     std::printf("%s\n", to_string(*summary.straggler(), summary, c).c_str());
 }
 
-// Only the part that waits for the last rank times out; the others hear of it.
+// Only the part that waits for the last rank times out; the others are notified.
 void part_late(Communicator& c) {
   const auto part = c.split(c.rank() % 2, c.rank(), c.rank() % 2 == 0 ? "data 0" : "data 1");
   part->set_timeout(patience(1));
@@ -163,7 +163,7 @@ void other_size(Communicator& c, size_t sent) {
   if (c.rank() == 0) await_end();
 }
 
-// A message of two ranks that is longer than its receiver's room.
+// Sends a message between two ranks that is longer than its receiver's buffer.
 void no_room(Communicator& c) {
   c.set_timeout(kHangSeconds);
   std::vector<std::byte> bytes(12);

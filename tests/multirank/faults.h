@@ -5,8 +5,7 @@
 
 namespace tutti {
 
-/// Exchanges while something goes wrong: `name` says what (README.md). Returns false when there is
-/// no such fault.
+/// Runs exchanges with the fault `name` (README.md). Returns false if there is no such fault.
 bool cause_fault(const std::string& name, comm::Communicator& communicator);
 
 }  // namespace tutti

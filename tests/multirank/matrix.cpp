@@ -7,7 +7,7 @@
 //
 // threads: ranks are threads, 1-9 by default. tcp: threads that talk over TCP, 1-4 by default. shm,
 // mpi: under mpirun; groups of A to B of its ranks, all of them by default.
-// --placement: of threads, the node of each; they see each other's memory inside a node only.
+// --placement: the node of each thread; threads share memory only inside a node.
 // --part runs the I-th of N shares of the cases, --only those whose name contains TEXT. --progress:
 // with N progress threads a rank; --check: with checksums of messages and results.
 
@@ -24,7 +24,7 @@
 
 #include "tests/multirank/matrix_cases.h"
 #include "tutti/base/error.h"
-#include "tutti/base/hash.h"
+#include "tutti/base/numeric/hash.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/comm/transport/mpi/session.h"
 #include "tutti/comm/transport/tcp/store_communicator.h"
@@ -58,7 +58,7 @@ T number(std::string_view text) {
   return value;
 }
 
-// Both sides of `separator`; twice the whole text where there is none.
+// Splits at `separator`; both parts are the whole text if there is none.
 std::pair<std::string_view, std::string_view> halves(std::string_view text, char separator) {
   const size_t at = text.find(separator);
   if (at == std::string_view::npos) return {text, text};
@@ -146,7 +146,7 @@ void configure(comm::Communicator& c, const Flags& flags) {
   if (flags.check) c.set_check();
 }
 
-// On one rank of a group. Wrong elements do not end the run, anything else does.
+// Runs on one rank of a group. Wrong elements do not end the run, any other failure does.
 void run_cases(comm::Communicator& c, const std::vector<MatrixCase>& cases, const Flags& flags,
                Tally& tally) {
   for (const MatrixCase& one : cases) {
@@ -189,7 +189,7 @@ class Progress {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-// As comm::run_ranks, over connections of each rank's own.
+// Does the same as comm::run_ranks, over connections of each rank's own.
 void run_over_tcp(int ranks, const std::function<void(comm::Communicator&)>& work) {
   comm::LocalStore store;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));

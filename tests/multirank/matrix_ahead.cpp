@@ -1,4 +1,4 @@
-// How far ranks may be apart: who only sends would never be held back by what it needs.
+// Tests how far apart ranks may be: a rank that only sends would otherwise never be held back.
 
 #include <fmt/format.h>
 
@@ -11,12 +11,12 @@
 namespace tutti {
 namespace {
 
-using Clock = std::chrono::steady_clock;  // one for all processes of a machine
+using Clock = std::chrono::steady_clock;  // the same for all processes of a machine
 
 constexpr size_t kRuns = 40;
 
-// One rank begins each run late. How many runs another has begun that should have waited for it: at
-// most one run a message on the way to the late rank is nobody's fault.
+// One rank begins each run late. Returns how many runs this rank has begun too early: it may be as
+// many runs ahead as there are messages on the way to the late rank. Adds wrong elements.
 size_t run_with_late_rank(comm::Communicator& c, const Collected& what, int late) {
   Trial trial(c, what);
   std::array<int64_t, kRuns> begun{};

@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include "tests/multirank/matrix_reduction.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/schedule/tree.h"
 
 namespace tutti {
 namespace {
 
-// Of different sizes, so that another order of additions gives other bits.
+// Values differ in size, so that another order of additions gives other bits.
 double value_of_any_size(int rank, size_t i) {
   Rng rng(3, Purpose::test, static_cast<uint64_t>(rank) << 32 | i);
   return static_cast<double>(rng.normal()) * std::ldexp(1.0, static_cast<int>(rng.below(12)));

@@ -1,5 +1,5 @@
 #pragma once
-// The acceptance matrix of comm/: its cases, as data. matrix.cpp runs them.
+// The cases of comm/'s acceptance matrix, as data. matrix.cpp runs them.
 
 #include <cstdint>
 #include <functional>
@@ -12,8 +12,9 @@
 
 namespace tutti {
 
-/// `run` is collective: every rank of a group calls it with its own communicator. Returns how many
-/// elements are wrong on this rank. Immutable, so that ranks that are threads may share one.
+/// A case. `run` is collective: every rank of a group calls it with its own communicator. It
+/// returns the number of wrong elements on this rank. Immutable, so that ranks that are threads may
+/// share one.
 struct MatrixCase {
   std::string name;
   std::function<size_t(comm::Communicator&)> run;
@@ -21,16 +22,16 @@ struct MatrixCase {
 
 struct MatrixAxes {
   int ranks = 1;
-  std::vector<int> node_of = {};  ///< as Communicator::node_of()
+  std::vector<int> node_of = {};  ///< as from Communicator::node_of()
   std::vector<size_t> counts = {};
   std::vector<comm::Element> elements = {};
   bool windows = false;  ///< ranks are processes that share memory: buffers lie once in windows and
                          ///< once elsewhere
-  int starts = 2;        ///< of each planned operation
+  int starts = 2;        ///< starts of each planned operation
 };
 
-/// How the long vector is dealt out: equal parts; part p twice as large as part p/2, about; only
-/// the odd ranks have any.
+/// How the long vector is divided: into equal parts; with part p about twice as large as part p/2;
+/// or among the odd ranks only.
 enum class Deal : uint8_t { equal, uneven, sparse };
 
 /// One planned collective.
@@ -43,26 +44,26 @@ struct Collected {
   int root = 0;
   Deal deal = Deal::equal;
   bool in_place = false;
-  bool window = false;  ///< its buffers lie in memory that peers of the node can see
+  bool window = false;  ///< its buffers lie in memory that other ranks of the node can see
   bool moving =
-      false;  ///< its buffers lie in a window and elsewhere in turns, not alike on all ranks
+      false;  ///< its buffers alternate between a window and other memory, not in step on all ranks
   size_t chunk = 0;
   int priority = 0;
 
   std::string name() const;
 };
 
-/// A collective of one rank with buffers of its own: planned once, to be filled, run and checked as
-/// often as wanted.
+/// A collective of one rank with buffers of its own: planned once, then filled, run and checked any
+/// number of times.
 class Trial {
  public:
   /// Collective.
   Trial(comm::Communicator& communicator, const Collected& what);
   comm::CollectiveOperation& operation() { return *operation_; }
-  /// Not while the operation is in flight: buffers that move do it now.
+  /// Fills the buffers, and moves them if they move. Not while the operation is in flight.
   void fill(uint64_t seed);
-  /// Elements of the output that are wrong, of the input that were changed, and bytes behind the
-  /// output that were written.
+  /// Returns the number of wrong elements of the output, changed elements of the input, and written
+  /// bytes behind the output.
   size_t wrong() const;
 
  private:
@@ -80,27 +81,28 @@ class Trial {
   std::unique_ptr<std::byte[]> own_;
   std::unique_ptr<comm::Window> window_;
   std::byte* memory_ = nullptr;
-  bool output_only_ = false;  // the operation is told of one buffer
+  bool output_only_ = false;  // the operation gets only one buffer
   std::unique_ptr<comm::CollectiveOperation> operation_;
 };
 
-/// Every collective by every algorithm that does it, of every element type and reduction, in one of
-/// these ways in turn: in place or not, from several roots, with equal, unequal and empty parts,
-/// with buffers that move, in chunks. Sums and means of f32 and bf16 below 1000 elements in all of
-/// the ways.
+/// Returns every collective by every algorithm that supports it, of every element type and
+/// reduction, each in one of these ways, taken in turn: in place or not, from several roots, with
+/// equal, unequal and empty parts, with buffers that move, in chunks. Sums and means of f32 and
+/// bf16 below 1000 elements are in all of the ways.
 std::vector<Collected> product_of(const MatrixAxes& axes);
 
-/// A case for each of product_of().
+/// Returns a case for each of product_of().
 std::vector<MatrixCase> product_cases(const MatrixAxes& axes);
-/// Algorithms that claim to be reproducible give the bits of the tree, for values whose sum depends
-/// on the order.
+/// Algorithms that claim to be reproducible must give the bits of the tree, for values whose sum
+/// depends on the order.
 std::vector<MatrixCase> bits_cases(const MatrixAxes& axes);
-/// Minimum and maximum of NaN, infinities and both zeros: the same bits by every algorithm.
+/// Minimum and maximum of NaN, infinities and both zeros must have the same bits by every
+/// algorithm.
 std::vector<MatrixCase> special_cases(const MatrixAxes& axes);
-/// Several operations in flight with priorities and chunks, in another order on each rank; groups
-/// of a split beside the whole.
+/// Several operations are in flight with priorities and chunks, in another order on each rank;
+/// groups of a split work beside the whole.
 std::vector<MatrixCase> flight_cases(const MatrixAxes& axes);
-/// A rank that is late holds every other back, so that nobody has to keep messages of many runs.
+/// A late rank must hold every other back, so that no rank has to keep messages of many runs.
 std::vector<MatrixCase> ahead_cases(const MatrixAxes& axes);
 
 }  // namespace tutti

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "tests/multirank/matrix_cases.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 constexpr int kFlights = 12;
 constexpr int kRounds = 4;
 
-// Operations picked from the product, with chunks and priorities. The same on every rank.
+// Picks operations from the product, with chunks and priorities. The same on every rank.
 std::vector<Collected> picked(MatrixAxes axes, size_t operations, uint64_t seed) {
   axes.counts = {1, 127, 5003};
   const std::vector<Collected> all = product_of(axes);
@@ -24,7 +24,7 @@ std::vector<Collected> picked(MatrixAxes axes, size_t operations, uint64_t seed)
   return some;
 }
 
-// Starts in one order and waits in another, each different on each rank.
+// Starts in one order and waits in another; both differ between ranks.
 size_t fly(comm::Communicator& c, std::vector<std::unique_ptr<Trial>>& trials) {
   size_t wrong = 0;
   const size_t n = trials.size();
@@ -48,7 +48,7 @@ size_t run_flight(comm::Communicator& c, const MatrixAxes& axes, uint64_t seed) 
   return fly(c, trials);
 }
 
-// Groups work while an operation of the whole is in flight, which goes on when its own communicator
+// Groups work while an operation of the whole is in flight; it progresses when its own communicator
 // waits for it.
 size_t run_groups(comm::Communicator& c, const MatrixAxes& axes, int groups, bool reverse) {
   const std::unique_ptr<comm::Communicator> part =
@@ -72,8 +72,8 @@ size_t run_groups(comm::Communicator& c, const MatrixAxes& axes, int groups, boo
   return wrong + whole.wrong();
 }
 
-// The lower half splits, plans, allocates and works while the others wait for word from rank 0 that
-// it is done: if any of it took a part of theirs, nobody would go on.
+// The lower half splits, plans, allocates and works while the others wait for a message from rank 0
+// that it is done: if any of that needed the others, no rank would continue.
 size_t run_half(comm::Communicator& c, const MatrixAxes& axes) {
   const int half = std::max(1, c.size() / 2);
   const auto part = c.split(c.rank() < half ? 0 : 1, c.rank());
@@ -103,9 +103,9 @@ size_t run_half(comm::Communicator& c, const MatrixAxes& axes) {
   return wrong;
 }
 
-// So many that a rank's credit for short messages is used up, over TCP: those behind are announced,
-// and all granted together. Of the last 384 of 20,000 no grant was obeyed, because the grants ended
-// where a read of them did.
+// Uses so many chunks that a rank's credit for short messages over TCP is used up: further ones are
+// announced, and granted together. Once none of the grants for the last 384 of 20,000 was obeyed,
+// because the grants ended where a read of them did.
 size_t run_chunks(comm::Communicator& c, size_t chunks) {
   Trial trial(c, {.kind = comm::Collective::allreduce,
                   .algorithm = "pairwise",

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "tests/multirank/matrix_cases.h"
-#include "tutti/base/hash.h"
+#include "tutti/base/numeric/hash.h"
 #include "tutti/comm/algorithm/algorithm.h"
 
 namespace tutti {
@@ -17,7 +17,7 @@ using comm::Collective;
 using comm::Slice;
 
 constexpr size_t kGuard = 64;    // bytes behind the output
-constexpr size_t kLarge = 1000;  // elements: above it, answers are kept and ways taken in turn
+constexpr size_t kLarge = 1000;  // elements: above it, answers are cached and ways alternate
 constexpr std::byte kUnwritten{0x5A};
 
 bool dealt(Collective kind) {
@@ -48,8 +48,8 @@ std::vector<Slice> parts_of(Deal deal, size_t count, int ranks) {
   return parts;
 }
 
-// Of all_to_all. The unequal ones: none, one or two times the block, so that neither rows nor
-// columns are alike.
+// For all_to_all. Unequal blocks are none, one or two times the block, so that neither rows nor
+// columns are equal.
 size_t block_of(const Collected& what, int from, int to, int ranks) {
   const size_t block = what.count / static_cast<size_t>(ranks) +
                        (what.deal == Deal::equal || what.count == 0 ? 0 : 1);
@@ -77,8 +77,8 @@ comm::Task task_of(const Collected& what, int rank, int ranks) {
   return task;
 }
 
-// The reduced vectors of the last few questions: all algorithms and all ranks have the same one,
-// and to take it costs ranks times the vector.
+// Caches the last few reduced vectors: all algorithms and all ranks need the same one, and
+// computing it costs ranks times the vector.
 class ReducedVectors {
  public:
   using Vector = std::shared_ptr<const std::vector<std::byte>>;
@@ -122,14 +122,14 @@ std::vector<int> roots_of(Collective kind, int ranks) {
   return ranks == 2 ? std::vector{0, 1} : std::vector{0, ranks / 2, ranks - 1};
 }
 
-// Algorithms know of types and reductions only whether the accumulator is wider, and whether a mean
-// is taken at the end.
+// Whether algorithms treat it differently: types and reductions matter to them only by whether the
+// accumulator is wider, and whether a mean is taken at the end.
 bool treated_differently(const Collected& what) {
   return (what.element == comm::Element::f32 || what.element == comm::Element::bf16) &&
          (what.op == comm::ReduceOp::sum || what.op == comm::ReduceOp::mean);
 }
 
-// The ways in which a collective can be asked for. `only_equal`: by an algorithm for equal blocks.
+// Adds the ways in which a collective can be run. `only_equal`: the algorithm needs equal blocks.
 void add_variants(std::vector<Collected>& all, const Collected& what, const MatrixAxes& axes,
                   bool only_equal) {
   std::vector<Collected> ways;
@@ -181,7 +181,7 @@ std::string Collected::name() const {
   return text;
 }
 
-// One piece of memory: the input, the output and a guard. In place, the shorter lies inside the
+// Input, output and a guard lie in one piece of memory. In place, the shorter lies inside the
 // longer.
 Trial::Trial(comm::Communicator& communicator, const Collected& what)
     : what_(what), task_(task_of(what, communicator.rank(), communicator.size())) {
@@ -217,8 +217,8 @@ Trial::Trial(comm::Communicator& communicator, const Collected& what)
   spec.algorithm = what.algorithm;
   spec.chunk = what.chunk;
   spec.priority = what.priority;
-  // Ranks that give or get nothing name no buffer; in place, what has one buffer names only the
-  // output.
+  // Ranks that send or receive nothing name no buffer; in place, a collective with one buffer names
+  // only the output.
   output_only_ = what.in_place && can_be_cut(what.kind);
   spec.rebindable = what.moving;
   if (!what.moving && extent.input > 0 && !output_only_) spec.input = input();
@@ -233,7 +233,7 @@ comm::ReferenceResult Trial::answer(uint64_t seed) const {
 void Trial::fill(uint64_t seed) {
   seed_ = seed;
   if (what_.moving) {
-    // Of three starts in a row one is elsewhere, and not on all ranks the same one.
+    // One start of three has its buffers elsewhere, and not the same one on all ranks.
     memory_ = (seed + static_cast<uint64_t>(task_.rank)) % 3 == 0 ? own_.get() : window_->data();
     operation_->rebind(input_bytes_ > 0 && !output_only_ ? input() : nullptr,
                        output_bytes_ > 0 || output_only_ ? output() : nullptr);
@@ -256,7 +256,7 @@ size_t Trial::count_wrong() const {
 
 size_t Trial::wrong() const {
   size_t wrong = count_wrong();
-  // The longer of two that overlap has what else it had.
+  // The longer of two overlapping buffers keeps the rest of its content.
   const size_t end =
       std::max(output_begin_ + output_bytes_, what_.in_place ? input_begin_ + input_bytes_ : 0);
   if (end == output_begin_ + output_bytes_)

@@ -1,5 +1,5 @@
 #pragma once
-// What the cases share that compare every bit of a reduction of real numbers with plain arithmetic.
+// Shared by cases that compare every bit of a reduction of real numbers with plain arithmetic.
 
 #include <cstring>
 #include <functional>
@@ -16,7 +16,7 @@ namespace tutti {
 inline constexpr size_t kReducedCount = 777;
 
 /// Reduces rank p's input(p, i) and returns how many elements of this rank's part of the result
-/// have other bits than right(i). T is what is stored.
+/// have other bits than right(i). T is the stored type.
 template <class T, class Input, class Right>
 size_t elements_unlike(comm::Communicator& c, const Collected& what, bool reproducible,
                        const Input& input_of, const Right& right_of) {
@@ -49,7 +49,8 @@ size_t elements_unlike(comm::Communicator& c, const Collected& what, bool reprod
   return wrong;
 }
 
-/// run(T{}, Sum{}): the type in which an element is stored, and the one in which it is added.
+/// Calls run(T{}, Sum{}) with the type in which an element is stored, and the type in which it is
+/// added.
 template <class Run>
 size_t with_types_of(comm::Element element, const Run& run) {
   switch (element) {
@@ -60,8 +61,8 @@ size_t with_types_of(comm::Element element, const Run& run) {
   }
 }
 
-/// Calls add(what) for each reducing collective, each algorithm that takes it and `wanted`, and
-/// each element that is a real number.
+/// Calls add(what) for each reducing collective, each algorithm that supports it and is `wanted`,
+/// and each element type of real numbers.
 inline void for_each_reduction(
     const MatrixAxes& axes,
     const std::function<bool(const comm::Algorithm&, const comm::Task&)>& wanted,

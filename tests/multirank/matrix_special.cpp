@@ -3,12 +3,13 @@
 #include <limits>
 
 #include "tests/multirank/matrix_reduction.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 namespace {
 
-// Mostly of few values, so that ranks have different zeros, and some have a NaN, at every element.
+// Returns mostly few different values, so that ranks have different zeros, and some have a NaN, at
+// every element.
 float special_value(int rank, size_t i) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -19,7 +20,7 @@ float special_value(int rank, size_t i) {
   return values[rng.below(kinds)];
 }
 
-// -0 is less than +0, and a NaN is the result wherever there is one.
+// -0 is less than +0, and the result is NaN if any value is.
 float right_of(comm::ReduceOp op, int ranks, size_t i) {
   float result = special_value(0, i);
   bool nan = std::isnan(result);

@@ -1,4 +1,4 @@
-// One program for all cases that need real processes; see README.md.
+// One program for all test cases that need real processes; see README.md.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -16,13 +16,13 @@
 #include "tests/multirank/faults.h"
 #include "tests/multirank/speed.h"
 #include "tutti/base/error.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/base/patience.h"
-#include "tutti/base/rng.h"
 #include "tutti/comm/bootstrap/launcher.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/comm/transport/mpi/session.h"
-#include "tutti/parallel/average.h"
-#include "tutti/parallel/exchange.h"
+#include "tutti/exchange/average.h"
+#include "tutti/exchange/exchange.h"
 
 namespace tutti {
 namespace {
@@ -89,7 +89,7 @@ void check_collectives(comm::Communicator& c) {
   c.barrier();
 }
 
-// A library that was asked for FUNNELED may give more; then nothing is refused.
+// An MPI library may give more than FUNNELED; then nothing is refused.
 void check_refusal(comm::Communicator& c) {
   bool refused = false;
   try {
@@ -122,7 +122,7 @@ void check_bits(comm::Communicator& c) {
                 c.transport().c_str());
 }
 
-// All ranks exchange a few steps; then the last one does `what` while the others are inside a
+// All ranks exchange for a few steps; then the last one calls `what` while the others are inside a
 // reduction.
 template <class What>
 void fault(comm::Communicator& c, What what) {

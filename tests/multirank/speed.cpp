@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "tutti/base/rng.h"
-#include "tutti/parallel/exchange.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/exchange/exchange.h"
 
 namespace tutti {
 namespace {
@@ -17,7 +17,7 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-// The slowest rank's time, as all ranks see it.
+// Returns the slowest rank's time, on all ranks.
 template <class Work>
 double slowest(comm::Communicator& c, Work work) {
   c.barrier();

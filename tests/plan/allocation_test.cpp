@@ -1,7 +1,7 @@
-// Nothing is allocated after compilation. This program replaces the C library's allocator entry
-// points; it is left out of sanitizer builds, which replace them themselves. What oneDNN does
-// inside dnnl_primitive_execute is not counted: up to version 3 it builds a small map of its
-// arguments at every call (about 0.3 us), which no caller can prevent.
+// Tests that nothing is allocated after compilation. This program replaces the C library's
+// allocator entry points; sanitizer builds, which replace them themselves, leave it out.
+// Allocations of oneDNN inside dnnl_primitive_execute are not counted: up to version 3 it builds a
+// small map of its arguments at every call (about 0.3 us), which no caller can prevent.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "tests/plan/plan_run.h"
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/train/weights.h"
+#include "tutti/train/network/weights.h"
 
 namespace {
 std::atomic<bool> counting{false};

@@ -1,13 +1,13 @@
 // network_values NETWORK FILE [--bf16 [--error X]] [--batch N] [--data N] [--layout NAME]
 //                [--weights FILE] [--inputs FILE]:
-// writes what a small network of batch 2 computes in one pass on the CPU backend, as safetensors:
-// in, target, out, loss, weight.NAME, gradient.NAME. With -full behind its name: the network of
-// MLPerf HPC, or the published one, on one sample, cut for two threads, with measured kernels, as
-// training computes it. --bf16: with activations of bf16, and then --error: with kernels of at most
-// that error (plan.bf16_error). --data: other random inputs and targets. --weights: those of a
-// model that was trained, instead of initial ones. --inputs: in and target of a file. Prints which
-// kernels computed it. What benchmarks/peers/cosmoflow.py, deepcam.py, resnet.py, microscopy.py,
-// gpt2.py, llama.py, transformer.py, vit.py and sequence_encoder.py are compared with.
+// writes the values that a small network of batch 2 computes in one pass on the CPU backend, as
+// safetensors: in, target, out, loss, weight.NAME, gradient.NAME. With -full behind its name: the
+// network of MLPerf HPC, or the published one, on one sample, cut for two threads, with measured
+// kernels, as training computes it. --bf16: with activations of bf16, and then --error: with
+// kernels of at most that error (plan.bf16_error). --data: other random inputs and targets.
+// --weights: of a trained model, instead of initial ones. --inputs: in and target of a file. Prints
+// which kernels computed it. benchmarks/peers/cosmoflow.py, deepcam.py, resnet.py, microscopy.py,
+// gpt2.py, llama.py, transformer.py, vit.py and sequence_encoder.py compare with its output.
 
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 #include "tests/plan/science_step.h"
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
-#include "tutti/train/safetensors.h"
+#include "tutti/keep/safetensors.h"
 
 namespace tutti::test {
 namespace {
@@ -31,7 +31,7 @@ struct Asked {
   uint64_t data = 0;
 };
 
-/// Whether the arguments make sense.
+/// Reads the arguments. Returns whether they make sense.
 bool read(int argc, char** argv, Asked& asked) {
   if (argc < 3) return false;
   asked.network = argv[1];

@@ -18,7 +18,7 @@ namespace {
 
 using TensorOf = std::function<const NamedTensor&(const ScienceStep&)>;
 
-/// Over the steps of all ranks, in the mean over replicas.
+/// Sums a tensor over the steps of all ranks, mean over replicas.
 std::vector<float> sum_of(const std::vector<ScienceStep>& steps, int replicas,
                           const TensorOf& tensor) {
   std::vector<float> sum(numbers_of(tensor(steps.front())).size());
@@ -86,7 +86,7 @@ PartsDistance expect_serial(const Parts& parts, const std::vector<ScienceStep>& 
   PartsDistance d;
   for (size_t r = 0; r < got.size(); ++r) {
     const double apart = far(got[r].out, want[r / (got.size() / replicas)].out);
-    EXPECT_LT(apart, 1e-4) << "rank " << r << " of " << parts.text();  // NaN is no less
+    EXPECT_LT(apart, 1e-4) << "rank " << r << " of " << parts.text();  // also fails for NaN
     d.out = std::max(d.out, apart);
   }
   const TensorOf loss = [](const ScienceStep& step) -> const NamedTensor& { return step.loss; };

@@ -1,6 +1,6 @@
 #pragma once
-// Ranks that share samples compute what one rank does, and the same bits each time: checks of a
-// network of science_step.h on threads as ranks.
+// Checks that ranks that share samples compute the same as one rank, and the same bits each time: a
+// network of science_step.h, with threads as ranks.
 
 #include <string>
 #include <vector>
@@ -13,51 +13,51 @@ struct Parts {
   std::string network;
   std::vector<int64_t> spatial;
   int replicas = 1;   ///< each with samples of its own
-  int64_t slabs = 2;  ///< of a part; 0: as the step needs
+  int64_t slabs = 2;  ///< slabs of a part; 0: as the step needs
   int64_t batch = 2;
-  std::string layout = "last";  ///< of activations
+  std::string layout = "last";  ///< layout of activations
   Rectifiers rectifiers = Rectifiers::relu;
-  std::vector<ScienceStep> held = {};  ///< of each replica, whose ReLUs decide
+  std::vector<ScienceStep> held = {};  ///< steps whose ReLUs decide, one for each replica
 
   int ranks() const;
   std::string text() const;
 };
 
-/// The options of every plan here. Channels last has direct convolutions for every instruction set;
-/// in blocks of 16 channels a machine without AVX-512 has reference loops alone.
+/// Returns the options of every plan here. Channels last has direct convolutions for every
+/// instruction set; in blocks of 16 channels a machine without AVX-512 has only reference loops.
 PlanOptions parts_options(const std::string& layout = "last");
 
-/// Of each replica, on one rank that shares nothing but may cut its samples into slabs.
+/// Returns the step of each replica on one rank, which shares nothing but may cut its samples into
+/// slabs.
 std::vector<ScienceStep> serial_steps(const Parts& parts, int64_t slabs = 1);
-/// Of each rank.
+/// Returns the step of each rank.
 std::vector<ScienceStep> part_steps(const Parts& parts);
 
-/// Whether a gradient is nothing but rounding, being zero in exact arithmetic: its norm is below
-/// 1e-6.
+/// Whether a gradient is only rounding, being zero in exact arithmetic: its norm is below 1e-6.
 bool is_zero(std::span<const float> gradient);
 
-/// How far the parts are from the serial steps.
+/// The differences between the parts and the serial steps.
 struct PartsDistance {
-  double out = 0, loss = 0, gradient = 0, model = 0;  ///< relative in the 2-norm, the largest of a
-                                                      ///< tensor; of the loss absolute
-  std::string farthest;                               ///< the name of that gradient
+  double out = 0, loss = 0, gradient = 0, model = 0;  ///< in the 2-norm, relative, the largest over
+                                                      ///< tensors; the loss's is absolute
+  std::string farthest;                               ///< name of the gradient that differs most
   std::vector<std::string> zero = {};  ///< gradients that are zero in the serial steps
 };
 
-/// Loss (to 1e-5) and gradients (each to `gradients`, relative) of the parts add up to those of the
-/// serial steps, of which there may be more than replicas. A gradient that is zero there is so
-/// here, and counts in no distance. Failures are Google Test's.
+/// Expects that loss (to 1e-5) and gradients (each to `gradients`, relative) of the parts add up to
+/// those of the serial steps, of which there may be more than replicas. A gradient that is zero
+/// there must be zero here, and enters no distance. Reports failures to Google Test.
 PartsDistance expect_serial(const Parts& parts, const std::vector<ScienceStep>& got,
                             const std::vector<ScienceStep>& serial, double gradients);
 PartsDistance expect_serial(const Parts& parts, double gradients);
-/// Also returns whether they are.
+/// Expects the same bits. Also returns whether they are the same.
 bool expect_same_bits(const Parts& parts, const std::vector<ScienceStep>& once,
                       const std::vector<ScienceStep>& again);
 
-/// Where ReLUs (Rectifiers::seen) decide otherwise than those of the serial steps.
+/// Counts where ReLUs (Rectifiers::seen) decide differently from the serial steps.
 struct Flips {
   int64_t count = 0, of = 0;
-  float largest = 0;  ///< result at such a position; the other one is 0
+  float largest = 0;  ///< largest result at such a position, where the other result is 0
 };
 Flips flips(const Parts& parts, const std::vector<ScienceStep>& got,
             const std::vector<ScienceStep>& serial);

@@ -1,5 +1,5 @@
-// Ranks that share samples, at sizes where four parts are multiples of all strides: CosmoFlow as in
-// MLPerf HPC, DeepCAM with few channels. Minutes.
+// Tests ranks that share samples, at sizes where four parts are multiples of all strides: CosmoFlow
+// as in MLPerf HPC, DeepCAM with few channels. Takes minutes.
 
 #include <gtest/gtest.h>
 
@@ -19,16 +19,16 @@ struct WideCase {
   const char* network;
   Rectifiers rectifiers = Rectifiers::relu;
   int64_t batch = 1;
-  double gradients = 1e-4;  ///< how far each may be
+  double gradients = 1e-4;  ///< bound of each one's difference
 
   bool deepcam() const { return std::string_view(network).starts_with("deepcam"); }
 };
 
-/// DeepCAM's ReLUs flip with the last bits of sums. A flip at one of its smallest maps' positions,
-/// of which there are 48 in a channel, moves gradients by percents, so with free ReLUs the bound is
-/// wide; where nothing can flip it is that of all others. With GELUs the batch is 2, because in a
-/// batch of 1 the batch norm takes out what the branch behind the global average adds, and that
-/// branch has no gradient.
+/// DeepCAM's ReLUs flip with the last bits of sums. A flip at one of its smallest maps'
+/// positions, of which there are 48 in a channel, moves gradients by percents, so with free ReLUs
+/// the bound is wide; where nothing can flip, the same bound as elsewhere applies. With GELUs the
+/// batch is 2, because in a batch of 1 the batch norm removes the contribution of the branch behind
+/// the global average, so that branch has no gradient.
 const WideCase kWideCases[] = {
     {.name = "cosmoflow2", .network = "cosmoflow2-full"},
     {.name = "cosmoflow3", .network = "cosmoflow3-full"},
@@ -43,7 +43,7 @@ const WideCase kWideCases[] = {
 
 class Wide : public testing::TestWithParam<WideCase> {};
 
-/// ReLUs decided beforehand by their own decisions make the same network.
+/// ReLUs whose own decisions are fixed beforehand make the same network.
 void expect_same_network(const std::vector<ScienceStep>& seen,
                          const std::vector<ScienceStep>& held) {
   for (size_t r = 0; r < seen.size(); ++r) {
@@ -56,7 +56,7 @@ void expect_same_network(const std::vector<ScienceStep>& seen,
   }
 }
 
-/// Compares and says how far they are. A flip is where a result is next to 0.
+/// Compares, and prints the differences. Flips may occur only where a result is next to 0.
 void expect_near(const WideCase& c, const Parts& parts, const std::vector<ScienceStep>& got,
                  const std::vector<ScienceStep>& serial) {
   std::string seen;

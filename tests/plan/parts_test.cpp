@@ -1,4 +1,4 @@
-// Ranks that share samples, on small networks.
+// Tests ranks that share samples, on small networks.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST_P(Shared, ComputesTheSame) {
   }
 }
 
-/// Decided beforehand, ReLUs hide no fault behind their flips.
+/// With decisions fixed beforehand, ReLUs hide no fault behind their flips.
 TEST_P(Shared, ComputesTheSameWhereNothingFlips) {
   Parts parts{.network = GetParam(), .spatial = {}, .rectifiers = Rectifiers::seen};
   parts.held = serial_steps(parts);
@@ -53,7 +53,7 @@ TEST(SharedRectifiers, ComputesTheSameWhereNothingFlips) {
   expect_serial(parts, 1e-4);
 }
 
-/// Inner slabs need nothing of other parts: their tiles come before the wait.
+/// Inner slabs need no rows of other parts, so their tiles come before the wait.
 TEST(SharedSlabs, ComputesInnerOnesBeforeItWaits) {
   const PartGrid grid({2}, 1, 2, 0);
   for (const Rectifiers rectifiers : {Rectifiers::relu, Rectifiers::gelu}) {
@@ -71,19 +71,19 @@ TEST(SharedSlabs, ComputesInnerOnesBeforeItWaits) {
     }
     EXPECT_GT(some, 0) << name_of(rectifiers);
   }
-  // Nothing flips, so that a tile that came too early shows.
+  // Nothing flips, so that a tile that ran too early shows.
   expect_serial(
       {.network = "cosmoflow2", .spatial = {2}, .slabs = 4, .rectifiers = Rectifiers::gelu}, 3e-3);
 }
 
-/// Without fast blocks, volumes, of which reference loops take ten times as long as of images, are
-/// left out.
+/// Without fast blocks, volumes are left out, because reference loops take ten times as long for
+/// them as for images.
 TEST(SharedBlocks, ComputesTheSameInBlocksOfChannels) {
   for (const std::string network : {"cosmoflow2", "deepcam"}) {
     if (!has_fast_blocks() && network == "cosmoflow2") continue;
     Parts parts{.network = network, .spatial = {2, 2}, .slabs = 1, .batch = 1};
     parts.rectifiers = Rectifiers::gelu;
-    const std::vector<ScienceStep> serial = serial_steps(parts);  // channels last, which is fast
+    const std::vector<ScienceStep> serial = serial_steps(parts);  // channels last is fast
     parts.layout = "b16c";
     expect_serial(parts, part_steps(parts), serial, 3e-3);
   }

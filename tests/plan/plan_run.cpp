@@ -1,7 +1,7 @@
 #include "tests/plan/plan_run.h"
 
-#include "tutti/base/rng.h"
-#include "tutti/train/weights.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/train/network/weights.h"
 
 namespace tutti::test {
 

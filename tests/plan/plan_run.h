@@ -1,12 +1,12 @@
 #pragma once
-// Runs a training graph's plan once on fixed random data and keeps what came out, in plain form.
+// Runs a training graph's plan once on fixed random data and keeps the results, in plain form.
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "tutti/plan/executor.h"
-#include "tutti/train/training_graph.h"
+#include "tutti/train/network/training_graph.h"
 
 namespace tutti::test {
 
@@ -17,11 +17,11 @@ struct PlanRun {
 };
 
 TrainingGraph small_residual_net(DType activations, int64_t batch);
-/// A residual network in f32 whose activations are GELUs: it compares nothing, so its gradients
-/// move by rounding alone, whatever the processor (rectifiers.h).
+/// Returns a residual network in f32 whose activations are GELUs: it compares nothing, so its
+/// gradients change only by rounding, on any processor (rectifiers.h).
 TrainingGraph small_smooth_net(int64_t batch);
 
-/// One step: pack, forward and backward, update.
+/// Runs one step: pack, forward and backward, update.
 PlanRun run_once(const TrainingGraph& training, const Backend& backend, const PlanOptions& options);
 
 }  // namespace tutti::test

@@ -8,7 +8,7 @@
 #include "tests/plan/plan_run.h"
 #include "tests/plan/rectifiers.h"
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/backend/cpu/matrix_tile.h"
+#include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/backend/reference/reference.h"
 #include "tutti/plan/bands.h"
 #include "tutti/plan/executor.h"
@@ -22,7 +22,7 @@ double norm(const std::vector<float>& x) {
   return std::sqrt(sum);
 }
 
-/// Relative distance of two vectors in the 2-norm.
+/// Returns the relative distance of two vectors in the 2-norm.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
@@ -37,7 +37,7 @@ void expect_close(const std::map<std::string, std::vector<float>>& got,
     EXPECT_LT(distance(got.at(name), values), tolerance) << name << " with " << how;
 }
 
-/// The plan of the reference backend, one thread, everything in one tile: as plain as it gets.
+/// Runs the plan of the reference backend with one thread and everything in one tile: the plainest.
 PlanRun reference_run(const TrainingGraph& training) {
   return run_once(training, ReferenceBackend(),
                   {.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false});
@@ -61,7 +61,7 @@ TEST(Plan, TilesThreadsAndLayoutsChangeOnlyTheLastBits) {
       }
 }
 
-// Batch norms that end in ReLUs: what is no gradient moves by rounding alone, whatever flips.
+// Batch norms end in ReLUs: all but gradients change only by rounding, whatever flips.
 TEST(Plan, ReLUsOfTilesAndThreadsAreThoseOfTheReference) {
   const TrainingGraph training = small_residual_net(DType::f32, 4);
   const PlanRun want = reference_run(training);
@@ -152,8 +152,8 @@ TEST(Plan, AStaleLayoutOfACheckpointIsAnErrorThatOfATuningFileIsChosenAnew) {
 TEST(Plan, OneBandPerNormalisationAndDirection) {
   const TrainingGraph training = small_residual_net(DType::f32, 4);
   const Schedule schedule = make_schedule(training.graph);
-  // 19 batch norms: a barrier after each one's statistics and each one's gradient sums, and one for
-  // the loss.
+  // There are 19 batch norms: a barrier after each one's statistics and each one's gradient sums,
+  // and one for the loss.
   EXPECT_LE(schedule.bands.size(), 2u * 19 + 2);
   size_t exchanges = 0;
   for (const Band& band : schedule.bands) exchanges += band.starts.size();
@@ -161,8 +161,8 @@ TEST(Plan, OneBandPerNormalisationAndDirection) {
   EXPECT_EQ(schedule.updates.size(), exchanges) << "one per bucket";
 }
 
-// A network without batch norm, whose forward pass could be one band: each large layer waits for
-// its own update only, and hands over its own gradient.
+// Without batch norm the forward pass could be one band: each large layer waits only for its own
+// update, and hands over its own gradient.
 TEST(Plan, LargeParametersAreExchangedOneByOne) {
   TrainingGraphSpec spec;
   spec.model.name = "mlp";
@@ -195,7 +195,7 @@ TrainingGraph wide_mlp(size_t layers) {
   return make_training_graph(spec);
 }
 
-// Each thread sums a layer's gradient in memory that the next layer's uses again.
+// Each thread sums a layer's gradient in memory that the next layer's gradient reuses.
 TEST(Plan, TheThreadsOwnMemoryDoesNotGrowWithTheNumberOfLayers) {
   const auto scratch_of = [](size_t layers) {
     const CpuBackend backend;
@@ -211,7 +211,7 @@ TEST(Plan, TheThreadsOwnMemoryDoesNotGrowWithTheNumberOfLayers) {
   EXPECT_EQ(scratch_of(8), scratch_of(3));
 }
 
-/// Counts how often it is asked to describe kernels.
+/// Counts how often it has to describe kernels.
 class CountingBackend final : public Backend {
  public:
   std::string_view name() const override { return cpu_.name(); }

@@ -19,8 +19,7 @@ std::optional<float> slope_of(const ActivationAttributes& a) {
   return {};
 }
 
-/// An op that ends in a ReLU: what it does before, null where it is nothing but the ReLU, and the
-/// ReLU's slope.
+/// An op that ends in a ReLU: the op without it, null if it is only the ReLU, and the ReLU's slope.
 struct Rectifier {
   OpPtr before;
   std::optional<float> slope{};  ///< none: the op ends in no ReLU
@@ -42,7 +41,7 @@ bool is_maximum(const OpPtr& op) {
   return pool && pool->pool().kind == PoolKind::max;
 }
 
-/// The mean over the same windows.
+/// Returns the mean over the same windows.
 OpPtr average_of(const OpPtr& maximum) {
   PoolAttributes attributes = dynamic_cast<const Pool&>(*maximum).pool();
   attributes.kind = PoolKind::average;
@@ -63,13 +62,13 @@ Value bound(Graph& graph, const ValueInfo& info) {
   CHECK(false, "'{}' in a forward graph", info.name);
 }
 
-/// y of the node, which has a ReLU, in the form asked for.
+/// Appends y of the node, which has a ReLU, in the requested form.
 Value append_rectified(Rectified& made, const Node& node, const std::vector<Value>& in,
                        Rectifiers rectifiers) {
   Graph& graph = made.graph.graph;
   if (rectifiers == Rectifiers::seen) {
     const Value y = graph.append(node.name, node.op, in).front();
-    // The copy is plain as outputs are, and y keeps its layout.
+    // The copy is plain like all outputs, and y keeps its layout.
     made.masks.push_back(graph.append1(node.name + ".seen", std::make_shared<Scale>(1.0f), {y}));
     graph.mark_output(made.masks.back());
     return y;
@@ -118,7 +117,7 @@ Rectified rectify(const Graph& old, Rectifiers rectifiers) {
     }
     if (rectifiers != Rectifiers::relu && is_maximum(node.op)) {
       at(node.out[0]) = graph.append(node.name, average_of(node.op), in).front();
-      continue;  // nothing reads the winners of a forward graph
+      continue;  // no node reads the winners in a forward graph
     }
     const std::vector<Value> out = graph.append(node.name, node.op, in);
     for (size_t i = 0; i < out.size(); ++i) at(node.out[i]) = out[i];

@@ -4,29 +4,29 @@
 #include <cmath>
 #include <cstring>
 
-#include "tutti/backend/cpu/version.h"
-#include "tutti/base/rng.h"
-#include "tutti/models/cosmoflow.h"
-#include "tutti/models/deepcam.h"
-#include "tutti/models/fc_densenet.h"
-#include "tutti/models/gpt2.h"
-#include "tutti/models/llama.h"
+#include "tutti/backend/cpu/onednn/version.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/models/network/cosmoflow.h"
+#include "tutti/models/network/deepcam.h"
+#include "tutti/models/network/fc_densenet.h"
+#include "tutti/models/network/gpt2.h"
+#include "tutti/models/network/llama.h"
+#include "tutti/models/network/resnet.h"
+#include "tutti/models/network/transformer.h"
+#include "tutti/models/network/vgg.h"
+#include "tutti/models/network/vit.h"
 #include "tutti/models/registry.h"
-#include "tutti/models/resnet.h"
-#include "tutti/models/transformer.h"
-#include "tutti/models/vgg.h"
-#include "tutti/models/vit.h"
-#include "tutti/ops/fuse.h"
-#include "tutti/ops/sequence.h"
-#include "tutti/train/weights.h"
+#include "tutti/ops/fusion/fuse.h"
+#include "tutti/ops/sequence/sequence.h"
+#include "tutti/train/network/weights.h"
 
 namespace tutti::test {
 namespace {
 
 constexpr std::string_view kFull = "-full", kWide = "-wide";
 
-/// Signals of 3 channels at 24 samples in pieces of 4: numbers of sequences of which some positions
-/// are padding, or two at each sample.
+/// Signals of 3 channels at 24 samples in pieces of 4: with numbers for sequences of which some
+/// positions are padding, or with two numbers at each sample.
 ScienceNetwork encoder_of(bool whole, DType activations, int64_t batch) {
   ModelSpec spec{.name = "sequence-encoder",
                  .task = TaskKind::regress,
@@ -68,7 +68,7 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
       loss.class_weights.push_back(static_cast<float>(std::pow(f, -0.125)));
     n.loss = softmax_cross_entropy(g, "loss", n.out, n.target, loss);
   } else if (name == "spectra") {
-    // A whole field is read after layers that parts share.
+    // Here layers that parts share come before one that reads a whole field.
     n.in = g.input("volume", {activations, {batch, 4, 32, 32, 32}, {}});
     const Value x = conv(g, "conv1", n.in,
                          {.out_channels = 16, .kernel = in_all(3), .pad = in_all(1), .bias = true});
@@ -140,7 +140,7 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
     n.out = losses.surprise;
     n.loss = losses.loss;
   } else if (name == "fc-densenet") {
-    // Three blocks down and up: a number at each position, as of potentials.
+    // Three blocks down and up: one number at each position, as for potentials.
     n.in = g.input("pattern", {activations, {batch, 1, 32, 32}, {}});
     n.out = fc_densenet_prediction(g, n.in,
                                    {.outputs = 1,
@@ -180,14 +180,14 @@ ScienceNetwork rectified_of(const ScienceNetwork& n, Rectifiers rectifiers) {
   return rectified;
 }
 
-/// Class numbers are few; tokens are below 61, and some of a source and of those that come next are
+/// Class numbers are few; tokens are below 61, and some of a source's and of the next tokens are
 /// none.
 int32_t random_number(const std::string& name, const TensorDesc& desc, Rng& rng) {
   if (desc.shape.rank() != 2) return static_cast<int32_t>(rng.below(3));
   return static_cast<int32_t>(rng.below(61)) - (name != "in" && rng.below(8) == 0 ? 61 : 0);
 }
 
-/// Random numbers of the type, in plain layout.
+/// Makes random numbers of the type, in plain layout.
 NamedTensor random_tensor(const std::string& name, const TensorDesc& desc, uint64_t data) {
   NamedTensor made{name, desc, std::vector<std::byte>(desc.bytes())};
   Rng rng(3 + data, Purpose::test, desc.dtype == DType::i32);
@@ -204,7 +204,7 @@ NamedTensor random_tensor(const std::string& name, const TensorDesc& desc, uint6
   return made;
 }
 
-/// Of the file with inputs, if there is one, else random numbers.
+/// Reads the tensor from the file with inputs, if there is one, else makes random numbers.
 NamedTensor tensor_of(const std::string& name, const TensorDesc& desc, const StepData& data) {
   if (data.inputs.empty()) return random_tensor(name, desc, data.data);
   const SafetensorsFile file(data.inputs);
@@ -217,7 +217,7 @@ NamedTensor tensor_of(const std::string& name, const TensorDesc& desc, const Ste
   return taken;
 }
 
-/// The bytes of a plain tensor in the plan's layout.
+/// Returns the bytes of a plain tensor in the plan's layout.
 std::vector<std::byte> laid_out(const NamedTensor& plain, const TensorDesc& desc) {
   std::vector<std::byte> bytes(desc.bytes());
   const size_t size = size_of(desc.dtype);
@@ -232,7 +232,7 @@ std::vector<std::byte> laid_out(const NamedTensor& plain, const TensorDesc& desc
   return bytes;
 }
 
-/// One where the result of a ReLU is positive.
+/// Returns 1 where the result of a ReLU is positive.
 NamedTensor mask_of(const NamedTensor& seen) {
   CHECK(seen.desc.dtype == DType::f32, "'{}' is {}, masks are f32", seen.name,
         name_of(seen.desc.dtype));
@@ -332,7 +332,7 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
     gradient.bytes.resize(gradient.desc.bytes());
     export_plain(variable, gradients.data(), reinterpret_cast<float*>(gradient.bytes.data()));
   }
-  step.model = weights.export_model(weights.parameters(), weights.statistics(0));
+  step.model = materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)));
   step.layout = plan.layout;
   for (const PlanBand& band : plan.bands)
     for (const Step& s : band.steps) ++step.kernels[s.kernel];

@@ -1,5 +1,5 @@
-// CosmoFlow, DeepCAM, FC-DenseNet, VGG and transformers on plans of the CPU backend against the
-// reference's.
+// Tests CosmoFlow, DeepCAM, FC-DenseNet, VGG and transformers on plans of the CPU backend against
+// the reference's.
 
 #include <gtest/gtest.h>
 
@@ -16,14 +16,14 @@
 namespace tutti::test {
 namespace {
 
-/// The gradient of a bias before a batch norm, which takes the mean away again.
+/// Whether it is the gradient of a bias before a batch norm, which removes the mean again.
 bool is_rounding(const NamedTensor& gradient) {
   return std::ranges::all_of(numbers_of(gradient), [](double x) { return std::abs(x) < 1e-6; });
 }
 
 const PlanOptions kPlain{.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false};
 
-/// A network with its ReLUs as they are, or decided by the reference beforehand.
+/// A network with its ReLUs unchanged, or decided by the reference beforehand.
 struct Decided {
   std::string network;
   Rectifiers rectifiers = Rectifiers::relu;
@@ -38,13 +38,13 @@ struct Decided {
                     {.held = rectifiers == Rectifiers::held ? &seen : nullptr});
   }
   bool flips() const { return rectifiers == Rectifiers::relu && !seen.seen.empty(); }
-  /// How far gradients may be apart.
+  /// Returns how much gradients may differ.
   double apart() const { return flips() ? kFlipped : 3e-3; }
 };
 
-/// Layouts whose convolutions are slow, the plain one anywhere and blocks of channels on some
-/// processors, are taken where a user asks for them or channels are few. One network shows that
-/// they are right; SharedBlocks has the blocks of deepcam.
+/// Layouts with slow convolutions, the plain one anywhere and blocks of channels on some
+/// processors, are used if a user asks for them or channels are few. One network shows that they
+/// are right; SharedBlocks has the blocks of deepcam.
 bool is_tried(const std::string& network, std::string_view layout) {
   const bool is_fast =
       layout == "last" || (layout == "b16c" && has_fast_blocks() && network != "deepcam");
@@ -88,14 +88,14 @@ struct Cut {
   int64_t slabs;
   const char* layout;
 };
-/// Each layout, and more slabs than two in the one whose kernels are fast on every processor.
+/// All layouts, and more than two slabs in the layout whose kernels are fast on every processor.
 constexpr Cut kCuts[] = {{2, "plain"}, {2, "b16c"}, {2, "last"}, {4, "last"}};
 
 TEST_P(Science, SlabsComputeTheSame) {
   for (const Decided& c : cases_of(GetParam())) {
     const ScienceStep want = c.run(c.cut(), ReferenceBackend(), kPlain);
     for (const auto& [slabs, layout] : kCuts) {
-      // Where something may flip, bounds are wide: the same network with held ReLUs says more.
+      // Where something may flip, bounds are wide: the same network with held ReLUs tests more.
       if (!is_tried(c.network, layout) || (c.flips() && slabs != 4)) continue;
       expect_near(c.run(c.cut(slabs), CpuBackend(),
                         {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false}),
@@ -105,7 +105,7 @@ TEST_P(Science, SlabsComputeTheSame) {
   }
 }
 
-/// Their rows come in pairs: one row at a time they cannot be cut, and one thread would make all.
+/// Their rows come in pairs: they cannot be cut into single rows, so one thread would make all.
 /// Eight rows are four slabs, whether there are two threads, eight or twelve.
 TEST(Science, TransposedConvolutionsAreCutIntoSlabs) {
   for (const int threads : {2, 8, 12}) {
@@ -121,7 +121,7 @@ TEST(Science, TransposedConvolutionsAreCutIntoSlabs) {
   }
 }
 
-/// Backward needs the rows of a batch norm's result; they and it are computed again, not kept.
+/// Backward needs the rows of a batch norm's result; both are computed again instead of kept.
 TEST(Science, BatchNormsAreNotKeptForTheirRows) {
   const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
   int again = 0;
@@ -135,7 +135,7 @@ TEST(Science, BatchNormsAreNotKeptForTheirRows) {
   EXPECT_GT(again, 10);
 }
 
-/// The gradient of the tied weight grows where the output layer's part of it lies; logits stay in
+/// The gradient of the tied weight grows in the memory of the output layer's part; logits stay in
 /// tiles.
 TEST(Science, LogitsAndPartsOfATiedGradientAreNotStored) {
   const ScienceNetwork n = science_network("gpt2", DType::f32, 4);
@@ -151,7 +151,7 @@ TEST(Science, LogitsAndPartsOfATiedGradientAreNotStored) {
     }
 }
 
-/// Nor are parts of the gradient of a weight that stands for source, target and output.
+/// Parts of the gradient of a weight for source, target and output are not stored either.
 TEST(Science, PartsOfAGradientOfThreeLayersAreNotStored) {
   const ScienceNetwork n = science_network("transformer", DType::f32, 4);
   const Plan plan =
@@ -169,7 +169,7 @@ TEST(Science, PartsOfAGradientOfThreeLayersAreNotStored) {
   EXPECT_EQ(lookups, 2);
 }
 
-/// Nor is what a depthwise convolution makes for the pointwise one behind it.
+/// Results of a depthwise convolution for the pointwise one behind it are not kept either.
 TEST(Science, DepthwiseResultsAreNotKept) {
   const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
   int forward = 0, again = 0;

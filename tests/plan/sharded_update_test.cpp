@@ -1,5 +1,5 @@
 // Ranks that each update their shard of every bucket end with the weights of one that updates all,
-// bit for bit, for every optimizer. Ranks are threads here; what they exchange is copied and added.
+// bit for bit, for every optimizer. Ranks are threads; exchanges copy and add.
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 
 #include "tests/plan/plan_run.h"
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/exchange/shard.h"
 #include "tutti/ops/exchange.h"
-#include "tutti/parallel/shard.h"
-#include "tutti/train/weights.h"
+#include "tutti/train/network/weights.h"
 
 namespace tutti::test {
 namespace {
@@ -51,7 +51,7 @@ BucketLayout layout_of(const Plan& plan) {
   return layout;
 }
 
-/// The sums of gradients of a step, the same on all ranks.
+/// Fills in the sums of gradients of a step, the same on all ranks.
 void fill_gradients(const Plan& plan, int step, std::byte* gradients) {
   for (size_t i = 0; i < plan.variables.parameters.size(); ++i) {
     const Variable& variable = plan.variables.parameters[i];
@@ -85,7 +85,7 @@ struct Rank {
   }
 };
 
-/// What is left after the steps: weights, then each kind of state.
+/// The values after the steps: weights, then each kind of state.
 struct Trained {
   std::vector<uint32_t> weights, state;
   Trained() = default;
@@ -104,7 +104,7 @@ Trained train_whole(const TrainingGraph& training, const Plan& plan) {
   return {plan, rank.weights};
 }
 
-/// Adds arrays of floats over ranks that meet here.
+/// Adds arrays of floats over ranks, which meet here.
 class Sum {
  public:
   explicit Sum(int ranks) : arrays_(static_cast<size_t>(ranks)), barrier_(ranks) {}
@@ -123,8 +123,8 @@ class Sum {
   std::barrier<> barrier_;
 };
 
-/// One rank's exchanges: its range of every bucket, norms added up over ranks. Weights are gathered
-/// by the test.
+/// One rank's exchanges: its range of every bucket, and sums of norms over ranks. The test gathers
+/// weights.
 class RankExchanges final : public Exchanges {
  public:
   RankExchanges(const Plan& plan, const Executor& executor, int rank, int count, Sum& sum)
@@ -166,7 +166,7 @@ Trained train_sharded(const TrainingGraph& training, const Plan& plan, int count
   std::vector<std::unique_ptr<Rank>> ranks;
   for (int r = 0; r < count; ++r) ranks.push_back(std::make_unique<Rank>(training, plan, backend));
   Sum sum(count);
-  /// Of every array, the shards of all ranks put together: what an allgather leaves on each.
+  /// Joins the shards of all ranks of every array, as an allgather does on each rank.
   const auto gathered = [&](auto&& array_of, std::byte* into) {
     for (size_t b = 0; b < plan.buckets.size(); ++b) {
       const std::vector<Shard> shards = shard_bounds(layout, static_cast<int>(b), count);
@@ -255,7 +255,7 @@ INSTANTIATE_TEST_SUITE_P(
               .average = 0.9}}),
     [](const auto& info) { return info.param.name; });
 
-/// The gradient's norm in a step, from plain copies in double precision.
+/// Returns the gradient's norm in a step, from plain copies in double precision.
 double norm_in_double(const Plan& plan, const Buffer& gradients, double scale) {
   double sum = 0;
   for (const Variable& variable : plan.variables.parameters) {
@@ -316,14 +316,14 @@ TEST(Clipping, AGradientWithinTheLimitKeepsItsBits) {
   EXPECT_FALSE(without.after == clipped_step(7, 256 << 10).after);
 }
 
-/// Buckets are measured, and so may differ from run to run.
+/// Bucket sizes are measured, and so may differ from run to run.
 TEST(Clipping, BucketsChangeNoBitOfTheNorm) {
   const float norm = clipped_step(7, 256 << 10).norm;
   for (const size_t bytes : {size_t{1}, size_t{4} << 10, size_t{1} << 30})
     EXPECT_EQ(clipped_step(7, bytes).norm, norm) << bytes;
 }
 
-/// Counts what the executor asks for; gradients stay where they are.
+/// Counts the executor's calls; gradients stay where they are.
 struct Counting final : Exchanges {
   std::vector<int> finished;   ///< by exchange
   int late = -1, ranged = -1;  ///< has not arrived yet; gives the range
@@ -337,7 +337,7 @@ struct Counting final : Exchanges {
   }
 };
 
-/// A rank alone, and what it asks of its exchanges.
+/// A single rank, and its calls of exchanges.
 struct Alone {
   const TrainingGraph training;
   const CpuBackend backend;
@@ -387,7 +387,7 @@ TEST(Update, RefusesRangesThatCutABlock) {
   EXPECT_THROW(step_with({bytes, 0}), std::exception);
 }
 
-// Its barrier stays broken: threads would leave the next step without their part of the work.
+// The barrier stays broken: threads would leave the next step without their part of the work.
 TEST(Update, AnExecutorWhoseTeamFailedIsNotUsedAgain) {
   Alone alone({.momentum = 0.9}, 2);
   alone.exchanges.range = {0, alone.bytes + 64};

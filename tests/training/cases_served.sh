@@ -105,16 +105,6 @@ case_served() {
 # served_bytes NAME: that its servers and workers have sent, over all its parts
 served_bytes() { grep '"event":"servers"' "$1/record.jsonl" | grep -Eo '"bytes":[0-9.e+]*' | cut -d: -f2 | awk '{ sum += $1 } END { printf "%d\n", sum }'; }
 
-# same_tensors NAME NAME STEP: weights and state, of runs whose buckets differ
-same_tensors() {
-  local file run step
-  step=$(printf 'step_%07d' "$3")
-  for file in weights state; do
-    for run in "$1" "$2"; do python3 -SE "$here/tensors.py" all "$run/checkpoints/$step/$file.safetensors" >"$run.tensors"; done
-    [ -s "$1.tensors" ] && cmp "$1.tensors" "$2.tensors" || fail "$file of $1 and $2 differ at step $3"
-  done
-}
-
 case_served_compressed() {
   local small=(--set comm.compression_min_bytes=256 --set optimizer.momentum=0.9) method scheme name
   local one=("${small[@]}" --replicas 1 --ranks 2 --sync ps:async --set sync.server_ranks=1)

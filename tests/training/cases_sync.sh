@@ -123,11 +123,11 @@ case_virtual() {
   printf '[device]\nstep_seconds = "measured"\n[between]\nlatency_us = 1\ngbit_per_s = 10\n' >measured.toml
   "$tutti" replay "$config" --output-dir measured --replicas 4 --sync local:2 --set run.epochs=2 --ranks 2 --machine measured.toml >measured.log 2>&1 ||
     fail "a measured replay: $(tail -n 5 measured.log)"
-  same train measured 8
+  same_tensors train measured 8
+  same_kept train measured 8
   grep '"event":"epoch"' measured/record.jsonl | head -n 1 | grep -Eo '"virtual_seconds":[^,}]*' | cut -d: -f2 | awk '{ exit !($1 > 0 && $1 < 60) }' ||
     fail "no measured time"
-  same train replay-local-2-1 8
-  same train replay-local-2-2 8
+  for ranks in 1 2; do same_tensors train replay-local-2-$ranks 8 && same_kept train replay-local-2-$ranks 8; done
   grep -Eq '"replayed_on":"fat tree, 200 Gb/s [(]' replay-step-1/record.jsonl || fail "the record does not name the machine"
   grep -q 'virtual_seconds":[0-9]' train/record.jsonl && fail "training without a machine tells its time"
   "$tutti" replay "$config" --output-dir none --replicas 4 >none.log 2>&1 && fail "a replay without a machine"

@@ -12,10 +12,25 @@ tensor_lines() {
 
 # same NAME NAME STEP: byte for byte the same weights and state, and the same kept by ranks
 same() {
+  same_weights "$@"
+  same_kept "$@"
+}
+
+same_kept() {
   local step
   step=$(printf 'step_%07d' "$3")
-  same_weights "$1" "$2" "$3"
   python3 -SE "$here/tensors.py" kept "$1/checkpoints/$step" "$2/checkpoints/$step" >kept.log || fail "what the ranks of $1 and $2 keep differs at step $3"
+}
+
+# same_tensors NAME NAME STEP: weights and state but for a replay's time, in whichever order they lie
+same_tensors() {
+  local file run step
+  step=$(printf 'step_%07d' "$3")
+  for file in weights state; do
+    for run in "$1" "$2"; do python3 -SE "$here/tensors.py" all "$run/checkpoints/$step/$file.safetensors" | sed '/^replay.clock /d; /^$/d' >"$run.tensors"; done
+    [ $file = state ] || [ -s "$1.tensors" ] || fail "$1 has no weights at step $3"
+    cmp "$1.tensors" "$2.tensors" || fail "$file of $1 and $2 differ at step $3"
+  done
 }
 
 # same_weights NAME NAME STEP: where ranks keep nothing of their own

@@ -11,13 +11,13 @@ namespace tutti {
 namespace {
 
 struct BuildIdSearch {
-  uintptr_t inside;  // an address of the object that is wanted
+  uintptr_t inside;  // an address within the wanted object
   std::string found;
 };
 
 size_t padded(size_t bytes) { return (bytes + 3) & ~size_t{3}; }
 
-// The description of the GNU build id among an object's notes, or nothing.
+// Returns the description of the GNU build id among an object's notes, or nothing.
 std::string id_among(std::span<const unsigned char> notes) {
   while (notes.size() >= sizeof(ElfW(Nhdr))) {
     const auto& note = *reinterpret_cast<const ElfW(Nhdr)*>(notes.data());

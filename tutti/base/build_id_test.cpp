@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-// What readelf, which is not ours, says of the running program.
+// Returns the build id that readelf, an independent program, reports for the running program.
 std::string by_readelf() {
   std::string text;
   FILE* pipe = popen("readelf -n /proc/$PPID/exe", "r");

@@ -17,7 +17,7 @@ void check_failed(const char* file, int line, const char* condition, const std::
 
 namespace {
 
-/// Names what helps against an errno; empty where the system's words say all.
+/// Returns advice for an errno; empty if the system's message says all.
 std::string_view file_advice(int error) {
   switch (error) {
     case ENOSPC:

@@ -39,13 +39,14 @@ class IoError : public Error {
   using Error::Error;
 };
 
-/// A file that cannot be used now and that nothing says to be damaged: the system refuses it, or a
-/// later version wrote it. Code that takes an older file in place of a damaged one passes this on.
+/// A file that cannot be used now although nothing shows that it is damaged: the system refuses it,
+/// or a later version wrote it. Code that replaces a damaged file by an older one passes this error
+/// on.
 class IntactFileError : public IoError {
   using IoError::IoError;
 };
 
-/// The system's reason for an errno of a file operation, and what to do where that is known.
+/// Returns the system's reason for an errno of a file operation and, if known, what to do.
 std::string file_error(int error);
 
 /// A device or kernel library that refused; the message names the operation and its shapes.

@@ -1,5 +1,5 @@
 #pragma once
-// The types of error.h as values: to send one to another rank, to keep one in a record.
+// The types of error.h as values, to send one to another rank or keep one in a record.
 
 #include <cstdint>
 #include <exception>
@@ -11,7 +11,7 @@ namespace tutti {
 enum class ErrorType : uint32_t { config, io, intact, device, comm, numeric, internal, other };
 
 ErrorType type_of(const std::exception& error);
-/// "NumericError", as docs/errors.md lists them; empty for `other`.
+/// Returns the name, such as "NumericError", as docs/errors.md lists it; empty for `other`.
 std::string_view name(ErrorType type);
 /// Throws the error of this type; Error for `other`.
 [[noreturn]] void throw_error(ErrorType type, const std::string& message);

@@ -29,7 +29,7 @@ bool is_there(const fs::path& path) {
 }
 
 bool is_not_offered(int error) noexcept {
-  constexpr int kNotSupported = 524;  // the kernel's own ENOTSUPP, which some file systems let out
+  constexpr int kNotSupported = 524;  // the kernel's own ENOTSUPP, which some file systems return
   constexpr std::array kErrors = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM, ENOTTY, kNotSupported};
   return std::ranges::find(kErrors, error) != kErrors.end();
 }
@@ -58,7 +58,7 @@ NamelessFile make_nameless_file(const std::string& name) noexcept {
   const int error = errno;
   std::error_code none;
   for (const auto& folder : {fs::path("/dev/shm"), fs::temp_directory_path(none)}) {
-    if (folder.empty()) continue;  // TMPDIR is no folder
+    if (folder.empty()) continue;  // TMPDIR is not a folder
     std::string path = (folder / (name + "-XXXXXX")).string();
     file = ::mkostemp(path.data(), O_CLOEXEC);
     if (file < 0) continue;

@@ -54,7 +54,7 @@ TEST(FileCalls, WhatIsNotOfferedIsDoneWithout) {
     EXPECT_EQ(with_refused({SYS_fsync}, error, [&] { return !sync_to_disk(0); }), 0) << error;
 }
 
-/// Whether the file is found as another process would find it.
+/// Whether another process would find the file.
 bool is_found(const NamelessFile& file) {
   const std::string link = "/proc/self/fd/" + std::to_string(file.descriptor);
   return file.descriptor >= 0 && ftruncate(file.descriptor, 100) == 0 &&

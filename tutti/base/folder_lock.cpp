@@ -22,7 +22,7 @@
 namespace tutti {
 namespace {
 
-/// The process that wrote its name into the lock's file last.
+/// The process that last wrote its name into the lock's file.
 struct Holder {
   long process = 0;
   std::string host{};
@@ -34,7 +34,7 @@ struct Holder {
                                      process_name())
                        : process_name();
   }
-  /// Only where that is known for sure.
+  /// Returns true only if that is certain.
   bool has_ended() const {
     return process > 0 && host == host_name() && kill(static_cast<pid_t>(process), 0) != 0 &&
            errno == ESRCH;
@@ -55,7 +55,7 @@ Holder read_holder(int file) {
 
 void write_holder(int file, const std::filesystem::path& path) {
   const std::string text = fmt::format("process {} on {}\n", getpid(), host_name());
-  // What it says is for a message only: a disk too full for it is no reason to refuse the work.
+  // The text is only for a message: a disk too full for it is no reason to refuse the work.
   if (ftruncate(file, 0) == 0 && pwrite(file, text.data(), text.size(), 0) < 0)
     log::debug("{}: cannot be written: {}", path.string(), std::strerror(errno));
 }
@@ -71,8 +71,8 @@ bool try_lock(int file, const std::string& folder) {
   return true;
 }
 
-/// A process that may read a file may lock it, and so keep its owner out: the group and others read
-/// it only where the umask lets them write in this folder, too.
+/// Any process that may read a file may lock it, and so keep its owner out: the group and others
+/// may read it only if the umask lets them write in this folder, too.
 void close_to_strangers(int file) {
   struct stat status {};
   if (fstat(file, &status) != 0 || status.st_uid != geteuid()) return;
@@ -85,10 +85,10 @@ void close_to_strangers(int file) {
 int open_lock_file(const std::filesystem::path& path, const FolderLockTerms& terms) {
   std::error_code failed;  // open() says why
   std::filesystem::create_directories(path.parent_path(), failed);
-  // A link would lead to a file of somebody else's choice, whose content the holder's name
-  // replaces. Whose file it is does not matter: in a group's folder it belongs to whoever came
-  // first, what it says lets nobody in, and to refuse it would keep this process out as surely as
-  // somebody who holds it.
+  // A link could lead to a file of another user's choice, whose content the holder's name would
+  // replace. The file's owner does not matter: in a group's folder it belongs to whoever came
+  // first, its content gives no access, and refusing it would keep this process out as surely as a
+  // holder does.
   const int file =
       open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | (terms.inherited ? 0 : O_CLOEXEC), 0622);
   if (file < 0)
@@ -100,8 +100,8 @@ int open_lock_file(const std::filesystem::path& path, const FolderLockTerms& ter
   return file;
 }
 
-/// Whether the path leads to another file, or none: the folder may have been renamed while this
-/// process waited.
+/// Whether the path leads to another file or to none, because the folder may have been renamed
+/// while this process waited.
 bool moved_away(int file, const std::filesystem::path& path) {
   struct stat held {};
   struct stat there {};
@@ -120,7 +120,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, const FolderLockTerm
   for (bool told = false;;) {
     if (try_lock(file_, folder.string())) {
       if (!moved_away(file_, path)) break;
-      close(std::exchange(file_, -1));  // which gives the lock back
+      close(std::exchange(file_, -1));  // this releases the lock
       file_ = open_lock_file(path, terms);
       continue;
     }

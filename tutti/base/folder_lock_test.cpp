@@ -34,13 +34,13 @@ class FolderLockTest : public testing::Test {
     }
     return "";
   }
-  /// A child that takes the inherited lock, starts a process that keeps it until `release` exists,
-  /// and dies.
+  /// Forks a child that takes the inherited lock, starts a process that keeps it until `release`
+  /// exists, and dies.
   void leave_a_process(const fs::path& release) const {
     const fs::path ready = root_ / "ready";
     const pid_t holder = fork();
     if (holder == 0) {
-      new FolderLock(root_, terms(0, true));  // never closed by it
+      new FolderLock(root_, terms(0, true));  // the child never closes it
       if (fork() == 0) {
         std::ofstream(ready) << "";
         while (!fs::exists(release)) usleep(2000);
@@ -62,7 +62,8 @@ TEST_F(FolderLockTest, ALinkIsNotFollowed) {
   EXPECT_EQ(fs::file_size(root_ / "victim"), 4u);
 }
 
-// Another member of the group may have made it; only root can show that, by giving a file away.
+// Another member of the group may have made the file; only root can test that, by giving a file
+// away.
 TEST_F(FolderLockTest, AFileThatIsThereIsTakenWhoeverHasMadeIt) {
   std::ofstream(root_ / "work.lock") << "process 1 on another-host\n";
   if (geteuid() == 0) {
@@ -135,7 +136,7 @@ TEST_F(FolderLockTest, WhatAKilledHolderLeftIsAwaited) {
 }
 
 TEST_F(FolderLockTest, TheLockIsOfTheFolderThatIsThereNow) {
-  // The holder sets its folder aside while somebody waits for the old file.
+  // The holder renames its folder while another process waits for the old file.
   auto held = std::make_unique<FolderLock>(root_ / "a", terms(0, false));
   std::thread waiting([&] {
     const FolderLock lock(root_ / "a", terms(3600, false));

@@ -36,8 +36,8 @@ std::map<std::string, Json> parse_members(std::string_view text) {
   using Event = Json::parse_event_t;
   std::map<std::string, Json> members;
   std::string key;
-  // What is taken here is left out there: the parser passes over all that it has at the end of
-  // each.
+  // Members taken here are left out of the parsed object, because the parser scans all members it
+  // has at the end of each.
   const Json rest = Json::parse(text, [&](int depth, Event event, Json& parsed) {
     if (depth != 1 || event == Event::object_start || event == Event::array_start) return true;
     if (event == Event::key) {
@@ -56,7 +56,7 @@ std::map<std::string, int64_t> parse_numbers(std::string_view text) try {
   using Event = Json::parse_event_t;
   std::map<std::string, int64_t> numbers;
   std::string key;
-  // The parser itself is told to keep none of them: it looks through all for each that it keeps.
+  // The parser is told to keep no member, because for each one that it keeps it scans all.
   const Json rest = Json::parse(text, [&](int depth, Event event, Json& parsed) {
     if (depth == 0) return true;
     if (event == Event::key) {
@@ -71,7 +71,7 @@ std::map<std::string, int64_t> parse_numbers(std::string_view text) try {
   });
   if (!rest.is_object()) throw IoError("not a JSON object");
   return numbers;
-} catch (const Json::out_of_range& error) {  // 1e999, which is no double either
+} catch (const Json::out_of_range& error) {  // 1e999 is no double either
   throw IoError(error.what());
 }
 

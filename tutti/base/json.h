@@ -1,6 +1,6 @@
 #pragma once
-// JSON, by nlohmann's library. Reading and printing are the larger part of it and are compiled
-// once, here; so nothing else calls its parse() and dump().
+// JSON, by nlohmann's library. Reading and printing are its larger part and are compiled once,
+// here, so no other code calls its parse() and dump().
 
 #include <concepts>
 #include <cstdint>
@@ -17,33 +17,33 @@
 
 namespace tutti {
 
-/// A key of the outermost object that stands there twice: JSON leaves open what that means.
+/// A key that the outermost object has twice, which JSON leaves undefined.
 struct RepeatedKey : IoError {
   explicit RepeatedKey(std::string repeated);
   std::string key;
 };
 
-/// Throws Json::parse_error for what is no JSON, and RepeatedKey.
+/// Throws Json::parse_error if the text is no JSON, and RepeatedKey.
 Json parse_json(std::string_view text);
 Json parse_json(std::istream& stream);
 
-/// The members of an object that may have a great many. Json keeps their order, and so looks
-/// through all of them for each. Throws as parse_json does, and IoError for what is no object.
+/// Returns the members of an object that may have very many. (Json keeps their order, and so scans
+/// all of them for each.) Throws as parse_json does, and IoError if the text is no object.
 std::map<std::string, Json> parse_members(std::string_view text);
 
-/// The same of an object that has whole numbers alone, as vocabularies are; in a time that grows
-/// with their number. IoError for anything else.
+/// Does the same for an object with only whole numbers, such as a vocabulary, in a time that grows
+/// with their number. Throws IoError for anything else.
 std::map<std::string, int64_t> parse_numbers(std::string_view text);
 
-/// As parse_json; null where it would throw.
+/// Parses as parse_json does; returns null where that would throw.
 Json json_or_null(std::string_view text);
 
-/// IoError: "1.5 is no whole number, or too large a one".
+/// Throws IoError: "1.5 is no whole number, or too large a one".
 [[noreturn]] void throw_no_whole_number(const Json& json);
 
-/// As json.get<T>(), for what a file holds: of whole numbers, also in lists, only those that T can
-/// hold. IoError for 1.5 and 1e30: the library would cut them off, or convert them without a
-/// defined result.
+/// Does json.get<T>() on content of files: takes whole numbers, also in lists, only if T can hold
+/// them. Throws IoError for 1.5 and 1e30: the library would truncate them, or convert them with an
+/// undefined result.
 template <class T>
 T json_value(const Json& json) {
   constexpr auto is_whole = []<class N>(const N*) {
@@ -60,7 +60,7 @@ T json_value(const Json& json) {
                          list.emplace_back();
                          typename T::value_type;
                        }) {
-    if (!json.is_array()) return json.get<T>();  // which throws
+    if (!json.is_array()) return json.get<T>();  // this throws
     T list;
     for (const Json& one : json) list.push_back(json_value<typename T::value_type>(one));
     return list;
@@ -69,10 +69,10 @@ T json_value(const Json& json) {
   }
 }
 
-/// In one line, or indented by `indent` spaces a level. Bytes that are no UTF-8 (names and paths
-/// may hold them) become U+FFFD.
+/// Prints in one line, or indented by `indent` spaces per level. Bytes that are not UTF-8 (names
+/// and paths may hold them) become U+FFFD.
 std::string print_json(const Json& json, int indent = -1);
-/// A text with such bytes replaced; equal to `text` where there are none.
+/// Returns a text with such bytes replaced; equal to `text` if there are none.
 std::string as_utf8(std::string_view text);
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
 #pragma once
-// The name of JSON for headers; json.h defines it.
+// Declares Json for headers; json.h defines it.
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -18,7 +18,7 @@ std::atomic<Level> current_level{Level::info};
 std::atomic<int> current_rank{0};
 std::atomic<int> current_size{1};
 
-std::mutex writing;  // guards what follows
+std::mutex writing;  // guards the variables below
 Style current_style;
 std::string last_date;
 
@@ -40,8 +40,8 @@ const char* color_of(Level level) {
   return level == Level::warn ? "\x1b[1;33m" : "";
 }
 
-/// `text` in lines of at most `columns` characters, broken between words; all but the first are
-/// indented. A word that is longer than a line stays whole: paths are copied from the screen.
+/// Breaks `text` between words into lines of at most `columns` characters; all but the first are
+/// indented. A word longer than a line stays whole, because paths are copied from the screen.
 std::string wrapped(std::string_view text, size_t columns, size_t indent) {
   std::string out;
   size_t room = columns;
@@ -110,7 +110,7 @@ void write(Level level, std::string_view text, Wrap wrap) {
   Style style = current_style;
   if (wrap == Wrap::never) style.columns = 0;
   std::string lines = line_text(level, text, now, style);
-  // A program that only warns is a tool that ends at once: it needs no date.
+  // A program that only warns is a tool that ends soon: it needs no date.
   if (std::string date = time_text(now, "%Y-%m-%d"); date != last_date && enabled(Level::info)) {
     if (current_rank == 0) lines.insert(0, date + "\n");
     last_date = std::move(date);

@@ -1,8 +1,8 @@
 #pragma once
-// The human log: one line per event on stderr, `HH:MM:SS text`. A warning or an error says so after
-// the time, and ranks other than 0 say who they are. The date stands on a line of its own before
-// the first line and wherever it has changed. Thread-safe. Machine-readable output is the run
-// record (trace/), never this.
+// The human log: one line per event on stderr, `HH:MM:SS text`. Warnings and errors are marked
+// after the time, and ranks other than 0 give their number. The date stands on a line of its own
+// before the first line and whenever it has changed. Thread-safe. Machine-readable output is the
+// run record (trace/), never this.
 
 #include <fmt/format.h>
 
@@ -14,24 +14,24 @@ namespace tutti::log {
 
 enum class Level { error, warn, info, debug, trace };
 
-/// Sets the level and who speaks. Ranks other than 0 print only warnings and errors, unless the
-/// level is debug or more.
+/// Sets the level and this process's rank. Ranks other than 0 print only warnings and errors,
+/// unless the level is debug or more.
 void configure(Level level, int rank, int size);
-/// How lines look. The default suits a file: no colour, lines as long as they are.
+/// How lines look. The default suits a file: no colour, lines of any length.
 struct Style {
   bool color = false;  ///< warnings in yellow, errors in red
-  int columns = 0;     ///< of the terminal: longer lines are wrapped between words. 0: never
+  int columns = 0;     ///< terminal's width: longer lines are wrapped between words. 0: never
 };
 void set_style(const Style& style);
 Level parse_level(std::string_view name);  ///< throws ConfigError
 bool enabled(Level level);
 bool is_first_rank();
-/// Whether a long line may be broken on a terminal. Not where a command stands in it, which people
-/// paste into a shell.
+/// Whether a long line may be broken on a terminal. Not if it holds a command, which people paste
+/// into a shell.
 enum class Wrap { words, never };
 void write(Level level, std::string_view text, Wrap wrap = Wrap::words);
-/// What write() prints for an event at `time` (seconds since 1970), without the date line; a line
-/// break at its end.
+/// Returns the text that write() prints for an event at `time` (seconds since 1970), without the
+/// date line, and with a line break at its end.
 std::string line_text(Level level, std::string_view text, int64_t time, const Style& style);
 
 template <class... Args>
@@ -42,7 +42,7 @@ template <class... Args>
 void warn(fmt::format_string<Args...> text, Args&&... args) {
   write(Level::warn, fmt::format(text, std::forward<Args>(args)...));
 }
-/// Of what every rank finds alike: rank 0 says it, once.
+/// Warns once, on rank 0, about a condition that all ranks find.
 template <class... Args>
 void warn_alike(fmt::format_string<Args...> text, Args&&... args) {
   if (is_first_rank()) warn(text, std::forward<Args>(args)...);
@@ -51,7 +51,7 @@ template <class... Args>
 void info(fmt::format_string<Args...> text, Args&&... args) {
   if (enabled(Level::info)) write(Level::info, fmt::format(text, std::forward<Args>(args)...));
 }
-/// A line with a command, or a path as a shell reads it.
+/// Logs a line with a command, or with a path as a shell reads it.
 template <class... Args>
 void command(fmt::format_string<Args...> text, Args&&... args) {
   if (enabled(Level::info))

@@ -6,7 +6,7 @@ namespace tutti::log {
 namespace {
 
 constexpr int64_t kNow = 1700000000;
-constexpr size_t kTime = 9;  // "HH:MM:SS ", of whatever zone
+constexpr size_t kTime = 9;  // "HH:MM:SS ", in any time zone
 
 std::string text_of(Level level, std::string_view text, const Style& style = {}) {
   return line_text(level, text, kNow, style).substr(kTime);

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers from text.
+// Reads numbers from text.
 
 #include <charconv>
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-/// Whether the whole of `text` is one number that fits; only then is `number` it. No spaces, no
-/// sign "+", no locale.
+/// Whether the whole of `text` is one number that fits into the type; only then sets `number`. No
+/// spaces, no sign "+", no locale.
 template <class Number>
 bool read_number(std::string_view text, Number& number) {
   Number read{};

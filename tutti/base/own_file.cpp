@@ -22,15 +22,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kMostLinks = 40;  // as the system has it
+constexpr int kMostLinks = 40;  // the same limit as the system's
 
-/// Pipes and sockets lie about; a device is where its system has put it.
+/// Suggests removing pipes and sockets, which users leave behind, but not devices.
 std::string no_regular_file(mode_t mode) {
   return fmt::format("it is a {}, no regular file{}", kind_of_file(mode),
                      S_ISFIFO(mode) || S_ISSOCK(mode) ? ": remove it" : "");
 }
 
-/// Why open(2) has failed: a pipe without a reader says "no such device or address".
+/// Returns why open(2) has failed: a pipe without a reader says "no such device or address".
 std::string why_not_open(const fs::path& file, int error) {
   struct stat status {};
   if (::lstat(file.c_str(), &status) != 0) return file_error(error);
@@ -45,9 +45,9 @@ std::string why_not_open(const fs::path& file, int error) {
   throw IoError(fmt::format("{}: cannot be written: {}", name.string(), why));
 }
 
-/// open(2) that follows no link in the last place and does not wait for a pipe's other end. Where
-/// somebody holds a lease of the file, or an NFS client a delegation, it waits until that is given
-/// back.
+/// Calls open(2) so that it follows no link in the last place and does not wait for a pipe's other
+/// end. If another process holds a lease of the file, or an NFS client a delegation, it waits until
+/// that is given back.
 int open_unfollowed(const fs::path& path, int flags, mode_t mode) {
   flags |= O_NOFOLLOW | O_CLOEXEC;
   const int file = ::open(path.c_str(), flags | O_NONBLOCK, mode);
@@ -61,10 +61,10 @@ int open_unfollowed(const fs::path& path, int flags, mode_t mode) {
 
 struct Opened {
   int descriptor = -1;
-  bool made = false;  // by this call
+  bool made = false;  // created by this call
 };
 
-/// With O_CREAT: a file that is made now, or the one that is there.
+/// With O_CREAT, creates the file or opens the existing one.
 Opened open_or_make(const fs::path& file, int flags, mode_t mode) {
   const int existing = flags & ~(O_CREAT | O_TRUNC);
   if ((flags & O_CREAT) == 0) return {open_unfollowed(file, existing, mode)};
@@ -80,8 +80,8 @@ Opened open_or_make(const fs::path& file, int flags, mode_t mode) {
   }
 }
 
-/// Takes the descriptor, which a file stream has no function for: the one of libstdc++ that has is
-/// a std::filebuf, and moves like one.
+/// Makes a stream that owns the descriptor. File streams have no function for that, but a
+/// std::filebuf of libstdc++ has, and it can be moved.
 template <class Stream>
 Stream stream_of(int descriptor, std::ios::openmode mode) {
   __gnu_cxx::stdio_filebuf<char> buffer(descriptor, mode | std::ios::binary);
@@ -91,9 +91,9 @@ Stream stream_of(int descriptor, std::ios::openmode mode) {
   return stream;
 }
 
-/// Where the link leads that has this name; nothing where it is no link.
+/// Returns where a link of this name leads; nothing if it is no link.
 std::optional<fs::path> target_of_own_link(const fs::path& name) {
-  // The link itself is held open, so that its owner and its target are those of one link.
+  // The link itself is held open, so that owner and target belong to the same link.
   const int link = ::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
   struct stat status {};
   std::array<char, PATH_MAX> text{};
@@ -109,7 +109,7 @@ std::optional<fs::path> target_of_own_link(const fs::path& name) {
   return name.parent_path() / fs::path(text.data(), text.data() + std::max<ssize_t>(bytes, 0));
 }
 
-/// A second descriptor of what this one is open for.
+/// Duplicates the descriptor.
 int second_of(int descriptor, const fs::path& name) {
   const int flags = ::fcntl(descriptor, F_GETFL);
   const bool reads_only = flags >= 0 && (flags & O_ACCMODE) == O_RDONLY;
@@ -125,7 +125,7 @@ bool is_foreign_owner(uid_t owner) { return owner != ::geteuid() && owner != 0; 
 std::string why_foreign(const struct stat& status) {
   if (is_foreign_owner(status.st_uid))
     return fmt::format("it belongs to another user (uid {})", status.st_uid);
-  // The sticky bit keeps others from renaming what is there, not from adding what is not.
+  // The sticky bit keeps others from renaming existing files, not from adding new ones.
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !S_ISLNK(status.st_mode))
     return "other users can write to it";
   return "";
@@ -181,8 +181,8 @@ std::ifstream own_input(const fs::path& file) {
 }
 
 std::optional<int> descriptor_of(const fs::path& path) {
-  // There are links of these names in some systems, but they lead to no path that could be opened
-  // in their place: "pipe:[4711]", or a file whose content would be lost.
+  // Some systems have links of these names, but they lead to no path that could be opened instead:
+  // "pipe:[4711]", or a file whose content would be lost.
   if (path == "/dev/stdin") return STDIN_FILENO;
   if (path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -218,7 +218,7 @@ int open_output(const fs::path& name, int flags) {
     return file;
   else if (!S_ISCHR(status.st_mode))
     why = no_regular_file(status.st_mode);
-  else if (::fcntl(file, F_SETFL, flags & O_APPEND) == 0)  // a terminal's writers wait for it
+  else if (::fcntl(file, F_SETFL, flags & O_APPEND) == 0)  // writers wait for a terminal
     return file;
   else
     why = fmt::format("fcntl: {}", file_error(errno));

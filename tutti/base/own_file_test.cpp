@@ -198,13 +198,13 @@ TEST(OwnFile, WhyADeviceOrASocketCannotBeOpenedIsSaid) {
   ::close(bound);
 }
 
-// Each is a message to the server of a network file system.
+// Each open is a message to the server of a network file system.
 TEST(OwnFile, AStreamOpensItsFileOnce) {
   const ScratchDirectory scratch;
   const fs::path file = scratch.write("steps.csv", std::string("step"));
   const int watch = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   ASSERT_GE(::inotify_add_watch(watch, file.c_str(), IN_MODIFY | IN_ACCESS | IN_CLOSE), 0);
-  const auto closes = [&] {  // two in a row would be told as one, but there is a write between
+  const auto closes = [&] {  // two in a row would be reported as one, but a write lies between
     std::array<inotify_event, 64> events{};
     const ssize_t bytes = ::read(watch, events.data(), sizeof events);
     EXPECT_GT(bytes, 0);
@@ -219,7 +219,7 @@ TEST(OwnFile, AStreamOpensItsFileOnce) {
   ::close(watch);
 }
 
-// NFS with root_squash, or FUSE with a uid, says that what a process makes is another user's.
+// NFS with root_squash, or FUSE with a uid, reports another user as the owner of new files.
 TEST(OwnFile, AFileThatIsMadeHereIsOwn) {
   const ScratchDirectory scratch;
   const fs::path file = scratch.path() / "list", squashed = scratch.path() / "squashed";
@@ -239,9 +239,9 @@ TEST(OwnFile, AFileThatIsMadeHereIsOwn) {
             std::string::npos);
 }
 
-int leased = -1, given_back = 0;  // a signal's handler has no other way
+int leased = -1, given_back = 0;  // a signal's handler can only use globals
 
-// A lease as of a file server; an NFS client's delegation is one, too.
+// A lease as a file server takes it; an NFS client's delegation is similar.
 TEST(OwnFile, ALeaseIsWaitedFor) {
   const ScratchDirectory scratch;
   const fs::path file = scratch.write("steps.csv", std::string("step"));

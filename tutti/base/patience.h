@@ -1,7 +1,7 @@
 #pragma once
-/* For tests, in C and C++: how long they wait, on a machine that may be busy. A time-out that a
-   test waits out is short where the machine is idle, and grows with its delay: patience(). A limit
-   that only a hang meets is kHangSeconds. tests/README.md says when which of them is right. */
+/* For tests, in C and C++: how long they wait on a machine that may be busy. A time-out that a
+ * test waits out is short on an idle machine, and grows with the machine's delay: patience(). A
+ * limit that only a hang reaches is kHangSeconds. tests/README.md says when to use which. */
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@ static inline double tutti_seconds_of(clockid_t clock) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* How much longer than on an idle machine this process needs for its work at present, at least 1:
-   the wall time of 5 ms of processor time, or, if they are more, the threads that there are for a
-   core, now or in the mean of the last minute. */
+/* Measures how much longer this process currently needs for its work than on an idle machine, at
+ * least 1: the wall time of 5 ms of processor time or, if larger, the number of threads per
+ * core, now or on average over the last minute. */
 static inline void tutti_measure_delay(void) {
   const double begin = tutti_seconds_of(CLOCK_MONOTONIC),
                used = tutti_seconds_of(CLOCK_THREAD_CPUTIME_ID), work = 0.005;
@@ -40,8 +40,8 @@ static inline void tutti_measure_delay(void) {
   if (tutti_delay < 1) tutti_delay = 1;
 }
 
-/* So many seconds of an idle machine on this one, at most kLongestSeconds. The delay is measured
- * once in a process. */
+/* Converts seconds of an idle machine to seconds on this one, at most kLongestSeconds. The delay
+ * is measured once per process. */
 static inline double patience(double seconds) {
   pthread_once(&tutti_delay_once, tutti_measure_delay);
   return seconds * tutti_delay < kLongestSeconds ? seconds * tutti_delay : kLongestSeconds;

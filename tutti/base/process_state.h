@@ -1,5 +1,5 @@
 #pragma once
-// What the kernel says of this machine and of another of its processes.
+// Reads the kernel's view of this machine and of another process on it.
 
 #include <sys/types.h>
 
@@ -13,22 +13,20 @@ namespace tutti {
 struct ProcessState {
   char state = 0;  ///< R, S, D, T ... as in /proc/PID/stat
   pid_t parent = 0;
-  uint64_t began = 0;  ///< clock ticks since the machine started: tells it from a later process
-                       ///< that got the same number
+  uint64_t began = 0;  ///< clock ticks from the machine's start: distinguishes it from a later
+                       ///< process with the same number
 
-  bool runs() const {
-    return state != 'Z' && state != 'X';
-  }                                              ///< it is not what is left of one that has ended
-  bool stopped() const { return state == 'T'; }  ///< by a signal, until SIGCONT
+  bool runs() const { return state != 'Z' && state != 'X'; }  ///< it has not ended; a zombie has
+  bool stopped() const { return state == 'T'; }               ///< by a signal, until SIGCONT
 };
 
-/// As gethostname(2) has it, its first 255 bytes.
+/// Returns the name from gethostname(2), its first 255 bytes.
 std::string host_name();
 
-/// A line of /proc/PID/stat. Nothing where it makes no sense.
+/// Parses a line of /proc/PID/stat. Returns nothing if it makes no sense.
 std::optional<ProcessState> parse_process_state(std::string_view line);
 
-/// Nothing where there is no such process, or no /proc.
+/// Returns nothing if there is no such process, or no /proc.
 std::optional<ProcessState> process_state(pid_t process);
 
 }  // namespace tutti

@@ -1,12 +1,13 @@
 #pragma once
-// Bits that nobody can guess.
+// Random bits that nobody can guess.
 
 #include <cstddef>
 #include <span>
 
 namespace tutti {
 
-/// From the kernel's generator. False with errno where a filter of system calls refuses them.
+/// Fills `bits` from the kernel's generator. False with errno if a filter of system calls refuses
+/// it.
 bool fill_random(std::span<std::byte> bits) noexcept;
 
 }  // namespace tutti

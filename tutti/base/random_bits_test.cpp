@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 TEST(RandomBits, AllOfALongRoomAreDrawn) {
-  std::vector<std::byte> bits(1 << 20);  // the kernel gives at most so many at a time as it likes
+  std::vector<std::byte> bits(1 << 20);  // the kernel may give fewer per call
   ASSERT_TRUE(fill_random(bits));
   for (auto at = bits.begin(); at < bits.end(); at += 1024)
     EXPECT_NE(std::count(at, at + 1024, std::byte{0}), 1024);

@@ -1,6 +1,6 @@
 #pragma once
-// For tests: a process in which the kernel refuses given system calls, as a container's filter or
-// an odd file system does.
+// For tests: makes the kernel refuse given system calls to a process, as a container's filter or an
+// odd file system does.
 
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -16,8 +16,8 @@
 
 namespace tutti {
 
-/// From now on these calls of this thread, and of what it starts, fail with `error`. Whether the
-/// kernel takes the filter.
+/// From now on these calls of this thread, and of threads and processes that it starts, fail with
+/// `error`. Returns whether the kernel takes the filter.
 inline bool refuse_calls(std::initializer_list<int> calls, int error) {
   const auto word = [](unsigned code, unsigned value, unsigned char yes = 0,
                        unsigned char no = 0) -> sock_filter {
@@ -35,8 +35,9 @@ inline bool refuse_calls(std::initializer_list<int> calls, int error) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/// Runs `holds` in a child that is refused these calls. 0 where it returned true, 1 where not, 2
-/// where the kernel took no filter, 3 after an exception; the wait status where it did not end.
+/// Runs `holds` in a child to which these calls are refused. Returns 0 if it returned true, 1 if
+/// false, 2 if the kernel took no filter, 3 after an exception; the wait status if the child did
+/// not exit.
 template <class Holds>
 int with_refused(std::initializer_list<int> calls, int error, Holds holds) {
   const pid_t child = fork();

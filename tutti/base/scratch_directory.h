@@ -1,5 +1,5 @@
 #pragma once
-// For tests: an empty directory that no other test, checkout or user has, and that goes away with
+// For tests: an empty directory that no other test, checkout or user has, and that is removed with
 // its object.
 
 #include <unistd.h>
@@ -31,7 +31,7 @@ class ScratchDirectory {
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Makes a file of these bytes, and returns its path.
+  /// Makes a file with these bytes, and returns its path.
   std::filesystem::path write(const std::string& name, std::span<const uint8_t> bytes) const {
     std::ofstream(path_ / name, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));

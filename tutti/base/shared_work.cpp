@@ -13,7 +13,7 @@ void SharedWork::run(size_t pieces, const std::function<void(size_t)>& body) {
   pieces_.store(pieces, std::memory_order_relaxed);
   body_.store(&body);
   for (size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < pieces;) body(i);
-  // Whoever comes later sees that there is nothing; whoever has come is waited for.
+  // Threads that come later find nothing to do; threads inside are waited for.
   body_.store(nullptr);
   while (inside_.load() != 0) std::this_thread::yield();
   busy_.store(false, std::memory_order_release);

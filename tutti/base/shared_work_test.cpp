@@ -35,7 +35,7 @@ TEST(SharedWork, OthersTakePieces) {
   });
   std::atomic<int> by_others{0};
   const auto owner = std::this_thread::get_id();
-  // The owner's piece ends when somebody has taken the other one.
+  // The owner's piece ends when another thread has taken the other one.
   work.run(2, [&](size_t) {
     if (std::this_thread::get_id() != owner) ++by_others;
     while (by_others == 0) std::this_thread::yield();

@@ -1,5 +1,5 @@
 #pragma once
-// Words and commands as a POSIX shell reads them back.
+// Writes words and commands so that a POSIX shell reads them back.
 
 #include <string>
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace tutti {
 
-/// `word` as it is where a shell takes it so, else in quotes.
+/// Returns `word` unchanged if a shell reads it so, otherwise in quotes.
 std::string shell_word(std::string_view word);
 
-/// argv as one line.
+/// Returns argv as one line.
 std::string shell_line(const std::vector<std::string>& command);
 
 }  // namespace tutti

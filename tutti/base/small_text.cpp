@@ -15,13 +15,14 @@ namespace {
                             path.string(), expected, kind_of_file(found)));
 }
 
-/// A pipe without a name is reached through /dev/fd or /proc alone, where links lead to no path.
+/// Whether a pipe has a name; one without is reached only through /dev/fd or /proc, where links
+/// lead to no path.
 bool has_name(const fs::path& path) {
   std::error_code nowhere;
   return !fs::canonical(path, nowhere).empty();
 }
 
-/// Whether reading it waits for nobody who may never come.
+/// Whether reading it cannot wait for a writer that may never come.
 bool is_file_or_begun(const fs::path& path, mode_t mode) {
   return S_ISREG(mode) || (S_ISFIFO(mode) && !has_name(path));
 }

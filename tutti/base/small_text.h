@@ -1,5 +1,5 @@
 #pragma once
-// Small texts that a user named to be read: configurations, tables, lists. What lies there may be
+// Opens small texts that a user named: configurations, tables, lists. The path may lead to
 // anything.
 
 #include <sys/stat.h>
@@ -11,24 +11,24 @@
 
 namespace tutti {
 
-/// The kind of what has a name, for messages: "pipe (FIFO)", "folder", "socket", "device", "regular
+/// Returns the kind of a file, for messages: "pipe (FIFO)", "folder", "socket", "device", "regular
 /// file".
 std::string_view kind_of_file(mode_t mode);
 
-/// IoError saying what it is where something has this name that is no regular file: opening a pipe
-/// waits for a writer. A shell's <(...) and /dev/stdin are taken: their writer has begun. Where
-/// nothing has the name, opening says so.
+/// Throws IoError with the kind of file if something of this name is not a regular file, because
+/// opening a pipe waits for a writer. Accepts a shell's <(...) and /dev/stdin, whose writer has
+/// begun. If nothing has the name, opening reports it.
 void expect_regular_file(const std::filesystem::path& path);
 
-/// The terms on which a text is read.
+/// How a text is read.
 struct SmallText {
   std::string_view expected;         ///< for messages: "a configuration"
-  bool any_kind = false;             ///< also a named pipe or a device, given by hand
-  int64_t most = int64_t{64} << 20;  ///< bytes
+  bool any_kind = false;             ///< also accept a named pipe or a device given by the user
+  int64_t most = int64_t{64} << 20;  ///< largest size in bytes
 };
-/// The file, or a stream that is not open, with errno. A shell's <(...) and /dev/stdin are taken:
-/// their writer has begun. IoError saying what it is where it is another kind of file, and where it
-/// is longer than such a text can be.
+/// Returns the file, or a stream that is not open, with errno. Accepts a shell's <(...) and
+/// /dev/stdin, whose writer has begun. Throws IoError with the kind of file if it is another kind,
+/// or if it is longer than such a text can be.
 std::ifstream open_small_text(const std::filesystem::path& path, const SmallText& terms);
 
 }  // namespace tutti

@@ -22,7 +22,8 @@ struct Character {
   enum class Kind { whole, cut_off, none } kind = Kind::whole;
 };
 
-// The first character of `text`, which is not empty. Overlong forms and surrogates are none.
+// Returns the first character of `text`, which is not empty. Overlong forms and surrogates are not
+// characters.
 Character first_character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);
@@ -56,8 +57,8 @@ bool needs_no_change(std::string_view text) {
   return true;
 }
 
-// Appends what is shown. Returns how much of `text` that was: a character that its end cuts off is
-// left.
+// Appends the visible form of `text` and returns how much of it was used: a character that its end
+// cuts off is left.
 size_t append_visible(std::string& out, std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {
@@ -73,8 +74,8 @@ size_t append_visible(std::string& out, std::string_view text) {
   return at;
 }
 
-// One of the standard streams, of which stdio gives us pieces that may end within a character. It
-// is used until the process has ended, so it owns no memory.
+// One of the standard streams, of which stdio passes pieces that may end within a character. It is
+// used until the process has ended, so it owns no memory.
 struct Outlet {
   int descriptor;
   std::array<char, 4> kept{};
@@ -83,12 +84,12 @@ struct Outlet {
 };
 
 std::atomic<bool> hurried{false};
-/// Descriptors whose reader has been waited for in vain.
+/// Descriptors whose reader took nothing within the time limit.
 std::array<std::atomic<bool>, 3> nobody_takes{};
-static_assert(std::atomic<bool>::is_always_lock_free);  // handlers write, too
+static_assert(std::atomic<bool>::is_always_lock_free);  // signal handlers write it, too
 
-/// Waits until a descriptor takes bytes or refuses them; false where neither comes and output is
-/// hurried. Unlike a write that blocks, poll() ends when a signal comes.
+/// Waits until a descriptor takes bytes or refuses them; false if neither happens in time and
+/// output is hurried. Unlike a write that blocks, poll() ends when a signal comes.
 bool wait_for_room(int descriptor) {
   constexpr int kTurnMs = 100, kPatienceMs = 2000;
   std::atomic<bool>& given_up = nobody_takes[static_cast<size_t>(std::clamp(descriptor, 0, 2))];
@@ -120,7 +121,7 @@ ssize_t write_visible(void* cookie, const char* bytes, size_t count) {
     outlet.kept_bytes = text.copy(outlet.kept.data(), outlet.kept.size(), done);
     rest = shown;
   }
-  // Else the stream has an error, and errno.
+  // On failure the stream gets an error, and errno.
   return write_output(outlet.descriptor, rest) ? static_cast<ssize_t>(count) : 0;
 }
 
@@ -128,7 +129,7 @@ Outlet output{STDOUT_FILENO}, errors{STDERR_FILENO};
 Outlet given_errors{.descriptor = STDERR_FILENO, .plain = true};
 std::FILE* plain_stream = nullptr;
 
-// All output has ended within a character.
+// Writes what is left when all output has ended within a character.
 void show_what_was_cut_off() {
   for (std::FILE* const stream : {stdout, stderr}) std::fflush(stream);
   for (Outlet* const outlet : {&output, &errors}) {
@@ -137,7 +138,7 @@ void show_what_was_cut_off() {
   }
 }
 
-// In place of `given`. Without memory the stream stays what it is.
+// Makes a stream to use in place of `given`; returns `given` if there is no memory.
 std::FILE* stream_to(Outlet& outlet, std::FILE* given, int buffering) {
   std::fflush(given);
   std::FILE* const stream = fopencookie(
@@ -197,8 +198,8 @@ std::FILE* plain_errors() { return plain_stream != nullptr ? plain_stream : stde
 bool write_output(int descriptor, std::string_view text) {
   struct stat status {};
   const mode_t mode = fstat(descriptor, &status) == 0 ? status.st_mode : 0;
-  // A pipe that has room takes a page without waiting, a terminal a part of a line. A line to a
-  // file is one write, between those of other ranks.
+  // A pipe with space takes a page without waiting, a terminal part of a line. A line to a file is
+  // one write, so that it stays between lines of other ranks.
   const size_t most = S_ISREG(mode) ? text.size() : S_ISCHR(mode) ? 256 : 4096;
   while (!text.empty()) {
     if (!wait_for_room(descriptor)) return true;

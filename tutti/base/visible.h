@@ -1,6 +1,6 @@
 #pragma once
-// Texts of others on a terminal: names of folders, lines of records and URLs may hold bytes that a
-// terminal obeys. They are shown instead, as \x1b.
+// Makes texts of others safe to show on a terminal: names of folders, lines of records and URLs may
+// hold bytes that a terminal obeys. They are shown as \x1b and the like.
 
 #include <cstdio>
 #include <string>
@@ -8,39 +8,40 @@
 
 namespace tutti {
 
-/// `text` with every byte as \xNN that belongs to a control character (C0 but for the line break
-/// and the tab, DEL, C1), to one that changes the direction or the lines of a text (U+202E and its
-/// kin), or to no character of UTF-8.
+/// Returns `text` with each byte as \xNN that belongs to a control character (C0 except line break
+/// and tab, DEL, C1), to a character that changes a text's direction or lines (U+202E and its kin),
+/// or to no character of UTF-8.
 std::string visible(std::string_view text);
-/// The same of a text that comes in pieces, which may end within a character.
+/// Does the same for a text that comes in pieces, which may end within a character.
 class VisiblePieces {
  public:
   std::string take(std::string_view piece);
-  /// No more comes: what was cut off.
+  /// Call this after the last piece; returns a cut-off character.
   std::string rest();
 
  private:
   std::string kept_;
 };
-/// The same characters as \uNNNN, as JSON and TOML write them in strings. Other bytes stay.
+/// Returns the same characters as \uNNNN, as JSON and TOML write them in strings. Other bytes stay.
 std::string with_unicode_escapes(std::string_view text);
 
-/// From now on visible() stands between stdout and stderr and their descriptors, whoever writes to
-/// them. Once, before another thread or any output. exit(3) shows what the end of all output has
-/// cut off of a character.
+/// From now on visible() is applied to everything written to stdout and stderr. Call it once,
+/// before another thread or any output. exit(3) shows a character that the end of all output has
+/// cut off.
 void make_output_visible();
-/// Where stdout is no terminal, its bytes stay as they are from now on: for a verb whose output is
-/// a text that a file or a program takes.
+/// From now on bytes written to stdout stay unchanged unless it is a terminal: for a verb whose
+/// output is a text for a file or a program.
 void keep_bytes_of_output();
-/// stderr without visible(), for this program's own control sequences beside texts that have been
-/// made visible. Before make_output_visible() it is stderr.
+/// Returns stderr without visible(), for this program's own control sequences beside texts that
+/// have been made visible. Before make_output_visible() it is stderr.
 std::FILE* plain_errors();
 
-/// Writes bytes as they are, however many calls that takes; false where the descriptor refuses
-/// them, with errno. May be called by a handler of signals.
+/// Writes bytes unchanged, in as many calls as that takes; false if the descriptor refuses them,
+/// with errno. Signal handlers may call it.
 bool write_output(int descriptor, std::string_view text);
-/// From now on output that nobody takes for two seconds is dropped (a paused terminal or pager, a
-/// stalled collector), for a process that was asked to end must not wait for it. For handlers, too.
+/// From now on drops output that nobody takes for two seconds (a paused terminal or pager, a
+/// stalled collector), because a process that was asked to end must not wait for it. Signal
+/// handlers may call it, too.
 void hurry_output() noexcept;
 
 }  // namespace tutti

@@ -50,8 +50,8 @@ TEST(Visible, InStringsOfJson) {
             "é \\u007f \\u009b \\u202e \xff");
 }
 
-/// The bytes that a process writes to both streams, which are made visible, and its exit status; -1
-/// after a signal.
+/// Returns the bytes that a process writes to both streams after making them visible, and its exit
+/// status; -1 after a signal.
 template <class Write>
 std::pair<std::string, int> shown(const Write& write) {
   std::array<int, 2> ends{};
@@ -77,7 +77,7 @@ std::pair<std::string, int> shown(const Write& write) {
   return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
 }
 
-// Whatever writes to the streams, in whatever pieces.
+// This holds for all ways to write to the streams, in any pieces.
 TEST(Visible, TheStandardStreamsAreMadeSo) {
   const auto [text, status] = shown([] {
     std::fputs("a\x1b[2J \xe2", stdout);
@@ -109,8 +109,8 @@ TEST(Visible, ACharacterThatTheEndCutsOffIsShown) {
   EXPECT_EQ(text, "end \\xe2\\x80");
 }
 
-// A paused terminal, a pager or a stalled collector takes nothing: a process that is asked to end
-// must not wait for it, also where it waits already, and where both streams have more to say.
+// A paused terminal, a pager or a stalled collector takes nothing. A process that is asked to end
+// must not wait for it, even if it waits already, or if both streams have more output.
 TEST(Visible, AProcessThatIsAskedToEndDoesNotWaitForItsReader) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);

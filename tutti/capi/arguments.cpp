@@ -6,7 +6,7 @@
 namespace tutti::capi {
 namespace {
 
-// Numbers that are part of the ABI.
+// These numbers are part of the ABI.
 static_assert(int{TUTTI_COMM_F32} == int(comm::Element::f32) &&
               int{TUTTI_COMM_F64} == int(comm::Element::f64) &&
               int{TUTTI_COMM_BF16} == int(comm::Element::bf16) &&

@@ -1,4 +1,4 @@
-// The questions to a communicator, its barrier and its settings.
+// Queries of a communicator, its barrier and its settings.
 
 #include <cmath>
 #include <fstream>

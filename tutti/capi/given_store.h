@@ -1,5 +1,5 @@
 #pragma once
-// A store that the caller gives by functions.
+// A store that the caller implements by functions.
 
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@ namespace tutti::capi {
 
 class GivenStore final : public comm::Store {
  public:
-  /// Throws ConfigError for a struct that is not complete.
+  /// Throws ConfigError for an incomplete struct.
   explicit GivenStore(const tutti_comm_store* given);
 
   void set(const std::string& key, const std::string& value) override;

@@ -1,5 +1,5 @@
 #pragma once
-// What stands behind the opaque handles of tutti_comm.h.
+// The types behind the opaque handles of tutti_comm.h.
 
 #include <atomic>
 #include <memory>
@@ -17,21 +17,23 @@ struct tutti_comm {
                       std::shared_ptr<tutti::comm::Store> at = nullptr)
       : store(std::move(at)), failed(std::make_shared<std::atomic<bool>>(false)),
         communicator(std::move(made)) {}
-  /// Split from `whole`.
+  /// Wraps a communicator that was split from `whole`.
   tutti_comm(std::unique_ptr<tutti::comm::Communicator> made, const tutti_comm& whole)
       : store(whole.store), failed(whole.failed), communicator(std::move(made)) {}
-  /// Where its ranks are looked up; null with MPI. Shared with those split from it: it ends after
-  /// the last of them. One a job, and one of each communicator of its own.
+  /// Where its ranks look each other up; null with MPI. Shared with communicators split from it:
+  /// the store ends after the last of them. There is one per job, and one for each communicator
+  /// made by tutti_comm_create.
   std::shared_ptr<tutti::comm::Store> store;
-  /// Whether a call on it has ended with a CommError: its ranks no longer go together. One for it
-  /// and those split from it; what happens to others does not concern it.
+  /// Whether a call on it has ended with a CommError, after which its ranks no longer work
+  /// together. Shared with communicators split from it; failures of others do not affect it.
   std::shared_ptr<std::atomic<bool>> failed;
   std::unique_ptr<tutti::comm::Communicator> communicator;
-  /// Held by each call that uses the communicator itself, and not by those that move its plans: a
-  /// thread may start and wait while another plans. Nor by those that plan for this rank alone,
-  /// which change nothing of it: another thread may be waiting for all ranks with the lock held.
+  /// Held by each call that uses the communicator itself, but not by calls that progress its plans:
+  /// a thread may start and wait while another plans. Calls that plan for this rank alone do not
+  /// hold it either, because they change nothing in it, and another thread may be waiting for all
+  /// ranks with the lock held.
   std::mutex mutex;
-  std::atomic<int> in_use = 0;  ///< plans and allocations that stand on it
+  std::atomic<int> in_use = 0;  ///< plans and allocations that use it
 };
 
 struct tutti_comm_memory {
@@ -39,23 +41,23 @@ struct tutti_comm_memory {
   tutti_comm* owner;  ///< not owned; lives longer, because it is in use
   std::unique_ptr<tutti::comm::RemoteMemory> memory;
   std::unique_ptr<tutti::comm::RemoteMemory::Hold> hold;
-  /// Held while an access is planned: the memory keeps a lane for each rank that is asked.
+  /// Held while an access is planned, because the memory keeps a lane for each target rank.
   std::mutex mutex;
-  std::atomic<int> in_use = 0;  ///< plans that stand on it
+  std::atomic<int> in_use = 0;  ///< plans that use it
 };
 
 struct tutti_comm_plan {
   tutti_comm* owner;  ///< not owned; lives longer, because it is in use
-  // One of the four.
+  // Exactly one of the four is set.
   std::unique_ptr<tutti::comm::CollectiveOperation> collective = nullptr;
   std::unique_ptr<tutti::comm::MessageOperation> message = nullptr;
   std::unique_ptr<tutti::comm::BlockExchange> exchange = nullptr;
   std::unique_ptr<tutti::comm::RemoteAccess> remote = nullptr;
-  tutti_comm_memory* exposed = nullptr;  ///< of `remote`; as owner
+  tutti_comm_memory* exposed = nullptr;  ///< memory of `remote`; not owned, like owner
   bool rebindable = false;
   bool bound = true;
-  bool receives = false;  ///< the message
-  size_t bytes = 0;       ///< of the message, or of what is done in another rank's memory
+  bool receives = false;  ///< for `message`: whether it receives
+  size_t bytes = 0;       ///< length of the message or of the access to another rank's memory
   tutti::comm::Operation& operation() const {
     if (remote) return *remote;
     if (exchange) return *exchange;
@@ -65,7 +67,7 @@ struct tutti_comm_plan {
 
 namespace tutti::capi {
 
-/// What a failure of a call on it sets; null for a null handle.
+/// Returns the flag that a failing call sets; null for a null handle.
 inline std::atomic<bool>* failure_of(const tutti_comm* comm) {
   return comm == nullptr ? nullptr : comm->failed.get();
 }

@@ -28,7 +28,7 @@ tutti_comm* Holdings::split(tutti_comm& comm, int color, int key) {
 }
 
 void Holdings::destroy(tutti_comm& comm) {
-  std::unique_ptr<tutti_comm> last;  // ended without the lock: it may wait for other ranks
+  std::unique_ptr<tutti_comm> last;  // ended without the lock, because it may wait for other ranks
   const std::lock_guard lock(mutex_);
   const auto at = communicators_.find(&comm);
   if (at == communicators_.end()) throw ConfigError("no such communicator");
@@ -44,7 +44,7 @@ void* Holdings::allocate(tutti_comm& comm, size_t bytes) {
   std::unique_ptr<comm::Window> window;
   {
     const std::lock_guard lock(comm.mutex);
-    // Of 0 bytes nothing would be there to free, and nothing to read peers' memory by.
+    // An allocation of 0 bytes would have nothing to free, and no way to read peers' memory.
     window = comm.communicator->allocate(bytes > 0 ? bytes : 1);
   }
   void* const data = window->data();

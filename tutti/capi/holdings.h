@@ -1,5 +1,5 @@
 #pragma once
-// The communicators and the memory that the program has from the library, but for the job's own.
+// The communicators and memory that the program has got from the library, without the job's own.
 
 #include <map>
 #include <memory>
@@ -18,7 +18,7 @@ class Holdings {
   void destroy(tutti_comm& comm);
   void* allocate(tutti_comm& comm, size_t bytes);
   void free(void* data);
-  /// Throws StateError when something is left that stands on the job of `world`.
+  /// Throws StateError if something that uses the job of `world` is left.
   void check_empty(const tutti_comm& world) const;
 
  private:
@@ -31,7 +31,7 @@ class Holdings {
   std::map<const void*, Memory> memory_;
 };
 
-/// Of this process. Never destroyed, as the job.
+/// Returns this process's holdings. Like the job, they are never destroyed.
 Holdings& holdings();
 
 }  // namespace tutti::capi

@@ -18,15 +18,16 @@
 namespace tutti::capi {
 namespace {
 
-// Never destroyed: a program that ends without tutti_comm_finalize must not meet MPI_Finalize in
-// its static destructors.
+// Never destroyed: otherwise a program that ends without tutti_comm_finalize would call
+// MPI_Finalize in its static destructors.
 std::unique_ptr<Job>& the_job() {
   static std::unique_ptr<Job>& job = *std::make_unique<std::unique_ptr<Job>>().release();
   return job;
 }
 
-// The library does not know which cores the program leaves free, so its threads are bound to none.
-// Before anything is planned. Throws ConfigError where MPI does not allow threads.
+// Starts progress threads, before anything is planned. They are bound to no core, because the
+// library does not know which cores the program leaves free. Throws ConfigError if MPI does not
+// allow threads.
 void start_progress(comm::Communicator& communicator, int threads) {
   if (threads == 0) return;
   if (const std::string refusal = communicator.progress_refusal(); !refusal.empty())
@@ -67,7 +68,8 @@ void refuse_second_job() {
   if (the_job()) throw StateError("tutti_comm_init was called twice");
 }
 
-// What other ranks connect to is served here: nobody ever would at an address of another host.
+// The store is served at this address, so an address of another host is refused: no rank could ever
+// connect.
 void refuse_address_of_others(const comm::HostAndPort& at, const char* address) {
   const auto found = comm::resolve(at.host, at.port);
   if (std::ranges::any_of(found, comm::is_of_this_host)) return;
@@ -77,7 +79,7 @@ void refuse_address_of_others(const comm::HostAndPort& at, const char* address) 
                   address, found.front().host()));
 }
 
-// A stranger who takes the port before rank 0 does gets a digest by which secrets can be tried out.
+// A stranger who takes the port before rank 0 receives a digest against which secrets can be tried.
 void warn_of_short_secret(std::string_view secret) {
   constexpr size_t kLongEnough = 32;
   if (secret.size() < kLongEnough)
@@ -98,15 +100,15 @@ void begin(const JobOptions& read, Arguments... arguments) {
     refusal = std::current_exception();
   }
   if (refusal) {
-    made.reset();  // not while an exception passes: then MPI would be left running
+    made.reset();  // not during an exception: MPI would be left running
     std::rethrow_exception(refusal);
   }
   the_job() = std::move(made);
 }
 
-// Ranks meet before they leave. Over a store they are looked up with the first message to them, so
-// whoever serves it stays until all have come. Ending MPI waits for all ranks and cannot give up:
-// so it is begun when all are there. After a failure each leaves alone.
+// Ranks meet before they leave. With a store, peers are looked up at the first message, so the rank
+// that serves it stays until all have come. Ending MPI waits for all ranks without a time-out, so
+// it begins only when all are there. After a failure each rank leaves alone.
 void end_job() {
   std::exception_ptr failure;
   const bool has_failed = *job().world().failed;
@@ -141,7 +143,7 @@ Job::Job(StoreGroup group, const Options& options)
     : server_(std::move(group.server)), world_(communicator_of(group, options), group.store) {}
 
 void Job::give_up() {
-  if (!session_) return;  // then destructors wait for nobody anyway
+  if (!session_) return;  // destructors then wait for no rank
   world_.communicator->give_up();
   session_->leave_running();
 }
@@ -197,7 +199,7 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
         .store = nullptr, .prefix = "job", .secret = secret, .rank = rank, .size = size};
     if (rank == 0) refuse_address_of_others(at, address);
     if (rank == 0) warn_of_short_secret(secret);
-    // Ranks that reach the store at the loopback are all on this host.
+    // If ranks reach the store at the loopback address, all are on this host.
     const comm::SocketAddress store = comm::resolve(at.host, at.port).front();
     if (read.process.address.empty() && comm::means_this_host_alone(at.host, store))
       read.process.address = store.host();
@@ -259,7 +261,7 @@ int tutti_comm_destroy(tutti_comm* comm) {
 int tutti_comm_alloc(tutti_comm* comm, size_t bytes, void** data) {
   return guarded(failure_of(comm), [&] {
     void*& result = given(data, "data");
-    if (comm == nullptr) job();  // most likely there is none
+    if (comm == nullptr) job();  // most likely there is no job
     result = holdings().allocate(given(comm, "comm"), bytes);
   });
 }

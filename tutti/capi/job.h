@@ -1,5 +1,5 @@
 #pragma once
-// The process's part of the job, between tutti_comm_init and tutti_comm_finalize.
+// This process's part of the job, between tutti_comm_init and tutti_comm_finalize.
 
 #include <memory>
 #include <optional>
@@ -12,12 +12,12 @@
 
 namespace tutti::capi {
 
-/// Who is in a job without MPI.
+/// The members of a job without MPI.
 struct StoreGroup {
-  std::unique_ptr<comm::TcpStoreServer> server = nullptr;  ///< where this rank serves the store
+  std::unique_ptr<comm::TcpStoreServer> server = nullptr;  ///< on the rank that serves the store
   std::shared_ptr<comm::Store> store;  ///< shared by all communicators of the group
   std::string prefix;
-  std::string secret = {};  ///< empty: rank 0 makes one
+  std::string secret = {};  ///< empty: rank 0 makes a secret
   int rank = 0, size = 1;
 };
 
@@ -34,9 +34,10 @@ class Job {
   Job(StoreGroup group, const Options& options);
 
   bool has_mpi() const { return session_.has_value(); }
-  /// Before ranks meet to leave: who comes back at once finds no store of this job.
+  /// Stops admitting to the store. Called before ranks meet to leave, so that a rank that returns
+  /// at once finds no store of this job.
   void admit_nobody();
-  /// After a failure: the destructor waits for no other rank.
+  /// Call this after a failure: the destructor then waits for no other rank.
   void give_up();
 
   tutti_comm& world() { return world_; }
@@ -47,7 +48,7 @@ class Job {
   tutti_comm world_;
 };
 
-/// Throws StateError when there is none.
+/// Returns the job. Throws StateError if there is none.
 Job& job();
 
 }  // namespace tutti::capi

@@ -1,4 +1,4 @@
-// Messages of two ranks, planned or at once. Each end is of its own rank alone.
+// Messages between two ranks, planned or direct. Only its own rank calls each end.
 
 #include <cstddef>
 #include <memory>
@@ -36,7 +36,7 @@ void make_message(tutti_comm* comm, comm::MessageSpec spec, bool receives,
   result = made.release();
 }
 
-// Returns the bytes that came.
+// Returns the number of bytes sent or received.
 size_t run_once(tutti_comm* comm, const comm::MessageSpec& spec, bool receives) {
   tutti_comm& owner = given(comm, "comm");
   if (!spec.data.empty()) given(spec.data.data(), "data");

@@ -1,5 +1,5 @@
 #pragma once
-// Options structs of callers that were compiled with this header, an earlier or a later one.
+// Reads options structs of callers that were compiled with this, an earlier or a later header.
 
 #include <algorithm>
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace tutti::capi {
 
-/// What `given` says, with zeros for members that the caller's header did not know; null: all
-/// zeros. `first_size`: of the struct in the first header that had it. Throws ConfigError for a
-/// size that no header had, and for a member of a later header that is in use: it cannot be
+/// Returns the given options, with zeros for members that the caller's header did not have; null:
+/// all zeros. `first_size` is the size of the struct in the first header that had it. Throws
+/// ConfigError for a smaller size, and if a member of a later header is set, because it cannot be
 /// honoured.
 template <class Options>
 Options read_options(const Options* given, size_t first_size) {

@@ -1,5 +1,5 @@
-// Planning what all ranks do together: each function names what it wants as a CollectiveSpec;
-// make_plan does the rest. And exchanges, of which each rank makes its own plan.
+// Plans collectives: each function describes its collective as a CollectiveSpec, and make_plan does
+// the rest. Also plans exchanges, of which each rank makes its own plan.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ using comm::Slice;
 
 namespace {
 
-// Elements of 8 bytes that an address range holds: sums of sizes below it cannot wrap around.
+// Number of 8-byte elements in an address range: sums of sizes below it cannot wrap around.
 constexpr size_t kMostElements = PTRDIFF_MAX / 8;
 
 size_t ranks_of(tutti_comm* comm) {
@@ -32,7 +32,7 @@ size_t elements(size_t count, size_t ranks) {
   return count * ranks;
 }
 
-// One after another where `begins` is null.
+// Returns the parts; without `begins` one lies after another.
 std::vector<Slice> slices(const size_t* counts, const size_t* begins, size_t ranks,
                           const char* parameter) {
   given(counts, parameter);
@@ -72,7 +72,7 @@ void make_plan(tutti_comm* comm, CollectiveSpec spec, const tutti_comm_plan_opti
   result = made.release();
 }
 
-// Collectives of parts: with counts each rank's own, without them `count` elements for each.
+// Sets the parts of a collective: with counts each rank's own, otherwise `count` elements for each.
 void deal(CollectiveSpec& spec, tutti_comm* comm, size_t count) {
   spec.count = elements(count, ranks_of(comm));
 }

@@ -1,4 +1,4 @@
-// Memory that ranks expose, and what others do in it.
+// Memory that ranks expose, and accesses to other ranks' memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace {
 
 using Make = std::unique_ptr<comm::RemoteAccess> (comm::RemoteMemory::*)(const comm::RemoteSpec&);
 
-// What is refused here is the caller's mistake, a PlanError. Any other CommError says that this
-// rank has failed to serve the others.
+// A PlanError here is the caller's mistake. Any other CommError means that this rank has failed to
+// serve the others.
 std::unique_ptr<comm::RemoteAccess> access_of(tutti_comm_memory& exposed, Make make,
                                               const comm::RemoteSpec& spec) {
   const std::lock_guard lock(exposed.mutex);
@@ -58,7 +58,7 @@ std::span<std::byte> elements_at(const void* data, size_t count, comm::Element e
   return bytes_at(data, count * size);
 }
 
-// What is asked of a rank's memory, from byte `offset` on.
+// A range of a rank's memory, from byte `offset` on.
 struct There {
   int rank;
   size_t offset;

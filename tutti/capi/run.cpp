@@ -1,4 +1,4 @@
-// A plan, once made.
+// Operations on a finished plan.
 
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ const comm::CollectiveOperation& collective_of(const tutti_comm_plan* plan) {
   return *plan->collective;
 }
 
-/// `what`: what is to be done first.
+/// `what` says what has to happen first.
 void refuse_in_flight(const comm::Operation& operation, const char* what) {
   if (operation.failed())
     throw StateError(fmt::format("'{}' has failed, and is only to be destroyed", operation.name()));
@@ -106,7 +106,7 @@ int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* outpu
     if (!plan->rebindable)
       throw StateError(fmt::format("'{}' was not planned with `rebindable`", operation.name()));
     refuse_in_flight(operation, "is in flight: wait for it before its buffers change");
-    plan->bound = false;  // where memory lacks for the new ones
+    plan->bound = false;  // in case memory for the new buffers is short
     if (plan->collective) {
       plan->collective->rebind(input, output);
     } else if (plan->remote) {

@@ -1,5 +1,5 @@
 #pragma once
-// The border of the library: C++ exceptions become status codes and a text, here and nowhere else.
+// Converts C++ exceptions into status codes and a text, at the border of the library.
 
 #include <atomic>
 
@@ -8,19 +8,19 @@
 
 namespace tutti::capi {
 
-/// A call out of order.
+/// A call in the wrong order.
 class StateError : public Error {
  public:
   using Error::Error;
 };
 
-/// The status for the exception being handled: ARGUMENT for ConfigError and PlanError, FAILED for
-/// any other CommError. Its text becomes this thread's last error; texts beyond 4 KiB are cut.
-/// `failed`, which may be null, is set by a CommError.
+/// Returns the status for the exception being handled: ARGUMENT for ConfigError and PlanError,
+/// FAILED for any other CommError. Its text becomes this thread's last error; texts beyond 4 KiB
+/// are cut. A CommError sets `failed`, which may be null.
 int fail(std::atomic<bool>* failed) noexcept;
 
-/// Runs the body of a function of the interface. `failed`: failure_of() what it works with, which
-/// lives longer than the call.
+/// Runs the body of an interface function. `failed` is failure_of() the handle that it uses, which
+/// outlives the call.
 template <class Body>
 int guarded(std::atomic<bool>* failed, Body&& body) noexcept {
   try {
@@ -35,7 +35,7 @@ int guarded(Body&& body) noexcept {
   return guarded(nullptr, body);
 }
 
-/// *pointer, where the caller had to give one. Throws ConfigError with the parameter's name.
+/// Returns *pointer. Throws ConfigError with the parameter's name if the pointer is null.
 template <class T>
 T& given(T* pointer, const char* parameter) {
   if (pointer == nullptr) throw ConfigError(fmt::format("{} is NULL", parameter));

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/cli/arguments.h"
-#include "tutti/cli/help.h"
-#include "tutti/cli/json_output.h"
-#include "tutti/cli/verbs.h"
-#include "tutti/cli/version.h"
+#include "tutti/cli/flags/arguments.h"
+#include "tutti/cli/flags/help.h"
+#include "tutti/cli/flags/json_output.h"
+#include "tutti/cli/flags/version.h"
+#include "tutti/cli/verbs/verbs.h"
 
 namespace tutti {
 

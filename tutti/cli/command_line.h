@@ -1,13 +1,13 @@
 #pragma once
-// From the words of the command line to a verb that has run.
+// Runs the verb that the words of the command line name.
 
 #include <string>
 #include <vector>
 
 namespace tutti {
 
-/// Runs the verb, or prints help or the version. The exit code (base/error.h). Throws ConfigError
-/// for words that make no sense, and whatever the verb throws.
+/// Runs the verb, or prints help or the version. Returns the exit code (base/error.h). Throws
+/// ConfigError for words that make no sense, and whatever the verb throws.
 int run_command_line(const std::vector<std::string>& words);
 
 }  // namespace tutti

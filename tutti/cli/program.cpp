@@ -6,14 +6,14 @@
 #include <exception>
 #include <new>
 
-#include "tutti/base/denormals.h"
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/base/numeric/denormals.h"
 #include "tutti/cli/command_line.h"
-#include "tutti/cli/launcher_watch.h"
-#include "tutti/cli/lifetime.h"
-#include "tutti/cli/start_affinity.h"
-#include "tutti/cli/terminal.h"
+#include "tutti/cli/flags/terminal.h"
+#include "tutti/cli/job/launcher_watch.h"
+#include "tutti/cli/job/lifetime.h"
+#include "tutti/cli/job/start_affinity.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/plan/team_places.h"
 

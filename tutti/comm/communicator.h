@@ -1,18 +1,18 @@
 #pragma once
 // Communicator: a group of ranks that exchange bytes. barrier, broadcast, allgather, combine and
-// sum are for control values, at any time and without a plan; what moves data is planned. Every
-// call is collective, so that all ranks call the same operations in the same order, unless it says
-// that it is of this rank alone; questions and settings are. Implementations:
+// sum serve control values, at any time and without a plan; operations that move data are planned.
+// Every call is collective, so that all ranks call the same operations in the same order, unless
+// its comment says "Not collective"; queries and settings are not collective. Implementations:
 // comm/transport/process_communicator.h (processes, over MPI or TCP) and comm/transport/inproc
 // (threads of one process).
 //
-// No wait without a time-out: when it passes, or when a process that has to contribute is found
-// dead (looked at a few times a second), CommError names the group, the operation, its sequence
-// number, who has arrived, who has not, since when and where. The rank that gives up alarms the
-// others, so that each says what it waits for. After a CommError the communicator is of no further
-// use, and destroying it waits for nobody: the caller ends the job with abort(), or goes on with
-// another communicator of the ranks that are left. After a PlanError it is as good as before.
-// Messages count ranks over the whole job, also those of a part of it.
+// Every wait has a time-out. When it passes, or when a process that has to contribute is found dead
+// (checked a few times a second), CommError names the group, the operation, its sequence number,
+// which ranks have arrived, which have not, since when and where. The rank that gives up alarms the
+// others, so that each reports what it waits for. After a CommError the communicator is of no
+// further use, and destroying it does not wait: the caller ends the job with abort(), or goes on
+// with another communicator of the ranks that are left. After a PlanError it stays usable. Error
+// messages number ranks over the whole job, also in a group that is a part of it.
 
 #include <algorithm>
 #include <cstddef>
@@ -42,10 +42,10 @@ namespace tutti::comm {
 
 class RemoteMemory;
 
-/// Which part of the job a communicator is.
+/// Says which part of the job a communicator is.
 struct Group {
   std::string name = "global";
-  std::vector<int> job_ranks = {};  ///< of each member; empty: all ranks of the job
+  std::vector<int> job_ranks = {};  ///< the members' ranks in the job; empty: all ranks of the job
   int job_size = 0;
 };
 
@@ -58,56 +58,59 @@ class Communicator : protected ChannelSource {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// Where the ranks are.
+  /// Returns where the ranks are.
   const Places& places() const { return places_; }
   const std::string& host() const { return host(rank_); }
   const std::string& host(int rank) const { return places_[rank].host; }
-  int node(int rank) const { return places_[rank].node; }  ///< equal numbers: on one node
+  int node(int rank) const { return places_[rank].node; }  ///< equal for ranks on one node
   bool same_node(int rank) const { return node(rank) == node(rank_); }  ///< as this rank
-  int local_rank() const { return places_.local_rank(); }  ///< among the ranks of this node
+  int local_rank() const { return places_.local_rank(); }  ///< this rank's index on its node
   int local_size() const { return places_.local_size(); }
   bool one_node() const { return local_size() == size_; }
-  /// The node of each rank, as Task::node_of.
+  /// Returns the node of each rank, as in Task::node_of.
   std::vector<int> node_of() const { return places_.numbered(&Place::node); }
-  int nodes() const;  ///< how many there are
-  /// The ranks that see each other's memory: on this rank's node, in its process namespace.
+  int nodes() const;  ///< number of nodes
+  /// Returns the ranks that see each other's memory: on this rank's node, in its process namespace.
   const Neighbours& neighbours() const { return *places_.neighbours(); }
-  /// Whether any ranks see each other's memory; the same on every rank.
+  /// Returns whether any ranks see each other's memory; the same on every rank.
   bool shares_memory() const { return places_.shares_memory(); }
-  const std::string& name() const { return name_; }  ///< of the group: "global", "data 0"
+  const std::string& name() const { return name_; }  ///< name of the group: "global", "data 0"
   int job_rank(int rank) const {
     return job_ranks_[static_cast<size_t>(rank)];
-  }                         ///< a member's number in the whole job
-  std::string who() const;  ///< "rank 2/4 on n03", in the whole job: begins the message of every
-                            ///< CommError of a wait
-  std::string rank_name(int rank) const;  ///< "rank 2 on n03": a member as messages name it
+  }                         ///< a member's rank in the whole job
+  std::string who() const;  ///< "rank 2/4 on n03", in the whole job: the beginning of every message
+                            ///< that a failing wait throws
+  std::string rank_name(int rank) const;  ///< "rank 2 on n03": a member's name in messages
   std::string describe_group() const;     ///< "group 'data 0' (ranks 0, 2)"
-  /// For the log: "threads", "shared memory", "MPI", "TCP", "shared memory and MPI".
+  /// Names the transport for the log: "threads", "shared memory", "MPI", "TCP", "shared memory and
+  /// MPI".
   virtual std::string transport() const = 0;
 
   void barrier();
-  /// `data` of `root` to everyone; sizes must agree.
+  /// Copies the `data` of `root` to all ranks; sizes must agree.
   void broadcast(std::span<std::byte> data, int root);
-  /// all = mine of rank 0, of rank 1, ...; all.size() = size() * mine.size(), the same on every
-  /// rank.
+  /// Fills `all` with `mine` of rank 0, of rank 1, ...; all.size() = size() * mine.size(), the same
+  /// on every rank.
   void allgather(std::span<const std::byte> mine, std::span<std::byte> all);
-  /// Puts what two neighbouring ranges of ranks give, `mine` of the lower ones, into `mine`.
+  /// Combines the values of two neighbouring ranges of ranks into `mine`, the value of the lower
+  /// ranks.
   using Fold = std::function<void(std::byte* mine, const std::byte* theirs)>;
   static constexpr size_t kMostCombined = 4096;  ///< bytes
-  /// Allreduce of a few bytes: `value` becomes the fold of all ranks' values in the order of
-  /// tree(0, size()), the same on every rank. Sizes must agree. It travels up a tree and down
-  /// again: at most 2 log2 P + 2 messages a rank.
+  /// Reduces a few bytes over all ranks: `value` becomes the fold of all ranks' values in the
+  /// order of tree(0, size()), the same on every rank. Sizes must agree. Values travel up a tree
+  /// and down again: at most 2 log2 P + 2 messages a rank.
   void combine(std::span<std::byte> value, const Fold& fold);
-  /// values[i] = sum over ranks, in the order of tree(0, size()). For a few: they are combined.
+  /// Sets values[i] to its sum over ranks, in the order of tree(0, size()). For a few values: they
+  /// are combined.
   void sum(std::span<double> values);
 
-  /// The same for plain values.
+  /// Does the same for a plain value.
   template <class T>
   void broadcast_value(T& value, int root) {
     static_assert(std::is_trivially_copyable_v<T>);
     broadcast(std::as_writable_bytes(std::span(&value, 1)), root);
   }
-  /// fold(T& mine, const T& theirs); see combine().
+  /// Does the same with fold(T& mine, const T& theirs); see combine().
   template <class T, class FoldValues>
   T combine_value(T value, FoldValues fold) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kMostCombined);
@@ -121,7 +124,7 @@ class Communicator : protected ChannelSource {
             });
     return value;
   }
-  /// The largest and the smallest of all ranks' values, on every rank.
+  /// Return the largest and the smallest of all ranks' values, on every rank.
   template <class T>
   T most(T value) {
     return combine_value(value, [](T& mine, const T& theirs) { mine = std::max(mine, theirs); });
@@ -130,7 +133,8 @@ class Communicator : protected ChannelSource {
   T least(T value) {
     return combine_value(value, [](T& mine, const T& theirs) { mine = std::min(mine, theirs); });
   }
-  /// A table with an entry of every rank: for what every rank has to know of every other.
+  /// Returns a table with one entry from every rank, for facts that every rank has to know of every
+  /// other.
   template <class T>
   std::vector<T> allgather_value(const T& mine) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -139,109 +143,111 @@ class Communicator : protected ChannelSource {
     return all;
   }
 
-  /// `bytes` of zeroed memory for each rank (each may ask for its own size), which its neighbours
-  /// see. `access` is the same on every rank. When one rank throws, all do.
+  /// Allocates `bytes` of zeroed memory for each rank (each may ask for its own size), which its
+  /// neighbours see. `access` is the same on every rank. When one rank throws, all do.
   virtual std::unique_ptr<Window> allocate(size_t bytes, PeerAccess access = PeerAccess::read) = 0;
-  /// `bytes` of zeroed memory that neighbours have once, and may all write: the first one's part of
-  /// the window; other parts are empty. `mine`: bytes that this rank writes, or works with most;
-  /// they lie near its processor. When one rank throws, all do.
+  /// Allocates `bytes` of zeroed memory that neighbours share and may all write: the first
+  /// neighbour's part of the window; other parts are empty. `mine`: bytes that this rank writes, or
+  /// works with most; they lie near its processor. When one rank throws, all do.
   virtual std::unique_ptr<Window> allocate_once(size_t bytes, std::span<const Slice> mine) = 0;
   /// Plans a collective, to be started as often as wanted. Throws PlanError when the ranks disagree
-  /// on what is asked for, when the buffers do not fit, or when no algorithm does it, and
-  /// ConfigError for an algorithm's name that nobody knows; when one rank throws, all do.
+  /// on the request, when the buffers do not fit, or when no algorithm does it, and ConfigError for
+  /// an unknown name of an algorithm; when one rank throws, all do.
   std::unique_ptr<CollectiveOperation> plan(const CollectiveSpec& spec) {
     return planner_.plan(spec);
   }
-  /// How plans are made, and by which algorithms.
+  /// Returns the planner, which holds the choice of algorithms.
   Planner& planner() { return planner_; }
   const Planner& planner() const { return planner_; }
-  /// One end of a message, to be started as often as wanted; of this rank alone. Throws PlanError
-  /// for a peer, a tag or a length that cannot be.
+  /// Plan one end of a message, to be started as often as wanted. Not collective. Throw PlanError
+  /// for an impossible peer, tag or length.
   std::unique_ptr<MessageOperation> plan_send(const MessageSpec& spec) {
     return std::make_unique<MessageOperation>(*this, MessageOperation::Way::send, spec);
   }
   std::unique_ptr<MessageOperation> plan_receive(const MessageSpec& spec) {
     return std::make_unique<MessageOperation>(*this, MessageOperation::Way::receive, spec);
   }
-  /// Memory of every rank that all ranks put to, get from and accumulate into. Collective; `bytes`
-  /// is each rank's own. When one rank throws, all do. Callers include
+  /// Exposes memory of every rank that all ranks put to, get from and accumulate into. Collective;
+  /// `bytes` is each rank's own. When one rank throws, all do. Callers include
   /// comm/remote/remote_memory.h.
   std::unique_ptr<RemoteMemory> expose(size_t bytes);
-  /// The ranks with equal `color`, 0 or more, ordered by `key` and then by rank. Lives on its own,
-  /// but not longer than what this communicator lives on (MpiSession; for threads, run_ranks).
-  /// `name` is the group's in messages, "data 0"; empty: this one's and the color.
+  /// Returns a communicator of the ranks with equal `color`, 0 or more, ordered by `key` and then
+  /// by rank. It may outlive this communicator, but not what this one depends on (MpiSession; for
+  /// threads, run_ranks). `name` is the group's in messages, "data 0"; empty: this one's name and
+  /// the color.
   std::unique_ptr<Communicator> split(int color, int key, std::string name = {});
 
-  void set_timeout(double seconds) { timeout_ = seconds; }  ///< of every later wait; default 60
+  void set_timeout(double seconds) { timeout_ = seconds; }  ///< for every later wait; default 60
   double timeout() const { return timeout_; }
   void set_on_timeout(OnTimeout action) { on_timeout_ = action; }  ///< default abort
 
-  /// This rank takes part no more, because something has failed: tells the others, whose waits then
-  /// fail, and no destructor of this communicator or of its parts waits for anybody afterwards.
+  /// Ends this rank's part because something has failed: alarms the other ranks, whose waits then
+  /// fail, and no destructor of this communicator or of its parts waits afterwards.
   void give_up() { raise_alarm(); }
   /// Ends the whole job with this exit code after printing `rank r/n on host: message` on stderr.
   /// Among threads: makes every other rank's wait throw, and throws.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
 
-  /// The channels of operations, and of whoever has messages of his own.
+  /// Returns the channels of operations; also for callers that send messages of their own.
   Channels& channels() { return channels_; }
-  /// Later plans run as over a link of this shape; all ranks must be on one node. Communicators
-  /// split from this one afterwards share the link.
+  /// Makes later plans run as over a link of this shape; all ranks must be on one node.
+  /// Communicators split from this one afterwards share the link.
   void set_shape(const LinkShape& shape);
   bool shaped() const { return shaped_; }
-  /// Later plans send a checksum with every message and compare what they leave on the ranks
+  /// Makes later plans send a checksum with every message and compare their results on the ranks
   /// (comm/check/checked_channel.h, comm/check/result_check.h); they fail with a CommError that
   /// names the ranks.
   void set_check();
   bool checked() const { return checked_; }
 
-  /// Who moves operations forward from now on; without this call, whoever polls and waits.
-  /// Communicators split afterwards share it. Throws CommError when it has threads and
-  /// progress_refusal() says why it cannot. Nothing may be in flight.
+  /// Sets which threads move operations forward from now on; without this call, the threads that
+  /// poll and wait do. Communicators split afterwards share it. Throws CommError when `progress`
+  /// has threads and progress_refusal() gives a reason against them. Nothing may be in flight.
   void set_progress(std::shared_ptr<Progress> progress);
-  /// Why no other thread may move operations forward; empty when it may.
+  /// Returns why no other thread may move operations forward; empty when it may.
   virtual std::string progress_refusal() const { return {}; }
-  /// For between kernels: moves every operation in flight one step forward, unless threads are
-  /// doing that. Never blocks.
+  /// Moves every operation in flight one step forward, unless progress threads do that. To be
+  /// called between kernels. Never blocks.
   void progress() {
     if (progress_->threads() == 0) progress_->pass();
   }
-  /// For local work beside operations: folding, encoding, looking for NaNs.
+  /// Returns an object that shares local work with waiting threads: folding, encoding, looking for
+  /// NaNs.
   SharedWork& work() { return progress_->work(); }
-  /// Polls until done(), moving operations forward; `pending` describes the wait when it fails. The
-  /// loop behind every wait of comm/. `grace`: seconds added to the time-out, for waits whose cause
-  /// another rank can explain better.
+  /// Polls until done(), moving operations forward; `pending` describes the wait when it fails.
+  /// Every wait of comm/ runs this loop. `grace`: seconds added to the time-out, for waits whose
+  /// cause another rank can explain better.
   void wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending,
                 double grace = 0);
-  /// Until it is called with an empty text, waits are expected to be long: they sleep between two
-  /// looks, for a tenth of the time that they have lasted and at most 10 ms, and their reports end
-  /// with `because`.
+  /// Announces long waits, until it is called with an empty text: between two polls they sleep for
+  /// a tenth of the time that they have lasted and at most 10 ms, and their reports end with
+  /// `because`.
   void wait_patiently(std::string because) { patience_ = std::move(because); }
 
  protected:
-  /// `message`, beginning with who() exactly once.
+  /// Returns `message`, beginning with who() exactly once.
   std::string signed_message(const std::string& message) const;
   Communicator(int rank, int size, Group group = {});
-  /// For the constructor of an implementation.
+  /// Sets places(); for the constructor of an implementation.
   void set_places(std::vector<Place> places);
-  /// One allgather; a barrier is one of 0 bytes. Must report ranks that call something else.
+  /// Does one allgather; a barrier is one of 0 bytes. Must report ranks that call something else.
   virtual void do_allgather(Control kind, std::span<const std::byte> mine,
                             std::span<std::byte> all) = 0;
-  /// One combine(), among several ranks. Must report as do_allgather().
+  /// Does one combine() among several ranks. Must report as do_allgather() does.
   virtual void do_combine(std::span<std::byte> value, const Fold& fold) = 0;
   virtual void do_broadcast(std::span<std::byte> data, int root) = 0;
-  /// Messages of two ranks.
+  /// Return an object that sends and receives messages between two ranks.
   virtual std::unique_ptr<Wire::Messages> messages() = 0;
   virtual std::unique_ptr<Wire::Inbox> inbox(size_t room, int tag) = 0;
-  /// For split(), on every rank: the communicator of `members` (ranks of this one, this rank among
-  /// them, in their new order).
+  /// Makes the communicator of `members` for split(), on every rank. `members` are ranks of this
+  /// communicator in their new order, this rank among them.
   virtual std::unique_ptr<Communicator> do_split(const std::vector<int>& members, Group group) = 0;
-  /// Whether one of `ranks` is known to be gone, and how; empty if none. Called a few times a
+  /// Returns which of `ranks` is known to be gone, and how; empty if none. Called a few times a
   /// second while waiting.
   virtual std::string lost_peer(std::span<const int> ranks) const = 0;
   /// Tells all other ranks of the job that this one gives up.
   virtual void raise_alarm() {}
-  /// Whether another rank has given up, and which; empty if none. Called as lost_peer.
+  /// Returns which other rank has given up; empty if none. Called as often as lost_peer().
   virtual std::string alarm() { return {}; }
 
  private:
@@ -266,10 +272,10 @@ class Communicator : protected ChannelSource {
   Channels channels_;
   Planner planner_;
   bool shaped_ = false, checked_ = false;
-  uint64_t exchanges_ = 0;  // that this rank has started, of BlockExchange
+  uint64_t exchanges_ = 0;  // number of BlockExchanges that this rank has started
 };
 
-/// "0-2, 5": for messages.
+/// Formats ranks as "0-2, 5", for messages.
 std::string rank_list(std::span<const int> ranks);
 
 }  // namespace tutti::comm

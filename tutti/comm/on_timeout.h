@@ -1,5 +1,5 @@
 #pragma once
-// What a wait does when its time-out passes.
+// OnTimeout: how a wait reacts when its time-out passes.
 
 #include <cstdint>
 

@@ -25,7 +25,7 @@ Places::Places(std::vector<Place> all, int mine) : all_(std::move(all)) {
 
 std::vector<int> Places::numbered(int Place::*what) const {
   std::vector<int> table;
-  std::unordered_map<int, int> numbers;  // by what places call them
+  std::unordered_map<int, int> numbers;  // new number by the value of the field
   for (const Place& place : all_)
     table.push_back(
         numbers.try_emplace(place.*what, static_cast<int>(numbers.size())).first->second);

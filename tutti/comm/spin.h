@@ -1,5 +1,5 @@
 #pragma once
-// What a polling loop does between two looks.
+// The pause of a polling loop between two polls.
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -7,8 +7,8 @@
 
 namespace tutti::comm {
 
-/// Tells the core that it is spinning: saves power and gives a hyper-thread's sibling the execution
-/// units. No kernel call.
+/// Tells the core that it is spinning: this saves power and gives a hyper-thread's sibling the
+/// execution units. Makes no kernel call.
 inline void spin_pause() {
 #if defined(__x86_64__)
   _mm_pause();

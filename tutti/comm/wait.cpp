@@ -1,4 +1,4 @@
-// Communicator::wait_for: the loop behind every wait, and what it says when a wait fails.
+// Communicator::wait_for: the loop behind every wait, and the report when a wait fails.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -20,50 +20,50 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a wait spins before it offers its core to others between two looks. Where every rank has
-// a core, long enough to cover the exchange of a bucket: on a busy machine a core that is given
-// away comes back milliseconds later. Where ranks share cores, the one that is waited for may need
-// this very core.
+// How long a wait spins before it offers its core to others between two polls. Where every rank has
+// a core, this covers the exchange of a bucket: on a busy machine a core that is given away comes
+// back milliseconds later. Where ranks share cores, the awaited rank may need this very core.
 constexpr auto kSpinAlone = std::chrono::milliseconds(1);
 constexpr auto kSpinSharing = std::chrono::microseconds(50);
-// Looks between two offers of the core. Where ranks share cores, looks that ask the system, as at a
-// wire over TCP, are no cheaper than an offer, so there is one after a few: what is waited for may
-// be done by a rank that has no core. Exchanges of 1 to 64 KiB by four ranks on two cores take half
-// the time so.
+// Polls between two offers of the core. Where ranks share cores, a poll that calls the system, as
+// over TCP, costs as much as an offer, so the core is offered after few polls: the awaited work may
+// belong to a rank that has no core. This halves the time of exchanges of 1 to 64 KiB by four ranks
+// on two cores.
 constexpr int kLooks = 32, kLooksStalled = 8, kLooksOfSystem = 2;
 constexpr auto kLookInMemory = std::chrono::nanoseconds(500);
 constexpr auto kLookAround = std::chrono::milliseconds(200);
-// A yield or a nap that takes longer by kSlowYield says that others queue for this core. For the
-// next kCrowded the thread naps: who yields comes after every one of them with its whole time
-// slice, who wakes is served first. With ten times as many runnable threads as cores the waits of
-// nine ranks end four times as soon.
+// A yield or a nap that takes kSlowYield too long shows that others queue for this core. For the
+// next kCrowded the thread naps: a thread that yields runs after all others have used their whole
+// time slices, a thread that wakes is served first. With ten times as many runnable threads as
+// cores the waits of nine ranks end four times as soon.
 constexpr auto kSlowYield = std::chrono::milliseconds(1);
 constexpr auto kCrowded = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
 constexpr auto kCrowdedNap = std::chrono::milliseconds(1);
 // A wait that lasts longer than kLongExchange is mostly for a rank that computes. Its naps grow,
-// and it naps, too, where ranks share cores. Naps that grew from the start delayed each round of an
-// exchange: one of 16 MiB by four ranks on two cores took a fifth longer.
+// and it also naps where ranks share cores. Naps that grew from the start delayed each round of an
+// exchange: 16 MiB among four ranks on two cores took a fifth longer.
 constexpr auto kLongExchange = std::chrono::milliseconds(10);
-// A wait that lasts longer than kStalled is mostly for a rank that computes, starts, stands or is
-// gone. It naps, so that others have its core; what has come is found that much later.
+// A wait that lasts longer than kStalled is mostly for a rank that computes, starts, is stopped or
+// is gone. It naps, so that others have its core; messages are found that much later.
 constexpr auto kStalled = std::chrono::milliseconds(500);
 constexpr auto kStalledNap = std::chrono::microseconds(100);
-// Where no message has come for kSilent, a moment more is no matter, and naps of 0.1 ms would take
-// a sixth of a core.
+// Where no message has come for kSilent, a further delay does not matter, and naps of 0.1 ms would
+// take a sixth of a core.
 constexpr auto kSilent = std::chrono::seconds(5);
 constexpr auto kSilentNap = std::chrono::milliseconds(1);
-constexpr auto kLongNap = std::chrono::milliseconds(10);  // of a patient wait
-constexpr size_t kNamedRanks = 16;                        // of a long list, with their hosts
+constexpr auto kLongNap = std::chrono::milliseconds(10);  // longest nap of a patient wait
+constexpr size_t kNamedRanks = 16;  // a longer list of ranks is cut to this many with their hosts
 
-// Of the node, not of this rank's binding.
+// Counts the cores of the node, not only the cores that this rank is bound to.
 int cores() {
   static const int online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   return online;
 }
 
-// After a wait of so long, and so long without a message. A rank that waits for long leaves the
-// core to those that it waits for: in a crowd naps grow to a tenth of the wait.
+// Naps or yields after a wait that has lasted `waited`, of which `silent` without a message. A rank
+// that waits for long leaves the core to the awaited ranks: in a crowd naps grow to a tenth of the
+// wait.
 void give_core_away(Clock::duration waited, Clock::duration silent, bool is_sharing) {
   static thread_local Clock::time_point crowded_until{};
   const auto now = Clock::now();
@@ -174,7 +174,7 @@ class Communicator::Wait {
   }
 
  private:
-  /// Whether it is done.
+  /// Returns whether the wait is done.
   bool look() {
     for (int i = 0; i < looks_; ++i) {
       if (done_()) return true;
@@ -184,8 +184,8 @@ class Communicator::Wait {
     return false;
   }
 
-  /// A look may be a call of the system, with a wire over TCP. Each takes in what a socket holds,
-  /// so that a long transfer is not slowed by the naps.
+  /// A poll may call the system, with a wire over TCP. Each takes in all that a socket holds, so
+  /// that naps do not slow a long transfer.
   void count_looks(Clock::time_point now) {
     const bool asks_system = now - last_ > looks_ * kLookInMemory;
     looks_ = now - begin_ > kStalled      ? kLooksStalled
@@ -193,7 +193,8 @@ class Communicator::Wait {
                                           : kLooks;
   }
 
-  /// This process was stopped, as by Ctrl-Z, and the others with it: that is no time to answer.
+  /// Discounts time in which this process was stopped, as by Ctrl-Z, and the others with it: no
+  /// rank could answer then.
   void forgive_stop(Clock::time_point now) {
     if (now - last_ > RunningTime::kStopped) {
       begin_ += now - last_;
@@ -210,12 +211,12 @@ class Communicator::Wait {
       give_core_away(now - begin_, now - answered_, is_sharing_);
   }
 
-  /// Whether it is done. A rank may have done its share and left, or given up, between two looks:
-  /// what was done before counts.
+  /// Returns whether the wait is done. A rank may have done its share and left, or given up,
+  /// between two looks: a completed share counts first.
   bool look_around() {
     Pending now = pending_();
-    // Something has come since the last look: the answer is on its way, however long it takes. What
-    // had come before the first is not known, so the time-out begins there.
+    // Something has come since the last look: the answer is on its way, however long it takes.
+    // Messages before the first look are not known, so the time-out begins there.
     if (before_ != now) {
       answered_ = Clock::now();
       limit_ = allowed_;
@@ -237,7 +238,7 @@ class Communicator::Wait {
         limit_);
     if (c_.on_timeout_ == OnTimeout::abort) fail(pending_(), how);
     log::warn("{}; waiting goes on, as comm.on_timeout asks", c_.report(pending_(), how, since_));
-    limit_ *= 2;  // who goes on waiting for an hour needs no line a minute from each rank
+    limit_ *= 2;  // a wait of an hour needs no line a minute from each rank
   }
 
   [[noreturn]] void fail(const Pending& what, const std::string& how) {
@@ -248,14 +249,14 @@ class Communicator::Wait {
   Communicator& c_;
   const std::function<bool()>& done_;
   const std::function<Pending()>& pending_;
-  const double allowed_;  // seconds without news
+  const double allowed_;  // seconds without a message
   const bool is_sharing_;
   const std::time_t since_ = std::time(nullptr);
   Clock::time_point begin_ = Clock::now(), last_ = begin_, answered_ = begin_,
                     next_look_ = begin_ + kLookAround;
   double limit_;
   int looks_;
-  std::optional<Pending> before_;  // the last look's
+  std::optional<Pending> before_;  // at the last look
 };
 
 void Communicator::wait_for(const std::function<bool()>& done,

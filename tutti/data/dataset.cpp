@@ -9,7 +9,6 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/spelling.h"
-#include "tutti/data/images/coded_image.h"
 
 namespace tutti::data {
 
@@ -68,107 +67,6 @@ size_t field_index(const Dataset& dataset, std::string_view name) {
 
 const Field& field_named(const Dataset& dataset, std::string_view name) {
   return dataset.fields()[field_index(dataset, name)];
-}
-
-namespace {
-
-struct ChannelSums {
-  /// Sums are of x - first, so that digits remain where values lie far from 0. Of bytes exact.
-  double first = NAN, sum = 0, squares = 0, least = INFINITY, greatest = -INFINITY;
-  void add(double x) {
-    if (std::isnan(first)) first = x;
-    const double shifted = x - first;
-    sum += shifted;
-    squares += shifted * shifted;
-    least = std::min(least, x);
-    greatest = std::max(greatest, x);
-  }
-};
-
-/// Halves become numbers by way of f32.
-template <class T>
-double number(T x) {
-  if constexpr (std::is_arithmetic_v<T>)
-    return static_cast<double>(x);
-  else
-    return static_cast<double>(static_cast<float>(x));
-}
-
-/// outer x channels x each elements.
-template <class T>
-void add_all(const T* x, std::vector<ChannelSums>& channels, int64_t outer, int64_t each) {
-  for (int64_t o = 0; o < outer; ++o)
-    for (ChannelSums& channel : channels)
-      for (int64_t i = 0; i < each; ++i) channel.add(number(*x++));
-}
-
-/// Of whole images, decoded as they are stored: a channel's pixels of all images alike.
-FieldStatistics image_statistics(const Dataset& dataset, size_t index) {
-  struct Sums {
-    int64_t sum = 0, squares = 0;  // exact for 10^14 pixels
-    uint8_t least = 255, greatest = 0;
-  };
-  std::array<Sums, 3> sums;
-  int64_t pixels = 0;
-  Sample sample(dataset.fields());
-  DecodedImage image;
-  for (int64_t i = 0; i < dataset.size(); ++i) {
-    dataset.read(i, sample);
-    decode_whole(sample.coded_at(index), sample.origin(), image);
-    pixels += image.size.height * image.size.width;
-    for (size_t at = 0; at < image.rgbx.size(); ++at)
-      if (const size_t channel = at % 4; channel < 3) {
-        const uint8_t x = image.rgbx[at];
-        sums[channel].sum += x;
-        sums[channel].squares += x * x;
-        sums[channel].least = std::min(sums[channel].least, x);
-        sums[channel].greatest = std::max(sums[channel].greatest, x);
-      }
-  }
-  FieldStatistics result;
-  for (const Sums& channel : sums) {
-    const double n = static_cast<double>(pixels), mean = static_cast<double>(channel.sum) / n,
-                 square = static_cast<double>(channel.squares) / n;
-    result.mean.push_back(static_cast<float>(mean / 255));
-    result.deviation.push_back(
-        static_cast<float>(std::sqrt(std::max(square - mean * mean, 0.0)) / 255));
-    result.least.push_back(static_cast<float>(channel.least) / 255);
-    result.greatest.push_back(static_cast<float>(channel.greatest) / 255);
-  }
-  return result;
-}
-
-}  // namespace
-
-FieldStatistics field_statistics(const Dataset& dataset, std::string_view name, int axis) {
-  const size_t index = field_index(dataset, name);
-  const Field& field = dataset.fields()[index];
-  if (field.coded) return image_statistics(dataset, index);
-  const bool number = field.shape.rank() == 0;
-  CHECK(number || axis < field.shape.rank(), "axis {} of {}", axis, field.to_string());
-  const int64_t channels = number ? 1 : field.shape[axis],
-                inner = number ? 1 : field.shape.elements_from(axis + 1),
-                each = field.elements() / std::max<int64_t>(channels, 1),
-                outer = each / std::max<int64_t>(inner, 1);
-  std::vector<ChannelSums> sums(static_cast<size_t>(channels));
-  Sample sample(dataset.fields());
-  for (int64_t i = 0; i < dataset.size(); ++i) {
-    dataset.read(i, sample);
-    with_elements(field.element, sample.at(index),
-                  [&](const auto* x) { add_all(x, sums, outer, inner); });
-  }
-  FieldStatistics result;
-  const double n = static_cast<double>(dataset.size()) * static_cast<double>(each),
-               unit = field.element == ElementType::u8 ? 255 : 1;
-  for (const ChannelSums& channel : sums) {
-    const double shifted = channel.sum / n, mean = channel.first + shifted,
-                 variance = channel.squares / n - shifted * shifted;
-    result.mean.push_back(static_cast<float>(mean / unit));
-    result.deviation.push_back(static_cast<float>(std::sqrt(std::max(variance, 0.0)) / unit));
-    result.least.push_back(static_cast<float>(channel.least / unit));
-    result.greatest.push_back(static_cast<float>(channel.greatest / unit));
-  }
-  return result;
 }
 
 }  // namespace tutti::data

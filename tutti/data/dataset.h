@@ -1,6 +1,6 @@
 #pragma once
-// Dataset: numbered samples of named fields. What a data set is, not where it came from (format/,
-// generate/).
+// A Dataset has numbered samples of named fields. This file says what a data set is; format/ and
+// generate/ say where it comes from.
 
 #include <cstdint>
 #include <span>
@@ -12,30 +12,31 @@
 
 namespace tutti::data {
 
-/// What is wanted of a field: all of it, or elements [first, last) of one axis of the stored field.
+/// Selects the part of a field that is needed: all of it, or elements [first, last) of one axis of
+/// the stored field.
 struct FieldRows {
   int axis = -1;  ///< -1: all
   int64_t first = 0, last = 0;
 };
 
-/// A file, or a folder whose files are read together, and how many samples lie in it.
+/// Names a file, or a folder whose files are read together, and counts the samples in it.
 struct SamplesOfFile {
   std::string file;
   int64_t samples = 0;
 };
 
-/// Where the samples of a set come from, in their order.
+/// Says where the samples of a set come from, one element a sample, in their order.
 struct SampleOrigins {
-  std::vector<int64_t> number{};     ///< of each in the set that it was taken out of, from 0
-  std::vector<std::string> files{};  ///< empty: a sample lies in no file of its own, or not known
-  std::vector<int32_t> file{};       ///< of each in `files`
-  /// The number of each in its file: from 0, or the line of a text, from 1. Empty: each file is one
-  /// sample.
+  std::vector<int64_t> number{};     ///< each sample's number in the original set, from 0
+  std::vector<std::string> files{};  ///< empty: samples have no files of their own, or unknown
+  std::vector<int32_t> file{};       ///< each sample's index in `files`
+  /// Each sample's number in its file, from 0, or its line in a text, from 1. Empty: each file is
+  /// one sample.
   std::vector<int64_t> row{};
 };
 
-/// A fixed set of samples, all of the same fields. Immutable after opening: all const calls may run
-/// on any number of threads.
+/// A fixed set of samples, all with the same fields. It is immutable after opening: all const calls
+/// may run on any number of threads.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -45,31 +46,27 @@ class Dataset {
   /// Writes or shows all fields of sample `index` in [0, size()). `sample` was made for fields().
   /// Class numbers lie in [0, class_names.size()): checked here or when the set is opened.
   virtual void read(int64_t index, Sample& sample) const = 0;
-  /// The same for ranks that share a sample: of field f only rows[f] need be there and right; in
-  /// the others lies what an earlier sample left, or zeros.
+  /// Does the same for ranks that share a sample: of field f only rows[f] must be written and
+  /// right; the rest keeps the values of an earlier sample, or zeros.
   virtual void read_rows(int64_t index, Sample& sample, std::span<const FieldRows> rows) const {
     (void)rows;
     read(index, sample);
   }
-  /// Samples i and i + spacing() follow each other without a gap, and those between overlap both:
-  /// windows of a text that may begin anywhere. 1: samples are apart. A Sampler takes as many as
-  /// there are side by side.
+  /// Samples i and i + spacing() follow each other without a gap, and the samples between overlap
+  /// both: they are windows of a text that may begin anywhere. 1: no samples overlap. A Sampler
+  /// draws only as many as fit side by side.
   virtual int64_t spacing() const { return 1; }
-  /// The files of the samples in their order, where each sample lies in one file and those of a
-  /// file follow each other. Empty: it is not so, or not known.
+  /// Lists the files of the samples in order, if each sample lies in one file and the samples of a
+  /// file follow each other. Empty: they do not, or it is not known.
   virtual std::vector<SamplesOfFile> files() const { return {}; }
-  /// By files(), if they are known.
+  /// Says where the samples come from: by files(), if they are known.
   virtual SampleOrigins origins() const;
-  /// How samples lie in the files, as the log says it; empty: there is nothing to say.
+  /// Says how samples lie in the files, for the log; empty: there is nothing to say.
   virtual std::string how() const { return {}; }
 };
 
-/// Where the field stands in fields(). ConfigError listing the fields there are.
+/// Returns the field's index in fields(). Throws ConfigError that lists the existing fields.
 size_t field_index(const Dataset& dataset, std::string_view name);
 const Field& field_named(const Dataset& dataset, std::string_view name);
-
-/// Reads the whole set once (about 0.1 s for CIFAR-10). Channels are indices of the stored field's
-/// axis `channels`. Sums in double precision: of bytes they are exact.
-FieldStatistics field_statistics(const Dataset& dataset, std::string_view field, int channels = 0);
 
 }  // namespace tutti::data

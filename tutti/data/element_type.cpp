@@ -69,7 +69,8 @@ Half to_half(float value) {
   if (magnitude >= 0x47800000) return {static_cast<uint16_t>(sign | 0x7c00)};  // 2^16 and more
   const int exponent = static_cast<int>(magnitude >> 23) - 127;
   if (exponent < -25) return {sign};
-  // In units of the last place of the result, whose rounding up may carry into the exponent.
+  // The mantissa is in units of the result's last place; rounding it up may carry into the
+  // exponent.
   const uint32_t mantissa = (magnitude & 0x7fffff) | 0x800000;
   const int dropped = exponent < -14 ? -1 - exponent : 13;
   const uint32_t kept = mantissa >> dropped, rest = mantissa & ((1u << dropped) - 1);

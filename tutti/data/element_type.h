@@ -1,5 +1,5 @@
 #pragma once
-// ElementType: what one element of a stored array is. More types than a tensor has
+// ElementType is the type of one element of a stored array. It has more types than a tensor
 // (tensor/dtype.h), because files have more.
 
 #include <cmath>
@@ -34,14 +34,14 @@ enum class ElementType : uint8_t {
 inline constexpr int kElementTypes = 13;
 
 size_t size_of(ElementType type);
-/// Whether all values are whole numbers.
+/// Says whether all values of the type are whole numbers.
 constexpr bool is_integer(ElementType type) { return type <= ElementType::u64; }
-/// "bool", "i8", "u8" ... "f64".
+/// Returns "bool", "i8", "u8" ... "f64".
 std::string_view name_of(ElementType type);
-/// The type of that name; false if there is none.
+/// Sets `type` to the type with that name; returns false if there is none.
 bool element_type_of(std::string_view name, ElementType& type);
 
-/// A binary16 as it lies in a file.
+/// A binary16 number as stored in a file.
 struct Half {
   uint16_t bits = 0;
   explicit operator float() const {
@@ -55,10 +55,10 @@ struct Half {
   }
 };
 
-/// The nearest binary16, the even one of two; what it cannot hold becomes an infinity.
+/// Rounds to the nearest binary16, ties to even; a value beyond its range becomes an infinity.
 Half to_half(float value);
 
-/// Calls body(const T*) with `values` as what they are; each T converts to float.
+/// Calls body(const T*) with `values` as pointer to their own type; each T converts to float.
 template <class Body>
 void with_elements(ElementType type, const void* values, Body body) {
   switch (type) {
@@ -79,11 +79,11 @@ void with_elements(ElementType type, const void* values, Body body) {
   CHECK(false, "element type {}", static_cast<int>(type));
 }
 
-/// Turns the bytes of each element of `bytes` round: big endian to little, or back.
+/// Reverses the bytes of each element: big endian to little endian, or back.
 void swap_bytes(std::span<uint8_t> bytes, size_t element_bytes);
 
-/// `count` elements of `type` at `values` (native byte order, any alignment) as f32, rounded to
-/// nearest; what f32 cannot hold becomes an infinity.
+/// Converts `count` elements of `type` at `values` (native byte order, any alignment) to f32,
+/// rounded to nearest; a value beyond f32's range becomes an infinity.
 void to_f32(ElementType type, const void* values, int64_t count, float* out);
 
 }  // namespace tutti::data

@@ -7,18 +7,19 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti::data {
 namespace {
 
-/// A permutation by Fisher and Yates (Durstenfeld, CACM 7, 1964). Stored, unlike the order of an
-/// epoch: both parts of a cut are kept as sorted lists, so that a file's samples stay together.
+/// Returns a permutation by Fisher and Yates (Durstenfeld, CACM 7, 1964). It is stored, unlike the
+/// order of an epoch: both parts of a cut keep sorted lists, so that a file's samples stay
+/// together.
 std::vector<uint32_t> stored_permutation(uint64_t seed, int64_t size) {
   CHECK(size <= std::numeric_limits<uint32_t>::max(), "{} samples", size);
   std::vector<uint32_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), 0u);
-  Rng rng(seed, Purpose::shuffle, static_cast<uint64_t>(-1));  // a stream that no epoch has
+  Rng rng(seed, Purpose::shuffle, static_cast<uint64_t>(-1));  // a stream that no epoch uses
   for (size_t i = order.size(); i > 1; --i)
     std::swap(order[i - 1], order[rng.below(static_cast<uint32_t>(i))]);
   return order;

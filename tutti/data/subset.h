@@ -1,5 +1,6 @@
 #pragma once
-// Subset: some samples of a data set, and how a validation set is taken from a training set.
+// A Subset is some samples of a data set; cut_validation takes a validation set from a training
+// set.
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +13,7 @@ namespace tutti::data {
 
 class Subset final : public Dataset {
  public:
-  /// Sample i is sample `samples[i]` of `whole`. The whole is shared: by both parts of a cut.
+  /// Sample i is sample `samples[i]` of `whole`, which both parts of a cut share.
   Subset(std::shared_ptr<const Dataset> whole, std::vector<uint32_t> samples);
 
   int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
@@ -32,16 +33,17 @@ class Subset final : public Dataset {
   std::vector<uint32_t> samples_;
 };
 
-/// Both parts of a cut, each in the order of the whole.
+/// Both parts of a cut, each in the order of the original set.
 struct ValidationCut {
   std::unique_ptr<Dataset> train, validation;
 };
 
-/// Takes `count` samples out: the first of a permutation that depends on the seed and the size
-/// alone. ConfigError unless both parts have samples.
+/// Takes `count` samples out: the first ones of a permutation that depends only on the seed and the
+/// size. ConfigError unless both parts have samples.
 ValidationCut cut_validation(std::unique_ptr<Dataset> whole, int64_t count, uint64_t seed);
 
-/// How many samples `share` is of `size`: below 1 a fraction, rounded down; from 1 on a count.
+/// Returns how many of `size` samples `share` means: below 1 a fraction, rounded down; from 1 on a
+/// count.
 int64_t validation_count(double share, int64_t size);
 
 }  // namespace tutti::data

@@ -48,7 +48,7 @@ TEST(Subset, ACutHasEachSampleInOnePartAndKeepsTheirOrder) {
   EXPECT_EQ(all.size(), 50u);
 }
 
-// A prediction file says this of its rows.
+// A prediction file says this about its rows.
 TEST(Subset, KnowsWhereItsSamplesComeFrom) {
   class InFiles final : public Dataset {
    public:
@@ -80,7 +80,7 @@ TEST(Subset, TheCutDependsOnTheSeedAlone) {
   };
   EXPECT_EQ(held(7), held(7));
   EXPECT_NE(held(7), held(8));
-  // The numbers of a cut that runs rely on from version to version.
+  // Runs rely on the numbers of a cut staying the same from version to version.
   EXPECT_EQ(
       numbers_of_samples(*cut_validation(std::make_unique<Numbers>(10), 3, 1).validation).size(),
       3u);

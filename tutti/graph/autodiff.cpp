@@ -18,8 +18,8 @@ std::vector<bool> depends_on(const Graph& graph, std::span<const Value> paramete
 
 namespace {
 
-/// Nodes from the last to the first; but exchanges that begin at once as soon as the gradients of
-/// their outputs are there.
+/// Lists nodes from the last to the first, except that an exchange that begins at once comes as
+/// soon as the gradients of its outputs are complete.
 std::vector<size_t> backward_order(const Graph& graph) {
   const std::vector<Node>& nodes = graph.nodes();
   std::vector<size_t> first_reader(graph.values().size(), nodes.size());
@@ -50,7 +50,7 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
                                  std::span<const Value> trained, const SumOfGradients& sum,
                                  std::vector<RowGradient>* tables, std::vector<Value>* gradients) {
   const std::vector<bool> wanted = depends_on(graph, trained);
-  std::vector<Value> gradient(graph.values().size());  // of forward values
+  std::vector<Value> gradient(graph.values().size());  // by forward value
   std::vector<Value> produced;
 
   for (const size_t n : backward_order(graph)) {

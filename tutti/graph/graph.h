@@ -1,6 +1,6 @@
 #pragma once
-// Graph: the static network, forward, backward and update alike. Append-only and topological by
-// construction: a node's inputs exist before it. Not thread-safe; cheap to copy.
+// Graph: the static network with its forward, backward and update nodes. Append-only and
+// topological by construction: a node's inputs exist before it. Not thread-safe; cheap to copy.
 
 #include <span>
 #include <string>
@@ -15,10 +15,10 @@ struct ValueInfo {
   std::string name;
   ValueType type;
   Role role = Role::result;
-  Init init;          ///< parameters, tables and statistics
-  int producer = -1;  ///< index of the node that makes it; -1 for what the caller binds
-  Value of;  ///< for Role::gradient and Role::state: the parameter it belongs to; of what the
-             ///< update of a table keeps, the table
+  Init init;            ///< parameters, tables and statistics
+  int producer = -1;    ///< index of the node that makes it; -1 for values that the caller binds
+  Value of;             ///< for Role::gradient and Role::state: the parameter it belongs to, or the
+                        ///< table whose update keeps it
   TableRows rows = {};  ///< for Role::table
 };
 
@@ -33,26 +33,26 @@ class Graph {
   // --- building ---
   Value input(std::string name, TensorDesc desc, bool batched = true);
   Value parameter(std::string name, const Shape& shape, Init init);
-  /// A table [rows, width] of which samples read a few rows; of rows that several ranks share,
-  /// those of this rank. `rows.all` 0: all. It has no gradient of its own size (RowGradient).
+  /// Adds a table [rows, width] of which samples read a few rows; if several ranks share the rows,
+  /// it holds this rank's. `rows.all` 0: all. It has no gradient of its own size (RowGradient).
   Value table(std::string name, const Shape& shape, Init init, TableRows rows = {});
-  /// What the update of a table keeps for each of its rows: zeros, [rows, width].
+  /// Adds state that the update of a table keeps for each of its rows: zeros, [rows, width].
   Value table_state(std::string name, Value table, int64_t width);
   Value statistic(std::string name, const Shape& shape, Init init);
-  /// Optimizer state parallel to a parameter: zeros, same shape.
+  /// Adds optimizer state parallel to a parameter: zeros, same shape.
   Value state(std::string name, Value parameter);
   Value scalar(std::string name);
   /// Appends a node; its outputs get the inferred types and are named NODE or NODE:1... Throws
   /// ConfigError if the shapes do not fit.
   std::vector<Value> append(std::string name, OpPtr op, std::span<const Value> in);
-  Value append1(std::string name, OpPtr op, std::initializer_list<Value> in);  ///< first output
-  /// Marks a result as what training keeps: the gradient of `parameter`.
+  Value append1(std::string name, OpPtr op, std::initializer_list<Value> in);  ///< the first output
+  /// Marks a result as the gradient of `parameter`, which training keeps.
   void mark_gradient(Value result, Value parameter);
   /// Marks a result that the caller reads after a run (loss, logits).
   void mark_output(Value result) { outputs_.push_back(result); }
 
   // --- reading ---
-  // Of no temporary: a loop over its nodes would outlive them.
+  // Deleted for temporaries, because a loop over their nodes would outlive them.
   const std::vector<Node>& nodes() const& { return nodes_; }
   const std::vector<Node>& nodes() const&& = delete;
   const std::vector<ValueInfo>& values() const& { return values_; }
@@ -64,9 +64,9 @@ class Graph {
   const std::vector<Value>& outputs() const&& = delete;
   Value find(std::string_view name) const;  ///< invalid if there is none
   std::vector<Value> with_role(Role role) const;
-  int64_t parameter_count() const;  ///< elements of all parameters, and of whole tables
-  double flop() const;              ///< of one run over the whole batch, all nodes; see Op::flop
-  /// One line a node: outputs = op(inputs) {attributes} types.
+  int64_t parameter_count() const;  ///< elements of all parameters and of whole tables
+  double flop() const;              ///< all nodes, one run over the whole batch; see Op::flop
+  /// Writes one line per node: outputs = op(inputs) {attributes} types.
   std::string to_string() const;
 
  private:

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// y = a * b for scalars; d/da = dy * b as another Product. Without dy it is a loss.
+/// Computes y = a * b for scalars; d/da = dy * b as another Product. Without dy it is a loss.
 class Product : public Op {
  public:
   std::string_view name() const override { return "product"; }
@@ -105,7 +105,7 @@ TEST(Autodiff, StopsBelowTheLowestTrainedParameter) {
   const size_t forward = g.nodes().size();
   const std::array trained{middle};
   EXPECT_EQ(differentiate(g, std::span(&loss, 1), trained, sum), std::vector<Value>{middle});
-  EXPECT_EQ(g.nodes().size() - forward, 2u);  // of b, and of middle
+  EXPECT_EQ(g.nodes().size() - forward, 2u);  // gradients of b and middle
   EXPECT_EQ(g.with_role(Role::gradient).size(), 1u);
 }
 

@@ -17,8 +17,8 @@ class Graph;
 struct Node;
 
 /// How a kernel of the op goes through the batch. The plan tiles runs of per_sample and reduce ops
-/// over the batch, so that a tile's activations stay in cache from op to op; a barrier stands only
-/// where a reduced result is needed.
+/// over the batch, so that a tile's activations stay in cache from op to op; there is a barrier
+/// only where a reduced result is needed.
 enum class Walk {
   per_sample,  ///< output sample i depends on input sample i alone (and on unbatched inputs)
   reduce,      ///< as per_sample for batched outputs; unbatched outputs are sums over all samples,
@@ -29,80 +29,81 @@ enum class Walk {
   exchange,    ///< communication between ranks
 };
 
-/// What differentiating a node needs.
+/// The arguments for differentiating a node.
 struct GradArgs {
   Graph& graph;
   const Node& node;
-  std::span<const Value> dout;  ///< gradient of each output; invalid Value = none. A loss output's
-                                ///< gradient is 1 and is invalid here.
-  std::vector<bool> needed;     ///< per input: is its gradient wanted?
+  std::span<const Value> dout;  ///< gradient of each output; invalid Value = none. It is invalid
+                                ///< for a loss output, whose gradient is 1.
+  std::vector<bool> needed;     ///< per input: whether its gradient is wanted
 };
 
 class Op;
 /// Shared because graphs are rewritten and copied while ops never change.
 using OpPtr = std::shared_ptr<const Op>;
 
-/// Rows [first, last) of one dimension of a sample. Those outside of the sample are padding.
+/// Rows [first, last) of one dimension of a sample. Rows outside of the sample are padding.
 struct Rows {
   int64_t first = 0, last = 0;
   int64_t count() const { return last - first; }
   bool operator==(const Rows&) const = default;
 };
 
-/// What an op needs to compute some rows of its results.
+/// The input rows that an op needs to compute some rows of its results.
 struct Reach {
   struct Input {
     int dim = -1;  ///< the dimension whose rows are read; -1 for unbatched inputs
     Rows rows;
   };
   std::vector<Input> in;
-  OpPtr op;           ///< computes the rows from those of the inputs alone; null: the op itself
-  float padding = 0;  ///< what rows outside of an input hold
+  OpPtr op;           ///< computes the rows from those inputs' rows alone; null: the op itself
+  float padding = 0;  ///< the value of rows outside of an input
 };
 
 class Op {
  public:
   virtual ~Op() = default;
   virtual std::string_view name() const = 0;
-  /// Attributes as text, for printing and for the plan's hash: "stride 2x2 pad 1,1x1,1". Two ops
-  /// with equal name and attributes behave alike.
+  /// Returns the attributes as text, for printing and for the plan's hash: "stride 2x2 pad
+  /// 1,1x1,1". Two ops with equal name and attributes behave identically.
   virtual std::string attributes() const { return {}; }
   virtual Walk walk(std::span<const ValueType> in) const = 0;
-  /// What the rows `out` of spatial dimension `axis` (0: the outermost one, dimension 2 of
-  /// activations) of the results need, for inputs of these types. Of an op that only sums over a
-  /// batch, `out` are rows of its first input. Nothing: the op does not work row by row.
+  /// Returns which input rows are needed for rows `out` of the results along spatial dimension
+  /// `axis` (0: the outermost one, dimension 2 of activations), for inputs of these types. For an
+  /// op that only sums over a batch, `out` are rows of its first input. Nothing: the op does not
+  /// work row by row.
   virtual std::optional<Reach> reach(std::span<const ValueType> /*in*/, int /*axis*/,
                                      Rows /*out*/) const {
     return std::nullopt;
   }
-  /// Output types for the input types. Throws ConfigError naming the op, what was met and what
-  /// fits.
+  /// Returns the output types for the input types. Throws ConfigError that names the op, what it
+  /// got and what fits.
   virtual std::vector<ValueType> infer(std::span<const ValueType> in) const = 0;
-  /// Appends the backward ops and returns one gradient per input (invalid Value where not needed or
-  /// not differentiable). Default: throws ConfigError, the op has no gradient.
+  /// Appends the backward ops and returns one gradient per input (invalid Value if not needed or
+  /// not differentiable). By default throws ConfigError: the op has no gradient.
   virtual std::vector<Value> grad(const GradArgs& args) const;
   /// Whether running the op changes this input (optimizer updates, running statistics).
   virtual bool mutates(int /*input*/) const { return false; }
-  /// Whether other ranks compute with its inputs: its gradient rule then counts though nothing here
-  /// may read its outputs.
+  /// Whether other ranks compute with its inputs. Its gradient rule then applies even if no node on
+  /// this rank reads its outputs.
   virtual bool gives_to_others() const { return false; }
-  /// Of an exchange: whether its outputs depend on what other ranks train, so that its gradient
-  /// rule counts even where nothing is trained here that its inputs depend on.
+  /// For an exchange: whether its outputs depend on values that other ranks train. Its gradient
+  /// rule then applies even if its inputs depend on nothing that is trained on this rank.
   virtual bool brings_trained() const { return false; }
-  /// Of an exchange: whether it pays to begin it as soon as its inputs are there, rather than with
-  /// the end of the band that makes them.
+  /// For an exchange: whether it pays to begin it as soon as its inputs are complete, rather than
+  /// at the end of the band that makes them.
   virtual bool begins_at_once() const { return false; }
-  /// Whether it belongs to the update of the weights: runs once per step, after the exchange of
-  /// gradients, not once per replica.
+  /// Whether it belongs to the update of the weights, and so runs once per step, after the
+  /// exchange of gradients, instead of once per replica.
   virtual bool in_update() const { return false; }
-  /// The input whose memory output `i` may take over if nobody reads that input later; -1 = none.
+  /// The input whose memory output `i` may take over if that input is not read later; -1 = none.
   virtual int in_place(int /*output*/) const { return -1; }
-  /// The input that is a table (Role::table), of which samples read the rows that the input after
-  /// it names; -1 = none. Differentiation then keeps the gradient of the output instead of calling
-  /// grad() (RowGradient).
+  /// The input that is a table (Role::table); the input after it names the rows that samples read.
+  /// -1 = none. Differentiation then keeps the gradient of the output instead of calling grad()
+  /// (RowGradient).
   virtual int table() const { return -1; }
-  /// Floating-point operations (multiply and add count as two) for these types; 0 for what is not
-  /// worth counting.
+  /// Returns the floating-point operations (multiply and add count as two) for these types; 0 if
+  /// they are not worth counting.
   virtual double flop(std::span<const ValueType> /*in*/, std::span<const ValueType> /*out*/) const {
     return 0;
   }

@@ -12,7 +12,7 @@ template <class T>
 class PerValue {
  public:
   PerValue() = default;
-  /// Each value's entry begins as `each`. Values that are added to the graph later have none.
+  /// Every value's entry starts as `each`. Values added to the graph later have none.
   explicit PerValue(const Graph& graph, T each = {})
       : entries_(graph.values().size(), std::move(each)) {}
 

@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-/// f(first element in the whole tensor, first in the part, count) for each run that is contiguous
-/// in both.
+/// Calls f(first element in the whole tensor, first in the part, count) for each run that is
+/// contiguous in both.
 template <class F>
 void for_each_run(const TensorSlice& slice, int rank, F f) {
   const std::vector<Rows> rows = slice.rows(rank);

@@ -5,7 +5,7 @@
 namespace tutti::mlsl {
 
 void Activation::set_distribution(std::shared_ptr<Distribution> distribution) {
-  // Which maps are local does not depend on the minibatch, so one that can always be cut will do.
+  // Which maps are local does not depend on the minibatch, so any size that can be cut will do.
   const auto minibatch = static_cast<size_t>(distribution->layout().parts(layout::GroupKind::data));
   maps_ = layout::local_share(shape_, minibatch, distribution->layout(), distribution->rank()).maps;
   distribution_ = std::move(distribution);
@@ -78,7 +78,7 @@ void Activation::start(void* packed) {
   connection_->start(side_, packed);
 }
 
-// The time counts for what the peer has sent.
+// The time counts towards the peer's exchange.
 void* Activation::wait() {
   demand(statistics_ != nullptr, "WaitComm before Commit");
   if (connection_ == nullptr) return nullptr;

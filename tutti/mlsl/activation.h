@@ -1,5 +1,5 @@
 #pragma once
-// Activation: an input or output of an operation as one rank has it, and its end of a connection.
+// Activation: an input or output of an operation on one rank, and its end of a connection.
 
 #include <deque>
 
@@ -20,7 +20,7 @@ class CommBlockInfo final : public api::CommBlockInfo {
   api::DataType type_;
 };
 
-/// As registered.
+/// Sizes as the program has registered them.
 struct ActivationInfo {
   size_t maps = 0;
   size_t map_size = 0;  ///< elements
@@ -28,10 +28,10 @@ struct ActivationInfo {
   size_t elements() const { return maps * map_size; }
 };
 
-/// The public class's comments say what the exchanges are.
+/// The comments of the public class describe the exchanges.
 class Activation final : public api::Activation {
  public:
-  /// `partial_sums`: see mlsl/layout/layer.h. An output is a producer's side, an input a
+  /// `partial_sums`: see mlsl/layout/layer.h. An output is the producer's side, an input the
   /// consumer's.
   Activation(const ActivationInfo& info, Side side, bool partial_sums, size_t operation)
       : info_(info), shape_{.maps = info.maps,
@@ -39,24 +39,24 @@ class Activation final : public api::Activation {
                             .partial_sums = partial_sums},
         side_(side), operation_(operation) {}
 
-  /// Throws ConfigError where the maps cannot be cut.
+  /// Throws ConfigError if the maps cannot be cut.
   void set_distribution(std::shared_ptr<Distribution> distribution);
-  /// Makes two ends of one connection. Throws ConfigError where they do not fit, or have another
+  /// Makes two ends of one connection. Throws ConfigError if they do not fit, or one has another
   /// peer already.
   static void connect(Activation& producer, Activation& consumer);
-  /// Of a producer with a peer: derives and plans the exchange of both. Collective over the group
-  /// of the exchange, if there is one.
+  /// Derives and plans the exchange of both ends, on a producer with a peer. Collective over the
+  /// group of the exchange, if there is one.
   void commit(size_t minibatch);
-  /// Whatever this side does. All are told, connected or not.
+  /// Sets the statistics, for any side. Called for every activation, connected or not.
   void count_in(Statistics& statistics);
-  /// Runs what this side sends alone, on zeros.
+  /// Runs this side's exchange alone, on zeros.
   void isolate();
 
   const ActivationInfo& info() const { return info_; }
   const comm::Slice& local_maps() const { return maps_; }  ///< set by set_distribution()
   const std::deque<CommBlockInfo>& pack_blocks() const { return pack_; }
   const std::deque<CommBlockInfo>& unpack_blocks() const { return unpack_; }
-  /// Throw ConfigError for an index that is none.
+  /// These throw ConfigError for an invalid index.
   CommBlockInfo& pack_block(size_t index) { return at(pack_, index); }
   CommBlockInfo& unpack_block(size_t index) { return at(unpack_, index); }
   void* buffer() const { return connection_ == nullptr ? nullptr : connection_->buffer(side_); }
@@ -64,7 +64,7 @@ class Activation final : public api::Activation {
 
   void start(void* packed);
   void* wait();
-  /// Waits for what is in flight in the connection of a producer. Before this is destroyed.
+  /// Waits for operations in flight in a producer's connection. Call it before destruction.
   void complete() {
     if (own_ != nullptr) own_->complete();
   }
@@ -84,8 +84,8 @@ class Activation final : public api::Activation {
   std::shared_ptr<Distribution> distribution_;
   comm::Slice maps_;
   Activation* peer_ = nullptr;
-  std::unique_ptr<Connection> own_;   // the producer's
-  Connection* connection_ = nullptr;  // of both ends; null where nothing is exchanged
+  std::unique_ptr<Connection> own_;   // set on the producer
+  Connection* connection_ = nullptr;  // on both ends; null if nothing is exchanged
   std::deque<CommBlockInfo> pack_, unpack_;
   Statistics* statistics_ = nullptr;  // set by commit
   Statistics::Tally* tally_ = nullptr;

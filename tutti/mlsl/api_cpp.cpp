@@ -1,4 +1,4 @@
-// The public classes of mlsl.hpp: each call is passed to the class of tutti::mlsl behind the
+// The public classes of mlsl.hpp: each call is forwarded to the class of tutti::mlsl behind the
 // object, and an exception ends the job.
 
 #include "tutti/mlsl/entry.h"

@@ -22,7 +22,7 @@ Distribution::Distribution(RequestTable& requests, std::shared_ptr<Group> world,
 
 std::shared_ptr<Group> Distribution::make_group(const std::shared_ptr<Group>& world,
                                                 layout::GroupKind kind) const {
-  // Of all ranks: for everybody or for nobody.
+  // All ranks decide the same: this holds for all of them or for none.
   if (static_cast<int>(layout_.group(kind, rank_).size()) == layout_.world()) return world;
   Job& job = world->job();
   return std::make_shared<Group>(job, job.world().split(layout_.colour(kind, rank_), rank_));

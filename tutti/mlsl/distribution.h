@@ -1,5 +1,5 @@
 #pragma once
-// Distribution: a layout of the job's ranks, the groups that go with it, and collectives in these.
+// Distribution: a layout of the job's ranks, its groups, and collectives within these.
 
 #include <array>
 
@@ -7,19 +7,19 @@
 
 namespace tutti::mlsl {
 
-/// Shared by the program and the operations that use it: either may let it go first.
+/// Shared by the program and the operations that use it: either may release it first.
 class Distribution final : public api::Distribution,
                            public std::enable_shared_from_this<Distribution> {
  public:
-  /// Collective over the world. `requests` outlives it.
+  /// Collective over the world. `requests` outlives the distribution.
   Distribution(RequestTable& requests, std::shared_ptr<Group> world, layout::Distribution layout);
 
   const layout::Distribution& layout() const { return layout_; }
   int rank() const { return rank_; }  ///< in the world
   Group& group(layout::GroupKind kind) const { return cache(kind).group(); }
 
-  /// The public calls of the same names. Errors are thrown, on all ranks of the group or on none
-  /// where they agree on what they ask for.
+  /// The public calls of the same names. Errors are thrown on all ranks of the group, or on none,
+  /// if all ranks pass the same arguments.
   size_t process_index(api::GroupType type) const {
     return static_cast<size_t>(group(group_kind_of(type)).index());
   }
@@ -28,7 +28,7 @@ class Distribution final : public api::Distribution,
   }
   api::CommReq* broadcast(void* buffer, size_t count, api::DataType data, size_t root,
                           api::GroupType type);
-  /// Any other with equal counts for all ranks. `count`: of the long vector.
+  /// Any other collective with equal counts on all ranks. `count` is that of the long vector.
   struct Collective {
     comm::Collective kind;
     size_t count = 0;
@@ -36,15 +36,15 @@ class Distribution final : public api::Distribution,
     api::GroupType group = api::GT_GLOBAL;
     api::ReductionType reduction = api::RT_SUM;
     size_t root = 0;
-    std::vector<size_t> parts = {};  ///< elements of each rank; empty: equal
+    std::vector<size_t> parts = {};  ///< elements per rank; empty: equal parts
   };
   api::CommReq* start(const Collective& collective, const void* send, void* receive);
-  /// `count`: of each rank.
+  /// `count` is the number of elements of each rank.
   api::CommReq* start_equal(Collective collective, const void* send, void* receive);
-  /// `counts`: of each rank, the same on all.
+  /// `counts` holds the number of elements of each rank, the same on all ranks.
   api::CommReq* allgather_parts(const void* send, size_t count, void* receive, const size_t* counts,
                                 api::DataType data, api::GroupType type);
-  /// Counts and offsets of each rank of the group.
+  /// Counts and offsets for each rank of the group.
   struct Blocks {
     const size_t* counts = nullptr;
     const size_t* offsets = nullptr;
@@ -64,7 +64,7 @@ class Distribution final : public api::Distribution,
   std::array<std::shared_ptr<PlanCache>, 3> caches_;  // by kind
 };
 
-/// Null for null.
+/// Returns a shared pointer; null for null.
 inline std::shared_ptr<Distribution> shared(Distribution* distribution) {
   return distribution == nullptr ? nullptr : distribution->shared_from_this();
 }

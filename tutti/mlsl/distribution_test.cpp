@@ -1,4 +1,4 @@
-// Collectives of a distribution.
+// Tests the collectives of a distribution.
 #include "tutti/mlsl/distribution.h"
 
 #include <gtest/gtest.h>
@@ -13,15 +13,15 @@ namespace {
 
 using comm::Collective;
 
-// Every call with buffers at new addresses, on some ranks only, and often enough to use every plan
-// again.
+// Makes every call with buffers at new addresses, on some ranks only, and often enough to reuse
+// every plan.
 void call_every_collective(const Variables& variables) {
   run_environments(3, variables, [](Environment& environment, int rank) {
     Distribution& all = environment.create_distribution(3, 1);
     RequestTable& requests = environment.requests();
     const auto global = api::GT_GLOBAL;
     constexpr size_t kCount = 5;
-    std::vector<Floats> kept(40);  // memory that is not given back, so that addresses differ
+    std::vector<Floats> kept(40);  // memory that is not freed, so that addresses differ
     for (int round = 0; round < 40; ++round) {
       if (round % (rank + 2) == 0) kept[static_cast<size_t>(round)].resize(100);
       const Floats mine = values(rank, 3 * kCount, round);
@@ -69,7 +69,7 @@ void call_every_collective(const Variables& variables) {
         ASSERT_EQ(got[i], value(static_cast<int>(i / kCount),
                                 static_cast<size_t>(rank) * kCount + i % kCount, round));
 
-      // Rank r gives r + 1 elements.
+      // Rank r contributes r + 1 elements.
       const std::vector<size_t> counts = {1, 2, 3};
       wait(all.allgather_parts(mine.data(), counts[static_cast<size_t>(rank)], got.data(),
                                counts.data(), api::DT_FLOAT, global));
@@ -100,7 +100,7 @@ TEST(MlslDistribution, ServersGiveTheSameAnswer) {
   call_every_collective({{"MLSL_NUM_SERVERS", "2"}, {"MLSL_MSG_PRIORITY", "1"}});
 }
 
-// Counts that no rank can know of another one; planned collectives between them.
+// The counts are unknown to other ranks; planned collectives run in between.
 TEST(MlslDistribution, AlltoAllvKeepsNothing) {
   run_environments(3, {}, [](Environment& environment, int rank) {
     Distribution& all = environment.create_distribution(3, 1);
@@ -133,13 +133,13 @@ TEST(MlslDistribution, AlltoAllvKeepsNothing) {
                         ? value(static_cast<int>(p), offsets[static_cast<size_t>(rank)] + i, round)
                         : -1);
       const size_t taken = environment.job().world().channels().taken();
-      if (round == 20) channels = taken;  // the allreduce has all its plans
+      if (round == 20) channels = taken;  // the allreduce now has all its plans
       ASSERT_EQ(taken, round > 20 ? channels : taken);
     }
   });
 }
 
-// Where the input lies in the output, or the other way round.
+// The input lies in the output, or the output in the input.
 TEST(MlslDistribution, BuffersMayOverlap) {
   run_environments(3, {}, [](Environment& environment, int rank) {
     Distribution& all = environment.create_distribution(3, 1);
@@ -177,8 +177,8 @@ TEST(MlslDistribution, BuffersMayOverlap) {
   });
 }
 
-// More of one kind in flight than there are plans; ranks wait in different orders, and one asks
-// with Test.
+// More requests of one kind are in flight than there are plans; ranks wait in different orders, and
+// one polls with Test.
 TEST(MlslDistribution, RequestsMayBeCompletedInAnyOrder) {
   for (const char* priority : {"0", "1"})
     run_environments(3, {{"MLSL_MSG_PRIORITY", priority}}, [](Environment& environment, int rank) {

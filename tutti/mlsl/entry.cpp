@@ -15,7 +15,7 @@ Environment& process_environment() {
 
 void report(const std::exception& error) noexcept {
   const std::string line = "MLSL:" + process_environment().who() + " " + error.what() + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);  // whole, beside those of other ranks
+  std::fwrite(line.data(), 1, line.size(), stderr);  // one call keeps it apart from other ranks'
   std::fflush(stderr);
 }
 

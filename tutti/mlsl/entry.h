@@ -1,5 +1,5 @@
 #pragma once
-// What both interfaces stand on: the one environment of the process, and how an error leaves the
+// The basis of both interfaces: the one environment of the process, and how an error leaves the
 // library.
 
 #include <exception>
@@ -9,15 +9,15 @@
 
 namespace tutti::mlsl {
 
-/// Never destroyed: a destructor after main() could not end MPI.
+/// Returns the environment. It is never destroyed: a destructor after main() could not end MPI.
 Environment& process_environment();
 
 /// Prints `MLSL: rank r: message` on stderr.
 void report(const std::exception& error) noexcept;
-/// The same, and ends all processes of the job with exit code 1.
+/// Does the same, and ends all processes of the job with exit code 1.
 [[noreturn]] void end_job(const std::exception& error) noexcept;
 
-/// call(), whose exceptions end the job.
+/// Returns call(); its exceptions end the job.
 template <class Call>
 auto guarded(Call&& call) noexcept {
   try {

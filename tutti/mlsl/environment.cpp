@@ -19,7 +19,7 @@ int as_int(size_t number, const char* what) {
   return static_cast<int>(number);
 }
 
-// Takes the object at this address off the list, and gives it to the caller.
+// Removes the object at this address from the list and returns it.
 template <class List, class T>
 auto take_off(List& list, const T* object, const char* call) {
   const auto at = std::ranges::find(list, object, [](const auto& own) { return own.get(); });
@@ -52,7 +52,7 @@ void Environment::init() {
   demand(!initialized(), "Init: it has been called already");
   using Threads = comm::MpiSession::Threads;
   const Settings settings = read_settings(variables_);
-  if (!mpi_)  // there is one already where an earlier Init has failed later on
+  if (!mpi_)  // kept if an earlier Init failed after this line
     mpi_ = std::make_unique<comm::MpiSession>(
         settings.servers > 0 ? Threads::multiple : Threads::funneled, nullptr, nullptr,
         std::max(settings.timeout, comm::MpiSession::kStartSeconds));
@@ -66,7 +66,7 @@ void Environment::init(comm::Communicator& ranks) {
   own_world_ = ranks.split(colour_.value_or(0), ranks.rank());
   own_world_->set_timeout(settings.timeout);
   log::configure(settings.log_level, own_world_->rank(), own_world_->size());
-  // The least that any rank finds free, read before any of them takes its heap: so all agree.
+  // All ranks use the smallest free memory of any rank, read before any of them allocates its heap.
   const std::vector<int64_t> available = own_world_->allgather_value(comm::available_memory());
   check_heap(settings.heap_bytes, own_world_->local_size(), std::ranges::min(available));
   job_.emplace(*own_world_, std::move(settings));
@@ -76,8 +76,8 @@ void Environment::init(comm::Communicator& ranks) {
   tell_ignored_settings();
 }
 
-// `local_rank`: among all processes of this node, of whatever colour. All ranks have one MPI
-// library, so rank 0 speaks for them.
+// `local_rank` counts all processes of this node, of any colour. All ranks use the same MPI
+// library, so rank 0 warns for all.
 void Environment::start_servers(int local_rank) {
   const Settings& settings = job_->settings();
   if (settings.servers == 0) return;

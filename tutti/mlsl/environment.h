@@ -1,5 +1,5 @@
 #pragma once
-// Environment: a process's part in the job: its world, its settings, and whatever it has made.
+// Environment: a process's part in the job: its world, its settings, and the objects it has made.
 
 #include <optional>
 
@@ -10,22 +10,22 @@
 
 namespace tutti::mlsl {
 
-/// Not thread-safe. The public class's comments say what its calls do; errors are thrown here.
+/// Not thread-safe. The comments of the public class describe its calls; here errors are thrown.
 class Environment final : public api::Environment {
  public:
-  /// `variables` gives the environment variables.
+  /// `variables` returns the values of environment variables.
   explicit Environment(comm::Environment variables) : variables_(std::move(variables)) {}
   ~Environment();
 
   void configure(const char* text);
-  /// Starts MPI, or joins the one that the program has started. Throws CommError where MPI is over:
-  /// it starts once in a process.
+  /// Starts MPI, or uses it if the program has started it. Throws CommError if MPI has ended,
+  /// because it starts only once in a process.
   void init();
-  /// For ranks that communicate already; `ranks` outlives finalize(). Collective.
+  /// Starts on ranks that communicate already; `ranks` outlives finalize(). Collective.
   void init(comm::Communicator& ranks);
   void finalize();
   bool initialized() const { return job_.has_value(); }
-  /// The rest is for the time between the two.
+  /// The calls below are only allowed between init() and finalize().
   Job& job();
   size_t process_index() { return static_cast<size_t>(job().world().rank()); }
   size_t process_count() { return static_cast<size_t>(job().world().size()); }
@@ -44,7 +44,7 @@ class Environment final : public api::Environment {
   const Quantizer* quantizer() const { return quantizer_.get(); }
   api::QuantParams* quantization() { return quantizer_ ? quantizer_->params() : nullptr; }
 
-  /// " rank 3", or nothing before init(): for messages.
+  /// Returns " rank 3", or nothing before init(), for messages.
   std::string who() const;
 
  private:

@@ -1,4 +1,4 @@
-// What an environment shares: its heap, its order of messages, its groups.
+// Tests what an environment shares: its heap, its order of messages, its groups.
 #include "tutti/mlsl/environment.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,7 @@ TEST(MlslHeap, PiecesAreAlignedApartAndUsedAgain) {
         EXPECT_FALSE(heap.visible(outside));
         heap.free(outside);
         for (char* piece : pieces) heap.free(piece);
-        void* const whole =
-            heap.allocate(60 << 10, 64);  // only if the pieces have grown together again
+        void* const whole = heap.allocate(60 << 10, 64);  // only if freed pieces have been merged
         EXPECT_TRUE(heap.visible(whole));
         heap.free(whole);
         heap.free(nullptr);
@@ -38,7 +37,7 @@ TEST(MlslHeap, PiecesAreAlignedApartAndUsedAgain) {
       });
 }
 
-// Of large ones the one that was started last goes first, and small ones before all of them.
+// Among large operations the latest one goes first; small ones go before all of them.
 TEST(MlslJob, PrioritiesFollowFromSizeAndOrder) {
   const auto priorities = [](const Variables& variables) {
     std::vector<int> all;
@@ -62,9 +61,9 @@ TEST(MlslJob, PrioritiesFollowFromSizeAndOrder) {
             (std::vector<int>{0, 0, 0, 0}));
 }
 
-// Ranks that wait in one group move what is in flight in another: else these would wait for each
-// other in a circle, because an allreduce of this size has two rounds, and nobody starts while
-// another is between its two starts.
+// Ranks that wait in one group progress the operations of another. Otherwise these would wait for
+// each other in a circle: an allreduce of this size has two rounds, and no rank starts between the
+// two starts of another.
 TEST(MlslDistribution, WaitsInOneGroupMoveTheOthers) {
   run_environments(4, {}, [](Environment& environment, int rank) {
     Distribution& grid = environment.create_distribution(2, 2);
@@ -119,8 +118,7 @@ TEST(MlslEnvironment, ColourSplitsTheWorld) {
     environment.finalize();
     EXPECT_FALSE(environment.initialized());
     EXPECT_THROW(environment.create_distribution(1, 1), ConfigError);
-    environment.init(
-        communicator);  // who communicates outside MPI may start anew: without the colour
+    environment.init(communicator);  // a program outside MPI may start again: without the colour
     EXPECT_EQ(environment.process_count(), 4u);
     environment.finalize();
   });

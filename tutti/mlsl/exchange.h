@@ -1,5 +1,5 @@
 #pragma once
-// Exchanges on a program's buffers, which may be others at every start, and may overlap.
+// Exchanges on a program's buffers, which may differ at every start, and may overlap.
 
 #include <memory>
 #include <optional>
@@ -15,29 +15,30 @@ struct InputAndOutput {
   void* output = nullptr;
 };
 
-/// What is read and what is written, in bytes.
+/// Sizes of the input and the output, in bytes.
 struct Bytes {
   size_t input = 0;
   size_t output = 0;
 };
 
-/// The input itself, or a copy of it in `copy` where a rank of comm/ would write what it still has
-/// to read. `in_place`: where in the output the input may lie.
+/// Returns the input itself, or a copy of it in `copy` if comm/ would overwrite parts that it still
+/// has to read. `in_place` is the offset in the output where the input may lie.
 const void* input_apart(const InputAndOutput& buffers, const Bytes& bytes,
                         std::optional<size_t> in_place, std::vector<std::byte>& copy);
 
-/// A planned collective. Not thread-safe. Destroyed before its group; abandoned when in flight
-/// then.
+/// A planned collective. Not thread-safe. It is destroyed before its group, and abandoned if it is
+/// then in flight.
 class Planned {
  public:
-  /// Collective over the group. A rebindable spec of comm/run/collective.h.
+  /// Collective over the group. Takes a rebindable spec of comm/run/collective.h.
   Planned(Group& group, comm::CollectiveSpec spec);
-  /// Waits for an earlier start, if that is not complete. The buffers may be the same where MPI has
-  /// an MPI_IN_PLACE for the collective; where they overlap otherwise the input is copied first.
+  /// Waits for an earlier start that is not complete, then starts. The buffers may be the same if
+  /// MPI has an MPI_IN_PLACE for the collective; the input is copied first if they overlap
+  /// otherwise.
   void start(const InputAndOutput& buffers);
-  /// Started, tested and waited for.
+  /// Returns the operation that is started, tested and waited for.
   comm::Operation& operation() const { return *operation_; }
-  /// Of the long vector.
+  /// Returns the size of the long vector.
   size_t bytes() const { return bytes_; }
 
  private:
@@ -49,10 +50,10 @@ class Planned {
   std::vector<std::byte> input_copy_;
 };
 
-/// An all-to-all with counts of its own, started by its constructor and used once.
+/// An all-to-all with counts for this use only; its constructor starts it.
 class Unplanned {
  public:
-  /// The spec's buffers may overlap: then the input is copied.
+  /// If the spec's buffers overlap, the input is copied.
   Unplanned(Group& group, comm::BlockExchangeSpec spec);
   comm::Operation& operation() const { return *operation_; }
 

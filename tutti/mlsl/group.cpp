@@ -2,7 +2,7 @@
 
 namespace tutti::mlsl {
 namespace {
-// Between two chunks something more urgent can pass; smaller ones cost bandwidth.
+// Size of chunks between which a more urgent operation can pass; smaller ones cost bandwidth.
 constexpr size_t kPassing = size_t{1} << 20;
 }  // namespace
 

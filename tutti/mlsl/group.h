@@ -1,5 +1,5 @@
 #pragma once
-// Group: ranks that exchange something with each other, and how their collectives are planned.
+// Group: ranks that exchange data with each other, and how their collectives are planned.
 
 #include <memory>
 
@@ -7,11 +7,11 @@
 
 namespace tutti::mlsl {
 
-/// Every call but the questions is collective over the group, and blocks until all its ranks have
-/// come.
+/// Every call except the queries is collective over the group, and blocks until all its ranks have
+/// called it.
 class Group {
  public:
-  /// The group of all ranks of the job.
+  /// Makes the group of all ranks of the job.
   explicit Group(Job& job) : job_(job), communicator_(job.world()) {}
   Group(Job& job, std::unique_ptr<comm::Communicator> communicator)
       : job_(job), own_(std::move(communicator)), communicator_(*own_) {}
@@ -22,7 +22,7 @@ class Group {
   int size() const { return communicator_.size(); }
 
   std::unique_ptr<comm::Window> allocate(size_t bytes) { return communicator_.allocate(bytes); }
-  /// Large ones in chunks, as the settings say.
+  /// Plans large collectives in chunks, as the settings say.
   std::unique_ptr<comm::CollectiveOperation> plan(comm::CollectiveSpec spec);
   void barrier() { communicator_.barrier(); }
 

@@ -26,7 +26,7 @@ void* Heap::allocate(size_t bytes, size_t alignment) {
     const auto [begin, room] = entry;
     const size_t skipped = rounded(base + begin, alignment) - (base + begin);
     if (room < bytes || room - bytes < skipped) continue;
-    // What is skipped stays with the piece: one entry less.
+    // Skipped bytes stay part of the piece, which saves an entry.
     const Piece piece{begin, skipped + bytes};
     free_.erase(begin);
     if (room > piece.bytes) free_[begin + piece.bytes] = room - piece.bytes;

@@ -1,6 +1,6 @@
 #pragma once
-// Heap: what Environment::Alloc hands out. Pieces of one window, first fit; ordinary memory where
-// they do not suffice.
+// Heap: the memory of Environment::Alloc. Pieces of one window, first fit; ordinary memory if the
+// window has no piece of the size.
 
 #include <map>
 #include <memory>
@@ -9,17 +9,18 @@
 
 namespace tutti::mlsl {
 
-/// Not thread-safe. What has not been given back goes with the heap.
+/// Not thread-safe. Pieces that have not been freed end with the heap.
 class Heap {
  public:
   explicit Heap(std::unique_ptr<comm::Window> window);
 
-  /// `alignment`: a power of two, else ConfigError. Not initialised. Throws CommError where there
-  /// is no memory.
+  /// Returns uninitialised memory. `alignment` must be a power of two, else ConfigError. Throws
+  /// CommError if there is no memory.
   void* allocate(size_t bytes, size_t alignment);
-  /// Null: nothing. Throws ConfigError for what allocate() has not given.
+  /// Frees memory; null: does nothing. Throws ConfigError for memory that allocate() has not
+  /// returned.
   void free(void* memory);
-  /// Whether peers of this node can see it.
+  /// Whether other ranks of this node can read the memory.
   bool visible(const void* memory) const { return window_->contains(memory, 1); }
 
  private:
@@ -30,7 +31,7 @@ class Heap {
   void give_back(Piece piece);
 
   std::unique_ptr<comm::Window> window_;
-  std::map<size_t, size_t> free_;  // begin -> bytes, never neighbours
+  std::map<size_t, size_t> free_;  // begin -> bytes; adjacent pieces are merged
   std::map<void*, Piece> used_;
   std::map<void*, std::unique_ptr<std::byte, void (*)(std::byte*)>> private_;
 };

@@ -19,8 +19,8 @@ int Job::next_priority(size_t bytes) {
   if (!settings_.newest_first) return 0;
   constexpr int kMost = std::numeric_limits<int>::max();
   if (bytes < settings_.priority_threshold) return kMost;
-  // Numbers begin anew when they run out, once in two thousand million starts: then an older
-  // operation goes first for a moment.
+  // Numbers wrap around once in two thousand million starts: an older operation then goes first for
+  // a moment.
   started_ = started_ == kMost - 1 ? 1 : started_ + 1;
   return started_;
 }

@@ -1,14 +1,15 @@
 #pragma once
-// Job: what the objects of one environment share: the world, the settings, and which of the
-// operations that a program has started goes first.
+// Job: the state shared by the objects of one environment: the world, the settings, and the
+// order of the operations that a program has started.
 
 #include "tutti/comm/communicator.h"
 #include "tutti/mlsl/settings.h"
 
 namespace tutti::mlsl {
 
-/// Not thread-safe. Outlives every operation of the environment. These are all in the progress of
-/// the world (comm/run/progress.h): whoever waits, for whatever it is, moves every one of them.
+/// Not thread-safe. Outlives every operation of the environment. All of these belong to the
+/// progress of the world (comm/run/progress.h): a rank that waits for any of them progresses every
+/// one.
 class Job {
  public:
   /// `world` outlives the job.
@@ -18,11 +19,11 @@ class Job {
   comm::Communicator& world() { return world_; }
   const Settings& settings() const { return settings_; }
 
-  /// Starts an operation of so many bytes, with the priority that follows from these, and moves on
-  /// what is in flight. Never blocks.
+  /// Starts an operation of so many bytes, with the priority that follows from the size, and
+  /// progresses operations in flight. Never blocks.
   void start(comm::Operation& operation, size_t bytes);
-  /// Whether it is complete; moves whatever else is in flight forward too: for a program's own
-  /// question.
+  /// Whether the operation is complete, for a program's own query; also progresses all others in
+  /// flight.
   bool test(comm::Operation& operation);
 
  private:

@@ -1,11 +1,11 @@
 #pragma once
-/* MLSL 1.0 on Tutti: the C interface. One function for each method of the C++ classes of mlsl.hpp,
- * whose comments say what they do.
+/* MLSL 1.0 on Tutti: the C interface. There is one function for each method of the C++ classes
+ * of mlsl.hpp, whose comments describe them.
  *
  * Objects are handles, 0 for none. Each function returns CMLSL_SUCCESS, or CMLSL_FAILURE after
- * printing `MLSL: rank r: message` on stderr; what it has to tell is written to its last arguments.
- * After a failure that is not the caller's mistake (a rank that is gone) only the end of the
- * program is left. AllGatherv and CreateDistributionWithColors exist in C++ only. */
+ * printing `MLSL: rank r: message` on stderr; it writes its results to its last arguments. After
+ * a failure that is not the caller's mistake (a rank that is gone) the program can only end.
+ * AllGatherv and CreateDistributionWithColors exist in C++ only. */
 
 #include <stdlib.h> /* size_t; and programs written for MLSL expect malloc from here */
 
@@ -24,7 +24,7 @@ extern "C" {
 #define CMLSL_SUCCESS 0
 #define CMLSL_FAILURE -1
 
-/* What libmlsl.so exports. */
+/* Marks the functions that libmlsl.so exports. */
 #define CMLSL_PUBLIC __attribute__((visibility("default")))
 
 typedef unsigned long long mlsl_environment;

@@ -26,7 +26,7 @@
 #define MLSL_VERSION_GE(v1, v2) ((v1) >= (v2))
 #define MLSL_VERSION_LT(v1, v2) ((v1) < (v2))
 
-/// What libmlsl.so exports.
+/// Marks the names that libmlsl.so exports.
 #define MLSL_PUBLIC __attribute__((visibility("default")))
 /// Objects are made by the library alone.
 #define MLSL_OBJECT(Class)               \
@@ -239,7 +239,7 @@ class MLSL_PUBLIC Statistics {
   bool IsEnabled();
   /// Appends the table to mlsl_stats.log, on process 0.
   void Print();
-  /// What one minibatch's exchanges take with nothing else going on: the mean of 6 runs at Commit.
+  /// Cycles of one minibatch's exchanges with nothing else going on: the mean of 6 runs at Commit.
   unsigned long long GetIsolationCommCycles(size_t opIdx);
   size_t GetCommSize(size_t opIdx);                ///< bytes given to collectives
   unsigned long long GetCommCycles(size_t opIdx);  ///< spent in Start, Wait and Test calls

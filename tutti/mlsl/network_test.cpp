@@ -16,7 +16,8 @@ constexpr size_t kMaps = 8;
 constexpr size_t kMapSize = 3;
 constexpr size_t kMinibatch = 8;
 
-// A chain of layers: each has one input and one output of kMaps maps but where its type has none.
+// Builds a chain of layers: each has one input and one output of kMaps maps, unless its type has
+// none.
 Session& build(Environment& environment, const std::vector<Layer>& layers) {
   Session& session = environment.create_session(api::PT_TRAIN);
   session.set_minibatch(kMinibatch);
@@ -38,7 +39,7 @@ float element_value(size_t sample, size_t element) {
   return static_cast<float>(1 + sample * 100 + element);
 }
 
-// What `activation` of `operation` holds: [local sample][local map][map element].
+// Returns the values of `activation` of `operation`: [local sample][local map][map element].
 Floats local_values(const Operation& operation, const Activation& activation, float factor) {
   Floats all;
   const size_t per_sample = activation.local_maps().count * activation.info().map_size;
@@ -56,7 +57,7 @@ std::vector<layout::CommBlock> plain(const Blocks& blocks) {
   return all;
 }
 
-// Sends `values` of `from`; what `to` finds afterwards.
+// Sends `values` of `from`, and returns what `to` receives.
 Floats send(Activation& from, const Floats& values, Activation& to, size_t elements,
             bool own_buffer) {
   Floats packed(from.buffer_bytes() / sizeof(float));
@@ -65,7 +66,7 @@ Floats send(Activation& from, const Floats& values, Activation& to, size_t eleme
                reinterpret_cast<std::byte*>(buffer));
   from.start(buffer);
   const auto* const received = static_cast<const std::byte*>(to.wait());
-  std::ranges::fill(packed, -2.f);  // nobody reads it any more
+  std::ranges::fill(packed, -2.f);  // this buffer is not read any more
   Floats got(elements, -1);
   if (received != nullptr)
     layout::unpack(plain(to.unpack_blocks()), sizeof(float), received,
@@ -98,12 +99,12 @@ TEST(MlslNetwork, ActivationsArriveWhateverTheDistributions) {
             continue;
           }
           const Floats expected = local_values(to, in, 1);
-          // Partial sums: a quarter, or half, of the value from each of the ranks that add up.
+          // Each rank holds a partial sum: a quarter, or half, of the value.
           const bool partial = layers[l].type == api::OT_CC && layers[l].model_parts > 1;
           const float factor = partial ? 1 / static_cast<float>(layers[l].model_parts) : 1;
           EXPECT_EQ(send(out, local_values(from, out, factor), in, expected.size(), round % 2 == 1),
                     expected);
-          // Back: the gradient of the input to whoever made it.
+          // Sends the gradient of the input back to its producer.
           const Floats gradient = local_values(from, out, 1);
           EXPECT_EQ(send(in, expected, out, gradient.size(), round % 2 == 1), gradient);
         }
@@ -115,7 +116,7 @@ struct Update {
   bool distributed;
 };
 
-// 13 kernels do not fall into equal parts: some are padding.
+// 13 kernels cannot be cut into equal parts: some are padding.
 TEST(MlslNetwork, GradientsAndIncrements) {
   for (const Update& update : {Update{4, 1, false},
                                {4, 1, true},
@@ -174,7 +175,7 @@ TEST(MlslNetwork, GradientsAndIncrements) {
 
 enum class Leave { removes_operations, deletes_session, finalizes };
 
-// The program may look at its buffer when what used it is gone.
+// The program may read its buffer after the object that used it is gone.
 TEST(MlslNetwork, WhatIsInFlightIsCompleteWhenItsSessionGoes) {
   for (const Leave leave : {Leave::removes_operations, Leave::deletes_session, Leave::finalizes}) {
     std::vector<Floats> gradients(3, Floats(100'000, 1));

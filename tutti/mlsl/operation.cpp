@@ -16,7 +16,7 @@ size_t OperationRegInfo::add(std::vector<ActivationInfo>& list, const Activation
   demand(info.maps > 0 && info.map_size > 0 &&
              info.maps <= std::numeric_limits<size_t>::max() / info.map_size,
          "an activation of {} maps of {} elements", info.maps, info.map_size);
-  element_of(info.type);  // throws for what is none
+  element_of(info.type);  // throws for an invalid type
   list.push_back(info);
   return list.size() - 1;
 }

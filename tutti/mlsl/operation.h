@@ -1,5 +1,5 @@
 #pragma once
-// Operations: their description, and what a rank has of them.
+// Operations: their description, and a rank's part of them.
 
 #include <string>
 #include <vector>
@@ -11,10 +11,10 @@ namespace tutti::mlsl {
 
 class Session;
 
-/// A value that operations copy, so it may go before them.
+/// A value that operations copy, so it may be destroyed before them.
 class OperationRegInfo final : public api::OperationRegInfo {
  public:
-  /// What AddInput and the others have gathered.
+  /// The arguments gathered by AddInput and the other calls.
   struct Description {
     api::OpType type = api::OT_CC;
     std::string name = {};
@@ -26,11 +26,11 @@ class OperationRegInfo final : public api::OperationRegInfo {
   explicit OperationRegInfo(api::OpType type);
   const Description& description() const { return description_; }
   void set_name(const char* name) { description_.name = name == nullptr ? "" : name; }
-  /// Each returns its index; throws ConfigError for empty ones.
+  /// Each returns the index of the new entry; throws ConfigError for empty ones.
   size_t add_input(const ActivationInfo& info) { return add(description_.inputs, info); }
   size_t add_output(const ActivationInfo& info) { return add(description_.outputs, info); }
   size_t add_parameters(const ParameterInfo& info);
-  /// Throws ConfigError where nobody could do the operation; `distribution` may be null.
+  /// Throws ConfigError if no rank could run the operation; `distribution` may be null.
   void validate(const Distribution* distribution) const;
 
  private:
@@ -44,32 +44,33 @@ class Operation final : public api::Operation {
   /// `session` outlives it.
   Operation(Session& session, size_t index, OperationRegInfo::Description description);
 
-  /// Throws ConfigError for the second one, and where something cannot be cut.
+  /// Throws ConfigError if it is set already, or if something cannot be cut.
   void set_distribution(std::shared_ptr<Distribution> distribution);
   Distribution* distribution() const { return distribution_.get(); }
   Session& session() const { return session_; }
   const OperationRegInfo::Description& description() const { return description_; }
-  /// Of the minibatch, set in the session before. Throws ConfigError where it cannot be cut.
+  /// Returns this rank's samples of the minibatch, which the session has set before. Throws
+  /// ConfigError if it cannot be cut.
   comm::Slice samples() const;
 
-  /// Input `mine` is output `theirs` of `previous`, or the other way round. Null: nothing. Before
-  /// the session's commit.
+  /// Connects input `mine` with output `theirs` of `previous`, or the other way round. Null:
+  /// nothing is connected. Call this before the session's commit.
   void set_previous(Operation* previous, size_t mine, size_t theirs);
   void set_next(Operation* next, size_t mine, size_t theirs);
 
   size_t input_count() const { return inputs_.size(); }
   size_t output_count() const { return outputs_.size(); }
   size_t parameter_count() const { return parameters_.size(); }
-  /// Throw ConfigError for an index that is none.
+  /// These throw ConfigError for an invalid index.
   Activation& input(size_t index) { return at(inputs_, index, "input"); }
   Activation& output(size_t index) { return at(outputs_, index, "output"); }
   ParameterSet& parameters(size_t index) { return at(parameters_, index, "parameter set"); }
   void check_distribution(const char* why) const;
 
-  /// Collective: plans whatever it exchanges.
+  /// Plans all exchanges of the operation. Collective.
   void commit(const Quantizer* quantizer, Statistics& statistics);
   void isolate();
-  /// Waits for what it has started.
+  /// Waits for exchanges that it has started.
   void complete();
 
  private:
@@ -83,7 +84,7 @@ class Operation final : public api::Operation {
   size_t index_;
   OperationRegInfo::Description description_;
   std::shared_ptr<Distribution> distribution_;
-  std::deque<Activation> inputs_, outputs_;  // addresses stay
+  std::deque<Activation> inputs_, outputs_;  // deques keep addresses
   std::deque<ParameterSet> parameters_;
 };
 

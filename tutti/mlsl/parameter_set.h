@@ -1,5 +1,5 @@
 #pragma once
-// ParameterSet: what a rank holds of a layer's weights, and the exchanges of their gradient and
+// ParameterSet: a rank's share of a layer's weights, and the exchanges of their gradient and
 // increment.
 
 #include <vector>
@@ -11,32 +11,32 @@
 
 namespace tutti::mlsl {
 
-/// As registered.
+/// Sizes as the program has registered them.
 struct ParameterInfo {
   layout::Parameters all;
   api::DataType type = api::DT_FLOAT;
   api::CompressionType compression = api::CT_NONE;
 };
 
-/// The public class's comments say what the exchanges are.
+/// The comments of the public class describe the exchanges.
 class ParameterSet final : public api::ParameterSet {
  public:
   ParameterSet(const ParameterInfo& info, size_t operation) : info_(info), operation_(operation) {}
 
-  /// Throws ConfigError where the kernels cannot be cut.
+  /// Throws ConfigError if the kernels cannot be cut.
   void set_distribution(const Distribution& distribution) {
     share_ = layout::local_share(info_.all, distribution.layout(), distribution.rank());
   }
-  /// Collective over the data group: plans. `quantizer`: may be null where no compression is asked
-  /// for; with `statistics` outlives this object.
+  /// Plans the exchanges. Collective over the data group. `quantizer` may be null if no compression
+  /// is requested; it and `statistics` outlive this object.
   void commit(Distribution& distribution, const Quantizer* quantizer, Statistics& statistics);
   /// Runs each exchange alone, on zeros. Collective over the data group.
   void isolate();
 
   const ParameterInfo& info() const { return info_; }
-  /// Set by set_distribution().
+  /// Returns the share, which set_distribution() has set.
   const layout::LocalParameters& share() const { return share_; }
-  /// In the buffers.
+  /// Returns the kernels in the buffers, padding included.
   size_t local_kernels() const { return share_.padded; }
 
   void start_gradient(void* buffer);
@@ -44,15 +44,15 @@ class ParameterSet final : public api::ParameterSet {
   void* test_gradient(bool& complete);
   void start_increment(void* buffer);
   void* wait_increment();
-  /// Waits for what is in flight. Before this is destroyed.
+  /// Waits for exchanges in flight. Call it before destruction.
   void complete();
 
  private:
-  // One of the two, as far as the program is concerned.
+  // State of one of the two exchanges, as the program sees it.
   struct State {
     Statistics::Tally* tally = nullptr;
-    void* buffer = nullptr;  // of the start that has not been waited for
-    void* result = nullptr;  // of the latest completion
+    void* buffer = nullptr;  // buffer of the start that has not been waited for
+    void* result = nullptr;  // result of the latest completion
     bool started = false;
   };
   bool exchanges_gradient() const { return gradient_ || quantized_; }
@@ -64,12 +64,12 @@ class ParameterSet final : public api::ParameterSet {
   size_t operation_;
   layout::LocalParameters share_;
   Statistics* statistics_ = nullptr;
-  Job* job_ = nullptr;                       // of the exchanges, set by commit where there are any
+  Job* job_ = nullptr;                       // the exchanges' job; set by commit if there are any
   std::unique_ptr<Planned> gradient_;        // this one,
   std::unique_ptr<QuantizedSum> quantized_;  // or that one, or none
   std::unique_ptr<Planned> increment_;
   std::unique_ptr<comm::Window>
-      owned_sum_;  // distributed update: the owned kernels of the gradient's sum
+      owned_sum_;  // distributed update: the owned kernels of the summed gradient
   State gradient_state_, increment_state_;
 };
 

@@ -8,10 +8,10 @@ namespace tutti::mlsl {
 namespace {
 
 constexpr size_t kEntries = 64;
-constexpr size_t kBytes = size_t{512} << 20;  // of all long vectors together
+constexpr size_t kBytes = size_t{512} << 20;  // for all long vectors together
 
-// How many requests of one signature may be in flight: more of small ones, which a program starts
-// by the dozen.
+// Returns how many requests of one signature may be in flight: more of small ones, which a program
+// may start in large numbers.
 size_t slots_of(size_t bytes) {
   return std::clamp((size_t{4} << 20) / std::max<size_t>(bytes, 1), size_t{2}, size_t{16});
 }
@@ -52,7 +52,7 @@ void PlanCache::release(Entry& entry) {
     if (slot->user != nullptr) slot->user->wait();
 }
 
-// By numbers that all ranks have alike, so that all drop the same.
+// Uses only numbers that are the same on all ranks, so that all drop the same entry.
 void PlanCache::make_room(const Signature& needed) {
   const auto total = [&] {
     size_t bytes = 0;

@@ -122,7 +122,7 @@ void QuantizedSum::encode() {
                         tile(kSent, p));
 }
 
-// Into the tile that rank 0 has sent.
+// Adds all tiles of this rank's part into the tile that rank 0 has sent.
 void QuantizedSum::add_up() {
   const size_t blocks = quantizer_.blocks(floats_of(mine_));
   if (blocks == 0) return;

@@ -1,5 +1,5 @@
 #pragma once
-// The quantisation hook: gradients summed in the blocks of a library that the program names.
+// The quantisation hook: sums gradients in the block format of a library that the program names.
 
 #include <algorithm>
 #include <memory>
@@ -19,22 +19,22 @@ namespace tutti::mlsl {
 ///     (float), size_t ratio = 4, int method = 1)
 ///   int dequantise(const void* blocks, void* floats, size_t floats)
 ///   int reduce_sum(const void* blocks, void* sum_blocks, size_t blocks)
-/// `residual` (as many floats) is added before and holds what was lost afterwards. MLSL does not
-/// ask of a library that several threads may call it at once, so here they take turns.
+/// `residual` (as many floats) is added before quantising, and then holds the loss. MLSL does not
+/// require the library to be thread-safe, so calls are serialised.
 class Quantizer {
  public:
-  /// Copies the parameters. Throws ConfigError where the library or a function cannot be found.
+  /// Copies the parameters. Throws ConfigError if the library or a function cannot be found.
   explicit Quantizer(const api::QuantParams& params);
   Quantizer(const Quantizer&) = delete;
   Quantizer& operator=(const Quantizer&) = delete;
 
-  /// Blocks that hold so many floats, and their bytes.
+  /// Return the number of blocks for so many floats, and the bytes of blocks.
   size_t blocks(size_t floats) const {
     return (floats + params_.elem_in_block - 1) / params_.elem_in_block;
   }
   size_t bytes(size_t blocks) const { return blocks * params_.block_size; }
   size_t block_floats() const { return params_.elem_in_block; }
-  /// Each throws CommError when the library's function fails.
+  /// Each throws CommError if the library's function fails.
   void encode(const float* values, size_t count, float* residual, std::byte* blocks) const;
   void add(const std::byte* blocks, std::byte* sum, size_t count) const;
   void decode(const std::byte* blocks, size_t count, float* values) const;
@@ -57,13 +57,12 @@ class Quantizer {
   mutable std::mutex mutex_;  // held during each call of the library
 };
 
-/// The sum over a group of float vectors that travel quantised. Rank p is to have floats [p * part,
-/// (p + 1) * part) of the sum, as many as there are; `everywhere`: everybody is to have all of
-/// them.
+/// Sums float vectors over a group, sending them quantised. Rank p gets floats [p * part, (p + 1) *
+/// part) of the sum, as many as exist; with `everywhere` every rank gets all of them.
 ///   each part is quantised by itself -> all_to_all -> the owner adds the blocks in the order of
 ///     the ranks -> everywhere: allgather -> dequantised
-/// Bytes per rank: (n-1)/n of the quantised vector, twice everywhere. What quantising loses is kept
-/// and added later (mlsl/residuals.h).
+/// Bytes per rank: (n-1)/n of the quantised vector, twice with everywhere. The quantisation error
+/// is kept and added later (mlsl/residuals.h).
 class QuantizedSum final : public comm::StagedOperation {
  public:
   struct Spec {
@@ -71,11 +70,11 @@ class QuantizedSum final : public comm::StagedOperation {
     size_t part = 0;
     bool everywhere = false;
   };
-  /// Collective over the group. `quantizer` outlives it.
+  /// Collective over the group. `quantizer` outlives the object.
   QuantizedSum(Group& group, const Quantizer& quantizer, const Spec& spec);
   ~QuantizedSum() override;
-  /// Waits for an earlier start. `values`: count floats. `sum`: everywhere count floats, otherwise
-  /// the own part; written until completion. The two may be the same.
+  /// Waits for an earlier start. `values` has count floats; `sum` has count floats with everywhere,
+  /// otherwise this rank's part, and is written until completion. The two may be the same.
   void start(const float* values, float* sum);
   size_t bytes() const { return bytes_; }
 
@@ -99,9 +98,9 @@ class QuantizedSum final : public comm::StagedOperation {
   size_t tile_bytes_;
   size_t bytes_;
   Residuals residuals_;
-  std::unique_ptr<comm::Window>
-      window_;  // tiles to each rank, tiles from each rank, and everywhere: the sum of each rank
-  Exchange tiles_, sums_;  // sums_ only where everybody is to have them
+  std::unique_ptr<comm::Window> window_;  // tiles to each rank, tiles from each rank and, with
+                                          // everywhere, the sum of each rank
+  Exchange tiles_, sums_;                 // sums_ only with everywhere
   const float* values_ = nullptr;
   float* sum_ = nullptr;
 };

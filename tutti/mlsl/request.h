@@ -1,6 +1,6 @@
 #pragma once
-// Request: a collective of a distribution from its start to its completion, and the table in which
-// a program's CommReq* is looked up.
+// Request: a collective of a distribution from its start to its completion, and the table that
+// finds it by a program's CommReq*.
 
 #include <map>
 #include <memory>
@@ -12,15 +12,15 @@ namespace tutti::mlsl {
 
 class Request {
  public:
-  /// Of a slot of `cache`, started.
+  /// Takes a slot of `cache` whose plan has been started.
   Request(std::shared_ptr<PlanCache> cache, PlanCache::Slot& slot);
-  /// Of an exchange in the group of `cache` that is used only once.
+  /// Takes an exchange in the group of `cache` that is used only once.
   Request(std::shared_ptr<PlanCache> cache, std::unique_ptr<Unplanned> once);
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  bool test();  ///< true when complete; moves on whatever is in flight
+  bool test();  ///< true when complete; progresses all operations in flight
   void wait();
   api::CommReq* handle() { return &handle_; }
 
@@ -36,8 +36,8 @@ class Request {
   std::unique_ptr<Unplanned> once_;  // until completion
 };
 
-/// The requests that a program has not seen complete. All throw ConfigError for a pointer that is
-/// none.
+/// The requests that the program has not yet seen complete. All calls throw ConfigError for a
+/// pointer that is not in the table.
 class RequestTable {
  public:
   api::CommReq* add(std::unique_ptr<Request> request);

@@ -1,6 +1,6 @@
 #pragma once
-// Residuals: what quantising has lost of the gradients of one parameter set, by the buffer that
-// they were in.
+// Residuals: the quantisation errors of one parameter set's gradients, by the buffer of the
+// gradient.
 
 #include <cstddef>
 #include <span>
@@ -8,20 +8,20 @@
 
 namespace tutti::mlsl {
 
-/// Bounded, whatever addresses a program uses: of the kMostBuffers that came last each has its own.
-/// One more takes over the residual of the buffer that has not come for longest, because what was
-/// lost is of the parameter set's gradient and belongs into a later one of it. So a program that
-/// takes a fresh buffer every step, too, loses nothing.
+/// Bounded for any number of buffer addresses: each of the kMostBuffers used last has its own
+/// residual. A further buffer takes over the residual of the one unused for longest, because the
+/// error belongs to the parameter set's gradient and may be added to a later one. So a program that
+/// takes a fresh buffer every step loses nothing either.
 class Residuals {
  public:
-  /// Of gradients of `count` floats.
+  /// For gradients of `count` floats.
   explicit Residuals(size_t count) : count_(count) {}
-  /// Of the gradient that now comes in `buffer`: zeros for the first ones. Valid until the next
-  /// call.
+  /// Returns the residual for the gradient that is now in `buffer`: zeros for the first ones. Valid
+  /// until the next call.
   std::span<float> of(const float* buffer);
   size_t bytes() const { return kept_.size() * count_ * sizeof(float); }
 
-  /// A program with two buffers of a set in turns is common; more than this are not known.
+  /// Programs often alternate between two buffers of a set; more than this are not known.
   static constexpr size_t kMostBuffers = 4;
 
  private:
@@ -30,7 +30,7 @@ class Residuals {
     std::vector<float> lost;
   };
   size_t count_;
-  std::vector<Kept> kept_;  // the buffer that came last stands first
+  std::vector<Kept> kept_;  // the buffer used last is first
 };
 
 }  // namespace tutti::mlsl

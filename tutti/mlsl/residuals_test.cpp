@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kFloats = 10;
 
-// Only their addresses count.
+// Only the addresses of these floats are used.
 const std::vector<float>& buffers() {
   static const std::vector<float> all(1000);
   return all;

@@ -1,5 +1,5 @@
 #pragma once
-// Session: a network of operations, and the moment at which all their exchanges are planned.
+// Session: a network of operations, whose exchanges are all planned in commit().
 
 #include <functional>
 
@@ -9,20 +9,20 @@ namespace tutti::mlsl {
 
 class Session final : public api::Session {
  public:
-  /// `job` outlives it. `quantizer` says which one is set, null if none; asked at commit.
+  /// `job` outlives it. `quantizer` returns the current one, or null; it is called at commit.
   Session(Job& job, std::function<const Quantizer*()> quantizer, api::PhaseType phase);
 
   api::PhaseType phase() const { return phase_; }
   void set_minibatch(size_t samples);
-  /// Throws ConfigError before it is set.
+  /// Returns the minibatch. Throws ConfigError if it is not set yet.
   size_t minibatch() const;
   OperationRegInfo& create_description(api::OpType type);
   void remove_description(const OperationRegInfo* description);
-  /// `distribution` may be null, and set later. Returns the index.
+  /// Adds an operation and returns its index. `distribution` may be null, and set later.
   size_t add(const OperationRegInfo& description, std::shared_ptr<Distribution> distribution);
-  /// Collective, when committed.
+  /// Collective if committed.
   void remove_operations();
-  /// Waits for what operations have started. Before this is destroyed.
+  /// Waits for exchanges that operations have started. Call it before destruction.
   void complete();
   size_t operation_count() const { return operations_.size(); }
   Operation& operation(size_t index);

@@ -12,8 +12,8 @@
 namespace tutti::mlsl {
 namespace {
 
-// Of server processes and their network, which do not exist here; of copies and groups, which are
-// made otherwise.
+// Variables of server processes and their network, which do not exist here, and of copies and
+// groups, which are made in another way.
 constexpr std::array kIgnored = {"MLSL_SERVER_CREATION_TYPE",
                                  "MLSL_SERVER_PREFIX",
                                  "MLSL_DYNAMIC_SERVER",

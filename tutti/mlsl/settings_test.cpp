@@ -7,7 +7,7 @@
 namespace tutti::mlsl {
 namespace {
 
-// The kernel would end some process or other: two heaps of 30 GB on 23 GB of memory.
+// Otherwise the kernel would end arbitrary processes: two heaps of 30 GB on 23 GB of memory.
 TEST(MlslSettings, HeapsThatDoNotFitTheMemoryAreRefused) {
   constexpr size_t kGib = size_t{1} << 30;
   check_heap(10 * kGib, 2, int64_t{23} << 30);

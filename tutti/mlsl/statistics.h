@@ -1,5 +1,5 @@
 #pragma once
-// Statistics: how long the exchanges of a session take, against what they take alone.
+// Statistics: the time that a session's exchanges take, compared with their time when run alone.
 //
 //   comm cycles      spent inside Start, Wait and Test calls of an exchange
 //   compute cycles   between two such calls, outside the library: counted for the operation that
@@ -21,7 +21,7 @@
 
 namespace tutti::mlsl {
 
-/// What an exchange carries; named after who starts it.
+/// The content of an exchange, named after the call that starts it.
 enum class Entity : uint8_t { input_gradient, output, gradient, increment };
 inline constexpr int kEntities = 4;
 
@@ -30,26 +30,26 @@ class Statistics final : public api::Statistics {
  public:
   explicit Statistics(bool enabled) : enabled_(enabled) {}
 
-  /// Of all exchanges of one kind of one operation.
+  /// Totals of all exchanges of one kind of one operation.
   struct Tally {
     uint64_t starts = 0;
     uint64_t bytes = 0;
     uint64_t cycles = 0;
     uint64_t isolated = 0;
   };
-  /// The address stays.
+  /// Returns the tally, at an address that stays valid.
   Tally& tally(size_t operation, Entity entity) {
     return tallies_[operation][static_cast<size_t>(entity)];
   }
 
-  /// One call of the program into the library, from construction to destruction.
+  /// One call of the program into the library; lasts from construction to destruction.
   class Call {
    public:
     Call(Statistics& statistics, size_t operation, Tally& tally);
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
-    /// The call starts an exchange of so many bytes.
+    /// Notes that the call starts an exchange of so many bytes.
     void count_start(uint64_t bytes) const {
       if (begin_ == 0) return;
       ++tally_.starts;
@@ -59,9 +59,9 @@ class Statistics final : public api::Statistics {
    private:
     Statistics& statistics_;
     Tally& tally_;
-    uint64_t begin_ = 0;  // 0: not counted
+    uint64_t begin_ = 0;  // 0: this call is not counted
   };
-  /// Runs an exchange ten times, and takes the mean of the last six. Before start().
+  /// Runs an exchange ten times, and takes the mean of the last six. Call it before start().
   static void isolate(Tally& tally, const std::function<void()>& exchange);
 
   void start();
@@ -76,13 +76,15 @@ class Statistics final : public api::Statistics {
   uint64_t compute(size_t operation) const;
   uint64_t total_compute() const;
 
-  /// A line for each kind of exchange of each operation. `samples`: of a local minibatch.
+  /// A line of the table, for each kind of exchange of each operation. `samples` is the number of
+  /// samples in a local minibatch.
   struct Line {
     std::string name;
     size_t samples = 1;
   };
   std::string table(const std::vector<Line>& operations) const;
-  /// For print(); on ranks with empty `file` it does nothing. Throws IoError.
+  /// Sets the content for print(), which does nothing on ranks with an empty `file` and throws
+  /// IoError.
   void describe(std::vector<Line> operations, std::string file) {
     lines_ = std::move(operations), file_ = std::move(file);
   }

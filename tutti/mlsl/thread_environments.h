@@ -1,5 +1,5 @@
 #pragma once
-// Environments for tests: ranks are threads, and each has an environment of its own.
+// Environments for tests: ranks are threads, each with an environment of its own.
 
 #include <functional>
 #include <map>
@@ -22,7 +22,7 @@ inline comm::Environment given(Variables variables) {
   };
 }
 
-// body(environment, rank) on so many ranks, each with an environment of its own.
+// Calls body(environment, rank) on so many ranks, each with an environment of its own.
 inline void run_environments(int ranks, const Variables& variables,
                              const std::function<void(Environment&, int)>& body) {
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {

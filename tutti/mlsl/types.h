@@ -1,5 +1,5 @@
 #pragma once
-// The interface's types in the terms of comm/, and the check of what a program asks for.
+// Converts the interface's types to those of comm/, and checks a program's arguments.
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 
 namespace tutti::mlsl {
 
-/// The public classes. Those of this namespace with the same names derive from them, and do the
-/// work.
+/// The public classes. Classes of this namespace with the same names derive from them, and
+/// implement them.
 namespace api = ::MLSL;
 
 /// Throws ConfigError, to be printed to the program's author, unless `condition`.

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include "tutti/base/name_pattern.h"
-#include "tutti/ops/sequence.h"
+#include "tutti/ops/sequence/sequence.h"
 
 namespace tutti {
 namespace {
 
-/// Copies a graph, with more behind its linear layers.
+/// Copies a graph and adds LoRA behind its linear layers.
 class LoraCopy {
  public:
   LoraCopy(const Graph& old, const LoraSpec& lora)
@@ -31,7 +31,7 @@ class LoraCopy {
     for (const Value v : old_.outputs()) graph.mark_output(of(v));
   }
 
-  /// What the caller binds is copied when it is first read.
+  /// Values that the caller binds are copied when they are first read.
   Value of(Value v) {
     if (known(v).valid()) return known(v);
     const ValueInfo& info = old_[v];
@@ -51,7 +51,7 @@ class LoraCopy {
  private:
   Value& known(Value v) { return of_[static_cast<size_t>(v.id)]; }
 
-  /// A layer with a weight of its own that works position by position.
+  /// Returns whether a node is a layer with its own weight that works position by position.
   bool is_linear(const Node& node) const {
     if (node.op->name() != "conv") return false;
     const ValueInfo& weight = old_[node.in[1]];

@@ -54,8 +54,7 @@ TEST(Models, ShortcutBAddsTwoProjections) {
   EXPECT_EQ(parameters(spec), 658'586 + 16 * 32 + 2 * 32 + 32 * 64 + 2 * 64);
   EXPECT_TRUE(build_model(spec).graph.find("layer2.0.shortcut.0.weight").valid());
   EXPECT_TRUE(build_model(spec).graph.find("layer3.0.shortcut.1.running_var").valid());
-  // ImageNet networks have B as their own and take A as well: without the projections of layers 2
-  // to 4.
+  // ImageNet networks use shortcut B and accept A, too, which has no projections in layers 2 to 4.
   spec = named("resnet18");
   spec.shortcut = ModelSpec::Shortcut::A;
   EXPECT_EQ(parameters(spec),
@@ -147,7 +146,7 @@ TEST(Models, RefuseWhatTheyDoNotTake) {
 
 #ifdef TUTTI_TEST_DATA
 TEST(Models, ResNet44HasTheNamesOfPublishedWeights) {
-  // The header of the weights file is JSON; names are all this test needs of it.
+  // The header of the weights file is JSON; this test needs only its names.
   std::ifstream file(
       std::string(TUTTI_TEST_DATA) + "/cifar10_resnet44/resnet44_cifar10.safetensors",
       std::ios::binary);

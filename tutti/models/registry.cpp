@@ -6,19 +6,19 @@
 #include <iterator>
 
 #include "tutti/base/spelling.h"
-#include "tutti/models/cosmoflow.h"
-#include "tutti/models/cosmoflow_small.h"
-#include "tutti/models/deepcam.h"
-#include "tutti/models/dlrm.h"
-#include "tutti/models/fc_densenet.h"
-#include "tutti/models/feed_forward.h"
-#include "tutti/models/ffn.h"
-#include "tutti/models/layers.h"
+#include "tutti/models/block/feed_forward.h"
+#include "tutti/models/block/layers.h"
 #include "tutti/models/lora.h"
-#include "tutti/models/protein_vae.h"
-#include "tutti/models/resnet.h"
+#include "tutti/models/network/cosmoflow.h"
+#include "tutti/models/network/cosmoflow_small.h"
+#include "tutti/models/network/deepcam.h"
+#include "tutti/models/network/dlrm.h"
+#include "tutti/models/network/fc_densenet.h"
+#include "tutti/models/network/ffn.h"
+#include "tutti/models/network/protein_vae.h"
+#include "tutti/models/network/resnet.h"
+#include "tutti/models/network/vgg.h"
 #include "tutti/models/sequence_models.h"
-#include "tutti/models/vgg.h"
 
 namespace tutti {
 namespace {

@@ -1,13 +1,13 @@
-// CosmoFlow and DeepCAM: sizes, shapes and names of their references.
+// Tests CosmoFlow and DeepCAM: sizes, shapes and names of their references.
 
 #include <gtest/gtest.h>
 
 #include <array>
 
 #include "tutti/base/error.h"
-#include "tutti/models/cosmoflow.h"
-#include "tutti/models/cosmoflow_small.h"
-#include "tutti/models/deepcam.h"
+#include "tutti/models/network/cosmoflow.h"
+#include "tutti/models/network/cosmoflow_small.h"
+#include "tutti/models/network/deepcam.h"
 
 namespace tutti {
 namespace {

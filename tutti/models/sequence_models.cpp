@@ -1,10 +1,10 @@
 #include "tutti/models/sequence_models.h"
 
-#include "tutti/models/gpt2.h"
-#include "tutti/models/llama.h"
-#include "tutti/models/sequence_encoder.h"
-#include "tutti/models/transformer.h"
-#include "tutti/models/vit.h"
+#include "tutti/models/block/sequence_encoder.h"
+#include "tutti/models/network/gpt2.h"
+#include "tutti/models/network/llama.h"
+#include "tutti/models/network/transformer.h"
+#include "tutti/models/network/vit.h"
 
 namespace tutti {
 namespace {

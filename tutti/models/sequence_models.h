@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// By family and size.
+/// Returns the rows, sorted by family and size.
 std::vector<ModelInfo> models_of_sequences();
 
 }  // namespace tutti

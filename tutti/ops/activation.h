@@ -2,7 +2,7 @@
 // Pointwise nonlinearities: y = f(x), and dx = dy * f'(x).
 //   relu max(x, 0) | leaky_relu x > 0 ? x : slope * x | sigmoid 1 / (1 + exp(-x)) | tanh
 //   gelu x * (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, the exact form)
-//   gelu_tanh x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (their approximation, GPT-2's)
+//   gelu_tanh x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (its approximation, GPT-2's)
 //   silu x * sigmoid(x)
 
 #include "tutti/graph/graph.h"
@@ -24,7 +24,7 @@ struct ActivationAttributes {
   std::string to_string() const;  ///< "relu", "leaky_relu slope 0.3"
   bool operator==(const ActivationAttributes&) const = default;
 };
-/// Throws ConfigError naming `op` for a slope that no gradient can be had for.
+/// Throws ConfigError naming `op` for a slope that allows no gradient.
 void require_activation(std::string_view op, const ActivationAttributes& attributes);
 
 /// x -> y of the same type.

@@ -19,7 +19,7 @@ std::string relu_residual(bool relu, bool residual) {
                      residual ? "residual" : "");
 }
 
-/// What made a batch norm's mean; null for a value that the caller binds.
+/// Returns the op that made a batch norm's mean; null for a value that the caller binds.
 OpPtr maker_of(const Graph& graph, Value mean) {
   const int producer = graph[mean].producer;
   return producer < 0 ? nullptr : graph.nodes()[static_cast<size_t>(producer)].op;
@@ -32,8 +32,9 @@ bool by_running_averages(const Op* maker) {
   return merge != nullptr && merge->statistics().running;
 }
 
-/// The sums that the gradient through the batch's statistics takes, (sum over all) / (all values),
-/// of dgamma and dbeta: with M this rank's number of values it is (sum over all) * share / M.
+/// dgamma and dbeta as the gradient through the batch's statistics needs them: summed over all
+/// ranks of the group, times this rank's share. Divided by M, this rank's number of values, they
+/// are (sum over all) / (all values).
 std::pair<Value, Value> sums_of_all(Graph& graph, const std::string& name, const Op* maker,
                                     Value dgamma, Value dbeta) {
   const auto* merge = dynamic_cast<const MergeMoments*>(maker);
@@ -54,11 +55,11 @@ std::pair<Value, Value> sums_of_all(Graph& graph, const std::string& name, const
 
 struct NormInputs {
   bool relu, residual;
-  std::optional<float> epsilon;  ///< given: input 2 is the variance, not inv_std
+  std::optional<float> epsilon;  ///< set where input 2 is the variance, not inv_std
 };
 
-/// Appends the reduction, which gives (g, dgamma, dbeta), and enters what the inputs after the
-/// statistics get from it.
+/// Appends the reduction, which gives (g, dgamma, dbeta), and sets in `din` the gradients of the
+/// inputs after the statistics.
 std::vector<Value> reduce_gradient(const GradArgs& args, const NormInputs& norm,
                                    std::vector<Value>& din) {
   const Node& node = args.node;
@@ -74,7 +75,7 @@ std::vector<Value> reduce_gradient(const GradArgs& args, const NormInputs& norm,
   return reduced;
 }
 
-/// dy where the statistics are constants.
+/// Returns dy where the statistics are constants.
 Value through_constants(const GradArgs& args, Value g, std::optional<float> epsilon) {
   const Node& node = args.node;
   return args.graph.append1(node.name + ".dy", std::make_shared<BatchNormGradScale>(epsilon),

@@ -19,14 +19,14 @@
 
 namespace tutti {
 
-/// What training normalises by, and how its running averages follow:
+/// Tells which statistics training normalises by. The running averages follow
 /// running = (1 - momentum) * running + momentum * batch value.
 struct NormStatistics {
   float epsilon = 1e-5f, momentum = 0.1f;
-  /// Normalise by the averages, this batch in them, instead of by the batch. They are constants to
-  /// the gradient.
+  /// Normalise by the running averages, which include this batch, instead of by the batch's own
+  /// statistics. The gradient treats them as constants.
   bool running = false;
-  /// The averages stay as they are, and training normalises by them as evaluation does.
+  /// True where the averages do not change; training then normalises by them as evaluation does.
   bool frozen() const { return running && momentum == 0; }
   std::string to_string() const;
 };
@@ -70,8 +70,8 @@ class BatchNormApply : public Op {
   bool relu_, residual_;
 };
 
-/// (dz, y, mean, inv_std, [z if relu], [dz2 if two]) -> (g like dz, dgamma [C], dbeta [C]). With an
-/// epsilon, that of a BatchNormInference, the variance takes the place of inv_std.
+/// (dz, y, mean, inv_std, [z if relu], [dz2 if two]) -> (g like dz, dgamma [C], dbeta [C]). With
+/// `epsilon`, which comes from a BatchNormInference, the variance takes the place of inv_std.
 class BatchNormGradReduce : public Op {
  public:
   BatchNormGradReduce(bool relu, bool two, std::optional<float> epsilon = {})
@@ -99,8 +99,8 @@ class BatchNormGradApply : public Op {
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 
-/// (g, inv_std, gamma) -> dy, through statistics that are constants. With an epsilon, that of a
-/// BatchNormInference, the variance takes the place of inv_std.
+/// (g, inv_std, gamma) -> dy, through statistics that are constants. With `epsilon`, which comes
+/// from a BatchNormInference, the variance takes the place of inv_std.
 class BatchNormGradScale : public Op {
  public:
   explicit BatchNormGradScale(std::optional<float> epsilon = {}) : epsilon_(epsilon) {}
@@ -115,8 +115,8 @@ class BatchNormGradScale : public Op {
   std::optional<float> epsilon_;
 };
 
-/// Evaluation, and training where the statistics are frozen: (y, running_mean, running_var, gamma,
-/// beta, [residual]) -> z.
+/// Used in evaluation, and in training where the statistics are frozen: (y, running_mean,
+/// running_var, gamma, beta, [residual]) -> z.
 class BatchNormInference : public Op {
  public:
   BatchNormInference(bool relu, bool residual, float epsilon = 1e-5f)

@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// The ops of the gradient of a batch norm, in their order.
+/// Returns the ops of a batch norm's gradient, in their order.
 std::vector<std::string> gradient_ops(const NormStatistics& statistics) {
   Graph g;
   const Value x = g.input("x", {DType::f32, {4, 3}, {}});
@@ -25,7 +25,7 @@ std::vector<std::string> gradient_ops(const NormStatistics& statistics) {
   return ops;
 }
 
-// Nothing of the whole batch has to be known first, and no sum times 0 is not a number.
+// The factor needs no sum over the batch, and no sum is multiplied by 0, which could give NaN.
 TEST(BatchNorm, TheGradientThroughConstantStatisticsIsAFactor) {
   const std::vector<std::string> by_batch{"batch_norm_grad_reduce", "batch_norm_grad_apply"},
       constant{"batch_norm_grad_reduce", "batch_norm_grad_scale"};

@@ -1,6 +1,6 @@
 #pragma once
-// One number per sample and channel, spread over positions, and the sum over positions that is its
-// gradient. Both have 2 or 3 spatial dimensions.
+// Broadcast spreads one number per sample and channel over positions; SpatialSum, its gradient, is
+// the sum over positions. Both have 2 or 3 spatial dimensions.
 
 #include "tutti/graph/graph.h"
 

@@ -24,10 +24,10 @@ ConvAttributes conv_attributes(const ConvSpec& spec, int spatial) {
           .groups = spec.groups};
 }
 
-/// Dimensions of an activation's positions, `least` to 3.
+/// Returns the number of spatial dimensions of x, `least` to 3.
 int spatial_of(const Graph& graph, const std::string& name, Value x, int least = 2) {
   const Shape& shape = graph.shape(x);
-  const auto extents = std::span(shape.begin(), shape.end()).subspan(1);  // of a sample
+  const auto extents = std::span(shape.begin(), shape.end()).subspan(1);  // a sample's extents
   require(
       shape.rank() >= least + 2 && shape.rank() <= 5,
       "layer '{}': a sample of its input '{}' is {}, and {} to 4 axes are needed: channels, then "
@@ -46,7 +46,7 @@ struct BiasShape {
   int64_t count, fan_in;
 };
 
-/// The bias of a layer whose weight has this fan.
+/// Adds the bias of a layer whose weight has this fan.
 template <class Spec>
 Value bias_parameter(Graph& graph, const std::string& name, const Spec& spec, BiasShape shape) {
   const bool by_fan = spec.bias_init == Init::Kind::uniform_fan_in;

@@ -1,6 +1,6 @@
 #include "tutti/ops/clip.h"
 
-#include "tutti/base/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/shape_check.h"
 
 namespace tutti {

@@ -1,7 +1,8 @@
 #pragma once
-// Clipping of the gradient by its norm over all trained parameters, as PyTorch's clip_grad_norm_
-// with the 2-norm, in ops that have the same bits however ranks share the parameters:
-//   squares = GradientSquares, one a bucket: the sum of g^2 of each block (ops/norm_update.h)
+// The gradient is clipped by its norm over all trained parameters, as in PyTorch's clip_grad_norm_
+// with the 2-norm. The ops give the same bits however ranks share the parameters:
+//   squares = GradientSquares, one for each bucket: the sum of g^2 of each block
+// (ops/norm_update.h)
 //   AllReduceNorms, where updates are sharded
 //   scale, norm = ClipScale: adds all of them; the updates take `scale` as their gradient_scale
 
@@ -11,10 +12,10 @@
 
 namespace tutti {
 
-/// Inputs of an Update without states; changes nothing. Block sums of g^2, not scaled,
-/// [blocks of all parameters in storage, 1]; of blocks outside the window 0. A block's sum is taken
-/// in double precision and kept as f32, so that gradients above 5e17 overflow: the norm is then
-/// infinite.
+/// Has the inputs of an Update without states; changes nothing. Returns block sums of g^2, not
+/// scaled, [blocks of all parameters in storage, 1]; they are 0 for blocks outside the window. A
+/// block's sum is taken in double precision and kept as f32, so that gradients above 5e17 overflow:
+/// the norm is then infinite.
 class GradientSquares : public Update {
  public:
   GradientSquares() : Update(0, Sums::writes) {}
@@ -23,19 +24,20 @@ class GradientSquares : public Update {
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 };
 
-/// Inputs: gradient_scale; the block sums of each set of parameters; then the parameters, set after
-/// set, of which only how they lie in memory counts: it says which sums are whose.
+/// Inputs: gradient_scale; the block sums of each set of parameters; then the parameters, one set
+/// after another. Only the parameters' layouts in memory count: they tell which sums belong to
+/// which.
 ///   norm = |gradient_scale| * sqrt(sum of the blocks' sums)
 ///   scale = gradient_scale * min(1, limit / (norm + 1e-6))
-/// The trees of base/tree_sum.h add a parameter's blocks, then the parameters in a given order, in
-/// double precision. Outputs: scale and norm, f32 scalars. Where min gives 1, scale has the bits of
-/// gradient_scale.
+/// The trees of base/numeric/tree_sum.h add a parameter's blocks, then the parameters in a given
+/// order, in double precision. Outputs: scale and norm, f32 scalars. Where min gives 1, scale has
+/// the bits of gradient_scale.
 class ClipScale : public Op {
  public:
   struct Attributes {
     double limit = 1;             ///< above 0
-    std::vector<int> parameters;  ///< of each set: how many
-    std::vector<int> order;       ///< the parameters by their place among the inputs' parameters
+    std::vector<int> parameters;  ///< number of parameters in each set
+    std::vector<int> order;       ///< order of addition, as indices among the inputs' parameters
   };
   static constexpr double kEps = 1e-6;
 
@@ -47,12 +49,12 @@ class ClipScale : public Op {
   bool in_update() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
-  /// The rows of block sums that are one parameter's.
+  /// The rows of block sums that belong to one parameter.
   struct Blocks {
-    size_t input;  ///< that holds them
+    size_t input;  ///< the input that holds them
     int64_t first, count;
   };
-  /// Of each parameter, in the order in which they are added.
+  /// Returns the blocks of each parameter, in the order in which they are added.
   std::vector<Blocks> blocks(std::span<const TensorDesc> in) const;
 
  private:

@@ -69,7 +69,7 @@ std::vector<Value> Conv::grad(const GradArgs& args) const {
     dy = graph.append1(fmt::format("{}.d{}", node.name, name_of(activation_->kind)),
                        std::make_shared<ActivationGrad>(*activation_), {dy, node.out[0]});
   std::vector<Value> din(node.in.size());
-  // The weights' gradient first: its exchange can begin while the data gradient is computed.
+  // The weights' gradient comes first: its exchange can begin while the data gradient is computed.
   if (args.needed[1])
     din[1] = graph.append1(node.name + ".dw",
                            std::make_shared<ConvBackwardWeights>(a_, graph.shape(node.in[1])),

@@ -21,11 +21,11 @@ struct ConvAttributes {
   bool operator==(const ConvAttributes&) const = default;
 };
 
-/// Shape of y for these x and w. Throws ConfigError naming the extents that do not fit.
+/// Returns the shape of y for these x and w. Throws ConfigError naming the extents that do not fit.
 Shape conv_output_shape(const ConvAttributes& attributes, const Shape& x, const Shape& w);
 
-/// y = f(conv(x, w) [+ bias]). Inputs x, w, [bias]. x and y have x's dtype; w and bias are f32 at
-/// graph level. f is any activation whose gradient follows from y, or none.
+/// y = f(conv(x, w) [+ bias]). Inputs x, w, [bias]. x and y have the same dtype; w and bias are f32
+/// at graph level. f is any activation whose gradient follows from y, or none.
 class Conv : public Op {
  public:
   Conv(ConvAttributes attributes, bool bias,
@@ -48,8 +48,8 @@ class Conv : public Op {
   std::optional<ActivationAttributes> activation_;
 };
 
-/// dx from (dy, w); x_shape gives the extents that dy alone cannot (its dimension 0 is ignored,
-/// dy's counts).
+/// Computes dx from (dy, w); x_shape gives the extents that dy alone cannot (dimension 0 comes from
+/// dy, and x_shape's is ignored).
 class ConvBackwardData : public Op {
  public:
   ConvBackwardData(ConvAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
@@ -66,8 +66,8 @@ class ConvBackwardData : public Op {
   Shape x_shape_;
 };
 
-/// dw (f32) from (x, dy): a sum over the batch. `whole`: the team shares it, by outputs where there
-/// is a kernel for that (ops/fuse.h, share_in_team).
+/// Computes dw (f32) from (x, dy): a sum over the batch. `whole`: the team shares the work by
+/// outputs where there is a kernel for that (ops/fusion/fuse.h, share_in_team).
 class ConvBackwardWeights : public Op {
  public:
   ConvBackwardWeights(ConvAttributes attributes, Shape w_shape, bool whole = false)
@@ -89,8 +89,8 @@ class ConvBackwardWeights : public Op {
   bool whole_;
 };
 
-/// Sum over samples and positions per channel: the gradient of a bias. dy [N, K, ...] -> db [K],
-/// f32.
+/// Sums dy over samples and positions per channel, the gradient of a bias: dy [N, K, ...] -> db
+/// [K], f32.
 class BiasBackward : public Op {
  public:
   std::string_view name() const override { return "bias_backward"; }

@@ -8,9 +8,9 @@
 
 namespace tutti {
 
-/// y = conv_backward_data(x, w) [+ bias]: `attributes` are those of the convolution that leads from
-/// y's shape to x's. Its gradients are an ordinary convolution of dy and the weight gradient with
-/// the roles of x and dy exchanged.
+/// y = conv_backward_data(x, w) [+ bias]: `attributes` describe the convolution that leads from y's
+/// shape to x's. The gradients are an ordinary convolution of dy, and the weight gradient with the
+/// roles of x and dy exchanged.
 class ConvTranspose : public Op {
  public:
   ConvTranspose(ConvAttributes attributes, bool bias, std::array<int64_t, 3> output_pad = {0, 0, 0})

@@ -6,21 +6,21 @@
 #include <array>
 #include <string_view>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/graph/graph.h"
 
 namespace tutti {
 
 /// x -> y of the same type. `salt` names the layer: two layers with different salts drop
-/// independently. Of a sequence x may have some positions alone: those from `first` on of `all`
-/// drop as they do where all are there.
+/// independently. x may hold only a part of a sequence, the positions from `first` on of `all`;
+/// these are dropped as in the whole sequence.
 class Dropout : public Op {
  public:
   Dropout(float probability, uint32_t salt) : probability_(probability), salt_(salt) {}
   Dropout(float probability, uint32_t salt, int64_t first, int64_t all)
       : probability_(probability), salt_(salt), first_(first), all_(all) {}
   int64_t first() const { return first_; }
-  int64_t all() const { return all_; }  ///< 0: x has all
+  int64_t all() const { return all_; }  ///< 0: x has all positions
   float probability() const { return probability_; }
   uint32_t salt() const { return salt_; }
   std::string_view name() const override { return "dropout"; }
@@ -36,10 +36,10 @@ class Dropout : public Op {
   int64_t first_ = 0, all_ = 0;
 };
 
-/// What draws of a layer of this name are salted with: the same on every machine.
+/// Returns the salt for the random draws of a layer of this name: the same on every machine.
 uint32_t salt_of(std::string_view name);
 
-/// Which sample of which step, and which layer, numbers are drawn for.
+/// Names the step, sample and layer that numbers are drawn for.
 struct SampleKey {
   uint64_t seed = 0;
   int64_t step = 0;
@@ -48,7 +48,7 @@ struct SampleKey {
   uint32_t salt = 0;
 };
 
-/// Block `quad` of the random bits.
+/// Returns block `quad` of the random bits.
 inline std::array<uint32_t, 4> sample_bits(Purpose purpose, const SampleKey& key, uint32_t quad) {
   return philox({quad, static_cast<uint32_t>(key.sample), static_cast<uint32_t>(key.step),
                  static_cast<uint32_t>(key.replica)},
@@ -56,8 +56,8 @@ inline std::array<uint32_t, 4> sample_bits(Purpose purpose, const SampleKey& key
                  static_cast<uint32_t>(key.seed >> 32) ^ key.salt});
 }
 
-/// Block q is for elements 4 q ... 4 q + 3 (row-major index in the sample). An element is dropped
-/// when its number is below this.
+/// Block q holds the numbers of elements 4 q ... 4 q + 3 (row-major index in the sample). An
+/// element is dropped when its number is below this threshold.
 inline uint32_t dropout_threshold(float probability) {
   return static_cast<uint32_t>(static_cast<double>(probability) * 0x1p32);
 }

@@ -1,14 +1,14 @@
 #pragma once
-// Communication as part of the graph: the place in the order of things where a bucket of gradients
-// is summed over replicas.
+// Communication as part of the graph: these nodes fix where in the order of execution a bucket of
+// gradients is summed over replicas.
 
 #include "tutti/graph/graph.h"
 
 namespace tutti {
 
 /// Inputs: the gradients of one bucket, each replaced by its sum over all replicas. No outputs.
-/// `sharded`: each rank gets the sum of its shard of the bucket alone. Run by parallel/, not by a
-/// kernel.
+/// `sharded`: each rank receives only the sum of its own shard of the bucket. Run by parallel/, not
+/// by a kernel.
 class AllReduceGradients : public Op {
  public:
   explicit AllReduceGradients(int bucket, bool sharded = false)
@@ -28,13 +28,13 @@ class AllReduceGradients : public Op {
 };
 
 /// Input: the block sums (ops/norm_update.h) of one bucket's parameters, replaced by their sum over
-/// ranks. Where updates are sharded each rank has summed the blocks of its own shard. Of `slices`,
-/// parameters of which ranks have slices: the first block's sum becomes that of all ranks' blocks,
-/// and the others 0. Not in a graph where every rank updates everything. No outputs. Run by
-/// parallel/, not by a kernel.
+/// ranks. Where updates are sharded each rank has summed the blocks of its own shard. For a
+/// parameter in `slices`, of which each rank holds a slice, the first block's sum becomes the
+/// sum of all ranks' blocks, and the others become 0. Not in a graph where every rank updates
+/// everything. No outputs. Run by parallel/, not by a kernel.
 class AllReduceNorms : public Op {
  public:
-  /// Of the bucket's parameters, whether ranks have slices of each; empty: of none.
+  /// `slices`: for each parameter of the bucket, whether ranks hold slices of it; empty: no slices.
   explicit AllReduceNorms(int bucket, std::vector<bool> slices = {})
       : bucket_(bucket), slices_(std::move(slices)) {}
   int bucket() const { return bucket_; }
@@ -51,8 +51,8 @@ class AllReduceNorms : public Op {
   std::vector<bool> slices_;  // by parameter of the op that makes the sums
 };
 
-/// Inputs: the parameters of one bucket, of which every rank has updated its shard: gives each rank
-/// the shards of the others. No outputs. Run by parallel/, not by a kernel.
+/// Inputs: the parameters of one bucket, of which every rank has updated its shard. Each rank
+/// receives the shards of the others. No outputs. Run by parallel/, not by a kernel.
 class AllGatherWeights : public Op {
  public:
   explicit AllGatherWeights(int bucket) : bucket_(bucket) {}

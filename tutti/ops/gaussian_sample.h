@@ -1,11 +1,11 @@
 #pragma once
-// Numbers drawn from normal distributions whose means and variances a network gives: the
+// Numbers drawn from normal distributions whose means and variances the network computes: the
 // reparameterisation of variational autoencoders (Kingma and Welling 2014, section 2.4).
 
 #include <cmath>
 #include <numbers>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/graph/graph.h"
 #include "tutti/ops/dropout.h"
 
@@ -30,7 +30,7 @@ class GaussianSample : public Op {
   uint32_t salt_;
 };
 
-/// The number e of an element (row-major index in the sample), by Box and Muller's rule.
+/// Returns the number e of an element (row-major index in the sample), by Box and Muller's rule.
 inline double gaussian_draw(const SampleKey& key, int64_t element) {
   const auto bits = sample_bits(Purpose::latent, key, static_cast<uint32_t>(element / 2));
   const auto pair = static_cast<size_t>(element % 2 * 2);

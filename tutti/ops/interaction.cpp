@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-/// The type of the products of x.
+/// Returns the type of the products of x.
 ValueType products_of(std::string_view op, const ValueType& x, int64_t width, bool itself) {
   require_batched(op, x, 2);
   const Shape& shape = x.desc.shape;

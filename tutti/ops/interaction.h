@@ -6,12 +6,13 @@
 
 namespace tutti {
 
-/// Which products of F features there are: of pairs (i, j) with j < i, or with j <= i (`itself`).
+/// The products of F features: those of pairs (i, j) with j < i, or with j <= i (`itself`).
 struct FeaturePairs {
   int64_t features = 0;
   bool itself = false;
   int64_t count() const { return features * (features + (itself ? 1 : -1)) / 2; }
-  /// Where the product of i and j lies, in either order: row by row of the lower triangle.
+  /// Returns the index of the product of i and j, in either order: row by row of the lower
+  /// triangle.
   int64_t place(int64_t i, int64_t j) const {
     const int64_t row = i > j ? i : j, column = i > j ? j : i;
     return row * (row + (itself ? 1 : -1)) / 2 + column;

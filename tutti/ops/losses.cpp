@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-/// The rule behind all losses: they end the graph, and targets are data.
+/// Throws unless the losses end the graph and their targets are data: the rule behind all losses.
 void require_end(const Op& op, const GradArgs& args, size_t targets_from) {
   for (const Value v : args.dout)
     require(

@@ -1,23 +1,23 @@
 #pragma once
 // Losses. Each makes an f32 scalar: scale * mean over the replica's batch; `scale` weighs one loss
-// against another, because training minimises the sum of all losses. A loss is the end of a graph:
-// its own gradient is 1. Every gradient op is explicit and runs sample by sample; the batch size in
-// a mean is StepInfo::batch.
+// against another, because training minimises the sum of all losses. A loss ends a graph: the
+// gradient of its own result is 1. Every gradient op is explicit and runs sample by sample; the
+// batch size in a mean is StepInfo::batch.
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/rows.h"
 
 namespace tutti {
 
-/// What a cross entropy is divided by.
+/// The number W that a cross entropy is divided by.
 enum class MeanOver : uint8_t {
   weights,  ///< PyTorch's reduction "mean"
   labels,   ///< the mean over samples and positions of the weighted losses, as in DeepCAM
-  given,    ///< W is an input: ranks share the samples, and each has its part of the labels
+  given,    ///< W is an input: ranks share the samples, and each holds a part of the labels
 };
 
-/// Cross entropy of a softmax over dimension 1, as PyTorch's: logits [N, K] with labels i32 [N], or
-/// logits [N, K, spatial...] with labels i32 [N, spatial...].
+/// Cross entropy of a softmax over dimension 1, as in PyTorch: logits [N, K] with labels i32 [N],
+/// or logits [N, K, spatial...] with labels i32 [N, spatial...].
 ///   loss = scale / W * sum_i ((1 - s) * w[y_i] * -log p_i[y_i] + s / K * sum_k w[k] * -log p_i[k])
 /// with label smoothing s and class weights w (none = ones). W is the sum of the labels' weights,
 /// sum_i w[y_i], the number of labels, or given, as mean_over says. Labels outside [0, K) are the
@@ -47,7 +47,7 @@ class SoftmaxCrossEntropy : public Op {
   SoftmaxCrossEntropyAttributes a_;
 };
 
-/// Labels i32 of samples -> the sum of their weights, f32: W of the positions that are here. Labels
+/// Sums the weights of i32 labels of samples, f32: W of the positions that this rank holds. Labels
 /// outside of the weights are the caller's bug; kernels clamp them.
 class LabelWeights : public Op {
  public:
@@ -78,8 +78,8 @@ class SoftmaxCrossEntropyGrad : public Op {
   SoftmaxCrossEntropyAttributes a_;
 };
 
-/// Losses of one element each, averaged over all elements. With x the prediction, t the target, d =
-/// x - t:
+/// Losses of one element each, averaged over all elements. With x the prediction, t the target and
+/// d = x - t:
 ///   mse d^2 | mae |d| | huber |d| < delta ? d^2 / 2 : delta * (|d| - delta / 2)
 ///   bce_with_logits (1 - t) * x + (1 + (pos_weight - 1) * t) * log(1 + exp(-x))
 enum class PointwiseLossKind : uint8_t { mse, mae, huber, bce_with_logits };
@@ -125,8 +125,8 @@ class PointwiseLossGrad : public Op {
   PointwiseLossAttributes a_;
 };
 
-/// Divergence of N(mean, exp(logvar)) from N(0, 1): (mean, logvar) -> loss, summed over a sample
-/// and averaged over the batch:
+/// The divergence of N(mean, exp(logvar)) from N(0, 1): (mean, logvar) -> loss, summed over a
+/// sample and averaged over the batch:
 ///   scale / N * sum (mean^2 + exp(logvar) - 1 - logvar) / 2
 /// (Kingma and Welling 2014, appendix B).
 class GaussianKL : public Op {

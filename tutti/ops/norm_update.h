@@ -1,29 +1,30 @@
 #pragma once
-// Updates whose rate depends on norms of whole parameters, LARS and LAMB, in two ops, so that each
-// rank may work on a shard of the parameters alone and the norms still have the same bits:
-//   sums = first op: for each block of kSumBlock elements of each parameter two sums of squares,
-//     of blocks outside the window 0
-//   AllReduceNorms (ops/exchange.h): sums over ranks. One rank alone contributes to a block, and
+// Updates whose rate depends on norms of whole parameters, LARS and LAMB. Each takes two ops, so
+// that a rank may work on its shard of the parameters alone and the norms still have the same bits:
+//   sums = first op: two sums of squares for each block of kSumBlock elements of each parameter,
+//     0 for blocks outside the window
+//   AllReduceNorms (ops/exchange.h): sums over ranks. Only one rank contributes to a block, and
 //     x + 0 is x
-//   second op: adds each parameter's block sums in the tree of base/tree_sum.h and updates with
-//     the norms
+//   second op: adds each parameter's block sums in the tree of base/numeric/tree_sum.h and updates
+//     with the norms
 // Blocks count storage elements, padding included, parameter after parameter in the order of the
-// inputs. A block's sum is taken in double precision and kept as f32: its rounding, 2^-24, is that
-// of the rate it ends in. All four ops have the inputs of an Update.
+// inputs. A block's sum is taken in double precision and kept as f32: its rounding, 2^-24, is no
+// more than the rounding of the rate. All four ops have the inputs of an Update.
 
 #include "tutti/ops/update.h"
 
 namespace tutti {
 
-/// LARS (You, Gitman, Ginsburg 2017, algorithm 1); state: v. Norms are over one parameter, g here
-/// is g * gradient_scale:
+/// LARS (You, Gitman, Ginsburg 2017, algorithm 1); state: v. Each norm is over one parameter; g
+/// here is g * gradient_scale:
 ///   local = trust * |w| / (|g| + weight_decay * |w| + eps), 1 if |w| or |g| is 0
 ///   v = momentum * v + lr * local * (g + weight_decay * w); w -= v
 struct LarsAttributes {
   double momentum = 0.9, weight_decay = 0, trust = 0.001, eps = 0, rate = 1;
 };
 
-/// The first op of LARS: block sums of w^2 and of g^2, not scaled; changes nothing. No states.
+/// The first op of LARS: returns block sums of w^2 and of g^2, not scaled; changes nothing. No
+/// states.
 class ParameterNorms : public Update {
  public:
   ParameterNorms() : Update(0, Sums::writes) {}
@@ -50,7 +51,7 @@ struct LambAttributes {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0, rate = 1;  ///< eps > 0
 };
 
-/// The first op of LAMB: updates m and v; block sums of w^2 and of u^2.
+/// The first op of LAMB: updates m and v; returns block sums of w^2 and of u^2.
 class LambMoments : public Update {
  public:
   explicit LambMoments(LambAttributes attributes) : Update(2, Sums::writes), a_(attributes) {}

@@ -1,9 +1,9 @@
-// Shape rules: what they make, and that refusals say what was met.
+// Tests shape rules: the types that they infer, and that errors name what was wrong.
 
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
-#include "tutti/base/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/builder.h"
 #include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
@@ -330,15 +330,15 @@ TEST_F(Ops, NormsTravelAsBlockSumsBetweenTwoOps) {
         g.append("x", std::make_shared<AllReduceNorms>(0), std::vector<Value>{sums, sums});
       },
       "one array of block sums");
-  // Each op of LAMB changes its own: w, g, m, v after the scalars, and after the sums in the second
-  // op.
+  // Each op of LAMB changes its own inputs, of w, g, m, v after the scalars (in the second op after
+  // the sums, too).
   for (int i = 0; i < 6; ++i) EXPECT_EQ(LambMoments({}).mutates(i), i >= 4) << i;
   for (int i = 0; i < 7; ++i) EXPECT_EQ(LambUpdate({}).mutates(i), i == 3) << i;
   for (int i = 0; i < 4; ++i) EXPECT_FALSE(ParameterNorms().mutates(i)) << i;
   EXPECT_TRUE(LarsUpdate({}).mutates(3) && !LarsUpdate({}).mutates(4) && LarsUpdate({}).mutates(5));
 }
 
-/// Slabs in the middle of a part read nothing of other parts.
+/// Slabs in the middle of a part read no rows of other parts.
 TEST_F(Ops, RowsOfOthersAreReadAtTheEdges) {
   const GatherRows gather({.dim = 2,
                            .slabs = 2,
@@ -347,7 +347,7 @@ TEST_F(Ops, RowsOfOthersAreReadAtTheEdges) {
   const std::vector<std::vector<bool>> want{{true, false, false, false, true},    // above
                                             {false, false, false, true, false}};  // below
   for (size_t side = 0; side < want.size(); ++side)
-    for (size_t s = 0; s < want[side].size(); ++s)  // the last is of another sample
+    for (size_t s = 0; s < want[side].size(); ++s)  // the last belongs to another sample
       EXPECT_EQ(gather.reads(1 + side, static_cast<int64_t>(s)), want[side][s]) << side << " " << s;
   EXPECT_TRUE(gather.reads(0, 1));
   const AddRows sum({.dim = 2,
@@ -385,7 +385,7 @@ TEST_F(Ops, ClippingAddsTheBlockSumsOfAllParameters) {
   for (int i = 0; i < 4; ++i) EXPECT_FALSE(GradientSquares().mutates(i)) << i;
 }
 
-/// In memory a parameter may be padded, and blocks cover what lies there.
+/// A parameter may be padded in memory, and blocks cover the padding, too.
 TEST_F(Ops, BlocksOfNormsFollowTheLayout) {
   const ValueType scalar{{DType::f32, {}, {}}, false};
   ValueType w{{DType::f32, Shape{kSumBlock / 16, 1, 1, 1}, {}}, false};

@@ -1,6 +1,6 @@
 #pragma once
-// What ranks that share a sample, or the statistics of a batch norm, exchange with each other
-// within a step. Peers are ranks of the group that shares.
+// Exchanges within a step between ranks that share a sample or the statistics of a batch norm.
+// Peers are ranks of the sharing group.
 
 #include <string>
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace tutti {
 
-/// Sends inputs to peers and receives others' as outputs. Inputs that are not given say what the
-/// outputs depend on. Between two ranks messages of one `tag`
-/// are matched in the order of `gives` and `gets`. Run by parallel/, not by a kernel.
+/// Sends inputs to peers and receives the peers' as outputs. Inputs that are not sent only
+/// state what the outputs depend on. Between two ranks messages of one `tag` are matched in the
+/// order of `gives` and `gets`. Run by parallel/, not by a kernel.
 class ExchangeParts : public Op {
  public:
   struct Give {
@@ -22,8 +22,8 @@ class ExchangeParts : public Op {
     int peer = 0;
     ValueType type;
   };
-  /// `constant`: its gradient is none, because the caller alone reads what is received, or because
-  /// another op's rule covers it.
+  /// `constant`: it has no gradient, because only the caller reads the outputs, or because another
+  /// op's rule covers it.
   ExchangeParts(int tag, std::vector<Give> gives, std::vector<Get> gets, bool constant = false)
       : tag_(tag), gives_(std::move(gives)), gets_(std::move(gets)), constant_(constant) {}
   int tag() const { return tag_; }
@@ -34,12 +34,13 @@ class ExchangeParts : public Op {
   Walk walk(std::span<const ValueType>) const override { return Walk::exchange; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   bool gives_to_others() const override { return !gives_.empty() && !constant_; }
-  /// What was received goes back, with the next tag: exchanges of a forward graph have even ones.
+  /// Sends the outputs' gradients back, with the next tag: exchanges of a forward graph have even
+  /// tags.
   std::vector<Value> grad(const GradArgs& args) const override;
 
  protected:
   bool constant() const { return constant_; }
-  /// An exchange of the same kind.
+  /// Returns an exchange of the same kind.
   virtual OpPtr like(int tag, std::vector<Give> gives, std::vector<Get> gets) const {
     return std::make_shared<ExchangeParts>(tag, std::move(gives), std::move(gets));
   }
@@ -51,8 +52,8 @@ class ExchangeParts : public Op {
   bool constant_;
 };
 
-/// All to all: what the owners of tables and those whose samples read them send each other. Begun
-/// at once, so that what follows is computed while it is under way.
+/// All-to-all exchange between the owners of tables and the ranks whose samples read them. It
+/// begins at once, so that later ops are computed while it is under way.
 class ExchangeBags final : public ExchangeParts {
  public:
   using ExchangeParts::ExchangeParts;
@@ -66,9 +67,9 @@ class ExchangeBags final : public ExchangeParts {
   }
 };
 
-/// What a stage of a pipeline gives to later ones, or gets from earlier ones; peers are stages.
-/// What receives has no inputs and begins with the pass. Ends a band, so that what needs other
-/// stages begins one.
+/// Sends a pipeline stage's values to later stages, or receives them from earlier ones; peers are
+/// stages. A receiving op has no inputs and begins with the pass. The op ends a band, so that ops
+/// that need other stages begin one.
 class ExchangeStages final : public ExchangeParts {
  public:
   using ExchangeParts::ExchangeParts;
@@ -96,7 +97,7 @@ class SumParts : public Op {
   float scale_;
 };
 
-/// Of a batch norm whose statistics several ranks share, this rank's: y -> (mean [C], variance
+/// This rank's part of a batch norm whose statistics several ranks share: y -> (mean [C], variance
 /// [C]), f32, the variance biased.
 class BatchNormMoments : public Op {
  public:
@@ -107,24 +108,26 @@ class BatchNormMoments : public Op {
       const GradArgs& args) const override;  // none: BatchNormApply's rule covers it
 };
 
-/// Who shares the statistics of a batch norm.
+/// The ranks that share the statistics of a batch norm.
 struct NormGroup {
   std::vector<int> peers;       ///< in the order in which they are merged, this rank among them
-  std::vector<int64_t> counts;  ///< values of each in a channel
-  size_t me = 0;                ///< this rank's place
-  int tag = 0;             ///< of the exchange of moments; that of the backward pass has the next
-  int64_t values() const;  ///< of all in a channel
-  double share() const;    ///< this rank's part of them
+  std::vector<int64_t> counts;  ///< number of values per channel of each rank
+  size_t me = 0;                ///< this rank's index in peers
+  int tag = 0;             ///< tag of the exchange of moments; the backward pass's exchange has the
+                           ///< next one
+  int64_t values() const;  ///< number of values per channel over all ranks
+  double share() const;    ///< this rank's fraction of values()
 };
 
-/// What the ranks of a group have, in its order: each gives `mine`, a few tensors, to all others.
+/// Sends `mine`, a few tensors, to the other ranks of the group and returns the tensors of every
+/// rank, in the group's order.
 std::vector<std::vector<Value>> exchange_in_group(Graph& graph, const std::string& name,
                                                   const NormGroup& group, int tag,
                                                   const std::vector<Value>& mine);
 
 /// (running_mean, running_var, then for each rank in order mean, variance) -> (mean [C], inv_std
-/// [C]) of all their values; updates the running averages as BatchNormStats does. A BatchNormApply
-/// that reads them takes the sums of its backward pass over the same group.
+/// [C]) over all ranks' values; updates the running averages as BatchNormStats does. A
+/// BatchNormApply that reads them takes the sums of its backward pass over the same group.
 class MergeMoments : public Op {
  public:
   MergeMoments(NormGroup group, NormStatistics statistics)

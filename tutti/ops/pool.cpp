@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-constexpr int64_t kMostPlaces = 256;  // in a window, which a u8 tells apart
+constexpr int64_t kMostPlaces = 256;  // positions in a window, which a u8 can number
 
 }  // namespace
 

@@ -21,12 +21,12 @@ struct PoolAttributes {
   std::string to_string() const;
 };
 
-/// Shape of y. Throws ConfigError naming the extents that do not fit.
+/// Returns the shape of y. Throws ConfigError naming the extents that do not fit.
 Shape pool_output_shape(const PoolAttributes& attributes, const Shape& x);
 
-/// x -> y; of a maximum also the winners, u8 of y's shape: where in its window, counted in order of
-/// position with those in the padding, the maximum stands. Of equals it is the first; NaN is larger
-/// than any number. With them backward needs no x, which is the largest tensor of many networks.
+/// x -> y; a maximum also gives the winners, u8 of y's shape: the maximum's index in its window,
+/// counted in order of position, padding included. The first of equal elements wins; NaN is larger
+/// than any number. With the winners backward needs no x, the largest tensor of many networks.
 class Pool : public Op {
  public:
   explicit Pool(PoolAttributes attributes) : a_(attributes) {}
@@ -42,8 +42,8 @@ class Pool : public Op {
   PoolAttributes a_;
 };
 
-/// (dy, [winners if max]) -> dx. Each element of dy goes to its winner; to none where that is in
-/// the padding.
+/// (dy, [winners if max]) -> dx. Each element of dy goes to its winner, or nowhere if the winner is
+/// in the padding.
 class PoolGrad : public Op {
  public:
   PoolGrad(PoolAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}

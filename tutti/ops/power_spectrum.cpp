@@ -23,7 +23,7 @@ ValueType spectrum_of(std::string_view op, const ValueType& x) {
   return batched_as(Shape{shape[0], shape[1] * shells_of(op, x).count()}, DType::f32);
 }
 
-/// Counted as one fast Fourier transform of real numbers a field, 2.5 P log2 P; kernels may do
+/// Counts one fast Fourier transform of real numbers for each field, 2.5 P log2 P; kernels may do
 /// more.
 double transform_flop(const Shape& x) {
   const auto positions = static_cast<double>(x.elements_from(2));

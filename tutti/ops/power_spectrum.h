@@ -1,5 +1,5 @@
 #pragma once
-// The power spectrum of periodic fields: how strong their waves are, by length.
+// The power spectrum of periodic fields: how strong their waves are at each wavelength.
 
 #include "tutti/graph/graph.h"
 
@@ -13,7 +13,7 @@ struct WaveShells {
   Shape extents;  ///< 1 to 3 of them
   /// floor(L / 2), 0 where no extent is longer than 1.
   int64_t count() const;
-  /// The shell of the wave in place `index` of a discrete Fourier transform (k_i = index_i, or
+  /// Returns the shell of the wave at `index` of a discrete Fourier transform (k_i = index_i, or
   /// index_i - s_i in the upper half); -1: none.
   int64_t shell_of(std::span<const int64_t> index) const;
 };

@@ -10,7 +10,7 @@ Value taken_rows(Graph& graph, const std::string& name, Rows rows, Value x) {
   return graph.append1(name, std::make_shared<TakeRows>(RowCut{.dim = 2, .windows = {rows}}), {x});
 }
 
-/// What all ranks have of their positions, put together.
+/// Joins the positions of all ranks.
 Value join_rows(Graph& graph, const std::string& name, const RankRows& rows, int tag, Value mine) {
   std::vector<ExchangeParts::Give> gives;
   std::vector<ExchangeParts::Get> gets;
@@ -32,7 +32,7 @@ Value join_rows(Graph& graph, const std::string& name, const RankRows& rows, int
   return graph.append(name, std::make_shared<TakeRows>(std::move(cut)), in).front();
 }
 
-/// Own positions of the sum of what ranks have of all.
+/// Returns own positions of the sum of the ranks' values, each of which covers all positions.
 Value sum_rows(Graph& graph, const std::string& name, const RankRows& rows, int tag, Value mine,
                Value bias) {
   std::vector<ExchangeParts::Give> gives;

@@ -1,8 +1,9 @@
 #pragma once
 // Positions that ranks share between layers whose channels they share (Korthikanti et al. 2022):
-// where all would compute alike, each computes its own positions, dimension 2 of a sequence. A sum
-// over ranks (ops/rank_sums.h) then goes to each for its positions alone, and comes together before
-// the next shared layer: twice half of the way.
+// where all ranks would compute the same, each computes its own positions, dimension 2 of a
+// sequence. A sum over ranks (ops/rank_sums.h) then goes to each rank for its positions alone, and
+// the positions are joined before the next shared layer: each of these exchanges is half of a whole
+// sum.
 
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace tutti {
 
-/// Of `all` positions those of each rank.
+/// Divides `all` positions among the ranks.
 struct RankRows {
   RankGroup group;
   int64_t all = 0;
@@ -30,9 +31,9 @@ class TakeRows final : public GatherRows {
   }
 };
 
-/// (x of own positions, x of all, which ranks have given each other) -> the second. Gradient of the
-/// first: where ranks use it otherwise (`sums`) own positions of the sum of dy over ranks; where
-/// all compute alike with it, own positions of dy. No kernel, as ForAllRanks.
+/// (x of own positions, x of all positions, joined from all ranks) -> the second. Gradient of the
+/// first: where ranks use it differently (`sums`), own positions of the sum of dy over ranks; where
+/// all ranks compute the same with it, own positions of dy. No kernel, as ForAllRanks.
 class AllRows final : public RuleOnly {
  public:
   AllRows(RankRows rows, bool sums, int tag) : rows_(rows), sums_(sums), tag_(tag) {}
@@ -48,8 +49,8 @@ class AllRows final : public RuleOnly {
   int tag_;
 };
 
-/// (x of all positions, y of own ones, made from it) -> the second. Gradients: of the first dy of
-/// all ranks' positions, of the second dy. No kernel.
+/// (x of all positions, y of own positions, made from it) -> the second. Gradients: the first gets
+/// dy of all ranks' positions, the second dy. No kernel.
 class OwnRows final : public RuleOnly {
  public:
   OwnRows(RankRows rows, int tag) : rows_(rows), tag_(tag) {}
@@ -64,8 +65,8 @@ class OwnRows final : public RuleOnly {
   int tag_;
 };
 
-/// Parameters -> themselves, of which each rank uses all for its own positions: their gradients are
-/// sums over ranks, in one exchange. No kernel.
+/// Parameters -> the same parameters, which each rank uses for its own positions: their gradients
+/// are sums over ranks, in one exchange. No kernel.
 class ParametersForAllRanks final : public RuleOnly {
  public:
   ParametersForAllRanks(RankGroup group, int tag) : group_(group), tag_(tag) {}
@@ -83,14 +84,14 @@ class ParametersForAllRanks final : public RuleOnly {
   int tag_;
 };
 
-/// What the builders below add has tags `tag` and, for the gradient, `tag` + 1.
-/// x of all positions, of which every rank has its own; `sums` as in AllRows.
+/// The ops that the builders below add have tags `tag` and, for the gradient, `tag` + 1.
+/// Joins x of all positions from the ranks' own positions; `sums` as in AllRows.
 Value all_rows(Graph& graph, const std::string& name, const RankRows& rows, bool sums, int tag,
                Value mine);
-/// Own positions of the sum over ranks; `bias` is invalid for none.
+/// Returns own positions of the sum over ranks; an invalid `bias` means none.
 Value own_rows_of_sum(Graph& graph, const std::string& name, const RankRows& rows, int tag,
                       Value mine, Value bias = {});
-/// Own positions of what all ranks have alike.
+/// Returns own positions of a value that is the same on all ranks.
 Value own_rows(Graph& graph, const std::string& name, const RankRows& rows, int tag, Value all);
 
 }  // namespace tutti

@@ -1,8 +1,9 @@
 #pragma once
-// Layers whose channels ranks share (Shoeybi et al. 2019): of a layer cut by rows of its weight
-// each rank has a sum over its own inputs, and all of these make the result; what a layer cut by
-// columns reads, every rank has whole, and its gradient is the sum of what all ranks have of it. A
-// rank's loss is the whole one, so whatever all ranks have alike has the same gradient on each.
+// Layers whose channels ranks share (Shoeybi et al. 2019). In a layer cut by rows of its weight,
+// each rank sums over its own inputs, and the sum over ranks is the result. In a layer cut by
+// columns, every rank reads the whole input, whose gradient is the sum of all ranks' gradients. A
+// rank's loss is the whole loss, so a value that is the same on all ranks has the same gradient on
+// each.
 
 #include <string>
 #include <vector>
@@ -12,13 +13,13 @@
 
 namespace tutti {
 
-/// Those who share: peers 0 to ranks - 1 of ops/parts.h.
+/// The ranks that share: peers 0 to ranks - 1 of ops/parts.h.
 struct RankGroup {
   int ranks = 1, me = 0;
 };
 
 /// (x of each rank, in their order, [N, C, ...], f32 bias [C] where there is one) -> their sum, in
-/// this order, and the bias. The gradient goes to this rank's own x alone, as it is.
+/// this order, plus the bias. The gradient goes unchanged to this rank's own x alone.
 class SumOfRanks final : public Op {
  public:
   SumOfRanks(RankGroup group, bool bias) : group_(group), bias_(bias) {}
@@ -38,17 +39,17 @@ class SumOfRanks final : public Op {
   bool bias_;
 };
 
-/// An op that says something to differentiate alone: a result is one of its inputs. drop_copies
-/// (ops/fuse.h) takes it out, and no backend has a kernel for it.
+/// An op that only differentiate needs: each result equals one of its inputs. drop_copies
+/// (ops/fusion/fuse.h) removes it, and no backend has a kernel for it.
 class RuleOnly : public Op {
  public:
-  /// The input that output `output` is.
+  /// Returns the input that output `output` equals.
   virtual int same_as(int output) const = 0;
   Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
 };
 
-/// x -> x, which all ranks have alike and each uses otherwise: the gradient is the sum over ranks,
-/// exchanged with `tag`. No kernel.
+/// x -> x, where x is the same on all ranks and each uses it differently: the gradient is the sum
+/// over ranks, exchanged with `tag`. No kernel.
 class ForAllRanks final : public RuleOnly {
  public:
   ForAllRanks(RankGroup group, int tag) : group_(group), tag_(tag) {}
@@ -66,12 +67,12 @@ class ForAllRanks final : public RuleOnly {
   int tag_;
 };
 
-/// What each rank has in the place of `mine`, in the order of ranks. Has no gradient: whoever reads
-/// it knows a rule.
+/// Returns `mine` of each rank, in the order of ranks. Has no gradient: the op that reads the
+/// values has a rule for it.
 std::vector<Value> values_of_ranks(Graph& graph, const std::string& name, const RankGroup& group,
                                    int tag, Value mine);
 
-/// Their sum; `bias` is invalid for none.
+/// Returns the sum of `mine` over ranks; an invalid `bias` means none.
 Value sum_over_ranks(Graph& graph, const std::string& name, const RankGroup& group, int tag,
                      Value mine, Value bias = {});
 

@@ -1,7 +1,7 @@
 #pragma once
 // Reorder: the same values in another dtype and, once the plan has chosen layouts, in another
-// layout. Written in a model to convert (images from u8 to bf16); inserted by the plan where a
-// kernel wants other weights.
+// layout. Models use it to convert (images from u8 to bf16); the plan inserts it where a kernel
+// wants weights in another form.
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/rows.h"

@@ -52,7 +52,7 @@ std::optional<Reach> Resize::reach(std::span<const ValueType>, int axis, Rows ou
   if (a_.first[d] != 0 || a_.count[d] != 0) return std::nullopt;  // cut already
   const Rows in{floor_of(out.first, a_.factor[d]), floor_of(out.last - 1, a_.factor[d]) + 1};
   ResizeAttributes rows = a_;
-  // Of one row all repetitions are alike, so that slabs of single rows have one op.
+  // All repetitions of one row are identical, so slabs of single rows share one op.
   rows.first[d] = in.count() == 1 ? 0 : out.first - in.first * a_.factor[d];
   rows.count[d] = out.count();
   return Reach{.in = {{2 + axis, in}}, .op = std::make_shared<Resize>(rows)};

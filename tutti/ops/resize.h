@@ -8,18 +8,20 @@
 
 namespace tutti {
 
-/// How positions of y lie on those of x, in each spatial dimension: y[i] = x[(first + i) / factor].
+/// Maps positions of y to positions of x, in each spatial dimension: y[i] = x[(first + i) /
+/// factor].
 struct ResizeAttributes {
   std::array<int64_t, 3> factor{1, 1, 1};
-  std::array<int64_t, 3> first{0, 0, 0};  ///< below the factor: of some rows of a larger result
-  std::array<int64_t, 3> count{0, 0, 0};  ///< extent of y; 0: factor times that of x
+  std::array<int64_t, 3> first{0, 0, 0};  ///< below the factor; used where y is some rows of a
+                                          ///< larger result
+  std::array<int64_t, 3> count{0, 0, 0};  ///< extent of y; 0: factor times x's extent
 
   std::string to_string(int spatial) const;
-  /// Extent of y in dimension d for one of x.
+  /// Returns the extent of y in dimension d for an extent x.
   int64_t extent(size_t d, int64_t x) const { return count[d] > 0 ? count[d] : factor[d] * x; }
 };
 
-/// Shape of y for x [N, C, spatial...]. Throws ConfigError naming what does not fit.
+/// Returns the shape of y for x [N, C, spatial...]. Throws ConfigError naming what does not fit.
 Shape resize_output_shape(const ResizeAttributes& attributes, const Shape& x);
 
 /// x [N, C, spatial...] -> y [N, C, out...]: every element of x factor times in each dimension.
@@ -38,7 +40,7 @@ class Resize : public Op {
   ResizeAttributes a_;
 };
 
-/// dy -> dx: the sum over the elements of dy that an element of x was repeated to.
+/// dy -> dx: sums the elements of dy that an element of x was repeated to.
 class ResizeGrad : public Op {
  public:
   ResizeGrad(ResizeAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}

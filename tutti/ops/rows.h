@@ -1,7 +1,7 @@
 #pragma once
-// Samples in slabs: a sample [C, rows, ...] that is cut along one dimension becomes several samples
-// of a batch, so that threads, tiles and ranks can share it. GatherRows makes the slabs that an op
-// reads (Op::reach), with the rows that neighbours share; AddRows is its adjoint.
+// Samples in slabs: a sample [C, rows, ...] that is cut along one dimension becomes several
+// samples of a batch, so that threads, tiles and ranks can share it. GatherRows makes the slabs
+// that an op reads (Op::reach), with the rows that neighbours share; AddRows is its adjoint.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace tutti {
 
 /// How samples are cut along one dimension: into `slabs` of equal height on one side, into
 /// `windows` of equal height, which may overlap and reach beyond the slabs, on the other. Where
-/// ranks share a sample, row 0 is the first of this rank's.
+/// ranks share a sample, row 0 is this rank's first row.
 struct RowCut {
   int dim = 2;
   int64_t slabs = 1;
@@ -42,15 +42,15 @@ class GatherRows : public Op {
   float fill_;
 };
 
-/// dy[k] [N * windows[k], C, height, ...] -> dx [N * slabs, C, rows / slabs, ...]: each of the rows
-/// is the sum of those windows' that hold it, in the order of inputs and windows; 0 without one.
+/// dy[k] [N * windows[k], C, height, ...] -> dx [N * slabs, C, rows / slabs, ...]: each row is the
+/// sum of the windows' rows that hold it, in the order of inputs and windows; 0 without one.
 class AddRows : public Op {
  public:
   struct Sum {
     int dim = 2;
     int64_t slabs = 1;
-    Rows rows;                               ///< of each sample, in all slabs
-    std::vector<std::vector<Rows>> windows;  ///< by input
+    Rows rows;                               ///< the rows of a sample, over all its slabs
+    std::vector<std::vector<Rows>> windows;  ///< the windows of each input
     std::string to_string() const;
   };
   explicit AddRows(Sum sum) : sum_(std::move(sum)) {}
@@ -66,7 +66,7 @@ class AddRows : public Op {
   Sum sum_;
 };
 
-/// The reach of an op whose results at a position depend on its inputs at that position.
+/// Returns the reach of an op whose results at a position depend on its inputs at that position.
 Reach pointwise_reach(std::span<const ValueType> in, int axis, Rows out);
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 #pragma once
-// What the shape rules share: one way to refuse, and short names for the usual output types.
+// Functions that the shape rules share: one way to refuse, and short names for the usual output
+// types.
 
 #include <fmt/format.h>
 
@@ -17,8 +18,8 @@ namespace tutti {
 /// Extents of up to three spatial dimensions: "3x3".
 using Extents = std::array<int64_t, 3>;
 
-/// Throws ConfigError with the formatted text unless `ok`. The text names the op, what was met and
-/// what fits.
+/// Throws ConfigError with the formatted text unless `ok`. The text names the op, the value that
+/// was given and the values that fit.
 template <class... Args>
 void require(bool ok, fmt::format_string<Args...> text, Args&&... args) {
   if (!ok) [[unlikely]]
@@ -31,7 +32,7 @@ inline void require_inputs(std::string_view op, std::span<const ValueType> in, s
 
 constexpr bool is_float(DType type) { return type == DType::f32 || type == DType::bf16; }
 
-/// Both are batched or both are not, and they have one shape.
+/// Throws unless both are batched or both are not, and they have one shape.
 inline void require_same_shape(std::string_view op, const ValueType& a, const ValueType& b) {
   require(a.desc.shape == b.desc.shape && a.batched == b.batched, "{}: the shapes {} and {} differ",
           op, a.desc.shape.to_string(), b.desc.shape.to_string());
@@ -46,7 +47,7 @@ inline void require_batched(std::string_view op, const ValueType& type, int leas
 inline ValueType unbatched_f32(const Shape& shape) { return {{DType::f32, shape, {}}, false}; }
 inline ValueType batched_as(const Shape& shape, DType dtype) { return {{dtype, shape, {}}, true}; }
 
-/// `shape` with another extent of dimension 0.
+/// Returns `shape` with another extent of dimension 0.
 inline Shape with_batch(Shape shape, int64_t batch) {
   shape[0] = batch;
   return shape;

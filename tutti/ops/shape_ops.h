@@ -1,7 +1,7 @@
 #pragma once
-// Ops that move values without arithmetic: Reshape, Slice, Pad, Concat, and the scatter that is
-// Slice's gradient. Dimension 0, the batch, is never touched, so all of them run sample by sample.
-// Any dtype; only floating-point tensors have gradients.
+// Ops that move values without arithmetic: Reshape, Slice, Pad, Concat, and SliceGrad, Slice's
+// gradient, which scatters. Dimension 0, the batch, is never touched, so all of them run sample by
+// sample. They take any dtype; only floating-point tensors have gradients.
 
 #include "tutti/graph/graph.h"
 
@@ -94,7 +94,7 @@ class Concat : public Op {
   int axis_;
 };
 
-/// One range for each dimension after the batch that covers `shape` entirely.
+/// Returns one range for each dimension after the batch; together they cover `shape` entirely.
 std::vector<SliceRange> full_ranges(const Shape& shape);
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
 #include "tutti/ops/update.h"
 
-#include "tutti/base/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/shape_check.h"
 
@@ -32,7 +32,7 @@ std::vector<ValueType> Update::infer(std::span<const ValueType> in) const {
 
 namespace {
 
-/// Most updates have the rate that they are given.
+/// The texts leave out defaults, which most updates have.
 std::string clip_text(double clip) { return clip > 0 ? fmt::format(" clip {}", clip) : ""; }
 std::string rate_text(double rate) { return rate == 1 ? "" : fmt::format(" rate {}", rate); }
 

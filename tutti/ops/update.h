@@ -1,21 +1,21 @@
 #pragma once
 // Optimizer updates. One op updates any number of parameters: inputs lr, gradient_scale (f32
 // scalars), then for each parameter w, g and its states; w and the states change. Everything is
-// f32. g is a sum over replicas: the gradient is g * gradient_scale. The rate of an update is lr
-// times the `rate` of its attributes, which `lr` stands for in the formulas. Updates are
-// elementwise, so w, g and the states must share one layout, whatever it is, and a kernel may be
-// limited to a window of the parameters (Window in backend/backend.h). Rules that need norms of
-// whole parameters take two ops: ops/norm_update.h.
+// f32. g is a sum over replicas: the gradient is g * gradient_scale. `lr` in the formulas stands
+// for the input lr times the `rate` of the attributes. Updates are elementwise, so w, g and the
+// states must share one layout, whatever it is, and a kernel may be limited to a window of the
+// parameters (Window in backend/backend.h). Rules that need norms of whole parameters take two ops:
+// ops/norm_update.h.
 
 #include "tutti/graph/graph.h"
 
 namespace tutti {
 
-/// What all updates share; `states` arrays follow w and g.
+/// The base of all updates; `states` arrays follow w and g.
 class Update : public Op {
  public:
-  /// What the op has to do with the block sums of ops/norm_update.h: one more input after the
-  /// scalars, or the only output.
+  /// How the op uses the block sums of ops/norm_update.h: as one more input after the scalars, or
+  /// as its only output.
   enum class Sums : uint8_t { none, writes, reads };
 
   explicit Update(int states, Sums sums = Sums::none) : states_(states), sums_(sums) {}
@@ -28,8 +28,8 @@ class Update : public Op {
   static constexpr int kScalars = 2;  ///< lr, gradient_scale
   Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   bool in_update() const override { return true; }
-  /// With Sums::writes one output, which depends on the layouts of `in`: [blocks of all parameters
-  /// in storage, 2].
+  /// With Sums::writes there is one output, which depends on the layouts of `in`: [blocks of all
+  /// parameters in storage, 2].
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   bool mutates(int input) const override {
     return input >= leading() && (input - leading()) % arity() != 1;
@@ -40,8 +40,8 @@ class Update : public Op {
   Sums sums_;
 };
 
-/// Where `clip` is above 0, each element of g * gradient_scale is first brought into [-clip, clip].
-/// Stochastic gradient descent as PyTorch's SGD with dampening 0; state: buf, if momentum > 0.
+/// Stochastic gradient descent as in PyTorch's SGD with dampening 0; state: buf, if momentum > 0.
+/// Where `clip` is above 0, each element of g * gradient_scale is first clipped to [-clip, clip].
 ///   d = g * gradient_scale + weight_decay * w; buf = momentum * buf + d; w -= lr * (nesterov ? d
 ///     + momentum * buf : buf)
 struct SgdAttributes {
@@ -63,9 +63,8 @@ class SgdUpdate : public Update {
   SgdAttributes a_;
 };
 
-/// `clip` as in SgdAttributes.
-/// Adam (Kingma and Ba 2015), or with `decoupled` AdamW (Loshchilov and Hutter 2019), as PyTorch's;
-/// states: m, v; t = step + 1.
+/// Adam (Kingma and Ba 2015), or with `decoupled` AdamW (Loshchilov and Hutter 2019), as in
+/// PyTorch; states: m, v; t = step + 1; `clip` as in SgdAttributes.
 ///   decoupled: w *= 1 - lr * weight_decay; else g += weight_decay * w
 ///   m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2
 ///   w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
@@ -87,9 +86,8 @@ class AdamUpdate : public Update {
   AdamAttributes a_;
 };
 
-/// `clip` as in SgdAttributes.
-/// RMSprop (Hinton's lecture 6e, 2012) as PyTorch's without momentum, whose alpha is rho here, as
-/// in Keras; state: v.
+/// RMSprop (Hinton's lecture 6e, 2012) as in PyTorch without momentum, whose alpha is called rho,
+/// as in Keras; state: v; `clip` as in SgdAttributes.
 ///   g += weight_decay * w; v = rho * v + (1 - rho) * g^2; w -= lr * g / (sqrt(v) + eps)
 struct RmspropAttributes {
   double rho = 0.9, eps = 1e-8, weight_decay = 0;
@@ -110,7 +108,7 @@ class RmspropUpdate : public Update {
 
 /// A moving average of the weights (Polyak and Juditsky 1992), taken after their update; state: a.
 ///   a = w in the first `from` updates; a += (1 - decay) * (w - a) later
-/// g and the scalars are not read: they say which sums the update before it waits for.
+/// g and the scalars are not read: as inputs they state which sums the update before it waits for.
 struct WeightAverageAttributes {
   double decay = 0.999;
   int64_t from = 0;

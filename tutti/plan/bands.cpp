@@ -17,11 +17,11 @@ Walk walk_of(const Graph& graph, const Node& node) {
 
 namespace {
 
-// What takes a network longer than a band's barriers cost is a reason to part bands: a large
+// Start a new band where waiting for the network would cost more than one barrier: a large
 // gradient ends its band, so that its exchange begins while the rest is computed, and a large
-// weight begins one where it is first read, so that what comes before need not wait for its update.
-// (Networks without batch norm would otherwise be one band.) Whatever the buckets are: where bands
-// end is part of the arithmetic.
+// weight begins a band where it is first read, so that earlier work need not wait for its update.
+// (Networks without batch norm would otherwise be one band.) Buckets play no part: where bands end
+// is part of the arithmetic.
 constexpr size_t kLarge = size_t{1} << 20;  // bytes
 
 bool makes_large_gradient(const Graph& graph, const Node& node) {
@@ -30,8 +30,8 @@ bool makes_large_gradient(const Graph& graph, const Node& node) {
   });
 }
 
-/// Samples that the node walks over: those of what it makes for each, else of what it sums; 0:
-/// none.
+/// Samples that the node walks over, taken from a batched output or else from a batched input; 0 if
+/// it has neither.
 int64_t samples_of(const Graph& graph, const Node& node) {
   for (const auto* list : {&node.out, &node.in})
     for (const Value v : *list)
@@ -112,7 +112,7 @@ void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of,
   }
 }
 
-/// Numbers the bands anew without those whose nodes have all moved away; the last number.
+/// Renumbers the bands without those that have become empty. Returns the last number.
 int leave_out_empty(std::vector<int>& band_of, std::vector<bool>& whole_band) {
   std::vector<int> number(whole_band.size(), -1);
   for (const int b : band_of)
@@ -135,7 +135,7 @@ class BandCutter {
       : graph_(graph), readers_(readers_of(graph)), reduced_in_(graph, -1), made_in_(graph, -1),
         band_of_(graph.nodes().size(), -1) {}
 
-  /// The next node. `n` is neither of the update nor an exchange.
+  /// Adds the next node; `n` is neither an update nor an exchange.
   void add(size_t n) {
     const Node& node = graph_.nodes()[n];
     const Walk walk = walk_of(graph_, node);
@@ -151,7 +151,8 @@ class BandCutter {
     band_of_[n] = band();
     for (const Value v : node.out) (graph_.type(v).batched ? made_in_ : reduced_in_)[v] = band();
   }
-  /// What it leaves is there once the band is over that was the last one so far.
+  /// Notes that the exchange's outputs are complete when the band that is the last one so far is
+  /// over.
   void add_exchange(const Node& node) {
     for (const Value v : node.out) reduced_in_[v] = band();
     if (!node.op->begins_at_once()) return;
@@ -159,7 +160,7 @@ class BandCutter {
     under_way_.push_back(&node);
   }
 
-  /// Once all nodes are there. Takes what it returns out of this.
+  /// Call this after all nodes. Moves the result out of this object.
   void finish(Schedule& schedule) {
     sink_cheap_nodes(graph_, band_of_, readers_);
     const int last = leave_out_empty(band_of_, whole_);
@@ -189,8 +190,8 @@ class BandCutter {
            });
   }
 
-  /// Whether it is the first to read what an exchange leaves that has begun at once: what was
-  /// computed meanwhile is a band of its own.
+  /// Whether the node is the first to read the output of an exchange that began at once: the nodes
+  /// computed meanwhile are a band of their own.
   bool waits_for_exchange(const Node& node) {
     const auto reads = [&](const Node* exchange) {
       return std::ranges::any_of(node.in, [&](Value v) {
@@ -202,17 +203,17 @@ class BandCutter {
 
   const Graph& graph_;
   const std::vector<std::vector<int>> readers_;
-  std::vector<const Node*> under_way_;  // exchanges that nobody has waited for yet
+  std::vector<const Node*> under_way_;  // exchanges that no band waits for yet
   PerValue<int> reduced_in_;            // the band that reduces this value
-  PerValue<int> made_in_;               // the band that makes it, sample by sample
+  PerValue<int> made_in_;               // the band that makes this value, sample by sample
   std::vector<int> band_of_;
   std::vector<bool> whole_;  // by band
-  int64_t samples_ = 0;      // of the last band
+  int64_t samples_ = 0;      // samples of the last band
   bool open_ = false;        // may the last band take more nodes?
 };
 
-/// Bands begin exchanges when they have made what those send, and wait for them where they read
-/// what those leave.
+/// A band starts an exchange once it has made the inputs, and waits for it where it reads the
+/// outputs.
 void place_exchanges(const Graph& graph, const std::vector<int>& exchanges,
                      const std::vector<std::vector<int>>& readers, Schedule& schedule) {
   const auto count = static_cast<int>(schedule.bands.size());
@@ -235,7 +236,7 @@ void place_exchanges(const Graph& graph, const std::vector<int>& exchanges,
   }
 }
 
-/// Positions in the order of execution.
+/// Numbers the nodes in the order of execution.
 void number_nodes(Schedule& schedule) {
   schedule.order.assign(schedule.band_of.size(), -1);
   int position = 0;
@@ -270,7 +271,7 @@ Schedule make_schedule(const Graph& graph) {
     }
   }
   cutter.finish(schedule);
-  // What bands wait for comes before buckets, which are waited for by the update.
+  // Exchanges that bands wait for come before buckets, which the update waits for.
   exchanges.insert(exchanges.end(), buckets.begin(), buckets.end());
   place_exchanges(graph, exchanges, cutter.readers(), schedule);
   number_nodes(schedule);
@@ -280,7 +281,7 @@ Schedule make_schedule(const Graph& graph) {
 Schedule with_bands_again(const Schedule& schedule, std::span<const BandAgain> again) {
   Schedule longer = schedule;
   longer.bands.clear();
-  std::vector<int> number;  // by earlier number
+  std::vector<int> number;  // new number of each earlier band
   auto next = again.begin();
   for (size_t b = 0; b < schedule.bands.size(); ++b) {
     for (; next != again.end() && next->before == static_cast<int>(b); ++next) {

@@ -7,12 +7,12 @@
 
 namespace tutti {
 
-/// Counts to a limit and no further: a wait of hours must not overflow what counts its looks.
+/// Counts to a limit and stops there: a wait of hours must not overflow the counter of its polls.
 template <class Count>
 class LimitedCount {
  public:
   explicit constexpr LimitedCount(Count limit) : left_(limit) {}
-  /// True as often as the limit says, then false for ever.
+  /// Returns true as often as the limit says, then false for ever.
   constexpr bool next() {
     if (left_ == 0) return false;
     --left_;
@@ -25,12 +25,12 @@ class LimitedCount {
 
 class Barrier {
  public:
-  /// What wait() throws in the rest of the team once one of its threads has failed.
+  /// Thrown by wait() in the other threads of the team once one of them has failed.
   struct Broken {};
 
   explicit Barrier(int threads) : threads_(threads) {}
 
-  /// This thread will not come: nobody waits any more, now or later.
+  /// Call this when the thread will not come: nobody waits any more, now or later.
   void break_up() { broken_.store(true, std::memory_order_release); }
   bool broken() const { return broken_.load(std::memory_order_acquire); }
 

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-// Of a type that a wait of moments would overflow, where the barrier's would take hours.
+// The barrier's counter would overflow only after hours; this type would after moments.
 TEST(LimitedCount, StandsStillAtItsLimit) {
   LimitedCount<signed char> count(100);
   int yes = 0;

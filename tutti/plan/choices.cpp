@@ -33,7 +33,8 @@ std::string_view Choices::find(const std::string& problem) {
 
 namespace {
 
-/// The text of a problem, cut where a parameter's layout stands, or would stand were it not plain.
+/// Splits the text of a problem where a parameter's layout stands, or would stand if it were not
+/// plain.
 std::vector<std::string> pieces_around_layouts(const KernelRequest& request) {
   std::vector<std::string> pieces(1);
   pieces.back() = heading_of(request);
@@ -48,7 +49,7 @@ std::vector<std::string> pieces_around_layouts(const KernelRequest& request) {
   return pieces;
 }
 
-/// Whether between the pieces stands nothing, or one word.
+/// Whether `text` is the pieces with nothing or one word between neighbours.
 bool fits(std::string_view text, const std::vector<std::string>& pieces) {
   if (!text.starts_with(pieces.front())) return false;
   text.remove_prefix(pieces.front().size());
@@ -131,7 +132,7 @@ std::string problem_text(const KernelRequest& request) {
 
 namespace {
 
-/// ": it needs AVX-512"; nothing where the candidate was not refused.
+/// Returns text like ": it needs AVX-512"; empty if the candidate was not refused.
 std::string why_refused(const std::vector<KernelCandidate>& candidates, std::string_view name) {
   const auto at = std::ranges::find(candidates, name, &KernelCandidate::name);
   return at == candidates.end() || at->refusal.empty() ? std::string() : ": " + at->refusal;
@@ -164,7 +165,7 @@ const KernelCandidate& choose(const KernelRequest& request,
   if (!recorded.empty()) {
     for (const auto* c : accepted)
       if (c->name == recorded) {
-        choices.record(problem, c->name);  // under its own name, should it be another's
+        choices.record(problem, c->name);  // the choice may be another problem's
         return *c;
       }
     if (choices.binding())
@@ -176,7 +177,7 @@ const KernelCandidate& choose(const KernelRequest& request,
         "chosen anew",
         recorded, why_refused(candidates, recorded), problem);
   }
-  // Reference loops over a volume would be measured for minutes, also beside each other.
+  // Measuring reference loops over a volume would take minutes, even against each other.
   const bool any_fast =
       std::ranges::find(accepted, KernelSpeed::fast, &KernelCandidate::speed) != accepted.end();
   if (any_fast)

@@ -14,41 +14,42 @@ namespace tutti {
 
 class Choices {
  public:
-  /// Whose choices they are: why one that cannot be had here is an error. Of advice it is none.
+  /// Where the choices come from, which decides the error's reason if one is not available here.
+  /// With advice that is no error.
   enum class Of { resumed_run, another_run, first_rank, advice };
 
-  /// The recorded choice for a problem, or empty. Counts as used.
+  /// Returns the recorded choice for a problem, or empty. The choice then counts as used.
   std::string_view find(const std::string& problem);
   void record(const std::string& problem, std::string choice) {
     made_[problem] = {std::move(choice), true};
   }
   void forget(const std::string& problem) { made_.erase(problem); }
-  /// From now on a choice that cannot be had here is made anew, with a warning; without this it is
-  /// an error.
+  /// From now on a choice that is not available here is made anew, with a warning, instead of
+  /// raising an error.
   void make_advice() { of_ = Of::advice; }
   bool binding() const { return of_ != Of::advice; }
-  /// What a run would lose without a binding choice that cannot be had here, for the error.
+  /// Names what is lost if a binding choice is not available here, for the error message.
   std::string_view loss() const;
-  /// Advice, and of a network that has no training side: its parameters are plain in memory, so
-  /// what was chosen for other layouts of them counts, too.
+  /// Turns the choices into advice for a network without a training side. Its parameters are plain
+  /// in memory, so choices made for other layouts of them count, too.
   void make_advice_of_training() {
     make_advice();
     any_layout_ = true;
   }
-  /// With that, the choice for a problem that differs from this one in layouts of parameters alone;
-  /// or empty. Counts as used.
+  /// After make_advice_of_training(), returns the choice for a problem that differs from this one
+  /// only in the layouts of parameters, or empty. The choice then counts as used.
   std::string_view find_alike(const KernelRequest& request);
   bool empty() const { return made_.empty(); }
   size_t size() const { return made_.size(); }
-  /// Those that were found or recorded: what one program depends on, out of everything known about
-  /// a machine.
+  /// Returns the choices that were found or recorded: those that one program depends on, out of
+  /// everything known about a machine.
   Choices used() const;
-  /// One line a choice: PROBLEM <tab> CHOICE. parse throws ConfigError on anything else; what it
-  /// reads is not used yet.
+  /// Writes one line per choice: PROBLEM <tab> CHOICE. parse() throws ConfigError on anything else;
+  /// the choices that it reads do not count as used yet.
   std::string to_string() const;
   static Choices parse(std::string_view text, Of of = Of::resumed_run);
-  /// Whether a text begins as to_string() does, and not as a file of another kind. An empty one
-  /// does.
+  /// Whether a text begins like the output of to_string(), and not like another kind of file. An
+  /// empty text does.
   static bool begin(std::string_view text);
 
  private:
@@ -64,14 +65,15 @@ class Choices {
 /// How the problem of a graph's layout begins: "activation layout of graph 04bab6a885e5c274 ...".
 inline constexpr std::string_view kLayoutProblem = "activation layout of graph ";
 
-/// The problem that a request poses, as text: op, attributes, operands. Equal text = same kernel.
+/// Returns the problem that a request poses, as text: op, attributes, operands. Equal text = same
+/// kernel.
 std::string problem_text(const KernelRequest& request);
 
-/// The accepted candidate to use: the recorded one (recorded again, should it be found under
-/// another problem), the only one, or the fastest measured (recorded then); without measuring the
-/// first. Slow ones are considered only if none is fast. The oracle is taken only if nothing else
-/// accepts. Throws DeviceError with all refusals if none accepts. `besides`: what a candidate costs
-/// per run apart from its own time, in seconds.
+/// Returns the accepted candidate to use: the recorded one (recorded again if it was found under
+/// another problem), the only one, or the fastest measured (then recorded); without measuring, the
+/// first. Slow ones are considered only if none is fast, the oracle only if nothing else accepts.
+/// Throws DeviceError with all refusals if none accepts. `besides` gives a candidate's cost per run
+/// apart from its own time, in seconds.
 const KernelCandidate& choose(const KernelRequest& request,
                               const std::vector<KernelCandidate>& candidates, bool measure,
                               Choices& choices,

@@ -12,7 +12,7 @@ const Reorder kOp(DType::f32);
 
 KernelRequest request() { return {.op = &kOp, .in = {}, .out = {}, .in_free = {}, .out_free = {}}; }
 
-/// Two that accept. Neither is run: nothing is measured here.
+/// Returns two candidates that accept. Neither is run, because nothing is measured here.
 std::vector<KernelCandidate> two_candidates() {
   std::vector<KernelCandidate> candidates(2);
   candidates[0].name = "first";
@@ -90,7 +90,7 @@ TEST(Choices, WithoutMeasuringASlowKernelIsTakenLast) {
   EXPECT_EQ(choose(request(), candidates, false, choices).name, "second");
 }
 
-// The reference loops of a volume's first layer, beside which a fast kernel stood, took minutes.
+// A volume's first layer took minutes in the reference loops, although a fast kernel was available.
 TEST(Choices, ASlowKernelIsNotMeasuredBesideAFastOne) {
   auto candidates = two_candidates();
   candidates[0].speed = KernelSpeed::slow;
@@ -100,7 +100,7 @@ TEST(Choices, ASlowKernelIsNotMeasuredBesideAFastOne) {
   EXPECT_EQ(choose(request(), candidates, true, choices).name, "second");
 }
 
-// In bf16, plain volumes have nothing but such loops: a layout that is not taken cost many minutes.
+// In bf16, plain volumes have only such loops: trying a layout that is not taken cost many minutes.
 TEST(Choices, SlowKernelsAreNotMeasuredBesideEachOther) {
   auto candidates = two_candidates();
   for (KernelCandidate& c : candidates) {
@@ -111,7 +111,7 @@ TEST(Choices, SlowKernelsAreNotMeasuredBesideEachOther) {
   EXPECT_EQ(choose(request(), candidates, true, choices).name, "first");
 }
 
-// Weights that are packed for a kernel take time outside of it.
+// Packing weights for a kernel takes time outside of it.
 TEST(Choices, WhatAKernelCostsBesidesItsRunCounts) {
   auto candidates = two_candidates();
   for (KernelCandidate& c : candidates) c.make = [] { return std::make_unique<NoWork>(); };
@@ -125,7 +125,7 @@ TEST(Choices, WhatAKernelCostsBesidesItsRunCounts) {
   }
 }
 
-/// A network that is evaluated alone has its parameters plain.
+/// The parameters of a network that is only evaluated are plain.
 TEST(Choices, ThoseOfTrainingCountForOtherLayoutsOfParameters) {
   const auto with_layout = [](const Layout& layout) {
     KernelRequest made = request();
@@ -144,11 +144,11 @@ TEST(Choices, ThoseOfTrainingCountForOtherLayoutsOfParameters) {
   choices = Choices::parse(known);
   choices.make_advice_of_training();
   EXPECT_EQ(choose(plain, candidates, false, choices).name, "second");
-  // Whoever is told of it takes it, too.
+  // Another program that reads these choices takes it, too.
   Choices told = Choices::parse(choices.used().to_string());
   EXPECT_EQ(choose(plain, candidates, false, told).name, "second");
   KernelRequest other = plain;
-  other.in[0].layout = Layout::blocked_channels(8);  // of an activation it is another problem
+  other.in[0].layout = Layout::blocked_channels(8);  // an activation's: another problem
   EXPECT_EQ(choose(other, candidates, false, choices).name, "first");
   other = plain;
   other.in[1].shape = {8, 8, 1, 1};

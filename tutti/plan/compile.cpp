@@ -17,7 +17,7 @@
 namespace tutti {
 namespace {
 
-/// The bands, which are cut already, get what they run and whom they meet.
+/// Gives the bands, which are cut already, their steps, exchanges and stages.
 void fill_bands(std::vector<PlanBand>& bands, StepList& steps, ExchangeList& exchanges,
                 const std::vector<PlanStage>& stages) {
   for (size_t b = 0; b < bands.size(); ++b) {
@@ -32,8 +32,8 @@ void fill_bands(std::vector<PlanBand>& bands, StepList& steps, ExchangeList& exc
       bands[b].stages.push_back(static_cast<int>(s));
 }
 
-/// Each pass reads what those before it have made. Steps come late: all that they read and write
-/// has its place by then.
+/// Each pass reads what the earlier ones have made. Steps are made late, when all their operands
+/// have places.
 Plan compile_schedule(const Graph& graph, const Schedule& schedule, const Backend& backend,
                       const PlanOptions& options) {
   Plan plan;
@@ -44,12 +44,12 @@ Plan compile_schedule(const Graph& graph, const Schedule& schedule, const Backen
   plan.batch = batch_of(graph);
   KernelChooser chooser(backend, plan.options);
 
-  // How each value lies, and how the batch is cut.
+  // Lay out each value, and cut the batch.
   plan.descs = lay_out_activations(graph, backend, options.layout);
   plan.bands = cut_into_tiles(plan, schedule, backend.tile_bytes());
   plan.descs = lay_out_variables(plan, schedule, chooser);
 
-  // Where each value lies.
+  // Give each value a place.
   plan.variables = options.variables ? *options.variables : size_arenas(plan, schedule);
   plan.places = variable_places(plan);
   const ResultPlaces results = place_results(plan, schedule);
@@ -57,7 +57,7 @@ Plan compile_schedule(const Graph& graph, const Schedule& schedule, const Backen
   plan.arena_bytes = results.arena_bytes;
   plan.tile_scratch_bytes = results.tile_scratch_bytes;
 
-  // What ranks exchange; where sums of gradients will lie.
+  // List what ranks exchange, and where sums of gradients will lie.
   ExchangeList exchanges = list_exchanges(plan, schedule);
   plan.exchanges = std::move(exchanges.all);
   plan.buckets = std::move(exchanges.buckets);
@@ -65,7 +65,7 @@ Plan compile_schedule(const Graph& graph, const Schedule& schedule, const Backen
   plan.waits_at_end = std::move(exchanges.waits_at_end);
   plan.turning = exchanges.turning;
 
-  // What is run: every step with its kernel, and the update in stages.
+  // List what is run: every step with its kernel, and the update in stages.
   StepList steps = make_steps(plan, schedule, chooser);
   plan.updates = std::move(steps.updates);
   plan.packs = std::move(steps.packs);
@@ -80,8 +80,8 @@ Plan compile_schedule(const Graph& graph, const Schedule& schedule, const Backen
   return plan;
 }
 
-/// With as little computed again as fits. What no longer lies in the arena may lie in tiles, so
-/// the arena's part may shrink while results are left out.
+/// Computes as little again as the limit requires. Values that leave the arena may then lie in
+/// tiles, so the arena's share may shrink with each attempt.
 Plan compile_with_less(const Graph& graph, const Schedule& schedule, const Backend& backend,
                        const Plan& all) {
   constexpr int kTries = 4;

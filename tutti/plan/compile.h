@@ -1,5 +1,5 @@
 #pragma once
-// One compilation: a graph, a backend and a layout become a Plan.
+// Compiles a graph for a backend and a layout into a Plan.
 
 #include "tutti/plan/plan.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a node of the graph that ranks meet at exchanges: said here, and nowhere else.
+// Decides which nodes of the graph are exchanges between ranks; no other place does.
 
 #include <cstdint>
 
@@ -9,10 +9,10 @@ namespace tutti {
 
 enum class ExchangeKind : uint8_t {
   none,       ///< the node is computed
-  parts,      ///< values that other ranks have made, in outputs of its own
-  gradients,  ///< a bucket's, each replaced by its sum
-  norms,      ///< block sums of the update, replaced by theirs
-  weights     ///< a bucket's new ones, of which every rank has its shard
+  parts,      ///< receives values that other ranks have made, in outputs of its own
+  gradients,  ///< replaces each gradient of a bucket by its sum
+  norms,      ///< replaces block sums of the update by their sums
+  weights     ///< completes a bucket's new weights, of which every rank has its shard
 };
 
 ExchangeKind exchange_kind(const Graph& graph, const Node& node);

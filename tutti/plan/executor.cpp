@@ -19,8 +19,8 @@ Executor::Executor(const Plan& plan, const Backend& backend, int arenas)
   bases_[kPacked] = packed_.data();
   bases_[kScalars] = scalars_.data();
   build_steps(backend);
-  omp_set_dynamic(0);    // which OMP_DYNAMIC sets: teams as large as the load allows
-  parallel([](int) {});  // so that a team that is refused is refused here, before the work
+  omp_set_dynamic(0);    // OMP_DYNAMIC would make teams only as large as the load allows
+  parallel([](int) {});  // an error about the team's size is thrown here, before the work
 }
 
 Executor::~Executor() = default;
@@ -38,7 +38,7 @@ KernelCandidate chosen_for(const Backend& backend, const Step& step, int64_t sam
   return *at;
 }
 
-/// The sizes of the tiles into which a thread's share of the batch is cut for a band.
+/// Lists the sizes of the tiles into which a thread's share of the batch is cut for a band.
 std::vector<int64_t> tile_sizes(const PlanBand& band, int64_t share) {
   std::vector<int64_t> sizes;
   if (band.whole) sizes.push_back(0);
@@ -46,13 +46,13 @@ std::vector<int64_t> tile_sizes(const PlanBand& band, int64_t share) {
     if (const int64_t n = share_of(share, i, tiles).size();
         std::ranges::find(sizes, n) == sizes.end())
       sizes.push_back(n);
-  if (sizes.empty()) sizes.push_back(1);  // a thread without samples still shares in the finish
+  if (sizes.empty()) sizes.push_back(1);  // a thread without samples still takes part in the finish
   return sizes;
 }
 
 }  // namespace
 
-/// The kernel of one step, described once for each size of tile, however many threads make it.
+/// The kernel of one step, described once for each size of tile, however many threads use it.
 struct Executor::Chosen {
   const Backend& backend;
   const Step& step;
@@ -68,8 +68,8 @@ struct Executor::Chosen {
 /// Bytes that one thread needs at a time.
 struct Executor::Needs {
   size_t workspace = 0;
-  size_t band_states = 0;  // of the band that is being made
-  size_t states = 0;       // of the largest band
+  size_t band_states = 0;  // in the band that is being prepared
+  size_t states = 0;       // in the largest band
 };
 
 Executor::ReadyStep Executor::make_ready(Chosen& chosen, bool first_thread,
@@ -97,7 +97,8 @@ void Executor::build_steps(const Backend& backend) {
     threads_.back()->bands.resize(plan_.bands.size());
   }
   std::vector<Needs> needs(team);
-  /// Makes the step for all threads; sizes(t) and list(thread) say what for, and where it goes.
+  /// Makes the step's kernels for all threads: sizes(t) gives the tile sizes, list(thread) the list
+  /// that receives them.
   const auto make = [&](const Step& step, const auto& sizes, const auto& list) {
     Chosen chosen{backend, step, {}};
     for (size_t t = 0; t < team; ++t)

@@ -4,12 +4,12 @@
 // allocated afterwards.
 //
 // Training is pack() once, then for each step run() for each local replica (after binding its
-// inputs, statistics and gradients) and update(). An update waits for nobody: what has not arrived
-// yet is applied by the next run(), stage by stage (PlanStage), each just before the first band
-// that reads its weights. settle() applies all of it; whoever reads weights or state between steps
-// calls it first. A pass may be run in pieces, and several of them be under way, each with an arena
-// of results of its own: begin(), run_bands() as often as it takes, end(). Not thread-safe: one
-// caller drives it; inside, an OpenMP team of plan.options.threads does the work.
+// inputs, statistics and gradients) and update(). An update does not wait: stages whose exchanges
+// are not over yet are run by the next run(), one by one (PlanStage), each just before the first
+// band that reads its weights. settle() runs all of them; call it before reading weights or state
+// between steps. A pass may be run in pieces, and several passes be under way, each with an
+// arena of results of its own: begin(), run_bands() as often as it takes, end(). Not thread-safe:
+// one caller drives it; inside, an OpenMP team of plan.options.threads does the work.
 
 #include <chrono>
 #include <memory>
@@ -24,66 +24,68 @@
 
 namespace tutti {
 
-/// The arenas that a replica owns, laid out as Plan::variables says. Borrowed; null: the plan does
-/// not use it, or what was bound before stays.
+/// The arenas that a replica owns, laid out as Plan::variables says. Borrowed. Null: the plan does
+/// not use the arena, or the one bound before stays.
 struct ReplicaState {
   void* parameters = nullptr;
   void* tables = nullptr;
   void* statistics = nullptr;
-  void* state = nullptr;  ///< of the optimizer
+  void* state = nullptr;  ///< optimizer state
   void* gradients = nullptr;
 };
 
 class Executor {
  public:
-  /// Throws DeviceError if a kernel cannot be made. The plan must outlive the executor. `arenas`:
-  /// passes that may be under way at a time.
+  /// Throws DeviceError if a kernel cannot be made. The plan must outlive the executor. `arenas` is
+  /// the number of passes that may be under way at a time.
   Executor(const Plan& plan, const Backend& backend, int arenas = 1);
   ~Executor();
 
   void bind(const ReplicaState& replica);
   void bind_input(Value input, const void* data);
-  /// Not while an update has stages left, which read it.
+  /// Sets a scalar. Not allowed while an update has stages left, because they read it.
   void set_scalar(Value scalar, float value);
-  /// Who makes the plan's exchanges from now on; must outlive the executor's use. Without anybody
-  /// gradients are used as they lie, and a plan whose bands wait for exchanges cannot run.
+  /// Sets the object that makes the plan's exchanges from now on; it must outlive the executor's
+  /// use. Without one, gradients are used as they lie, and a plan whose bands wait for exchanges
+  /// cannot run.
   void set_exchanges(Exchanges& exchanges) { exchanges_ = &exchanges; }
 
   void pack();
   void run(const StepInfo& step);
-  /// Of a pass in pieces: whose results are read and written from now on.
+  /// Selects the arena that a pass in pieces reads and writes from now on.
   void use_arena(int arena);
   int arena() const { return arena_in_use_; }
   int arenas() const { return static_cast<int>(arenas_.size()); }
-  /// Begins what is received without anything of this rank's: nothing of the arena may be in use.
+  /// Begins the exchanges that need nothing from this rank; nothing of the arena may be in use.
   void begin();
-  /// Bands [first, last).
+  /// Runs bands [first, last).
   void run_bands(const StepInfo& step, size_t first, size_t last);
   /// Waits for exchanges that no band has waited for.
   void end();
-  /// Runs those stages of the update whose exchanges are over, and leaves the others to the next
+  /// Runs the stages of the update whose exchanges are over, and leaves the others to the next
   /// run() or settle(); the scalars must stay as they are until then.
   void update(const StepInfo& step);
-  /// Waits for what update() has left.
+  /// Runs the stages that update() has left, waiting for their exchanges.
   void settle();
 
-  /// A marked output, or any result that the plan stores; valid until the next run.
+  /// Returns a marked output, or any result that the plan stores; valid until the next run.
   const void* result(Value v) const;
-  /// Where an exchange of the plan sends from and receives to; not of sums of gradients.
+  /// Returns where an exchange of the plan sends from and receives to; not for sums of gradients.
   std::byte* address(const Place& place) const {
     return bases_[static_cast<size_t>(place.base)] + place.offset;
   }
-  /// The same of a place in the arena, for another pass than the one in use.
+  /// Returns the address of a place in the arena of another pass than the one in use.
   std::byte* address(const Place& place, int arena) const {
     return arenas_[static_cast<size_t>(arena)].data() + place.offset;
   }
-  /// Bytes owned: results, packed weights, and each thread's scratch, workspace and accumulators.
+  /// Returns the bytes owned: results, packed weights, and each thread's scratch, workspace and
+  /// accumulators.
   size_t memory_bytes() const;
 
-  /// Seconds thread 0 spent in each step (packs, bands, finishes, updates) since the last call, by
-  /// name; empty unless profiling.
+  /// Switches profiling. With it take_timings() returns the seconds that thread 0 spent in each
+  /// step (packs, bands, finishes, updates) since the last call, by name; otherwise nothing.
   void set_profiling(bool on);
-  /// Records every call of a kernel from now on, one lane a thread; null: no longer. `spans` must
+  /// Records every call of a kernel from now on, one lane per thread; null ends that. `spans` must
   /// outlive the executor's use.
   void set_spans(Spans* spans);
   struct Timing {
@@ -100,13 +102,13 @@ class Executor {
   class Sharing;
 
   void build_steps(const Backend& backend);
-  /// The kernels of one thread for tiles of these sizes; raises `needs` to what they need.
+  /// Makes the kernels of one thread for tiles of these sizes; raises `needs` to what they need.
   static ReadyStep make_ready(Chosen& chosen, bool first_thread, const std::vector<int64_t>& sizes,
                               Needs& needs);
   void run_thread(int thread, const StepInfo& step, size_t first, size_t last);
   void run_band(int thread, size_t band, const StepInfo& step);
   void wait_before(int thread, const PlanBand& band);
-  /// Unless it has done so for less than `after`.
+  /// Polls, unless the last poll was less than `after` ago.
   void poll_exchanges(std::chrono::microseconds after = std::chrono::microseconds(0));
   struct Tile;
   void run_tile(int thread, size_t band, const StepInfo& step, const Tile& tile);
@@ -128,14 +130,14 @@ class Executor {
   Buffer packed_, scalars_;
   std::vector<std::byte*> bases_;
   std::vector<std::unique_ptr<Thread>> threads_;
-  void meet();  // of the whole team
+  void meet();  // called by the whole team
   Barrier barrier_;
   std::unique_ptr<Sharing> sharing_;
   Exchanges* exchanges_ = nullptr;
   std::chrono::steady_clock::time_point polled_{};
   StepInfo updating_;          // the step whose update is going on
   std::vector<char> pending_;  // by stage of that update; written by thread 0 between barriers
-  int next_ = -1;              // thread 0 tells the team
+  int next_ = -1;              // the stage that thread 0 has chosen for the team
   std::vector<std::optional<ExchangeOutput::Range>> ranges_;  // by bucket
   bool profiling_ = false;
   Spans* spans_ = nullptr;

@@ -6,17 +6,17 @@
 namespace tutti {
 namespace {
 
-// A band may take milliseconds, for which a rank that has asked this one for something would wait.
-// A look costs about a microsecond.
+// A band may take milliseconds, during which a rank that has asked this one for something would
+// wait. One poll costs about a microsecond.
 constexpr std::chrono::microseconds kBetweenPolls{200};
 
-/// For kernels a slab is a sample.
+/// Kernels count slabs as samples.
 StepInfo info_of(StepInfo info, const PlanBand& band) {
   info.batch = band.samples;
   return info;
 }
 
-/// A tile that is computed before the band's wait.
+/// Whether the tile is computed before the band's wait.
 bool is_early(const PlanBand& band, int64_t first, int64_t size) {
   if (band.early.empty()) return false;
   const auto begin = band.early.begin() + first;
@@ -43,7 +43,7 @@ void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, con
        .team = sharing_.get()});
 }
 
-/// Samples of a band that a thread takes through it in one go.
+/// The samples that a thread takes through a band together.
 struct Executor::Tile {
   int64_t first = 0, size = 0;
   bool opens = false;  ///< it is the thread's first one

@@ -1,6 +1,6 @@
 #pragma once
-// What the parts of the executor share: a thread's kernels, and the team of threads. Private to
-// executor*.cpp.
+// The parts that the executor's sources share: a thread's kernels, and the team of threads. Private
+// to executor*.cpp.
 
 #include <omp.h>
 
@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-/// Adds the time until its end to `total` when profiling.
+/// Adds the time between its construction and its end to `total` when profiling.
 class StepTimer {
  public:
   StepTimer(bool on, double& total)
@@ -52,20 +52,20 @@ struct Executor::ReadyStep {
 
 struct Executor::Thread {
   Buffer tile, workspace;
-  Buffer states_of_band;  // accumulators live for one band: all bands share this
+  Buffer states_of_band;  // accumulators live for one band, so all bands share this
   std::vector<ReadyStep> packs, updates;
   std::vector<std::vector<ReadyStep>> bands;
   std::vector<void*> states;  // scratch for finish
-  int lane = 0;               // of the timeline
+  int lane = 0;               // lane in the timeline
 };
 
-/// The threads, to a kernel of a step that all of them share.
+/// The threads, as seen by a kernel of a step that all of them share.
 class Executor::Sharing final : public Team {
  public:
   explicit Sharing(Executor& executor) : executor_(executor) {}
   void meet() override {
     executor_.meet();
-    if (omp_get_thread_num() == 0) executor_.poll_exchanges();  // the next may be long in coming
+    if (omp_get_thread_num() == 0) executor_.poll_exchanges();  // the next may be far off
   }
   void* workspace(int part) const override {
     return executor_.threads_[static_cast<size_t>(part)]->workspace.data();
@@ -96,20 +96,20 @@ inline void require_team(int wanted, int got) {
                   wanted, got, omp_get_thread_limit()));
 }
 
-/// fn(thread) on each thread of the team. What one of them throws (an exchange that failed, on
-/// thread 0) ends the others at their next barrier, and is thrown here: an exception may not leave
-/// a parallel region.
+/// Calls fn(thread) on each thread of the team. An exception in one of them (an exchange that
+/// failed, on thread 0) ends the others at their next barrier and is thrown again here, because it
+/// may not leave a parallel region.
 template <class Fn>
 void Executor::parallel(Fn fn) {
   const int team = plan_.options.threads;
   if (team == 1) return fn(0);
-  // Threads would leave at a broken barrier before their work is done, and nobody would hear it.
+  // Threads would leave at a broken barrier before their work is done, without any error.
   CHECK(!barrier_.broken(), "an executor is used again after one of its threads has failed");
   std::exception_ptr failure;
 #pragma omp parallel num_threads(team)
   {
     try {
-      // The rest of a team that is too small would wait for its missing threads for ever.
+      // The rest of a team that is too small would wait for the missing threads for ever.
       require_team(team, omp_get_num_threads());
       fn(omp_get_thread_num());
     } catch (const Barrier::Broken&) {

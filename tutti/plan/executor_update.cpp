@@ -1,11 +1,11 @@
 #include <algorithm>
 
-#include "tutti/base/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/plan/executor_team.h"
 
 namespace tutti {
 
-/// A bound within a block of squares would give a norm other bits than the whole has.
+/// A bound within a block of squares would change the bits of the norm.
 void Executor::check_range(int bucket, const ExchangeOutput::Range& range) const {
   const PlanBucket& slice = plan_.buckets[static_cast<size_t>(bucket)];
   constexpr size_t kBlockBytes = kSumBlock * sizeof(float);
@@ -25,7 +25,7 @@ void Executor::check_range(int bucket, const ExchangeOutput::Range& range) const
   }
 }
 
-/// Waits for an exchange; of a bucket, notes where its sum lies and what of it is this rank's.
+/// Waits for an exchange. For a bucket, notes where its sum lies and which part this rank updates.
 void Executor::receive(int exchange) {
   const ExchangeOutput got = exchanges_ ? exchanges_->finish(exchange) : ExchangeOutput{};
   const PlanExchange& made = plan_.exchanges[static_cast<size_t>(exchange)];
@@ -49,7 +49,7 @@ Window Executor::window_of(const PlanStage& stage) const {
 }
 
 void Executor::update(const StepInfo& step) {
-  settle();  // of the last step there is something left only if no band reads it
+  settle();  // stages of the last step are left only if no band reads their weights
   updating_ = step;
   std::ranges::fill(pending_, char{1});
   run_stages(false);
@@ -57,9 +57,9 @@ void Executor::update(const StepInfo& step) {
 
 void Executor::settle() { run_stages(true); }
 
-/// The first stage that can run without waiting. Where none can: with `may_wait` the first one, all
-/// before which are over, otherwise -1. So a rank that waits has begun all that others need to get
-/// there, and they cannot wait for each other.
+/// Returns the first stage that can run without waiting. If there is none: the first pending stage
+/// with `may_wait`, otherwise -1. So a rank that waits has begun everything that others need to get
+/// there, and ranks cannot wait for each other.
 int Executor::next_stage(bool may_wait) {
   int first = -1;
   for (int s = 0; s < static_cast<int>(plan_.stages.size()); ++s) {
@@ -85,7 +85,7 @@ void Executor::run_stages(bool may_wait) {
   });
 }
 
-/// By the whole team, which has met before. Ends in a barrier.
+/// Called by the whole team after a barrier. Ends in a barrier.
 void Executor::run_stage(int t, int s) {
   const PlanStage& stage = plan_.stages[static_cast<size_t>(s)];
   if (!stage.waits.empty()) {

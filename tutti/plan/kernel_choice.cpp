@@ -11,8 +11,8 @@
 namespace tutti {
 namespace {
 
-/// Seconds that a run of the candidate owes to the packing of its weights, once a step for all
-/// samples.
+/// Returns the seconds of packing weights per run of the candidate; packing is done once a step for
+/// all samples.
 double packing_seconds(const Step& step, const KernelCandidate& candidate) {
   constexpr double kBytesASecond = 11e9;  // read and written, by one core of a busy team
   size_t bytes = 0;
@@ -26,7 +26,7 @@ double packing_seconds(const Step& step, const KernelCandidate& candidate) {
   return static_cast<double>(bytes) / kBytesASecond / runs;
 }
 
-/// All sizes of tiles that the step meets on so many threads.
+/// Lists all sizes of tiles that the step meets on so many threads.
 std::set<int64_t> sizes_met(const Step& step, int threads) {
   std::set<int64_t> sizes;
   const int64_t tile = tile_of(step);
@@ -77,8 +77,8 @@ KernelCandidate KernelChooser::pick(Step& step) {
   }
 }
 
-/// The size of a tile for which the candidate's kernel is not there once layouts are fixed; 0:
-/// none. Shares of the batch may be cut into tiles of several sizes, and oneDNN may know other
+/// Returns the size of a tile for which the candidate has no kernel once layouts are fixed; 0:
+/// none. Shares of the batch may be cut into tiles of several sizes, and oneDNN may offer other
 /// implementations for another size, or for a layout that it was free to choose before.
 int64_t KernelChooser::size_refused(const Step& step, const KernelCandidate& candidate) const {
   Step sized = step;

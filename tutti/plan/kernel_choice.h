@@ -1,5 +1,5 @@
 #pragma once
-// Which kernel a step gets.
+// Chooses the kernel of each step.
 
 #include "tutti/plan/plan.h"
 
@@ -7,13 +7,14 @@ namespace tutti {
 
 class KernelChooser {
  public:
-  /// Measures as `options` allows, and records what it has chosen in options.choices. Both must
-  /// outlive it.
+  /// Measures if `options` allows it, and records its choices in options.choices. `backend` and
+  /// `options` must outlive it.
   KernelChooser(const Backend& backend, PlanOptions& options)
       : backend_(backend), options_(options) {}
 
-  /// The kernel of this step, for every size of tile that its band has. The step then names it, and
-  /// why not the others; its request stays what was asked. Throws DeviceError if there is none.
+  /// Returns the kernel of this step, for every size of tile in its band. The step then names the
+  /// kernel and why the others were refused; its request stays unchanged. Throws DeviceError if
+  /// there is none.
   KernelCandidate pick(Step& step);
 
  private:

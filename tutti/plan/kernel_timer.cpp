@@ -6,13 +6,13 @@
 #include <cstring>
 #include <limits>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 namespace {
 
 /// Random values of one type, repeated over an operand: timing on zeros would flatter caches and
-/// clocks, and to draw each value of a large operand would take longer than the kernel.
+/// clocks, and drawing each value of a large operand would take longer than the kernel.
 template <class T>
 const std::array<T, 4096>& random_values() {
   static const auto values = [] {
@@ -38,7 +38,7 @@ void fill(DType type, const Buffer& memory) {
     std::memset(memory.data(), 0, memory.bytes());
 }
 
-/// Memory that has been touched: the first candidate must not pay for its pages.
+/// Returns memory that has been touched: the first candidate must not pay for page faults.
 Buffer touched(size_t bytes) {
   Buffer memory(bytes);
   if (bytes > 0) std::memset(memory.data(), 0, bytes);

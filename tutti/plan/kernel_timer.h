@@ -1,6 +1,6 @@
 #pragma once
-// How long the candidates of one problem take, on random data. The operands are made once and serve
-// all candidates.
+// Measures how long the candidates of one problem take, on random data. The operands are made once
+// and serve all candidates.
 
 #include <vector>
 
@@ -14,10 +14,10 @@ class KernelTimer {
   /// The request must outlive the timer.
   explicit KernelTimer(const KernelRequest& request) : request_(request) {}
 
-  /// Best of a few runs, in seconds, single-threaded, operands as warm as a tile's are. Short runs
-  /// are repeated for two milliseconds; one of 50 ms decides alone, and so does one that takes
-  /// several times as long as `best`, the fastest candidate so far. One that is half as slow again
-  /// as `best` is not repeated further.
+  /// Returns the best of a few runs, in seconds, single-threaded, with operands as warm as a
+  /// tile's. Short runs are repeated for two milliseconds. One run is enough if it takes 50 ms, or
+  /// several times as long as `best`, the fastest candidate so far. A candidate that takes half as
+  /// long again as `best` is not repeated further.
   double seconds(const KernelCandidate& candidate, double best);
 
  private:

@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-/// Takes at least this long, and counts its runs.
+/// Takes at least the given time, and counts its runs.
 class SleepingKernel final : public Kernel {
  public:
   SleepingKernel(std::chrono::milliseconds time, int& runs) : time_(time), runs_(runs) {}
@@ -40,7 +40,7 @@ constexpr double kNothingYet = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-// The layers of a volume take a second each.
+// Layers of a volume take a second each.
 TEST(KernelTimer, ALongRunDecidesAlone) {
   EXPECT_EQ(runs_of(std::chrono::milliseconds(60), kNothingYet), 1);
 }

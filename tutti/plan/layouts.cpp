@@ -8,7 +8,8 @@
 namespace tutti {
 namespace {
 
-/// The result that one node grows from in its own memory; invalid where there is none.
+/// Returns the result in whose memory the node makes `grown` and that no other node reads; invalid
+/// if there is none.
 Value grown_from(const Graph& graph, Value grown) {
   const Node& node = graph.nodes()[static_cast<size_t>(graph[grown].producer)];
   const auto output = std::ranges::find(node.out, grown) - node.out.begin();
@@ -24,14 +25,14 @@ Value grown_from(const Graph& graph, Value grown) {
              : Value{};
 }
 
-/// A gradient, what it takes over, and its parameter lie alike.
+/// Gives a gradient, the results that it takes over, and its parameter the same layout.
 void lay_out_gradient(const Graph& graph, Value g, const Layout& layout,
                       PerValue<TensorDesc>& descs) {
   descs[g].layout = descs[graph[g].of].layout = layout;
   for (const Value made : taken_over_by(graph, g)) descs[made].layout = layout;
 }
 
-/// Parameters as another plan laid them out.
+/// Lays out parameters as another plan does.
 void take_layouts(const Graph& graph, const Variables& variables, PerValue<TensorDesc>& descs) {
   for (const Value p : graph.with_role(Role::parameter)) {
     const Variable* variable = variables.find_parameter(graph[p].name);
@@ -43,8 +44,8 @@ void take_layouts(const Graph& graph, const Variables& variables, PerValue<Tenso
     lay_out_gradient(graph, g, descs[graph[g].of].layout, descs);
 }
 
-/// Each gradient, and its parameter, as the kernel that makes it likes best. Where it grows in the
-/// memory of other results, the kernel that makes the first of them.
+/// Gives each gradient, and its parameter, the layout preferred by the kernel that makes it. If the
+/// gradient grows in the memory of other results, the kernel that makes the first of them decides.
 void choose_layouts(const Plan& plan, const Schedule& schedule, KernelChooser& chooser,
                     PerValue<TensorDesc>& descs) {
   const Graph& graph = plan.graph;

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/plan/planned_memory.h"
 
 namespace tutti {
 namespace {
@@ -55,6 +56,18 @@ TEST(PlanArena, RandomLifetimesStayNearTheBound) {
     EXPECT_GE(plan.bytes, peak.bytes);
     EXPECT_LE(plan.bytes, peak.bytes * 3 / 2);
   }
+}
+
+TEST(PlannedMemory, CountsSumsOverRanksAndShownWeights) {
+  Plan plan;
+  plan.variables.parameter_bytes = 128;
+  plan.variables.trained_bytes = 64;
+  const PlannedMemory alone = planned_memory(plan);
+  plan.options.memory.sums = 1;
+  plan.options.memory.shown = 1;
+  const PlannedMemory shared = planned_memory(plan);
+  EXPECT_EQ(shared.gradients, alone.gradients + 64);
+  EXPECT_EQ(shared.variables, alone.variables + 128);
 }
 
 }  // namespace

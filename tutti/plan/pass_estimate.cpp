@@ -9,7 +9,7 @@ namespace tutti {
 namespace {
 
 double seconds_of_tile(const Step& step, const Backend& backend) {
-  constexpr double kOneRunIsEnough = 1e-6;  // of all that takes milliseconds
+  constexpr double kOneRunIsEnough = 1e-6;  // so that any kernel that takes milliseconds runs once
   for (const KernelCandidate& c : backend.candidates(step.request))
     if (c.refusal.empty() && c.name == step.kernel)
       return KernelTimer(step.request).seconds(c, kOneRunIsEnough);

@@ -1,13 +1,14 @@
 #pragma once
-// How long a pass over a plan's bands takes, by the times of its kernels.
+// Estimates how long a pass over a plan's bands takes, from the times of its kernels.
 
 #include "tutti/plan/plan.h"
 
 namespace tutti {
 
-/// Seconds of one pass: each different kernel is run once or a few times on a tile of random data,
-/// and counted as often as a thread runs it. Neither the arena nor the executor is made, so that it
-/// takes a small part of a pass where passes take seconds. Caches are warmer than in a pass.
+/// Returns the seconds of one pass: each different kernel is run once or a few times on a tile of
+/// random data, and counted as often as a thread runs it. Makes neither the arena nor the executor,
+/// so that the estimate takes a small part of a pass where passes take seconds. Caches are warmer
+/// than in a pass.
 double estimated_seconds(const Plan& plan, const Backend& backend);
 
 }  // namespace tutti

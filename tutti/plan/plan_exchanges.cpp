@@ -17,7 +17,7 @@ void add_operands(const Plan& plan, const std::vector<Value>& values, std::vecto
   }
 }
 
-/// The slice of the arena that holds the gradients which `node` sums.
+/// Returns the slice of the arena that holds the gradients which `node` sums.
 PlanBucket bucket_of(const Plan& plan, const Node& node) {
   PlanBucket bucket;
   bucket.offset = SIZE_MAX;
@@ -31,7 +31,7 @@ PlanBucket bucket_of(const Plan& plan, const Node& node) {
   return bucket;
 }
 
-/// Adds the exchange that node `e` stands for; its number.
+/// Adds the exchange of node `e` and returns its number.
 int add_exchange(const Plan& plan, int e, ExchangeList& list) {
   const auto number = static_cast<int>(list.all.size());
   const Node& node = plan.graph.nodes()[static_cast<size_t>(e)];
@@ -56,7 +56,7 @@ int add_exchange(const Plan& plan, int e, ExchangeList& list) {
   return number;
 }
 
-/// The first band that reads a parameter of each bucket.
+/// Finds the first band that reads a parameter of each bucket.
 void find_first_uses(const Plan& plan, const Schedule& schedule, std::vector<PlanBucket>& buckets) {
   for (PlanBucket& bucket : buckets) bucket.first_use = static_cast<int>(schedule.bands.size());
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n)
@@ -69,8 +69,8 @@ void find_first_uses(const Plan& plan, const Schedule& schedule, std::vector<Pla
     }
 }
 
-/// Whether sample `s` of an op's results reads input `i`: slabs in the middle read no rows of
-/// others.
+/// Whether sample `s` of an op's results reads input `i`: slabs in the middle of a sample read no
+/// rows of other parts.
 bool reads(const Op& op, size_t i, size_t s) {
   const auto sample = static_cast<int64_t>(s);
   if (const auto* gather = dynamic_cast<const GatherRows*>(&op)) return gather->reads(i, sample);
@@ -78,7 +78,8 @@ bool reads(const Op& op, size_t i, size_t s) {
   return true;
 }
 
-/// Which samples of a band read nothing of what it waits for; empty where there are none.
+/// Lists which samples of a band read none of the values that it waits for; empty if there are
+/// none.
 std::vector<bool> early_samples(const Graph& graph, const Band& band) {
   std::vector<bool> early(static_cast<size_t>(band.samples), !band.waits.empty());
   std::vector<Value> received;
@@ -96,8 +97,8 @@ std::vector<bool> early_samples(const Graph& graph, const Band& band) {
   return std::ranges::find(early, true) == early.end() ? std::vector<bool>{} : early;
 }
 
-/// The first band that waits for what has no inputs here and comes after something given to others:
-/// they have made it of that.
+/// Returns the first band that waits for an exchange without inputs on this rank that follows one
+/// which gives values to others: they have computed its values from these.
 int turning_band(const Graph& graph, const Schedule& schedule) {
   const auto node = [&](int n) -> const Node& { return graph.nodes()[static_cast<size_t>(n)]; };
   const auto count = static_cast<int>(graph.nodes().size());

@@ -1,6 +1,6 @@
 #pragma once
-// What ranks exchange, by the plan: the graph's nodes of communication with the places that they
-// read and leave, and the buckets of gradients that are summed.
+// Lists the exchanges of a plan: the graph's communication nodes with the places that they read and
+// write, and the buckets of gradients that are summed.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// Exchanges are named by their index in `all`: first those that the pass and its bands begin, then
+/// Exchanges are named by their index in `all`: first those of the pass and its bands, then
 /// those of the update, in the order of the graph.
 struct ExchangeList {
   std::vector<PlanExchange> all;
@@ -23,7 +23,7 @@ struct ExchangeList {
 /// Reads graph, descs, places and inputs.
 ExchangeList list_exchanges(const Plan& plan, const Schedule& schedule);
 
-/// The bucket that holds what begins at `offset` in the arena of gradients, or of parameters; -1:
+/// Returns the bucket that holds the value at `offset` in the arena of gradients or parameters; -1:
 /// none does.
 int bucket_at(const std::vector<PlanBucket>& buckets, size_t offset);
 

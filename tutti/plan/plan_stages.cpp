@@ -11,21 +11,21 @@
 namespace tutti {
 namespace {
 
-/// A stage before all are in order: `after` names stages by when they were added.
+/// A stage before the stages are sorted: `after` holds positions in the order of adding.
 struct NewStage {
   PlanStage stage;
-  int depth = 0;  ///< of its updates: 0, or one more than those that make what they read
+  int depth = 0;  ///< 0, or one more than the stages whose results its updates read
 };
 
-/// The graph's updates and exchanges become stages, one for each bucket and depth; behind a
-/// bucket's updates stand its packs.
+/// Turns the graph's updates and exchanges into stages, one for each bucket and depth; a bucket's
+/// packs follow its updates.
 class StageList {
  public:
   explicit StageList(const Plan& plan)
       : plan_(plan), made_in_(plan.graph, -1), changed_in_(plan.graph, -1),
         sum_of_(plan.graph, -1) {}
 
-  /// Number `u` of the plan's updates. In the order of the graph, as add_exchange().
+  /// Adds number `u` of the plan's updates. Call this and add_exchange() in the order of the graph.
   void add_update(int u) {
     const Step& update = plan_.updates[static_cast<size_t>(u)];
     const Node& node = plan_.graph.nodes()[static_cast<size_t>(update.node)];
@@ -33,7 +33,7 @@ class StageList {
     int depth = 0;
     for (const Value v : node.in) {
       if (made_in_[v] >= 0) depth = std::max(depth, depth_of(made_in_[v]) + 1);
-      // Within a stage updates keep their order, and a thread's share of the elements.
+      // Updates in a stage keep their order, and each thread its share of the elements.
       if (changed_in_[v] >= 0) depth = std::max(depth, depth_of(changed_in_[v]));
     }
     const int s = stage_at({bucket, depth});
@@ -48,8 +48,8 @@ class StageList {
       if (node.op->mutates(static_cast<int>(i))) changed_in_[node.in[i]] = s;
   }
 
-  /// Number `e` of the plan's exchanges, one of the update: begun by the last stage that makes what
-  /// it sends.
+  /// Adds number `e` of the plan's exchanges, one of the update: the last stage that makes its
+  /// input begins it.
   void add_exchange(int e) {
     const PlanExchange& exchange = plan_.exchanges[static_cast<size_t>(e)];
     const Node& node = plan_.graph.nodes()[static_cast<size_t>(exchange.node)];
@@ -68,7 +68,7 @@ class StageList {
     sum_of_[node.in[0]] = e;
   }
 
-  /// Once all updates and exchanges are there.
+  /// Call this once all updates and exchanges are added.
   void add_packs(int bucket) {
     PlanStage packs;
     packs.after = {last_of(bucket)};
@@ -90,7 +90,7 @@ class StageList {
   PlanStage& at(int s) { return stages_[static_cast<size_t>(s)].stage; }
   int depth_of(int s) const { return stages_[static_cast<size_t>(s)].depth; }
 
-  /// The bucket whose sum the update reads; -1: none.
+  /// Returns the bucket whose sum the update reads; -1: none.
   int bucket_read_by(const Node& update) const {
     int bucket = -1;
     for (const Value v : update.in) {
@@ -102,7 +102,7 @@ class StageList {
     return bucket;
   }
 
-  /// The stage of a bucket and a depth; behind the bucket's earlier ones.
+  /// Returns the stage of a bucket and a depth; it follows the bucket's stages of smaller depth.
   int stage_at(Key key) {
     const auto [found, added] = numbers_.try_emplace(key, static_cast<int>(stages_.size()));
     if (!added) return found->second;
@@ -127,7 +127,7 @@ class StageList {
     std::vector<int>& after = at(s).after;
     if (s != other && std::ranges::find(after, other) == after.end()) after.push_back(other);
   }
-  /// One stage waits for an exchange; others that need it follow that one.
+  /// One stage waits for an exchange; others that need it follow that stage.
   void wait_for(int s, int exchange) {
     const auto [waiting, added] = waits_.try_emplace(exchange, s);
     if (added)
@@ -138,7 +138,7 @@ class StageList {
 
   const Plan& plan_;
   PerValue<int> made_in_;          // result of an update -> its stage
-  PerValue<int> changed_in_;       // what an update changes in place -> its last stage
+  PerValue<int> changed_in_;       // value changed in place by an update -> its last stage
   PerValue<int> sum_of_;           // result of an update -> the exchange that changes it
   std::map<int, int> weights_of_;  // bucket -> the exchange of its weights
   std::map<int, int> waits_;       // exchange -> the stage that waits for it
@@ -146,7 +146,7 @@ class StageList {
   std::vector<NewStage> stages_;
 };
 
-/// What must be over before a stage is as urgent as that stage.
+/// Makes each stage as urgent as the stages that follow it.
 void hurry_what_others_need(std::vector<NewStage>& stages) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -160,7 +160,8 @@ void hurry_what_others_need(std::vector<NewStage>& stages) {
   }
 }
 
-/// By urgency, packs last, a bucket's stages together; each behind what it follows.
+/// Sorts by urgency, packs last, a bucket's stages together; each stage stands behind those it
+/// follows.
 std::vector<PlanStage> in_order(const std::vector<NewStage>& stages) {
   std::vector<int> order, place(stages.size(), -1);
   const auto key = [&](int s) {

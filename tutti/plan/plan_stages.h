@@ -1,5 +1,5 @@
 #pragma once
-// The update, cut into stages around its exchanges.
+// Cuts the update into stages around its exchanges.
 
 #include <vector>
 
@@ -8,8 +8,9 @@
 
 namespace tutti {
 
-/// In the order in which they are waited for: the most urgent first, each behind what it follows.
-/// Reads graph, places, exchanges, buckets, updates and packs, and the number of bands.
+/// Returns the stages in the order in which they are waited for: the most urgent first, each behind
+/// those it follows. Reads graph, places, exchanges, buckets, updates and packs, and the number of
+/// bands.
 std::vector<PlanStage> make_stages(const Plan& plan, const Schedule& schedule);
 
 }  // namespace tutti

@@ -10,8 +10,10 @@ PlannedMemory planned_memory(const Plan& plan) {
   const auto threads = static_cast<size_t>(plan.options.threads);
   const size_t replica = variables.parameter_bytes + variables.statistic_bytes +
                          variables.trained_bytes * variables.state_kinds.size();
-  return {.variables = variables.table_bytes + replica * static_cast<size_t>(limit.replicas),
-          .gradients = variables.trained_bytes * static_cast<size_t>(limit.gradients),
+  return {.variables = variables.table_bytes + replica * static_cast<size_t>(limit.replicas) +
+                       variables.parameter_bytes * static_cast<size_t>(limit.shown) +
+                       variables.statistic_bytes,  // averaged over replicas
+          .gradients = variables.trained_bytes * static_cast<size_t>(limit.gradients + limit.sums),
           .results = plan.arena_bytes * static_cast<size_t>(limit.arenas),
           .scratch = plan.packed_bytes +
                      threads * (plan.tile_scratch_bytes + plan.workspace_bytes) +

@@ -1,5 +1,5 @@
 #pragma once
-// How much memory a rank holds for a plan while it trains.
+// Computes how much memory a rank holds for a plan while it trains.
 
 #include <cstddef>
 #include <string>
@@ -8,27 +8,29 @@
 
 namespace tutti {
 
-/// In bytes. Not among them: the program and its libraries, batches that wait to be trained on, and
-/// what messages to other ranks need.
+/// Memory of a rank, in bytes. It does not contain the program and its libraries, batches that wait
+/// to be trained on, or what messages to other ranks need.
 struct PlannedMemory {
-  size_t variables = 0;  ///< weights, tables, statistics and what the optimizer keeps
-  size_t gradients = 0;
-  size_t results = 0;  ///< that bands leave to later ones: activations and their gradients
-  size_t scratch = 0;  ///< packed weights, and of each thread tiles, workspace and accumulators
+  size_t variables = 0;  ///< weights, tables, statistics and optimizer state
+  size_t gradients = 0;  ///< gradients of micro-batches, and their sums
+  size_t results = 0;    ///< activations and their gradients that bands leave to later ones
+  size_t scratch = 0;  ///< packed weights, and the tiles, workspace and accumulators of each thread
   size_t besides = 0;  ///< MemoryLimit::besides
   size_t total() const { return variables + gradients + results + scratch + besides; }
 };
 
-/// Of a plan with options.memory.
+/// Returns the memory of a plan, with the numbers of copies in options.memory.
 PlannedMemory planned_memory(const Plan& plan);
 
-/// The largest arena of results with which the plan fits options.memory; 0 where nothing does.
+/// Returns the largest arena of results, in bytes, with which the plan fits options.memory; 0 if no
+/// arena does.
 size_t arena_limit(const Plan& plan);
 
-/// "memory of a rank: 612.3 MiB: variables ...", and what is computed again.
+/// Returns text like "memory of a rank: 612.3 MiB: variables ...", with the results that are
+/// computed again.
 std::string memory_text(const Plan& plan);
 
-/// Whether it needs no more than options.memory allows.
+/// Whether the plan needs no more memory than options.memory allows.
 bool fits_memory(const Plan& plan);
 
 }  // namespace tutti

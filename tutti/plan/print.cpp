@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tutti/base/hash.h"
+#include "tutti/base/numeric/hash.h"
 #include "tutti/plan/plan.h"
 
 namespace tutti {

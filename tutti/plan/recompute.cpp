@@ -14,20 +14,20 @@
 namespace tutti {
 namespace {
 
-constexpr double kOperationsAByte = 10;  // that a core does while it reads or writes one
+constexpr double kOperationsAByte = 10;  // arithmetic of a core while it reads or writes one byte
 constexpr int kNever = std::numeric_limits<int>::max();
 
-/// What is known of a node of a band, as somebody who may run it again.
+/// A node of a band as a candidate for running again.
 struct Maker {
   bool again = false;      ///< it may be run again
-  int stored = 0;          ///< of its results
-  size_t bytes = 0;        ///< of these
-  int gone = 0, back = 0;  ///< the bands between which nobody reads them for longest
+  int stored = 0;          ///< number of its results that are stored
+  size_t bytes = 0;        ///< bytes of its stored results
+  int gone = 0, back = 0;  ///< the bands that bound the longest time without a reader
   double cost = 0, flop = 0;
   bool spans(int band) const { return again && bytes > 0 && gone < band && band < back; }
 };
 
-/// Nodes that are run again: by the band before which that is, and their own.
+/// Nodes that are run again, by (the band before which they run, their own band).
 using Repeats = std::map<std::pair<int, int>, std::set<int>>;
 
 class Recomputing {
@@ -44,13 +44,14 @@ class Recomputing {
   size_t nodes() const { return makers_.size(); }
   const Maker& maker(int n) const { return makers_[static_cast<size_t>(n)]; }
 
-  /// What has to be run again so that no result of `dropped` is kept; nothing where that cannot be.
+  /// Returns the nodes to run again so that no result of `dropped` is kept; nothing if that is
+  /// impossible.
   std::optional<Repeats> repeats_for(const std::set<int>& dropped) const {
     Repeats repeats;
     Needs needs;
     for (const int n : dropped) needs[n].stored = maker(n).back;
     while (!needs.empty()) {
-      const auto [n, need] = *needs.begin();  // all who read its results come after it
+      const auto [n, need] = *needs.begin();  // all readers of its results come after it
       needs.erase(needs.begin());
       std::set<int> before = need.in_tile;
       if (need.stored != kNever) before.insert(need.stored);
@@ -79,10 +80,10 @@ class Recomputing {
   }
 
  private:
-  /// The band before which a node has to be run again.
+  /// The bands before which a node has to be run again.
   struct Need {
-    int stored = kNever;    ///< for what is stored: the first one
-    std::set<int> in_tile;  ///< for what stays in its band: each
+    int stored = kNever;    ///< for stored results: the first band
+    std::set<int> in_tile;  ///< for results that stay in their band: each band
   };
   using Needs = std::map<int, Need, std::greater<>>;  // by node, the last first
 
@@ -99,7 +100,8 @@ class Recomputing {
     }
   }
 
-  /// A pure function of what does not change in a pass, whose results are read by bands alone.
+  /// Whether the node is a pure function of values that no pass changes, and only bands read its
+  /// results.
   bool may_run_again(const Node& n) const {
     const Walk walk = walk_of(graph_, n);
     if (walk == Walk::reduce || walk == Walk::exchange) return false;
@@ -135,7 +137,7 @@ class Recomputing {
     return made;
   }
 
-  /// `v` is read again before `band`.
+  /// Notes that `v` is read again before `band`.
   void ask_for(Value v, int band, const std::set<int>& dropped, Needs& needs) const {
     const int made_by = graph_[v].producer;
     if (graph_[v].role != Role::result || band_of(made_by) < 0) return;  // it stays until then
@@ -143,7 +145,7 @@ class Recomputing {
       needs[made_by].in_tile.insert(band);
       return;
     }
-    if (!graph_.type(v).batched) return;  // small
+    if (!graph_.type(v).batched) return;  // small, so it is not made again
     const bool there =
         dropped.contains(made_by) ? band <= maker(made_by).gone : *uses_[v].rbegin() >= band;
     if (there || !maker(made_by).again) return;
@@ -170,25 +172,25 @@ class Recomputing {
   const Graph& graph_;
   const Schedule& schedule_;
   PerValue<char> stored_;
-  PerValue<std::set<int>> uses_;  // bands that read it; -1: exchanges and updates
+  PerValue<std::set<int>> uses_;  // bands that read this value; -1: exchanges and updates
   std::set<int32_t> changed_;     // values that some node changes
   std::vector<Maker> makers_;
 };
 
-/// The number of a band among those with repetitions, and back.
+/// Converts a band's number without repetitions into the number with them.
 int number_with_repeats(const Schedule& schedule, int band) {
   for (size_t b = 0; b < schedule.bands.size(); ++b)
     if (schedule.bands[b].repeats < 0 && band-- == 0) return static_cast<int>(b);
   return static_cast<int>(schedule.bands.size());
 }
-/// Of a repetition that of the band that it stands before.
+/// Converts back; a repetition has the number of the band that it stands before.
 int number_without_repeats(const Schedule& schedule, int band) {
   return static_cast<int>(
       std::ranges::count_if(std::span(schedule.bands).first(static_cast<size_t>(band)),
                             [](const Band& b) { return b.repeats < 0; }));
 }
 
-/// What is dropped so far, and what follows from it.
+/// The nodes dropped so far, and what follows from them.
 struct Dropped {
   std::set<int> nodes;
   Repeats repeats;
@@ -210,13 +212,13 @@ struct Dropped {
   }
 };
 
-/// Less at the moment of the peak, and nowhere more than there.
+/// Whether memory falls at the moment of the peak and rises above the peak nowhere.
 bool is_smaller(const Dropped& next, const Dropped& now, int band) {
   return next.peak.bytes <= now.peak.bytes && next.bytes_in(band) < now.bytes_in(band);
 }
 
-/// One more node: the cheapest by the byte of those that are kept over the peak and were not tried
-/// in vain. Nothing where there is none left.
+/// Drops one more node: the cheapest per byte of those that are kept over the peak and were not
+/// tried in vain. Returns nothing if none is left.
 std::optional<Dropped> drop_one(const Recomputing& recomputing, const Dropped& now,
                                 std::set<int>& tried) {
   const int band = number_without_repeats(now.schedule, now.peak.moment);
@@ -247,7 +249,7 @@ std::optional<Dropped> drop_one(const Recomputing& recomputing, const Dropped& n
   }
 }
 
-/// Takes back what the later ones have made unnecessary.
+/// Keeps results again where later drops have made their recomputation unnecessary.
 Dropped without_idle(const Recomputing& recomputing, Dropped now, size_t limit) {
   for (const int n : std::set<int>(now.nodes)) {
     std::set<int> fewer = now.nodes;
@@ -266,7 +268,7 @@ BandsAgain recompute_results(const Plan& plan, const Schedule& schedule, size_t 
   const Recomputing recomputing(plan, schedule);
   Dropped now(recomputing, {}, {});
   std::set<int> tried;
-  bool again = false;  // may what was tried in vain be tried once more?
+  bool again = false;  // may nodes that were tried in vain be tried once more?
   while (!now.fits(limit)) {
     if (std::optional<Dropped> next = drop_one(recomputing, now, tried)) {
       now = std::move(*next);

@@ -1,18 +1,18 @@
 #pragma once
-// Less memory for more arithmetic: results that are not kept until they are read last, but computed
-// again (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). What is computed again
-// is a part of a band, just before the first band that needs it: with the kernels, tiles and places
-// of the first time, so that nothing that is read has other bits. Bands themselves stay as they
-// are.
+// Trades memory for arithmetic: results are not kept until their last reader, but computed again
+// (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). The repeated part of a band
+// runs just before the first band that needs it, with the kernels, tiles and places of the first
+// time, so that every value read has the same bits. The bands themselves stay as they are.
 //
-// Which results: at the moment of the peak one after the other of those that are kept over it, of
-// all that can be had again the one with the least cost for each byte (the cost view is that of
+// Which results: at the moment of the peak, results that are kept over it are dropped one after the
+// other, always the recomputable one with the least cost per byte (the cost view is that of
 // Checkmate, Jain et al. 2020; theirs is the optimum of an integer program, this is greedy). The
-// cost are operations, and those that the time of moving bytes is worth. What bands leave to later
-// ones is computed again once; what stays in its band, once for each part of the band that needs it
-// and is run again, so that a pass may cost more than one forward pass besides: the cost counts it.
-// Not to be had again: what others send, sums over the batch, what changes what persists (running
-// statistics) or depends on it, and outputs.
+// cost counts operations, and the operations that the time of moving bytes is worth. Results that
+// bands leave to later ones are computed again once. Results that stay in their band are computed
+// again for each repeated part of the band that needs them, so a pass may cost more than one
+// additional forward pass; the cost counts that. Not recomputable are: values received from others,
+// sums over the batch, nodes that change persistent values (running statistics) or depend on those,
+// and outputs.
 
 #include <vector>
 
@@ -23,13 +23,13 @@ namespace tutti {
 
 struct BandsAgain {
   std::vector<BandAgain> bands;  ///< for with_bands_again()
-  int results = 0;               ///< that they make
-  double flop = 0;               ///< of them
+  int results = 0;               ///< number of results that they compute
+  double flop = 0;               ///< arithmetic of the repeated nodes
 };
 
-/// So many that results fit into an arena of `limit` bytes, or, where that cannot be, into one as
-/// small as was found. `schedule` has no repetitions. Reads graph, descs and the places of
-/// variables.
+/// Repeats enough that the results fit into an arena of `limit` bytes or, if that is impossible,
+/// into the smallest arena found. `schedule` has no repetitions. Reads graph, descs and the
+/// places of variables.
 BandsAgain recompute_results(const Plan& plan, const Schedule& schedule, size_t limit);
 
 }  // namespace tutti

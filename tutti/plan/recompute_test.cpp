@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-constexpr size_t kImage = 8 * 16 * 4 * 4 * sizeof(float);  // of a batch
+constexpr size_t kImage = 8 * 16 * 4 * 4 * sizeof(float);  // bytes of a batch
 
 void describe_values(Plan& plan) {
   plan.descs = PerValue<TensorDesc>(plan.graph);
@@ -18,8 +18,7 @@ void describe_values(Plan& plan) {
     plan.descs[Value{static_cast<int32_t>(v)}] = plan.graph.values()[v].type.desc;
 }
 
-/// A network whose layers' results are read again in the reverse order, each node in a band of its
-/// own.
+/// A network whose layers' results are read again in reverse order, each node in a band of its own.
 class ThereAndBack {
  public:
   explicit ThereAndBack(int layers) {
@@ -52,7 +51,7 @@ class ThereAndBack {
 };
 
 TEST(Recompute, BandsThatComputeAgainStandBeforeThoseThatRead) {
-  const ThereAndBack network(3);  // bands 0 to 2, and back 3 to 5
+  const ThereAndBack network(3);  // bands 0 to 2 forward, 3 to 5 back
   const Schedule longer = with_bands_again(network.schedule(), std::vector<BandAgain>{{5, 0, {0}}});
   ASSERT_EQ(longer.bands.size(), 7u);
   EXPECT_EQ(longer.bands[5].repeats, 0);
@@ -85,7 +84,7 @@ TEST(Recompute, AsMuchAsFitsIsKept) {
   }
 }
 
-/// Each result once: a layer that is there already is not run again for the next one.
+/// Each result is computed once: a layer that is present already is not run again for the next one.
 TEST(Recompute, WhereItCannotFitItIsAsSmallAsCanBe) {
   const ThereAndBack network(8);
   const BandsAgain again = network.recompute(0);
@@ -95,7 +94,7 @@ TEST(Recompute, WhereItCannotFitItIsAsSmallAsCanBe) {
   EXPECT_EQ(network.peak(network.recompute(least).bands), least);
 }
 
-/// A batch norm's moments are sums over the batch, and change the running ones.
+/// A batch norm's moments are sums over the batch, and they change the running ones.
 TEST(Recompute, StatisticsAreTakenOnce) {
   Plan plan;
   Graph& graph = plan.graph;
@@ -120,7 +119,7 @@ TEST(Recompute, StatisticsAreTakenOnce) {
       EXPECT_NE(graph.nodes()[static_cast<size_t>(n)].op->name(), "batch_norm_stats");
 }
 
-/// In one band t stays; z and y, which is made in t's place, take different ways out of it.
+/// t stays in one band; z, and y in t's memory, leave that band for different readers.
 class TwoWaysOut {
  public:
   explicit TwoWaysOut(bool longer) {
@@ -149,8 +148,8 @@ class TwoWaysOut {
     plan_.bands.resize(4);
     t_ = t, y_ = y;
   }
-  /// Whether y takes over t's memory, where these nodes of the first band are run again before the
-  /// last one.
+  /// Whether y takes over t's memory if these nodes of the first band are run again before the last
+  /// one.
   bool shares(const std::vector<int>& again) const {
     std::vector<BandAgain> bands;
     if (!again.empty()) bands.push_back({2, 0, again});
@@ -170,7 +169,7 @@ class TwoWaysOut {
   Value t_, y_;
 };
 
-/// It would write over y, or what lies there by then.
+/// Running z again would write over y, or over its successor in that memory.
 TEST(Recompute, WhoMakesATileAgainWithoutItsHeirWritesIntoATile) {
   const TwoWaysOut network(false);
   EXPECT_TRUE(network.shares({}));

@@ -17,12 +17,12 @@ constexpr int kForever = std::numeric_limits<int>::max();
 /// Memory of one result, or of several that lie in it one after the other. Moments are positions in
 /// the order of execution (Schedule::order).
 struct Block {
-  std::vector<Moments> when;  ///< each time from when it is made until it is read last
+  std::vector<Moments> when;  ///< each period from being made until the last reader
   bool stored = false;        ///< in the arena; otherwise in tiles
   int last() const { return when.back().last; }
 };
 
-/// What meets is one.
+/// Unites two lists of periods, merging those that meet.
 std::vector<Moments> together(std::vector<Moments> all, const std::vector<Moments>& more) {
   all.insert(all.end(), more.begin(), more.end());
   std::ranges::sort(all, {}, &Moments::first);
@@ -52,7 +52,7 @@ class Blocks {
     return v;
   }
   const Block& block_of(Value v) const { return blocks_[owner(v)]; }
-  /// From now on `v` lies in the memory of `in`.
+  /// Makes `v` lie in the memory of `in` from now on.
   void join(Value v, Value in) {
     const Value from = owner(v), to = owner(in);
     owners_[from] = to;
@@ -63,12 +63,13 @@ class Blocks {
 
  private:
   PerValue<Value> owners_;
-  PerValue<Block> blocks_;  // an owner's counts for all that lie in it
+  PerValue<Block> blocks_;  // an owner's block stands for all values that lie in it
   std::vector<Value> results_;
 };
 
 struct Uses {
-  PerValue<std::vector<Moments>> when;  ///< of what bands make: each time that they do
+  PerValue<std::vector<Moments>> when;  ///< when the results of bands live, one period for each
+                                        ///< time that they are made
   PerValue<int> last_reader;            ///< position of the last reader; -1: none
   PerValue<int> last_shared;            ///< the last band in which any tile, or an exchange, may
                                         ///< read any sample; -1: none
@@ -80,7 +81,7 @@ struct Uses {
   }
 };
 
-/// Who reads what, but when bands do.
+/// Finds who reads each value, except when bands make and read it.
 Uses uses_without_bands(const Graph& graph, const Schedule& schedule) {
   Uses uses{PerValue<std::vector<Moments>>(graph), PerValue<int>(graph, -1),
             PerValue<int>(graph, -1), PerValue<char>(graph), PerValue<char>(graph)};
@@ -95,14 +96,14 @@ Uses uses_without_bands(const Graph& graph, const Schedule& schedule) {
     }
   for (size_t b = 0; b < schedule.bands.size(); ++b) {
     const Band& band = schedule.bands[b];
-    if (band.whole)  // it has no tiles, whoever reads what it makes
+    if (band.whole)  // it has no tiles, so its results leave the band
       for (const Value v : graph.nodes()[static_cast<size_t>(band.nodes.front())].out)
         uses.leaves_band[v] = 1;
     for (const int n : band.nodes)
       if (const Node& node = graph.nodes()[static_cast<size_t>(n)];
           walk_of(graph, node) == Walk::across)
         share_until(node, static_cast<int>(b));
-    // What is sent is read until the exchange is waited for.
+    // An input of an exchange is read until the exchange is waited for.
     for (const int e : band.waits)
       share_until(graph.nodes()[static_cast<size_t>(e)], static_cast<int>(b));
   }
@@ -112,8 +113,9 @@ Uses uses_without_bands(const Graph& graph, const Schedule& schedule) {
   return uses;
 }
 
-/// Goes through the bands: what is made again lives from then on until it is read last, and need
-/// not live between its last reader before and then. What stays in a band is there in both.
+/// Goes through the bands: a value that is made again lives from then until its last reader, and
+/// need not live between its last reader before and then. Values that stay in a band live in both
+/// runs of it.
 Uses uses_of(const Graph& graph, const Schedule& schedule) {
   Uses uses = uses_without_bands(graph, schedule);
   int position = 0;
@@ -130,7 +132,7 @@ Uses uses_of(const Graph& graph, const Schedule& schedule) {
         if (counts(v)) uses.when[v].push_back({position, position});
       ++position;
     }
-  // Exchanges and updates have places in the order, too.
+  // Exchanges and updates have positions in the order, too.
   for (size_t i = 0; i < graph.values().size(); ++i) {
     const Value v{static_cast<int32_t>(i)};
     if (std::vector<Moments>& when = uses.when[v]; !when.empty())
@@ -140,7 +142,7 @@ Uses uses_of(const Graph& graph, const Schedule& schedule) {
   return uses;
 }
 
-/// By value, where it is taken over: the gradient that does it.
+/// Returns, for each value that a gradient takes over, that gradient.
 PerValue<Value> taken_over(const Graph& graph) {
   PerValue<Value> by(graph);
   for (const Value g : graph.with_role(Role::gradient))
@@ -153,7 +155,7 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses,
   Blocks blocks(graph);
   const auto order = [&](int n) { return schedule.order[static_cast<size_t>(n)]; };
   const auto node = [&](int n) -> const Node& { return graph.nodes()[static_cast<size_t>(n)]; };
-  // What is received may arrive from the moment when the exchange begins, until it is waited for.
+  // Received values may arrive at any time between the exchange's start and the wait for it.
   const auto receive = [&](int e, int begin) {
     for (const Value v : node(e).out) {
       const bool kept = uses.is_output[v] || uses.last_reader[v] < 0;
@@ -170,7 +172,7 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses,
           blocks.add(v, {.when = uses.when[v], .stored = uses.stored(graph, v)});
     for (const int e : band.starts) receive(e, order(band.nodes.back()));
   }
-  // An update may run while the next forward has begun: what it leaves shares no memory with
+  // An update may run when the next forward pass has begun: its results share no memory with the
   // results of bands.
   for (const int n : schedule.updates)
     for (const Value v : node(n).out)
@@ -179,8 +181,8 @@ Blocks blocks_of(const Graph& graph, const Schedule& schedule, const Uses& uses,
   return blocks;
 }
 
-/// Whether a band that runs a part of the band of node `n` again makes what lies with `in`, but
-/// runs not `n`.
+/// Whether a band that repeats a part of node `n`'s band makes a value in the memory of `in`, but
+/// does not run `n`.
 bool made_again_without(const Graph& graph, const Schedule& schedule, int n, Value in,
                         const Blocks& blocks) {
   const auto lies_there = [&](Value v) {
@@ -195,8 +197,8 @@ bool made_again_without(const Graph& graph, const Schedule& schedule, int n, Val
   });
 }
 
-/// Lets the outputs of node `n` of a band take over memory of its inputs that nobody reads later,
-/// nor other tiles at the same time.
+/// Lets the outputs of node `n` of a band take over the memory of inputs that nothing reads later
+/// and no other tile reads at the same time.
 void share_in_place(const Plan& plan, const Schedule& schedule, int n, const Uses& uses,
                     const PerValue<Value>& taken, Blocks& blocks) {
   const Graph& graph = plan.graph;
@@ -215,8 +217,8 @@ void share_in_place(const Plan& plan, const Schedule& schedule, int n, const Use
     const bool read_later = blocks.block_of(in).last() > position || uses.last_shared[in] >= band;
     const bool read_twice = std::ranges::count(node.in, in) > 1;
     if (read_later || read_twice) continue;
-    // In the arena memory is lent between two lives, and a tile's value has but one: whoever makes
-    // it again without `out` would write over what lies there by then.
+    // Arena memory is lent out between two lives of a value, but a tile's value has only one:
+    // making it again without `out` would overwrite what lies there by then.
     if (!blocks.block_of(in).stored && uses.stored(graph, out) &&
         made_again_without(graph, schedule, n, in, blocks))
       continue;
@@ -224,7 +226,7 @@ void share_in_place(const Plan& plan, const Schedule& schedule, int n, const Use
   }
 }
 
-/// The band of a position; behind all bands come updates.
+/// Finds the band of a position; updates come after all bands.
 class BandAt {
  public:
   explicit BandAt(const Schedule& schedule) : count_(static_cast<int>(schedule.bands.size())) {
@@ -241,7 +243,7 @@ class BandAt {
   std::vector<int> bands_;
 };
 
-/// Blocks that share one arena, and whose they are.
+/// Blocks that share one arena, and their owners.
 struct Arena {
   std::vector<Value> owners;
   std::vector<Lifetime> lifetimes;
@@ -249,7 +251,7 @@ struct Arena {
     owners.push_back(owner);
     lifetimes.push_back(lifetime);
   }
-  /// Places all of them in `base`; the arena's bytes.
+  /// Places all blocks in `base` and returns the arena's bytes.
   size_t place(Base base, PerValue<Place>& places) const {
     const ArenaPlan plan = plan_arena(lifetimes);
     for (size_t i = 0; i < owners.size(); ++i) places[owners[i]] = {base, plan.offsets[i], 0};
@@ -257,7 +259,7 @@ struct Arena {
   }
 };
 
-/// The blocks of all results, those that share memory joined.
+/// Returns the blocks of all results, joined where they share memory.
 Blocks joined_blocks(const Plan& plan, const Schedule& schedule) {
   const Uses uses = uses_of(plan.graph, schedule);
   const PerValue<Value> taken = taken_over(plan.graph);
@@ -268,7 +270,7 @@ Blocks joined_blocks(const Plan& plan, const Schedule& schedule) {
   return blocks;
 }
 
-/// Those blocks that are stored, or not, in the order of values.
+/// Lists the owners of the blocks that are stored, or that are not, in the order of values.
 std::vector<Value> owners_of(const Blocks& blocks, bool stored) {
   std::vector<Value> owners;
   for (const Value v : blocks.results())
@@ -290,7 +292,7 @@ Arena stored_arena(const Plan& plan, const Schedule& schedule, const Blocks& blo
   return arena;
 }
 
-/// Of each band, what stays in it; it lives for steps.
+/// Returns for each band the arena of the values that stay in it; they live for steps.
 std::map<int, Arena> tile_arenas(const Plan& plan, const Schedule& schedule, const Blocks& blocks) {
   const BandAt band_at(schedule);
   std::map<int, Arena> arenas;

@@ -79,7 +79,7 @@ OpPtr swap_with_a_neighbour(const Graph& graph, Value v) {
                                          std::vector<ExchangeParts::Get>{{1, graph.type(v)}});
 }
 
-/// Slabs that need nothing of others come before the wait, when it is still read.
+/// Slabs that need no other rank's values run before the wait, while the sent value is still read.
 TEST(ResultPlaces, WhatIsSentIsNotOverwrittenInTheBandThatWaits) {
   Graph graph;
   const Value first = relu(graph, "first", image(graph));

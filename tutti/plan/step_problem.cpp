@@ -21,7 +21,7 @@ Step step_of(const Graph& graph, const PerValue<TensorDesc>& descs, int n, const
     batched.push_back(in_tiles);
   };
   for (const Value v : node.in) {
-    // What runs once sees the whole batch: a table's update reads the gradients of vectors.
+    // A step that runs once sees the whole batch: a table's update reads the gradients of vectors.
     const bool all = step.walk == Walk::across || step.walk == Walk::whole || node.op->in_update();
     add(v, all, step.request.in, step.in_batched);
     step.request.in_free.push_back(graph[v].role == Role::parameter && !node.op->in_update());

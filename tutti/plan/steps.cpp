@@ -16,7 +16,7 @@
 namespace tutti {
 namespace {
 
-/// What kernels need besides their operands; equal problems are asked once.
+/// Knows the memory that kernels need besides their operands; equal problems are asked once.
 class KernelMemory {
  public:
   void note(Step& step, const KernelCandidate& chosen) {
@@ -56,7 +56,7 @@ class StepMaker {
     return step;
   }
 
-  /// Moves what the steps' weights need out of it.
+  /// Moves the packing steps out of this object.
   void take_packs(StepList& list) {
     list.packs = std::move(packs_);
     list.pack_ops = std::move(pack_ops_);
@@ -74,7 +74,7 @@ class StepMaker {
     return {plan_.base_of_sum(b), place.offset - plan_.buckets[b].offset, 0};
   }
 
-  /// Where `parameter` lies as `wanted`; adds the step that makes it, once.
+  /// Returns the place of `parameter` packed as `wanted`; adds the packing step the first time.
   Place packed(Value parameter, const TensorDesc& wanted) {
     const std::string key = fmt::format("{} {}", parameter.id, wanted.to_string());
     const auto [at, added] = packed_.try_emplace(key, Place{kPacked, packed_bytes_, 0});
@@ -102,7 +102,7 @@ class StepMaker {
   size_t packed_bytes_ = 0;
 };
 
-/// Sums up what a thread needs besides operands.
+/// Sums up the memory that a thread needs besides operands.
 void sum_memory(StepList& list) {
   const auto add_workspace = [&](const Step& step) {
     list.workspace_bytes = std::max(list.workspace_bytes, step.workspace_bytes);

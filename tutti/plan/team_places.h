@@ -1,13 +1,13 @@
 #pragma once
-// Where OpenMP's own variables put the threads of a team: OMP_PROC_BIND, OMP_PLACES,
-// GOMP_CPU_AFFINITY and their kin.
+// Where OpenMP's own variables (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY and their kin) put the
+// threads of a team.
 
 #include <vector>
 
 namespace tutti {
 
-/// The processors that the threads of a team are bound to, by the kernel's numbers, rising; empty
-/// where OpenMP binds none.
+/// Returns the processors that the threads of a team are bound to, as kernel numbers in rising
+/// order; empty if OpenMP binds none.
 std::vector<int> team_processors();
 
 }  // namespace tutti

@@ -31,8 +31,8 @@ Touched touched_by(const Plan& plan, const Band& band) {
   return bytes;
 }
 
-/// Every tile goes through all weights once. So tiles that are smaller than the weights save less
-/// traffic than they make: where weights do not fit into the cache, tiles are as large as they.
+/// Every tile goes through all weights once, so tiles smaller than the weights save less traffic
+/// than they cause: where weights do not fit into the cache, tiles are as large as the weights.
 size_t budget_of(const Plan& plan, const Touched& touched, size_t advised) {
   return plan.options.tile_bytes ? plan.options.tile_bytes : std::max(advised, touched.weights);
 }
@@ -44,7 +44,7 @@ int64_t batch_of(const Graph& graph) {
   for (const ValueInfo& info : graph.values())
     if (info.role == Role::input && info.type.batched) batch = info.type.desc.shape[0];
   const bool nothing_bound = batch == 0;
-  // A stage of a pipeline may read nothing but what it receives; slabs are more than samples.
+  // A stage of a pipeline may read only received values; a value may have more slabs than samples.
   for (const ValueInfo& info : graph.values())
     if (nothing_bound && info.type.batched)
       batch = batch == 0 ? info.type.desc.shape[0] : std::min(batch, info.type.desc.shape[0]);

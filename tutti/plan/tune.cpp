@@ -4,9 +4,9 @@
 #include <limits>
 #include <set>
 
-#include "tutti/base/hash.h"
 #include "tutti/base/log.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/hash.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/plan/bands.h"
 #include "tutti/plan/compile.h"
@@ -34,8 +34,8 @@ std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backe
   return names;
 }
 
-/// The name under which the layout of a graph is recorded. Neither buckets nor updates are part of
-/// it: they see no activations, and their number may follow a measurement.
+/// Returns the name under which the layout of a graph is recorded. Buckets and updates are not
+/// part of it: they see no activations, and their number may follow from a measurement.
 std::string layout_problem(const Graph& graph, int threads) {
   std::string text;
   for (const Node& node : graph.nodes()) {
@@ -48,9 +48,9 @@ std::string layout_problem(const Graph& graph, int threads) {
   return fmt::format("{}{:016x} on {} threads", kLayoutProblem, fnv1a(text), threads);
 }
 
-/// Arithmetic, with that of reference loops (the oracle's, oneDNN's) counted as often as they are
-/// slower than a kernel made for speed. Coarse, but it spares measuring layouts that would take
-/// seconds a pass.
+/// Returns the plan's arithmetic, with slow kernels (the oracle's, oneDNN's reference) weighted by
+/// how much slower they are than a kernel made for speed. Coarse, but it spares measuring layouts
+/// that would take seconds a pass.
 double weighted_flop(const Plan& plan) {
   constexpr double kReferenceWeight = 200;
   double flop = 0;
@@ -62,14 +62,14 @@ double weighted_flop(const Plan& plan) {
   return flop;
 }
 
-/// Exchanges of a rank alone: the arithmetic is what is timed.
+/// Exchanges of a rank alone, because only the arithmetic is timed.
 class NoExchanges final : public Exchanges {
   void start(int) override {}
   bool done(int) override { return true; }
   ExchangeOutput finish(int) override { return {}; }
 };
 
-/// Runs a plan on random operands, again and again.
+/// Runs a plan on random operands repeatedly.
 class PassTimer {
  public:
   PassTimer(const Plan& plan, const Backend& backend)
@@ -110,10 +110,10 @@ class PassTimer {
   std::vector<Buffer> inputs_;
 };
 
-constexpr double kLongPass = 0.5;  // volumes take seconds a pass; one says enough
+constexpr double kLongPass = 0.5;  // volumes take seconds a pass; one pass is enough
 
-/// The better of two passes after one to warm up. Ends with the first that takes longer than
-/// kLongPass, and once warm with one that takes longer than `give_up_seconds`.
+/// Returns the better of two passes after one to warm up. Stops at the first pass that takes longer
+/// than kLongPass and, once warm, at one that takes longer than `give_up_seconds`.
 double pass_seconds(const Plan& plan, const Backend& backend, double give_up_seconds) {
   PassTimer timer(plan, backend);
   double best = std::numeric_limits<double>::infinity();
@@ -125,16 +125,16 @@ double pass_seconds(const Plan& plan, const Backend& backend, double give_up_sec
   return best;
 }
 
-/// A layout that may be taken.
+/// A layout that may be chosen.
 struct Contender {
   Plan plan;
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-/// The two fastest run in turns where they are close: whatever else the machine does meanwhile
-/// slows both. Each turn takes memory of its own, so that there is never more than one at once.
+/// If the two fastest are close, they run alternately, so that other work on the machine slows
+/// both. Each run allocates its own memory, so that there is never more than one at once.
 void run_in_turns(std::vector<Contender>& contenders, const Backend& backend) {
-  constexpr double kClose = 1.1;  // of the faster one
+  constexpr double kClose = 1.1;  // relative to the faster one
   constexpr int kTurns = 3;
   if (contenders.size() < 2) return;
   std::ranges::stable_sort(contenders, std::less{}, &Contender::seconds);
@@ -147,7 +147,7 @@ void run_in_turns(std::vector<Contender>& contenders, const Backend& backend) {
     log::debug("layout {}: {:.2f} ms a pass, in turns", c->plan.layout, c->seconds * 1e3);
 }
 
-/// Of plans for too little memory the smallest alone, if there is no other.
+/// Keeps the plans that fit or, if none does, only the smallest.
 void keep_what_fits(std::vector<Plan>& plans) {
   if (std::ranges::any_of(plans, fits_memory)) {
     std::erase_if(plans, [](const Plan& plan) { return !fits_memory(plan); });
@@ -159,8 +159,9 @@ void keep_what_fits(std::vector<Plan>& plans) {
   plans = std::move(smallest);
 }
 
-/// The first layout with the least arithmetic in slow kernels, of those that fit: on a processor
-/// without kernels for blocks of 16, say, the preferred layout would take a hundred times as long.
+/// Returns, of the layouts that fit, the first with the least arithmetic in slow kernels: on a
+/// processor without kernels for blocks of 16, say, the preferred layout would take a hundred times
+/// as long.
 std::string unmeasured_layout(const Graph& graph, const Backend& backend, PlanOptions options,
                               const std::vector<std::string>& names) {
   std::vector<Plan> plans;
@@ -172,7 +173,7 @@ std::string unmeasured_layout(const Graph& graph, const Backend& backend, PlanOp
   return std::ranges::min_element(plans, {}, weighted_flop)->layout;
 }
 
-/// The plan of the fastest of these layouts, by measurement; its choices hold what was measured.
+/// Returns the plan of the layout measured as fastest; its choices hold the measurements.
 Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions options,
                   const std::vector<std::string>& names) {
   std::vector<Plan> plans;
@@ -180,7 +181,7 @@ Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions option
   for (const std::string& name : names) {
     options.layout = name;
     plans.push_back(compile_with_layout(graph, backend, options));
-    options.choices = plans.back().options.choices;  // what is measured once is not measured again
+    options.choices = plans.back().options.choices;  // nothing is measured twice
   }
   keep_what_fits(plans);
   if (plans.size() == 1) {
@@ -188,7 +189,7 @@ Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions option
     return std::move(plans.front());
   }
   for (const Plan& plan : plans) least = std::min(least, weighted_flop(plan));
-  constexpr double kLong = 1e12;  // FLOP of a pass that takes many seconds: estimated, not run
+  constexpr double kLong = 1e12;  // a pass of more FLOP takes many seconds: estimate, do not run
   std::vector<Contender> contenders;
   double best_seconds = std::numeric_limits<double>::infinity();
   for (Plan& plan : plans) {
@@ -228,7 +229,7 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
   const std::vector<std::string> names = layouts_to_try(graph, backend);
   if (!recorded.empty()) {
     const bool binding = fixed.choices.binding();
-    // Plain can always be had; it is not among those to try where others are faster.
+    // Plain is always available, but not among the layouts to try where others are faster.
     if (std::ranges::find(names, recorded) != names.end() || (binding && recorded == "plain")) {
       fixed.layout = recorded;
       Plan plan = compile_with_layout(graph, backend, fixed);

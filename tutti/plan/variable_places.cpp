@@ -12,10 +12,10 @@
 namespace tutti {
 namespace {
 
-/// Trained parameters in the order of their arena.
+/// Lists trained parameters in the order of their arena.
 std::vector<Value> trained_parameters(const Graph& graph, const Schedule& schedule) {
   std::vector<Value> gradients = graph.with_role(Role::gradient);
-  PerValue<int> bucket_of(graph);  // the node that sums it; 0: none does
+  PerValue<int> bucket_of(graph);  // the node that sums the gradient; 0: none
   for (size_t n = 0; n < graph.nodes().size(); ++n)
     if (exchange_kind(graph, graph.nodes()[n]) == ExchangeKind::gradients)
       for (const Value g : graph.nodes()[n].in)
@@ -28,13 +28,13 @@ std::vector<Value> trained_parameters(const Graph& graph, const Schedule& schedu
   return parameters;
 }
 
-/// What a state "PARAMETER.KIND" is.
+/// Returns KIND of a state named "PARAMETER.KIND".
 std::string kind_of(const Graph& graph, Value state) {
   const std::string &name = graph[state].name, &parameter = graph[graph[state].of].name;
   return name.substr(std::min(name.size(), parameter.size() + 1));
 }
 
-/// At its parameter's offset in the arena of its kind.
+/// Returns the place at the parameter's offset in the arena of the state's kind.
 Place place_of_state(const Graph& graph, const Variables& variables, Value state) {
   const auto kind = std::ranges::find(variables.state_kinds, kind_of(graph, state));
   CHECK(kind != variables.state_kinds.end(), "state '{}' is not among the variables of the plan",

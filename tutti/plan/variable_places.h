@@ -1,6 +1,6 @@
 #pragma once
-// Where what the caller binds lies: parameters, gradients, statistics and states in their arenas,
-// scalars, and inputs.
+// Decides where the memory bound by the caller lies: parameters, gradients, statistics and states
+// in their arenas, scalars, and inputs.
 
 #include "tutti/graph/per_value.h"
 #include "tutti/plan/bands.h"
@@ -8,12 +8,13 @@
 
 namespace tutti {
 
-/// The arenas of a plan that trains. Parameters lie by bucket, and in a bucket in the order in
-/// which their gradients are made; then those that are not trained. Reads graph and descs.
+/// Lays out the arenas of a plan that trains. Parameters lie by bucket, and in a bucket in the
+/// order in which their gradients are made; parameters that are not trained follow. Reads graph and
+/// descs.
 Variables size_arenas(const Plan& plan, const Schedule& schedule);
 
-/// Places of all values but results, whose entries stay empty. Reads graph, descs, inputs and
-/// variables.
+/// Returns the places of all values except results, whose entries stay empty. Reads graph, descs,
+/// inputs and variables.
 PerValue<Place> variable_places(const Plan& plan);
 
 }  // namespace tutti

@@ -6,11 +6,11 @@
 namespace tutti {
 namespace {
 
-/// Of storage: its elements, and its padding, too, or not.
+/// Which places of storage to visit: elements alone, or padding, too.
 enum class Places : uint8_t { elements, all };
 
-/// Calls fn(plain position, storage position) for each place, with -1 for padding: of large tensors
-/// by all threads, by rows of the last dimension that has an extent.
+/// Calls fn(plain position, storage position) for each place, with plain position -1 for padding.
+/// For large tensors all threads share the rows of the last dimension whose extent is not 1.
 template <class Fn>
 void for_each_place(const TensorDesc& desc, Places places, Fn fn) {
   const Shape& shape = desc.shape;

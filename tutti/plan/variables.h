@@ -1,9 +1,9 @@
 #pragma once
-// Variables: what training keeps, in flat arenas. Parameters, their gradients and each kind of
-// optimizer state use the same offsets, in the order in which backward produces the gradients, so
-// that a bucket is a contiguous slice of every arena and an update is one pass. Parameters that are
-// not trained come last: the arenas of gradients and states end before them. Values lie in the
-// layout their kernels want; export and import go through plain tensors.
+// Variables: the values that training keeps, in flat arenas. Parameters, their gradients and each
+// kind of optimizer state use the same offsets, in the order in which backward produces the
+// gradients, so that a bucket is a contiguous slice of every arena and an update is one pass.
+// Parameters that are not trained come last: the arenas of gradients and states end before them.
+// Values lie in the layout that their kernels want; export and import go through plain tensors.
 
 #include <cstddef>
 #include <optional>
@@ -18,15 +18,15 @@ namespace tutti {
 struct Variable {
   std::string name;
   TensorDesc desc;    ///< storage layout; the plain one is {desc.dtype, desc.shape, {}}
-  size_t offset = 0;  ///< bytes into its arena, 64-byte aligned
+  size_t offset = 0;  ///< bytes into its arena, a multiple of 64
   Init init;
-  std::optional<TensorSlice> slice = {};  ///< where ranks share it; `desc` is this rank's
+  std::optional<TensorSlice> slice = {};  ///< set where ranks share it; `desc` is this rank's
 
   const Shape& whole_shape() const { return slice ? slice->whole : desc.shape; }
 };
 
-/// A table, or what its update keeps for its rows ("NAME.sum"): the rows of it that this rank has,
-/// plain.
+/// A table, or the state that its update keeps for its rows ("NAME.sum"): the rows that this rank
+/// has, in the plain layout.
 struct TableVariable {
   Variable variable;
   TableRows rows;
@@ -38,15 +38,15 @@ struct Variables {
   std::vector<Variable> statistics;      ///< per replica
   std::vector<std::string> state_kinds;  ///< suffix of each optimizer state ("momentum"); kind k
                                          ///< lies at k * trained_bytes
-  size_t parameter_bytes = 0;            ///< of the parameter arena
-  size_t trained_bytes = 0;              ///< of the gradient arena, and of each kind of state
-  size_t statistic_bytes = 0;            ///< of one replica's statistics
+  size_t parameter_bytes = 0;            ///< size of the parameter arena
+  size_t trained_bytes = 0;              ///< size of the gradient arena, and of each kind of state
+  size_t statistic_bytes = 0;            ///< size of one replica's statistics
   std::vector<TableVariable> tables;     ///< by offset, in an arena of their own
-  size_t table_bytes = 0;                ///< of that
-  std::vector<std::string> elsewhere;    ///< parameters and statistics of the model that other
-                                         ///< stages of a pipeline have
+  size_t table_bytes = 0;                ///< size of the arena of tables
+  std::vector<std::string> elsewhere;    ///< parameters and statistics of the model that are on
+                                         ///< other stages of a pipeline
 
-  /// Says which parameters are slices.
+  /// Notes which parameters are slices.
   void set_slices(const TensorSlices& slices);
   bool has_slices() const;
   bool is_trained(const Variable& parameter) const { return parameter.offset < trained_bytes; }
@@ -55,8 +55,8 @@ struct Variables {
   const TableVariable* find_table(std::string_view name) const;
 };
 
-/// Copies between storage at `arena + variable.offset` and a plain f32 tensor. Padding in storage
-/// is written as zero.
+/// Copies between storage at `arena + variable.offset` and a plain f32 tensor. Writes padding in
+/// storage as zero.
 void import_plain(const Variable& variable, const float* plain, std::byte* arena);
 void export_plain(const Variable& variable, const std::byte* arena, float* plain);
 

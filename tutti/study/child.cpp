@@ -17,8 +17,8 @@ namespace {
 
 volatile sig_atomic_t stop_count = 0, interrupt_count = 0;
 
-/// In the forked child: only async-signal-safe calls until the program is replaced. The reason of a
-/// failure goes through `report`, which closes by itself when the program starts.
+/// Runs in the forked child: only async-signal-safe calls until the program is replaced. Sends the
+/// reason of a failure through `report`, which closes by itself when the program starts.
 [[noreturn]] void become(char* const* argv, int output, int report, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);  // the study died before prctl
@@ -72,7 +72,7 @@ Child::~Child() {
 bool Child::ended(int& status) {
   if (!waited_) {
     const pid_t found = waitpid(pid_, &status_, WNOHANG);
-    if (found < 0) status_ = kLostStatus;  // it is nobody's child any more
+    if (found < 0) status_ = kLostStatus;  // it is no longer a child of this process
     waited_ = found != 0;
   }
   status = status_;
@@ -97,8 +97,8 @@ StopSignals::StopSignals() {
   };
   for (size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], nullptr, &before_[i]);
-    // Under nohup the study outlives its terminal. A shell's background job ignores SIGINT without
-    // anybody having asked for it, so that stays a wish.
+    // Under nohup the study outlives its terminal. A shell's background job ignores SIGINT although
+    // nobody asked for it, so an ignored SIGINT is still handled.
     if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN) continue;
     sigaction(kSignals[i], &action, nullptr);
   }

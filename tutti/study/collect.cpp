@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Why a run's numbers may not be used; empty when they may.
+/// Returns why a run's numbers may not be used; empty if they may.
 std::string unfinished(const RunLog& log) {
   if (!log.stop) return "its record has no run_stop: it was killed or still runs";
   if (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed)
@@ -24,8 +24,8 @@ std::string unfinished(const RunLog& log) {
   return log.stop->reason.empty() ? "its record says that it failed" : log.stop->reason;
 }
 
-/// A replay's record as the machine's own would be: its replicas are ranks there, and times are the
-/// virtual ones. Others stay.
+/// Returns a replay's record as the described machine would have written it: replicas become ranks,
+/// and times the virtual ones. Returns other records unchanged.
 RunLog as_on_machine(RunLog log) {
   RunStart& start = log.start;
   if (start.replayed_on.empty()) return log;
@@ -34,7 +34,7 @@ RunLog as_on_machine(RunLog log) {
   start.cores_per_host = 0;
   start.oversubscribed = false;
   start.machine = start.replayed_on;
-  log.steps.clear();  // their times are of this machine
+  log.steps.clear();  // their times are of the machine at hand
   log.arrivals.clear();
   log.machine.clear();
   for (EpochRecord& epoch : log.epochs) {
@@ -44,7 +44,7 @@ RunLog as_on_machine(RunLog log) {
     epoch.data_wait_seconds = epoch.other_seconds = 0;
     epoch.samples_per_s = static_cast<double>(start.train_samples) / epoch.virtual_seconds;
   }
-  // Of a run that ends within its first epoch, the last evaluation says how fast it was.
+  // If a run ends within its first epoch, the last evaluation gives its speed.
   if (log.epochs.empty() && !log.evals.empty()) {
     const EvalRecord& last = log.evals.back();
     log.steps.push_back({.step = last.step,
@@ -74,7 +74,7 @@ std::vector<std::string> records_below(const std::string& directory) {
   std::error_code failed;
   for (fs::recursive_directory_iterator at(directory, failed), end; !failed && at != end;
        at.increment(failed)) {
-    std::error_code unknown;  // what cannot be looked at is no folder to leave out
+    std::error_code unknown;  // paths that cannot be examined are not folders to leave out
     if (at->is_directory(unknown) &&
         at->path().filename().string().find(".attempt-") != std::string::npos)
       at.disable_recursion_pending();
@@ -85,7 +85,8 @@ std::vector<std::string> records_below(const std::string& directory) {
   return paths;
 }
 
-/// Of the runs of the study that lies there: no other run below its folder is one of them.
+/// Lists the records of the runs of the study in `directory`; other runs below its folder are not
+/// part of it.
 std::vector<std::string> records_of_study(const std::string& directory) {
   std::vector<std::string> paths;
   for (const RunFolder& run : study_runs(directory))

@@ -38,7 +38,7 @@ const ScaleRow* first_used(const StudyResult& result) {
   return row == result.rows.end() ? nullptr : &*row;
 }
 
-/// What was trained, how it scales, and to which target.
+/// Describes the network, how the study scales, and the target.
 std::string study_words(const StudyResult& result) {
   std::string text = result.title.empty() ? "no run is usable" : result.title;
   if (const ScaleRow* row = first_used(result)) {
@@ -73,7 +73,7 @@ Facts comparison_facts(const std::vector<ComparedStudy>& studies, const ReportTe
   return facts;
 }
 
-/// `notes_of` says which of a study's.
+/// `notes_of` selects the notes of a study.
 template <class NotesOf>
 std::vector<std::string> comparison_notes(const std::vector<ComparedStudy>& studies,
                                           NotesOf notes_of) {
@@ -88,7 +88,7 @@ std::vector<std::string> comparison_notes(const std::vector<ComparedStudy>& stud
   return notes;
 }
 
-/// Of a study's report, where it lies beside this one.
+/// Returns links to each study's report, if it lies beside this one.
 std::string links_html(const std::vector<ComparedStudy>& studies, const ReportText& text) {
   std::string html = "<ul>\n";
   for (const ComparedStudy& study : studies) {
@@ -118,7 +118,7 @@ Json comparison_content(const std::vector<ComparedStudy>& studies, const ReportT
   return json;
 }
 
-/// What the terminal has room for.
+/// Keeps the columns that fit on a terminal.
 TextTable narrow_table(const TextTable& table) {
   const auto narrow = [](const std::vector<std::string>& cells) {
     return std::vector<std::string>{cells[0], cells[1], cells[4], cells[6], cells[7], cells[8]};
@@ -182,7 +182,7 @@ std::string comparison_csv(const std::vector<ComparedStudy>& studies) {
 
 std::string comparison_html(const std::vector<ComparedStudy>& studies, const ReportText& text) {
   Json content = comparison_content(studies, text);
-  for (Json& study : content["studies"]) study.erase("runs");  // the page draws sizes alone
+  for (Json& study : content["studies"]) study.erase("runs");  // the page draws sizes only
   return filled(studies_frame(),
                 {{"title", escaped(text.title)},
                  {"style", std::string(page_style())},

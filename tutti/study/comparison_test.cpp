@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 
 class ComparisonTest : public testing::Test {
  protected:
-  /// A study of runs on 1 and 2 ranks: an epoch takes 100 s / ranks^`speed`, and the target is
-  /// reached after `epochs` of them on 1 rank and `epochs_of_two` on 2; 0: never.
+  /// Writes a study of runs on 1 and 2 ranks: an epoch takes 100 s / ranks^`speed`, and the target
+  /// is reached after `epochs` epochs on 1 rank and `epochs_of_two` on 2; 0: never.
   void write_study(const std::string& folder, double seconds_of_two, int epochs,
                    int epochs_of_two) {
     for (const int ranks : {1, 2}) {
@@ -60,7 +60,7 @@ class ComparisonTest : public testing::Test {
 };
 
 TEST_F(ComparisonTest, EachStudyKeepsItsOwnSpeedups) {
-  write_study("protein", 50, 2, 2);  // all that is won in speed is won in learning
+  write_study("protein", 50, 2, 2);  // the whole gain in speed is a gain in learning
   write_study("cbed", 40, 2, 3);
   write_study("imagenet", 80, 1, 0);
   testing::internal::CaptureStdout();

@@ -13,7 +13,7 @@ namespace tutti::study {
 namespace {
 
 constexpr size_t kLastLines = 6;
-constexpr std::string_view kErrorMark = "tutti: ";  // how every error line begins, docs/errors.md
+constexpr std::string_view kErrorMark = "tutti: ";  // start of every error line, docs/errors.md
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 #pragma once
-// A run's output: into a file of its folder, and the few lines of it that a failure's message
-// needs.
+// A run's output: writes it into a file of its folder, and keeps the few lines that a failure's
+// message needs.
 
 #include <deque>
 #include <fstream>
@@ -12,18 +12,19 @@ namespace tutti::study {
 
 class Console {
  public:
-  /// Appends to `path`: a resumed run's output follows the earlier one's. `label`: what stands
-  /// before each line that is shown on stderr; empty: none is shown. Throws IoError.
+  /// Appends to `path`, so a resumed run's output follows the earlier one's. `label` is printed
+  /// before each line that is shown on stderr; empty: no line is shown. Throws IoError.
   Console(const std::string& path, std::string label);
 
-  /// A file that takes no more, as on a full disk, gets a warning and is left: the run goes on.
+  /// Takes more output. If the file takes no more, as on a full disk, it warns and drops the rest:
+  /// the run goes on.
   void take(std::string_view bytes);
-  /// No more comes: a last line without an end is taken as one.
+  /// Call this at the end: an unfinished last line counts as a line.
   void end();
-  /// The last lines, oldest first.
+  /// Returns the last lines, oldest first.
   std::vector<std::string> last_lines() const { return {last_.begin(), last_.end()}; }
-  /// Why it failed, in one line: what the first rank that spoke said as its error ("tutti: ..."),
-  /// else the last line; empty when nothing was printed.
+  /// Returns the reason of a failure in one line: the first rank's error ("tutti: ..."), or else
+  /// the last line; empty if nothing was printed.
   std::string cause() const { return error_.empty() ? last_spoken_ : error_; }
   const std::string& path() const { return path_; }
 

@@ -11,7 +11,7 @@ struct Samples {
   std::vector<double> values, seconds;
 };
 
-/// One point for each key that every run has.
+/// Returns one point for each key that every run has.
 std::vector<CurvePoint> common_points(const std::map<double, Samples>& samples, size_t runs) {
   std::vector<CurvePoint> curve;
   for (const auto& [epoch, at] : samples) {
@@ -51,7 +51,7 @@ Lateness arrivals_of(const Runs& runs) {
   double waited = 0, waited_for_late = 0;
   for (const RunSummary* run : runs) {
     const auto& lines = run->log.arrivals;
-    // The first line holds start-up costs; it goes when another is left.
+    // The first line holds start-up costs; it is left out if there are others.
     for (size_t i = lines.size() > 1 ? 1 : 0; i < lines.size(); ++i) {
       const ArrivalsRecord& line = lines[i];
       found.steps += line.steps;

@@ -1,5 +1,5 @@
 #pragma once
-// Repeats of one rank count drawn together: median curves, and who came late.
+// Combines the repeats of one rank count: median curves, and which ranks came late.
 
 #include <string>
 #include <vector>
@@ -8,11 +8,12 @@
 
 namespace tutti::study {
 
-/// The metric on the test set at every number of epochs at which all of `runs` were evaluated. It
-/// ends where the first of them ends: beyond, the runs that learn more slowly would be alone.
+/// Returns the metric on the test set at every number of epochs at which all of `runs` were
+/// evaluated. It ends with the run that ends first, because beyond that only slowly learning runs
+/// would be left.
 std::vector<CurvePoint> quality_curve(const Runs& runs, const std::string& metric);
 
-/// The mean training loss of every epoch that all of `runs` have in common.
+/// Returns the mean training loss of every epoch that all of `runs` have.
 std::vector<CurvePoint> loss_curve(const Runs& runs);
 
 Lateness arrivals_of(const Runs& runs);

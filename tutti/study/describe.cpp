@@ -13,14 +13,14 @@
 namespace tutti::study {
 namespace {
 
-/// Four digits, and of what is below a hundredth two.
+/// Four digits; two for values below a hundredth.
 int decimals_for(double value) {
   const double size = std::abs(value);
   if (size > 0 && size < 0.01) return 1 - static_cast<int>(std::floor(std::log10(size)));
   return size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
 }
 
-constexpr int kMostDecimals = 6;  // what is smaller has an exponent
+constexpr int kMostDecimals = 6;  // smaller numbers get an exponent
 
 std::string setting(const Configuration& settings, const std::string& key) {
   const auto at = settings.find(key);
@@ -39,7 +39,7 @@ std::vector<const ScaleRow*> used_rows(const StudyResult& result) {
   return rows;
 }
 
-/// "32 on 1 rank, 64 on 2 ranks", or just "64" when all sizes agree.
+/// Returns "32 on 1 rank, 64 on 2 ranks", or just "64" if all sizes agree.
 std::string per_size(const StudyResult& result,
                      const std::function<std::string(const ScaleRow&)>& get) {
   std::vector<std::string> parts;
@@ -90,7 +90,8 @@ std::string learning_rate_words(const StudyResult& result, const Configuration& 
   return text + ", the same on all sizes";
 }
 
-/// With --collect --target the report asks for another target than the runs had.
+/// Whether the runs ended at the report's target: with --collect --target they may have had
+/// another.
 bool ended_at_it(const StudyResult& result) {
   return std::ranges::none_of(result.runs, [&](const RunSummary& run) {
     return run.usable() &&
@@ -129,7 +130,7 @@ std::string runs_words(const StudyResult& result) {
   return text;
 }
 
-/// The different values of a fact over the runs.
+/// Lists the different values of a fact over the runs.
 std::string over_runs(const StudyResult& result,
                       const std::function<std::string(const RunStart&)>& get) {
   std::set<std::string> values;

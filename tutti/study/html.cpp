@@ -22,7 +22,7 @@ std::string escaped(std::string_view text) {
 }
 
 std::string link_target(std::string_view path) {
-  constexpr std::string_view kPlain = "-._~/";  // and letters and digits, as RFC 3986 has them
+  constexpr std::string_view kPlain = "-._~/";  // besides letters and digits, as in RFC 3986
   std::string out = path.starts_with('/') ? "" : "./";
   for (const char c : path) {
     const auto byte = static_cast<unsigned char>(c);

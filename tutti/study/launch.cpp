@@ -35,8 +35,8 @@ struct Ended {
   bool timed_out = false, stopped = false;
 };
 
-/// Waits for the child while passing its output on, keeping the time limit and passing a stop
-/// signal on. `tick` is called some times a second.
+/// Waits for the child. Passes its output and stop signals on and enforces the time limit. Calls
+/// `tick` several times a second.
 Ended follow(Child& child, Console& console, const LaunchOptions& options,
              const std::function<void(double seconds)>& tick) {
   Ended end;
@@ -48,8 +48,8 @@ Ended follow(Child& child, Console& console, const LaunchOptions& options,
   std::array<char, 4096> bytes;
   for (bool alive = true; alive || open;) {
     pollfd wait{open ? child.output() : -1, POLLIN, 0};
-    // After the end, what still comes is a grandchild's that outlived it: take what is there, do
-    // not wait for more.
+    // After the child's end, further output comes from a grandchild that outlived it: take what is
+    // there, but do not wait for more.
     const int ready = poll(&wait, 1, alive ? 100 : 0);
     if (ready > 0) {
       const ssize_t count = read(child.output(), bytes.data(), bytes.size());
@@ -66,8 +66,8 @@ Ended follow(Child& child, Console& console, const LaunchOptions& options,
       child.ask_to_stop();
       kill_at = now + grace;
     }
-    if (StopSignals::count() > 1) {  // asked twice: at once
-      // A run that is killed could not end its ranks.
+    if (StopSignals::count() > 1) {  // asked twice: end at once
+      // The ranks of a killed run would go on, so interrupt it instead.
       child.interrupt();
       kill_at = std::min(kill_at, now + kInterruptGrace);
     }
@@ -90,8 +90,8 @@ std::string listed(const std::vector<Difference>& keys) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-/// The study itself chooses run.threads, by the cores that it may use, so nobody may have asked for
-/// other ones: a job that was requeued to another node.
+/// Only the study chooses run.threads, from the cores that it may use, so a difference does not
+/// come from a user: the job was requeued to another node.
 std::string threads_advice(const std::vector<Difference>& keys) {
   for (const Difference& key : keys)
     if (key.key == "run.threads")
@@ -107,7 +107,7 @@ void show_failure(const LaunchResult& result, const Console& console) {
   log::debug("{}: {}", result.run.directory, result.reason);
 }
 
-/// The order in which runs have their turn, as indices: those that failed before come last.
+/// Returns the order in which runs are started, as indices: those that failed before come last.
 std::vector<size_t> turns(const std::vector<PlannedRun>& runs) {
   std::vector<size_t> order(runs.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -145,7 +145,7 @@ class Launcher {
     return result_text(read_measured(run.directory + "/" + kRecordFile), options_.target);
   }
 
-  /// Whether what lies in the folder is continued; says so where that may surprise.
+  /// Whether the run in the folder is continued; reports it if that may surprise.
   bool goes_on(const PlannedRun& run) const {
     if (!is_resumable(run.directory)) return false;
     const auto keys = changed(run, options_);
@@ -157,7 +157,7 @@ class Launcher {
                 same_results ? "it goes on, and what it measures is of both"
                              : "it is set aside, and the run begins anew");
     if (!same_results) return false;
-    // Training would refuse to begin anew here, at every start of the study.
+    // Training would refuse to start from the beginning here, at every start of the study.
     const bool sound = !options_.sound || options_.sound(run.directory);
     if (!sound)
       log::warn(
@@ -167,7 +167,7 @@ class Launcher {
     return sound;
   }
 
-  /// Makes the folder ready; the command to run there.
+  /// Prepares the folder and returns the command to run there.
   std::vector<std::string> prepare(const PlannedRun& run) const {
     std::vector<std::string> command = run.command;
     if (goes_on(run))
@@ -183,7 +183,7 @@ class Launcher {
     return command;
   }
 
-  /// What the runs that are left may take, if each takes as long as those before in the mean.
+  /// Estimates the time of the remaining runs from the mean of those before.
   std::string left_text() const {
     if (left_ == 0) return "";
     const double seconds = seconds_ / static_cast<double>(ran_) * static_cast<double>(left_);
@@ -233,7 +233,7 @@ class Launcher {
       if (end.timed_out)
         result.reason = fmt::format("it ran into the limit of {} s, ", options_.run_limit_seconds);
       result.reason += describe_status(end.status);
-      // What it said last when it was asked to stop is not why it ended.
+      // The last line after a stop signal is not the reason of the end.
       if (!end.timed_out && !console.cause().empty()) result.reason += ": " + console.cause();
     }
   }
@@ -241,8 +241,8 @@ class Launcher {
   const std::vector<PlannedRun>& runs_;
   const LaunchOptions& options_;
   StudyDisplay display_;
-  size_t left_ = 0, ran_ = 0;  // runs that are to be started, and that have finished here
-  double seconds_ = 0;         // of these
+  size_t left_ = 0, ran_ = 0;  // runs to start, and runs finished in this start
+  double seconds_ = 0;         // time of the finished ones
 };
 
 }  // namespace

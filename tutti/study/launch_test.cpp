@@ -36,7 +36,7 @@ class LaunchTest : public testing::Test {
            R"(}' '{"schema":1,"event":"run_stop","status":")" + status + R"(","error":")" + error +
            R"("}' > "$0/record.jsonl"; )";
   }
-  /// What a run leaves that was killed after its first checkpoint.
+  /// Leaves the files of a run that was killed after its first checkpoint.
   static void leave_unfinished(const PlannedRun& run) {
     fs::create_directories(run.directory + "/checkpoints/step_0000001");
     std::ofstream(run.directory + "/record.jsonl") << R"({"schema":1,"event":"run_start"})" << '\n';
@@ -98,7 +98,7 @@ TEST_F(LaunchTest, AnExitCodeOfZeroWithoutAFinishedRecordIsAFailure) {
   EXPECT_EQ(launch({script(record("requeue"), 2)}, quiet_).at(0).outcome, Outcome::failed);
 }
 
-// A shell with `trap '' CHLD` hands that on; the system then keeps no exit codes.
+// A shell with `trap '' CHLD` passes that on; the system then keeps no exit codes.
 TEST_F(LaunchTest, ARunWhoseExitCodeIsLostHasEnded) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   const auto results = launch({script(record("done")), script("exit 0", 2)}, quiet_);
@@ -158,7 +158,7 @@ TEST_F(LaunchTest, OtherThreadsOfAFinishedRunAreRefusedWithTheFlagThatKeepsThem)
 }
 
 TEST_F(LaunchTest, AStoppedOrFailedRunGoesOnFromItsCheckpoint) {
-  // The shell's $1 is what the study adds to the command.
+  // The shell's $1 is the argument that the study adds to the command.
   const std::string text =
       "mkdir -p \"$0/checkpoints/step_0000001\"; echo \"$1\" >> \"$0/../args\"; ";
   const auto outcome = [&](const std::string& end) {
@@ -166,7 +166,7 @@ TEST_F(LaunchTest, AStoppedOrFailedRunGoesOnFromItsCheckpoint) {
   };
   EXPECT_EQ(outcome(record("requeue") + "exit 75").outcome, Outcome::failed);
   EXPECT_EQ(outcome(record("failed", 1, "CommError") + "exit 1").earlier_attempts, 0);
-  EXPECT_EQ(outcome(record("failed") + "exit 1").earlier_attempts, 0);  // of an earlier version
+  EXPECT_EQ(outcome(record("failed") + "exit 1").earlier_attempts, 0);  // earlier version
   EXPECT_EQ(outcome(record("failed", 1, "NumericError") + "exit 1").earlier_attempts, 0);
   EXPECT_EQ(text_of((root_ / "args").string()), "\n--resume\n--resume\n--resume\n");
 }
@@ -176,7 +176,7 @@ TEST_F(LaunchTest, ARunWhoseNumbersFailedBeginsAnew) {
       "mkdir -p \"$0/checkpoints/step_0000001\"; echo \"$1\" >> \"$0/../args\"; ";
   const PlannedRun run = script(text + record("failed", 1, "NumericError") + "exit 1");
   EXPECT_EQ(launch({run}, quiet_).at(0).earlier_attempts, 0);
-  EXPECT_EQ(launch({run}, quiet_).at(0).earlier_attempts, 1);  // what had failed stands beside it
+  EXPECT_EQ(launch({run}, quiet_).at(0).earlier_attempts, 1);  // the failed attempt lies beside it
   EXPECT_EQ(text_of((root_ / "args").string()), "\n\n");
 }
 
@@ -236,7 +236,8 @@ TEST_F(LaunchTest, TheTimeThatIsLeftIsOfRunsThatAreNotFinished) {
                    second = script("sleep 0.2; " + record("done", 2), 2),
                    third = script("sleep 0.2; " + record("done", 3), 3);
   EXPECT_EQ(shown_of({first}, 0).find("left"), std::string::npos) << "nothing is left";
-  // One is there; after each of two 1000 or 999 are left, of 0.2 s and a bit in the mean.
+  // One run exists already; after each of the other two 1000 or 999 are left, of 0.2 s and a bit on
+  // average.
   const std::string text = shown_of({first, second, third}, 999);
   EXPECT_NE(text.find("kept from before"), std::string::npos) << text;
   const size_t at = text.find(" min left");

@@ -12,7 +12,7 @@
 namespace tutti::study {
 namespace {
 
-/// Quantities of one run or row, gathered without the unmeasured ones.
+/// Collects a quantity over runs or rows, without unmeasured ones.
 template <class Items, class Get>
 std::vector<double> measured(const Items& items, Get get) {
   std::vector<double> values;
@@ -21,8 +21,8 @@ std::vector<double> measured(const Items& items, Get get) {
   return values;
 }
 
-/// The first value holds start-up costs (first touch, cold caches, kernel choice); it goes when
-/// another is left.
+/// The first value holds start-up costs (first touch, cold caches, kernel choice); it is left out
+/// if there are others.
 std::vector<double> without_first(std::vector<double> values) {
   if (values.size() >= 2) values.erase(values.begin());
   return values;
@@ -68,8 +68,8 @@ bool same_target(const Target& a, const Target& b) {
   return a.metric == b.metric && a.value == b.value && a.higher_is_better == b.higher_is_better;
 }
 
-/// The first evaluation that reached the target. Not the one that training noted: a resume may have
-/// had another target.
+/// Finds the first evaluation that reached the target, not the one that training noted, because a
+/// resumed run may have had another target.
 std::optional<TargetReached> find_reach(const RunLog& log, const Target& target) {
   for (const EvalRecord& eval : log.evals)
     if (target.reached_by(eval.value(target.metric)))  // false for NaN
@@ -78,8 +78,8 @@ std::optional<TargetReached> find_reach(const RunLog& log, const Target& target)
   return std::nullopt;
 }
 
-/// Whether its own target ended the run: a resume may have gone on from there, or found that it was
-/// at its last step anyway.
+/// Whether its own target ended the run: a resumed run may have gone on from there, or found that
+/// it was at its last step anyway.
 bool ended_at_own_target(const RunLog& log) {
   if (!log.target_reached || log.evals.empty()) return false;
   if (log.stop && log.stop->status == RunStatus::target_missed) return false;
@@ -116,7 +116,7 @@ double core_seconds(const RunSummary& run) {
 
 void measure_run(RunSummary& run, const std::optional<Target>& target, const Measure& measure) {
   const auto epochs = whole_epochs(run.log);
-  // A virtual time has neither start-up costs nor outliers, and meetings are in some epochs alone.
+  // Virtual times have neither start-up costs nor outliers, and only some epochs have meetings.
   run.epoch_seconds =
       run.log.start.replayed_on.empty()
           ? median(steady(epochs, &EpochRecord::seconds))
@@ -125,7 +125,7 @@ void measure_run(RunSummary& run, const std::optional<Target>& target, const Mea
   run.machine = machine_of(run.log);
   run.first_epoch_only =
       epochs.size() == 1 && epochs.front().epoch == 1 && run.log.start.replayed_on.empty();
-  // From that time, so that the two agree: of an even number of epochs the medians would not.
+  // Computed from that time so that both agree; for an even number of epochs the medians would not.
   if (!epochs.empty())
     run.samples_per_s = epochs.front().samples_per_s * epochs.front().seconds / run.epoch_seconds;
   if (std::isnan(run.samples_per_s))
@@ -136,7 +136,7 @@ void measure_run(RunSummary& run, const std::optional<Target>& target, const Mea
   for (const NoiseRecord& line : run.log.noise)
     if (std::isfinite(line.critical_batch)) run.critical_batch = line.critical_batch;
   if (target) run.reach = find_reach(run.log, *target);
-  // What it would have reached later is not known.
+  // Whether it would have reached the target later is unknown.
   run.cut_off = target && !run.reach && ended_at_own_target(run.log);
   const auto values =
       measured(run.log.evals, [&](const EvalRecord& eval) { return eval.value(measure.metric); });
@@ -153,7 +153,8 @@ Spread spread_over(const Runs& runs, Get get) {
   return spread(measured(runs, [&](const RunSummary* run) { return get(*run); }));
 }
 
-/// The runs whose times are compared: start-up costs in some of them would look like chance.
+/// Returns the runs whose times are compared: start-up costs in some of them would look like
+/// chance.
 Runs timed_runs(const Runs& runs) {
   if (std::ranges::none_of(runs, [](const RunSummary* run) {
         return !run->first_epoch_only && std::isfinite(run->epoch_seconds);
@@ -164,7 +165,7 @@ Runs timed_runs(const Runs& runs) {
   return timed;
 }
 
-/// A run that ended before its first line has no batch to tell.
+/// A run that ended before its first line has no batch.
 const RunStart& start_of(const Runs& runs) {
   const auto begun = std::ranges::find_if(
       runs, [](const RunSummary* run) { return run->log.start.local_batch > 0; });
@@ -223,7 +224,7 @@ Ratio scaled(const Ratio& ratio, double factor) {
   return {ratio.value * factor, ratio.low * factor, ratio.high * factor};
 }
 
-/// At the base the speed-up is n0 by definition and has no uncertainty of its own.
+/// At the base the speed-up is n0 by definition and has no uncertainty.
 Ratio speedup(const Spread& base, const Spread& here, int base_ranks, bool is_base) {
   if (is_base && here.count > 0) return {double(base_ranks), kNotMeasured, kNotMeasured};
   return scaled(ratio_of_means(base, here), base_ranks);
@@ -235,7 +236,7 @@ void compare(ScaleRow& row, const ScaleRow& base, const Runs& runs) {
   row.parallel_from_throughput = row.epoch_seconds.count == 0 || base.epoch_seconds.count == 0;
   const auto& mine = row.parallel_from_throughput ? row.samples_per_s : row.epoch_seconds;
   const auto& theirs = row.parallel_from_throughput ? base.samples_per_s : base.epoch_seconds;
-  // More samples/s is faster, fewer seconds is: the ratio turns over.
+  // The ratio is inverted: more samples/s is faster, and fewer seconds is.
   row.parallel = row.parallel_from_throughput ? speedup(mine, theirs, base.ranks, is_base)
                                               : speedup(theirs, mine, base.ranks, is_base);
   row.parallel_efficiency = row.parallel.value / row.ranks;
@@ -258,8 +259,8 @@ struct Point {
   double error, seconds;
 };
 
-/// Validation error and wall time when `epoch` epochs were trained, linear between the evaluations
-/// around it.
+/// Returns validation error and wall time after `epoch` epochs, interpolated linearly between the
+/// evaluations around it.
 Point at_epoch(const RunLog& log, double epoch, const std::string& metric) {
   const EvalRecord* before = nullptr;
   for (const EvalRecord& eval : log.evals) {
@@ -275,7 +276,8 @@ Point at_epoch(const RunLog& log, double epoch, const std::string& metric) {
   return {kNotMeasured, kNotMeasured};
 }
 
-/// L_rate of every row: error per second over the epochs that all usable runs have in common.
+/// Computes L_rate of every row: error per second over the epochs that all usable runs have in
+/// common.
 void rates(std::vector<ScaleRow>& rows, const std::map<Size, Runs>& usable,
            const Measure& measure) {
   const std::string& metric = measure.metric;
@@ -295,10 +297,10 @@ void rates(std::vector<ScaleRow>& rows, const std::map<Size, Runs>& usable,
                    const Point a = at_epoch(run.log, first, metric),
                                b = at_epoch(run.log, last, metric);
                    return (b.error - a.error) /
-                          (b.seconds - a.seconds);  // of the metric: the error is its complement
+                          (b.seconds - a.seconds);  // the metric's; the error is its complement
                  }).mean;
   const double direction = measure.higher_is_better ? 1 : -1;
-  const double base = rate.begin()->second;  // of the smallest size
+  const double base = rate.begin()->second;  // rate of the smallest size
   if (!(base * direction > 0)) return;       // the base run did not learn: no rate to compare with
   for (ScaleRow& row : rows)
     if (rate.contains(row.size())) row.rate = rate[row.size()] / base;
@@ -315,7 +317,7 @@ std::string mode_of(std::vector<ScaleRow> rows) {
   return constant(&ScaleRow::local_batch) ? "weak" : "mixed";
 }
 
-/// The target that most of the records name (they should all name one).
+/// Returns the target that most of the records name (they should all name one).
 std::optional<Target> target_of(const std::vector<RunSummary>& runs,
                                 std::vector<std::string>& notes) {
   std::optional<Target> target;
@@ -331,7 +333,7 @@ std::optional<Target> target_of(const std::vector<RunSummary>& runs,
   return target;
 }
 
-/// Without a target, the metric of the first usable run (they should all have one).
+/// Without a target, returns the metric of the first usable run (they should all have one).
 Measure common_measure(const std::optional<Target>& target, const std::vector<RunSummary>& runs,
                        std::vector<std::string>& notes) {
   std::optional<Measure> measure;

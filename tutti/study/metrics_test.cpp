@@ -94,10 +94,10 @@ TEST(Metrics, EqualRunsThatTookDifferentTimesAreNamed) {
           .starts_with("Equal runs on 1 rank took 16.40, 28.10, 35.60 s an epoch: more than "
                        "chance makes"));
   EXPECT_EQ(said({run_in(1, 100, 6, 4), run_in(1, 109, 6, 4, 2), run_in(2, 50, 6, 4)}), "");
-  // A single timed epoch each says nothing of how much epochs differ.
+  // A single timed epoch each does not show how much epochs differ.
   EXPECT_EQ(said({run_in(1, 100, 2, 4), run_in(1, 120, 2, 4, 2)}), "");
   EXPECT_NE(said({run_in(1, 100, 2, 4), run_in(1, 160, 2, 4, 2)}), "");
-  // 20 % lie between them: more than their epochs differ among themselves, or not.
+  // They differ by 20 %: more than their own epochs differ, or less.
   std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(1, 120, 6, 4, 2)};
   EXPECT_NE(said(runs), "");
   for (RunSummary& run : runs)
@@ -153,7 +153,7 @@ TEST(Metrics, NotReachedIsSaidAndNotExtrapolated) {
   EXPECT_DOUBLE_EQ(four.parallel.value, 100 / 30.0);
   EXPECT_TRUE(
       has_note(result, "On 4 ranks, no run reached test accuracy 0.9 (the best run: 0.09)"));
-  // The rate form still stands: epochs 1 to 6. n=1: 0.225*5 in 505 s; n=4: 0.015*5 in 155 s.
+  // The rate form is still available: epochs 1 to 6. n=1: 0.225*5 in 505 s; n=4: 0.015*5 in 155 s.
   EXPECT_NEAR(four.rate, (0.015 * 5 / 155) / (0.225 * 5 / 505), 1e-12);
   EXPECT_DOUBLE_EQ(row(result, 1).rate, 1);
 }
@@ -235,7 +235,7 @@ TEST(Metrics, StoppedRunsEnterNoNumberAndHaveNotFailed) {
 
 TEST(Metrics, ATargetChosenAfterwardsIsLookedUpAmongTheEvaluations) {
   RunSummary run = run_in(1, 100, 6, 4);
-  run.log.target_reached = TargetReached{.epoch = 3.5, .wall_seconds = 1234};  // another's
+  run.log.target_reached = TargetReached{.epoch = 3.5, .wall_seconds = 1234};  // another target's
   EXPECT_EQ(row(evaluate({run}, std::nullopt), 1).reach_seconds.mean, 414);
   const Target lower{"accuracy", 0.4, true};
   EXPECT_EQ(row(evaluate({run}, lower), 1).reach_seconds.mean,

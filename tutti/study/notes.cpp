@@ -21,7 +21,7 @@ std::string counted(int count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-/// Says of each kind of disturbance which runs had it, and how much.
+/// Notes for each kind of disturbance which runs had it, and how much.
 void note_machine(StudyResult& result) {
   for (const Disturbance& kind : disturbances()) {
     std::vector<std::string> runs;
@@ -47,7 +47,7 @@ void note_machine(StudyResult& result) {
 /// Whether two runs that should take the same time an epoch differ by more than their epochs do
 /// among themselves.
 bool times_part(const RunSummary& one, const RunSummary& other) {
-  constexpr double kAlike = 1.1, kApart = 1.5;  // however much the epochs of a run differ
+  constexpr double kAlike = 1.1, kApart = 1.5;  // regardless of how much the epochs of a run differ
   const double a = one.epoch_seconds, b = other.epoch_seconds;
   const double ratio = std::max(a, b) / std::min(a, b);
   if (!(ratio > kAlike)) return false;
@@ -76,7 +76,7 @@ void note_repeats(StudyResult& result) {
   }
 }
 
-/// Says when times are not of the machine at hand.
+/// Notes if times are not of the machine at hand.
 void note_replays(StudyResult& result) {
   std::set<std::string> machines;
   for (const RunSummary& run : result.runs)
@@ -88,7 +88,7 @@ void note_replays(StudyResult& result) {
         fmt::join(machines, "; ")));
 }
 
-/// Says who was slow because somebody asked for it.
+/// Notes which ranks were slowed on purpose.
 void note_slowed(StudyResult& result) {
   std::set<std::string> slowed;
   for (const RunSummary& run : result.runs)
@@ -99,7 +99,7 @@ void note_slowed(StudyResult& result) {
         fmt::format("Ranks were made slow on purpose (run.slow): {}.", fmt::join(slowed, "; ")));
 }
 
-/// Says when runs that are compared were not made alike.
+/// Notes if runs that are compared differ in more than their size.
 void note_differences(StudyResult& result) {
   const std::pair<const char*, std::function<std::string(const RunStart&)>> facts[] = {
       {"model", [](const RunStart& s) { return s.model; }},
@@ -148,7 +148,7 @@ void note_target(StudyResult& result) {
   }
 }
 
-/// The first epoch of a run holds start-up costs: says where one is all there is to measure.
+/// The first epoch of a run holds start-up costs: notes where no other epoch was measured.
 void note_first_epochs(StudyResult& result) {
   std::vector<std::string> only;
   for (const ScaleRow& row : result.rows) {
@@ -220,19 +220,19 @@ void note_efficiency(StudyResult& result) {
           row.size().words(), 100 * row.parallel_efficiency));
 }
 
-/// Keys that a study sets for each run, and "threads per rank", which note_differences() names.
+/// Keys that a study sets for each run; note_differences() already compares "threads per rank".
 bool varies(const std::string& key) {
   return key == "run.seed" || key == "run.output_dir" || key == "run.threads";
 }
 
-/// Between sizes one of the batches grows, StudyResult::mode says which; ranks may share samples,
-/// and a replay's size is its replicas.
+/// Between sizes one of the batches grows (StudyResult::mode names it), ranks may share samples,
+/// and a replay's size is its number of replicas.
 bool varies_with_size(const std::string& key) {
   return key == "batch.local" || key == "batch.global" || key == "parallel.spatial" ||
          key == "run.replicas";
 }
 
-/// The configuration of each usable run, and its ranks; runs without one are passed over.
+/// Returns the configuration and size of each usable run; skips runs without a configuration.
 std::vector<std::pair<Size, Configuration>> configurations(StudyResult& result,
                                                            const ReadConfiguration& read) {
   std::vector<std::pair<Size, Configuration>> found;
@@ -249,7 +249,7 @@ std::vector<std::pair<Size, Configuration>> configurations(StudyResult& result,
   return found;
 }
 
-/// "run.epochs (1 in 2 runs, 3 in 1 run)"
+/// Returns text like "run.epochs (1 in 2 runs, 3 in 1 run)".
 std::string values_words(const std::string& key,
                          const std::vector<std::pair<Size, Configuration>>& runs) {
   std::map<std::string, int> values;
@@ -269,7 +269,7 @@ void note_configurations(StudyResult& result, const ReadConfiguration& read,
                          const ChangeRule& rule) {
   if (!read) return;
   const auto runs = configurations(result, read);
-  std::map<Size, const Configuration*> first;  // of each size
+  std::map<Size, const Configuration*> first;  // first configuration of each size
   std::set<std::string> keys;
   for (const auto& [size, configuration] : runs) {
     first.emplace(size, &configuration);

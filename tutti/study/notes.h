@@ -1,5 +1,5 @@
 #pragma once
-// What a reader must know before believing a study's numbers, as sentences.
+// Writes the sentences that a reader must know before believing a study's numbers.
 
 #include <functional>
 #include <string>
@@ -9,25 +9,25 @@
 
 namespace tutti::study {
 
-/// "1 rank", "4 ranks".
+/// Returns "1 rank", "4 ranks".
 std::string ranks_words(int ranks);
 
-/// What reads a resolved configuration, and what a difference in it means.
+/// A function that reads a resolved configuration.
 using ReadConfiguration = std::function<Configuration(const std::string& path)>;
 
-/// Notes, before all else, every key in which the configurations of usable runs differ, although
-/// their results or times depend on it. Ranks and seeds are what a study varies, and so are the
-/// batches between sizes.
+/// Notes, first of all, every key in which the configurations of usable runs differ although their
+/// results or times depend on it. A study varies ranks and seeds, and the batches between sizes, so
+/// these do not count.
 void note_configurations(StudyResult& result, const ReadConfiguration& read,
                          const ChangeRule& rule);
 
-/// The machine's work beside a whole run, from its lines: each counts as long as it is.
+/// Returns the machine's other work during a whole run, from its lines, weighted by their duration.
 MachineUse machine_of(const RunLog& log);
 
-/// Appends to result.disturbances and notes; everything else of the result is complete.
+/// Appends to result.disturbances and notes; everything else in the result must be complete.
 void add_notes(StudyResult& result);
 
-/// Disturbances, then notes.
+/// Returns disturbances, then notes.
 std::vector<std::string> all_notes(const StudyResult& result);
 
 }  // namespace tutti::study

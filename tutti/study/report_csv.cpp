@@ -20,7 +20,7 @@ struct Line {
   Line& add(T value) {
     return put(fmt::format("{}", value));
   }
-  /// 0 is not known.
+  /// 0 means unknown.
   Line& add_batch(int64_t samples) { return samples ? add(samples) : add(std::string()); }
   Line& add(const Spread& s) { return add(s.mean).add(s.low).add(s.high).add(s.stdev); }
   Line& add(const Ratio& r) { return add(r.value).add(r.low).add(r.high); }
@@ -32,7 +32,7 @@ struct Line {
   }
 };
 
-/// A path that no spreadsheet takes for a formula, and that still leads to its file.
+/// Returns a path that no spreadsheet takes for a formula, and that still leads to its file.
 std::string path_cell(const std::string& path) {
   return path.find_first_of("=+-@") == 0 ? "./" + path : path;
 }

@@ -12,7 +12,7 @@
 namespace tutti::study {
 namespace {
 
-/// A link to a file beside the report. It works as long as the page lies in the study's folder.
+/// Returns a link to a file beside the report. It works while the page lies in the study's folder.
 std::string link(const std::string& path, const std::string& words) {
   return fmt::format("<a href=\"{}\">{}</a>", link_target(path), escaped(words));
 }
@@ -25,7 +25,7 @@ std::string card(const std::string& label, const std::string& value, const std::
       kind, escaped(label), escaped(value), escaped(below));
 }
 
-/// "90 % interval 1.60 to 2.06 from 3 runs", "from 1 run, so without an interval".
+/// Returns "90 % interval 1.60 to 2.06 from 3 runs", "from 1 run, so without an interval".
 std::string certainty(const Ratio& ratio, int count, bool is_base) {
   if (is_base) return "by definition: other sizes are compared with this one";
   const std::string runs = fmt::format("{} {}", count, count == 1 ? "run" : "runs");
@@ -71,7 +71,8 @@ std::string learning_cards(const StudyResult& result, const ScaleRow& row, const
   return html;
 }
 
-/// The headline numbers: at the largest rank count that had its cores, else at the largest.
+/// Returns the headline numbers: for the largest rank count that had its cores, or else for the
+/// largest.
 std::string cards(const StudyResult& result) {
   const ScaleRow* shown = nullptr;
   for (const ScaleRow& row : result.rows)
@@ -146,7 +147,7 @@ std::string samples(const StudyResult& result) {
       "what training stood still for. Bytes of files are all that was read from them.");
 }
 
-/// The table of runs; its last column links to the record, or to the log of a run that failed.
+/// Returns the table of runs; its last column links to the record, or to the log of a failed run.
 std::string runs(const StudyResult& result, const ReportText& text) {
   const TextTable table = runs_table(result);
   std::vector<std::string> last;

@@ -1,4 +1,4 @@
-// Where samples came from: caches, other nodes, files, and what was staged before.
+// Shows where samples came from: caches, other nodes, files, and staging before the run.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ struct LevelSum {
   double seconds = 0;
 };
 
-/// Of one epoch: an epoch's lines are added up, since a run that ends has one more.
+/// Sums of one epoch's lines: an epoch may have several, because a run that ends writes one more.
 using EpochLevels = std::map<std::string, LevelSum>;
 
 std::map<int64_t, EpochLevels> levels_by_epoch(const RunLog& log) {
@@ -34,7 +34,7 @@ std::map<int64_t, EpochLevels> levels_by_epoch(const RunLog& log) {
   return epochs;
 }
 
-/// The first ones, in which caches fill, and the last.
+/// Selects the first epochs, in which caches fill, and the last.
 std::set<int64_t> shown_epochs(const std::map<int64_t, EpochLevels>& epochs) {
   constexpr size_t kFirst = 3;
   std::set<int64_t> shown;

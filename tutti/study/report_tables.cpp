@@ -45,7 +45,7 @@ std::string outcome(const RunSummary& run, const StudyResult& result) {
                      own ? " " + target_words(*own, result.judge) : "", target->value);
 }
 
-/// Width on a terminal: bytes that start a character.
+/// Returns the width on a terminal: bytes that start a character.
 size_t width(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));

@@ -49,8 +49,8 @@ RunSummary make_run(int ranks, int repeat, double epoch_seconds, int to_target) 
   return run;
 }
 
-/// n = 1 reaches after 4 epochs of 10 s; n = 2 after 5 of 5.5 s on average; n = 4, oversubscribed,
-/// does not.
+/// n = 1 reaches the target after 4 epochs of 10 s; n = 2 after 5 of 5.5 s on average; n = 4,
+/// oversubscribed, does not.
 StudyResult golden() {
   return evaluate({make_run(1, 1, 9.9, 4), make_run(1, 2, 10.1, 4), make_run(2, 1, 5.4, 5),
                    make_run(2, 2, 5.6, 5), make_run(4, 1, 5, 50)},
@@ -163,7 +163,7 @@ TEST(Report, JsonHoldsTheNumbers) {
   EXPECT_TRUE(json["rows"][2]["learning_speedup"]["value"].is_null());
   EXPECT_EQ(json["runs"].size(), 5u);
   EXPECT_EQ(json["runs"][0]["evals"].size(), 6u);
-  // What the page draws is all there.
+  // It holds everything that the page draws.
   EXPECT_EQ(json["rows"][1]["curve"].size(), 6u);
   EXPECT_EQ(json["rows"][1]["target_core_seconds"]["mean"], 55);
   EXPECT_EQ(json["rows"][1]["local_batch"], 32);
@@ -258,7 +258,7 @@ TEST(Report, ARunThatEndedAtItsOwnTargetIsNotSaidToHaveMissedAnother) {
   EXPECT_EQ(html.find("A run ends at the first evaluation"), std::string::npos);
   EXPECT_EQ(html.find(">not reached<"), std::string::npos);
   EXPECT_EQ(terminal_report(result).find("not reached"), std::string::npos);
-  // A size whose run never began has no batch, rather than one of 0.
+  // A size whose run never began has no batch instead of one of 0.
   EXPECT_EQ(speed_table(result).rows[1][2], "-");
   EXPECT_TRUE(parse_json(json_report(result, {}))["rows"][1]["local_batch"].is_null());
 }
@@ -272,7 +272,7 @@ TEST(Report, WhereOneRunMissedAndOneEndedEarlierTheAnswerIsOpen) {
   EXPECT_EQ(learning_table(open).rows[1][1], "(0/2), 1 unknown");
   EXPECT_EQ(identity_table(open).rows[1][1], "-");
   EXPECT_NE(html_report(open, {}).find("runs ended at a target of their own"), std::string::npos);
-  // Where the base missed it, no run of this size is to blame.
+  // If the base missed it, no run of this size is the reason.
   const StudyResult missed =
       evaluate({make_run(1, 1, 10, 8), ended, make_run(2, 2, 5, 4)}, std::nullopt);
   EXPECT_NE(html_report(missed, {}).find("1 rank did not reach the target"), std::string::npos);
@@ -291,7 +291,7 @@ TEST(Report, LinksAreRelativeToTheStudysFolder) {
   EXPECT_NE(runs_csv(result, "out").find(",runs/n1/record.jsonl,"), std::string::npos);
 }
 
-/// Whoever collects other people's folders has their names in the report.
+/// A report that collects other people's folders contains their names.
 TEST(Report, NamesOfFoldersAreNeitherLinksOfTheirOwnNorFormulas) {
   StudyResult result = golden();
   result.runs[0].log.path = "out/javascript:alert(1)/record.jsonl";

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// n0004-r1, n0004-s2x2-r1 and the like: at least four digits of ranks, then the repeat. (By hand:
-/// <regex> takes the compiler four seconds.)
+/// Parses n0004-r1, n0004-s2x2-r1 and the like: at least four digits of ranks, then the repeat. (By
+/// hand, because <regex> takes the compiler four seconds.)
 std::optional<RunFolder> as_run(const fs::path& path) {
   const std::string text = path.filename().string();
   std::string_view name = text;
@@ -41,7 +41,7 @@ std::optional<RunFolder> as_run(const fs::path& path) {
   return named ? std::optional(run) : std::nullopt;
 }
 
-/// The record of a folder; none when there is none that can be read.
+/// Returns the record of a folder; nothing if there is none that can be read.
 std::optional<RunLog> record_in(const std::string& directory) {
   const std::string path = directory + "/" + kRecordFile;
   try {

@@ -32,7 +32,7 @@ void RecordTail::read() {
   std::ifstream file(path_, std::ios::binary);
   if (!file) return;
   file.seekg(0, std::ios::end);
-  if (file.tellg() < offset_) *this = RecordTail(path_);  // it was begun anew
+  if (file.tellg() < offset_) *this = RecordTail(path_);  // the file was begun anew
   file.seekg(offset_);
   std::ostringstream added;
   added << file.rdbuf();
@@ -49,7 +49,7 @@ void RecordTail::take(const std::string& line) {
   const auto event = json_or_null(line);
   if (!event.is_object()) return;
   const std::string name = event.value("event", "");
-  // A step's epoch is the one under way, an evaluation's are those done.
+  // The epoch of a step is the current one, the epochs of an evaluation are finished ones.
   if (name == "step" && number_named(event, "epoch") > 0) epoch_ = number_named(event, "epoch");
   if (name == "run_start") {
     if (std::isfinite(number_named(event, "validation_samples"))) judge_ = "validation";
@@ -100,7 +100,7 @@ std::string result_text(const RunLog& log, const std::optional<Target>& given) {
 StudyDisplay::StudyDisplay(Settings settings, const std::vector<PlannedRun>& runs)
     : settings_(settings), runs_(runs) {}
 
-/// "run  3 of 12   4 ranks  repeat 1": as wide for every run.
+/// Returns text like "run  3 of 12   4 ranks  repeat 1", equally wide for every run.
 std::string StudyDisplay::label(size_t index) const {
   const auto digits = [](size_t number) { return std::to_string(number).size(); };
   size_t ranks = 0, repeats = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// What a person sees while a study runs: one line for each run.
+// Shows a study's progress: one line for each run.
 
 #include <cstdio>
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace tutti::study {
 
-/// Where a run stands, read from its record while it grows.
+/// Reads the state of a run from its record while it grows.
 class RecordTail {
  public:
   explicit RecordTail(std::string path) : path_(std::move(path)) {}
-  /// Reads what was added since the last call. A cut last line is read when it is whole; a line
-  /// that makes no sense is passed over: the run's end judges the record.
+  /// Reads lines added since the last call. A cut last line is read once it is whole; a malformed
+  /// line is skipped, because the record is judged at the end of the run.
   void read();
-  /// "epoch 3 of 16, test accuracy 0.62", by the metric of the run; "starting" before the first
-  /// step.
+  /// Returns "epoch 3 of 16, test accuracy 0.62", by the metric of the run; "starting" before the
+  /// first step.
   std::string text(int64_t epochs) const;
 
  private:
@@ -31,26 +31,26 @@ class RecordTail {
   std::string judge_ = "test";
 };
 
-/// "target reached after 41.2 s and 12 epochs", "target not reached, best test accuracy 0.807 in 16
-/// epochs".
+/// Returns "target reached after 41.2 s and 12 epochs", "target not reached, best test accuracy
+/// 0.807 in 16 epochs".
 std::string result_text(const RunLog& log, const std::optional<Target>& target);
 
-/// One line for each run on `out`: on a terminal updated in place, elsewhere printed once, when the
+/// Prints one line for each run on `out`: on a terminal updated in place, elsewhere once, when the
 /// run has ended. For one thread.
 class StudyDisplay {
  public:
   struct Settings {
     bool quiet = false;               ///< show nothing
-    int columns = 0;                  ///< of the terminal; 0: no terminal
+    int columns = 0;                  ///< columns of the terminal; 0: no terminal
     std::FILE* out = plain_errors();  ///< not owned
   };
   StudyDisplay(Settings settings, const std::vector<PlannedRun>& runs);
 
-  /// The run with this index (from 0) goes on: redraws its line on a terminal.
+  /// Redraws the line of the run with this index (from 0) on a terminal.
   void update(size_t index, const std::string& text);
-  /// It has ended, or was passed over: the line to keep.
+  /// Prints the final line of a run that has ended or was skipped.
   void finish(size_t index, const std::string& text);
-  /// Removes what is being updated, so that something else may be printed.
+  /// Removes the line that is being updated, so that something else may be printed.
   void clear();
 
  private:

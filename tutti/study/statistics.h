@@ -1,6 +1,6 @@
 #pragma once
-// The few statistics that a report of repeated runs needs. NaN means "cannot be said" (no values,
-// or one where two are needed).
+// The few statistics that a report of repeated runs needs. NaN means unknown (no values, or one
+// where two are needed).
 
 #include <limits>
 #include <vector>
@@ -16,12 +16,12 @@ struct Spread {
   int count = 0;
   double mean = kUnknown, low = kUnknown, high = kUnknown;  ///< arithmetic mean, smallest, largest
   double stdev = kUnknown;       ///< sample standard deviation (count - 1)
-  double half_width = kUnknown;  ///< of the two-sided 90 % t interval of the mean
+  double half_width = kUnknown;  ///< half of the two-sided 90 % t interval of the mean
 };
 Spread spread(const std::vector<double>& values);
 
-/// The 0.95 quantile of Student's t: two-sided 90 % intervals. A fractional number of degrees is
-/// rounded down, which widens.
+/// Returns the 0.95 quantile of Student's t, for two-sided 90 % intervals. A fractional number of
+/// degrees is rounded down, which widens them.
 double t_quantile_95(double degrees_of_freedom);
 
 /// A ratio of two means with the 90 % interval of Welch's t on the logarithms (delta method: var ln

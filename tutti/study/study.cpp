@@ -29,9 +29,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kGraceSeconds = 30;  // that a run has for its checkpoint
+constexpr double kGraceSeconds = 30;  // for a run to write its checkpoint
 
-/// The lines of a resolved configuration that are no defaults, with the headings of their tables.
+/// Returns the lines of a resolved configuration that differ from the defaults, with their tables'
+/// headings.
 std::string chosen_lines(const std::string& path) {
   std::string chosen, heading;
   expect_regular_file(path);
@@ -53,7 +54,7 @@ ReportText report_text(const StudyResult& result, const StudyFlags& flags) {
   text.directory = flags.output_dir;
   for (const RunSummary& run : result.runs) {
     if (!run.log.start.command.empty()) text.commands.push_back(run.log.start.command);
-    // What the first run had, and not what the file says by now.
+    // Use the configuration that the first run had, because the file may have changed.
     const fs::path resolved = fs::path(run.log.path).parent_path() / kResolvedFile;
     if (!text.configuration.empty() || !fs::exists(resolved)) continue;
     text.configuration = chosen_lines(resolved.string());
@@ -96,7 +97,7 @@ LaunchOptions launch_options(const StudyFlags& flags) {
   return options;
 }
 
-/// What completes the study; empty when it is complete.
+/// Returns a hint how to complete the study; empty if it is complete.
 std::string to_finish(ExitCode code, const StudyFlags& flags) {
   if (code != ExitCode::requeue && code != ExitCode::failure) return "";
   if (flags.collect_only && study_runs(flags.output_dir).empty())
@@ -115,7 +116,7 @@ std::string to_finish(ExitCode code, const StudyFlags& flags) {
          "changed.";
 }
 
-/// The sentence about a missed target, and what could be done next.
+/// Returns the sentence about a missed target, and suggestions for the next step.
 std::string closing(const StudyResult& result, const Configuration& settings, ExitCode code,
                     const StudyFlags& flags) {
   std::string text;
@@ -150,13 +151,13 @@ std::string places(const std::string& directory) {
             "config.toml\n");
 }
 
-/// The runs in the folder that this study does not make: of an earlier start with other --ranks or
-/// --repeats.
+/// The runs in the folder that are not part of this study's plan: of an earlier start with other
+/// --ranks or --repeats.
 struct Earlier {
   std::vector<LaunchResult> kept;  ///< they belong to this study, too
   int left_out = 0;
-  std::set<std::string> changes;  ///< why, of finished ones
-  int aside = 0;                  ///< with --fresh, all of them
+  std::set<std::string> changes;  ///< reasons why finished ones do not count
+  int aside = 0;                  ///< with --fresh: the number of all of them
 };
 
 std::vector<RunFolder> folders_beside(const StudyFlags& flags,
@@ -170,7 +171,7 @@ std::vector<RunFolder> folders_beside(const StudyFlags& flags,
   return folders;
 }
 
-/// Finished runs are kept where they have the configuration of this study.
+/// Keeps a finished run if it has the configuration of this study.
 void look_at(const RunFolder& folder, const StudyFlags& flags, Earlier& earlier) {
   try {
     const LaunchOptions options = launch_options(flags);
@@ -220,7 +221,8 @@ std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<Plann
   if (!flags.quiet)
     fmt::print(stderr, "{} run{} of {} into {}\n", planned.size(), planned.size() == 1 ? "" : "s",
                flags.config, flags.output_dir);
-  // Before the first run: the next start, without --fresh, must not find them either.
+  // Set aside before the first run, so that the next start, without --fresh, does not find them
+  // either.
   const auto folders = folders_beside(flags, planned);
   if (flags.fresh) {
     for (const PlannedRun& run : planned) set_aside(run.directory);
@@ -239,8 +241,8 @@ std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<Plann
   return collect(all);
 }
 
-/// Throws nothing: a reader that has gone costs no report. The end of the program looks at the
-/// stream.
+/// Prints without throwing: a closed reader must not cost the report. The end of the program checks
+/// the stream.
 void show(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
@@ -281,7 +283,8 @@ int run_study(const StudyFlags& flags) {
   note_earlier(result, earlier, flags.output_dir);
   const ReportText text = report_text(result, flags);
   const ExitCode code = exit_code(result, launched, flags.require_target);
-  // Before the files: where these cannot be written, hours of work are not lost on the reader.
+  // Printed before the files: if these cannot be written, the results of hours of work are still
+  // printed.
   show(flags.json ? json_report(result, text) : '\n' + terminal_report(result));
   write_reports(result, text, flags.output_dir);
   if (!flags.json) show(closing(result, text.settings, code, flags) + places(flags.output_dir));

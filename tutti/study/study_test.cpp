@@ -50,7 +50,7 @@ e='"schema":1,"event":'
     std::ifstream file(root_ / "out/study.json");
     return parse_json(file);
   }
-  /// What --collect prints where the only run, in `folder`, was stopped early.
+  /// Returns the output of --collect if the only run, in `folder`, was stopped early.
   std::string printed_of_a_stopped_run_in(const char* folder) {
     fs::create_directories(root_ / folder);
     std::ofstream(root_ / folder / kRecordFile)
@@ -63,7 +63,8 @@ e='"schema":1,"event":'
     EXPECT_EQ(run_study(flags_), 75);
     return testing::internal::GetCapturedStdout();
   }
-  /// Earlier runs are compared by their threads: those of the command that the study left there.
+  /// Makes earlier runs be compared by their threads, which are read from the command that the
+  /// study left there.
   void compare_threads() {
     mark("configure");
     static const auto threads_in = [](const std::string& text) -> Configuration {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kDefaultGlobalBatch = 128;  // as [batch] documents when it is empty
 
-/// The batch per replica at `ranks`, given what the base configuration fixes.
+/// Returns the batch per replica at `ranks`, given the values that the base configuration fixes.
 int64_t local_batch(const StudyFlags& flags, const Size& size, const Size& base) {
   const int64_t replicas = flags.replicas ? flags.replicas : size.groups(),
                 turns = flags.accumulate;
@@ -114,7 +114,8 @@ PlannedRun plan_another(const StudyFlags& flags, const Size& size, int repeat) {
                  run.directory};
   if (flags.oversubscribe) run.command.emplace_back("--oversubscribe");
   run.sets = flags.sets;
-  // After the user's own settings: what the study varies and what it must hold fixed wins.
+  // These follow the user's own settings, so that the values that the study varies or must hold
+  // fixed win.
   run.sets.push_back(fmt::format("run.seed={}", run.seed));
   run.sets.push_back(fmt::format("run.threads={}", threads));
   run.sets.push_back(fmt::format("batch.local={}", run.local_batch));

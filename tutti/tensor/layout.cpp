@@ -36,7 +36,7 @@ int64_t Layout::padded(const Shape& shape, int dim) const {
 }
 
 int64_t Layout::storage_elements(const Shape& shape) const {
-  // More than any machine holds, and few enough that no sum of bytes overflows.
+  // Larger than any machine's memory, and small enough that no sum of bytes overflows.
   constexpr int64_t kMost = int64_t{1} << 48;
   int64_t n = 1;
   for (int i = 0; i < shape.rank(); ++i)
@@ -77,7 +77,7 @@ std::vector<int64_t> Layout::terms(const Shape& shape, int dim, bool padding) co
   const int64_t count = padding ? padded(shape, dim) : shape[dim];
   if (mirrored && dim >= 2) i = shape[dim] - 1;
   const int64_t others =
-      offset(shape, index.data());  // what the other dimensions' first index adds
+      offset(shape, index.data());  // the contribution of the other dimensions' first index
   for (i = 0; i < count; ++i) terms.push_back(offset(shape, index.data()) - others);
   return terms;
 }

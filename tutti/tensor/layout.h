@@ -27,8 +27,8 @@ struct Layout {
   std::array<int8_t, Shape::kMaxRank> order{0, 1, 2, 3, 4, 5};  ///< outer dimensions, slowest first
   std::array<Block, kMaxBlocks> blocks{};                       ///< inner blocks, slowest first
   int num_blocks = 0;
-  /// Indices of the dimensions from 2 on count from their last one: a window of weights turned
-  /// about its centre. Only of weights whose blocks are of dimensions 0 and 1.
+  /// Indices of dimensions 2 and up count from the last one: a window of weights turned about its
+  /// centre. Only for weights whose blocks are in dimensions 0 and 1.
   bool mirrored = false;
 
   static Layout plain() { return {}; }
@@ -38,20 +38,20 @@ struct Layout {
   bool is_plain() const { return *this == plain(); }
   bool operator==(const Layout&) const = default;
 
-  /// The extent of `dim` padded to a multiple of its blocks.
+  /// Returns the extent of `dim`, padded to a multiple of its blocks.
   int64_t padded(const Shape& shape, int dim) const;
-  /// Elements of storage, padding included.
+  /// Returns the elements of storage, padding included.
   int64_t storage_elements(const Shape& shape) const;
-  /// Position, in elements, of the element at `index` (shape.rank() numbers).
+  /// Returns the position, in elements, of the element at `index` (shape.rank() numbers).
   int64_t offset(const Shape& shape, const int64_t* index) const;
-  /// offset() is a sum of one term per dimension: those of the indices of `dim`, or with `padding`
-  /// of its padded extent.
+  /// Returns the terms of `dim`: offset() is a sum of one term per dimension. There is one for each
+  /// index of `dim` or, with `padding`, for each index of its padded extent.
   std::vector<int64_t> terms(const Shape& shape, int dim, bool padding = false) const;
-  /// The same places for a tensor whose dimensions 0 and 1 have changed places.
+  /// Returns the same places for a tensor whose dimensions 0 and 1 are swapped.
   Layout with_first_two_swapped() const;
-  /// For activations [N, C, spatial...]: the block b such that memory is [N, C/b, spatial, b]: 1
-  /// for plain, C for channels last, 16 for nChw16c. 0 if the layout has no such form. Rank < 3 is
-  /// plain: b = 1 and spatial = 1.
+  /// For activations [N, C, spatial...]: returns the block b such that memory is [N, C/b, spatial,
+  /// b]: 1 for plain, C for channels last, 16 for nChw16c. 0 if the layout has no such form. Rank <
+  /// 3 is plain: b = 1 and spatial = 1.
   int64_t channel_block(const Shape& shape) const;
 
   std::string to_string(

@@ -62,7 +62,7 @@ TEST(Layout, AMirroredWindowCountsFromItsEnd) {
   const std::array<size_t, 4> index{19, 16, 0, 1};
   for (int d = 0; d < 4; ++d) sum += mirrored.terms(shape, d).at(index[static_cast<size_t>(d)]);
   EXPECT_EQ(sum, at(mirrored, shape, {19, 16, 0, 1}));
-  EXPECT_NE(mirrored.to_string(4), layout.to_string(4));  // it is in the plan's hash
+  EXPECT_NE(mirrored.to_string(4), layout.to_string(4));  // it affects the plan's hash
 }
 
 TEST(Layout, TermsReachIntoThePaddingIfAsked) {

@@ -30,12 +30,12 @@ class Shape {
   const int64_t* begin() const { return dims_.data(); }
   const int64_t* end() const { return dims_.data() + rank_; }
 
-  /// Those from dimension `first` on.
+  /// Returns the shape of the dimensions from `first` on.
   Shape from(int first) const { return Shape(std::span<const int64_t>(begin() + first, end())); }
 
-  /// Product of all extents; 1 for a scalar.
+  /// Returns the product of all extents; 1 for a scalar.
   int64_t elements() const { return elements_from(0); }
-  /// Product of the extents from dimension `first` on.
+  /// Returns the product of the extents from dimension `first` on.
   int64_t elements_from(int first) const {
     int64_t n = 1;
     for (int i = first; i < rank_; ++i) n *= (*this)[i];

@@ -1,5 +1,5 @@
 #pragma once
-// TensorDesc: what a tensor is. Says nothing about memory or device.
+// TensorDesc: element type, shape and layout of a tensor. Says nothing about memory or device.
 
 #include <string>
 
@@ -15,7 +15,7 @@ struct TensorDesc {
   Layout layout;
 
   int64_t elements() const { return shape.elements(); }
-  /// Bytes of storage, layout padding included.
+  /// Returns the bytes of storage, layout padding included.
   size_t bytes() const {
     return static_cast<size_t>(layout.storage_elements(shape)) * size_of(dtype);
   }

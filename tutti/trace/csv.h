@@ -1,6 +1,6 @@
 #pragma once
-// The run record's tables as CSV: a header line, then one line per event. An unmeasured number is
-// an empty cell.
+// Writes the run record's tables as CSV: a header line, then one line per event. An unmeasured
+// number is an empty cell.
 
 #include <fstream>
 #include <set>
@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-/// A text as one cell: on one line, quoted where it has to be, and after an apostrophe where it
-/// begins as a formula does, which a spreadsheet would compute.
+/// Returns a text as one cell: on one line, quoted if necessary, and after an apostrophe if it
+/// begins like a formula, which a spreadsheet would compute.
 std::string csv_cell(const std::string& text);
 std::string steps_csv(const RunLog& log);
 std::string epochs_csv(const RunLog& log);
@@ -22,16 +22,16 @@ std::string evals_csv(
 /// naming the file.
 void write_csv(const RunLog& log, const std::string& directory);
 
-/// The same files, growing with the run: what a killed run leaves is there. Not thread-safe. Throws
-/// IoError naming the file.
+/// Writes the same files while the run goes on, so that a killed run leaves its lines. Not
+/// thread-safe. Throws IoError naming the file.
 class CsvFiles {
  public:
-  /// `before`: what the record of a resumed run holds; else empty.
+  /// `before`: the record of the run that is resumed; otherwise empty.
   CsvFiles(const RunLog& before, const std::string& directory);
 
   void add(const StepRecord& event);
   void add(const EpochRecord& event);
-  /// The first one decides which metrics are columns.
+  /// The first evaluation decides which metrics are columns.
   void add(const EvalRecord& event);
 
  private:

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::array kNames = {"steps.csv", "epochs.csv", "evals.csv", "record.jsonl",
                                "events.out.tfevents.1.h"};
 
-/// The message where a run's files cannot be begun.
+/// Returns the message of the error if a run's files cannot be created.
 std::string refusal_in(const fs::path& folder) {
   try {
     CsvFiles(RunLog{}, folder.string());
@@ -46,7 +46,8 @@ TEST(RecordFiles, APipeInTheirPlaceIsNotWaitedFor) {
   }
 }
 
-// In a folder that is open to all, a link of these names leads to a file of somebody else's choice.
+// In a folder that is open to all, a link with such a name leads to a file of somebody else's
+// choice.
 TEST(RecordFiles, LinksOfOthersAreNotWrittenThrough) {
   for (const char* name : kNames) {
     const ScratchDirectory scratch;

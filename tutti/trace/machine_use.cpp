@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-// Below these, a system's own work and the clock ticks that it is counted in would be taken for
-// others.
+// Below these shares, the system's own work and the resolution of its clock ticks would be mistaken
+// for other work.
 constexpr Disturbance kDisturbances[] = {
     {&MachineUse::other_work, 0.1, "Other work took {} of the processors"},
     {&MachineUse::steal, 0.05, "The hypervisor kept {} of the processors for other machines"},

@@ -1,5 +1,5 @@
 #pragma once
-// The machine's work beside a measurement, and what is to be said of it before its numbers.
+// How other work on the machine disturbs a measurement, in numbers and in words.
 
 #include <limits>
 #include <span>
@@ -13,28 +13,29 @@ namespace tutti {
 struct MachineUse {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   double seconds = kNone;
-  double other_work = kNone;  ///< of the processors' time, taken by other processes
-  double steal = kNone;       ///< of it, given to other machines by the hypervisor
-  double throttled = kNone;   ///< of the periods of a quota, those in which it stopped the process
+  double other_work = kNone;  ///< the processors' time taken by other processes
+  double steal = kNone;       ///< the processors' time given to other machines
+  double throttled = kNone;   ///< a quota's periods in which it stopped the process
 };
 
-/// A way in which a machine disturbs what is measured on it.
+/// A kind of disturbance of measurements.
 struct Disturbance {
   double MachineUse::*share;
-  double least;       ///< from which on it is said
+  double least;       ///< share from which it is reported
   const char* words;  ///< "Other work took {} of the processors"
 };
 std::span<const Disturbance> disturbances();
 
-/// The three shares under the names that they have in all JSON: other_work, steal, throttled.
+/// Returns the three shares under the names that they have in all JSON: other_work, steal,
+/// throttled.
 Json machine_json(const MachineUse& use);
 
-/// "Other work took 40 % of the processors": what makes times say little, as the beginning of a
-/// sentence; empty where the machine was as good as free.
+/// Returns the disturbance as the beginning of a sentence, "Other work took 40 % of the
+/// processors"; empty if the machine was as good as free.
 std::string disturbance(const MachineUse& use);
 
-/// The whole sentence: "Other work took 40 % of the processors: these times say little". Empty as
-/// above.
+/// Returns the whole sentence: "Other work took 40 % of the processors: these times say little".
+/// Empty as above.
 std::string disturbance_sentence(const MachineUse& use);
 
 }  // namespace tutti

@@ -121,7 +121,7 @@ void EvalRecord::set(const std::string& metric, double value) {
 
 namespace {
 
-/// Cuts what follows the last newline: the half line of a process that was killed while it wrote.
+/// Removes text behind the last newline: the half line of a process that was killed while it wrote.
 void cut_half_line(int file, const std::string& path) {
   struct stat status {};
   if (fstat(file, &status) != 0) throw IoError(fmt::format("{}: {}", path, file_error(errno)));
@@ -133,8 +133,8 @@ void cut_half_line(int file, const std::string& path) {
         fmt::format("{}: cannot cut the half-written last line: {}", path, file_error(errno)));
 }
 
-/// Whether the last line has no end. It is left as it is: where several ranks fail, the rest of it
-/// may be on its way.
+/// Whether the last line has no end. It is left as it is, because the rest may still be on its way
+/// if several ranks fail.
 bool ends_within_line(int file) {
   struct stat status {};
   char last = '\n';
@@ -165,7 +165,7 @@ RunRecord& RunRecord::operator=(RunRecord&& other) noexcept {
 void RunRecord::require_place() const {
   struct stat open {};
   struct stat named {};
-  // Where the path cannot be looked at for another reason, the write itself says what is wrong.
+  // If the path cannot be examined for another reason, the write itself reports what is wrong.
   const int error = stat(path_.c_str(), &named) == 0 ? 0 : errno;
   if (fstat(file_, &open) == 0 &&
       (error == 0 ? named.st_ino != open.st_ino || named.st_dev != open.st_dev
@@ -199,12 +199,12 @@ void RunRecord::append_failure(const std::string& path, RunStop event) noexcept 
     file = open_output(path, O_RDWR | O_APPEND);
     if (event.time == 0) event.time = unix_now();
     event.status = RunStatus::failed;
-    // After a half line of a disk that was full then and is no longer, the two would be one.
+    // Without the newline, the line would join a half line that a full disk left earlier.
     const std::string line = (ends_within_line(file) ? "\n" : "") + to_line(event);
-    // One call: a disk too full for the line leaves a cut one, which readers pass over.
+    // One call: a disk too full for the line leaves a cut line, which readers skip.
     if (::write(file, line.data(), line.size()) >= 0) sync_to_disk(file);
   } catch (...) {
-    // No record, or no memory: it then ends as if the run had been killed.
+    // Without a record or memory, the run then ends as if it had been killed.
   }
   if (file >= 0) ::close(file);
 }

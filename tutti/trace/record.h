@@ -2,9 +2,9 @@
 // The run record: the one format that training writes and studies read. JSON Lines, one event a
 // line, every line with "schema", "event" and "time" (unix seconds). docs/record.md lists all
 // fields; the structs below are the same list. Units: seconds unless the name ends in _ms; bytes;
-// samples/s over the whole job. A number that was not measured is NaN (null in the file). Members
-// without a value of their own are braced so that designated initialisers stay free of warnings.
-// Epochs count from 1, steps are the number of weight updates done so far.
+// samples/s over the whole job. A number that was not measured is NaN (null in the file).
+// Members without a default value are braced so that designated initialisers cause no warnings.
+// Epochs count from 1; steps are the number of weight updates done so far.
 
 #include <cmath>
 #include <cstdint>
@@ -20,11 +20,11 @@ namespace tutti {
 inline constexpr int kRecordSchema = 1;
 inline constexpr const char* kRecordFile =
     "record.jsonl";  ///< its name in a run's output directory
-/// Its lock, which stays in a study's folder: no run begins beside the runs of a study.
+/// Name of a study's lock, which stays in its folder: no other run may begin beside its runs.
 inline constexpr const char* kStudyLockFile = ".study.lock";
 inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
-/// The quality that a run is to reach, fixed before it starts.
+/// The quality that a run should reach, fixed before it starts.
 struct Target {
   std::string metric = "accuracy";  ///< "accuracy", "loss" or a key of EvalRecord::metrics
   double value = 0;
@@ -34,7 +34,7 @@ struct Target {
   }
 };
 
-/// Event "run_start": who runs what, where. Written before the first step, and again when a run
+/// Event "run_start": who runs what, and where. Written before the first step, and again when a run
 /// resumes.
 struct RunStart {
   double time = 0;
@@ -44,9 +44,9 @@ struct RunStart {
   int ranks = 1, replicas = 1;
   int64_t local_batch = 0,
           global_batch = 0;  ///< samples per replica and step; samples per weight update of the job
-  int64_t train_samples = 0;                    ///< samples of one epoch
-  std::optional<int64_t> validation_samples{};  ///< none: evaluations are of the test set
-  std::vector<int64_t> spatial{};       ///< ranks that share each sample, along its dimensions
+  int64_t train_samples = 0;                    ///< samples per epoch
+  std::optional<int64_t> validation_samples{};  ///< none: evaluations use the test set
+  std::vector<int64_t> spatial{};       ///< ranks that share each sample, per spatial dimension
   std::optional<int64_t> data_nodes{};  ///< nodes with samples of their own; none: all share all
   int threads_per_rank = 1;
   std::string progress{};  ///< how operations between ranks move forward, for example "1 thread on
@@ -58,26 +58,27 @@ struct RunStart {
   int64_t parameters = 0;
   double flop_per_sample = kNotMeasured;  ///< forward + backward
   std::string synchronisation{};          ///< how replicas stay together: "step", "local:8"
-  std::vector<std::string> slowed{};      ///< on purpose: "rank 1 by 3", "all by chance, sigma 0.2"
-  std::string replayed_on{};  ///< the machine whose clock virtual_seconds are of; empty: none
+  std::vector<std::string> slowed{};      ///< ranks slowed on purpose: "rank 1 by 3", "all by
+                                          ///< chance, sigma 0.2"
+  std::string replayed_on{};  ///< the machine whose clock gives virtual_seconds; empty: none
   std::string plan_hash{}, version{}, git{}, machine{}, config_path{}, command{};
-  /// Of rank 0's plan: what it holds, what it may hold (plan.memory), and what results would take
-  /// if nothing were computed again. None: no limit.
+  /// For rank 0's plan: the bytes that it holds, its limit (plan.memory), and the bytes of results
+  /// with and without recomputation. None: no limit.
   std::optional<int64_t> planned_bytes{}, memory_limit_bytes{}, result_bytes{},
       result_bytes_if_kept{};
-  std::optional<int64_t> results_again{};   ///< results that are computed again for it
-  double flop_again = kNotMeasured;         ///< for that, a pass of one rank
+  std::optional<int64_t> results_again{};   ///< results computed again to fit
+  double flop_again = kNotMeasured;         ///< arithmetic of that, per pass of one rank
   std::string library{}, library_sha256{};  ///< model.library and its content; empty: none
-  std::string compiler{}, mpi{}, onednn{};  ///< what the program was built with and runs on
-  std::string binding{};                    ///< of rank 0: "bound to 1 of 2 cores", "not bound"
+  std::string compiler{}, mpi{}, onednn{};  ///< used to build and run the program
+  std::string binding{};                    ///< rank 0's: "bound to 1 of 2 cores", "not bound"
   int64_t resume_step =
       0;  ///< 0 = from the start; events of later steps written before this line are void
   std::vector<std::string>
-      changes{};         ///< of a resume, what differs from the run before: "run.epochs: 2 -> 4"
-  std::string metric{};  ///< evaluations are compared by it; empty: an old record that does not say
-  bool higher_is_better = true;  ///< of that metric
+      changes{};         ///< differences of a resumed run from the one before: "run.epochs: 2 -> 4"
+  std::string metric{};  ///< used to compare evaluations; empty: an old record without it
+  bool higher_is_better = true;  ///< for that metric
   std::optional<Target> target{};
-  std::vector<std::string> units{};  ///< sentences: what predictions and errors are in
+  std::vector<std::string> units{};  ///< sentences: the units of predictions and errors
 };
 
 /// Event "step": averages over the steps since the last such line. The four parts add up to
@@ -93,42 +94,42 @@ struct StepRecord {
   double grad_norm = kNotMeasured;     ///< before clipping, where gradients are clipped
 };
 
-/// Event "arrivals": who came late to the exchange in the steps since the last such line, measured
-/// before the exchange makes all ranks wait. The three lists run alike: the ranks that were last
-/// most often (8 at most), in how many steps, and by how much after the earliest rank.
+/// Event "arrivals": which ranks came late to the exchange in the steps since the last such line,
+/// measured before the exchange makes all ranks wait. The three lists correspond: the ranks that
+/// were last most often (8 at most), in how many steps, and how long after the earliest rank.
 struct ArrivalsRecord {
   double time = 0;
-  int64_t step = 0, steps = 0;  ///< steps: how many were compared
+  int64_t step = 0, steps = 0;  ///< steps: number of compared steps
   std::vector<int> ranks{};
   std::vector<int64_t> last{};
   std::vector<double> late_ms{};  ///< median over the steps
   double clock_error_ms = 0;      ///< between nodes; 0 on one node
-  double waited_ms = 0;  ///< a step, in the mean over steps and ranks: in waits for gradients
-  double waited_for_late_ms = 0;  ///< the part of it before the last rank had started the exchange
+  double waited_ms = 0;           ///< per step in waits for gradients, mean over steps and ranks
+  double waited_for_late_ms = 0;  ///< part of it before the last rank had started the exchange
   int straggler = -1;             ///< the rank that is late persistently; -1: none
 };
 
-/// Event "staging": the data set's files copied to the nodes before the run reads them. It lies
-/// between the start of the process and the first step, so a time to the target that begins with
-/// the process, as MLPerf HPC's does, has it within.
+/// Event "staging": the data set's files were copied to the nodes before the run reads them. This
+/// happens between the start of the process and the first step, so a time to the target that begins
+/// with the process, as MLPerf HPC's does, contains it.
 struct StagingRecord {
   double time = 0;
   int64_t files = 0, bytes = 0;                ///< on all nodes
-  int64_t copied_files = 0, copied_bytes = 0;  ///< of them; the others were there already
-  int64_t linked_files = 0;       ///< of other nodes' shares, with data.shuffle = "shard"
+  int64_t copied_files = 0, copied_bytes = 0;  ///< copied now; the others were present already
+  int64_t linked_files = 0;       ///< belong to other nodes' shares, with data.shuffle = "shard"
   double seconds = kNotMeasured;  ///< until the last rank was done
 };
 
-/// Event "data": where samples came from since the last such line, summed over ranks. The lists run
-/// alike. Reader threads are some batches ahead of the step.
+/// Event "data": where samples came from since the last such line, summed over ranks. The lists
+/// correspond. Reader threads are some batches ahead of the step.
 struct DataRecord {
   double time = 0;
   int64_t epoch = 0, step = 0;
   std::vector<std::string> levels{};  ///< "memory", "node", "peers", "files"
   std::vector<int64_t> samples{}, bytes{};
-  std::vector<double> seconds{};       ///< of reader threads
-  int64_t left_out = 0;                ///< bad samples so far, summed over the ranks that met them
-  std::vector<std::string> reasons{};  ///< of those that came since the last line
+  std::vector<double> seconds{};       ///< in reader threads
+  int64_t left_out = 0;                ///< bad samples so far, summed over the ranks that read them
+  std::vector<std::string> reasons{};  ///< for bad samples since the last line
 };
 
 /// Event "sync": how replicas that train apart have met since the last such line.
@@ -137,35 +138,34 @@ struct SyncRecord {
   int64_t epoch = 0, step = 0;
   int64_t meetings = 0;
   int64_t bytes = 0;            ///< sent by all ranks
-  double seconds = 0;           ///< of rank 0, which it waited for others among
-  double moved = kNotMeasured;  ///< how far the last meeting moved weights, of their length
+  double seconds = 0;           ///< at rank 0, including its waits for others
+  double moved = kNotMeasured;  ///< how far the last meeting moved weights, relative to them
 };
 
-/// Event "stages": how the stages of a pipeline have spent the steps since the last such line, in
-/// the mean over replicas.
+/// Event "stages": how the stages of a pipeline have spent the steps since the last such line, mean
+/// over replicas.
 struct StagesRecord {
   double time = 0;
   int64_t epoch = 0, step = 0;
-  int64_t micro_batches = 0;  ///< of a step
+  int64_t micro_batches = 0;  ///< per step
   double bubble =
-      kNotMeasured;  ///< (S - 1) / (M + S - 1): of a step, where stages are equally fast
-  std::vector<double> compute_ms{}, waited_ms{};  ///< by stage, of a step
+      kNotMeasured;  ///< (S - 1) / (M + S - 1): share of a step if stages are equally fast
+  std::vector<double> compute_ms{}, waited_ms{};  ///< by stage, per step
   std::vector<double>
       memory_bytes{};  ///< by stage: the largest resident size of its process so far
 };
 
-/// Event "servers": what servers have done since the last such
-/// line.
+/// Event "servers": the work of servers since the last such line.
 struct ServersRecord {
   double time = 0;
   int64_t epoch = 0, step = 0;
-  int64_t updates = 0, version = 0;  ///< of the weights since then; of all
+  int64_t updates = 0, version = 0;  ///< updates of the weights since then, and in all
   int64_t dropped = 0;               ///< gradients that came too late for a quorum
-  double bytes = 0;                  ///< that workers and servers have sent each other
+  double bytes = 0;                  ///< sent between workers and servers
   double stale_mean = kNotMeasured;  ///< updates between a gradient's weights and its own update
   int64_t stale_most = 0;
-  std::vector<int64_t> staleness{};  ///< [n]: how many gradients came n updates after their weights
-  int64_t spread = 0;                ///< versions that the weights of the last worker are behind
+  std::vector<int64_t> staleness{};  ///< [n]: gradients applied n updates after their weights
+  int64_t spread = 0;                ///< most versions that the weights of a worker were behind
 };
 
 /// Event "noise": the gradient's noise scale (docs/noise.md) over the steps since the last such
@@ -177,12 +177,12 @@ struct NoiseRecord {
   double small_squares = kNotMeasured,  ///< squared norms: of the gradient of one batch,
       large_squares = kNotMeasured;     ///< and of the mean over all batches of a step
   double signal = kNotMeasured, noise = kNotMeasured;  ///< |G|^2 and tr(Sigma) that follow from it
-  double critical_batch = kNotMeasured;    ///< samples; of averages over all steps so far
-  std::map<std::string, double> layers{};  ///< with run.noise_layers: that of each parameter
+  double critical_batch = kNotMeasured;    ///< in samples, from averages over all steps so far
+  std::map<std::string, double> layers{};  ///< with run.noise_layers: critical batch by parameter
 };
 
-/// Event "machine": what the machine did beside the run since the last such line, as
-/// trace/machine_use.h has it, over the processors that the ranks may use on all nodes.
+/// Event "machine": the other work on the machine since the last such line (trace/machine_use.h),
+/// over the processors that the ranks may use on all nodes.
 struct MachineRecord {
   double time = 0;
   int64_t epoch = 0, step = 0;
@@ -200,12 +200,12 @@ struct EpochRecord {
   double compute_seconds = kNotMeasured, comm_exposed_seconds = kNotMeasured,
          data_wait_seconds = kNotMeasured, other_seconds = kNotMeasured;
   double grad_norm = kNotMeasured;             ///< mean over its steps
-  double virtual_seconds = kNotMeasured,       ///< of this epoch on RunStart::replayed_on
-      virtual_waiting_seconds = kNotMeasured;  ///< of these, of a replica, for others and messages
+  double virtual_seconds = kNotMeasured,       ///< for this epoch on RunStart::replayed_on
+      virtual_waiting_seconds = kNotMeasured;  ///< part of these: waits for others and messages
   bool partial = false;  ///< the run resumed inside this epoch, so `seconds` is not a whole epoch
 };
 
-/// Event "eval": one pass over the validation set, or, without one, over the test set. Both clocks
+/// Event "eval": one pass over the validation set or, without one, over the test set. Both clocks
 /// start at the first weight update and go on over a resume.
 struct EvalRecord {
   double time = 0;
@@ -214,7 +214,7 @@ struct EvalRecord {
   int64_t step = 0, samples = 0;
   double accuracy = kNotMeasured, loss = kNotMeasured;
   std::map<std::string, double> metrics{};  ///< further metrics by name, for example "mae"
-  double seconds = kNotMeasured;            ///< of this evaluation
+  double seconds = kNotMeasured;            ///< duration of this evaluation
   double wall_seconds =
       0;  ///< since the first weight update, this and all earlier evaluations included
   double train_seconds = 0;                     ///< the same without evaluations and checkpoints
@@ -223,10 +223,10 @@ struct EvalRecord {
   void set(const std::string& metric, double value);
 };
 
-/// Event "test": the test set after the end of training, where a validation set has judged the run.
-/// `step` is that of the end; the rest is as in EvalRecord.
+/// Event "test": the test set after the end of training, if a validation set has judged the run.
+/// `step` is the last step; the rest is as in EvalRecord.
 struct TestRecord : EvalRecord {
-  int64_t weights_step = 0;  ///< of the weights that were measured
+  int64_t weights_step = 0;  ///< step of the measured weights
 };
 
 struct CheckpointRecord {
@@ -249,13 +249,13 @@ struct TargetReached {
 enum class RunStatus { done, target_missed, requeue, failed };
 std::string_view name(RunStatus status);
 
-/// Event "run_stop", the last line of a run that ended in any orderly way. A record without it was
-/// killed.
+/// Event "run_stop", the last line of a run that ended in any orderly way. A run whose record lacks
+/// it was killed.
 struct RunStop {
   double time = 0;
   RunStatus status = RunStatus::done;
   std::string reason{};
-  std::string error{};  ///< of a failure: the error's type, for example NumericError (base/error.h)
+  std::string error{};  ///< the error's type, for example NumericError (base/error.h)
   double epochs = 0;
   int64_t steps = 0, samples = 0;
   double wall_seconds = 0, train_seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
@@ -263,8 +263,7 @@ struct RunStop {
 
 /// The writer. One process (rank 0) owns it; not thread-safe. Each append is one write(2) of one
 /// whole line, so a reader sees whole lines and a killed process loses nothing. Throws IoError
-/// naming the file, for example when the disk is full, or when its path no longer leads to the
-/// file.
+/// naming the file, for example if the disk is full, or if its path no longer leads to the file.
 class RunRecord {
  public:
   enum class Open {
@@ -292,13 +291,13 @@ class RunRecord {
   void append(TestRecord event);
   void append(CheckpointRecord event);
   void append(TargetReached event);
-  void append(RunStop event);  ///< also asks the disk to keep the file
+  void append(RunStop event);  ///< also syncs the file to disk
 
   const std::string& path() const { return path_; }
-  /// IoError where the file has not its path any more, as of each append.
+  /// Throws IoError, as each append does, if the path no longer leads to the file.
   void require_place() const;
 
-  /// From any process, for a run that ends by an error: one line more where the record exists.
+  /// Appends one line for a run that ends by an error, from any process, if the record exists.
   /// Never throws, because the error matters more than its line.
   static void append_failure(const std::string& path, RunStop event) noexcept;
 
@@ -313,10 +312,10 @@ class RunRecord {
 struct RunLog {
   std::string path{};
   RunStart
-      start;  ///< the first run_start, with target and metric of the last: a resume may change them
+      start;  ///< first run_start, with target and metric of the last, which a resume may change
   std::vector<StepRecord> steps;
   std::vector<ArrivalsRecord> arrivals;
-  std::optional<StagingRecord> staging;  ///< of the last start
+  std::optional<StagingRecord> staging;  ///< from the last start
   std::vector<DataRecord> data;
   std::vector<SyncRecord> sync;
   std::vector<StagesRecord> stages;
@@ -325,33 +324,33 @@ struct RunLog {
   std::vector<MachineRecord> machine;
   std::vector<EpochRecord> epochs;
   std::vector<EvalRecord> evals;
-  std::optional<TestRecord> test;  ///< of the last end
+  std::optional<TestRecord> test;  ///< from the last end
   std::vector<CheckpointRecord> checkpoints;
-  std::optional<TargetReached> target_reached;  ///< the last: of a run that went on there are more
+  std::optional<TargetReached> target_reached;  ///< the last; a run that went on has several
   std::optional<RunStop> stop;                  ///< none: still running, or killed
   int resumes = 0;
-  std::vector<std::string> changes;  ///< those of all resumes
-  bool truncated =
-      false;  ///< a line was cut and is left out: the last, or the one before a failure
+  std::vector<std::string> changes;  ///< from all resumes
+  bool truncated = false;  ///< a cut line was left out: the last, or the one before a failure
 };
 
-/// Reads a record. Unknown fields and events are passed over; a cut line is noted at the end, and
-/// before the run_stop of a failure, which a full disk may be the reason of. Anything else
-/// malformed, a missing run_start or a newer schema is an IoError with file:line.
+/// Reads a record. Skips unknown fields and events, and sets `truncated` for a line cut at the end,
+/// or before the run_stop of a failure (a full disk may be its cause). Throws IoError with
+/// file:line for any other malformed line, a missing run_start or a newer schema.
 RunLog read_run(const std::string& path);
-/// What can be read of a record that read_run() refuses: its lines without those that are damaged.
+/// The readable lines of a record that read_run() refuses, without the damaged ones.
 struct Readable {
   RunLog log;
   int passed_over = 0;
 };
-/// Throws IoError only where the file cannot be opened.
+/// Throws IoError only if the file cannot be opened.
 Readable read_readable(const std::string& path);
-/// The run_id of a record's first line; empty if there is no such file or the line has none.
+/// Returns the run_id of a record's first line; empty if there is no such file or the line has
+/// none.
 std::string read_run_id(const std::string& path);
-/// A name for a new run: its start and a random part, "20240501-120000-7f3a9c".
+/// Returns a name for a new run: its start and a random part, "20240501-120000-7f3a9c".
 std::string make_run_id(double unix_seconds);
 
-/// Unix time as 2024-05-01T12:00:00Z.
+/// Returns Unix time as 2024-05-01T12:00:00Z.
 std::string iso_time(double unix_seconds);
 double unix_now();
 

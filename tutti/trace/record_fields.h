@@ -1,13 +1,13 @@
 #pragma once
 // The one list of every event's fields: JSON writing, JSON reading and the CSV columns all walk it.
-// Private to trace/. fields(event, visit) calls visit("name", member) for each field, in the order
-// of the file.
+// Private to trace/. fields(event, visit) calls visit("name", member) for each field, in the
+// order of the file.
 
 #include "tutti/trace/record.h"
 
 namespace tutti::record {
 
-/// An event to write, or one to read into.
+/// Satisfied by an event to write and by one to read into.
 template <class T, class Event>
 concept Is = std::is_same_v<std::remove_const_t<T>, Event>;
 

@@ -56,8 +56,8 @@ Event parse(const Json& json) {
   return event;
 }
 
-/// Takes back what an earlier process wrote after the checkpoint that a resumed one started from:
-/// it is computed again.
+/// Removes events after the checkpoint from which a later process resumed: those steps are computed
+/// again.
 void drop_after(RunLog& log, int64_t step) {
   const auto later = [step](const auto& event) { return event.step > step; };
   std::erase_if(log.steps, later);
@@ -90,7 +90,7 @@ void add_event(RunLog& log, const Json& json, bool& started) {
       drop_after(log, start.resume_step);
       ++log.resumes;
       log.changes.insert(log.changes.end(), start.changes.begin(), start.changes.end());
-      log.start.target = start.target;  // the one at which it ends from now on
+      log.start.target = start.target;  // the target that applies from now on
       log.start.metric = start.metric;
       log.start.higher_is_better = start.higher_is_better;
     } else {
@@ -116,7 +116,7 @@ void add_event(RunLog& log, const Json& json, bool& started) {
   if (event == "target_reached") log.target_reached = parse<TargetReached>(json);
   if (event == "run_stop") {
     RunStop stop = parse<RunStop>(json);
-    // Of several ranks that fail, the first to say so has seen the cause.
+    // If several ranks fail, the first one to report has seen the cause.
     if (!log.stop || log.stop->status != RunStatus::failed || stop.status != RunStatus::failed)
       log.stop = std::move(stop);
   }
@@ -135,7 +135,7 @@ std::string read_run_id(const std::string& path) {
   std::string line;
   std::getline(file, line);
   const Json json = json_or_null(line);
-  // A run_id that is no text is none: value() would throw the library's own exception.
+  // A run_id that is not text is ignored: value() would throw the library's own exception.
   const auto id = json.is_object() ? json.find("run_id") : json.end();
   return id != json.end() && id->is_string() ? id->get<std::string>() : "";
 }
@@ -147,7 +147,7 @@ RunLog read_run(const std::string& path) {
   RunLog log;
   log.path = path;
   bool started = false;
-  std::string line, not_json;  // not_json: of the half lines that a failure has yet to explain
+  std::string line, not_json;  // not_json: error for half lines if no failure follows
   for (int number = 1; std::getline(file, line); ++number) {
     const bool cut = file.eof();  // the writer ends every line, so a line without its end was cut
     if (line.empty()) continue;
@@ -185,7 +185,7 @@ Readable read_readable(const std::string& path) {
   if (!file) throw IoError(fmt::format("{}: cannot open the run record", path));
   Readable found;
   found.log.path = path;
-  bool started = true;  // the first line may be among the damaged
+  bool started = true;  // the first line may be damaged
   for (std::string line; std::getline(file, line);) {
     if (line.empty()) continue;
     try {

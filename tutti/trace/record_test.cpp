@@ -273,7 +273,7 @@ TEST_F(RecordTest, GoesOnWhileItsPathCannotBeLookedAt) {
   std::filesystem::create_directory(folder);
   RunRecord record(folder / "r.jsonl");
   std::filesystem::rename(folder, directory_ / "kept");
-  std::filesystem::create_symlink(folder, folder);  // ELOOP, as a server that is away gives ESTALE
+  std::filesystem::create_symlink(folder, folder);  // ELOOP, like ESTALE of a server that is away
   record.append(StepRecord{.step = 7});
   std::string line;
   std::getline(std::ifstream(directory_ / "kept/r.jsonl"), line);

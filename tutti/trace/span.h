@@ -1,7 +1,7 @@
 #pragma once
-// Where the time went, as spans for a timeline viewer (--profile): name, lane, begin, end. Chrome's
-// trace format, one file per rank with the rank as the process; times are wall-clock microseconds,
-// so ranks' files can be laid over each other.
+// Spans for a timeline viewer (--profile) that show where the time went: name, lane, begin, end.
+// Chrome's trace format, one file per rank with the rank as the process; times are wall-clock
+// microseconds, so ranks' files can be laid over each other.
 
 #include <cstdint>
 #include <mutex>
@@ -11,24 +11,24 @@
 namespace tutti {
 
 /// Collects spans in memory. Thread-safe; recording costs one uncontended lock. Holds at most
-/// `capacity` spans: later ones are counted, not kept, and the file says so. Writing the file is
-/// the owner's call, after the work.
+/// `capacity` spans: later ones are counted but not kept, and the file says so. The owner writes
+/// the file, after the work.
 class Spans {
  public:
   using Name = uint32_t;
 
   explicit Spans(size_t capacity = size_t{1} << 20);
 
-  /// The number of a name; do this once per name, outside the hot path.
+  /// Returns the number of a name; do this once per name, outside the hot path.
   Name name(const std::string& text);
-  /// The number of a lane: a thread, a stream or the network, one line of the timeline.
+  /// Returns the number of a lane: a thread, a stream or the network, one line of the timeline.
   int lane(const std::string& title);
 
   void record(Name name, int lane, int64_t begin_ns, int64_t end_ns);
 
   size_t size() const;
   size_t dropped() const;
-  /// {"traceEvents": [...]} with process = rank. Throws IoError naming the file.
+  /// Writes {"traceEvents": [...]} with process = rank. Throws IoError naming the file.
   void write(const std::string& path, int rank) const;
 
   static int64_t now_ns();  ///< steady clock; the clock of begin_ns and end_ns
@@ -46,7 +46,7 @@ class Spans {
   int64_t wall_minus_steady_ns_;
 };
 
-/// Records from construction to destruction. `spans` may be null: then it does nothing.
+/// Records the time from construction to destruction. Does nothing if `spans` is null.
 class ScopedSpan {
  public:
   ScopedSpan(Spans* spans, Spans::Name name, int lane)
@@ -64,7 +64,7 @@ class ScopedSpan {
   int64_t begin_ns_;
 };
 
-/// Puts the files of several ranks into one.
+/// Merges the files of several ranks into one.
 void merge_traces(const std::vector<std::string>& inputs, const std::string& output);
 
 }  // namespace tutti

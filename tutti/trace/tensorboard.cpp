@@ -7,8 +7,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tutti/base/crc32c.h"
 #include "tutti/base/error.h"
+#include "tutti/base/numeric/crc32c.h"
 #include "tutti/base/own_file.h"
 
 namespace tutti {

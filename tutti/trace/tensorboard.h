@@ -1,5 +1,5 @@
 #pragma once
-// TensorBoard event files, written without TensorBoard: TFRecord framing
+// Writes TensorBoard event files without TensorBoard: TFRecord framing
 //   uint64 length, uint32 masked CRC-32C of the length, the bytes, uint32 masked CRC-32C of the
 //   bytes   (little endian)
 // around protocol-buffer messages Event{1: wall_time double, 2: step int64, 3: file_version string,
@@ -18,7 +18,7 @@
 
 namespace tutti {
 
-/// Scalars into <directory>/events.out.tfevents.<seconds>.<host>. Not thread-safe. Each call
+/// Writes scalars into <directory>/events.out.tfevents.<seconds>.<host>. Not thread-safe. Each call
 /// reaches the file system before it returns. Throws IoError naming the file.
 class TensorBoardWriter {
  public:
@@ -27,7 +27,7 @@ class TensorBoardWriter {
 
   void scalars(int64_t step, double unix_seconds,
                std::span<const std::pair<std::string, double>> values);
-  /// Markdown, shown under Text.
+  /// Writes Markdown, shown under Text.
   void text(int64_t step, double unix_seconds, const std::string& tag, const std::string& markdown);
   void add(const StepRecord& event);   ///< train/loss, train/lr, speed/...; unmeasured
                                        ///< numbers are left out
@@ -43,10 +43,10 @@ class TensorBoardWriter {
   std::ofstream file_;
 };
 
-/// One frame around `bytes`.
+/// Returns one frame around `bytes`.
 std::string tfrecord_frame(const std::string& bytes);
 
-/// The payloads of all frames in a TFRecord file. Throws IoError with the byte offset when a
+/// Returns the payloads of all frames in a TFRecord file. Throws IoError with the byte offset if a
 /// checksum or a length is wrong.
 std::vector<std::string> read_tfrecord_frames(const std::string& path);
 

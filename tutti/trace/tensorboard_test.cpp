@@ -60,7 +60,7 @@ TEST(TensorBoard, ATextIsATensorOfOneStringForThePluginText) {
   EXPECT_TRUE(frames[1].ends_with("\x2A\x1D\x0A\x1B" + value)) << value.size();
 }
 
-/// Leads what the process has open under that path to another file.
+/// Redirects the file that the process has open under that path to another one.
 void redirect(const std::string& path, const char* to) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code closed;

@@ -10,10 +10,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a peer takes to answer that is in the same call now. Waking the progress thread takes
-// ten times as long.
+// Time for a peer to answer that is in the same call now. Waking the progress thread takes ten
+// times as long.
 constexpr std::chrono::microseconds kAnswer = 20us;
-// The longest wait within a call that may return before it is complete.
+// Longest wait within a call that may return before it is complete.
 constexpr std::chrono::microseconds kPatience = 1ms;
 
 void* data_of(const at::Tensor& x) { return x.defined() ? x.data_ptr() : nullptr; }
@@ -23,7 +23,7 @@ void* data_of(const at::Tensor& x) { return x.defined() ? x.data_ptr() : nullptr
 TuttiBackend::TuttiBackend(const Group::Options& options)
     : Backend(options.rank, options.size), group_(std::make_shared<Group>(options)),
       plans_(std::make_unique<PlanCache>(group_)) {
-  ProgressThread::wanted();  // throws before anything is asked for
+  ProgressThread::wanted();  // throws before any communication
   init();
 }
 
@@ -55,7 +55,7 @@ TuttiBackend::WorkPtr TuttiBackend::issue(const Call& call, const Tensors& input
     fill(*work);
   } catch (const c10::DistBackendError&) {
     group_->give_up();
-    ProgressThread::get().add(work);  // for what was started
+    ProgressThread::get().add(work);  // for exchanges that were started
     throw;
   } catch (...) {
     ProgressThread::get().add(work);
@@ -65,8 +65,8 @@ TuttiBackend::WorkPtr TuttiBackend::issue(const Call& call, const Tensors& input
   return work;
 }
 
-// Ranks that make the same steps come to a call at nearly the same time. Then it is complete before
-// the program goes on, and costs no change of threads.
+// Ranks that make the same steps reach a call at nearly the same time. It is then complete before
+// the program goes on, and needs no thread switch.
 void TuttiBackend::advance(const Call& call, const c10::intrusive_ptr<TuttiWork>& work) {
   const bool message = call.type == c10d::OpType::SEND || call.type == c10d::OpType::RECV;
   const bool complete = work->advance_with_peers(message ? kAnswer : patience_);

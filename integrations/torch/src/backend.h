@@ -1,10 +1,10 @@
 #pragma once
 // TuttiBackend: the process group of torch.distributed over libtutticomm.
 //
-// Calls that are collective come in the same order on all ranks, as c10d asks; they plan and start
-// on the calling thread, one at a time. So exchanges of blocks, which meet in the order of their
-// starts, need no more. What is not overridden here says that it is not supported. Its
-// functions are in backend.cpp, and by what they do in sums.cpp, gathers.cpp, rooted.cpp and
+// Collective calls come in the same order on all ranks, as c10d requires; they plan and start on
+// the calling thread, one at a time. That is sufficient for exchanges of blocks, which match by the
+// order of their starts. Functions that are not overridden here report that they are not supported.
+// The functions are in backend.cpp and, by subject, in sums.cpp, gathers.cpp, rooted.cpp and
 // blocks.cpp.
 
 #include <c10/util/FunctionRef.h>
@@ -72,30 +72,30 @@ class TuttiBackend final : public c10d::Backend {
   WorkPtr recvAnysource(Tensors& tensors, int tag) override;
 
  private:
-  /// What a call says of itself.
+  /// Description of a call.
   struct Call {
     template <class Given>
     Call(c10d::OpType type, const char* title, const Given& options)
         : type(type), title(title), timeout(options.timeout) {
-      if constexpr (requires { options.asyncOp; }) later = options.asyncOp;  // not every PyTorch's
+      if constexpr (requires { options.asyncOp; }) later = options.asyncOp;  // some PyTorch lack it
     }
-    Call(c10d::OpType type, const char* title) : type(type), title(title) {}  // of messages
+    Call(c10d::OpType type, const char* title) : type(type), title(title) {}  // for messages
     c10d::OpType type;
-    const char* title;  ///< in PyTorch's profiler
+    const char* title;  ///< name in PyTorch's profiler
     std::chrono::milliseconds timeout{};
     bool later = true;  ///< the caller does not wait at once
   };
-  /// Makes a work, lets `fill` start its plans, and hands it over. inputs: for the profiler.
+  /// Makes a work, calls `fill` to start its plans, and returns it. `inputs` are for the profiler.
   WorkPtr issue(const Call& call, const Tensors& inputs, Tensors result,
                 c10::function_ref<void(TuttiWork&)> fill);
   /// Gives the work to the progress thread, unless it is complete within a short wait.
   void advance(const Call& call, const c10::intrusive_ptr<TuttiWork>& work);
   Group& group() const;
   void check_root(const char* call, int64_t root) const;
-  /// The root's list: a tensor of x's type and size for each rank.
+  /// Checks the root's list: it must hold a tensor of x's type and size for each rank.
   void check_list(const char* call, std::vector<Tensors>& lists, const at::Tensor& x) const;
 
-  // One of the collectives that a work consists of. A tensor that is undefined has no buffer here.
+  // Starts one of the collectives of a work. An undefined tensor has no buffer on this rank.
   void start(TuttiWork& work, const Signature& signature, const at::Tensor& input,
              const at::Tensor& output);
   void start(TuttiWork& work, const Blocks& blocks, const at::Tensor& input,
@@ -107,11 +107,11 @@ class TuttiBackend final : public c10d::Backend {
   void start_allgather(TuttiWork& work, const at::Tensor& output, const at::Tensor& input);
   void start_allgather(TuttiWork& work, const Tensors& outputs, const at::Tensor& input);
 
-  std::mutex mutex_;              // of what follows
+  std::mutex mutex_;              // guards the members below
   std::shared_ptr<Group> group_;  // shared with works in flight; null after shutdown
   std::unique_ptr<PlanCache> plans_;
   uint64_t sequence_ = 0;
-  // How long a call waits for peers: half as long after a wait in vain, else twice as long.
+  // Time that a call waits for peers: halved after a wait in vain, otherwise doubled.
   std::chrono::microseconds patience_{1000};
 };
 

@@ -1,4 +1,4 @@
-// Blocks from each rank to each other, and messages between two.
+// Exchanges blocks between all ranks, and messages between two.
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace {
 
 using c10d::OpType;
 
-// Sizes of blocks in bytes: given in rows, or equal ones.
+// Returns the sizes of blocks in bytes: given in rows, or equal.
 std::vector<size_t> block_sizes(const at::Tensor& x, const std::vector<int64_t>& rows, int ranks) {
   std::vector<size_t> sizes;
   if (rows.empty()) {

@@ -34,7 +34,7 @@ void TuttiBackend::start_allgather(TuttiWork& work, const Tensors& outputs,
   if (equal)
     signature.counts.clear();
   else
-    signature.count = 0;  // each rank's own, and so no part of what all plan
+    signature.count = 0;  // counts differ between ranks, so the shared plan has none
   const at::Tensor x = read_by(work, input);
   start(work, signature, x, written_by(work, outputs));
 }
@@ -51,7 +51,8 @@ TuttiBackend::WorkPtr TuttiBackend::allgather_coalesced(std::vector<Tensors>& ou
                                                         Tensors& inputs,
                                                         const c10d::AllgatherOptions& opts) {
   check_tensors("allgather_coalesced", inputs);
-  // outputs[rank][k] or outputs[k][rank], by who calls: c10d's own back ends take the first.
+  // outputs[rank][k] or outputs[k][rank], depending on the caller: c10d's own back ends take the
+  // first.
   TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(getSize()),
                     "tutti: allgather_coalesced: ", outputs.size(), " lists of outputs for ",
                     getSize(), " ranks");

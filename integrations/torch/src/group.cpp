@@ -24,7 +24,7 @@ int set_value(void* context, const char* key, const void* value, size_t bytes) {
   }
 }
 
-// Looks again and again instead of Store::wait, which keeps all others from the store meanwhile.
+// Polls instead of calling Store::wait, which keeps all others from the store meanwhile.
 int get_value(void* context, const char* key, void* value, size_t capacity, size_t* bytes,
               double seconds) {
   constexpr std::chrono::milliseconds kLongestNap(16);
@@ -46,8 +46,8 @@ int get_value(void* context, const char* key, void* value, size_t capacity, size
   }
 }
 
-// A store may outlive its group and serve the next one, as torchrun's does. Nobody asks for the
-// next before all have met in this one.
+// A store may outlive its group and serve the next one, as torchrun's does. No rank asks for the
+// next name before all have met in this group.
 std::string name_of_next(c10d::Store& store, int size) {
   return "tutti" + std::to_string((store.add("tutti/ranks", 1) - 1) / size);
 }
@@ -77,8 +77,8 @@ Group::Group(const Options& options)
 
 Group::~Group() { tutti_comm_destroy(comm_); }
 
-// Ranks look each other up in the store with their first message, and whoever serves the store may
-// leave before the others.
+// Ranks look each other up in the store with their first message, and the rank that serves the
+// store may leave before the others.
 void Group::meet() {
   std::vector<char> from(static_cast<size_t>(size_)), to(from.size());
   tutti_comm_plan* made = nullptr;

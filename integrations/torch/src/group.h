@@ -1,5 +1,5 @@
 #pragma once
-// Group: the ranks of one process group, as libtutticomm knows them.
+// Group: the ranks of one process group, as a communicator of libtutticomm.
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -19,14 +19,14 @@ inline double seconds(std::chrono::milliseconds time) {
 class Group {
  public:
   struct Options {
-    c10::intrusive_ptr<c10d::Store> store;  ///< of this group alone, as c10d hands it out
+    c10::intrusive_ptr<c10d::Store> store;  ///< for this group only, as c10d passes it
     int rank = 0;
     int size = 1;
-    std::chrono::milliseconds timeout{};  ///< of every wait
+    std::chrono::milliseconds timeout{};  ///< for every wait
   };
   /// Collective. Connects every two ranks.
   explicit Group(const Options& options);
-  /// Of this rank alone. All plans are gone.
+  /// Not collective. All plans must be gone.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -36,7 +36,7 @@ class Group {
   int size() const { return size_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
   void set_timeout(std::chrono::milliseconds timeout);
-  /// Communication has failed: the group is of no further use.
+  /// Call this after communication has failed: the group cannot be used any more.
   void give_up() { usable_ = false; }
   void check_usable() const {
     TORCH_CHECK_WITH(DistBackendError, usable_, "tutti: rank ", rank_,

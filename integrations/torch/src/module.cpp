@@ -1,4 +1,4 @@
-// The Python module tutti_torch._backend.
+// Defines the Python module tutti_torch._backend.
 
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>

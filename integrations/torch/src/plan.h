@@ -10,7 +10,7 @@ namespace tutti_torch {
 struct DestroyPlan {
   void operator()(tutti_comm_plan* plan) const { tutti_comm_plan_destroy(plan); }
 };
-/// Not in flight when it ends, unless the group has failed.
+/// A plan is not in flight when it is destroyed, unless the group has failed.
 using Plan = std::unique_ptr<tutti_comm_plan, DestroyPlan>;
 
 }  // namespace tutti_torch

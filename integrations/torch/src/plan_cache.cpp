@@ -9,9 +9,9 @@ namespace tutti_torch {
 namespace {
 
 constexpr size_t kEntries = 256;
-constexpr size_t kBytes = size_t{512} << 20;  // of all long vectors together
+constexpr size_t kBytes = size_t{512} << 20;  // for all long vectors together
 
-// How many calls of one signature may be under way: more of small ones.
+// Returns how many calls of one signature may be under way: more of small ones.
 size_t slots_of(size_t bytes) {
   return std::clamp((size_t{4} << 20) / std::max<size_t>(bytes, 1), size_t{2}, size_t{8});
 }
@@ -117,11 +117,11 @@ std::shared_ptr<Slot> PlanCache::take(const Signature& signature) {
   ++entry.calls;
   const std::shared_ptr<Slot>& slot = entry.slots[k];
   if (const auto user = slot->user.lock()) static_cast<TuttiWork&>(*user).wait_until_complete();
-  group_->check_usable();  // a work that fails lets go of its plan
+  group_->check_usable();  // a failed work releases its plan
   return slot;
 }
 
-// By numbers that all ranks have alike, so that all drop the same.
+// Uses only numbers that are the same on all ranks, so that all drop the same entry.
 void PlanCache::make_room(const Signature& needed) {
   const auto total = [&] {
     size_t bytes = 0;

@@ -1,9 +1,10 @@
 #pragma once
-// PlanCache: plans of the collectives that a process group was asked for, kept for the next time.
+// PlanCache: keeps plans of a process group's collectives for the next call.
 //
-// Planning is collective, so all ranks must find the same calls in their caches. Therefore nothing
-// that is a rank's own enters: not the buffers (a plan takes any), and not what has been completed.
-// The k-th call of a signature takes slot k mod slots; whoever still uses it is waited for.
+// Planning is collective, so all ranks must find the same calls in their caches. Therefore the
+// cache depends on nothing that differs between ranks: neither on the buffers (a plan takes any)
+// nor on what has been completed. The k-th call of a signature takes slot k mod slots; if a work
+// still uses the slot, the call waits for it.
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -32,8 +33,8 @@ enum class Kind : uint8_t {
   all_to_all
 };
 
-/// What a call asks for; the same on every rank. Counts are of elements: of the whole vector
-/// (broadcast, reduce, allreduce), or each rank's part of it.
+/// The parameters of a call; the same on every rank. Counts are in elements: of the whole vector
+/// (broadcast, reduce, allreduce), or of each rank's part of it.
 struct Signature {
   Kind kind = Kind::barrier;
   int type = TUTTI_COMM_BYTE;
@@ -44,14 +45,14 @@ struct Signature {
   auto operator<=>(const Signature&) const = default;
 };
 
-/// Collective. The buffers come with tutti_comm_plan_rebind.
+/// Makes a plan. Collective. The buffers come with tutti_comm_plan_rebind.
 Plan make_plan(const Group& group, const Signature& signature);
 
-/// An all_to_all of blocks of any sizes, in bytes, one after another in each buffer. Of this rank
-/// alone, and not kept: nothing is agreed, so a plan costs little, and the next call may have other
-/// sizes. All ranks start them in the same order.
+/// An all_to_all of blocks of any sizes, in bytes, one after another in each buffer. Not
+/// collective, and not kept: ranks agree on nothing, so a plan costs little, and the next call may
+/// have other sizes. All ranks start them in the same order.
 struct Blocks {
-  std::vector<size_t> send, receive;  ///< one a rank
+  std::vector<size_t> send, receive;  ///< sizes by rank
 };
 Plan make_plan(const Group& group, const Blocks& blocks, const void* input, void* output);
 
@@ -64,28 +65,28 @@ struct Message {
 };
 Plan make_plan(const Group& group, const Message& message);
 
-/// A plan, and the work that has used it last.
+/// A plan, and the work that used it last.
 struct Slot {
   Plan plan;
   c10::weak_intrusive_ptr<c10d::Work> user;  ///< a TuttiWork
 };
-/// Of nobody, and in no cache.
+/// Makes a slot without a user, which is in no cache.
 std::shared_ptr<Slot> make_slot(Plan plan);
 
-/// One thread at a time.
+/// For one thread at a time.
 class PlanCache {
  public:
   explicit PlanCache(std::shared_ptr<Group> group) : group_(std::move(group)) {}
 
-  /// Collective when the slot is new. The slot is nobody's; the caller becomes its user. It lives
-  /// as long as somebody uses it, also after the cache has dropped it: therefore shared.
+  /// Returns a slot without a user; the caller becomes its user. Collective when the slot is new.
+  /// It lives as long as a work uses it, even after the cache has dropped it: therefore shared.
   std::shared_ptr<Slot> take(const Signature& signature);
   void clear() { entries_.clear(); }
 
  private:
   struct Entry {
     std::vector<std::shared_ptr<Slot>> slots;
-    size_t bytes = 0;  // of the long vector
+    size_t bytes = 0;  // size of the long vector
     uint64_t calls = 0;
     uint64_t last = 0;  // number of the latest call
     size_t kept() const { return slots.size() * bytes; }

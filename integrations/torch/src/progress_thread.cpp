@@ -15,12 +15,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// Between two looks while the caller computes, on the core that this thread would take from it: a
-// share of the time since anything happened, between these.
+// Pause between two polls while the caller computes, on the core that this thread would take from
+// it: a share of the time since the last progress, between these limits.
 constexpr int kShare = 4;
 constexpr std::chrono::nanoseconds kNap = 20us, kLongNap = 200us;
-// While the caller waits (for a Future, which cannot lend a hand) this thread looks without a
-// pause, for so long: then others may need the core more.
+// While the caller waits (for a Future, which cannot help) this thread polls without a pause for
+// this long; then others may need the core more.
 constexpr auto kPatience = 3ms;
 
 }  // namespace
@@ -71,7 +71,7 @@ void ProgressThread::add(c10::intrusive_ptr<TuttiWork> work) {
   wake_.notify_one();  // no system call when the thread does not sleep
 }
 
-// One look at everything. Whether anything was completed.
+// Polls every work once. Returns whether any was completed.
 bool ProgressThread::pass() {
   {
     const std::lock_guard lock(mutex_);
@@ -90,7 +90,7 @@ bool ProgressThread::pass() {
   return true;
 }
 
-// Whether the processor has worked for the caller since the last look.
+// Whether the processor has worked for the caller since the last poll.
 bool ProgressThread::caller_computes() {
   const auto now = Clock::now();
   timespec time{};
@@ -107,9 +107,9 @@ bool ProgressThread::caller_computes() {
 
 void ProgressThread::serve(const std::stop_token& stop) {
   prctl(PR_SET_NAME, "tutti_torch");
-  // Nanoseconds that a nap may be longer than asked for: usually 50,000.
+  // How much longer than requested a nap may be, in nanoseconds: usually 50,000.
   prctl(PR_SET_TIMERSLACK, 1000UL);
-  auto last = Clock::now();  // when anything happened
+  auto last = Clock::now();  // time of the last progress
   while (!stop.stop_requested()) {
     if (pass()) last = Clock::now();
     {

@@ -1,6 +1,6 @@
 #pragma once
-// ProgressThread: the works of this process that are under way, and the thread that moves them on
-// and says so when they are complete. It serves all process groups, until Python ends.
+// ProgressThread: the works of this process that are under way, and the thread that progresses them
+// and reports their completion. It serves all process groups, until Python ends.
 
 #include <sys/types.h>
 
@@ -18,19 +18,20 @@ namespace tutti_torch {
 class ProgressThread {
  public:
   static ProgressThread& get();
-  /// Whether there is to be a thread: TUTTI_TORCH_PROGRESS_THREADS, 1 where it is not set. Throws
+  /// Whether a thread is wanted: TUTTI_TORCH_PROGRESS_THREADS, 1 if it is not set. Throws
   /// ValueError.
   static bool wanted();
-  /// Whether there is one. Without, works are moved on by whoever asks for them.
+  /// Whether the thread runs. Without it, the threads that wait for works progress them.
   bool runs() const { return runs_; }
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  /// Keeps a work until it is complete. Without a thread this call moves on what was given before.
+  /// Keeps a work until it is complete. Without a thread this call progresses the works given
+  /// before.
   void add(c10::intrusive_ptr<TuttiWork> work);
   /// Ends the thread. For Python's atexit, and without its lock: afterwards Python ends any thread
-  /// that calls back into it, in the middle of destructors and of whatever else.
+  /// that calls back into it, for example in the middle of destructors.
   void stop();
 
  private:
@@ -42,14 +43,13 @@ class ProgressThread {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::vector<c10::intrusive_ptr<TuttiWork>> works_;
-  clockid_t caller_ =
-      CLOCK_REALTIME;  // what the processor does for the thread that called add() last
-  std::vector<c10::intrusive_ptr<TuttiWork>> looked_at_;  // of pass()
-  std::chrono::nanoseconds computed_{};  // that clock, when it was looked at, at this time
+  clockid_t caller_ = CLOCK_REALTIME;  // processor time of the thread that last called add()
+  std::vector<c10::intrusive_ptr<TuttiWork>> looked_at_;  // used in pass()
+  std::chrono::nanoseconds computed_{};  // that clock's last reading, made at computed_at_
   std::chrono::steady_clock::time_point computed_at_{};
   std::atomic<bool> runs_ = false;
-  pid_t process_;        // that has the thread: a copy made by fork() has none
-  std::jthread thread_;  // last: it ends before the rest does
+  pid_t process_;        // the process that has the thread: a fork() has none
+  std::jthread thread_;  // last, so that it ends before the other members
 };
 
 }  // namespace tutti_torch

@@ -1,4 +1,4 @@
-// One rank gives to all, or gets from all: broadcast, reduce, gather, scatter.
+// One rank sends to all, or receives from all: broadcast, reduce, gather, scatter.
 
 #include "backend.h"
 #include "tensors.h"

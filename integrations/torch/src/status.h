@@ -1,5 +1,5 @@
 #pragma once
-// What libtutticomm says, as exceptions that Python knows.
+// Turns errors of libtutticomm into exceptions that Python knows.
 
 #include <tutti_comm.h>
 
@@ -7,8 +7,8 @@
 
 namespace tutti_torch {
 
-/// Throws what `status` of the call just made stands for: ValueError, MemoryError-like RuntimeError
-/// or torch.distributed.DistBackendError, with the library's own words.
+/// Throws the exception for the `status` of the call just made: ValueError, MemoryError-like
+/// RuntimeError or torch.distributed.DistBackendError, with the library's message.
 inline void check(int status) {
   if (status == TUTTI_COMM_OK) return;
   if (status == TUTTI_COMM_ERROR_ARGUMENT)

@@ -1,4 +1,4 @@
-// Every rank has a part in a sum, or all of it: allreduce and reduce_scatter.
+// Every rank gets a part of a sum, or all of it: allreduce and reduce_scatter.
 
 #include <algorithm>
 

@@ -7,17 +7,17 @@
 namespace tutti_torch {
 namespace {
 
-// Without the bookkeeping of gradients: whoever calls collectives wants values.
+// Returns the values without the bookkeeping of gradients, which collectives do not need.
 at::Tensor values(const at::Tensor& x) { return x.detach(); }
 
-// Room of their own for the values of several tensors.
+// Allocates memory for the values of several tensors.
 at::Tensor room_for(const std::vector<at::Tensor>& tensors) {
   int64_t count = 0;
   for (const at::Tensor& x : tensors) count += x.numel();
   return at::empty({count}, tensors.front().options().requires_grad(false));
 }
 
-// Where each follows the one before in one storage: all of them as one.
+// Returns tensors that follow each other in one storage as one tensor; nothing for others.
 std::optional<at::Tensor> as_one(const std::vector<at::Tensor>& tensors) {
   int64_t count = 0;
   const at::Tensor& first = tensors.front();

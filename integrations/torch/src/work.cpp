@@ -11,11 +11,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLong = 500ms;       // a work that lasts longer is looked after ...
-constexpr auto kBetweenLooks = 2s;  // ... so often
-constexpr auto kMoved = 5us;        // a look that took longer has moved something
-constexpr auto kMost = 1ms;         // of it that a peer may be given to do the same
-constexpr double kLook = 0.25;      // seconds; libtutticomm looks at peers after 0.2
+constexpr auto kLong = 500ms;       // a work that lasts longer is polled with a wait ...
+constexpr auto kBetweenLooks = 2s;  // ... at this interval
+constexpr auto kMoved = 5us;        // a poll that took longer has made progress
+constexpr auto kMost = 1ms;         // most of that time that a peer is given for the same
+constexpr double kLook = 0.25;      // seconds; libtutticomm checks peers after 0.2
 
 }  // namespace
 
@@ -57,7 +57,7 @@ bool TuttiWork::test() {
   return all;
 }
 
-// Peers that have died are found by a wait alone.
+// Only a wait finds peers that have died.
 bool TuttiWork::look() {
   const auto first = std::ranges::find(moving_plans_, false, &Moving::done);
   if (first == moving_plans_.end()) return true;
@@ -69,7 +69,7 @@ bool TuttiWork::look() {
   return test();
 }
 
-// Lets libtutticomm say who is missing, and tell the others.
+// Lets libtutticomm find out who is missing, and report it to the others.
 void TuttiWork::expire() {
   check(tutti_comm_set_timeout(group_->comm(), kLook));
   for (Moving& moving : moving_plans_) check(tutti_comm_wait(moving.slot->plan.get()));
@@ -97,10 +97,10 @@ bool TuttiWork::advance_with_peers(std::chrono::microseconds patience) {
   while (!advance()) {
     const auto now = Clock::now();
     const auto took = now - before;
-    // Whoever is called back only after the end, on a busy machine, does not begin anew: a look may
-    // take long there, although nothing has moved.
+    // A thread that resumes only after the end, on a busy machine, does not wait again: a poll may
+    // take long there without progress.
     if (before > end) return false;
-    // It has copied or added, and a peer has as much to do before it answers.
+    // The call has copied or added, and a peer has as much to do before it answers.
     if (took > kMoved) end = now + patience + std::min<Clock::duration>(took, kMost);
     if (now > end) return false;
     std::this_thread::yield();  // a peer may need this core
@@ -144,7 +144,7 @@ void TuttiWork::wait_until_complete(std::chrono::milliseconds limit) {
     return;
   }
   if (!std::ranges::all_of(moving_plans_, &Moving::done)) {
-    // It goes on: what it writes to must live.
+    // It is still in flight, so its buffers must live.
     ProgressThread::get().add(c10::intrusive_ptr<TuttiWork>::reclaim_copy(this));
     TORCH_CHECK_WITH(DistBackendError, false, "tutti: rank ", group_->rank(), ": ",
                      c10d::opTypeToString(retrieveOpType()), " number ", sequence_,
@@ -160,7 +160,7 @@ void TuttiWork::wait_until_complete(std::chrono::milliseconds limit) {
 
 void TuttiWork::complete(std::exception_ptr failure) {
   if (failure) {
-    // The plans may be in flight. Without them nothing is read or written any more.
+    // The plans may be in flight. Once they are destroyed, no buffer is read or written any more.
     for (Moving& moving : moving_plans_) {
       if (moving.done) continue;
       moving.slot->plan.reset();
@@ -205,7 +205,7 @@ std::vector<at::Tensor> TuttiWork::result() {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> TuttiWork::getFuture() {
-  // Without a thread nobody else completes it.
+  // Without a thread no other thread completes it.
   if (!ProgressThread::get().runs()) wait_until_complete();
   const std::lock_guard lock(future_mutex_);
   if (!future_) {

@@ -1,9 +1,9 @@
 #pragma once
-// TuttiWork: what a call of a process group returns. One plan or several under way, and the tensors
+// TuttiWork: the result of a process group's call: one plan or several under way, and the tensors
 // that they read and write.
 //
-// A work that is complete has let go of its plans. Who moves them on: the thread that waits for the
-// work, or else the progress thread; moving_ keeps the two apart.
+// A complete work has released its plans. The thread that waits for the work progresses it, or else
+// the progress thread; moving_ excludes one while the other does.
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -22,38 +22,39 @@ class TuttiWork final : public c10d::Work {
  public:
   struct Options {
     c10d::OpType type = c10d::OpType::UNKNOWN;
-    const char* title = nullptr;          ///< in PyTorch's profiler
+    const char* title = nullptr;          ///< name in PyTorch's profiler
     std::vector<at::Tensor> inputs = {};  ///< for the profiler
-    std::chrono::milliseconds timeout{};  ///< of waits that give none; 0 or less: the group's
+    std::chrono::milliseconds timeout{};  ///< for waits without their own; 0 or less: the group's
     uint64_t sequence = 0;
   };
   TuttiWork(std::shared_ptr<Group> group, const Options& options);
 
-  // For the call that makes it, before anybody else knows it.
-  /// Begins a plan, whose user this work becomes; one that has its buffers or none, or with those
-  /// given.
+  // For the call that makes it, before any other thread knows it.
+  /// Starts a plan, whose user this work becomes. The plan has its buffers already or none, or uses
+  /// the given ones.
   void start(std::shared_ptr<Slot> slot);
   void start(std::shared_ptr<Slot> slot, const void* input, void* output);
-  /// A message must bring so many bytes.
+  /// Requires that a message brings so many bytes.
   void expect(size_t bytes) {
     moving_plans_.back().bytes = bytes, moving_plans_.back().receives = true;
   }
-  /// Held until the work is complete.
+  /// Keeps a tensor until the work is complete.
   void keep(at::Tensor x) { kept_.push_back(std::move(x)); }
-  /// To be done when the plans are complete, in this order, by whoever finds them so.
+  /// Adds an action for when the plans are complete; the thread that finds them so runs all in this
+  /// order.
   void afterwards(std::function<void()> action) { afterwards_.push_back(std::move(action)); }
   void set_result(std::vector<at::Tensor> result) { result_ = std::move(result); }
 
-  /// Moves it on for as long as other ranks do so too, and waits so long for them. Whether it is
-  /// complete, or has failed: otherwise the progress thread goes on with it.
+  /// Progresses the work as long as other ranks do so, too, waiting for them up to `patience`.
+  /// Returns whether it is complete or has failed; otherwise the progress thread continues with it.
   bool advance_with_peers(std::chrono::microseconds patience);
 
-  // For the progress thread.
-  /// Moves it on, unless somebody waits for it. Whether it is complete, or has failed. Does not
-  /// block, but for 0.25 s every 2 s when the work has lasted for long: to see whether peers live.
+  // For the progress thread:
+  /// Progresses the work, unless a thread waits for it. Returns whether it is complete or has
+  /// failed. Does not block, except 0.25 s every 2 s for long works, to check that peers live.
   bool advance();
 
-  /// Returns also when the work has failed. limit: 0, the work's own.
+  /// Returns also if the work has failed. A `limit` of 0 means the work's own.
   void wait_until_complete(std::chrono::milliseconds limit = {});
 
   bool isCompleted() override;
@@ -73,7 +74,7 @@ class TuttiWork final : public c10d::Work {
     bool receives = false;
     size_t bytes = 0;
   };
-  // These with moving_ held.
+  // Call these with moving_ held.
   bool test();
   bool look();
   void expire();
@@ -85,7 +86,7 @@ class TuttiWork final : public c10d::Work {
   uint64_t sequence_;
   Clock::time_point begun_ = Clock::now(), next_look_;
   std::timed_mutex moving_;
-  std::atomic<int> waiting_ = 0;  // threads that wait, and so move it on
+  std::atomic<int> waiting_ = 0;  // threads that wait, and so progress it
   std::atomic<bool> complete_ = false;
   std::vector<Moving> moving_plans_;
   std::vector<at::Tensor> kept_;

@@ -1,5 +1,5 @@
-// A user's program: builds a network, counts its parameters, and meets a typed error. Exit status 0
-// if all is as documented.
+// A user's program: builds a network, counts its parameters, and provokes a typed error. Exit
+// status 0 if all is as documented.
 #include <cstdio>
 
 #include "tutti/base/error.h"

@@ -1,4 +1,4 @@
-// A program of an installed libmlsl in C++. Exit status 0 if all is as documented.
+// A C++ program that uses an installed libmlsl. Exit status 0 if all is as documented.
 #include <mlsl.hpp>
 
 int main(int argc, char** argv) {

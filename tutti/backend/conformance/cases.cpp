@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-/// After "OP DTYPE "; each line is checked in f32 and bf16.
+/// Follows "OP DTYPE "; each line is checked in f32 and bf16.
 constexpr const char* kConvolutions[] = {
     "n5c16h16w16 k16r3s3 pad1",
     "n4c3h32w32 k16r3s3 pad1",
@@ -92,7 +92,7 @@ constexpr const char* kSpectra[] = {
 };
 constexpr const char* kInteractions[] = {"n3c5w7", "n5c27w16", "n2c2w33", "n4c9w64 itself",
                                          "n3c1w5 itself"};
-/// After "OP DTYPE ", of sequences: attention, and its gradient.
+/// Follows "OP DTYPE ", for sequences: attention, and its gradient.
 constexpr const char* kAttentions[] = {
     "n2c24t19 heads3",
     "n3c32t33 heads2 causal",
@@ -139,7 +139,7 @@ constexpr const char* kSequences[] = {
     "swiglu{} {} n7c33",
     "swiglu{} {} n2c16h3w4",
 };
-/// Without a gradient op of their own, after "OP DTYPE ".
+/// Ops without a gradient op of their own; follows "OP DTYPE ".
 constexpr const char* kWaves[] = {
     "prepend_token {} n3c16t9",
     "prepend_token {} n2c21t1",
@@ -182,8 +182,8 @@ constexpr const char* kUpdates[] = {
     "weight_average f32 n333 decay0.9 count5",
     "weight_average f32 n333 decay0.9 from8 count2",
 };
-/// After "OP DTYPE ". EXTENTS are those of a slab; so many windows of `height` rows, `step` apart,
-/// of which the first begins `before` rows above the first slab.
+/// Follows "OP DTYPE ". EXTENTS describe a slab; there are so many windows of `height` rows, `step`
+/// apart, and the first begins `before` rows above the first slab.
 constexpr const char* kRowCuts[] = {
     "n4c16h8w5 slabs2 windows4 height6 step4 before1",
     "n3c5h6w7 slabs1 windows1 height6 step1 before0",
@@ -234,7 +234,7 @@ constexpr const char* kOthers[] = {
     "label_weights i32 n2c4h5w6",
     "conv f32 n5c16h16w16 k16r3s3 pad1 sigmoid",
     "conv f32 n2c4d6h7w8 k16t3r3s3 pad1 bias tanh",
-    // few products each: what bf16 loses in a large sum is all that a tanh near 0 shows
+    // few products each: the error of bf16 in a large sum dominates a tanh near 0
     "conv bf16 n3c8h4w4 k16r1s1 bias sigmoid",
     "conv bf16 n3c8h4w4 k16r1s1 tanh",
     "conv_backward_data f32 n1c148d5h4w4 k196t3r3s3 pad0x1x1",

@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-/// Names of all layouts that the backend offers any of the operands.
+/// Returns the names of all layouts that the backend offers for any of the operands.
 std::vector<std::string> layout_names(const OpCase& c, const Backend& backend) {
   std::vector<std::string> names{"plain"};
   std::vector<ValueType> types = c.problem.in;
@@ -49,7 +49,7 @@ double tolerance_of(const OpCase& c) {
              : 3e-5;
 }
 
-/// Empty, or where the values differ most.
+/// Returns where the values differ most; empty if they agree.
 std::string difference(const Values& got, const Values& want, double tolerance) {
   double squares = 0, worst = 1;
   size_t at = want.size();
@@ -69,8 +69,8 @@ std::string difference(const Values& got, const Values& want, double tolerance) 
                            got[at], want[at], rms);
 }
 
-/// Loops of a library that take a product at a time: nothing of them is ours but what they are
-/// given, which a short sum shows as well as a long one.
+/// The limit for a library's loops that take a product at a time: only their operands come from
+/// this project, and a short sum tests these as well as a long one.
 constexpr double kMostFlopOfLoops = 1e6;
 
 bool is_long(const OpCase& c) {
@@ -119,7 +119,7 @@ ConformanceReport check_conformance(const OpCase& c, const Backend& backend) {
       std::vector<std::string> accepted = all.accepted();
       const bool of_reference = backend.name() == "reference";
       if (!of_reference)
-        std::erase(accepted, "reference");  // a fallback that would be compared with itself
+        std::erase(accepted, "reference");  // the fallback would be compared with itself
       if (accepted.empty()) throw DeviceError("only the reference has a kernel");
       for (const std::string& kernel : accepted) {
         if (!of_reference && all.is_slow(kernel) && is_long(c)) continue;

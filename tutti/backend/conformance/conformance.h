@@ -7,7 +7,7 @@ namespace tutti {
 
 struct ConformanceReport {
   int runs = 0;                       ///< kernel x layout x tile x threads combinations compared
-  std::vector<std::string> failures;  ///< what differs, each with the line that repeats it
+  std::vector<std::string> failures;  ///< differences, each with the line that repeats it
 };
 
 /// Runs the case on every accepted kernel of `backend` in every activation layout that it offers,
@@ -20,11 +20,11 @@ struct OpTiming {
   std::string kernel, layout;
   double seconds = 0;  ///< median of one run, whole batch
   double flop = 0;     ///< nominal, 0 if not counted
-  size_t bytes = 0;    ///< of all operands
+  size_t bytes = 0;    ///< total of all operands
 };
 
 /// Times the first accepted kernel in every layout that the backend offers. At least
-/// `least_seconds` are spent on each.
+/// `least_seconds` are spent on each layout.
 std::vector<OpTiming> time_op(const OpCase& op_case, const Backend& backend, int threads,
                               double least_seconds);
 

@@ -6,7 +6,7 @@
 
 #include "tutti/backend/conformance/op_case_line.h"
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti {
 namespace {

@@ -1,11 +1,11 @@
 #pragma once
 // One line of text = one op on one shape, so that a failure can be repeated and a benchmark be
-// asked for by hand:
+// requested by hand:
 //   OP DTYPE EXTENTS [KERNEL] [word | wordNUMBER | wordNUMBERxNUMBER...]...
 //   conv bf16 n8c16h32w32 k16r3s3 stride1 pad1 relu
-//     EXTENTS are x's; the kernel is k x (c / groups) x [t x] r x s
+//     EXTENTS describe x; the kernel is k x (c / groups) x [t x] r x s
 //   conv_backward_weights f32 n2c4d8h8w8 k8t3r3s3 pad1
-//     the shapes are those of the convolution in every direction
+//     the shapes are the convolution's in every direction
 //   pool f32 n8c16h32w32 max r3s3 stride2 pad1
 //   dense f32 n8c64 k10 bias
 //   slice f32 n2c8h9 step2
@@ -17,7 +17,7 @@
 
 namespace tutti {
 
-/// What random numbers an operand gets, for kernels that need more than any number.
+/// The kind of random numbers an operand gets, for kernels that do not accept every number.
 enum class Fill : uint8_t { normal, positive, unit, label };
 
 struct OpCase {
@@ -27,14 +27,14 @@ struct OpCase {
   int64_t labels = 0;      ///< Fill::label draws from [0, labels)
 };
 
-/// Throws ConfigError naming the word that is not understood.
+/// Parses a line. Throws ConfigError naming the word that is not understood.
 OpCase parse_op_case(std::string_view text);
 
-/// Random inputs, the same for the same seed everywhere.
+/// Returns random inputs, the same for the same seed everywhere.
 std::vector<Values> random_inputs(const OpCase& op_case, uint64_t seed);
 
-/// The lines that tests check and `tutti bench ops` times: every op, f32 and bf16, shapes with and
-/// without round numbers.
+/// Returns the lines that tests check and `tutti bench ops` times: every op, f32 and bf16, shapes
+/// with and without round numbers.
 std::vector<std::string> conformance_lines();
 
 }  // namespace tutti

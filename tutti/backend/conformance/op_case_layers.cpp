@@ -26,7 +26,7 @@ ConvAttributes conv_attributes(CaseLine& line, int spatial) {
   return a;
 }
 
-/// Of a batch norm whose second statistic is the variance.
+/// Returns the epsilon of a batch norm whose second statistic is the variance.
 std::optional<float> epsilon_of(CaseLine& line) {
   return line.has("variance") ? std::optional(1e-3f) : std::nullopt;
 }
@@ -57,7 +57,7 @@ void conv_case(CaseLine& line, OpCase& made) {
     made.problem.op = std::make_shared<ConvBackwardWeights>(a, w, line.has("whole"));
     made.problem.out_free = {true};
     in.batched(line.x, line.dtype).batched(y, line.dtype);
-  } else {  // conv_transpose: EXTENTS are those of its result
+  } else {  // conv_transpose: EXTENTS describe its result
     CaseNumbers output_pad{};
     for (int d = 0; d < a.spatial; ++d) {
       const auto i = static_cast<size_t>(d);
@@ -146,7 +146,7 @@ void pool_case(CaseLine& line, OpCase& made) {
     in.batched(x, line.dtype);
     return;
   }
-  if (line.op == "broadcast") {  // EXTENTS are those of its result
+  if (line.op == "broadcast") {  // EXTENTS describe its result
     Shape one = x;
     for (int d = 2; d < x.rank(); ++d) one[d] = 1;
     made.problem.op =

@@ -1,6 +1,6 @@
 #pragma once
-// What the makers of cases share: the words of a line, and the inputs that they add up. Private to
-// op_case*.cpp.
+// The common parts of the makers of cases: the words of a line, and the inputs that they collect.
+// Private to op_case*.cpp.
 
 #include <array>
 #include <map>
@@ -29,7 +29,7 @@ class CaseLine {
   int64_t extent(char letter, int64_t otherwise) const;
   bool has(const char* word);
   double number(const char* word, double otherwise);
-  /// "stride2" for all, "stride2x1" for each dimension.
+  /// Returns the numbers of "stride2" for all dimensions, "stride2x1" for each.
   CaseNumbers numbers(const char* word, int64_t otherwise);
   void check_all_used() const;
   [[noreturn]] void fail(std::string_view what) const;
@@ -73,10 +73,10 @@ class CaseInputs {
   OpCase& made_;
 };
 
-/// The activation that a line names; leaky_relu's slope is 0.2.
+/// Returns the activation that a line names; leaky_relu's slope is 0.2.
 std::optional<ActivationAttributes> activation_of(CaseLine& line);
 
-/// Each makes the cases of a family of ops: op_case_layers.cpp, op_case_values.cpp,
+/// Each function makes the cases of a family of ops: op_case_layers.cpp, op_case_values.cpp,
 /// op_case_sequences.cpp and op_case_parts.cpp.
 void conv_case(CaseLine& line, OpCase& made);
 void batch_norm_case(CaseLine& line, OpCase& made);

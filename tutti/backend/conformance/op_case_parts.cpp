@@ -13,7 +13,7 @@ int64_t whole_number(CaseLine& line, const char* word, int64_t otherwise) {
   return static_cast<int64_t>(line.number(word, static_cast<double>(otherwise)));
 }
 
-/// `like` with so many samples and rows.
+/// Returns `like` with so many samples and rows.
 Shape with_rows(Shape like, int dim, int64_t samples, int64_t rows) {
   like[0] = samples;
   like[dim] = rows;
@@ -44,7 +44,7 @@ void rows_case(CaseLine& line, OpCase& made) {
   } else {
     AddRows::Sum sum{.dim = dim, .slabs = slabs, .rows = {0, rows}, .windows = {windows}};
     in.batched(window, line.dtype);
-    if (line.has("also")) {  // what other ranks send back
+    if (line.has("also")) {  // rows that other ranks send back
       sum.windows.push_back({{0, 2}, {rows - 2, rows}});
       in.batched(with_rows(line.x, dim, samples * 2, 2), line.dtype);
     }

@@ -1,15 +1,15 @@
 #include <memory>
 
 #include "tutti/backend/conformance/op_case_line.h"
-#include "tutti/ops/attention.h"
-#include "tutti/ops/layer_norm.h"
-#include "tutti/ops/lookup.h"
 #include "tutti/ops/rank_sums.h"
-#include "tutti/ops/swiglu.h"
-#include "tutti/ops/token_head.h"
-#include "tutti/ops/token_loss.h"
-#include "tutti/ops/token_slice.h"
-#include "tutti/ops/waves.h"
+#include "tutti/ops/sequence/attention.h"
+#include "tutti/ops/sequence/layer_norm.h"
+#include "tutti/ops/sequence/lookup.h"
+#include "tutti/ops/sequence/swiglu.h"
+#include "tutti/ops/sequence/token_head.h"
+#include "tutti/ops/sequence/token_loss.h"
+#include "tutti/ops/sequence/token_slice.h"
+#include "tutti/ops/sequence/waves.h"
 
 namespace tutti {
 namespace {
@@ -18,7 +18,7 @@ int64_t count_of(CaseLine& line, const char* word, int64_t otherwise) {
   return static_cast<int64_t>(line.number(word, static_cast<double>(otherwise)));
 }
 
-/// EXTENTS are those of the result, n, c and t.
+/// EXTENTS describe the result, n, c and t.
 void attention_case(CaseLine& line, OpCase& made) {
   const int64_t n = line.x[0], c = line.x[1], t = line.x[2];
   AttentionAttributes a{.heads = count_of(line, "heads", 1), .causal = line.has("causal")};
@@ -72,7 +72,7 @@ void norm_case(CaseLine& line, OpCase& made) {
   made.problem.op = std::make_shared<LayerNorm>(a);
 }
 
-/// Logits of numbers far below 0 and above the vocabulary among the labels.
+/// Uses logits with labels far below 0 and above the vocabulary among others.
 void token_loss_case(CaseLine& line, OpCase& made) {
   const TokenLossAttributes a{.label_smoothing = static_cast<float>(line.number("smoothing", 0)),
                               .scale = static_cast<float>(line.number("scale", 1))};
@@ -97,7 +97,7 @@ void token_loss_case(CaseLine& line, OpCase& made) {
   }
 }
 
-/// EXTENTS are those of what the output layer reads, "rows" the tokens.
+/// EXTENTS describe the output layer's input, "rows" the tokens.
 void token_head_case(CaseLine& line, OpCase& made) {
   const int64_t n = line.x[0], c = line.x[1], t = line.x[2], rows = count_of(line, "rows", 50);
   made.labels = rows + 2;  // some are no tokens
@@ -143,7 +143,7 @@ void swiglu_case(CaseLine& line, OpCase& made) {
   made.problem.op = std::make_shared<SwiGluGrad>();
 }
 
-/// EXTENTS are those of a rank's logits, which are those of tokens FIRST and up of ALL.
+/// EXTENTS describe a rank's logits, which belong to tokens FIRST and up of ALL.
 void token_slice_case(CaseLine& line, OpCase& made) {
   const TokenLossAttributes a{.label_smoothing = static_cast<float>(line.number("smoothing", 0)),
                               .scale = static_cast<float>(line.number("scale", 1))};
@@ -171,7 +171,7 @@ void token_slice_case(CaseLine& line, OpCase& made) {
   made.problem.op = std::make_shared<TokenLossOfRanks>(a, slice, static_cast<int>(ranks));
 }
 
-/// EXTENTS are those of the rivals, n, 3 and t.
+/// EXTENTS describe the rivals, n, 3 and t.
 void rank_hits_case(CaseLine& line, OpCase& made) {
   const int64_t ranks = count_of(line, "ranks", 2), vocabulary = count_of(line, "all", 3);
   made.labels = vocabulary;

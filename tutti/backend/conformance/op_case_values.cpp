@@ -3,18 +3,18 @@
 #include <memory>
 
 #include "tutti/backend/conformance/op_case_line.h"
-#include "tutti/base/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/activation.h"
 #include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
-#include "tutti/ops/embedding.h"
 #include "tutti/ops/gaussian_sample.h"
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/losses.h"
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/reorder.h"
+#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/shape_ops.h"
 
 namespace tutti {
@@ -91,7 +91,7 @@ void shape_case(CaseLine& line, OpCase& made) {
   } else {
     const auto step = static_cast<int64_t>(line.number("step", 1)),
                from = static_cast<int64_t>(line.number("from", 0));
-    const bool channels = line.has("channels");  // dimension 1 alone
+    const bool channels = line.has("channels");  // only dimension 1
     std::vector<SliceRange> ranges = full_ranges(x);
     for (size_t i = 0; i < (channels ? 1 : ranges.size()); ++i)
       ranges[i] = {from, x[static_cast<int>(i) + 1] - (channels ? from : 0), step};
@@ -192,7 +192,7 @@ void update_case(CaseLine& line, OpCase& made) {
   const auto count = static_cast<int64_t>(line.number("count", 1));
   const auto size = [&](int64_t p) {
     return line.x[0] + 7 * p;
-  };  // different, so that shares of threads begin inside parameters
+  };  // different sizes, so that threads' shares begin inside parameters
   int64_t blocks = 0;
   for (int64_t p = 0; p < count; ++p) blocks += sum_blocks(size(p));
   const int square = line.op == "rmsprop_update" ? 2 : 3;  // a mean of squares among the operands
@@ -202,8 +202,8 @@ void update_case(CaseLine& line, OpCase& made) {
       in.fixed(Shape{size(p)}, i == square ? Fill::positive : Fill::normal);
 }
 
-/// A table of so many `rows` of wK numbers, of which n samples of cF columns name some. `from`:
-/// rows that others have before these, `shared`: rows that all have.
+/// A table of so many `rows` of wK numbers, some of which are named by n samples of cF columns.
+/// `from`: rows of other ranks before these, `shared`: rows that all have.
 void table_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const Shape& x = line.x;
@@ -237,7 +237,7 @@ void table_case(CaseLine& line, OpCase& made) {
   made.problem.op = std::make_shared<TableUpdate>(bag, rule);
 }
 
-/// Two sets of `count` parameters of nK elements, added alternately, from the last one on.
+/// Two sets of `count` parameters of nK elements, added alternately, starting with the last one.
 void clip_case(CaseLine& line, OpCase& made) {
   const auto count = static_cast<int>(line.number("count", 1));
   ClipScale::Attributes a{

@@ -76,7 +76,7 @@ struct OpRun::Operand {
   }
 };
 
-/// What belongs to one thread.
+/// The data of one thread.
 struct OpRun::Worker {
   struct Tile {
     int64_t first, size;
@@ -111,7 +111,7 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
   request_.op = problem_.op.get();
   request_.team = options_.threads;
   add(problem_.in, request_.in);
-  if (walk_ == Walk::across) batch_ = 0;  // that of what it makes
+  if (walk_ == Walk::across) batch_ = 0;  // the batch size of its outputs
   add(out_types_, request_.out);
   request_.in_free = problem_.in_free;
   request_.out_free = problem_.out_free;
@@ -139,7 +139,7 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
   for (size_t i = 0; i < request_.out.size(); ++i)
     out_.emplace_back(request_.out[i], out_types_[i].batched);
 
-  // Tiles are dealt to the threads in turn; whole ops have one "tile", which all threads share.
+  // Tiles are dealt to the threads round-robin; whole ops have one "tile", which all threads share.
   for (int t = 0; t < options_.threads; ++t) {
     Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
     worker.in.resize(in_.size());
@@ -254,7 +254,8 @@ void OpRun::run() {
   std::vector<void*> workspaces;
   for (const auto& worker : workers_) workspaces.push_back(worker->workspace.data());
   ParallelTeam team(std::move(workspaces));
-  // OpenMP orders the threads. The thread sanitizer cannot see that, so this says it again.
+  // OpenMP orders the threads. The thread sanitizer cannot see this, so the counter states it
+  // again.
   std::atomic<int> order{0};
 #pragma omp parallel num_threads(options_.threads)
   {
@@ -267,7 +268,7 @@ void OpRun::run() {
       order.fetch_add(1);
 #pragma omp barrier
       order.fetch_add(1);
-      // Tiles are dealt in turn, so the threads that have one are the first ones.
+      // Tiles are dealt round-robin, so the first threads are those that have one.
       const int parts = static_cast<int>(states.size());
       if (!worker.tiles.empty())
         worker.tiles.front().kernel->finish(

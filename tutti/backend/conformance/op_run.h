@@ -1,6 +1,6 @@
 #pragma once
 // Runs one op through any backend the way the plan does: tiles of the batch, several threads with
-// their own accumulators, free operands in the form the kernel asks for. Values go in and out as
+// their own accumulators, free operands in the form the kernel requests. Values go in and out as
 // doubles in row-major order. For tests and benchmarks.
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct OpProblem {
 };
 
 struct OpRunOptions {
-  std::string layout = "plain";  ///< of every batched operand of rank >= 3 for which the backend
-                                 ///< offers it, as in the plan
+  std::string layout = "plain";  ///< used for every batched operand of rank >= 3 for which the
+                                 ///< backend offers it, as in the plan
   std::string kernel;            ///< name of the candidate; empty = the first that is accepted
   int64_t tile = 0;              ///< samples; 0 = the whole batch
   int threads = 1;
@@ -44,21 +44,21 @@ class OpRun {
   double error() const { return error_; }
   /// Names of the accepted candidates, best guess first.
   const std::vector<std::string>& accepted() const { return accepted_; }
-  /// Whether the accepted candidate of that name is reference loops (KernelSpeed).
+  /// Returns whether the accepted candidate of that name is reference loops (KernelSpeed).
   bool is_slow(const std::string& kernel) const {
     return std::ranges::find(slow_, kernel) != slow_.end();
   }
   const std::vector<ValueType>& out_types() const { return out_types_; }
-  /// Bytes of all operands in memory.
+  /// Returns the bytes of all operands in memory.
   size_t bytes() const;
 
   void set_in(size_t i, const Values& values);
   Values in(size_t i) const;
   Values out(size_t i) const;
-  /// Outputs become NaN, so that what a kernel leaves unwritten shows.
+  /// Sets outputs to NaN, so that values a kernel leaves unwritten are noticed.
   void spoil_outputs();
   void run();
-  /// Empty, or which operand was written beyond its end.
+  /// Returns which operand was written beyond its end; empty: none.
   std::string broken_guard() const;
 
  private:

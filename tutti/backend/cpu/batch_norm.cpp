@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tutti/backend/cpu/batch_norm_sums.h"
-#include "tutti/backend/cpu/channel_walk.h"
+#include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/batch_norm.h"
 
@@ -28,7 +28,7 @@ struct ApplyPass {
   const T *y, *residual;
   const float *mean, *second, *gamma, *beta;
   T* z;
-  std::optional<float> epsilon;  ///< given: the second statistic is the variance
+  std::optional<float> epsilon;  ///< set where the second statistic is the variance
 
   struct Params {
     Floats mean, scale, beta;
@@ -143,7 +143,7 @@ class GradReduceKernel final : public Kernel {
 
  private:
   ChannelView view_;
-  std::optional<float> epsilon_;  ///< given: the second statistic is the variance
+  std::optional<float> epsilon_;  ///< set where the second statistic is the variance
 };
 
 /// dy = scale * g - (y - mean) * slope - offset, with scale = gamma * inv_std, slope = scale *
@@ -197,7 +197,7 @@ struct GradScalePass {
   const T* g;
   const float *second, *gamma;
   T* dy;
-  std::optional<float> epsilon;  ///< given: the second statistic is the variance
+  std::optional<float> epsilon;  ///< set where the second statistic is the variance
 
   struct Params {
     Floats scale;
@@ -273,8 +273,8 @@ Make make_apply(const Op& op, const ChannelView& view) {
   return {};
 }
 
-/// Why these operands do not fit; empty if they do. Operands like y are activations, the others per
-/// channel.
+/// Returns why these operands do not fit; empty if they do. Operands like y are activations, the
+/// others are per channel.
 std::string refusal_of_norm(const KernelRequest& r) {
   const TensorDesc& x = r.in[0];
   if (x.dtype != DType::f32 && x.dtype != DType::bf16)

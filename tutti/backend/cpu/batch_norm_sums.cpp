@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tutti/backend/cpu/statistics_out.h"
+#include "tutti/backend/cpu/kernel/statistics_out.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/parts.h"
 
@@ -36,11 +36,11 @@ void merge_moments(double count, double& mean, double& deviations, double count_
 template <class T>
 struct StatsPass {
   const T* y;
-  Moments total;  ///< before this tile
+  Moments total;  ///< moments of the earlier tiles
   double tile_count;
 
   struct Params {
-    Floats shift;  ///< near the mean, so that the squares do not cancel
+    Floats shift;  ///< close to the mean, so that the squares do not cancel
   };
   struct Sums {
     Floats s1, s2;
@@ -84,7 +84,7 @@ class MomentsKernel : public Kernel {
     walk_tile(view_, pass);
     *pass.total.count += pass.tile_count;
   }
-  /// BatchNormMoments.
+  /// Ends BatchNormMoments.
   void finish(const FinishArgs& args) override {
     const ChannelShare share(view_.channels, args);
     for (int64_t c = share.begin; c < share.end; ++c) {
@@ -98,7 +98,7 @@ class MomentsKernel : public Kernel {
   struct Total {
     double count = 0, mean = 0, deviations = 0;
   };
-  /// Of all threads' values of a channel.
+  /// Returns the totals of a channel over all threads.
   Total total(const FinishArgs& args, int64_t c) const {
     Total all;
     for (void* const state : args.states) {

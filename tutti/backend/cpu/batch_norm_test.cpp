@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/backend/cpu/simd.h"
-#include "tutti/backend/cpu/tiled_run.h"
+#include "tutti/backend/cpu/kernel/tiled_run.h"
+#include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/ops/batch_norm.h"
 
 namespace tutti {
@@ -18,7 +18,7 @@ using testing::Values;
 
 struct NormCase {
   DType type;
-  Shape tile;  ///< of one tile
+  Shape tile;  ///< shape of one tile
   Layout layout;
   std::vector<int> tiles;
   TensorDesc activation() const { return {type, tile, layout}; }
@@ -48,7 +48,7 @@ std::vector<NormCase> cases() {
   return all;
 }
 
-/// All operands of batch norm, and what the definition gives, in double.
+/// All operands of batch norm, and the results of the definition, in double.
 struct Reference {
   Values y, residual, gamma, beta, dz, dz2, z;
   Values mean, inv_std;

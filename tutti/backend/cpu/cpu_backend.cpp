@@ -6,10 +6,10 @@
 #include <iterator>
 
 #include "tutti/backend/cpu/batch_norm.h"
-#include "tutti/backend/cpu/conv_candidates.h"
-#include "tutti/backend/cpu/generic.h"
+#include "tutti/backend/cpu/conv/conv_candidates.h"
+#include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/reorder.h"
-#include "tutti/backend/cpu/sequences.h"
+#include "tutti/backend/cpu/sequence/sequences.h"
 #include "tutti/backend/reference/reference.h"
 
 namespace tutti {
@@ -21,7 +21,7 @@ std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request
         append_sequence_candidates, append_generic_candidates})
     if (append(request, found)) break;
   std::ranges::move(ReferenceBackend().candidates(request),
-                    std::back_inserter(found));  // always works; the plan says that it was taken
+                    std::back_inserter(found));  // always works; the plan reports its use
   return found;
 }
 

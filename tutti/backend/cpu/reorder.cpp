@@ -32,8 +32,8 @@ To convert(From value) {
 // Every layout's offset is a sum of one term per dimension, so a table per dimension replaces the
 // arithmetic.
 struct Axis {
-  int64_t extent = 1;  ///< of the tensor
-  int64_t padded = 1;  ///< of the output's storage
+  int64_t extent = 1;  ///< extent of the tensor
+  int64_t padded = 1;  ///< extent in the output's storage
   std::vector<int64_t> from, to;
 };
 
@@ -42,7 +42,7 @@ Axis axis_of(const TensorDesc& from, const TensorDesc& to, int dim) {
           to.layout.terms(to.shape, dim, true)};
 }
 
-/// The dimension whose neighbours lie next to each other in the output.
+/// Returns the dimension whose neighbours lie next to each other in the output.
 int fastest_dim(const TensorDesc& to) {
   const int rank = to.shape.rank();
   return to.layout.num_blocks > 0
@@ -79,7 +79,7 @@ class ReorderKernel final : public Kernel {
   }
 
  private:
-  /// The axes from `depth` on, then the inner one; from == nullptr: padding, zeros.
+  /// Walks the axes from `depth` on, then the inner one; from == nullptr: padding, zeros.
   void walk(size_t depth, const From* from, To* to) {
     if (depth == axes_.size()) return line(from, to, 0, inner_.padded);
     const Axis& axis = axes_[depth];
@@ -102,7 +102,8 @@ class ReorderKernel final : public Kernel {
   const Axis* split_ = nullptr;  ///< the axis that parts share: the first
 };
 
-/// Same layout and type of storage, or contiguous conversion: one run over memory.
+/// Copies where layout and type of storage are the same, or converts contiguously: one run over
+/// memory.
 template <class From, class To>
 class ConvertKernel final : public Kernel {
  public:

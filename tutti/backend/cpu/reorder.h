@@ -1,5 +1,5 @@
 #pragma once
-// Reorder for CPUs: any layout and type to any other.
+// Reorder for CPUs: converts any layout and type to any other.
 
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-/// Appends the candidate for a Reorder; returns false if the op is none. Padding of the output's
-/// layout is written as zeros. Walk::whole: parts share the work.
+/// Appends the candidate for a Reorder; returns false for other ops. Padding of the output's layout
+/// is written as zeros. Walk::whole: parts share the work.
 bool append_reorder_candidates(const KernelRequest& request,
                                std::vector<KernelCandidate>& candidates);
 

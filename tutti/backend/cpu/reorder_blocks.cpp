@@ -6,30 +6,31 @@
 #include <optional>
 #include <vector>
 
-#include "tutti/backend/cpu/simd.h"
-#include "tutti/backend/cpu/simd_transpose.h"
+#include "tutti/backend/cpu/simd/simd.h"
+#include "tutti/backend/cpu/simd/simd_transpose.h"
 
 namespace tutti {
 namespace {
 
 using simd::kLanes, simd::Row;
 
-/// Where the indices of one dimension lie, in elements; each side has as many as it is padded to.
+/// The offsets of the indices of one dimension, in elements; each side has as many as its padded
+/// extent.
 struct Places {
   std::vector<int64_t> from, to;
 };
 
-/// Blocks from one to the one whose lines are asked for meanwhile.
+/// The distance in blocks to the block whose lines are prefetched.
 constexpr size_t kBlocksAhead = 4;
 
 struct BlockReorder {
-  Places rows, lanes;   ///< of dimensions 0 and 1: lanes are 16 neighbours of the result
-  Places others;        ///< all indices of the other dimensions together
-  bool turned = false;  ///< the rows' dimension is the one that lies side by side in the source
+  Places rows, lanes;   ///< places of dimensions 0 and 1: lanes are 16 neighbours of the result
+  Places others;        ///< all indices of the other dimensions combined
+  bool turned = false;  ///< set if the source has the rows' dimension side by side
 };
 
-/// Blocks are dealt out to parts in the order in which the source has them, so that it is read in
-/// one run: of the dimension that lies side by side there, then others, then the other one.
+/// Blocks are dealt to parts in the order of the source, so that it is read in one run: first along
+/// the dimension that lies side by side there, then the others, then the remaining one.
 template <class To>
 class ReorderBlocksKernel final : public Kernel {
  public:
@@ -56,8 +57,8 @@ class ReorderBlocksKernel final : public Kernel {
     size_t row, lane, other;
   };
 
-  /// The result's lines, which lie far apart from block to block: no hardware foresees them.
-  /// Inlined, because GCC drops calls of a function that does nothing but ask.
+  /// Prefetches the result's lines, which lie far apart from block to block: no hardware foresees
+  /// them. Inlined, because GCC drops calls of a function that only prefetches.
   [[gnu::always_inline]] void ask_for(const Block& block, const To* to) const {
     to += r_.others.to[block.other] + r_.lanes.to[block.lane];
     const size_t end = std::min(block.row + kLanes, r_.rows.to.size());
@@ -97,7 +98,7 @@ std::vector<int64_t> places_of(const TensorDesc& desc, int dim) {
   return desc.layout.terms(desc.shape, dim, true);
 }
 
-/// The sums of one place of each dimension from 2 on.
+/// Returns the sums of one place of each dimension from 2 on.
 std::vector<int64_t> places_of_others(const TensorDesc& desc) {
   std::vector<int64_t> all{0};
   for (int d = 2; d < desc.shape.rank(); ++d) {
@@ -109,7 +110,7 @@ std::vector<int64_t> places_of_others(const TensorDesc& desc) {
   return all;
 }
 
-/// The block with number `last` from the end; size 0 if there are not so many.
+/// Returns the block with number `last` from the end; size 0 if there are not so many.
 Layout::Block block_of(const Layout& layout, int last) {
   const int i = layout.num_blocks - 1 - last;
   return i < 0 ? Layout::Block{} : layout.blocks[static_cast<size_t>(i)];

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/backend/cpu/cpu_backend.h"
-#include "tutti/backend/cpu/tiled_run.h"
+#include "tutti/backend/cpu/kernel/tiled_run.h"
 #include "tutti/ops/reorder.h"
 
 namespace tutti {
@@ -23,7 +23,7 @@ const Layout kBackward = blocked({{0, 8}, {1, 16}, {0, 2}});
 const Layout kPair = blocked({{1, 16}, {0, 16}});     // OIhw16i16o
 const Layout kSwapped = blocked({{0, 16}, {1, 16}});  // OIhw16o16i
 
-/// Ohwi with blocks.
+/// Returns Ohwi with blocks.
 Layout inputs_last(std::initializer_list<Layout::Block> blocks) {
   Layout layout = blocked(blocks);
   layout.order = {0, 2, 3, 1, 4, 5};

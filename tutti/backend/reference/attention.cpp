@@ -1,4 +1,4 @@
-#include "tutti/ops/attention.h"
+#include "tutti/ops/sequence/attention.h"
 
 #include <cmath>
 #include <limits>
@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// The sequences of one call, and their gradients where they are made.
+/// The sequences of one call, and their gradients if they are made.
 class Heads {
  public:
   /// `first`: the input that holds the first sequence; all are of this type.
@@ -38,7 +38,7 @@ class Heads {
     const double key = mask[n * shape_.keys + j];
     return key >= 0 && (a_.mask == AttentionMask::keys || key == mask[n * shape_.keys + i]);
   }
-  /// What is kept of p[i, j].
+  /// Factor of p[i, j] after dropout.
   double keep(const RuleCall& call, int64_t n, int64_t h, int64_t i, int64_t j) const {
     if (a_.dropout == 0) return 1;
     const SampleKey key = keep_key(
@@ -51,7 +51,7 @@ class Heads {
     const uint32_t bits = word[part / 2] >> (part % 2 * 16) & 0xFFFF;
     return bits < keep_threshold(a_.dropout) ? 0 : static_cast<double>(keep_factor(a_.dropout));
   }
-  /// What a product takes of a number that is no sequence's.
+  /// Rounds a factor of a product that is not a sequence's element.
   double term(double value) const {
     return type_ == DType::bf16
                ? static_cast<double>(static_cast<float>(bf16(static_cast<float>(value))))
@@ -123,7 +123,7 @@ void attend_backward(const AttentionAttributes& a, const RuleCall& call, DType t
     for (int64_t h = 0; h < a.heads; ++h)
       for (int64_t i = 0; i < s.queries; ++i) {
         const int64_t g = heads.key_head(h);
-        double all = 0;  // of dy and y: what every score of the row loses
+        double all = 0;  // sum of dy and y: subtracted from every score of the row
         for (int64_t d = 0; d < s.width; ++d) all += dy[at(n, h, d, i)] * y[at(n, h, d, i)];
         for (int64_t j = 0; j < s.keys; ++j) {
           if (!heads.sees(n, i, j)) continue;

@@ -10,14 +10,14 @@
 namespace tutti {
 namespace {
 
-/// The channel of each element of [N, C, ...].
+/// Returns the channel of an element of [N, C, ...].
 int64_t channel_of(const PlainTensor& y, int64_t i) {
   return i / y.shape().elements_from(2) % y.extent(1);
 }
 
 double& sum_at(const RuleCall& call, int64_t i) { return call.sums[static_cast<size_t>(i)]; }
 
-/// Values a channel has in the replica's whole batch.
+/// Returns the number of values of a channel in the replica's whole batch.
 double values_per_channel(const RuleCall& call, const PlainTensor& y) {
   return static_cast<double>(call.step.batch) * static_cast<double>(y.shape().elements_from(2));
 }
@@ -26,13 +26,13 @@ struct BatchMoments {
   double count, mean, variance;
 };
 
-/// Updates a channel's running averages, inputs `first` and the next, and gives mean and inv_std.
+/// Updates a channel's running averages, inputs `first` and the next, and writes mean and inv_std.
 void end_statistics(const NormStatistics& statistics, const BatchMoments& batch,
                     const RuleCall& call, size_t first, int64_t c) {
   const auto momentum = static_cast<double>(statistics.momentum),
              epsilon = static_cast<double>(statistics.epsilon);
   double &mean = call.in[first][c], &variance = call.in[first + 1][c];
-  if (momentum > 0) {  // else a batch that is not finite would not leave them as they are
+  if (momentum > 0) {  // otherwise a batch that is not finite would change them
     mean += momentum * (batch.mean - mean);
     if (batch.count > 1)
       variance += momentum * (batch.variance * batch.count / (batch.count - 1) - variance);
@@ -66,7 +66,7 @@ Rule stats(const BatchNormStats& op, int64_t channels) {
           .unbatched_out = {0, 1}};
 }
 
-/// The finish of `stats` without running averages.
+/// Returns the finish of `stats` without running averages.
 Rule moments(int64_t channels) {
   Rule rule = stats(BatchNormStats(), channels);
   rule.finish = [channels](const RuleCall& call) {
@@ -81,7 +81,7 @@ Rule moments(int64_t channels) {
   return rule;
 }
 
-/// From the sums of all values and of their squares.
+/// Merges by the sums of all values and of their squares.
 Rule merge_moments(const MergeMoments& op) {
   return {.run = [op](const RuleCall& call) {
     for (int64_t c = 0; c < call.out[0].size(); ++c) {
@@ -121,7 +121,7 @@ Rule inference(const BatchNormInference& op) {
   }};
 }
 
-/// inv_std from itself or, with an epsilon, from the variance.
+/// Returns inv_std from itself or, with an epsilon, from the variance.
 PlainTensor inverse_deviations(PlainTensor second, std::optional<float> epsilon) {
   if (epsilon)
     for (int64_t c = 0; c < second.size(); ++c)

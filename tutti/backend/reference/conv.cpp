@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-/// ConvGeometry with three spatial dimensions; of a 2-D convolution the first is 1.
+/// Three spatial dimensions; the first is 1 in a 2-D convolution.
 struct ConvGeometry {
   std::array<int64_t, 3> stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
   int64_t groups = 1;
@@ -23,13 +23,13 @@ struct ConvGeometry {
 
 /// Products along one row of y, all with the same element of w.
 struct TapRow {
-  int64_t x, x_step;  ///< index of the first element of x, and how far they are apart
+  int64_t x, x_step;  ///< index of the first element of x, and the distance between elements
   int64_t w;
   int64_t y;  ///< index of the first element of y; they are neighbours
   int64_t count;
 };
 
-/// Calls row(TapRow) until it has been given every product that a convolution x, w -> y sums.
+/// Calls row(TapRow) for every product that a convolution x, w -> y sums.
 template <class Row>
 void for_each_row(const ConvGeometry& g, const PlainTensor& x, const PlainTensor& w,
                   const PlainTensor& y, Row row) {
@@ -37,7 +37,7 @@ void for_each_row(const ConvGeometry& g, const PlainTensor& x, const PlainTensor
   const auto from = [&](size_t d, int64_t o, int64_t k) {
     return o * g.stride[d] - g.pad[d] + k * g.dilation[d];
   };
-  // The outputs [first, last) along d that tap k has an input for.
+  // Returns the outputs [first, last) along d for which tap k has an input.
   const auto range = [&](size_t d, int64_t k) {
     const int64_t all = y.extent(static_cast<int>(d) + 2), in = x.extent(static_cast<int>(d) + 2);
     int64_t first = 0, last = all;
@@ -88,7 +88,7 @@ Rule conv_forward(const Conv& op) {
   }};
 }
 
-/// Also the transposed convolution, where `dy` is its input.
+/// Also serves the transposed convolution, where `dy` is its input.
 Rule conv_backward_data(const ConvAttributes& attributes, bool bias) {
   return {.run = [g = ConvGeometry(attributes), bias](const RuleCall& call) {
     const PlainTensor &dy = call.in[0], &w = call.in[1];
@@ -101,13 +101,13 @@ Rule conv_backward_data(const ConvAttributes& attributes, bool bias) {
   }};
 }
 
-/// Sums become the single output.
+/// Copies sums to the single output.
 void copy_sums(const RuleCall& call) {
   for (int64_t i = 0; i < call.out[0].size(); ++i)
     call.out[0][i] = call.sums[static_cast<size_t>(i)];
 }
 
-/// All samples in one go.
+/// Handles all samples at once.
 Rule conv_backward_weights_whole(const ConvBackwardWeights& op) {
   return {.run = [g = ConvGeometry(op.conv())](const RuleCall& call) {
     const PlainTensor &x = call.in[0], &dy = call.in[1];

@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-/// tap(x index, w index, y index) for every product of y = x * w^T.
+/// Calls tap(x index, w index, y index) for every product of y = x * w^T.
 template <class Tap>
 void for_each_product(const PlainTensor& w, int64_t samples, Tap tap) {
   const int64_t outputs = w.extent(0), features = w.extent(1);

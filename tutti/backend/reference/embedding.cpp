@@ -1,4 +1,4 @@
-#include "tutti/ops/embedding.h"
+#include "tutti/ops/sequence/embedding.h"
 
 #include <cmath>
 #include <map>
@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// f(sample, row among those that are here, factor) for each row that the bags name.
+/// Calls f(sample, row among this rank's rows, factor) for each row that the bags name.
 template <class F>
 void for_each_named_row(const PlainTensor& rows, const PlainTensor* weights, const Bag& bag, F f) {
   const int64_t fields = rows.shape()[1];

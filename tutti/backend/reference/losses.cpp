@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// One softmax: the logits of one position, and what the loss needs of it.
+/// One softmax: the logits of one position, and the values that the loss needs.
 struct Softmax {
   const SoftmaxCrossEntropyAttributes& a;
   const PlainTensor& logits;
@@ -16,7 +16,7 @@ struct Softmax {
 
   Softmax(const SoftmaxCrossEntropyAttributes& attributes, const PlainTensor& x)
       : a(attributes), logits(x), classes(x.shape()[1]), positions(x.shape().elements_from(2)) {}
-  /// Index of the logit of class k for label number i.
+  /// Returns the index of the logit of class k for label number i.
   int64_t at(int64_t i, int64_t k) const {
     return (i / positions * classes + k) * positions + i % positions;
   }
@@ -27,21 +27,21 @@ struct Softmax {
   int64_t label(const PlainTensor& labels, int64_t i) const {
     return std::clamp<int64_t>(static_cast<int64_t>(labels[i]), 0, classes - 1);
   }
-  /// log of the sum of exp(logits).
+  /// Returns the log of the sum of exp(logits).
   double log_sum(int64_t i) const {
     double top = logits[at(i, 0)], sum = 0;
     for (int64_t k = 1; k < classes; ++k) top = std::max(top, logits[at(i, k)]);
     for (int64_t k = 0; k < classes; ++k) sum += std::exp(logits[at(i, k)] - top);
     return top + std::log(sum);
   }
-  /// Weight of -log p[k] in the loss of a position with label y.
+  /// Returns the weight of -log p[k] in the loss of a position with label y.
   double target(int64_t y, int64_t k) const {
     const double s = a.label_smoothing;
     return s / static_cast<double>(classes) * weight(k) + (k == y ? (1 - s) * weight(k) : 0.0);
   }
 };
 
-/// Sums: loss, what it is divided by.
+/// Sums: loss, and its divisor.
 Rule softmax(const SoftmaxCrossEntropyAttributes& a) {
   const auto run = [a](const RuleCall& call) {
     const Softmax soft(a, call.in[0]);
@@ -80,7 +80,7 @@ Rule softmax_grad(const SoftmaxCrossEntropyAttributes& a) {
     for (int64_t i = 0; i < call.in[1].size(); ++i) {
       const int64_t y = soft.label(call.in[1], i);
       const double log_sum = soft.log_sum(i);
-      double total = 0;  // of the targets: d(-log p[k])/dx[j] = p[j] - [j == k]
+      double total = 0;  // sum of the targets: d(-log p[k])/dx[j] = p[j] - [j == k]
       for (int64_t k = 0; k < soft.classes; ++k) total += soft.target(y, k);
       for (int64_t k = 0; k < soft.classes; ++k) {
         const int64_t at = soft.at(i, k);
@@ -117,7 +117,7 @@ double slope_of(const PointwiseLossAttributes& a, double x, double t) {
   return 0;
 }
 
-/// Elements of the replica's whole batch.
+/// Returns the elements of the replica's whole batch.
 double batch_elements(const RuleCall& call) {
   return static_cast<double>(call.step.batch) *
          static_cast<double>(call.in[0].shape().elements_from(1));

@@ -23,7 +23,7 @@ PlainTensor::PlainTensor(const TensorDesc& desc)
   extent_ = {s.rank() > 0 ? s[0] : 1, s.rank() > 1 ? s[1] : 1, 1, 1, 1};
   for (int d = 2; d < s.rank() && d < 5; ++d) extent_[static_cast<size_t>(5 - s.rank() + d)] = s[d];
   if (place_.empty()) return;
-  // The elements of one dimension add the same to a place wherever the others are.
+  // An index of one dimension adds the same to a place, whatever the other indices are.
   size_t known = 1;
   for (int d = s.rank() - 1; d >= 0; --d) {
     const std::vector<int64_t> terms = desc.layout.terms(s, d);

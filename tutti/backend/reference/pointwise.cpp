@@ -16,7 +16,7 @@ namespace tutti {
 namespace {
 
 constexpr double kGeluFactor =
-    std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi), of gelu_tanh
+    std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi), for gelu_tanh
 constexpr double kGeluCube = 0.044715;
 
 double gelu_argument(double x) { return kGeluFactor * (x + kGeluCube * x * x * x); }
@@ -38,7 +38,7 @@ double activate(const ActivationAttributes& f, double x) {
 
 namespace {
 
-/// dy/dx in terms of the result y, or of x where it does not follow from y.
+/// Returns dy/dx in terms of the result y, or of x where it does not follow from y.
 double slope_at(const ActivationAttributes& f, double r) {
   switch (f.kind) {
     case ActivationKind::relu: return r > 0 ? 1 : 0;
@@ -60,7 +60,7 @@ double slope_at(const ActivationAttributes& f, double r) {
   return 1;
 }
 
-/// out = f(i) for every element i.
+/// Computes out = f(i) for every element i.
 template <class F>
 Rule each(F f) {
   return {.run = [f](const RuleCall& call) {

@@ -7,13 +7,13 @@ namespace tutti {
 namespace {
 
 /// One window: the elements of x inside it, in order of position, with their places in the whole
-/// window, and the number by which an average divides.
+/// window, and the divisor of an average.
 struct Window {
   std::vector<int64_t> x, place;
   double divisor = 1;
 };
 
-/// Three spatial dimensions; of a 2-D pooling the first is 1.
+/// Three spatial dimensions; the first is 1 in a 2-D pooling.
 struct PoolGeometry {
   std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, low{0, 0, 0};
   bool count_include_pad;
@@ -57,7 +57,7 @@ void for_each_window(const PoolGeometry& g, const PlainTensor& x, const PlainTen
   }
 }
 
-/// The first of the largest elements, as an index into window.x; a NaN is largest.
+/// Returns the first of the largest elements, as an index into window.x; a NaN is largest.
 size_t largest(const PlainTensor& x, const Window& window) {
   size_t best = 0;
   for (size_t k = 1; k < window.x.size(); ++k) {
@@ -99,7 +99,7 @@ Rule pool_backward(const PoolAttributes& a) {
   }};
 }
 
-/// What a sum over all positions, or its gradient, is divided by.
+/// The divisor of a sum over all positions, or of its gradient.
 enum class Divisor { none, positions };
 
 double value_of(Divisor divisor, int64_t positions) {

@@ -14,7 +14,7 @@ namespace {
 struct Waves {
   std::array<int64_t, 3> extents{1, 1, 1};
   int64_t positions = 1, shells;
-  std::vector<int64_t> shell;   ///< of each wave, -1: none
+  std::vector<int64_t> shell;   ///< shell of each wave, -1: none
   std::vector<double> members;  ///< waves in each shell
 
   explicit Waves(const Shape& x) {
@@ -35,7 +35,7 @@ struct Waves {
 
 using Field = std::vector<std::complex<double>>;
 
-/// f[k] = sum of f[r] exp(sign 2 pi i k r / s), one dimension after the other.
+/// Computes f[k] = sum of f[r] exp(sign 2 pi i k r / s), one dimension after the other.
 void transform(const Waves& waves, Field& f, double sign) {
   for (size_t axis = 0; axis < 3; ++axis) {
     const int64_t s = waves.extents[axis];
@@ -43,7 +43,7 @@ void transform(const Waves& waves, Field& f, double sign) {
     for (size_t d = axis + 1; d < 3; ++d) inner *= waves.extents[d];
     Field line(static_cast<size_t>(s));
     for (int64_t i = 0; i < waves.positions; ++i) {
-      if (i / inner % s != 0) continue;  // not the first of a line
+      if (i / inner % s != 0) continue;  // it is not the first of a line
       for (int64_t k = 0; k < s; ++k) {
         std::complex<double> sum = 0;
         for (int64_t r = 0; r < s; ++r)

@@ -42,7 +42,7 @@ class ReferenceKernel final : public Kernel {
     rule_.run({in_, out_, {sums, rule_.sums}, args.first_sample, args.step ? *args.step : kNoStep});
     for (size_t i = 0; i < out_.size(); ++i)
       if (!contains(rule_.unbatched_out, i)) out_[i].store(args.out[i]);
-    if (rule_.sums > 0) return;  // what reductions change, finish changes
+    if (rule_.sums > 0) return;  // finish() stores the operands that a reduction changes
     for (const size_t i : mutated_) {
       if (args.window.end)
         in_[i].store(args.in[i], places(args, i));
@@ -64,9 +64,9 @@ class ReferenceKernel final : public Kernel {
   }
 
  private:
-  /// Of input i, what the call's window leaves: of an update's operands the places at which the
-  /// weight lies inside. Elements outside then read as zeros, and what the rule makes of them goes
-  /// nowhere: a zero adds nothing to a sum.
+  /// Returns the places of input i that the call's window leaves: for an update's operands the
+  /// places at which the weight lies inside. Elements outside then read as zeros, and the rule's
+  /// results for them are dropped: a zero adds nothing to a sum.
   PlainTensor::Places places(const KernelArgs& args, size_t i) const {
     const int64_t all = in_[i].storage_elements();
     if (weight_of_.empty() || weight_of_[i] < 0) return {0, all};

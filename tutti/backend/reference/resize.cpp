@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-/// The element of x [N, C, spatial...] that element yi of y shows.
+/// Returns the element of x [N, C, spatial...] that element yi of y shows.
 int64_t shown(const ResizeAttributes& a, const Shape& x, const Shape& y, int64_t yi) {
   int64_t xi = 0, stride = 1;
   for (int d = y.rank() - 1; d >= 0; --d) {

@@ -1,7 +1,7 @@
 #pragma once
 // The arithmetic of every op as plain loops over PlainTensors. ReferenceKernel (reference.cpp)
-// loads and stores operands around these rules, keeps the sums of reductions, and hands the rules
-// what a call knows.
+// loads and stores operands around these rules, keeps the sums of reductions, and passes the call's
+// data to the rules.
 
 #include <functional>
 #include <span>
@@ -13,8 +13,8 @@
 
 namespace tutti {
 
-/// What a rule sees of one call. `sums` are this thread's accumulators in run, all threads' totals
-/// in finish.
+/// The data of one call. `sums` are this thread's accumulators in run, all threads' totals in
+/// finish.
 struct RuleCall {
   std::vector<PlainTensor>& in;
   std::vector<PlainTensor>& out;
@@ -32,10 +32,11 @@ struct Rule {
   std::vector<size_t> unbatched_in = {}, unbatched_out = {};  ///< operands that finish may touch
 };
 
-/// f(x).
+/// Returns f(x).
 double activate(const ActivationAttributes& f, double x);
 
-/// The rule for an op, without `run` if this family does not have it. `request` gives the shapes.
+/// Returns the rule for an op, without `run` if this family does not have it. `request` gives the
+/// shapes.
 Rule conv_rule(const KernelRequest& request);
 Rule batch_norm_rule(const KernelRequest& request);
 Rule pointwise_rule(const KernelRequest& request);

@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "tutti/backend/reference/rules.h"
-#include "tutti/ops/layer_norm.h"
-#include "tutti/ops/lookup.h"
 #include "tutti/ops/rank_sums.h"
-#include "tutti/ops/token_loss.h"
-#include "tutti/ops/token_slice.h"
+#include "tutti/ops/sequence/layer_norm.h"
+#include "tutti/ops/sequence/lookup.h"
+#include "tutti/ops/sequence/token_loss.h"
+#include "tutti/ops/sequence/token_slice.h"
 
 namespace tutti {
 namespace {
@@ -18,7 +18,8 @@ bool is_token(double number, int64_t vocabulary) {
   return number >= 0 && number < static_cast<double>(vocabulary);
 }
 
-/// f(row, element of the vectors [N, C, T], channel) for each token that has one of these rows.
+/// Calls f(row, element of the vectors [N, C, T], channel) for each token that has one of these
+/// rows.
 template <class F>
 void for_each_token(const PlainTensor& tokens, Rows rows, int64_t channels, F f) {
   const int64_t positions = tokens.shape()[1];
@@ -85,7 +86,7 @@ void prepend_token(const RuleCall& call) {
   }
 }
 
-/// One position's channels.
+/// Normalises one position's channels.
 struct Normalised {
   double mean = 0, inverse = 0;  ///< 1 / sqrt(...)
   int64_t first, channels, stride;
@@ -121,7 +122,7 @@ Rule normalise_grad(const LayerNormAttributes& a, const KernelRequest& request) 
     for (int64_t p = 0; p < x.size() / x.shape()[1]; ++p) {
       const Normalised norm(a, x, p);
       const auto count = static_cast<double>(norm.channels);
-      double all = 0, along = 0;  // means of g and of g times the normalised
+      double all = 0, along = 0;  // means of g and of g times the normalised values
       for (int64_t c = 0; c < norm.channels; ++c) {
         const double g = dy[norm.at(c)] * gamma[c];
         if (a.kind == LayerNormKind::layer) all += g / count;

@@ -5,8 +5,8 @@
 namespace tutti {
 namespace {
 
-/// Where the element `i` of a box with the shape `inner` lies in `outer`: index = start + step *
-/// index, per dimension.
+/// Finds the place of element `i` of a box with the shape `inner` in `outer`: index = start + step
+/// * index, per dimension.
 struct Placement {
   Shape inner, outer;
   std::array<int64_t, Shape::kMaxRank> start{}, step{1, 1, 1, 1, 1, 1};
@@ -73,7 +73,7 @@ struct RowView {
   int64_t before, rows, after;
 };
 
-/// For every element of windows of samples and every one of `rows` of `slabs` that it meets:
+/// For every element of windows of samples and every one of `rows` of `slabs` that it meets, calls
 /// meet(element of the windows' tensor, element of the slabs', or -1 for rows outside). The
 /// windows' tensor begins with window number `first`.
 struct RowMeeting {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "tutti/backend/reference/rules.h"
-#include "tutti/ops/token_head.h"
+#include "tutti/ops/sequence/token_head.h"
 
 namespace tutti {
 namespace {
@@ -14,11 +14,11 @@ double rounded(double value, DType type) {
              : value;
 }
 
-/// One position: what it reads, and its logits.
+/// One position: its channels and its logits.
 struct HeadPosition {
   const PlainTensor &x, &w;
-  DType type;                                      // of x: w and logits are rounded to it
-  int64_t channels, vocabulary, positions, first;  // first: of x's channels
+  DType type;                                      // type of x: w and logits are rounded to it
+  int64_t channels, vocabulary, positions, first;  // first: x's first channel
   std::vector<double> logits;
 
   HeadPosition(const RuleCall& call, int64_t i, DType of)
@@ -67,7 +67,7 @@ void add_gradients(const TokenHead& op, const RuleCall& call, const HeadPosition
   }
 }
 
-/// `type`: of x.
+/// `type`: x's type.
 void token_head(const TokenHead& op, const RuleCall& call, DType type) {
   for (PlainTensor& out : call.out)
     for (int64_t i = 0; i < out.size(); ++i) out[i] = 0;
@@ -81,7 +81,7 @@ void token_head(const TokenHead& op, const RuleCall& call, DType type) {
     const double log_sum = position.log_sum();
     call.out[1][i] = log_sum - position.logits[y];
     sum += (1 - s) * call.out[1][i] + s * (log_sum - position.mean());
-    const auto best = std::ranges::max_element(position.logits);  // the first of them
+    const auto best = std::ranges::max_element(position.logits);  // the first of equal ones
     if (op.head().hits)
       call.out[static_cast<size_t>(op.hits_output())][i] =
           best - position.logits.begin() == static_cast<int64_t>(y);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tutti/backend/reference/rules.h"
-#include "tutti/base/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/clip.h"
 #include "tutti/ops/norm_update.h"
 
@@ -14,7 +14,7 @@ namespace {
 /// One parameter of a call. A state that is missing is g.
 struct Parameter {
   PlainTensor &w, &g, &s1, &s2;
-  int64_t first_block;  ///< rows of the block sums that are its own
+  int64_t first_block;  ///< first of its own rows among the block sums
   int64_t blocks;
   int64_t block(int64_t i) const { return first_block + w.place(i) / kSumBlock; }
 };
@@ -32,7 +32,7 @@ void for_each_parameter(const RuleCall& call, const Update& op, F f) {
   }
 }
 
-/// The norm whose squares are in a column of the block sums.
+/// Returns the norm whose squares are in a column of the block sums.
 double norm(const RuleCall& call, const Parameter& p, int64_t column) {
   double sum = 0;
   for (int64_t b = p.first_block; b < p.first_block + p.blocks; ++b)
@@ -40,7 +40,7 @@ double norm(const RuleCall& call, const Parameter& p, int64_t column) {
   return std::sqrt(sum);
 }
 
-/// Each element of a gradient between -clip and clip; 0: as it is.
+/// Limits each element of a gradient to between -clip and clip; 0: no limit.
 double clipped(double g, double clip) { return clip > 0 ? std::clamp(g, -clip, clip) : g; }
 
 Rule sgd(const SgdUpdate& op) {

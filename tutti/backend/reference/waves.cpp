@@ -1,14 +1,14 @@
-#include "tutti/ops/waves.h"
+#include "tutti/ops/sequence/waves.h"
 
 #include <cmath>
 
 #include "tutti/backend/reference/rules.h"
-#include "tutti/ops/swiglu.h"
+#include "tutti/ops/sequence/swiglu.h"
 
 namespace tutti {
 namespace {
 
-/// Of element i of x [N, C, T]: the number of its position, and its channel.
+/// For element i of x [N, C, T]: the number of its position, and its channel.
 struct WavePlace {
   int64_t position, channel;
 

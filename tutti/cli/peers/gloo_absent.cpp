@@ -1,4 +1,4 @@
-// In place of gloo_peer.cpp where Gloo was not found.
+// Replaces gloo_peer.cpp where Gloo was not found.
 #include "tutti/cli/peers/peer.h"
 
 namespace tutti {

@@ -1,5 +1,5 @@
-// Gloo over TCP (the loopback device where all ranks are on one node), its algorithms as it chooses
-// them.
+// Gloo over TCP (the loopback device where all ranks are on one node), with its own choice of
+// algorithms.
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
@@ -28,8 +28,8 @@ using comm::Collective;
 using comm::Element;
 using comm::ReduceOp;
 
-// Where Gloo's ranks find each other. connectFullMesh() sets one key on every rank before it asks
-// for those of the others: so set() is collective.
+// The store in which Gloo's ranks find each other. connectFullMesh() sets one key on every rank
+// before it asks for the others' keys: so set() is collective.
 class AllgatherStore final : public gloo::rendezvous::Store {
  public:
   explicit AllgatherStore(comm::Communicator& communicator) : communicator_(communicator) {}
@@ -126,7 +126,7 @@ class GlooPeer final : public Peer {
   }
 
  private:
-  // Its reduce-scatter works in place and ruins its input: not the same task.
+  // Its reduce-scatter works in place and destroys its input: not the same task.
   template <class T>
   std::function<void()> adding(const comm::Task& task, ReduceOp op, std::byte* input,
                                std::byte* output) {

@@ -20,7 +20,7 @@ std::optional<MPI_Datatype> mpi_type_of(comm::Element element, bool moved_only) 
     case comm::Element::bf16:
     case comm::Element::f16: break;
   }
-  // Two bytes that nobody adds.
+  // A 16-bit type serves collectives that only move data.
   return moved_only ? std::optional(MPI_INT16_T) : std::nullopt;
 }
 

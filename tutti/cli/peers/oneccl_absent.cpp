@@ -1,4 +1,4 @@
-// In place of oneccl_peer.cpp where oneCCL was not found.
+// Replaces oneccl_peer.cpp where oneCCL was not found.
 #include "tutti/cli/peers/peer.h"
 
 namespace tutti {

@@ -1,5 +1,6 @@
-// What oneCCL's static library for processors leaves open: the hooks of Intel's tracing library
-// (ITT). A null hook is one that is not called. Weak, for a oneCCL that comes with that library.
+// Defines the symbols that oneCCL's static library for processors leaves open: the hooks of Intel's
+// tracing library (ITT). A null hook is not called. They are weak, for a oneCCL that comes with
+// that library.
 
 extern "C" {
 [[gnu::weak]] void* __itt_domain_create_ptr__3_0 = nullptr;

@@ -1,8 +1,8 @@
-// oneCCL, its library for processors without SYCL, over libfabric, with shared memory on a node.
+// oneCCL: its library for processors without SYCL, over libfabric, with shared memory on a node.
 //
-// What it reads from the environment is set here before its first call, unless the user has set it.
-// Its defaults start a thread a rank that spins beside the computing one, and look for an MPI of
-// its own: both would make it slower here, or fail.
+// The environment variables that it reads are set here before its first call, unless the user has
+// set them. By default it starts a thread a rank that spins beside the computing one, and looks for
+// an MPI of its own: both would make it slower here, or fail.
 
 #include <cstdlib>
 #include <oneapi/ccl.hpp>
@@ -24,7 +24,7 @@ void set_environment(const comm::Communicator& communicator) {
   set_default("CCL_LOG_LEVEL", "error");
   set_default("CCL_ATL_TRANSPORT", "ofi");
   set_default("CCL_ATL_SHM", "1");
-  set_default("CCL_WORKER_OFFLOAD", "0");  // the caller moves its messages on
+  set_default("CCL_WORKER_OFFLOAD", "0");  // the caller makes progress on its messages
   set_default("CCL_PROCESS_LAUNCHER", "none");
   set_default("CCL_LOCAL_RANK", std::to_string(communicator.local_rank()));
   set_default("CCL_LOCAL_SIZE", std::to_string(communicator.local_size()));

@@ -15,7 +15,7 @@ namespace {
 
 const std::array<const PeerKind*, 4> kKinds{&memcpy_peer, &mpi_peer, &gloo_peer, &oneccl_peer};
 
-// All ranks at once, each the whole vector: what memory can do.
+// All ranks copy the whole vector at once: the limit of the memory.
 class MemcpyPeer final : public Peer {
  public:
   std::function<void()> collective(const comm::Task& task, comm::Element element, comm::ReduceOp,

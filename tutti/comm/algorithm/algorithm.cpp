@@ -12,8 +12,8 @@
 namespace tutti::comm {
 namespace {
 
-// Not an array of references to the entries: their order of construction among files is
-// unspecified, copies would come too early.
+// Pointers, because the entries' order of construction among files is unspecified and copies would
+// come too early.
 const std::array<const Algorithm*, 9> kOrder{
     &pairwise,    &recursive_doubling, &recursive_halving, &ring, &binomial,
     &double_tree, &two_level,          &ring_2d,           &bruck};
@@ -23,7 +23,7 @@ bool needs_parts(Collective kind) {
          kind == Collective::gather || kind == Collective::scatter;
 }
 
-// See count_busiest().
+// Returns the ranks that count_busiest() counts.
 std::vector<int> unlike_ranks(const Task& task) {
   constexpr int kAll = 64;
   std::vector<int> ranks;

@@ -53,7 +53,7 @@ TEST_P(EveryAlgorithm, LargeVectors) {
     check(*GetParam(), {.kind = Collective::allreduce, .ranks = ranks, .count = 100003});
 }
 
-// The formula against the schedules: the most that any rank does.
+// Compares the formula with the schedules: the most that any rank does.
 TEST_P(EveryAlgorithm, CostsWhatItsFormulaSays) {
   for (int kind = 0; kind < kCollectives; ++kind)
     for (const int ranks : {1, 2, 3, 4, 6, 8, 12, 16}) {

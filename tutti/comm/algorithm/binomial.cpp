@@ -4,9 +4,9 @@
 //   reduce           ceil(log2 n) rounds,  received S ceil(log2 n) by the root,  reduced as much
 //   gather, scatter  ceil(log2 n) rounds,  sent or received S (n-1)/n by the root
 //
-// All but broadcast walk the tree of comm/schedule/tree.h over the rank index, in which a block of
-// ranks is represented by the root where it lies inside, and by its first rank elsewhere: so a
-// reduction's order is the tree's, whatever the root. S = elements of the vector, n = ranks.
+// All but broadcast walk the tree of comm/schedule/tree.h over the rank index. A block of ranks is
+// represented by the root where it lies inside, and by its first rank elsewhere: so a reduction's
+// order is the tree's for any root. S = elements of the vector, n = ranks.
 
 #include <bit>
 
@@ -69,12 +69,12 @@ void reduce(ScheduleBuilder& builder, const Task& task) {
   builder.finish(output(all), known);
 }
 
-// Both directions pass the same blocks; a rank on the way keeps what its block of ranks needs in
+// Both directions pass the same blocks; a rank on the way keeps the data of its block of ranks in
 // its staging, laid out as in the long buffer.
 struct Passage {
   Merge merge;
   int upper, lower;  // the two speakers
-  Slice block;       // of the lower one, in the long buffer
+  Slice block;       // block of the lower one, in the long buffer
 };
 
 std::vector<Passage> passages(const Task& task) {

@@ -1,5 +1,5 @@
-// Bruck's algorithm: blocks travel on in powers of two, each with all others that have the same way
-// before them.
+// Bruck's algorithm: blocks travel in hops of powers of two, each together with all others that
+// take the same hop.
 //
 //   all_to_all  equal blocks;  ceil(log2 n) rounds of one message,
 //               sent S/n times the numbers below n with bit k set, summed over the bits: S/2 log2 n
@@ -29,8 +29,8 @@ int blocks_sent(int n, int hop) {
   return blocks;
 }
 
-// Block i of `kept` is at first the one for the rank i to the right, and at last the one from the
-// rank i to the left: it moves 2^k ranks to the right for each bit k of i.
+// Block i of `kept` is at first the block for the rank i to the right, and at last the block from
+// the rank i to the left: it moves 2^k ranks to the right for each bit k of i.
 Schedule bruck_schedule(const Task& task) {
   ScheduleBuilder builder(task, "bruck");
   const int n = task.ranks;
@@ -53,7 +53,7 @@ Schedule bruck_schedule(const Task& task) {
   };
   builder.copy(blocks(kept, 0, n - task.rank), given(task.rank, n - task.rank));
   builder.copy(blocks(kept, n - task.rank, task.rank), given(0, task.rank));
-  int turn = 0;  // one is filled while the other leaves
+  int turn = 0;  // one buffer is filled while the other leaves
   const auto pack = [&](int hop) {
     int packed = 0;
     for_each_run(n, hop, [&](int begin, int end) {
@@ -69,7 +69,7 @@ Schedule bruck_schedule(const Task& task) {
     builder.send((task.rank + hop) % n, blocks(leaving[turn], 0, sent));
     int unpacked = 0;
     for_each_run(n, hop, [&](int begin, int end) {
-      // The first run has no bits above: it has arrived.
+      // Blocks of the first run have no higher bits: they have arrived.
       for (int i = begin; begin == hop && i < end; ++i)
         builder.copy(output(at(task.receives, (task.rank - i + n) % n)),
                      blocks(arriving, i - begin, 1));

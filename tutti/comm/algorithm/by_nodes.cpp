@@ -9,20 +9,20 @@
 namespace tutti::comm {
 namespace {
 
-// This rank among its node and the others.
+// This rank's place on its node, and its workers on the others.
 struct NodePlace {
   NodePlace(const Task& task, const NodeTable& table, std::span<const Slice> blocks)
       : table(table), node(table.node(task.rank)), local(table.ranks_of(node)),
         place(static_cast<size_t>(std::ranges::lower_bound(local, task.rank) - local.begin())),
         dealt(dealt_on(table, blocks, node)), workers(workers_of(table, blocks, task.rank)) {}
 
-  // body(place) of each other rank of the node. Each begins with its right neighbour, so that no
-  // rank is everybody's first target.
+  // Calls body(place) for each other rank of the node. Each rank begins with its right neighbour,
+  // so that the first targets differ.
   template <class Body>
   void for_each_local_peer(Body body) const {
     for (size_t k = 1; k < local.size(); ++k) body((place + k) % local.size());
   }
-  // body(node, worker there) of each other node.
+  // Calls body(node, worker there) for each other node.
   template <class Body>
   void for_each_worker(Body body) const {
     const int nodes = table.nodes();
@@ -31,7 +31,7 @@ struct NodePlace {
       body(other, workers[static_cast<size_t>(other)]);
     }
   }
-  // body(rank, index in dealt[place]) of each rank of another node that this one works for.
+  // Calls body(rank, index in dealt[place]) for each rank of another node that this one works for.
   template <class Body>
   void for_each_served(Body body) const {
     const std::vector<int>& all = dealt[place];
@@ -51,7 +51,7 @@ struct NodePlace {
   std::vector<int> workers;
 };
 
-// What a worker adds: its own part and those of the ranks that it works for.
+// Returns the slices that a worker adds: its own part and the parts of the ranks that it works for.
 std::vector<Slice> work_of(const Task& task, const NodePlace& at, size_t place) {
   std::vector<int> ranks = at.dealt[place];
   ranks.insert(std::ranges::upper_bound(ranks, at.local[place]), at.local[place]);
@@ -64,7 +64,7 @@ size_t total_size(const std::vector<Slice>& slices) {
   return count;
 }
 
-// Some slices of the long vector: one after another in `base`, or where they are in a part of the
+// Some slices of the long vector: one after another in `base`, or in their places in a part of the
 // input.
 class Copy {
  public:
@@ -98,7 +98,7 @@ class NodeReduction {
         addends_(addends_of(task, table, at_.node)),
         sums_(sums_of(task, table, at_.node, ordered)) {}
 
-  // Inside the node: everybody's addends to the worker, who adds.
+  // Inside the node: all ranks send their addends to the workers, which add them.
   void add_inside() {
     std::vector<Copy> copies;
     for (const Addend& addend : addends_)
@@ -116,7 +116,7 @@ class NodeReduction {
           for (const Slice& slice : theirs)
             builder_.send(peer, Copy::of_input(task_, addend.number).at(slice));
     });
-    size_t begin = 0;  // of the sum's addends
+    size_t begin = 0;  // index of the sum's first addend
     for (const NodeSum& sum : sums_) {
       size_t end = begin + 1;
       while (end < addends_.size() && (!ordered_ || addends_[end].node.hi <= sum.node.hi)) ++end;
@@ -125,7 +125,7 @@ class NodeReduction {
     }
   }
 
-  // Between nodes: the sums to those whom they are for, who add them.
+  // Between nodes: sends the sums to their owners, which add them.
   void add_between(Block to) {
     const Slice mine = task_.part();
     at_.for_each_served([&](int peer, size_t) {
@@ -136,7 +136,7 @@ class NodeReduction {
     for (size_t i = 0; i < sums_.size(); ++i) leaves.push_back({sums_[i].node, added_[i].at(mine)});
     at_.for_each_worker([&](int node, int worker) {
       for (const NodeSum& sum : sums_of(task_, table_, node, ordered_)) {
-        // What nobody has added travels as it is.
+        // A single addend travels as it is.
         const Block arriving = sum.single ? staging(builder_.take_staging(mine.count))
                                           : accumulator(builder_.take_accumulator(mine.count));
         builder_.receive(worker, arriving);
@@ -219,7 +219,7 @@ void exchange_by_nodes(ScheduleBuilder& builder, const Task& task, const NodeTab
   const auto send = [&](int rank) { return input(task.sends[static_cast<size_t>(rank)]); };
   const auto receive = [&](int rank) { return output(task.receives[static_cast<size_t>(rank)]); };
 
-  // Blocks of all ranks of the node for one of another: together, in the order of the ranks.
+  // Blocks of all ranks of the node for one rank of another: together, in the order of the ranks.
   Slice bundles{};
   if (locals > 1) {
     bundles = builder.take_staging(served.size() * locals * block);

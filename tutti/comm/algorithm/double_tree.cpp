@@ -1,13 +1,13 @@
-// Double binary tree: two trees over all ranks, each for one half of the vector; who is an inner
-// node of one is a leaf of the other, so every rank's link works in both directions all the time.
-// Each half is cut into segments that follow each other through the tree.
+// Double binary tree: two trees over all ranks, each for one half of the vector. An inner node of
+// one tree is a leaf of the other, so every rank's link works in both directions all the time. Each
+// half is cut into segments that follow each other through the tree.
 //
 //   allreduce  2 (h + k) rounds or fewer,  sent at most 2 S + S/2,  reduced S
 //              h = height of a tree, at most ceil(log2 (n+1)); k = segments
 //
-// Nearly the ring's bandwidth at logarithmic latency. The sum's order is that of its trees, not the
-// one of comm/schedule/tree.h. S = elements of the vector, n = ranks. After Sanders, Speck and
-// Traff, Two-tree algorithms for full bandwidth broadcast, reduction and scan (2009).
+// This gives nearly the ring's bandwidth at logarithmic latency. Sums follow the order of these two
+// trees, not of comm/schedule/tree.h. S = elements of the vector, n = ranks. After Sanders, Speck
+// and Traff, Two-tree algorithms for full bandwidth broadcast, reduction and scan (2009).
 
 #include <algorithm>
 #include <bit>
@@ -73,7 +73,7 @@ struct Tree {
   }
 };
 
-// What happens in one round of the common clock of all ranks.
+// A message in one round of the common clock of all ranks.
 struct Event {
   size_t time;
   size_t order;  // among events of one time: the same on both sides
@@ -201,7 +201,7 @@ class DoubleTree {
 
 Schedule double_tree_schedule(const Task& task) { return DoubleTree(task).schedule(); }
 
-// Counted: the closed form above is a bound.
+// Counted, because the closed form above is only a bound.
 Steps double_tree_steps(const Task& task) { return count_busiest(double_tree_schedule, task); }
 
 std::string double_tree_refusal(const Task& task) {

@@ -9,7 +9,8 @@
 namespace tutti::comm {
 namespace {
 
-// What the i-th rank of a block of 2^levels holds: bit k of i says which half it kept at level k.
+// Returns the slice of the i-th rank of a block of 2^levels: bit k of i says which half it kept at
+// level k.
 Slice held(Slice whole, int i, int levels) {
   for (int k = 0; k < levels; ++k) {
     const size_t half = whole.count / 2;
@@ -25,7 +26,7 @@ int floor_log2(int n) { return std::bit_width(static_cast<unsigned>(n)) - 1; }
 struct Level {
   std::vector<int> gives_to;    // the peers that take over a part of what this rank holds
   std::vector<int> takes_from;  // at most one
-  Slice before, after;  // what this rank holds; after.count = 0 when it has given everything away
+  Slice before, after;  // this rank's slices; after.count = 0 when it has given everything away
 };
 
 std::vector<Level> levels_of(const Task& task) {
@@ -57,8 +58,8 @@ std::vector<Level> levels_of(const Task& task) {
   return all;
 }
 
-// What `level` moves from this rank to `peer` on the way up, and from `peer` to this rank on the
-// way down.
+// Returns the slice that `level` moves from this rank to `peer` on the way up, and from `peer` to
+// this rank on the way down.
 Slice given(const Task& task, const Merge& merge, const Level& level, int peer) {
   if (merge.left.size() != merge.right.size())
     return held({0, task.count}, peer - merge.left.lo, floor_log2(merge.left.size()));
@@ -73,7 +74,7 @@ Slice common(Slice a, Slice b) {
   return begin < end ? Slice{begin, end - begin} : Slice{};
 }
 
-// Who holds element x, and what else.
+// Returns the rank that holds element x, and its slice.
 std::pair<int, Slice> holder_of(const Holders& holders, size_t x) {
   const auto column = std::ranges::upper_bound(holders.columns, x, {}, &Slice::end);
   Slice slice = *column;
@@ -90,7 +91,7 @@ std::pair<int, Slice> holder_of(const Holders& holders, size_t x) {
   return {holders.rank(static_cast<size_t>(column - holders.columns.begin()), i), slice};
 }
 
-// body(holder, piece) of the pieces of `part`.
+// Calls body(holder, piece) for the pieces of `part`.
 template <class Body>
 void for_each_piece(const Holders& holders, Slice part, Body body) {
   for (size_t x = part.begin; x < part.end();) {
@@ -100,7 +101,7 @@ void for_each_piece(const Holders& holders, Slice part, Body body) {
   }
 }
 
-// body(rank, piece) of the pieces of `have` that are other ranks' parts.
+// Calls body(rank, piece) for the pieces of `have` that are other ranks' parts.
 template <class Body>
 void for_each_owner(const Task& task, Slice have, Body body) {
   for (auto part = std::ranges::upper_bound(task.parts, have.begin, {}, &Slice::end);

@@ -41,7 +41,7 @@ Task along_column_of(const GridPlace& at, Collective kind, size_t count) {
   return along(kind, at.row, static_cast<int>(at.column_ranks.size()), count);
 }
 
-// The row's sum of this rank's slice, into `piece`.
+// Adds up this rank's slice along the row, into `piece`.
 void add_in_row(ScheduleBuilder& builder, const Task& task, const GridPlace& at,
                 const Algorithm& along_row, Block piece) {
   Task scatter = along(Collective::reduce_scatter, at.column, static_cast<int>(at.row_ranks.size()),
@@ -75,7 +75,8 @@ void add_in_column(ScheduleBuilder& builder, const GridPlace& at, Block piece,
   });
 }
 
-// Each rank of the row has its slice of the output; afterwards all have all of them.
+// Gathers the output along the row: before, each rank has its slice; afterwards all have all
+// slices.
 void share_in_row(ScheduleBuilder& builder, const Task& task, const GridPlace& at,
                   const Algorithm& along_row) {
   Task gather =
@@ -89,9 +90,9 @@ void share_in_row(ScheduleBuilder& builder, const Task& task, const GridPlace& a
   });
 }
 
-// Of reduce_scatter and of allgather, whose way is the same. The busiest rank keeps the larger half
-// each time. Where not all rows hold something in the end, those that do have taken as much again
-// from the others.
+// Returns the costs of reduce_scatter, and of allgather, which is its reverse. The busiest rank
+// keeps the larger half each time. Where not all rows hold a slice in the end, those that do have
+// taken as much again from the others.
 Steps steps_of_scatter(const Task& task, int columns, const Algorithm& along_row) {
   const Task in_row = along(Collective::reduce_scatter, 0, columns, task.count);
   const auto rows = static_cast<unsigned>(task.ranks / columns);
@@ -176,7 +177,7 @@ Steps steps_in_rows(const Task& task, int columns, const Algorithm& along_row,
   const Steps second = along_column.steps(
       along(Collective::allreduce, 0, task.ranks / columns, scatter.parts.back().count));
   const Steps third = along_row.steps(along(Collective::allgather, 0, columns, task.count));
-  // A row of one rank has nothing to tell itself.
+  // A row of one rank exchanges nothing.
   const double in_row = columns == 1 ? 0 : first.rounds + third.rounds;
   return {in_row + second.rounds, first.moved + second.moved + third.moved,
           first.reduced + second.reduced};

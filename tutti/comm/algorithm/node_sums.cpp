@@ -9,7 +9,7 @@ int leaves_of(const Task& task) {
   return task.leaves.replicas > 0 ? task.leaves.replicas : task.ranks;
 }
 
-// The leaves that ranks lo .. hi-1 have.
+// The leaves of the ranks lo .. hi-1.
 Range leaves_in(const Task& task, Range ranks) {
   if (task.leaves.replicas == 0) return ranks;
   const auto& first = task.leaves.first;
@@ -22,12 +22,12 @@ int rank_with(const Task& task, int leaf) {
   return static_cast<int>(std::ranges::upper_bound(first, leaf) - first.begin()) - 1;
 }
 
-// Whether it is a part of one rank.
+// Whether one rank has all of `node`.
 bool is_part(const Task& task, Range node) {
   return rank_with(task, node.lo) == rank_with(task, node.hi - 1);
 }
 
-// Neighbours among the ranks of a node.
+// Runs of neighbouring ranks on a node.
 std::vector<Range> runs_of(const NodeTable& table, int node) {
   std::vector<Range> runs;
   for (const int p : table.ranks_of(node))

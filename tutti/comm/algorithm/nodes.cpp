@@ -6,15 +6,16 @@
 namespace tutti::comm {
 namespace {
 
-// Other nodes' ranks in line before one node's workers. A rank weighs as much as its block, and as
-// much again as a block does on average.
+// The ranks of other nodes in a line before one node's workers. A rank's weight is its block plus
+// an average block.
 class WorkLine {
  public:
-  /// `ranks` of other nodes with `elements` altogether.
+  /// Takes the number of ranks on other nodes, and of their elements altogether.
   WorkLine(size_t ranks, size_t elements, size_t workers)
       : ranks_(ranks), elements_(elements), stretch_(weight(ranks, elements) / workers + 1) {}
 
-  // The worker of the rank that has these before it: the one on whose stretch its middle lies.
+  // Returns the worker of a rank from what is before it in line: the worker on whose stretch the
+  // rank's middle lies.
   size_t worker(size_t ranks_before, size_t elements_before, size_t block) const {
     return (weight(ranks_before, elements_before) + weight(1, block) / 2) / stretch_;
   }

@@ -1,14 +1,14 @@
-// Pairwise exchange: every rank sends every other the block that is for it, at once.
+// Pairwise exchange: every rank sends every other rank its block, all at once.
 //
 //   reduce_scatter  1 round,  n-1 messages,  sent S (n-1)/n,  reduced S (n-1)/n
-//                   The whole sum of a part is taken by its owner, in any order: so the tree's, and
+//                   The owner of a part takes its whole sum, in any order: so the tree's, and
 //                   16-bit data travel as 16 bits.
 //   allgather       1 round,  n-1 messages,  sent S (n-1)/n
-//   allreduce       the two after each other
+//   allreduce       both, one after the other
 //   all_to_all      1 round,  n-1 messages;  gather, scatter: 1 round, n-1 messages at the root
 //
-// With leaves, S counts once for each part that a rank gives. Where the output is shared, its parts
-// are not sent, only that they are there. S = elements of the vector, n = ranks. The ring's
+// With leaves, S counts once for each part that a rank gives. Where the output is shared, only
+// signals are sent instead of its parts. S = elements of the vector, n = ranks. This has the ring's
 // bandwidth in two rounds, as long as a network bears n-1 messages at a time.
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace tutti::comm {
 namespace {
 
-// Each rank begins with its right neighbour, so that no rank is everybody's first target.
+// Each rank begins with its right neighbour, so that the first targets differ.
 template <class Body>
 void for_each_peer(const Task& task, Body body) {
   for (int k = 1; k < task.ranks; ++k) body((task.rank + k) % task.ranks);
@@ -117,7 +117,7 @@ Schedule pairwise_schedule(const Task& task) {
 Steps pairwise_steps(const Task& task) {
   const double n = task.ranks;
   const double others = static_cast<double>(task.count) * (n - 1) / n;
-  double most = 1, all = n;  // parts that a rank gives, and that all give
+  double most = 1, all = n;  // parts of one rank, and of all ranks
   if (task.leaves.replicas > 0) {
     all = 0;
     for (int p = 0; p < task.ranks; ++p) {

@@ -1,7 +1,7 @@
 #pragma once
-// Plays the schedules of all ranks against each other in one thread, on floats: for tests. Places
-// of the collective's own type are rounded to bf16 when the task is wide, so a sum that is rounded
-// too early shows. No message is buffered: a round ends when what it sends has been received, so
+// Plays the schedules of all ranks against each other in one thread, on floats: for tests. When the
+// task is wide, values of the collective's own type are rounded to bf16, so a sum that is rounded
+// too early shows. No message is buffered: a round ends when its messages have been received, so
 // ranks that wait for each other in a circle show too.
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ struct Board {
   std::vector<float> input, output, staging, accumulator;
   bool in_place = false;  ///< the input is the output
   bool wide = false;
-  std::vector<float>* shared = nullptr;  ///< the output, where the ranks of a node have one
+  std::vector<float>* shared = nullptr;  ///< the output, where the ranks of a node share one
 
   std::vector<float>& result() { return shared == nullptr ? output : *shared; }
   float& at(Space space, size_t i) {
@@ -46,13 +46,14 @@ class Game {
       : schedules_(std::move(schedules)), boards_(boards), at_(schedules_.size()),
         posted_(schedules_.size()), queued_(schedules_.size()) {
     for (size_t r = 0; r < boards_.size(); ++r) {
-      // NaN: what is read before it is written spoils the result.
+      // NaN: memory that is read before it is written spoils the result.
       boards_[r].staging.assign(schedules_[r].staging, std::nanf(""));
       boards_[r].accumulator.assign(schedules_[r].accumulator, std::nanf(""));
     }
   }
 
-  /// What went wrong; empty when everybody is done, and every message was as its receiver expects.
+  /// Returns an error; empty when all ranks are done, and every message was as its receiver
+  /// expects.
   std::string play() {
     for (size_t r = 0; r < schedules_.size(); ++r) wake(r);
     while (!turn_.empty()) {
@@ -77,7 +78,8 @@ class Game {
     std::vector<float> values;
     bool accumulator = false;
   };
-  // From one rank to another. Receives are asked for when their round begins, and taken at its end.
+  // Messages from one rank to another. Receives are asked for when their round begins, and taken at
+  // its end.
   struct Wire {
     std::vector<Letter> letters;
     size_t asked = 0, taken = 0;
@@ -90,7 +92,7 @@ class Game {
     turn_.push_back(r);
   }
 
-  // A round is begun, or ended.
+  // Begins or ends a round, if possible.
   bool step(size_t r) {
     if (at_[r] == schedules_[r].rounds.size() || !wrong_.empty()) return false;
     const Round& round = schedules_[r].rounds[at_[r]];

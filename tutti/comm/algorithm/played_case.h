@@ -1,5 +1,5 @@
 #pragma once
-// A collective of all ranks with its memory, played (play.h) and compared with plain arithmetic:
+// A collective of all ranks with its memory, played (play.h) and compared with plain arithmetic,
 // for tests.
 
 #include <fmt/format.h>
@@ -76,11 +76,11 @@ struct Case {
   }
 };
 
-/// What the ranks give, and what must come of it.
+/// The inputs of all ranks, and the expected results.
 class CaseAnswer {
  public:
-  /// `whole`: numbers whose sums are exact in any order. Otherwise of different sizes, so that
-  /// another order gives other bits. All are exact in bf16.
+  /// `whole`: values are numbers whose sums are exact in any order. Otherwise they have different
+  /// sizes, so that another order gives other bits. All are exact in bf16.
   CaseAnswer(const Case& c, bool whole) : c_(c), whole_(whole), leaves_(c.leaves()) {
     for (int p = 0; p < c.ranks; ++p) tasks_.push_back(c.task(p));
     if (reduces(c.kind))
@@ -88,7 +88,7 @@ class CaseAnswer {
   }
   const Task& task(int rank) const { return tasks_[static_cast<size_t>(rank)]; }
 
-  /// Of a part that is `node` of the tree.
+  /// Returns element i of the part that is `node` of the tree.
   float value(Range node, size_t i) const {
     // SplitMix64's finaliser: there are millions of values.
     uint64_t x =
@@ -133,7 +133,7 @@ class CaseAnswer {
     return board;
   }
 
-  /// Empty when all is right.
+  /// Returns the first difference; empty when all is right.
   std::string compare(int rank, const std::vector<float>& output) const {
     const Task& task = tasks_[static_cast<size_t>(rank)];
     const Slice mine = task.parts.empty() ? Slice{} : task.part();
@@ -208,7 +208,7 @@ class CaseAnswer {
   std::vector<float> sums_;
 };
 
-/// Plays the case and compares. Empty when all is right.
+/// Plays the case and compares. Returns an error; empty when all is right.
 inline std::string play(const Algorithm& algorithm, const Case& c, bool whole) {
   const CaseAnswer answer(c, whole);
   std::vector<Schedule> schedules;
@@ -231,8 +231,8 @@ inline std::string play(const Algorithm& algorithm, const Case& c, bool whole) {
   return wrong.empty() ? "" : fmt::format("{} {}: {}", algorithm.name, c.name(), wrong);
 }
 
-/// The same, with all numbers that must come out exactly. A case that the algorithm refuses is
-/// right.
+/// Does the same with all kinds of numbers that must come out exactly. A case that the algorithm
+/// refuses counts as right.
 inline std::string play(const Algorithm& algorithm, const Case& c) {
   const Task task = c.task(0);
   if (!refusal_of(algorithm, task).empty()) return "";

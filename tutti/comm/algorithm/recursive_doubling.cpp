@@ -1,15 +1,15 @@
 // Recursive doubling along the tree of comm/schedule/tree.h: two neighbouring blocks of ranks
-// exchange what they know, and become one.
+// exchange their data, and become one.
 //
 //   allreduce  ceil(log2 n) rounds,  sent S ceil(log2 n),  reduced S ceil(log2 n)
 //   allgather  ceil(log2 n) rounds,  sent S (n-1)/n
 //   barrier    ceil(log2 n) rounds
 //
-// The fewest rounds: for small vectors. Any number of ranks: where the right block is smaller, its
-// ranks send to several of the left (the formulas then hold for the others; see
-// recursive_doubling_steps()). The order of the sum is the tree's. S = elements of the vector, n =
-// ranks. After Thakur, Rabenseifner and Gropp, Optimization of collective communication operations
-// in MPICH (2005).
+// This takes the fewest rounds, so it is for small vectors. Any number of ranks: where the right
+// block is smaller, its ranks send to several ranks of the left (the formulas then hold for the
+// other ranks; see recursive_doubling_steps()). The order of the sum is the tree's. S = elements of
+// the vector, n = ranks. After Thakur, Rabenseifner and Gropp, Optimization of collective
+// communication operations in MPICH (2005).
 
 #include <bit>
 
@@ -19,7 +19,7 @@
 namespace tutti::comm {
 namespace {
 
-// Up to here a rank's sum is its input alone, of the collective's own type.
+// At a leaf a rank's sum is still its input alone, of the collective's own type.
 bool is_leaf(Range node) { return node.size() == 1; }
 
 void allreduce(ScheduleBuilder& builder, const Task& task) {

@@ -1,19 +1,19 @@
 // Vector halving and doubling (Rabenseifner) along the tree of comm/schedule/tree.h.
 //
-// Up: two blocks of 2^k ranks become one; rank i and its partner i + 2^k exchange halves of what
-// each of them holds and add. Where the right block is smaller, its holders give everything to the
-// left and wait. After the last merge 2^floor(log2 n) ranks hold equal parts of the sum. Down: the
-// same way back, without adding.
+// Up: two blocks of 2^k ranks become one; rank i and its partner i + 2^k exchange halves of their
+// slices and add. Where the right block is smaller, its holders give everything to the left and
+// wait. After the last merge 2^floor(log2 n) ranks hold equal parts of the sum. Down: the same in
+// reverse, without adding.
 //
 //   allreduce, n = 2^k   2 log2 n rounds,  sent 2 S (n-1)/n,  reduced S (n-1)/n
 //   other n              at most 2 ceil(log2 n) rounds,  sent below 3 S,  reduced below S
-//   reduce_scatter       up, and a round in which the parts go to whom they are for: at most
+//   reduce_scatter       up, and a round in which the parts go to their owners: at most
 //                        1 + ceil(log2 n) rounds,  sent S for n = 2^k, otherwise below 2 S
 //
-// The ring's bandwidth in a logarithmic number of rounds, and messages: but where the right block
-// is much smaller, its ranks give to left/right others. The order of the sum is the tree's, because
-// near ranks are merged first. S = elements of the vector, n = ranks. After Rabenseifner,
-// Optimization of collective reduction operations (2004).
+// This has the ring's bandwidth in a logarithmic number of rounds, and of messages, except that
+// ranks of a much smaller right block give to left/right others. The order of the sum is the
+// tree's, because near ranks are merged first. S = elements of the vector, n = ranks. After
+// Rabenseifner, Optimization of collective reduction operations (2004).
 
 #include <bit>
 

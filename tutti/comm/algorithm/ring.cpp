@@ -2,12 +2,12 @@
 //
 //   reduce_scatter  n-1 rounds,  sent S (n-1)/n,  reduced S (n-1)/n
 //   allgather       n-1 rounds,  sent S (n-1)/n
-//   allreduce       the two after each other: 2 (n-1) rounds, sent 2 S (n-1)/n
+//   allreduce       both, one after the other: 2 (n-1) rounds, sent 2 S (n-1)/n
 //
-// Each rank talks to two neighbours only, which suits any network and large vectors. The sum of
-// part p begins at rank p+1 and ends at p, so its order depends on the part: not the tree's. S =
-// elements of the vector, n = ranks. After Patarasu and Yuan, Bandwidth optimal all-reduce
-// algorithms for clusters of workstations (2009).
+// Each rank exchanges messages with two neighbours only, which suits any network and large vectors.
+// The sum of part p begins at rank p+1 and ends at p, so its order depends on the part: it is not
+// the tree's. S = elements of the vector, n = ranks. After Patarasu and Yuan, Bandwidth optimal
+// all-reduce algorithms for clusters of workstations (2009).
 
 #include "tutti/comm/algorithm/algorithm.h"
 
@@ -24,7 +24,7 @@ Slice part_behind(const Task& task, int distance) {
   return task.parts[static_cast<size_t>((task.rank + 2 * task.ranks - distance) % task.ranks)];
 }
 
-// Two blocks take turns: one travels on while the other arrives.
+// Two blocks alternate: one travels on while the other arrives.
 void reduce_around(ScheduleBuilder& builder, const Task& task, Block to) {
   const RingNeighbours at(task);
   size_t largest = 0;

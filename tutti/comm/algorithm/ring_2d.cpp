@@ -4,8 +4,8 @@
 //   allreduce  2 (c-1) + 2 (r-1) rounds,  sent 2 S (c-1)/c + 2 S/c (r-1)/r = 2 S (n-1)/n,  reduced
 //              S (n-1)/n
 //
-// The ring's bandwidth in about 4 sqrt(n) rounds instead of 2 n. A prime number of ranks makes one
-// row: the ring itself. S = elements of the vector, n = r c ranks.
+// This has the ring's bandwidth in about 4 sqrt(n) rounds instead of 2 n. A prime number of ranks
+// makes one row: the ring itself. S = elements of the vector, n = r c ranks.
 
 #include "tutti/comm/algorithm/hierarchy.h"
 

@@ -1,5 +1,5 @@
-// A thousand ranks and more in one thread: that every algorithm is right there, and what its
-// schedules ask of a rank and of a node's link, as functions of the number of ranks.
+// Tests with a thousand ranks and more in one thread: the results of every algorithm, and the
+// load of its schedules on a rank and on a node's link, as functions of the number of ranks.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ std::vector<int> nodes_of_size(int ranks, int size) {
 
 class AlgorithmAtScale : public testing::TestWithParam<const Algorithm*> {};
 
-// Only 40 ranks have parts, so that what is flat need not send 9 million messages.
+// Only 40 ranks have parts, so that flat algorithms need not send 9 million messages.
 void play_at_scale(const Algorithm& algorithm, Case c) {
   if (&algorithm == &two_level && c.node_of.empty()) return;  // then it is pairwise
   const Task task = c.task(0);
@@ -35,7 +35,7 @@ TEST_P(AlgorithmAtScale, IsRight) {
   for (const int ranks : {1024, 1100})
     for (int kind = 0; kind < kCollectives; ++kind) {
       Case c{.kind = Collective(kind), .ranks = ranks, .count = 640, .root = 77, .equal = true};
-      // P^2 blocks.
+      // There are P^2 blocks.
       if (c.kind == Collective::all_to_all) c.ranks = ranks / 4, c.count = 640;
       // A flat pairwise barrier is P^2 messages, whatever the count.
       if (c.kind == Collective::barrier && ranks > 1024 && GetParam() == &pairwise) continue;
@@ -66,10 +66,10 @@ TEST(TwoLevelAtScale, IsRight) {
       }
 }
 
-// What the ranks of a node send to other nodes and receive from them.
+// The traffic of a node's ranks with other nodes.
 struct LinkLoad {
-  size_t rounds = 0;              // of a rank, at most
-  size_t sent = 0, received = 0;  // messages of a rank, at most
+  size_t rounds = 0;              // most rounds of a rank
+  size_t sent = 0, received = 0;  // most messages of a rank
   double out = 0, in = 0;         // elements of the node
 };
 
@@ -123,9 +123,9 @@ bool in_rows(const NodeTable& table, bool ordered) {
          (!ordered || std::has_single_bit(static_cast<unsigned>(table.size(0))));
 }
 
-// A node sends and receives the vector about once for each way, and a rank about one message a node
-// and sum, or a logarithm of them. Where the order of sums asks for it, a node has up to 2 log2 l
-// sums.
+// A node sends and receives the vector about once each way, and a rank about one message for each
+// node and sum, or a logarithm of that number. Where the order of sums requires it, a node has up
+// to 2 log2 l sums.
 TEST(TwoLevelAtScale, LoadsANodesLinkOnce) {
   for (const Job& job : jobs())
     for (const Collective kind : {Collective::reduce_scatter, Collective::allgather})
@@ -151,7 +151,7 @@ TEST(TwoLevelAtScale, LoadsANodesLinkOnce) {
           const double sums = reduces(kind) && ordered && job.size > 1 ? 2 * log2_up(job.size) : 1;
           const double most = sums * (std::ceil(double(job.ranks) / table.size(node)) + 1);
           EXPECT_LE(load.rounds, 2u);
-          // The way out of a sum is as the way in of a gathered vector.
+          // Sums leave a node as gathered vectors enter it.
           const bool out = reduces(kind);
           EXPECT_LE(out ? load.out : load.in, sums * (whole - own));
           EXPECT_LE(out ? load.in : load.out, sums * own * (table.nodes() - 1));
@@ -160,8 +160,8 @@ TEST(TwoLevelAtScale, LoadsANodesLinkOnce) {
         }
 }
 
-// By whatever the built-in table takes: no algorithm sends fewer bytes between nodes than the
-// vector but what the node has itself, and this is two parts a rank from it.
+// Takes the algorithm from the built-in table. The fewest elements between nodes are the vector
+// without the node's own part; this one may send two parts a rank more.
 TEST(TwoLevelAtScale, ManyEqualNodesSendTheVectorOnceInFewMessages) {
   for (const Job& job : {Job{16383, 3}, Job{3000, 3}, Job{1024, 8}, Job{16384, 8}, Job{16352, 56}})
     for (const Collective kind : {Collective::reduce_scatter, Collective::allgather})
@@ -219,7 +219,7 @@ TEST(TwoLevelAtScale, AllToAllSendsAMessageANode) {
   }
 }
 
-// What is for small vectors: few messages, however many ranks.
+// Algorithms for small vectors send few messages, however many ranks there are.
 TEST(AlgorithmsAtScale, SmallOnesAreLogarithmic) {
   struct Small {
     const Algorithm& algorithm;
@@ -246,7 +246,7 @@ TEST(AlgorithmsAtScale, SmallOnesAreLogarithmic) {
       }
 }
 
-// The formulas look at a few ranks only; here at all of them.
+// The formulas look at a few ranks only; this test looks at all of them.
 TEST(AlgorithmsAtScale, FormulasFindTheBusiestRank) {
   for (const Algorithm* algorithm : algorithms())
     for (int kind = 0; kind < kCollectives; ++kind)

@@ -1,14 +1,14 @@
-// Two levels: what the ranks of a node can do among themselves they do first, and only what is left
+// Two levels: the ranks of a node first do all that they can do among themselves, and only the rest
 // travels between nodes.
 //
-// Each node has a worker for each rank of another node (dealt_on()): its ranks in turns. For m
-// nodes of l ranks, n = l m, S = elements of the vector, a sum a node:
+// Each node has a worker for each rank of another node (dealt_on()); its ranks share this work. For
+// m nodes of l ranks, n = l m, S = elements of the vector, one sum for each node:
 //
-//   reduce_scatter  2 rounds.  Ranks give the workers of their node what these work for, (l-1)
-//                   messages, S (l-1)/l; workers add, and give the sums to those who they are for,
-//                   m-1 messages, S/l (m-1)/m, who add them.
+//   reduce_scatter  2 rounds.  Ranks send the workers of their node the slices that these work for,
+//                   (l-1) messages, S (l-1)/l; workers add, and send the sums to their owners,
+//                   m-1 messages, S/l (m-1)/m, which add them.
 //                   Sent S (n-1)/n,  reduced S (n-1)/n
-//   allgather       2 rounds, the same way back.  Sent S (n-1)/n
+//   allgather       2 rounds, the same in reverse.  Sent S (n-1)/n
 //   allreduce       4 rounds, both.  Sent 2 S (n-1)/n, of that 2 S/l (m-1)/m between nodes.
 //                   Among many equal nodes (more than 16, or a power of two above 4) whose ranks
 //                   may add everything: pairwise inside the node, recursive halving between nodes,
@@ -25,10 +25,10 @@
 // two some ranks send to many others (recursive_halving.cpp). Tasks with leaves, gaps or a shared
 // output go the direct way.
 //
-// Nodes may be uneven and their ranks anywhere; then a worker's messages to a node with k ranks are
-// about k/l. Sums are added in any order, unless Task::ordered asks for that of
-// comm/schedule/tree.h or the nodes are nodes of the tree anyway. In order, a node's ranks add what
-// is a node of the tree: at most 2 log2 l sums, each of which travels (node_sums.h).
+// Nodes may be uneven and their ranks anywhere; then a worker has about k/l messages to a node with
+// k ranks. Sums are added in any order, unless Task::ordered asks for the order of
+// comm/schedule/tree.h or the nodes are nodes of the tree anyway. In order, a node's ranks add up
+// whole nodes of the tree: at most 2 log2 l sums, each of which travels (node_sums.h).
 
 #include "tutti/comm/algorithm/two_level.h"
 
@@ -52,19 +52,20 @@ bool takes_order(const Task& task, const NodeTable& table) {
   return task.ordered || nodes_follow_tree(task, table);
 }
 
-// How the ranks of a column, one of each node, add between nodes in rows. Two exchange what they
-// have in one round, which is not more than in two.
+// How the ranks of a column, one of each node, add between nodes in rows. Two nodes exchange all
+// data in one round, which is not more than in two.
 const Algorithm& along_columns(const NodeTable& table) {
   return table.nodes() == 2 ? recursive_doubling : recursive_halving;
 }
 
-// Up to as many nodes a rank rather sends a message to each, all at once, than a logarithm of them
-// one after another. Bytes are about the same. Assumed, not measured: a message keeps its rank busy
-// for about a microsecond, and a round takes about ten, so 64 messages take as long as 6 rounds.
-// (Prices of comm/cost do not help: they have no time for which a message keeps a rank busy.)
+// Up to this many nodes a rank sends a message to each, all at once, rather than a logarithm of
+// them one after another. Bytes are about the same. Assumed, not measured: a message keeps its rank
+// busy for about a microsecond, and a round takes about ten, so 64 messages take as long as 6
+// rounds. (Prices of comm/cost do not help: they have no time for which a message keeps a rank
+// busy.)
 constexpr int kFewNodes = 64;
 
-// Among how many nodes rows are better than messages from everybody to each of them.
+// Whether, among so many nodes, rows are better than messages from every rank to each node.
 bool pays_in_rows(const Task& task, int nodes) {
   switch (task.kind) {
     case Collective::allreduce:
@@ -163,8 +164,8 @@ std::string two_level_refusal(const Task& task) {
   }
 }
 
-// Nodes to each of which a rank may send a message of its own where there is no other way of two
-// levels: some hundred microseconds of messages, about what the bytes of a bucket save.
+// Most nodes to each of which a rank may send a message of its own, where two levels have no other
+// way: some hundred microseconds of messages, about the time that a bucket's bytes save.
 constexpr int kMostDirect = 512;
 
 std::string two_level_drawback(const Task& task) {

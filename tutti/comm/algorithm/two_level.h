@@ -6,13 +6,13 @@
 
 namespace tutti::comm {
 
-/// The sum of this rank's part, finished, into `to`.
+/// Adds up this rank's part and puts the finished sum into `to`.
 void reduce_by_nodes(ScheduleBuilder& builder, const Task& task, const NodeTable& table,
                      bool ordered, Block to);
-/// This rank's part lies in `mine`; the parts of all into the output.
+/// Gathers the parts of all ranks into the output; this rank's part lies in `mine`.
 void gather_by_nodes(ScheduleBuilder& builder, const Task& task, const NodeTable& table,
                      Block mine);
-/// An all_to_all of equal blocks.
+/// Does an all_to_all of equal blocks.
 void exchange_by_nodes(ScheduleBuilder& builder, const Task& task, const NodeTable& table);
 
 }  // namespace tutti::comm

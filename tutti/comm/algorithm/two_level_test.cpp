@@ -21,7 +21,7 @@ NodeOf equal_nodes(int nodes, int size) {
   return blocks_of(std::vector<int>(static_cast<size_t>(nodes), size));
 }
 
-// Dealt like cards, `neighbours` ranks at a time.
+// Deals ranks out to nodes like cards, `neighbours` ranks at a time.
 NodeOf cyclic(int nodes, int size, int neighbours = 1) {
   NodeOf node_of;
   for (int p = 0; p < nodes * size; ++p) node_of.push_back(p / neighbours % nodes);
@@ -98,7 +98,7 @@ std::vector<int> leaves_for(size_t ranks, size_t seed) {
   return first;
 }
 
-// More nodes than a rank sends a message to each of: a reduce_scatter and an allgather go in rows.
+// More nodes than a rank sends direct messages to: a reduce_scatter and an allgather go in rows.
 std::vector<NodeOf> many_equal_nodes() {
   std::vector<NodeOf> all;
   for (const int nodes : {65, 96, 128})
@@ -108,7 +108,7 @@ std::vector<NodeOf> many_equal_nodes() {
   return all;
 }
 
-// Parts of one size and not, and with fewer elements than ranks: then some parts are empty.
+// Parts of equal and of different sizes, and fewer elements than ranks: then some parts are empty.
 TEST(TwoLevel, ManyEqualNodes) {
   for (const NodeOf& nodes : many_equal_nodes())
     for (const Collective kind : {Collective::reduce_scatter, Collective::allgather})
@@ -117,7 +117,7 @@ TEST(TwoLevel, ManyEqualNodes) {
           for (const bool ordered : {false, true}) {
             Case c = case_of(kind, nodes, count);
             c.equal = equal, c.ordered = ordered;
-            // Where nodes do not follow the order each has many sums, and the play is long.
+            // Where nodes do not follow the order, each has many sums, and the play takes long.
             if (ordered && (!reduces(kind) || count != 60)) continue;
             ASSERT_TRUE(!ordered || two_level.reproducible(c.task(0)));
             expect_right(two_level, c);
@@ -139,7 +139,7 @@ TEST(TwoLevel, ManyEqualNodesWideMeanSharedAndSeveralParts) {
         }
 }
 
-// Elements lie between those of pieces (Task::gaps), and one rank may have nearly all.
+// The long vector has elements between the parts (Task::gaps), or one rank has nearly all elements.
 TEST(TwoLevel, ManyEqualNodesWithOneLargePartOrWithGaps) {
   for (const Collective kind : {Collective::reduce_scatter, Collective::allgather})
     for (const bool gaps : {false, true}) {
@@ -188,7 +188,7 @@ TEST(TwoLevel, SeveralPartsOfARank) {
         }
 }
 
-// Flat algorithms do not care how ranks are placed.
+// Flat algorithms do not depend on where ranks are.
 TEST(TwoLevel, OthersAreRightOnNodesToo) {
   for (const NodeOf& nodes : {blocks_of({3, 1}), blocks_of({5, 2, 1}), cyclic(3, 3)})
     for (const Algorithm* algorithm : algorithms())
@@ -260,7 +260,7 @@ TEST(Nodes, WorkIsDealtOutEvenlyAndBothSidesAgree) {
     }
 }
 
-// The formula against the schedules.
+// Compares the formula with the schedules.
 TEST(TwoLevel, CostsWhatItsFormulaSays) {
   std::vector<NodeOf> all = placements();
   for (const int nodes : {65, 70, 96, 128, 130})

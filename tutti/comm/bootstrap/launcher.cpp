@@ -23,8 +23,8 @@ struct LauncherRow {
   std::array<const char*, 2> rank, size, local_rank, local_size;
 };
 
-// The more specific first. jsrun and MVAPICH also set variables of the MPI they are built on, and
-// PALS and Flux those of PMI.
+// The more specific launchers come first. jsrun and MVAPICH also set variables of the MPI they are
+// built on, and PALS and Flux set PMI's.
 constexpr LauncherRow kRows[] = {
     {"torchrun", {"RANK"}, {"WORLD_SIZE"}, {"LOCAL_RANK"}, {"LOCAL_WORLD_SIZE"}},
     {"jsrun",
@@ -75,8 +75,8 @@ std::optional<int> number(const Environment& environment, std::array<const char*
   return std::nullopt;
 }
 
-// Slurm's "4(x2),3": 4 tasks on each of two nodes, then 3. The entry of `node`; nothing when the
-// text ends before it.
+// Returns the entry of `node` in Slurm's "4(x2),3", which means 4 tasks on each of two nodes, then
+// 3; nothing when the text ends before it.
 std::optional<int> tasks_on_node(const char* variable, std::string_view text, int node) {
   while (!text.empty()) {
     const size_t comma = text.find(',');
@@ -97,8 +97,8 @@ std::optional<int> tasks_on_node(const char* variable, std::string_view text, in
   return std::nullopt;
 }
 
-// The nodes of a heterogeneous job are numbered over all its components, and the tasks per node are
-// those of the own component: only MPI knows how many ranks share a node.
+// The nodes of a heterogeneous job are numbered over all its components, and the tasks per node
+// only count the own component's: only MPI knows how many ranks share a node.
 int slurm_local_size(const Environment& environment) {
   for (const char* name : {"SLURM_HET_SIZE", "SLURM_PACK_SIZE"})
     if (value_of(environment, name)) return -1;
@@ -132,8 +132,8 @@ std::optional<Launcher> detect_row(const Environment& environment, const Launche
                   number(environment, row.local_size).value_or(-1)};
 }
 
-// MPI says how many ranks share the node where the launcher contradicts itself. A rank beyond the
-// size is another thing: it may belong to variables that are left over from another job.
+// Leaves the ranks of a node to MPI where the launcher contradicts itself. A rank beyond the size
+// is another case: it may come from variables that are left over from another job.
 Launcher checked(Launcher launcher) {
   if (launcher.local_size > launcher.size || launcher.local_rank >= launcher.local_size)
     launcher.local_size = -1;
@@ -145,11 +145,11 @@ Launcher checked(Launcher launcher) {
 
 void print_report(std::string_view report) noexcept {
   if (report.empty()) return;
-  // glibc writes what fprintf gives this stream in pieces of 128 bytes, between which other ranks
-  // write theirs.
+  // glibc writes the output of fprintf to this stream in pieces of 128 bytes, between which other
+  // ranks write theirs.
   const std::string line = std::string(report) + '\n';
   std::fwrite(line.data(), 1, line.size(), stderr);
-  std::fflush(stderr);  // says nothing where nobody listens any more
+  std::fflush(stderr);  // an error is ignored: the reader may be gone
 }
 std::atomic<LastAct> own_last_act{print_report};
 

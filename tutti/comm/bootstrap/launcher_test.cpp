@@ -62,7 +62,7 @@ TEST(Launcher, WhatContradictsItselfLeavesTheRanksOfANodeToMpi) {
                         {"SLURM_LOCALID", ranks[rank].local},
                         {"SLURM_STEP_TASKS_PER_NODE", ranks[rank].per_node}};
     const int local = std::stoi(ranks[rank].local);
-    if (rank == 2) {  // without the variable that says what the job is
+    if (rank == 2) {  // without the variable that shows the kind of job
       EXPECT_EQ(detect(variables), (Launcher{"srun", 2, 4, 1, -1}));
     }
     for (const char* name : {"SLURM_HET_SIZE", "SLURM_PACK_SIZE"}) {
@@ -107,7 +107,7 @@ TEST(Launcher, OpenMpi) {
                           {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
   EXPECT_EQ(detect(openmpi), (Launcher{"openmpi", 2, 4, 0, 2}));
-  Variables in_slurm = openmpi;  // Slurm's number there is that of mpirun's daemon
+  Variables in_slurm = openmpi;  // Slurm's number there is the rank of mpirun's daemon
   in_slurm.insert(kSrun.begin(), kSrun.end());
   EXPECT_EQ(detect(in_slurm).name, "openmpi");
   EXPECT_EQ(detect(in_slurm).rank, 2);

@@ -24,7 +24,7 @@ constexpr auto kAnswerWithin = std::chrono::seconds(10);
 constexpr auto kRest = std::chrono::milliseconds(100);
 constexpr uint64_t kTheListener = 0;  // strangers have numbers from 1 on
 
-// Eight files and more remain for each stranger.
+// At least eight files are left for each stranger.
 size_t most_strangers() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return Listener::kMost;
@@ -40,7 +40,7 @@ bool is_for_lack_of_room(int error) {
 struct Listener::Waiting {
   Listener* listener = nullptr;
   uint64_t number = 0;
-  size_t host = 0;  // a hash of the address it comes from
+  size_t host = 0;  // a hash of its peer's address
   Socket socket;
   Nonce challenge{};
   std::string said;
@@ -81,7 +81,7 @@ bool Listener::watch(int operation, const Socket& socket, uint32_t events, uint6
   return epoll_ctl(poll_.descriptor(), operation, socket.descriptor(), &event) == 0;
 }
 
-// A process that was forked may have the socket, too, so that closing does not end the watch.
+// A forked process may also have the socket, so that closing it does not end the watch.
 void Listener::forget(Budget& all, size_t index) {
   Waiting& one = all.waiting[index];
   one.listener->watch(EPOLL_CTL_DEL, one.socket, 0, 0);
@@ -90,7 +90,7 @@ void Listener::forget(Budget& all, size_t index) {
   all.waiting.pop_back();
 }
 
-// `lot` is random and only the newcomer has seen it.
+// `lot` is random and known only to the newcomer.
 void Listener::evict_one(Budget& all, const Nonce& lot) {
   std::vector<size_t> candidates(all.waiting.size());
   std::iota(candidates.begin(), candidates.end(), size_t{0});
@@ -136,13 +136,13 @@ void Listener::accept_some(Budget& all, Time now) {
         rests_until_ = now + kRest;
         resting_ = true;
       } else if (errno == EINVAL) {
-        watch(EPOLL_CTL_DEL, socket_, 0, kTheListener);  // close()
+        watch(EPOLL_CTL_DEL, socket_, 0, kTheListener);  // after close()
       }
       return;
     }
     const Nonce challenge = fresh_nonce();
     const std::string greeting = protocol_.greeting(challenge);
-    // The first bytes on a connection find room.
+    // The first bytes on a connection always fit.
     if (::send(socket.descriptor(), greeting.data(), greeting.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(greeting.size()))
       continue;
@@ -154,7 +154,7 @@ void Listener::accept_some(Budget& all, Time now) {
                 .challenge = challenge,
                 .said = {},
                 .deadline = now + kAnswerWithin};
-    if (!watch(EPOLL_CTL_ADD, one.socket, EPOLLIN, one.number)) continue;  // who calls tries again
+    if (!watch(EPOLL_CTL_ADD, one.socket, EPOLLIN, one.number)) continue;  // the caller tries again
     all.waiting.push_back(std::move(one));
     ++strangers_;
   }
@@ -168,7 +168,8 @@ std::vector<Stranger> Listener::look() {
   Budget& all = budget();
   const std::lock_guard lock(all.mutex);
   bool asked = false;
-  // Whoever is here already comes first, so that a flood does not wash everybody away unheard.
+  // Connections that are here already come first, so that a flood does not evict them before their
+  // answers are read.
   for (int i = 0; i < n; ++i) {
     const uint64_t number = events[static_cast<size_t>(i)].data.u64;
     if (number == kTheListener)

@@ -1,12 +1,12 @@
 #pragma once
-// A listening socket whose connections have to say something before they count: a stranger gets a
-// challenge and has ten seconds for an answer of a fixed size.
+// Listener: a listening socket whose connections have to answer before they count. A new
+// connection, a stranger, gets a challenge and has ten seconds for an answer of a fixed size.
 //
-// All listeners of a process share one small budget of strangers (kMost), so that nobody who does
-// not know the job's secret can take the descriptors that files need. Where it is spent, a newcomer
-// replaces a stranger that is drawn by lot: among those of the listener that has the most, and of
-// these among those of the host that has the most. An honest caller may be hit; its connection then
-// ends before it was answered, and it connects again.
+// All listeners of a process share one small budget of strangers (kMost), so that callers without
+// the job's secret cannot take the descriptors that files need. Where it is spent, a new connection
+// replaces a random stranger of the listener and the host that hold the most: first the listener
+// with the most strangers is taken, then the host with the most among them. An honest caller may be
+// hit; its connection then ends before it was answered, and it connects again.
 
 #include <atomic>
 #include <chrono>
@@ -20,19 +20,19 @@
 
 namespace tutti::comm {
 
-/// A connection that has said all that a stranger may say. Nothing of it has been judged.
+/// A connection that has sent its whole answer, which is not verified yet.
 struct Stranger {
   Socket socket;
-  Nonce challenge{};  ///< that it was sent
-  std::string said;   ///< Protocol::hello_bytes bytes
+  Nonce challenge{};  ///< the challenge that was sent to it
+  std::string said;   ///< its answer, Protocol::hello_bytes bytes
 };
 
-/// For one thread at a time, except where a function says more.
+/// Not thread-safe, except where a function says so.
 class Listener {
  public:
   struct Protocol {
-    size_t hello_bytes;                           ///< how much a stranger has to say
-    std::string (*greeting)(const Nonce& nonce);  ///< what is sent at once to whoever connects
+    size_t hello_bytes;                           ///< length of an answer
+    std::string (*greeting)(const Nonce& nonce);  ///< returns the text sent to each new connection
   };
   /// Throws CommError where the kernel gives no descriptor.
   Listener(Socket socket, Protocol protocol);
@@ -41,16 +41,17 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  /// Readable when look() has something to do.
+  /// Returns a socket that is readable when look() has something to do.
   const Socket& ready() const { return poll_; }
-  /// Hears those who are connected, then accepts a few more. Never blocks. Without descriptors it
-  /// accepts nobody for a tenth of a second. Without memory or random numbers it throws
-  /// std::bad_alloc or CommError; some strangers may be gone then, and it may be called again.
+  /// Reads from strangers, then accepts a few connections; returns the strangers that have
+  /// answered. Never blocks. Without descriptors it accepts none for a tenth of a second. Without
+  /// memory or random numbers it throws std::bad_alloc or CommError; some strangers may be gone
+  /// then, and it may be called again.
   std::vector<Stranger> look();
-  /// Whether look() has to be called within a tenth of a second, though nothing is ready: a
-  /// deadline or a rest is to end. Any thread may ask.
+  /// Returns whether look() has to be called within a tenth of a second, though nothing is ready: a
+  /// deadline or a pause will end. May be called by any thread.
   bool pending() const { return strangers_ > 0 || resting_; }
-  /// From now on connections are refused. Any thread may say so.
+  /// Refuses connections from now on. May be called by any thread.
   void close();
   int port() const { return port_of(socket_); }
 

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Nothing here takes so long but a hang.
+/// A deadline that only a hang reaches.
 auto hang_limit() {
   return std::chrono::steady_clock::now() +
          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -39,7 +39,7 @@ std::ptrdiff_t open_files() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
 
-// Until so many connections have said what is wanted.
+// Waits until so many connections have answered.
 std::vector<Stranger> wait_for(Listener& listener, size_t count) {
   std::vector<Stranger> all;
   const auto until = hang_limit();
@@ -75,8 +75,8 @@ TEST(Listener, AStrangerIsHeardWhenItHasSaidAll) {
   EXPECT_FALSE(listener.pending());
 }
 
-// Hundreds hold connections to one listener. They cost few descriptors, and neither who calls
-// another listener of this process nor who calls this one is kept out.
+// Hundreds of callers hold connections to one listener. They cost few descriptors, and keep out no
+// other caller, neither of another listener of this process nor of this one.
 TEST(Listener, StrangersOfAProcessShareABudget) {
   Listener besieged(listen_on(loopback(), 0), {8, hail}),
       other(listen_on(loopback(), 0), {8, hail});
@@ -99,7 +99,7 @@ TEST(Listener, StrangersOfAProcessShareABudget) {
   EXPECT_EQ(wait_for(besieged, 1).size(), 1u);
 }
 
-// From any address of the loopback.
+// Connects from any address of the loopback.
 Socket call_from(const std::string& host, int port) {
   const SocketAddress from = resolve(host, 0).front(), to = resolve("127.0.0.1", port).front();
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -111,7 +111,7 @@ Socket call_from(const std::string& host, int port) {
   return socket;
 }
 
-// The host that has most strangers has none at the listener that has most of them.
+// The host with most strangers has none at the listener with most strangers.
 TEST(Listener, TheLotFallsAmongHostsOfTheBusiestListener) {
   Listener besieged(listen_on(loopback(), 0), {8, hail}),
       other(listen_on(loopback(), 0), {8, hail});
@@ -129,7 +129,7 @@ TEST(Listener, TheLotFallsAmongHostsOfTheBusiestListener) {
   EXPECT_EQ(wait_for(other, of_one_host.size()).size(), of_one_host.size());
 }
 
-// At a low limit of files, strangers take an eighth of it.
+// With a low limit of files, strangers take an eighth of it.
 TEST(Listener, ALowLimitOfFilesMakesTheBudgetSmaller) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -145,7 +145,7 @@ TEST(Listener, ALowLimitOfFilesMakesTheBudgetSmaller) {
   EXPECT_EQ(open_files() - files, 16);
 }
 
-// A listener that cannot accept stays ready: whoever polls it would not sleep.
+// A listener that cannot accept stays ready: a thread that polls it would not sleep.
 TEST(Listener, WithoutDescriptorsItRests) {
   Listener listener(listen_on(loopback(), 0), {8, hail});
   const Socket waits = call(listener.port());

@@ -42,7 +42,7 @@ Socket open_socket(int family) {
   return Socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// None, and errno, where it cannot.
+// Returns none and sets errno where it cannot listen.
 Socket try_listen(const SocketAddress& address) {
   Socket socket = open_socket(address.storage.ss_family);
   if (!socket) return socket;
@@ -77,7 +77,7 @@ struct InterfaceAddress {
   SocketAddress address;
 };
 
-// Only those that are up count.
+// Returns the addresses of interfaces that are up.
 std::vector<InterfaceAddress> interface_addresses() {
   std::vector<InterfaceAddress> all;
   ifaddrs* found = nullptr;
@@ -95,7 +95,7 @@ std::vector<InterfaceAddress> interface_addresses() {
   return all;
 }
 
-// The bytes of an IPv4 or IPv6 address, in the order of the network.
+// Returns the bytes of an IPv4 or IPv6 address, in network order.
 std::span<const uint8_t> address_bytes(const SocketAddress& address) {
   if (address.storage.ss_family == AF_INET6)
     return reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr.s6_addr;
@@ -105,10 +105,10 @@ std::span<const uint8_t> address_bytes(const SocketAddress& address) {
 
 struct Network {
   std::vector<uint8_t> bytes;
-  size_t bits = 0;  // that an address of it shares
+  size_t bits = 0;  // leading bits that all its addresses share
 };
 
-// "10.1.0.0/16"; none for another text.
+// Reads "10.1.0.0/16"; returns none for another text.
 std::optional<Network> network_named(const std::string& text) {
   const size_t slash = text.find('/');
   if (slash == std::string::npos) return std::nullopt;
@@ -136,7 +136,7 @@ void put_loopback_last(std::vector<SocketAddress>& addresses) {
 }
 
 // Waits until the socket is ready or the deadline has passed. A signal may end the wait, too: the
-// caller looks, and waits again.
+// caller tries, and waits again.
 bool wait_until_ready(const Socket& socket, short events, SocketDeadline deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - std::chrono::steady_clock::now());
@@ -289,7 +289,7 @@ Socket listen_on(const std::optional<SocketAddress>& address, int port) {
   const int why = errno;
   throw CommError(fmt::format(
       "cannot listen on {}: {}{}", choices.back().text(),
-      why == EACCES ? std::strerror(why) : file_error(why),  // which would speak of files
+      why == EACCES ? std::strerror(why) : file_error(why),  // file_error() would mention files
       why == EADDRINUSE ? ": another program, or another job, has this port; choose another one"
                         : ""));
 }
@@ -352,8 +352,8 @@ bool may_try_again(int error) {
          error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-// The sizes of the buffers are left to the kernel: it lets them grow with what the connection
-// needs, beyond what a program may ask for, and no longer does so for a socket whose program asked.
+// Leaves the sizes of the buffers to the kernel: it lets them grow as the connection needs, beyond
+// the sizes that a program may set, but not for a socket whose program has set one.
 void prepare_connection(const Socket& socket) {
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);

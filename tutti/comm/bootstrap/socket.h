@@ -1,5 +1,5 @@
 #pragma once
-// Sockets of TCP, over IPv4 and IPv6: what the store and comm/transport/tcp share. Every socket is
+// TCP sockets, over IPv4 and IPv6, for the store and comm/transport/tcp. Every socket is
 // non-blocking and closed in programs that this one starts.
 
 #include <sys/socket.h>
@@ -38,7 +38,7 @@ class Socket {
   int descriptor_ = -1;
 };
 
-/// Where a socket is bound or connected to.
+/// The address to which a socket is bound or connected.
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t length = 0;
@@ -48,62 +48,65 @@ struct SocketAddress {
   bool is_loopback() const;
 };
 
-/// "host:port", "[::1]:port". Throws ConfigError.
+/// The parts of an address. parse_address() reads "host:port", "[::1]:port" and throws ConfigError.
 struct HostAndPort {
   std::string host;
   int port = 0;
 };
 HostAndPort parse_address(const std::string& text);
 
-/// Throws CommError with the resolver's reason.
+/// Returns the addresses of a host. Throws CommError with the resolver's reason.
 std::vector<SocketAddress> resolve(const std::string& host, int port);
-/// Whether `host`, which stands for `address` here, is meant for this host alone: "localhost" or an
-/// address of the loopback. A host's own name is not, though Debian's /etc/hosts makes it
-/// 127.0.1.1: on other hosts it stands for an address that they can reach.
+/// Returns whether `host`, which resolves to `address` here, means this host alone: "localhost" or
+/// an address of the loopback. A host's own name does not, though Debian's /etc/hosts maps it to
+/// 127.0.1.1: on other hosts it resolves to an address that they can reach.
 bool means_this_host_alone(const std::string& host, const SocketAddress& address);
-/// Of the network interfaces that are up: those that other hosts may reach first, then those of
-/// this host alone.
+/// Returns the addresses of the network interfaces that are up: first those that other hosts may
+/// reach, then the addresses that only this host can reach.
 std::vector<SocketAddress> own_addresses();
-/// The address of this host that `text` names: a host name or an address, an interface ("ib0"), or
-/// a network that one of its addresses is in ("10.1.0.0/16"). Where an interface or a network has
-/// several it is the first, which is of IPv4 if there is one; of a name's one that is not of the
-/// loopback, if there is one. None for an empty text, which stands for all addresses. Throws
-/// ConfigError where this host has none of that name.
+/// Returns the address of this host that `text` names: by a host name or an address, an interface
+/// ("ib0"), or a network that contains one of its addresses ("10.1.0.0/16"). Where an interface or
+/// a network has several, returns the first, which is IPv4 if there is one; for a name, the first
+/// that is not of the loopback, if there is one. Returns none for an empty text, which means all
+/// addresses. Throws ConfigError where this host has no such address.
 std::optional<SocketAddress> own_address(const std::string& text);
-/// The one of these that own_address() takes for a name; none where none is of this host.
+/// Returns which of `addresses` own_address() takes for a name; none where none is of this host.
 std::optional<SocketAddress> own_among(std::vector<SocketAddress> addresses);
-/// At most so many addresses that ranks of other hosts may reach a listener at: the one that it
-/// listens on alone, else those of this host. At least one.
+/// Returns at most `most` addresses at which ranks of other hosts may reach a listener: the one
+/// that it listens on alone, otherwise this host's addresses. At least one.
 std::vector<std::string> hosts_to_reach(const std::optional<SocketAddress>& address, size_t most);
 
-/// Port 0: any that is free. An empty `address` listens to all, IPv4 and IPv6. Throws CommError.
+/// Listens on a port; 0: any free port. An empty `address` means all, IPv4 and IPv6. Throws
+/// CommError.
 Socket listen_on(const std::optional<SocketAddress>& address, int port);
-/// Whether a program on this host may listen on it, at some port.
+/// Returns whether a program on this host may listen on the address, at some port.
 bool is_of_this_host(const SocketAddress& address);
 int port_of(const Socket& listener);
-/// A connection that somebody asked for, if there is one, and who it was. None, and errno, if not.
+/// Accepts a connection, if one waits, and stores its address in `from`. Otherwise returns none and
+/// sets errno.
 Socket accept_on(const Socket& listener, SocketAddress* from);
-/// Begins to connect; what has come of it is known when the socket can be written. None, and errno,
+/// Begins to connect; the result is known when the socket is writable. Returns none and sets errno
 /// where it cannot even begin.
 Socket begin_connect(const SocketAddress& to);
-/// The error of a socket, 0 if there is none.
+/// Returns the error of a socket, 0 if there is none.
 int take_error(const Socket& socket);
-/// Waits for what has come of begin_connect(). False, and errno, where there is no connection.
+/// Waits for the result of begin_connect(). Returns false and sets errno where there is no
+/// connection.
 bool finish_connect(const Socket& socket, std::chrono::steady_clock::time_point deadline);
-/// Whether an attempt to connect, or to be let in, that ended with this errno is worth another one
-/// at once. True where a connection was made and ended, as a listener does that has too many
-/// (listener.h), or where descriptors lack; false where nobody listens.
+/// Returns whether an attempt to connect, or to be admitted, that ended with this errno is worth
+/// another one at once. True where a connection was made and ended, as by a listener that has too
+/// many (listener.h), or where descriptors are missing; false where no process listens.
 bool may_try_again(int error);
-/// No delay, and a dead host is noticed though nothing is sent.
+/// Turns off delays, and makes the kernel notice a dead host though nothing is sent.
 void prepare_connection(const Socket& socket);
 
 using SocketDeadline = std::chrono::steady_clock::time_point;
-/// Returns whether all bytes went or came before the deadline. False with errno 0 at the end of the
-/// connection, and ETIMEDOUT at the deadline.
+/// Returns whether all bytes were sent or received before the deadline. False with errno 0 at the
+/// end of the connection, and with ETIMEDOUT at the deadline.
 bool send_all(const Socket& socket, std::span<const std::byte> bytes, SocketDeadline deadline);
 bool receive_all(const Socket& socket, std::span<std::byte> bytes, SocketDeadline deadline);
 
-/// A plain value as what is sent, and as room for what comes.
+/// Return the bytes of a plain value, to send and to receive into.
 template <class T>
 std::span<const std::byte> value_bytes(const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);

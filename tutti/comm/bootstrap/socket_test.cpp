@@ -40,7 +40,7 @@ TEST(OwnAddress, OfANameIsOneThatOthersCanReach) {
   EXPECT_FALSE(own_among({literal("240.0.0.1")}));
 }
 
-// Debian's /etc/hosts has the host's own name there.
+// Debian's /etc/hosts maps the host's own name to this address.
 TEST(ThisHostAlone, IsNotWhatAHostsNameMeansThoughItStandsForTheLoopback) {
   EXPECT_TRUE(means_this_host_alone("localhost", literal("127.0.0.1")));
   EXPECT_TRUE(means_this_host_alone("127.0.1.1", literal("127.0.1.1")));

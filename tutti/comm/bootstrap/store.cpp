@@ -15,7 +15,7 @@ void LocalStore::set(const std::string& key, const std::string& value) {
 
 std::optional<std::string> LocalStore::get(const std::string& key, double seconds) {
   std::unique_lock lock(mutex_);
-  // Longer than this the steady clock cannot count.
+  // The steady clock cannot count longer than this.
   constexpr double kLongest = 1e9;
   if (!changed_.wait_for(lock, std::chrono::duration<double>(std::min(seconds, kLongest)),
                          [&] { return values_.contains(key); }))

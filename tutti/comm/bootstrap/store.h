@@ -22,18 +22,18 @@ class Store {
   static constexpr size_t kLongestKey = 1024;
   static constexpr size_t kLongestValue = size_t{64} << 10;
 
-  /// A second value replaces the first. Throws CommError when the store does not answer, and for
-  /// what is too long.
+  /// Sets a key; a second value replaces the first. Throws CommError when the store does not
+  /// answer, and for a key or value that is too long.
   virtual void set(const std::string& key, const std::string& value) = 0;
-  /// Waits until somebody sets the key; none when nobody has within `seconds`, which may be 0.
-  /// Throws CommError when the store does not answer.
+  /// Waits until the key is set and returns its value; none when it is not set within `seconds`,
+  /// which may be 0. Throws CommError when the store does not answer.
   virtual std::optional<std::string> get(const std::string& key, double seconds) = 0;
 
  protected:
   Store() = default;
 };
 
-/// For ranks that are threads of one process.
+/// Serves ranks that are threads of one process.
 class LocalStore final : public Store {
  public:
   void set(const std::string& key, const std::string& value) override;

@@ -1,6 +1,6 @@
 #pragma once
-// What TcpStore and its server say to each other. Numbers in the order of bytes of this machine:
-// the magic number refuses another one's. Internal to comm/bootstrap.
+// The protocol between TcpStore and its server. Numbers are in this machine's byte order: the magic
+// number refuses a machine with another one. Internal to comm/bootstrap.
 
 #include <cstdint>
 
@@ -19,7 +19,7 @@ struct Challenge {
 struct Introduction {
   uint64_t magic;
   Nonce nonce;
-  Sha256Digest proof;  ///< role "store client", of both nonces, the server's first
+  Sha256Digest proof;  ///< role "store client", over both nonces, the server's first
 };
 /// Server to client.
 struct Welcome {

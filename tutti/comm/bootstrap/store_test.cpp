@@ -76,8 +76,7 @@ bool has_name(const char* host) {
 }
 
 TEST(TcpStore, OfAHostByName) {
-  // A root that was just made has no /etc/hosts: then the name must be an error, as any unknown
-  // one.
+  // A newly made root has no /etc/hosts: then the name must be an error, as any unknown one.
   if (has_name("localhost"))
     check_tcp_store("localhost");
   else
@@ -116,7 +115,7 @@ TEST(TcpStore, ManyWaitForOneKey) {
   EXPECT_EQ(right, 8);
 }
 
-// One that waits does not keep the others from setting what it waits for.
+// A thread that waits does not keep others from setting the key it waits for.
 TEST(TcpStore, ThreadsShareOne) {
   const TcpStoreServer server("127.0.0.1", 0, "secret");
   TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
@@ -127,8 +126,8 @@ TEST(TcpStore, ThreadsShareOne) {
   EXPECT_EQ(store.get("key", kHangSeconds), "value");
 }
 
-// A server is waited for where it may start later, and not where it has been and is gone: callers
-// hold up messages meanwhile. To wait three times would take longer than a test may.
+// Callers wait for a server that may start later, but not for one that was there and is gone: they
+// hold up messages meanwhile. Three waits would take longer than a test may.
 TEST(TcpStore, AServerThatIsGoneIsNotWaitedFor) {
   auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0, "secret");
   TcpStore store("127.0.0.1", server->port(), "secret", kHangSeconds);
@@ -164,7 +163,7 @@ TEST(TcpStore, AServerThatStartsLaterIsWaitedFor) {
   EXPECT_EQ(TcpStore("127.0.0.1", port, "secret", kHangSeconds).get("x", kHangSeconds), "one");
 }
 
-// A job that ends, and the next one at its address: who comes early finds the later server.
+// A job that ends, and the next one at its address: an early client finds the later server.
 TEST(TcpStore, AServerThatAdmitsNobodyServesThoseThatItHas) {
   auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0, "secret");
   const int port = server->port();
@@ -198,7 +197,7 @@ bool ended(const Socket& socket) {
   return errno != ETIMEDOUT;
 }
 
-// An authenticated connection that then says what a client never would.
+// An authenticated connection, on which tests send data that a client never would.
 Socket proved(int port) {
   using namespace store_protocol;
   Socket socket = connect_to(port);
@@ -238,7 +237,7 @@ TEST(TcpStore, DamagedRequestsEndTheirOwnConnectionOnly) {
     send_all(socket, std::as_bytes(std::span(noise)).first(7), soon());
   }
   {
-    const Socket socket = proved(server.port());  // one that waits, and gone
+    const Socket socket = proved(server.port());  // a client that waits, and is gone
     const Request request{kGet, 1, 0, 0, 1e300};
     send_all(socket, std::as_bytes(std::span(&request, 1)), soon());
     send_all(socket, std::as_bytes(std::span(noise)).first(1), soon());
@@ -248,19 +247,19 @@ TEST(TcpStore, DamagedRequestsEndTheirOwnConnectionOnly) {
   EXPECT_EQ(store.get("\xa5", 0), "two");
 }
 
-// Its thread is refused random numbers, so no stranger gets a challenge.
+// Its thread gets no random numbers, so no stranger gets a challenge.
 TEST(TcpStore, AStrangerWhoCannotBeServedDoesNotEndTheProcess) {
   std::optional<TcpStoreServer> server;
   bool filtered = false;
   std::thread([&] {
     filtered = refuse_calls({SYS_getrandom}, EPERM);
-    server.emplace("127.0.0.1", 0, "secret");  // whose thread inherits that
+    server.emplace("127.0.0.1", 0, "secret");  // its thread inherits the filter
   }).join();
   ASSERT_TRUE(filtered);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(ended(connect_to(server->port())));
 }
 
-// More than are remembered, and others that come and go all the time.
+// More strangers than the budget, and others that come and go all the time.
 TEST(TcpStore, StrangersDoNotKeepMembersOut) {
   const TcpStoreServer server("127.0.0.1", 0, "secret");
   std::vector<Socket> strangers;
@@ -277,7 +276,7 @@ TEST(TcpStore, StrangersDoNotKeepMembersOut) {
   over = true;
 }
 
-// As a besieged server ends those of some members, too.
+// A server with many strangers ends connections of some members, too.
 TEST(TcpStore, AConnectionThatEndsBeforeItIsAnsweredIsMadeAgain) {
   Socket listener = listen_on(resolve("127.0.0.1", 0).front(), 0);
   const int port = port_of(listener);

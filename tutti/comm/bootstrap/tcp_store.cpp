@@ -17,10 +17,11 @@ using namespace store_protocol;
 namespace {
 
 constexpr auto kRetryConnect = std::chrono::milliseconds(100);
-constexpr auto kOneTry = std::chrono::seconds(10);  // then another try has better chances
+constexpr auto kOneTry = std::chrono::seconds(10);  // after that another try is more likely to
+                                                    // succeed
 
 SocketDeadline after(double seconds) {
-  // Far beyond any wait, and no overflow.
+  // A limit far beyond any wait, without overflow.
   constexpr double kMostSeconds = 1e8;
   return std::chrono::steady_clock::now() +
          std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -44,8 +45,8 @@ TcpStore::TcpStore(const std::string& host, int port, std::string secret, double
   idle_.push_back(connect(after(timeout), Server::starting));
 }
 
-// Until the server is there, where it may start later. A server that ends a connection before it
-// has answered may only have had too many.
+// Tries until the server is there, where it may start later. A server that ends a connection before
+// it has answered may only have had too many.
 Socket TcpStore::connect(SocketDeadline deadline, Server server) const {
   std::string reason;
   do {
@@ -67,7 +68,8 @@ Socket TcpStore::connect(SocketDeadline deadline, Server server) const {
       host_, port_, timeout_, reason));
 }
 
-// False, and errno, where the connection ends first or time is up; 0: it was ended in order.
+// Returns false and sets errno where the connection ends first or time is up; 0: it was ended in
+// order.
 bool TcpStore::meet(const Socket& socket, const SocketAddress& address,
                     SocketDeadline deadline) const {
   Challenge challenge{};
@@ -95,7 +97,7 @@ bool TcpStore::meet(const Socket& socket, const SocketAddress& address,
   return true;
 }
 
-// One that another thread waits on is not shared: the server answers one request after another.
+// Threads do not share a connection, because the server answers one request after another.
 Socket TcpStore::take_connection(SocketDeadline deadline) {
   {
     const std::lock_guard lock(mutex_);
@@ -134,7 +136,7 @@ TcpStore::ReferenceResult TcpStore::ask(uint32_t operation, const std::string& k
     idle_.push_back(std::move(socket));
     return answer;
   }
-  // The connection ends here: an answer that comes late would be taken for the next one's.
+  // The connection ends here: a late answer would be taken for the next request's.
   const std::string reason = reason_of_errno();
   throw CommError(
       fmt::format("the job's store at {}:{} has not answered: {}", host_, port_, reason));

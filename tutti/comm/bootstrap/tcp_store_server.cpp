@@ -70,10 +70,10 @@ class TcpStoreServer::Service {
     Socket socket;
     std::string in = {}, out = {};      // `in` never longer than a request, `out` than a reply
     std::string waits_for = {};         // a key that is not set yet
-    StoreClock::time_point deadline{};  // of the wait
+    StoreClock::time_point deadline{};  // end of the wait
   };
 
-  // Whether there is a deadline to look at.
+  // Whether there is a deadline to check.
   bool pending() const { return waiting_ > 0 || listener_.pending(); }
 
   void watch(int operation, int descriptor, uint32_t events) const {
@@ -83,7 +83,7 @@ class TcpStoreServer::Service {
     epoll_ctl(poll_.descriptor(), operation, descriptor, &event);
   }
 
-  // Strangers for whom there is no memory, or no random number, call again.
+  // Without memory or random numbers for a stranger its connection ends, and it connects again.
   void admit_strangers() {
     try {
       for (Stranger& stranger : listener_.look()) admit(stranger);
@@ -99,7 +99,7 @@ class TcpStoreServer::Service {
     const Welcome welcome =
         proved ? Welcome{1, proof(secret_, "store server", said)} : Welcome{0, {}};
     const int descriptor = stranger.socket.descriptor();
-    // The first bytes on a connection find room.
+    // The first bytes on a connection always fit.
     if (::send(descriptor, &welcome, sizeof welcome, MSG_NOSIGNAL) != sizeof welcome || !proved)
       return;
     watch(EPOLL_CTL_ADD, descriptor, EPOLLIN);
@@ -111,10 +111,10 @@ class TcpStoreServer::Service {
   void forget(int descriptor) {
     const auto at = clients_.find(descriptor);
     if (!at->second.waits_for.empty()) --waiting_;
-    clients_.erase(at);  // closed, and with that no longer watched
+    clients_.erase(at);  // closed, and therefore no longer watched
   }
 
-  // A client for whom there is no memory is one whose connection is over.
+  // Without memory for a client its connection is over.
   bool serve_safely(Client& client) {
     try {
       return serve(client);
@@ -123,11 +123,11 @@ class TcpStoreServer::Service {
     }
   }
 
-  // False where the connection is over.
+  // Returns false where the connection is over.
   bool serve(Client& client) {
     for (;;) {
       if (!flush(client)) return false;
-      // One request at a time: who does not take its answers gets no more of them.
+      // One request at a time: a client that does not read its answers gets no more of them.
       if (!client.out.empty() || !client.waits_for.empty()) return still_there(client);
       const size_t wanted = wanted_by(client);
       if (wanted > kLongestRequest) return false;
@@ -144,8 +144,8 @@ class TcpStoreServer::Service {
     }
   }
 
-  // Bytes of what the client is saying, as far as it is known; more than kLongestRequest for
-  // nonsense.
+  // Returns the length of the client's request, as far as it is known; more than kLongestRequest
+  // for an invalid one.
   static size_t wanted_by(const Client& client) {
     if (client.in.size() < sizeof(Request)) return sizeof(Request);
     const Request request = request_of(client);
@@ -160,7 +160,7 @@ class TcpStoreServer::Service {
     return request;
   }
 
-  // One that waits says nothing; it may go away.
+  // A client that waits sends nothing; it may go away.
   static bool still_there(const Client& client) {
     char ignored = 0;
     const ssize_t n = ::recv(client.socket.descriptor(), &ignored, 1, MSG_PEEK);
@@ -227,7 +227,7 @@ class TcpStoreServer::Service {
     client.waits_for.clear();
     --waiting_;
     answer(client, status, value);
-    flush(client);  // what fails is found when the socket is next ready
+    flush(client);  // an error is found when the socket is next ready
   }
 
   static void answer(Client& client, Status status, const std::string& value) {

@@ -26,7 +26,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// What ranks are told of each other: the latest of them, and sums over all.
+// The combined results of ranks: the latest ranks, and sums over all.
 struct Latest {
   std::array<Lateness, ArrivalSummary::kLatest> ranks{};
   size_t count = 0;
@@ -134,14 +134,14 @@ void ArrivalRecord::find_offset() {
     least = std::max(least, at_root - after);
     most = std::min(most, at_root - before);
   }
-  // Ranks of rank 0's node read its very clock.
+  // Ranks on rank 0's node read the same clock.
   const bool same_clock = communicator_.same_node(0);
   offset_ = same_clock ? 0 : (least + most) / 2;
   error_ = same_clock ? 0 : (most - least) / 2;
 }
 
-/// Of the first `steps` steps, on rank 0's clock: the earliest and the latest arrivals, and each
-/// step's largest lateness.
+/// Compares the first `steps` steps on rank 0's clock: finds the earliest and the latest arrivals,
+/// and each step's largest lateness.
 void ArrivalRecord::compare_arrivals(size_t steps) {
   const auto compared = static_cast<std::ptrdiff_t>(steps * operations_);
   std::transform(arrivals_.begin(), arrivals_.begin() + compared, arrivals_.begin(),
@@ -154,7 +154,8 @@ void ArrivalRecord::compare_arrivals(size_t steps) {
     lateness_[i / operations_] = std::max(lateness_[i / operations_], arrivals_[i] - earliest_[i]);
 }
 
-/// This rank's lateness and waits. Puts all ranks' largest lateness of each step into lateness_.
+/// Returns this rank's lateness and waits. Puts all ranks' largest lateness of each step into
+/// lateness_.
 Lateness ArrivalRecord::compare_waits(size_t steps) {
   Lateness mine{.rank = communicator_.rank()};
   if (steps == 0) return mine;

@@ -23,7 +23,7 @@ TEST(ArrivalRecord, NamesTheRankThatComesLate) {
         record.note(0);
         if (c.rank() == slow) sleep_patiently(0.12);
         record.note(1);
-        c.barrier();  // what makes everybody late in the end
+        c.barrier();  // this makes all ranks late in the end
       }
       const ArrivalSummary summary = record.collect();
       EXPECT_EQ(summary.steps, 6);
@@ -50,7 +50,8 @@ TEST(ArrivalRecord, TellsWaitingForALateRankFromCommunication) {
     const auto pause = [](int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); };
     constexpr int kSteps = 3;
     ArrivalRecord record(c, 1, kSteps + 1);
-    record.waited(0, ArrivalRecord::Clock::now());  // of a step that was forgotten: not counted
+    record.waited(0, ArrivalRecord::Clock::now());  // belongs to a step that was forgotten: not
+                                                    // counted
     for (int step = 0; step < kSteps; ++step) {
       while (c.rank() == 1 && waiting.load() <= step) std::this_thread::yield();
       if (c.rank() == 1) pause(80);

@@ -1,5 +1,5 @@
-// Both halves of Communicator::set_check: checksums of messages (checked_channel.h) and comparison
-// of results (result_check.h).
+// Tests both halves of Communicator::set_check: checksums of messages (checked_channel.h) and the
+// comparison of results (result_check.h).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ namespace {
 using testing::Each;
 using testing::MatchesRegex;
 
-// Something that goes wrong on one rank: `change` is applied once to the first message that it
-// receives in `round`, where it will read it.
+// A fault on one rank: `change` is applied once to the first message that it receives in `round`,
+// in the memory where it will be read.
 struct Fault {
   int rank = 1;
   size_t round = 0;
   std::function<void(std::byte*)> change;
   bool in_transit =
-      true;  // before the checksums are looked at, or after that, in the rank's own memory
+      true;  // before the checksums are compared, or after that, in the rank's own memory
 };
 
 class FaultyChannel final : public Channel {
@@ -47,7 +47,7 @@ class FaultyChannel final : public Channel {
   bool received() override {
     if (!inner_->received()) return false;
     const auto& receives = rounds_[round_].receives;
-    // Messages of data: those of the checks' own are smaller.
+    // Only messages of data: the checks' own are smaller.
     if (round_ != fault_.round || done_ || receives.empty() || receives[0].bytes < 4000)
       return true;
     fault_.change(const_cast<std::byte*>(inner_->where(0)));
@@ -68,8 +68,8 @@ class FaultyChannel final : public Channel {
   bool done_ = false;
 };
 
-// What each rank says about two runs of `spec` with checks; "" when all is well. `color`: this many
-// groups take the ranks in turn.
+// Returns each rank's error from two runs of `spec` with checks; "" when all is well. Ranks are
+// dealt to `groups` groups in a cycle.
 std::vector<std::string> outcomes(int ranks, const CollectiveSpec& spec,
                                   const std::optional<Fault>& fault, int groups = 1) {
   std::vector<std::string> all(static_cast<size_t>(ranks));
@@ -103,7 +103,7 @@ std::vector<std::string> outcomes(int ranks, const CollectiveSpec& spec,
     } catch (const CommError& error) {
       all[static_cast<size_t>(c.rank())] = error.what();
     }
-    // Ranks read each other's memory: nobody lets go of it before all are done.
+    // Ranks read each other's memory: no rank releases it before all are done.
     ++over;
     while (over < ranks) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
@@ -191,7 +191,7 @@ TEST(Check, PassesRoundingInEveryTypeAndWithSeveralPartsARank) {
   });
 }
 
-// In a lent block (pairwise reads the sender's memory in place) and in a copied one (ring's
+// Checks a lent block (pairwise reads the sender's memory in place) and a copied one (ring's
 // allgather rounds).
 TEST(Check, AFlippedBitIsNamedWithOperationRoundRanksAndBytes) {
   const CollectiveSpec pairwise{
@@ -219,7 +219,7 @@ TEST(Check, PartsOfASplitCheckTooAndNameRanksOfTheJob) {
   EXPECT_EQ(said[0] + said[2], "");
 }
 
-// The sum goes wrong in one place, and everyone is given the wrong one.
+// The sum goes wrong in one place, and all ranks get the wrong sum.
 TEST(Check, AWrongSumIsNamedByWhoAddedIt) {
   const CollectiveSpec spec{
       .name = "bucket 7", .kind = Collective::allreduce, .count = 40000, .algorithm = "pairwise"};
@@ -232,8 +232,8 @@ TEST(Check, AWrongSumIsNamedByWhoAddedIt) {
           "[^,]*: look for .*")));
 }
 
-// Each rank adds by itself, and one of them does so wrongly: also when the change is too small for
-// the sums.
+// Each rank adds by itself, and one of them does so wrongly: it is found also when the change is
+// too small for the sums.
 TEST(Check, AnotherResultThanOnMostRanksIsNamed) {
   const CollectiveSpec spec{.name = "bucket 7",
                             .kind = Collective::allreduce,

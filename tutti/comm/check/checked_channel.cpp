@@ -22,7 +22,7 @@ uint64_t checksum(const std::byte* data, size_t bytes, size_t piece) {
   return XXH3_64bits(data + piece * CheckedChannel::kPiece, piece_bytes(bytes, piece));
 }
 
-// Adds to `items` a message of checksums for each that has bytes, and its memory to `sums`.
+// Adds to `items` a message of checksums for each message with bytes, and its memory to `sums`.
 void accompany(std::vector<RoundOfMessages::Item>& items,
                std::vector<std::vector<uint64_t>>& sums) {
   const size_t messages = items.size();
@@ -43,7 +43,7 @@ CheckedChannel::CheckedChannel(Communicator& communicator, std::vector<RoundOfMe
   inner_ = inner(accompanied());
 }
 
-// The memory of checksums stays where it is: a message has as many bytes wherever it moves.
+// The memory of checksums does not move: a message has the same number of bytes wherever it moves.
 std::vector<RoundOfMessages> CheckedChannel::accompanied() {
   std::vector<RoundOfMessages> all = rounds_;
   for (size_t r = 0; r < all.size(); ++r) {

@@ -1,12 +1,12 @@
 #pragma once
-// CheckedChannel: every message is accompanied by checksums, to find the rank, the link or the
-// memory that changes data: `comm.check = true`.
+// CheckedChannel: sends checksums with every message, to find the rank, the link or the memory that
+// changes data: `comm.check = true`.
 //
-// The sender hashes its block when it posts it, the receiver what it will read: its own copy, or
-// the sender's memory where the block is lent. A mismatch throws CommError naming round, sender,
-// receiver and bytes. The checksums (xxHash's XXH3, 64 bits) travel as one more message beside each
-// that has bytes: 8 bytes for each kPiece of it. Both sides read the block once more; that is the
-// price.
+// The sender hashes its block when it posts it, the receiver hashes the data that it will read: its
+// own copy, or the sender's memory where the block is lent. A mismatch throws CommError naming
+// round, sender, receiver and bytes. The checksums (xxHash's XXH3, 64 bits) travel as one more
+// message beside each message with bytes: 8 bytes for each kPiece of it. The price is that both
+// sides read the block once more.
 
 #include <cstdint>
 #include <memory>
@@ -35,13 +35,13 @@ class CheckedChannel final : public Channel {
   Missing missing() const override { return inner_->missing(); }
 
  private:
-  using Sums = std::vector<uint64_t>;  // of one message, by piece
+  using Sums = std::vector<uint64_t>;  // checksums of one message, by piece
   std::vector<RoundOfMessages> accompanied();
   void verify() const;
   void compare(size_t receive, const std::byte* sums) const;
 
   Communicator& communicator_;
-  std::vector<RoundOfMessages> rounds_;                 // as the user of this channel gave them
+  std::vector<RoundOfMessages> rounds_;                 // as given by the user of this channel
   std::vector<std::vector<Sums>> outgoing_, incoming_;  // by round and message
   std::unique_ptr<Channel> inner_;
   size_t round_ = 0;

@@ -66,7 +66,7 @@ ReferenceResult::ReferenceResult(Task task, Element element, ReduceOp op, uint64
     least_ = -most, range_ = static_cast<uint64_t>(2 * most + 1);
   };
   const int64_t f32 = std::max(1, (1 << 24) / task_.ranks);  // whole numbers up to 2^24 are exact
-  if (op_ == ReduceOp::product && reduces(task_.kind)) {     // exact in every type
+  if (op_ == ReduceOp::product && reduces(task_.kind)) {     // products are exact in every type
     least_ = element_ == Element::u8 ? 0 : -1, range_ = 3;
     return;
   }
@@ -136,7 +136,7 @@ void ReferenceResult::reduced(Slice elements, double* to) const {
     to[i] = whole(element_) ? std::trunc(to[i] / task_.ranks) : to[i] / task_.ranks;
 }
 
-// What lies in parts[p] is rank p's values from begins[p] on.
+// Computes a vector in which parts[p] holds rank p's values from begins[p] on.
 void ReferenceResult::pieces(const std::vector<Slice>& parts, const std::vector<size_t>& begins,
                              Slice elements, double* to) const {
   for (size_t p = 0; p < parts.size(); ++p) {

@@ -1,5 +1,5 @@
 #pragma once
-// The right answer of a collective, by plain arithmetic: for tests, and for `tutti bench comm -c`.
+// The right result of a collective, by plain arithmetic: for tests, and for `tutti bench comm -c`.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,23 +11,23 @@
 namespace tutti::comm {
 
 /// Inputs are whole numbers, a function of (seed, rank, element). Integers take all their values,
-/// and sums wrap around. Floating-point numbers are as large as sums stay exact in the accumulator:
-/// no order of additions changes the answer, and a 16-bit one is right only when it is rounded
-/// once, at the end. So there is one right answer, to the bit. Immutable: any number of threads may
-/// use one.
+/// and sums wrap around. Floating-point numbers are only so large that sums stay exact in the
+/// accumulator: no order of additions changes the result, and a 16-bit result is right only when it
+/// is rounded once, at the end. So there is one right result, to the bit. Immutable: any number of
+/// threads may use one.
 class ReferenceResult {
  public:
-  /// For `task` and its counterparts on all other ranks. `sources`, of all_to_all only: where this
-  /// rank's block begins in the input of each rank; empty: at the same place in all, as with equal
-  /// blocks.
+  /// Takes this rank's `task`; the other ranks have its counterparts. `sources`, for all_to_all
+  /// only: where this rank's block begins in the input of each rank; empty: at the same place in
+  /// all, as with equal blocks.
   ReferenceResult(Task task, Element element, ReduceOp op, uint64_t seed,
                   std::vector<size_t> sources = {});
 
   /// Writes this rank's input, extent_of(task).input elements.
   void fill(std::byte* input) const;
-  /// Writes what this rank's output should be, extent_of(task).output elements.
+  /// Writes the right output of this rank, extent_of(task).output elements.
   void write_right(std::byte* output) const;
-  /// How many of extent_of(task).output elements have other bits than they should.
+  /// Returns how many of the extent_of(task).output elements do not have the right bits.
   size_t count_wrong(const std::byte* output) const;
 
  private:

@@ -15,7 +15,7 @@
 namespace tutti::comm {
 namespace {
 
-// What adding up a block in double may lose itself.
+// The rounding error of adding up a block in double.
 constexpr double kDoubleSums =
     static_cast<double>(ResultCheck::kBlock) * std::numeric_limits<double>::epsilon();
 
@@ -28,7 +28,7 @@ Slice result_of(const Task& task) {
   return task.kind == Collective::reduce_scatter ? task.part() : Slice{0, task.count};
 }
 
-// A collective of the check's own: never checked by another one.
+// Makes a collective of the check's own, which is never checked by another one.
 std::unique_ptr<ScheduleRun> run_of(Communicator& communicator, Collective kind, size_t count,
                                     const Operands& operands) {
   Task task;
@@ -87,7 +87,7 @@ void ResultCheck::find_blocks(const Schedule& schedule) {
   }
 }
 
-// Adds to the totals of all blocks inside `held`, the elements of the long vector that lie at
+// Adds elements to the totals of all blocks inside `held`, a slice of the long vector that lies at
 // `data`.
 void ResultCheck::add_up(const std::byte* data, Slice held, std::vector<double>& totals) const {
   const auto add = [&](const auto* x) {
@@ -131,7 +131,7 @@ void ResultCheck::look_at_sums(Verdict& mine) const {
     const double allowed = (eps * (addends + 8) + kDoubleSums) * size;
     const double off = std::abs(found[2 * b] - totals_[2 * b] / divisor);
     if (!std::isfinite(size) || off <= allowed)
-      continue;  // what was not finite before is not the sum's fault
+      continue;  // infinite or NaN inputs are not the sum's fault
     mine.wrong_block = static_cast<int64_t>(b);
     mine.added_here = written_[b] ? 1 : 0;
     mine.off = off, mine.allowed = allowed;

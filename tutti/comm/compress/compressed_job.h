@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/compress/codec/codec_samples.h"
 #include "tutti/comm/compress/compressed_reduction.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -20,7 +20,7 @@ constexpr const char* kMethods[] = {"bf16",       "fp16",      "int8",        "o
                                     "topk:0.01",  "topk:0.3",  "hitopk:0.05", "hitopk:0.3",
                                     "powersgd:1", "powersgd:4"};
 
-// Of one rank's part, a function of its arguments alone.
+// Returns the gradient of one rank's part, a function of its arguments alone.
 inline Floats gradient(int step, int rank, size_t count, int part = 0) {
   Rng rng(static_cast<uint64_t>(step), Purpose::test, static_cast<uint64_t>(rank * 100 + part));
   Floats g(count);
@@ -81,15 +81,15 @@ struct CompressedJob {
 };
 using Jobs = std::vector<std::unique_ptr<CompressedJob>>;
 
-// The same bits on all ranks.
+// Expects the same bits on all ranks.
 inline void expect_same_everywhere(Communicator& c, const Floats& result, const std::string& what) {
   Floats zeros = result;
   c.broadcast(std::as_writable_bytes(std::span(zeros)), 0);
   EXPECT_TRUE(same_bits(result, zeros)) << what << ": rank " << c.rank() << " and rank 0";
 }
 
-// All jobs, of equal count, are in flight together. Everything given up to now is either in the
-// results or in a residual.
+// All jobs, of equal count, are in flight together. Expects that every gradient given until now is
+// either in the results or in a residual.
 inline void expect_nothing_lost(Communicator& c, const Jobs& jobs, int steps,
                                 const std::string& what) {
   const size_t count = jobs[0]->count;

@@ -1,4 +1,5 @@
-// What a compressed reduction gives: the sum, within what its codec rounds, and nothing is lost.
+// Tests the result of a compressed reduction: the sum, up to its codec's rounding, and nothing is
+// lost.
 #include "tutti/comm/compress/compressed_reduction.h"
 
 #include <fmt/format.h>
@@ -33,7 +34,7 @@ TEST(CompressedReduction, EveryRankGetsTheSameBitsAndNothingIsLost) {
     });
 }
 
-// Several pieces of 64 KiB and contributions of them, none of them whole.
+// Several pieces of 64 KiB, and contributions that are not whole pieces.
 TEST(CompressedReduction, ManyPieces) {
   run_ranks(4, [&](Communicator& c) {
     const NodeGroups pairs(c, 2);
@@ -46,7 +47,7 @@ TEST(CompressedReduction, ManyPieces) {
   });
 }
 
-// The first step, with no residual yet: within what the codecs may round.
+// The first step, with no residual yet: the result is within the codecs' rounding.
 TEST(CompressedReduction, TheSumIsRightWithinTheCodecsBounds) {
   const std::map<std::string, double> half_steps{
       {"bf16", 0x1p-8}, {"fp16", 0x1p-11}, {"int8", 1 / 254.0}, {"topk:1", 0}, {"hitopk:1", 0}};

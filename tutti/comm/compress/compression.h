@@ -1,8 +1,8 @@
 #pragma once
-// How a gradient is compressed on its way between ranks, as plain data, and as the text that
-// configurations and logs have.
+// Describes how a gradient is compressed on its way between ranks, as plain data, and as the
+// text of configurations and logs.
 //
-//   text           rounds  what travels (S: bytes of the dense f32 vector, P: ranks)
+//   text           rounds  data that travel (S: bytes of the dense f32 vector, P: ranks)
 //   none                   the dense sum: not a compression, not planned by plan_compressed()
 //   bf16, fp16     2       S (P-1)/P: 16-bit slices to their owners, their sums to all
 //   int8           2       S/3.9 2 (P-1)/P, the same way; onebit: S/30 2 (P-1)/P
@@ -11,7 +11,7 @@
 //                          (HiTopKComm)
 //   powersgd:RANK  2       allreduces: 2 RANK / side of the square matrix of S, each way
 //
-// Every method feeds back what it loses (codec/error_feedback.h).
+// Every method feeds its losses back (codec/error_feedback.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -37,9 +37,9 @@ struct CompressionSpec {
 };
 
 std::string_view name_of(CompressionMethod method);
-/// "int8", "topk:0.01", "powersgd:4": what parse_compression() accepts.
+/// Formats "int8", "topk:0.01", "powersgd:4", which parse_compression() accepts.
 std::string to_string(const CompressionSpec& spec);
-/// Throws ConfigError that lists the methods, or says what the number is that the method needs.
+/// Throws ConfigError that lists the methods, or explains the number that the method needs.
 CompressionSpec parse_compression(std::string_view text);
 
 }  // namespace tutti::comm

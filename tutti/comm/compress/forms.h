@@ -1,6 +1,6 @@
 #pragma once
-// The forms of a compressed exchange, one a file. Only for the files of this folder; users go
-// through plan_compressed().
+// The forms of a compressed exchange, one in each file. Only for the files of this folder; users
+// call plan_compressed().
 
 #include "tutti/comm/compress/compressed_reduction.h"
 

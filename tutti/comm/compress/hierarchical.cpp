@@ -9,7 +9,7 @@
 //   3  their sum in the order of the nodes: allgather of the shards inside the node, S/L (L-1)
 //      bytes
 //
-// A selected element is a node's, not a rank's, and between nodes travel L streams at once.
+// A node selects elements, not a rank, and L streams travel between nodes at once.
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ std::vector<Slice> shards_of(const CompressedReductionSpec& spec) {
   return balanced_parts(spec.count, spec.groups->node().size());
 }
 
-// The sum of several parts, in floats; none of a single one.
+// Floats of the sum of several parts; none for a single one.
 size_t folded_floats(const CompressedReductionSpec& spec) {
   return spec.parts.size() > 1 ? spec.count : 0;
 }
@@ -94,7 +94,7 @@ class Hierarchical final : public CompressedReduction {
   }
 
   std::unique_ptr<Codec> codec_;
-  std::span<float> shard_;              // of the result
+  std::span<float> shard_;              // slice of the result
   std::span<float> folded_;             // the sum of several parts
   std::span<std::byte> contributions_;  // encodings of my shard, by node
   std::span<std::byte> mine_;

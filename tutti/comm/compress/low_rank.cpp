@@ -1,14 +1,13 @@
 // The form of powersgd (codec/powersgd.h): the bucket's matrices as products of two thin ones, both
 // summed by an allreduce.
 //
-//   1  M += gradient; P = M Q: allreduce of all P of the bucket, and with them of what travels
-//      dense
+//   1  M += gradient; P = M Q: allreduce of all P of the bucket, and of all dense floats
 //   2  orthonormal P, the same bits everywhere; q = M^T P of this rank; Q = sum of all q: allreduce
 //   3  result = P Q^T; M becomes the residual M - P q^T
 //
-// The residual is taken from the rank's own q, as in the paper's algorithm 2, and not from the mean
-// of Q: both leave the same sum over ranks, but the second one also collects how the rank's
-// gradient differs from the mean, which may grow for ever.
+// The residual uses the rank's own q, as in the paper's algorithm 2, and not the mean Q: both leave
+// the same sum over ranks, but the second one also collects the difference between the rank's
+// gradient and the mean, which may grow for ever.
 
 #include <fmt/format.h>
 
@@ -29,12 +28,12 @@ struct Factored {
   MatrixBlock block;
   PowerSgd code;
   Slice p, q;
-  Loss loss = {};  // of this run
+  Loss loss = {};  // loss in this run
 };
 
 struct Factoring {
   std::vector<Factored> matrices;
-  std::vector<Slice> dense;  // of the bucket
+  std::vector<Slice> dense;  // slices of the bucket
   size_t p_count = 0, q_count = 0, dense_count = 0;
 };
 
@@ -77,7 +76,7 @@ class LowRank final : public CompressedReduction {
   LowRank(Communicator& communicator, const CompressedReductionSpec& spec)
       : CompressedReduction(communicator, spec), f_(factoring_of(spec)),
         first_(f_.p_count + f_.dense_count), own_q_(f_.q_count) {
-    // Zeros are the state of a new training; what a checkpoint has is never that.
+    // Zeros are the state of a new training; a checkpoint never holds zeros.
     if (std::ranges::all_of(piece(kLowRankBasis), [](float x) { return x == 0; }))
       for (const Factored& m : f_.matrices) m.code.begin(q_of(m));
     sum_p_ = plan(communicator,
@@ -123,7 +122,7 @@ class LowRank final : public CompressedReduction {
     return nullptr;
   }
 
-  // Matrices are apart from each other, so that threads take one each.
+  // Matrices do not overlap, so each thread takes one.
   template <class Work>
   void of_all(Work work) {
     shared().run(f_.matrices.size(), [&](size_t i) { work(f_.matrices[i]); });
@@ -160,8 +159,8 @@ class LowRank final : public CompressedReduction {
   }
 
   Factoring f_;
-  std::vector<float> first_;  // all P, then what travels dense
-  std::vector<float> own_q_;  // before the sum, which is the basis of the next step
+  std::vector<float> first_;  // all P, then the dense floats
+  std::vector<float> own_q_;  // the own Q before the sum, which is the basis of the next step
   Exchange sum_p_, sum_q_;
 };
 

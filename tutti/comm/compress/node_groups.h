@@ -11,16 +11,17 @@ namespace tutti::comm {
 
 class NodeGroups {
  public:
-  /// Collective. ranks_per_node 0: the nodes that the machine has; otherwise so many neighbouring
-  /// ranks are taken for a node, for example those of a socket or of a rack. Throws ConfigError
-  /// unless all nodes have equally many ranks. Must not outlive what `whole` lives on.
+  /// Cuts `whole`. Collective. ranks_per_node 0: by the machine's nodes; otherwise so many
+  /// neighbouring ranks count as a node, for example those of a socket or of a rack. Throws
+  /// ConfigError unless all nodes have equally many ranks. Must not outlive what `whole` depends
+  /// on.
   explicit NodeGroups(Communicator& whole, int ranks_per_node = 0);
 
-  /// The ranks of this node, in the order of the whole.
+  /// Returns the ranks of this node, in the order of the whole.
   Communicator& node() const { return *node_; }
-  /// One rank of each node: those with this rank's place on their nodes.
+  /// Returns one rank of each node: those with this rank's place on their nodes.
   Communicator& across() const { return *across_; }
-  /// The members' ranks in the whole.
+  /// Return the members' ranks in the whole.
   const std::vector<int>& node_ranks() const { return node_ranks_; }
   const std::vector<int>& across_ranks() const { return across_ranks_; }
 

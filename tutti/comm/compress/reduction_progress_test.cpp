@@ -1,4 +1,4 @@
-// How a compressed reduction runs: bytes, waits, ranks that are late or were told otherwise.
+// Tests how a compressed reduction runs: bytes, waits, ranks that are late or have other options.
 #include <fmt/format.h>
 
 #include <limits>
@@ -67,8 +67,8 @@ TEST(CompressedReduction, StartDoesNotBlockAndSaysWhoIsMissing) {
     for (const char* method : {"int8", "topk:0.1", "hitopk:0.1", "powersgd:1"}) {
       CompressedJob early(c, {.method = method, .count = 1000, .groups = &groups}),
           late(c, {.method = method, .count = 1000, .groups = &groups});
-      // Two at a time, in another order on rank 3, which comes when the others have been found
-      // waiting for it.
+      // Two at a time, in another order on rank 3, which comes after the others were found to wait
+      // for it.
       CompressedJob& a = c.rank() == 3 ? late : early;
       CompressedJob& b = c.rank() == 3 ? early : late;
       if (c.rank() == 2) {
@@ -95,8 +95,8 @@ TEST(CompressedReduction, StartDoesNotBlockAndSaysWhoIsMissing) {
   });
 }
 
-// Whoever waits for half a second looks for lost peers, and asks the operation for what it waits;
-// whoever waits for too long says so.
+// A rank that waits for half a second looks for lost peers, and for its report asks the operation
+// which ranks are missing; a rank that waits for too long reports it.
 TEST(CompressedReduction, AWaitForARankThatNeverStartsEnds) {
   for (const char* method : {"int8", "hitopk:0.1"}) {
     std::string message;

@@ -1,5 +1,5 @@
 #pragma once
-// What compression costs and saves on one rank, measured while it runs.
+// The costs and savings of compression on one rank, measured while it runs.
 
 #include <cstdint>
 #include <string>
@@ -8,41 +8,41 @@
 
 namespace tutti::comm {
 
-/// Sums over runs of one or of several compressed reductions. Divide by the steps they cover for
-/// averages a step.
+/// Sums over runs of one or of several compressed reductions. To be divided by the steps that they
+/// cover for averages.
 struct CompressionReport {
   uint64_t runs = 0;
   uint64_t bytes = 0;         ///< received by this rank
-  uint64_t dense_bytes = 0;   ///< that it would have received uncompressed: 2 (P-1)/P of the f32
-                              ///< vector, every allreduce's least
+  uint64_t dense_bytes = 0;   ///< bytes that it would have received uncompressed: 2 (P-1)/P of the
+                              ///< f32 vector, the least of any allreduce
   double codec_seconds = 0;   ///< encoding, decoding and summing
-  double caller_seconds = 0;  ///< of them those on the thread that called start(): without progress
-                              ///< threads all, taken from computation
+  double caller_seconds = 0;  ///< the part of them on the thread that called start(): without
+                              ///< progress threads all, taken from computation
   double exchange_seconds = 0;  ///< from the start of each exchange to its end: much of it may be
                                 ///< hidden behind computation
   Loss loss =
-      {};  ///< of the gradient with its residual; runs whose loss is not finite are left out
-  uint64_t not_finite = 0;  ///< and counted here
+      {};  ///< loss of the gradient with its residual, without runs whose loss is not finite
+  uint64_t not_finite = 0;  ///< number of runs whose loss is not finite
 
   CompressionReport& operator+=(const CompressionReport& other);
-  /// Without an earlier state of the same sums.
+  /// Subtracts an earlier state of the same sums.
   CompressionReport& operator-=(const CompressionReport& earlier);
-  /// ||acc - decoded(encoded(acc))|| / ||acc||, acc = gradient + residual, over all runs and
-  /// elements: 0 nothing lost, 1 nothing sent.
+  /// Returns ||acc - decoded(encoded(acc))|| / ||acc||, acc = gradient + residual, over all runs
+  /// and elements: 0 nothing lost, 1 nothing sent.
   double error() const;
-  /// dense_bytes / bytes; 1 when nothing was received.
+  /// Returns dense_bytes / bytes; 1 when nothing was received.
   double reduction() const;
 };
 
-/// The link bandwidth, in bytes per second and rank, at which compressed and dense exchange take
-/// equally long when neither is hidden:
+/// Returns the link bandwidth, in bytes per second and rank, at which compressed and dense exchange
+/// take equally long when neither is hidden:
 ///   dense_bytes / B = bytes / B + codec_seconds   =>   B = (dense_bytes - bytes) / codec_seconds
 /// On slower links compression pays, on faster ones it does not. Latencies are left out: both have
 /// about as many rounds. 0 when it saves no bytes; infinite when the codec takes no time.
 double break_even_bandwidth(const CompressionReport& report);
 
-/// "moved 0.13 of 2.10 MB a step (16.0 times less), codec 0.41 ms, exchange 1.20 ms, relative error
-/// 0.83; breaks even at 4.8 GB/s a rank". steps >= 1.
+/// Formats "moved 0.13 of 2.10 MB a step (16.0 times less), codec 0.41 ms, exchange 1.20 ms,
+/// relative error 0.83; breaks even at 4.8 GB/s a rank". steps >= 1.
 std::string to_string(const CompressionReport& report, uint64_t steps);
 
 }  // namespace tutti::comm

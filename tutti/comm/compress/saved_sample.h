@@ -1,5 +1,5 @@
 #pragma once
-// Saved compression state in memory, for tests, that counts what is read.
+// Saved compression state in memory, for tests, that counts the floats read.
 
 #include <algorithm>
 #include <string>
@@ -13,7 +13,7 @@ namespace tutti::comm {
 
 class SavedSample final : public SavedState {
  public:
-  /// The pieces of `ranks` ranks, which outlive this.
+  /// Takes the pieces of `ranks` ranks, which outlive this.
   SavedSample(int ranks, std::vector<SavedPiece> pieces)
       : ranks_(ranks), pieces_(std::move(pieces)) {}
 

@@ -1,11 +1,11 @@
-// The form of topk: every rank sends the k largest magnitudes of its gradient to all others, who
+// The form of topk: every rank sends the k largest magnitudes of its gradient to all others, which
 // add them in the order of the ranks.
 //
 //   1  allgather of k values and indices a rank, 8 k (P-1) bytes sent; k = RATIO of the elements,
 //      exactly, so that all sizes are known
-//   2  the sum, zero where nobody sent anything
+//   2  the sum, zero where no rank sent anything
 //
-// What travels grows with the number of ranks, and so does the density of the sum: between many
+// The traffic grows with the number of ranks, and so does the density of the sum: between many
 // ranks hitopk sends less.
 
 #include "tutti/comm/compress/codec/error_feedback.h"

@@ -20,14 +20,14 @@ using Kind = StatePiece::Kind;
 constexpr std::array<std::string_view, 3> kKinds = {"gradient", "sum", "basis"};
 constexpr std::string_view kPrefix = "compression.rank";
 
-// What a name says.
+// The fields of a tensor's name.
 struct Label {
   int rank = 0;
   Kind kind = Kind::gradient;
   size_t begin = 0;
 };
 
-// Nothing when it is no piece of this bucket.
+// Returns nothing when the name is no piece of this bucket.
 std::optional<Label> parse_label(std::string_view name, std::string_view bucket) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
@@ -68,7 +68,7 @@ std::vector<Found> saved_pieces(SavedState& saved, int rank, std::string_view bu
   return all;
 }
 
-// The ranks that saved, of which this one reads.
+// Returns the saved ranks whose state this rank reads.
 std::vector<int> share_of(const SavedState& saved, const Communicator& c) {
   std::vector<int> ranks;
   for (int rank = c.rank(); rank < saved.ranks(); rank += c.size()) ranks.push_back(rank);
@@ -83,7 +83,7 @@ const Found* find(const std::vector<Found>& found, const StatePiece& piece) {
   return at == found.end() ? nullptr : &*at;
 }
 
-// Whether these are this rank's pieces, all of them and no other.
+// Whether `found` has exactly this rank's pieces.
 bool is_own(const std::vector<Found>& found, const StateLayout& layout) {
   size_t kept = 0;
   for (const StatePiece& piece : layout.pieces) {
@@ -94,10 +94,10 @@ bool is_own(const std::vector<Found>& found, const StateLayout& layout) {
   return found.size() == kept;
 }
 
-// What this rank finds of a bucket in its share of the saved state.
+// The pieces of a bucket that this rank finds in its share of the saved state.
 struct Share {
   std::vector<Found> pieces;
-  bool own = false;  // they are this rank's own, as it kept them
+  bool own = false;  // they are exactly this rank's own
 };
 
 Share look(SavedState& saved, const Communicator& c, const StateLayout& layout,
@@ -117,7 +117,7 @@ void take_own(SavedState& saved, int rank, const std::vector<Found>& found,
                         state.begin() + static_cast<std::ptrdiff_t>(piece.at));
 }
 
-// The sum over all ranks, everywhere.
+// Sums `total` over all ranks, on every rank.
 void sum_everywhere(Communicator& c, std::string_view bucket, std::span<double> total) {
   if (c.size() == 1 || total.empty()) return;
   const auto sum = c.plan({.name = fmt::format("what was not sent of {}", bucket),
@@ -130,7 +130,7 @@ void sum_everywhere(Communicator& c, std::string_view bucket, std::span<double> 
   sum->wait();
 }
 
-// The sum of all residuals, the equal share of each holder into the first residual of every rank.
+// Puts each holder's equal share of the sum of all residuals into the first residual of every rank.
 void take_sum(const StateLayout& layout, std::span<const double> total, std::span<float> state) {
   for (const StatePiece& piece : layout.pieces) {
     if (piece.kind == Kind::basis) continue;
@@ -140,7 +140,7 @@ void take_sum(const StateLayout& layout, std::span<const double> total, std::spa
   }
 }
 
-// Of the first rank that has found one of the right size.
+// Takes the basis of the first rank that has found one of the right size.
 void take_basis(Communicator& c, SavedState& saved, const std::vector<Found>& found,
                 const StateLayout& layout, std::span<float> state) {
   for (const StatePiece& piece : layout.pieces) {

@@ -1,27 +1,28 @@
 #pragma once
-// What a compressed reduction keeps from step to step on each rank, and so belongs into a
-// checkpoint: pieces of one float array, by name.
+// The state that a compressed reduction keeps from step to step on each rank, and that belongs in
+// a checkpoint: pieces of one float array, by name.
 //
-//   gradient   what of this rank's gradient was not yet sent: all of the bucket (of its slice, for
-//              hitopk: `sum`)
-//   sum        what of a sum that this rank encodes again was not yet sent: a slice of the bucket
+//   gradient   the part of this rank's gradient that was not sent yet: all of the bucket (of its
+//              slice, for hitopk: `sum`)
+//   sum        the part that was not sent yet of a sum that this rank encodes again: a slice of the
+//              bucket
 //   basis      PowerSGD's Q, the same on all ranks
 //
-// A piece is saved as a tensor "compression.rank3.bucket 2.sum@1024": rank, bucket, kind and where
-// in the bucket it begins, its length being the tensor's. So a checkpoint says by itself what it
-// holds, and any number of ranks can take it up:
+// A piece is saved as a tensor "compression.rank3.bucket 2.sum@1024": rank, bucket, kind and
+// beginning in the bucket; its length is the tensor's. So a checkpoint describes its own contents,
+// and any number of ranks can resume from it:
 //   the same pieces   every rank gets its own floats back: the resumed run has the same bits
-//   other pieces      (another number of ranks or nodes, another method) what matters is the sum of
-//                     all residuals, which is the part of the gradient that the weights have not
-//                     seen. It is dealt out evenly: every element equally to all ranks that keep
-//                     one for it. Nothing is lost but the last bit; the run goes on otherwise than
-//                     the old one would have, and the caller says so in the log. Q is taken from
-//                     any rank where it fits, and begun anew otherwise.
+//   other pieces      (another number of ranks or nodes, another method) only the sum of all
+//                     residuals matters, which is the part of the gradient that the weights have
+//                     not seen. It is dealt out evenly: every element equally to all ranks that
+//                     keep one for it. Nothing is lost but the last bit; the run goes on otherwise
+//                     than the old one would have, and the caller reports this in the log. Q is
+//                     taken from any rank where it fits, and begun anew otherwise.
 //
-// S floats a rank, P ranks that saved, P' that restore: the same pieces are read by their owner
-// alone, S a rank. Otherwise rank p reads those of the ranks p, p + P', ... one after another, adds
-// them up, and an allreduce adds the rest: S P/P' are read, 2 S travel, and one piece and the sum
-// of one bucket are held. Nowhere is there a multiple of P.
+// With S floats a rank, P ranks that saved and P' that restore: the same pieces are read by their
+// owner alone, S a rank. Otherwise rank p reads the pieces of the ranks p, p + P', ... one after
+// another, adds them up, and an allreduce adds the rest: S P/P' are read, 2 S travel, and one piece
+// and the sum of one bucket are held. Nothing is read, sent or held P times.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,9 +39,9 @@ namespace tutti::comm {
 struct StatePiece {
   enum class Kind : uint8_t { gradient, sum, basis };
   Kind kind = Kind::gradient;
-  Slice covers;     ///< of the bucket, in floats; basis: from 0, its own length
+  Slice covers;     ///< elements of the bucket, in floats; basis: from 0, its own length
   int holders = 1;  ///< ranks that keep a piece of this kind for these elements
-  size_t at = 0;    ///< where it begins in the state
+  size_t at = 0;    ///< its beginning in the state
 };
 
 /// The pieces lie one after another.
@@ -51,29 +52,29 @@ struct StateLayout {
   void add(StatePiece::Kind kind, Slice covers, int holders);
 };
 
-/// One piece as it is saved. The memory belongs to whoever made it.
+/// One piece as it is saved. The memory belongs to the object that made it.
 struct SavedPiece {
   std::string name;
   std::span<const float> values;
 };
 
-/// What all ranks have saved, where it lies. Not thread-safe.
+/// Gives access to the state that all ranks have saved. Not thread-safe.
 class SavedState {
  public:
   virtual ~SavedState() = default;
-  virtual int ranks() const = 0;  ///< that saved
-  /// The names of one rank's tensors, those that are no compression state among them.
+  virtual int ranks() const = 0;  ///< number of ranks that saved
+  /// Returns the names of one rank's tensors, also of those that are no compression state.
   virtual std::vector<std::string> names(int rank) = 0;
   virtual size_t floats(int rank, const std::string& name) = 0;
   virtual std::vector<float> read(int rank, const std::string& name) = 0;
 };
 
-/// "compression.rank3.bucket 2.sum@1024".
+/// Returns "compression.rank3.bucket 2.sum@1024".
 std::string piece_name(int rank, std::string_view bucket, const StatePiece& piece);
-/// Whether a saved tensor of this name is a piece, of any rank and bucket.
+/// Returns whether a saved tensor of this name is a piece, of any rank and bucket.
 bool is_piece(std::string_view name);
-/// A rank's state by piece, ready to be written. `state` has layout.floats; empty pieces are left
-/// out.
+/// Returns a rank's state by piece, ready to be written. `state` has layout.floats; empty pieces
+/// are left out.
 std::vector<SavedPiece> save_state(const StateLayout& layout, int rank, std::string_view bucket,
                                    std::span<const float> state);
 
@@ -82,16 +83,16 @@ enum class Restored : uint8_t {
   exact,    ///< this rank's own floats
   dealt,    ///< the sum of all residuals, dealt out anew
 };
-/// Collective. Fills `state` from the pieces of all ranks; pieces of other buckets, and tensors
-/// that are no compression state, are passed over. All ranks see the same saved state and get the
-/// same answer. Throws ConfigError, on all ranks, where a piece reaches beyond the bucket of
-/// `count` floats: the checkpoint is of another network or bucket size. What `saved` throws on one
-/// rank is thrown on all.
+/// Fills `state` from the pieces of all ranks; skips pieces of other buckets, and tensors that are
+/// no compression state. Collective. All ranks see the same saved state and get the same answer.
+/// Throws ConfigError, on all ranks, where a piece reaches beyond the bucket of `count` floats: the
+/// checkpoint is of another network or bucket size. An error of `saved` on one rank is thrown on
+/// all.
 Restored restore_state(Communicator& communicator, SavedState& saved, const StateLayout& layout,
                        std::string_view bucket, size_t count, std::span<float> state);
 
-/// gradient += all residuals of this rank, which become 0. For a change to the dense sum: nothing
-/// is lost then. gradient: the whole bucket.
+/// Adds all residuals of this rank to `gradient`, the whole bucket, and sets them to 0. For a
+/// change to the dense sum: nothing is lost then.
 void release_residuals(const StateLayout& layout, std::span<float> state,
                        std::span<float> gradient);
 

@@ -16,7 +16,7 @@ using Kind = StatePiece::Kind;
 
 constexpr size_t kElements = 100;
 
-// A gradient residual of everything, the residual of a slice's sum, and a basis.
+// A residual of the whole gradient, the residual of a slice's sum, and a basis.
 StateLayout layout_of(int rank, int ranks) {
   StateLayout layout;
   layout.add(Kind::gradient, {0, kElements}, ranks);
@@ -25,7 +25,7 @@ StateLayout layout_of(int rank, int ranks) {
   return layout;
 }
 
-// What `ranks` ranks have saved: whole numbers, so that sums are exact.
+// The saved state of `ranks` ranks: whole numbers, so that sums are exact.
 struct Saved {
   explicit Saved(int ranks) {
     for (int p = 0; p < ranks; ++p) {

@@ -4,10 +4,10 @@
 //      bytes sent
 //   2  the owner decodes and adds them in the order of the ranks, and encodes the sum: allgather of
 //      encodings, S' (P-1)/P bytes sent
-//   3  everyone decodes all slices
+//   3  every rank decodes all slices
 //
-// S' = encoded bytes of the bucket. Both encodings have their own error feedback, of the gradient
-// and of the sum: as in 1-bit Adam (Tang et al. 2021). An allreduce of 16-bit elements would round
+// S' = encoded bytes of the bucket. Both encodings have their own error feedback, for the gradient
+// and for the sum, as in 1-bit Adam (Tang et al. 2021). An allreduce of 16-bit elements would round
 // the sum without feedback, and its partial sums travel as f32 in most algorithms.
 
 #include "tutti/comm/compress/codec/codec.h"
@@ -88,8 +88,8 @@ class TwoPhase final : public CompressedReduction {
   }
 
   std::unique_ptr<Codec> codec_;
-  std::vector<Slice> slices_;     // of floats, by rank
-  std::vector<Slice> encodings_;  // of bytes in whole_, by rank
+  std::vector<Slice> slices_;     // in floats, by rank
+  std::vector<Slice> encodings_;  // in bytes of whole_, by rank
   size_t mine_ = 0;
   std::vector<std::vector<const float*>> parts_of_slice_;
   std::vector<std::byte> whole_;  // encodings of all slices: of my gradient, later of the sum

@@ -14,8 +14,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/error_type.h"
-#include "tutti/base/hash.h"
 #include "tutti/base/log.h"
+#include "tutti/base/numeric/hash.h"
 
 namespace tutti::comm {
 namespace {
@@ -23,12 +23,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// What rank 0 tells the others. `working`: another sign follows.
+// The state of rank 0's work. `working`: another sign follows.
 enum class State : uint32_t { working, done, failed };
 
 struct Sign {
   State state = State::working;
-  ErrorType error = ErrorType::other;  // where it failed
+  ErrorType error = ErrorType::other;  // type of the error, if the work failed
   double seconds = 0;                  // since the work began
 };
 
@@ -50,7 +50,7 @@ class Patience {
   Communicator& communicator_;
 };
 
-// What rank 0 ends with: its text, or an error.
+// The end of the work: its text, or an error.
 struct Outcome {
   State state = State::done;
   ErrorType type = ErrorType::other;
@@ -69,13 +69,13 @@ Outcome outcome_of(std::future<std::string>& work) {
   }
 }
 
-// What other ranks throw: they have not met it themselves.
+// Returns the text that other ranks throw: it names this rank, which met the error.
 std::string passed_on(const Communicator& c, ErrorType type, const std::string& text) {
   return type == ErrorType::config || names_rank(text) ? text : c.who() + ": " + text;
 }
 
 // The future's destructor waits for the work, also when a rank is found dead meanwhile: the work
-// reads what the caller owns.
+// reads memory of the caller.
 Outcome work_and_give_signs(Communicator& c, const std::string& what,
                             const std::function<std::string()>& work) {
   const auto begin = Clock::now();
@@ -144,7 +144,7 @@ const Line* line_named(const std::vector<Line>& lines, std::string_view key) {
   return found == lines.end() ? nullptr : &*found;
 }
 
-// Where two texts differ that are not equal.
+// The first difference between two unequal texts.
 struct Difference {
   std::string_view key;
   std::optional<std::string_view> first, second;
@@ -197,7 +197,7 @@ std::string decide(Communicator& communicator, std::string_view what,
 }
 
 void on_each(Communicator& communicator, std::string_view what, const std::function<void()>& work) {
-  // What ranks tell each other: whether all are done, and the first one that failed.
+  // The combined state of all ranks: whether any still works, and the first one that failed.
   struct Round {
     int working, failed;
   };

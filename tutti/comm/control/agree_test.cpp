@@ -66,7 +66,8 @@ TEST(Decide, TheWorkHasTheCallersAffinityAndFloatingPointModes) {
   });
 }
 
-// The text of an error of `rank` on this one: others name it, and nobody for a configuration.
+// The text on this rank of an error of `rank`: other ranks add its name, except to a configuration
+// error.
 std::string as_told(const Communicator& c, int rank, ExitCode code, const std::string& text) {
   if (c.rank() == rank || code == ExitCode::usage) return text;
   return fmt::format("rank {}/{} on {}: {}", rank, c.size(), c.host(rank), text);

@@ -1,13 +1,13 @@
 #pragma once
-// The control operations of a communicator, which need no plan: their names, as messages compare
-// them.
+// The control operations of a communicator, which need no plan: the numbers that messages compare,
+// and their names.
 
 #include <cstdint>
 
 namespace tutti::comm {
 
 enum class Control : uint32_t { barrier = 1, broadcast, allgather, combine };
-/// "barrier"; of a number that is none of them, "unknown operation".
+/// Returns a name such as "barrier", or "unknown operation" for any other number.
 const char* name_of(Control kind);
 
 }  // namespace tutti::comm

@@ -12,7 +12,7 @@
 
 namespace tutti::comm {
 
-// Precedes every control message, so that ranks that call different operations are told so. A
+// Precedes every control message, so that ranks that call different operations get an error. A
 // broadcast sends nothing up: beside another operation it ends by its time-out.
 struct ControlMessages::Header {
   uint64_t sequence;
@@ -28,10 +28,10 @@ enum Tag : int { kUp = 1, kPayload = 2, kDown = 3 };
 
 // Bytes beside the header in the first message of a control operation.
 constexpr size_t kFirst = Communicator::kMostCombined;
-// A rank waits longer than its children do for theirs, so that whoever knows best who is late says
-// so first: seconds for each level of the tree.
+// A rank waits longer than its children do for theirs, so that the rank that knows best which one
+// is late reports it first: seconds for each level of the tree.
 constexpr double kGracePerLevel = 0.5;
-// Waiting for the answer: those who collect have all levels' head start, and this more.
+// A wait for the answer gives the collecting ranks the head start of all levels, and this more.
 constexpr double kGraceForAnswer = 3;
 
 }  // namespace
@@ -56,7 +56,7 @@ std::string other_size(const std::string& from, size_t sent, size_t expected) {
 ControlMessages::ControlMessages(Communicator& communicator, Wire& wire, std::vector<int> members)
     : communicator_(communicator), wire_(wire), members_(std::move(members)) {}
 
-// What every child begins with: its header, and up to kFirst bytes.
+// The first message of each child: its header, and up to kFirst bytes.
 struct ControlMessages::Arrivals {
   std::span<const std::byte> payload(size_t i) const {
     return std::span(bytes).subspan(i * length + sizeof(Header), length - sizeof(Header));
@@ -107,7 +107,7 @@ void ControlMessages::combine(std::span<std::byte> value, const Communicator::Fo
 ControlMessages::Arrivals ControlMessages::from_children(const Header& mine,
                                                          const ControlTree& tree) {
   const size_t children = tree.children.size();
-  // Whoever is in another operation may send that much.
+  // A child in another operation may send that much.
   Arrivals arrivals{.length = sizeof(Header) + kFirst, .bytes = {}};
   arrivals.bytes.resize(children * arrivals.length);
   const auto incoming = wire_.messages();
@@ -178,8 +178,8 @@ void ControlMessages::broadcast(std::span<std::byte> data, int root) {
   down_tree("broadcast", Header{sequence_, data.size(), Control::broadcast, 0}, data, root);
 }
 
-// The first message holds the header of the root and the beginning of the data; a rank that finds
-// itself in another operation passes it on before it says so.
+// The first message holds the header of the root and the beginning of the data; a rank that is in
+// another operation passes it on before it reports that.
 void ControlMessages::down_tree(const char* what, const Header& mine, std::span<std::byte> data,
                                 int root) {
   const size_t first = std::min(kFirst, data.size());
@@ -198,7 +198,7 @@ void ControlMessages::down_tree(const char* what, const Header& mine, std::span<
   }
 }
 
-// One message from the root to all, of `bytes` there; returns how many came.
+// Sends one message of `bytes` from the root to all; returns how many bytes came.
 size_t ControlMessages::relay(const char* what, std::span<std::byte> room, size_t bytes, int root) {
   const ControlTree tree(rank(), size(), root);
   if (tree.parent >= 0) {

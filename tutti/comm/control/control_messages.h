@@ -15,19 +15,19 @@
 
 namespace tutti::comm {
 
-/// Among all ranks of `wire`. They call the same operations in the same order; what differs is a
-/// CommError on the ranks that find it. Not thread-safe.
+/// Serves all ranks of `wire`. They call the same operations in the same order; a rank that finds a
+/// difference throws CommError. Not thread-safe.
 class ControlMessages {
  public:
-  /// `communicator` waits and names ranks. `members`: its rank of each rank of the wire; empty:
-  /// the same.
+  /// `communicator` waits and names ranks. `members`: the communicator's rank for each rank of the
+  /// wire; empty: the same ranks.
   ControlMessages(Communicator& communicator, Wire& wire, std::vector<int> members = {});
 
-  /// all = mine of rank 0, of rank 1, ...
+  /// Fills `all` with `mine` of rank 0, of rank 1, ...
   void allgather(Control kind, std::span<const std::byte> mine, std::span<std::byte> all);
   void combine(std::span<std::byte> value, const Communicator::Fold& fold);
   void broadcast(std::span<std::byte> data, int root);
-  /// allgather() of plain values.
+  /// Does an allgather() of plain values.
   template <class T>
   std::vector<T> gather(const T& mine) {
     std::vector<T> all(static_cast<size_t>(wire_.size()));

@@ -1,6 +1,6 @@
 #pragma once
-// ControlTree: the binomial tree that control messages take, between processes. Pure function of
-// numbers; nothing communicates.
+// ControlTree: the binomial tree that control messages take, between processes. It is a pure
+// function of numbers; nothing communicates.
 //
 // With v = (rank - root) mod P, the parent of v is v without its lowest set bit. So the subtree of
 // v is a range of ranks, and folding the children in their order adds as tree(0, P) of
@@ -10,7 +10,8 @@
 
 namespace tutti::comm {
 
-/// Of one rank. A message up and one down cost a rank at most log2 P + 1 messages each.
+/// One rank's place in the tree. A message up and one down cost a rank at most log2 P + 1 messages
+/// each.
 struct ControlTree {
   ControlTree(int rank, int ranks, int root = 0);
 

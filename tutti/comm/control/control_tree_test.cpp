@@ -5,7 +5,7 @@
 #include <bit>
 #include <string>
 
-#include "tutti/base/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 
 namespace tutti::comm {
 namespace {
@@ -19,7 +19,7 @@ std::string folded(int rank, int ranks) {
 
 }  // namespace
 
-// What one control message costs a rank: of 1,000 ranks as of 16,384, not more than log2 P.
+// A control message costs a rank at most log2 P messages, with 1,000 ranks as with 16,384.
 TEST(ControlTree, CostsARankAtMostLogPMessages) {
   for (const int ranks : {1, 2, 3, 7, 1000, 3000, 16384}) {
     const int bound = std::bit_width(static_cast<unsigned>(ranks - 1));
@@ -52,7 +52,7 @@ TEST(ControlTree, EveryRankIsTheChildOfItsParentAndSubtreesAreRanges) {
 
 namespace {
 
-// A sum that says how it was taken.
+// A sum that records how it was taken.
 struct WrittenSum {
   std::string text = {};
   friend WrittenSum operator+(const WrittenSum& a, const WrittenSum& b) {

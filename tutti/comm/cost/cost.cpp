@@ -51,10 +51,10 @@ class SimulatedTime {
   // A rank posts its round (bytes_busy < 0), or a message reaches its link.
   struct Event {
     double when = 0;
-    uint64_t number = 0;  // equal times: in the order of their making
+    uint64_t number = 0;  // orders events of equal time as they were made
     size_t rank = 0;
     int from = 0;
-    size_t kind = 0;  // of link: inside, between
+    size_t kind = 0;  // kind of link: inside, between
     double bytes_busy = -1;
     bool operator>(const Event& other) const {
       return std::pair(when, number) > std::pair(other.when, other.number);
@@ -69,7 +69,7 @@ class SimulatedTime {
     size_t round = 0;
     bool posted = false;
     double begun = 0, left = 0,
-           done = 0;  // of this round: posted at, all sent at; of the last one: finished at
+           done = 0;  // in this round: posted at, all sent at; in the last round: finished at
     double out_free[2] = {0, 0}, in_free[2] = {0, 0};
   };
 

@@ -12,7 +12,7 @@ namespace {
 constexpr int kNumbers = 6;
 using Numbers = std::array<double, kNumbers>;
 
-// A slow memory's: only where the search begins.
+// A slow memory's numbers, with which the search begins.
 constexpr Numbers kStart{1e-6, 1e-10, 1e-6, 1e-10, 1e-10, 1e-10};
 
 NetworkCost network_of(const Numbers& x) { return {{x[0], x[1]}, {x[2], x[3]}, x[4], x[5]}; }
@@ -22,8 +22,8 @@ double price_of(const MeasuredSchedules& measured, const Numbers& x, std::span<c
                measured.accumulator_bytes);
 }
 
-// How much of each number the critical path holds at x, over the measured time: by small steps, as
-// a price is linear while the path stays.
+// Returns the amount of each number on the critical path at x, over the measured time: by small
+// steps, as a price is linear while the path stays.
 Numbers path_of(const MeasuredSchedules& measured, const Numbers& x, std::span<const int> node_of) {
   Numbers path{};
   const double here = price_of(measured, x, node_of);
@@ -47,7 +47,7 @@ double error_of(std::span<const MeasuredSchedules> measured, const Numbers& x,
   return sum;
 }
 
-// Least squares of paths * x = 1 with x >= 0: one number after the other, each exactly.
+// Solves the least squares of paths * x = 1 with x >= 0: one number after the other, each exactly.
 Numbers solve(const std::vector<Numbers>& paths, Numbers x) {
   std::array<Numbers, kNumbers> products{};
   Numbers right{};

@@ -47,7 +47,7 @@ TEST(CostFit, FindsBothLinks) {
 
 TEST(CostFit, NumbersAreNotNegative) {
   std::vector<MeasuredSchedules> measured = measure_on({{2e-6, 2e-10}, {2e-6, 2e-10}, 0, 0}, 4, {});
-  // Larger ones took less than their bytes: no rate explains that.
+  // Larger messages took less time than their bytes: no rate explains that.
   for (MeasuredSchedules& m : measured) m.seconds = 1e-5;
   const NetworkCost found = fit_network(measured, {});
   EXPECT_GE(found.inside.latency, 0);

@@ -70,7 +70,7 @@ TEST(Cost, ASlowNetworkBetweenNodesIsWhereTwoLevelsPay) {
             0.5 * priced(recursive_doubling, Collective::allreduce, 16, 1 << 20, network, node_of));
 }
 
-// Inside a node nothing costs anything here, so the price is what the root sends to other nodes.
+// Inside a node everything is free here, so the price is the root's messages to other nodes.
 TEST(Cost, OnlyRanksOfDifferentNodesTalkOverTheNetwork) {
   const NetworkCost network{{0, 0}, {kLatency, kPerByte}, 0, 0};
   const auto scatter = [&](const std::vector<int>& node_of) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti::comm {
 namespace {

@@ -40,7 +40,7 @@ TEST(Machine, ATaperedTreeIsSlowerBeyondOneSwitch) {
   EXPECT_EQ(machine.allreduce_seconds(1e6, 8), some_machine().allreduce_seconds(1e6, 8));
   EXPECT_NEAR(machine.allreduce_seconds(1e6, 12) - some_machine().allreduce_seconds(1e6, 12),
               2 * (2.0 / 3) * 1e-3 * 2, 1e-9);
-  // Nodes 1 and 2 are neighbours, and on two switches.
+  // Nodes 1 and 2 are neighbours, but on two switches.
   EXPECT_NEAR(machine.message_seconds(1e6, 4, 8), 1e-5 + 3e-3, 1e-12);
   EXPECT_NEAR(machine.message_seconds(1e6, 0, 4), 1e-5 + 1e-3, 1e-12);
 }

@@ -10,7 +10,7 @@ namespace tutti::comm::remote {
 /// Thread-safe.
 class Lane {
  public:
-  /// Behind those that are there.
+  /// Enters behind the requests that are there.
   void enter(const void* who) {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(who);
@@ -19,7 +19,7 @@ class Lane {
     const std::lock_guard lock(mutex_);
     return waiting_.front() == who;
   }
-  /// `broken`: it was given up while messages were under way, so that no other can follow it.
+  /// `broken`: the request was given up while messages were under way, so that no other can follow.
   void leave(const void* who, bool broken) {
     const std::lock_guard lock(mutex_);
     std::erase(waiting_, who);

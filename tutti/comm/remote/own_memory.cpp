@@ -38,7 +38,7 @@ bool OwnMemory::apply(const Request& request, std::byte* data) {
 void OwnMemory::compute(const Request& request, std::byte* data, size_t begin, size_t count) {
   const size_t size = size_of(request.element);
   const size_t end = (begin + count) * size;
-  // A fetch leaves in `data` what was there, block by block.
+  // A fetch leaves the previous values in `data`, block by block.
   alignas(64) std::array<std::byte, size_t{16} << 10> before;
   for (size_t at = begin * size; at < end; at += before.size()) {
     const size_t bytes = std::min(before.size(), end - at);

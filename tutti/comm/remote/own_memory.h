@@ -1,6 +1,6 @@
 #pragma once
-// OwnMemory: what a rank exposes, and the one place where accumulates change it. Internal to
-// comm/remote.
+// OwnMemory: the memory that a rank exposes, and the one place where accumulates change it.
+// Internal to comm/remote.
 
 #include <atomic>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tutti::comm::remote {
 /// Thread-safe.
 class OwnMemory {
  public:
-  /// Both outlive it.
+  /// Both arguments outlive this.
   OwnMemory(Communicator& communicator, std::span<std::byte> memory)
       : communicator_(communicator), memory_(memory) {}
 
@@ -22,14 +22,14 @@ class OwnMemory {
   std::span<std::byte> part(const Request& request) const {
     return memory_.subspan(request.offset, request.bytes);
   }
-  /// Does the whole of what is asked for, which fits, between this memory and `data`, which holds
-  /// whole elements at their alignment. False, and nothing is done, while another one is done or
-  /// somebody holds the memory. Never waits.
+  /// Does the whole request, which fits, between this memory and `data`, which holds whole elements
+  /// at their alignment. Returns false, and does nothing, while another request is being done or
+  /// the memory is held. Never waits.
   bool apply(const Request& request, std::byte* data);
-  /// Accumulates and fetches that have been applied.
+  /// Returns how many accumulates and fetches have been applied.
   uint64_t accumulates() const { return accumulates_.load(std::memory_order_acquire); }
 
-  /// Until release() nothing is applied. Waits for what is being applied by another thread.
+  /// Lets nothing be applied until release(). Waits for a request that another thread is applying.
   void hold() { free_.acquire(); }
   void release() { free_.release(); }
 

@@ -59,8 +59,8 @@ void RemoteAccess::rebind(std::span<std::byte> data) {
   }
 }
 
-// Whether this rank does it alone: in its own memory, and in a neighbour's where nothing is added.
-// What changes elements is the owner's, who does one after another.
+// Whether this rank does it without the owner: in its own memory, and in a neighbour's where
+// nothing is added. The owner does all that changes elements by arithmetic, one after another.
 bool RemoteAccess::is_here() const {
   const bool moves = request_.access == Access::put || request_.access == Access::get;
   return spec_.rank == communicator().rank() || request_.bytes == 0 ||
@@ -81,7 +81,7 @@ bool RemoteAccess::advance() {
 
 bool RemoteAccess::step() {
   if (stage_ == Stage::turn) {
-    if (lane_.broken())  // also where one that has failed for this is still before it
+    if (lane_.broken())  // also where an earlier request that failed for this is still before it
       throw CommError(fmt::format("an earlier request to {} was given up under way",
                                   communicator().rank_name(spec_.rank)));
     if (!lane_.first(this)) return false;
@@ -102,7 +102,7 @@ bool RemoteAccess::step() {
   return stage_ == Stage::complete;
 }
 
-// A piece at a time, so that others pass.
+// Copies a piece at a time, so that other operations pass.
 bool RemoteAccess::work_here() {
   if (request_.access != Access::put && request_.access != Access::get)
     return memory_.own_->apply(request_, spec_.data.data()) && complete();

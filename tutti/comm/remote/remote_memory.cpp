@@ -52,7 +52,7 @@ RemoteMemory::~RemoteMemory() {
   try {
     if (service_) clean = service_->finish() && clean;
   } catch (const std::exception&) {
-    clean = false;  // the owner has been told, or never asked
+    clean = false;  // the owner has the error already, or never asked
   }
   for (auto& [rank, lane] : lanes_) clean &= !lane.broken();
   for (const int number : numbers_) communicator_.channels().give_back(number, clean);
@@ -105,7 +105,7 @@ void RemoteMemory::fetch(int rank, size_t offset, std::span<std::byte> data, Ele
   run(Access::fetch, {.rank = rank, .offset = offset, .data = data, .element = element, .op = op});
 }
 
-// What went wrong in serving others is told to the owner at its next call.
+// The owner gets an error in serving others at its next call.
 void RemoteMemory::check_service() {
   if (service_) service_->test();
 }
@@ -121,7 +121,7 @@ void RemoteMemory::wait_for_accumulates(uint64_t count, std::span<const int> fro
                    .arrived = {},
                    .missing = {}};
   };
-  // Each wait is for the next one, because waits that last longer look less often.
+  // Each wait is for the next accumulate, because longer waits poll less often.
   while (own_->accumulates() < count) {
     const uint64_t seen = own_->accumulates();
     const auto done = [&] {

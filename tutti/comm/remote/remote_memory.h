@@ -1,20 +1,20 @@
 #pragma once
-// RemoteMemory: memory that every rank of a communicator exposes to all others, who put to it, get
-// from it and accumulate into it. What parameter servers, gossip and halos stand on.
+// RemoteMemory: memory that every rank of a communicator exposes to all others, which put to it,
+// get from it and accumulate into it. Parameter servers, gossip and halos are built on it.
 //
-// Nobody calls anything for what others do in its memory: a rank serves them whenever it makes
-// progress (Communicator::progress(), any wait or test of such an operation, progress threads). A
-// rank that computes for long without any of these lets them wait. Neighbours, who see the memory,
-// put and get by themselves; everything else the owner does.
+// The owner calls nothing for the others' requests: a rank serves them whenever it makes progress
+// (Communicator::progress(), any wait or test of such an operation, progress threads). A rank that
+// computes for long without any of these lets them wait. Neighbours, which see the memory, put and
+// get by themselves; everything else the owner does.
 //
 // - An accumulate is applied whole or not at all, and one after another: no sum is lost, and a
-//   fetch or an atomic get sees all of each or nothing. Puts and other gets are not held apart from
-//   anything: bytes that are written at the same time are read as some of both.
+//   fetch or an atomic get sees each one whole or not at all. Puts and other gets are not
+//   separated from anything: bytes written meanwhile may be read as a mixture.
 // - A rank has one request at a time under way to a target, and its requests to one target are done
-//   in the order in which they were started. Requests of different ranks are in no order.
-// - What a rank keeps does not grow with the number of those that ask: see remote/service.h. It
-//   knows the size of every rank's memory, eight bytes a rank.
-// - Messages are those of the wire itself: comm.check and shaped links do not see them.
+//   in the order in which they were started. Requests of different ranks have no order.
+// - The memory that a rank keeps does not grow with the number of requesting ranks: see
+//   remote/service.h. It knows the size of every rank's memory, eight bytes a rank.
+// - Messages go over the wire itself: comm.check and shaped links do not affect them.
 //
 //   const auto memory = c.expose(n * sizeof(float));
 //   const auto push = memory->plan_accumulate({.rank = 0, .data = gradient});
@@ -42,32 +42,32 @@ class OwnMemory;
 class Service;
 }  // namespace remote
 
-/// One rank's handle, of the thread that the communicator belongs to. Outlives its operations;
-/// destroyed before the communicator, on each rank alone, when nobody asks for anything any more:
+/// One rank's handle, for the thread that owns the communicator. It outlives its operations. It is
+/// destroyed before the communicator, on each rank separately, when no rank has requests any more:
 /// after a barrier that follows the last wait. The tags are given back then. Progress threads are
 /// set before (Communicator::set_progress).
 class RemoteMemory {
  public:
-  /// The way in is Communicator::expose().
+  /// Callers use Communicator::expose().
   RemoteMemory(Communicator& communicator, size_t bytes);
   ~RemoteMemory();
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
 
-  /// What this rank exposes: zeroed, aligned to 64 bytes.
+  /// Returns the memory that this rank exposes: initially zeros, aligned to 64 bytes.
   std::span<std::byte> data() const;
-  /// Bytes that a rank exposes.
+  /// Returns the bytes that a rank exposes.
   size_t bytes(int rank) const { return sizes_[static_cast<size_t>(rank)]; }
 
-  /// Of this rank alone. They throw PlanError for what cannot be, and any other CommError when
-  /// serving the other ranks has failed; nothing is sent then.
+  /// Plan requests. Not collective. They throw PlanError for impossible requests, and any other
+  /// CommError when serving the other ranks has failed; nothing is sent then.
   std::unique_ptr<RemoteAccess> plan_put(const RemoteSpec& spec);
   std::unique_ptr<RemoteAccess> plan_get(const RemoteSpec& spec);
   std::unique_ptr<RemoteAccess> plan_accumulate(const RemoteSpec& spec);
-  /// An accumulate that returns what was there before, in place of its data.
+  /// Plans an accumulate that returns the previous values in place of its data.
   std::unique_ptr<RemoteAccess> plan_fetch(const RemoteSpec& spec);
 
-  /// The same, once, and waited for. Throw CommError as a wait does.
+  /// Do the same once, and wait. Throw CommError as a wait does.
   void put(int rank, size_t offset, std::span<const std::byte> data);
   void get(int rank, size_t offset, std::span<std::byte> data);
   void accumulate(int rank, size_t offset, std::span<const std::byte> data, Element element,
@@ -75,16 +75,15 @@ class RemoteMemory {
   void fetch(int rank, size_t offset, std::span<std::byte> data, Element element,
              ReduceOp op = ReduceOp::sum);
 
-  /// How many accumulates and fetches have been applied to this rank's memory.
+  /// Returns how many accumulates and fetches have been applied to this rank's memory.
   uint64_t accumulates() const;
-  /// Until there have been so many. A wait for work: it has no time-out. Throws CommError when one
-  /// of `from` is found dead, which alarms nobody: the caller may go on with those that are left.
-  /// Throws as any wait when another rank gives up.
+  /// Waits until there have been so many. A wait for work has no time-out. Throws CommError when
+  /// one of `from` is found dead, without raising an alarm: the caller may go on with the others.
+  /// Throws as any wait does when another rank gives up.
   void wait_for_accumulates(uint64_t count, std::span<const int> from);
 
-  /// While it lives no accumulate, fetch or atomic get is applied here, and the owner may read and
-  /// write as it likes, such as for a step of an optimiser. Not for long; nothing is waited for
-  /// meanwhile.
+  /// While it lives, no accumulate, fetch or atomic get is applied here, and the owner may read and
+  /// write freely, for instance for a step of an optimiser. To be held briefly, without waits.
   class [[nodiscard]] Hold {
    public:
     ~Hold();
@@ -98,10 +97,10 @@ class RemoteMemory {
   };
   Hold hold() { return Hold(*own_); }
 
-  /// What serving others has taken at most, so far.
+  /// The most that serving others has taken so far.
   struct Taken {
-    size_t requests = 0;  ///< at a time
-    size_t bytes = 0;     ///< of their data
+    size_t requests = 0;  ///< requests at a time
+    size_t bytes = 0;     ///< bytes of their data
   };
   Taken taken() const;
 
@@ -113,13 +112,14 @@ class RemoteMemory {
   void check_service();
 
   Communicator& communicator_;
-  std::vector<uint64_t> sizes_;  // of every rank
+  std::vector<uint64_t> sizes_;  // bytes that each rank exposes
   std::unique_ptr<Window> window_;
-  std::vector<int> numbers_;  // of tags
+  std::vector<int> numbers_;  // numbers of the tags
   remote::Ways ways_;
   std::unique_ptr<remote::OwnMemory> own_;
-  std::unique_ptr<remote::Service> service_;     // where anybody may ask
-  std::unordered_map<int, remote::Lane> lanes_;  // to the ranks that this one has planned for
+  std::unique_ptr<remote::Service> service_;     // where other ranks may have requests
+  std::unordered_map<int, remote::Lane> lanes_;  // to the ranks for which this one has planned
+                                                 // requests
 };
 
 }  // namespace tutti::comm

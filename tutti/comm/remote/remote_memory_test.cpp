@@ -25,7 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 using Body = std::function<void(Communicator&)>;
 
-// Ranks as threads, each with connections of its own. Returns what they threw, by rank.
+// Runs ranks as threads, each with connections of its own. Returns their errors, by rank.
 std::vector<std::string> run_with_connections(int ranks, const Body& body) {
   LocalStore store;
   std::vector<std::string> errors(static_cast<size_t>(ranks));
@@ -63,7 +63,7 @@ std::span<T> as(std::span<std::byte> bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-// Nothing, what goes with the request, a piece, and several pieces.
+// No data, data that go with the request, a piece, and several pieces.
 const std::vector<size_t> kCounts{0, 1, 7, 200, 5000, 300'000};
 
 TEST(RemoteMemory, GetsWhatWasPut) {
@@ -74,7 +74,7 @@ TEST(RemoteMemory, GetsWhatWasPut) {
     for (int p = 0; p < c.size(); ++p)
       EXPECT_EQ(memory->bytes(p), kRoom * sizeof(int) * 3 + static_cast<size_t>(p));
     for (const size_t count : kCounts) {
-      // Each rank writes its own part of everybody's memory and reads it back.
+      // Each rank writes its own part of every rank's memory and reads it back.
       std::vector<int> out(count), in(count, -1);
       for (int target = 0; target < c.size(); ++target) {
         std::iota(out.begin(), out.end(), 1000 * c.rank() + target);
@@ -143,7 +143,7 @@ TEST(RemoteMemory, EveryTypeAndOperation) {
   });
 }
 
-// Every ticket of a counter is given out once, and one larger than the number of those before.
+// Every ticket of a counter is given out once, and is the number of those before.
 TEST(RemoteMemory, FetchesAreOneAfterAnother) {
   run_everywhere([](Communicator& c) {
     constexpr int kEach = 50;
@@ -169,7 +169,7 @@ TEST(RemoteMemory, FetchesAreOneAfterAnother) {
   });
 }
 
-// An atomic get never sees half of an accumulate, of several pieces.
+// An atomic get never sees half of an accumulate of several pieces.
 TEST(RemoteMemory, AtomicGetsSeeWholeAccumulates) {
   run_everywhere([](Communicator& c) {
     constexpr size_t kCount = 100'000;
@@ -190,7 +190,7 @@ TEST(RemoteMemory, AtomicGetsSeeWholeAccumulates) {
 }
 
 // Workers pull weights, push gradients and are never more than a bound ahead of the slowest; the
-// server waits for work without a time-out, and applies what comes.
+// server waits for work without a time-out, and applies all pushes.
 TEST(RemoteMemory, ServesWorkers) {
   constexpr int kSteps = 12;
   constexpr int64_t kBound = 2;
@@ -199,7 +199,7 @@ TEST(RemoteMemory, ServesWorkers) {
     const auto weights = c.expose(c.rank() == 0 ? kWeights * sizeof(float) : 0);
     const auto clocks = c.expose(c.rank() == 0 ? 2 * sizeof(int64_t) : 0);
     if (c.rank() == 0) {
-      c.set_timeout(patience(0.3));  // of waits for answers; work may be longer in coming
+      c.set_timeout(patience(0.3));  // for answers; work may be longer in coming
       const std::vector<int> workers{1, 2};
       weights->wait_for_accumulates(2 * kSteps, workers);
       expect_all(weights->data(), static_cast<float>(2 * kSteps));
@@ -207,7 +207,7 @@ TEST(RemoteMemory, ServesWorkers) {
       std::vector<float> mine(kWeights), gradient(kWeights, 1);
       std::vector<int64_t> clock{1}, all(2);
       const auto worker = static_cast<size_t>(c.rank() - 1);
-      // Others push meanwhile: nothing is read that is half written.
+      // Others push meanwhile: an atomic get reads nothing that is half written.
       const auto pull = weights->plan_get({.rank = 0, .data = raw(mine), .atomic = true});
       const auto look = clocks->plan_get({.rank = 0, .data = raw(all), .atomic = true});
       const auto run = [](RemoteAccess& access) {
@@ -219,7 +219,7 @@ TEST(RemoteMemory, ServesWorkers) {
         do run(*look);
         while (step - all[1 - worker] > kBound);
         run(*pull);
-        // What is missing are the last steps of the other one, at most as many as the bound.
+        // Only the last steps of the other worker are missing, at most as many as the bound.
         EXPECT_GE(mine[0], static_cast<float>(step + std::max(int64_t{0}, step - kBound)));
         expect_all(std::as_writable_bytes(std::span(mine)), mine[0]);
         weights->accumulate(0, 0, raw(gradient), Element::f32);
@@ -231,7 +231,7 @@ TEST(RemoteMemory, ServesWorkers) {
   });
 }
 
-// What a server keeps is bounded by slots and room, not by who asks for how much.
+// The memory of a server is bounded by slots and kRoom, for any number and size of requests.
 TEST(RemoteMemory, AServerKeepsABoundedAmount) {
   constexpr int kRanks = 12;
   std::vector<int> apart(kRanks);
@@ -239,7 +239,7 @@ TEST(RemoteMemory, AServerKeepsABoundedAmount) {
   run_ranks(
       kRanks,
       [](Communicator& c) {
-        constexpr size_t kCount = size_t{2} << 20;  // 8 MiB each: three times the room together
+        constexpr size_t kCount = size_t{2} << 20;  // 8 MiB each: almost three times kRoom together
         const auto memory = c.expose(c.rank() == 0 ? kCount * sizeof(float) : 0);
         if (c.rank() > 0) {
           std::vector<float> x(kCount, 1);
@@ -279,7 +279,7 @@ TEST(RemoteMemory, WhatCannotBeIsRefusedByTheCaller) {
     refused({.rank = 1, .offset = 2, .data = raw(x)}, "offsets are multiples of 4");
     refused({.rank = 1, .data = raw(x), .op = ReduceOp::mean}, "no mean");
     refused({.rank = 1, .data = b, .element = Element::byte}, "bytes have no arithmetic");
-    memory->put((c.rank() + 1) % c.size(), 60, raw(x));  // the memory is as good as before
+    memory->put((c.rank() + 1) % c.size(), 60, raw(x));  // the memory is still usable
     c.barrier();
   });
 }
@@ -290,7 +290,7 @@ TEST(RemoteMemory, NothingIsAppliedWhileTheOwnerHoldsIt) {
     std::vector<int32_t> one(4, 1);
     if (c.rank() == 0) {
       const auto hold = memory->hold();
-      c.barrier();  // nobody asks before the memory is held
+      c.barrier();  // no request comes before the memory is held
       for (const auto end = std::chrono::steady_clock::now() + 50ms;
            std::chrono::steady_clock::now() < end;)
         c.progress();  // long enough for the requests to arrive

@@ -20,7 +20,7 @@
 namespace tutti::comm {
 namespace {
 
-// What a target would be asked for by a rank that is wrong about it.
+// Requests of a rank with wrong assumptions about its target.
 TEST(RemoteRequest, ATargetChecksWhatItIsAskedFor) {
   using remote::refusal_of;
   const remote::Request good{
@@ -95,7 +95,7 @@ TEST(RemoteAccess, APatientRequestOutlastsTheTimeOut) {
             {0, 1});
 }
 
-// What a rank polls is something else than what others ask of it.
+// A rank polls another operation than the one that others request of it.
 TEST(RemoteAccess, ARankThatOnlyTestsServesTheOthers) {
   for (const std::vector<int>& nodes : {std::vector<int>{0, 1}, {0, 0}})
     run_ranks(
@@ -121,7 +121,7 @@ TEST(RemoteAccess, ARankThatOnlyTestsServesTheOthers) {
         nodes);
 }
 
-// The pacer would go on asking what is gone.
+// The pacer would otherwise keep a pointer to a destroyed flow.
 TEST(RemoteTransfer, OneThatCannotBeginLeavesThePacer) {
   Pacer pacer;
   Pacer::Flow other;
@@ -137,7 +137,7 @@ TEST(RemoteTransfer, OneThatCannotBeginLeavesThePacer) {
   pacer.leave(other);
 }
 
-// The answer to one that was given up would be taken for the next one's.
+// The answer to a request that was given up would be taken for the next one's.
 TEST(RemoteAccess, NothingFollowsOneThatWasGivenUpUnderWay) {
   std::atomic<bool> serves{false};
   run_ranks(2,

@@ -1,16 +1,16 @@
 #pragma once
-// What an origin and a target say to each other. Internal to comm/remote.
+// The protocol between an origin and a target. Internal to comm/remote.
 //
 //   origin -> target   Request, and the data behind it where they are few        tag `requests`
-//   target -> origin   Answer `go`: there is room for the data                   tag `to_origin`
+//   target -> origin   Answer `go`: there is space for the data                  tag `to_origin`
 //   origin -> target   the data, in pieces (transfer.h)                          tag `to_target`
 //   target -> origin   Answer `done`, and the data behind it where they are few  tag `to_origin`
 //   target -> origin   the data, in pieces                                       tag `to_origin`
 //
-// Lines two and three are of requests that bring more data than fit behind them, the last one of
-// those that return more. An origin has one request at a time under way to a target. So their
-// messages cannot be mistaken for those of another one, they are done in the order of their start,
-// and nothing that nobody asked for is longer than kMessage.
+// Lines two and three only occur for requests that bring more data than fit behind them, the last
+// one for requests that return more. An origin has one request at a time under way to a target. So
+// messages of different requests cannot be confused, requests are done in the order of their start,
+// and no unexpected message is longer than kMessage.
 
 #include <array>
 #include <cstddef>
@@ -26,8 +26,8 @@
 namespace tutti::comm {
 
 class Communicator;
-/// What is done to memory that another rank exposes. `fetch` accumulates and returns what was there
-/// before; `atomic_get` returns what is there between two accumulates.
+/// A kind of access to memory that another rank exposes. `fetch` accumulates and returns the
+/// previous values; `atomic_get` returns the values between two accumulates.
 enum class Access : uint8_t { put, get, atomic_get, accumulate, fetch };
 
 namespace remote {
@@ -43,7 +43,7 @@ inline bool computes(Access access) {
   return access == Access::accumulate || access == Access::fetch;
 }
 
-/// Numbers in the order of bytes of this machine, as all messages.
+/// Numbers are in this machine's byte order, as in all messages.
 struct Request {
   uint64_t offset = 0, bytes = 0;
   int32_t priority = 0;
@@ -51,15 +51,15 @@ struct Request {
   Element element = Element::byte;
   ReduceOp op = ReduceOp::sum;
 };
-/// Why memory of `exposed` bytes cannot do what is asked for; empty if it can.
+/// Returns why memory of `exposed` bytes cannot do the request; empty if it can.
 std::string refusal_of(const Request& request, size_t exposed);
 
 enum class Answer : uint64_t { go = 1, done, refused };
 
 inline constexpr size_t kMessage = 1024;                       ///< bytes of the longest request
-inline constexpr size_t kBehind = kMessage - sizeof(Request);  ///< of data that go with it
+inline constexpr size_t kBehind = kMessage - sizeof(Request);  ///< bytes of data that fit behind it
 inline bool goes_behind(const Request& request) { return request.bytes <= kBehind; }
-/// A request or an answer, with what is behind it. Stays where it is until it has left.
+/// A request or an answer, with the data behind it. It must not move until it has left.
 class Note {
  public:
   template <class Head>
@@ -76,12 +76,12 @@ class Note {
   size_t size_ = 0;
 };
 
-/// How the ranks of one exposed memory reach each other.
+/// The ways by which the ranks of one exposed memory reach each other.
 struct Ways {
   Communicator& communicator;
   int requests = 0, to_target = 0, to_origin = 0;  ///< tags
   std::function<std::unique_ptr<Wire::Messages>()> messages;
-  std::function<std::string(int rank)> lost;  ///< how it is gone; empty while it is not
+  std::function<std::string(int rank)> lost;  ///< how a rank is gone; empty while it is not
 };
 
 }  // namespace remote

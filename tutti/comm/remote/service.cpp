@@ -12,11 +12,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kLookForOrigins = std::chrono::milliseconds(200);  // for origins that are gone
+constexpr auto kLookForOrigins = std::chrono::milliseconds(200);  // between two checks for origins
+                                                                  // that are gone
 constexpr auto kLeave = std::chrono::seconds(1);
 constexpr Answer kGo = Answer::go;
 
-// What moves between the origin's memory and this rank's without being kept on the way.
+// Whether data move between the origin's memory and this rank's without a copy on the way.
 bool straight(const Request& request) {
   return !goes_behind(request) && (request.access == Access::put || request.access == Access::get);
 }
@@ -59,7 +60,7 @@ void Service::take_requests() {
     const auto behind = letter->data.subspan(whole ? sizeof slot.request : 0);
     const bool brings = brings_data(slot.request.access) && goes_behind(slot.request);
     if (!whole || behind.size() != (brings ? slot.request.bytes : 0)) {
-      slot.request.access = Access{255};  // nobody's
+      slot.request.access = Access{255};  // no valid access
     } else if (goes_behind(slot.request)) {
       slot.room = std::make_unique_for_overwrite<std::byte[]>(slot.request.bytes);
       std::ranges::copy(behind, slot.room.get());
@@ -73,7 +74,7 @@ void Service::take_requests() {
   }
 }
 
-// What a rank that is gone has begun will not be finished; others need its place.
+// Requests of a rank that is gone will not be finished; others need their slots.
 void Service::drop_lost() {
   if (slots_.empty()) return;
   const auto now = Clock::now();
@@ -108,7 +109,8 @@ bool Service::step(Slot& slot) {
   return (!slot.transfer || slot.transfer->advance()) && answered;
 }
 
-// False while there is no room for its data. One that lacks room goes before all that come after.
+// Returns false while there is no space for its data. A request that lacks space goes before all
+// later ones.
 bool Service::admit(Slot& slot) {
   const Request& request = slot.request;
   const auto refuse = [&] {

@@ -1,5 +1,5 @@
 #pragma once
-// Service: does what other ranks ask for in this rank's exposed memory. In flight as long as the
+// Service: does other ranks' requests in this rank's exposed memory. It is in flight as long as the
 // memory lives. Internal to comm/remote.
 
 #include <atomic>
@@ -15,18 +15,18 @@
 
 namespace tutti::comm::remote {
 
-/// Its memory is bounded whatever the number of ranks: kSlots requests are served at a time, and
-/// their data take at most kRoom bytes, or those of one request where that is larger. The others
-/// wait, each with a message of at most kMessage bytes, and send no data.
+/// Its memory is bounded for any number of ranks: kSlots requests are served at a time, and their
+/// data take at most kRoom bytes, or the size of one request where that is larger. The others wait,
+/// each with a message of at most kMessage bytes, and send no data.
 class Service final : public Operation {
  public:
   static constexpr size_t kSlots = 64;
   static constexpr size_t kRoom = size_t{32} << 20;
 
-  /// `ways` and `own` outlive it.
+  /// `ways` and `own` outlive this.
   Service(const Ways& ways, OwnMemory& own, std::unique_ptr<Wire::Inbox> inbox);
   ~Service() override;
-  /// After the last request: lets answers leave. Whether nothing was under way but those.
+  /// Lets answers leave, after the last request. Returns whether nothing else was under way.
   bool finish();
 
   size_t most_slots() const { return most_slots_.load(std::memory_order_relaxed); }
@@ -34,13 +34,13 @@ class Service final : public Operation {
 
  private:
   enum class Stage { admit, take, apply, answer, leave };
-  struct Slot {  // members in the order of who uses whose memory
+  struct Slot {  // members are ordered by which uses another's memory
     int origin = 0;
     Request request;
     Stage stage = Stage::admit;
     std::chrono::steady_clock::time_point since{};
-    std::unique_ptr<std::byte[]> room = nullptr;  // for its data
-    size_t room_bytes = 0;                        // of it, that count
+    std::unique_ptr<std::byte[]> room = nullptr;  // space for its data
+    size_t room_bytes = 0;                        // bytes of it that count towards kRoom
     Note note = {};                               // the last answer
     std::unique_ptr<Wire::Messages> answers = nullptr;
     std::unique_ptr<Transfer> transfer = nullptr;
@@ -62,7 +62,7 @@ class Service final : public Operation {
   const Ways& ways_;
   OwnMemory& own_;
   std::unique_ptr<Wire::Inbox> inbox_;
-  std::list<Slot> slots_;  // the most urgent first, and in the order in which they came
+  std::list<Slot> slots_;  // by priority, then in the order in which they came
   size_t room_ = 0;        // bytes in use
   bool room_wanted_ = false;
   std::chrono::steady_clock::time_point next_look_{};

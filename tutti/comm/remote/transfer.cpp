@@ -6,7 +6,7 @@
 namespace tutti::comm::remote {
 namespace {
 
-constexpr size_t kAhead = 8;  // pieces under way: what a fast network holds in a round trip
+constexpr size_t kAhead = 8;  // pieces under way: as much as a fast network holds in a round trip
 
 }  // namespace
 
@@ -16,7 +16,7 @@ Transfer::Transfer(Way way, std::span<std::byte> data, Route route, Pacer& pacer
   try {
     advance();
   } catch (...) {
-    pacer_.leave(flow_);  // no destructor will
+    pacer_.leave(flow_);  // no destructor will do it
     throw;
   }
 }
@@ -42,7 +42,7 @@ bool Transfer::advance() {
     if (way_ == Way::send)
       pacer_.note(flow_, posted_ - done_, were_leaving, posted_ < data_.size());
   };
-  // Only the first is asked: pieces have equal tags, and come in their order.
+  // Only the first is tested: pieces have equal tags, and come in their order.
   while (!under_way_.empty() && under_way_.front()->test()) {
     under_way_.pop_front();
     done_ += std::min(kPiece, data_.size() - done_);

@@ -1,6 +1,6 @@
 #pragma once
-// Transfer: data of one request between two ranks, in pieces, so that more urgent operations pass.
-// Internal to comm/remote.
+// Transfer: the data of one request between two ranks, in pieces, so that more urgent operations
+// pass. Internal to comm/remote.
 
 #include <cstddef>
 #include <deque>
@@ -12,24 +12,24 @@
 
 namespace tutti::comm::remote {
 
-/// Not thread-safe. The receiver makes its own before, or as soon as, the sender does. Destroyed
-/// under way it leaves the rest of its messages to nobody.
+/// Not thread-safe. The receiver makes its own before, or as soon as, the sender does. If it is
+/// destroyed under way, the rest of its messages has no receiver.
 class Transfer {
  public:
   enum class Way { send, receive };
-  /// `messages` makes those of one piece.
+  /// `messages` makes the messages of one piece.
   struct Route {
     std::function<std::unique_ptr<Wire::Messages>()> messages;
     int peer = 0;
     int tag = 0;
   };
-  /// `data` and `pacer` outlive it; a sender hands over pieces as the pacer lets it.
+  /// `data` and `pacer` outlive this; a sender hands over pieces as the pacer allows.
   Transfer(Way way, std::span<std::byte> data, Route route, Pacer& pacer, int priority);
   ~Transfer() { pacer_.leave(flow_); }
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  /// True when all has left, or has come. Never blocks.
+  /// Returns whether all data have left, or have come. Never blocks.
   bool advance();
 
   size_t done() const { return done_; }  ///< bytes that have left, or have come

@@ -14,12 +14,12 @@
 namespace tutti::comm {
 namespace {
 
-// Behind those of a program's own messages, and below what every MPI has.
+// Above the tags of a program's own messages, and below the largest tag that every MPI has.
 constexpr int kBlockTag = MessageSpec::kMostTag + 1;
 
-// Calls body(begin, bytes) for each message of a block; once for an empty one. Because empty blocks
-// travel too, a block where the other rank expects none is found, and no rank gets further ahead of
-// another than one exchange.
+// Calls body(begin, bytes) for each message of a block; once for an empty block. Because empty
+// blocks travel too, a block where the other rank expects none is found, and no rank gets further
+// ahead of another than one exchange.
 template <class Body>
 void for_each_message(const Slice& block, Body body) {
   size_t begin = block.begin;
@@ -30,14 +30,15 @@ void for_each_message(const Slice& block, Body body) {
   } while (begin < block.end());
 }
 
-// Every other rank, beginning with the right neighbour, so that no rank is everybody's first.
+// Calls body for every other rank, beginning with the right neighbour, so that the ranks begin with
+// different peers.
 template <class Body>
 void for_each_other_rank(const Communicator& communicator, Body body) {
   for (int k = 1; k < communicator.size(); ++k)
     body((communicator.rank() + k) % communicator.size());
 }
 
-// From the first byte of any block to the last one of any.
+// Returns the bytes from the beginning of the first block to the end of the last.
 std::span<const std::byte> around(const std::byte* buffer, const std::vector<Slice>& blocks) {
   size_t begin = SIZE_MAX, end = 0;
   for (const Slice& block : blocks) {

@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// What rank `from` sends rank `to` in this round; often nothing.
+// Number of bytes that rank `from` sends rank `to` in this round; often 0.
 size_t count_of(int from, int to, int round) {
   return static_cast<size_t>((from * 7 + to * 5 + round * 3) % 11) * static_cast<size_t>(round % 3);
 }
@@ -20,7 +20,7 @@ std::byte value_of(int from, int to, int round, size_t i) {
   return static_cast<std::byte>(from * 64 + to * 16 + round * 5 + static_cast<int>(i));
 }
 
-// The blocks of one rank, three bytes apart, and the exchange of them.
+// The blocks of one rank, three bytes apart, and their exchange.
 struct Round {
   Bytes input, output;
   std::vector<Slice> receives;
@@ -66,7 +66,7 @@ TEST(BlockExchange, EveryRankHasCountsOfItsOwnEachTime) {
         nodes);
 }
 
-// The k-th that is started meets the k-th, however they are moved forward and waited for.
+// The k-th exchange meets the k-th, in whatever order ranks move and wait.
 TEST(BlockExchange, ManyInFlightMayBeWaitedForInAnyOrder) {
   for (const int threads : {0, 2})
     run_ranks(3, [threads](Communicator& c) {
@@ -128,14 +128,14 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
     BlockExchangeSpec spec{.sends = {{}, {}}, .receives = {{}, {}}, .input = &byte};
     spec.sends[mine].count = 1;
     EXPECT_THROW(BlockExchange(c, spec), PlanError);
-    Bytes both(9);  // what is sent from byte 3 on, or 4, and received up to byte 4
+    Bytes both(9);  // sends begin at byte 3 or 4, receives reach up to byte 4
     BlockExchangeSpec beside{.sends = {{3, 2}, {5, 4}}, .receives = {{0, 2}, {2, 2}}};
     if (c.rank() == 1) beside.sends = {{5, 4}, {3, 2}};
     beside.input = beside.output = both.data();
     EXPECT_THROW(BlockExchange(c, beside), PlanError);
     for (Slice& block : beside.sends) block = {4, 2};
     BlockExchange apart(c, beside);
-    beside.receives = {{1, 2}, {0, 2}};  // of which one byte would be lost
+    beside.receives = {{1, 2}, {0, 2}};  // one of these bytes would be overwritten
     try {
       BlockExchange lost(c, beside);
       ADD_FAILURE() << "two blocks in one place";
@@ -147,7 +147,8 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
   });
 }
 
-// Each time by a plan of its own: the number is the communicator's, so it is the same on all ranks.
+// Each exchange is a new object: the communicator counts them, so the number is the same on all
+// ranks.
 TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
   try {
     run_ranks(2, [](Communicator& c) {
@@ -172,7 +173,7 @@ TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
   }
 }
 
-// A wait that fails says which ranks have not come.
+// A wait that fails names the ranks that have not come.
 TEST(BlockExchange, NamesWhoIsMissing) {
   try {
     run_ranks(3, [](Communicator& c) {

@@ -28,8 +28,8 @@ bool can_be_cut(Collective kind) {
          kind == Collective::allreduce;
 }
 
-// Whether it can run as pieces of every rank's part. The pieces of neighbouring parts do not touch:
-// each takes a message of its own inside a node, so only among few ranks.
+// Whether the collective can run as pieces of every rank's part. Inside a node each piece takes a
+// message of its own, because pieces of neighbouring parts do not touch: so only among few ranks.
 bool can_be_cut_in_parts(const Task& task, const Algorithm& algorithm) {
   constexpr int kFew = 32;
   return task.ranks <= kFew &&
@@ -37,10 +37,10 @@ bool can_be_cut_in_parts(const Task& task, const Algorithm& algorithm) {
          algorithm.serves_gaps;
 }
 
-// Elements. Between nodes long collectives go in pieces where the caller leaves it open: then the
-// sums and copies inside the nodes of one piece hide behind the messages of another
-// (docs/results.md, 16 MiB at 1 Gb/s). A few dozen at most, because each has a channel, and none so
-// small that many ranks have next to nothing of it.
+// Elements of a piece. Long collectives between nodes are cut where the caller gives no size: sums
+// and copies inside the nodes for one piece then overlap with the messages of another
+// (docs/results.md, 16 MiB at 1 Gb/s). There are a few dozen at most, because each has a channel,
+// and each keeps enough bytes for every rank.
 size_t chunk_of(const CollectiveSpec& spec, const Task& task) {
   constexpr size_t kBytes = size_t{1} << 20, kLong = 4 * kBytes, kMostPieces = 32;
   const size_t whole = std::max<size_t>(task.count, 1);
@@ -55,7 +55,7 @@ size_t chunk_of(const CollectiveSpec& spec, const Task& task) {
   return std::max(least, (task.count + kMostPieces - 1) / kMostPieces);
 }
 
-// What one schedule does, and where its buffers begin in the caller's, in elements.
+// One schedule's task, and where its buffers begin in the caller's, in elements.
 struct Piece {
   Task task;
   size_t input = 0, output = 0;
@@ -73,7 +73,7 @@ std::vector<Piece> cut_vector(const Task& task, size_t chunk) {
   return pieces;
 }
 
-// Each has a piece of every part, in its place in the long buffer.
+// Each piece has a piece of every part, in its place in the long buffer.
 std::vector<Piece> cut_parts(const Task& task, size_t number) {
   std::vector<Piece> pieces(number, Piece{.task = task});
   const auto rank = static_cast<size_t>(task.rank);
@@ -94,7 +94,7 @@ std::vector<Piece> pieces_of(const CollectiveSpec& spec, const Task& task,
                              const Algorithm& algorithm, bool checked) {
   const size_t chunk = chunk_of(spec, task);
   if (can_be_cut(task.kind)) return cut_vector(task, chunk);
-  // The check of results looks at parts that touch.
+  // The check of results needs parts that touch.
   if (task.count <= chunk || checked || !can_be_cut_in_parts(task, algorithm))
     return {Piece{.task = task}};
   return cut_parts(task, (task.count + chunk - 1) / chunk);
@@ -122,7 +122,7 @@ Extent extent_of(const Task& task) {
 
 namespace {
 
-// How many bytes behind the input the output begins, where the two overlap.
+// How many bytes after the input the output begins, where the two overlap.
 std::optional<ptrdiff_t> offset_in_place(const Task& task, size_t element_bytes, const void* input,
                                          const void* output) {
   const Extent extent = extent_of(task);
@@ -135,7 +135,7 @@ std::optional<ptrdiff_t> offset_in_place(const Task& task, size_t element_bytes,
 
 bool may_lie_at(const Task& task, size_t element_bytes, ptrdiff_t offset) {
   const auto own = static_cast<ptrdiff_t>(
-      task.parts.empty() ? 0 : task.part().begin * element_bytes);  // of the part in the long one
+      task.parts.empty() ? 0 : task.part().begin * element_bytes);  // the part in the long buffer
   switch (task.kind) {
     case Collective::all_to_all: return false;
     case Collective::reduce_scatter: return offset == 0 || offset == own;
@@ -229,8 +229,8 @@ std::byte* CollectiveOperation::output_of(size_t chunk) const {
   return output == nullptr ? nullptr : output + begins_[chunk].output;
 }
 
-// In place, the sums of one chunk of this rank's part lie where other chunks have their input,
-// which peers have yet to read; but not where the part lies in its own place of the long vector.
+// In place, the sums of one chunk of this rank's part may lie where other chunks have input that
+// peers have yet to read; but not where the part lies in its own place of the long vector.
 bool CollectiveOperation::sums_would_cover_input() const {
   if (task_.kind != Collective::reduce_scatter || begins_.size() == 1) return false;
   const auto offset = offset_in_place(task_, element_bytes_, input_, output_);
@@ -238,7 +238,7 @@ bool CollectiveOperation::sums_would_cover_input() const {
 }
 
 void CollectiveOperation::set_output_aside() {
-  std::unique_ptr<std::byte[]> aside;  // first, because the runs know the old one
+  std::unique_ptr<std::byte[]> aside;  // first, because the runs still point to the old one
   if (sums_would_cover_input())
     aside = std::make_unique_for_overwrite<std::byte[]>(task_.part().count * element_bytes_);
   aside_ = std::move(aside);
@@ -254,7 +254,7 @@ void CollectiveOperation::rebind(const void* input, void* output) {
         "{}: buffers given to an operation that is in flight, or has its own", name());
   if (bound_ && input == input_ && output == output_) return;
   check_buffers(name(), task_, element_bytes_, input, output);
-  bound_ = false;  // until everything has taken them: memory may lack
+  bound_ = false;  // until all chunks have the new buffers: memory may run out
   input_ = input;
   output_ = output;
   set_output_aside();
@@ -297,7 +297,7 @@ void CollectiveOperation::begin_chunks(size_t leaving, size_t were_leaving) {
   }
 }
 
-// So that what another rank sends of chunks that this one has yet to begin leaves that rank.
+// Lets the chunks that another rank sends leave it, before this rank begins them.
 void CollectiveOperation::expect_chunks() {
   constexpr size_t kAhead = 4;
   for (; expected_ < std::min(started_ + kAhead, runs_.size()); ++expected_)
@@ -312,9 +312,9 @@ Pending CollectiveOperation::describe() const {
   if (runs_.size() > 1)
     what.operation +=
         fmt::format(" (chunk {} of {})", std::min(first_ + 1, runs_.size()), runs_.size());
-  // Only the peers of this round are heard of.
+  // Nothing is known of ranks that are not peers of this round.
   std::vector<int> heard{communicator().rank()};
-  // Of all chunks under way: behind a slow one others may arrive.
+  // Rounds of all chunks under way: others may arrive behind a slow one.
   constexpr size_t kRounds = size_t{1} << 20;  // more than a run has
   what.passed = first_ * kRounds;
   for (size_t i = first_; i < started_; ++i) what.passed += runs_[i]->round();

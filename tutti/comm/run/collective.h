@@ -1,5 +1,5 @@
 #pragma once
-// The collectives of a communicator, planned: what a caller asks for, and the operation that does
+// The planned collectives of a communicator: what a caller asks for, and the operation that does
 // it.
 
 #include <cstddef>
@@ -18,15 +18,16 @@ namespace tutti::comm {
 
 class ResultCheck;
 
-/// Of a piece of a long collective: with less, many ranks have next to nothing of it.
+/// A piece of a long collective has at least this many bytes for each rank: with fewer, many ranks
+/// would have next to nothing of it.
 constexpr size_t kLeastBytesOfARank = 4096;
 
-/// What one rank asks for; comm/schedule/schedule.h says what input and output are for each kind.
-/// All ranks give the same kind, element, op, count, root, parts, algorithm, reproducible, leaves,
+/// One rank's request; comm/schedule/schedule.h defines input and output for each kind. All ranks
+/// give the same kind, element, op, count, root, parts, algorithm, reproducible, leaves,
 /// shared_output, chunk and priority; buffers, sends and receives are each rank's own. Buffers
 /// belong to the caller, are not copied, and stay in use from start() to completion.
 struct CollectiveSpec {
-  std::string name = {};  ///< for messages; empty: the kind's own
+  std::string name = {};  ///< name in messages; empty: the name of the kind
   Collective kind = Collective::barrier;
   Element element = Element::f32;
   ReduceOp op = ReduceOp::sum;
@@ -39,54 +40,55 @@ struct CollectiveSpec {
   std::vector<Slice> receives = {};
   const void* input =
       nullptr;  ///< broadcast, reduce, allreduce: null means that the input is the output
-  void* output = nullptr;  ///< may be null on ranks that have none
-  bool rebindable =
-      false;  ///< buffers come with CollectiveOperation::rebind(); those above are not looked at
-  std::string algorithm = {};  ///< of comm/algorithm; empty: chosen by comm/schedule/selection.h
+  void* output = nullptr;      ///< may be null on ranks without output
+  bool rebindable = false;     ///< buffers come with CollectiveOperation::rebind(); `input` and
+                               ///< `output` are not read
+  std::string algorithm = {};  ///< a name in comm/algorithm; empty: chosen by
+                               ///< comm/schedule/selection.h
   bool reproducible = false;   ///< the sum must be taken in the order of comm/schedule/tree.h
   Leaves leaves = {};          ///< reduce_scatter, allreduce: a sum over replicas, in their tree;
                                ///< comm/schedule/schedule.h
   bool shared_output =
       false;  ///< allreduce, allgather: ranks that see each other's memory have one output
   /// Elements of the long vector. A larger broadcast, reduce or allreduce runs as chunks one after
-  /// another, and lets others pass; so does a reduce_scatter or allgather of up to 32 ranks by
-  /// two_level or pairwise that is not checked. Other collectives run in one piece. 0: one piece,
-  /// but for long vectors between nodes.
+  /// another, and lets other operations pass; so does a reduce_scatter or allgather of up to 32
+  /// ranks by two_level or pairwise that is not checked. Other collectives run in one piece. 0: one
+  /// piece, except for long vectors between nodes.
   size_t chunk = 0;
   int priority = 0;
 };
 
-/// Elements that input and output of `task` have on its rank.
+/// Numbers of elements that input and output of `task` have on its rank.
 struct Extent {
   size_t input = 0;
   size_t output = 0;
 };
 Extent extent_of(const Task& task);
-/// Throws PlanError where a buffer that `task` needs is null, or where the two overlap otherwise
-/// than comm/schedule/schedule.h allows. `what` begins the message.
+/// Throws PlanError where a buffer that `task` needs is null, or where the two overlap in a way
+/// that comm/schedule/schedule.h does not allow. `what` begins the message.
 void check_buffers(const std::string& what, const Task& task, size_t element_bytes,
                    const void* input, const void* output);
 
-/// The way in is Communicator::plan, which makes the operation, asks whether all ranks could, and
-/// opens it.
+/// A planned collective. Callers use Communicator::plan, which makes the operation, asks whether
+/// all ranks could, and opens it.
 class CollectiveOperation final : public Operation {
  public:
-  /// Of this rank alone: schedules, their memory and their channels. Throws CommError when there is
-  /// no memory.
+  /// Makes schedules, their memory and their channels. Not collective. Throws CommError when there
+  /// is no memory.
   CollectiveOperation(Communicator& communicator, const CollectiveSpec& spec, const Task& task,
                       const std::string& algorithm);
   ~CollectiveOperation() override;
 
   const std::string& algorithm() const { return runs_.front()->schedule().algorithm; }
-  /// The schedule of the first chunk.
+  /// Returns the schedule of the first chunk.
   const Schedule& schedule() const { return runs_.front()->schedule(); }
   size_t chunks() const { return runs_.size(); }
-  /// Payload that this rank receives each time.
+  /// Returns the payload in bytes that this rank receives in each run.
   size_t bytes_received() const;
-  /// Of a rebindable one: the buffers of later starts, as in CollectiveSpec; needed before the
-  /// first. Of this rank alone, so that a program's buffers may move on some ranks and not on
-  /// others. Not while in flight. Costs nothing when they are those of last time. Throws PlanError
-  /// where one is missing.
+  /// Sets the buffers of later starts of a rebindable operation, as in CollectiveSpec; needed
+  /// before the first start. Not collective, so that buffers may move on some ranks and not on
+  /// others. Not while in flight. Costs nothing when the buffers are the same as last time. Throws
+  /// PlanError where one is missing.
   void rebind(const void* input, void* output);
 
   // An operation that is made of collectives runs them itself, as parts of its own begin(),
@@ -112,18 +114,18 @@ class CollectiveOperation final : public Operation {
   struct Begin {
     size_t input, output;  // bytes
   };
-  std::vector<Begin> begins_;  // of each chunk's buffers in those of the whole
+  std::vector<Begin> begins_;  // where each chunk's buffers begin in the whole buffers
   const void* input_;
   void* output_;
   size_t element_bytes_;
-  std::unique_ptr<std::byte[]> aside_;  // in place of output_, until all chunks are complete
+  std::unique_ptr<std::byte[]> aside_;  // replaces output_ until all chunks are complete
   std::vector<std::unique_ptr<ScheduleRun>> runs_;
   std::vector<std::unique_ptr<ResultCheck>>
-      checks_;           // as many, with Communicator::set_check(); otherwise none
+      checks_;           // one for each run with Communicator::set_check(); otherwise none
   size_t first_ = 0;     // chunks before it are complete
   size_t started_ = 0;   // chunks before it have begun
-  size_t expected_ = 0;  // receivers have room for those before it
-  Pacer::Flow flow_;     // of an operation in chunks
+  size_t expected_ = 0;  // receivers have space for the chunks before it
+  Pacer::Flow flow_;     // used by an operation in chunks
 };
 
 }  // namespace tutti::comm

@@ -1,5 +1,5 @@
 #pragma once
-// Collectives for tests: what each is asked for, and whether a rank got what it should.
+// Collectives for tests: requests for each kind, and a check of the result on each rank.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tutti::comm {
 
-// Ranks with `threads` progress threads each.
+// Runs ranks with `threads` progress threads each.
 inline void run_ranks_with(int threads, int ranks, const std::function<void(Communicator&)>& body) {
   const std::vector<int> processors(static_cast<size_t>(threads), Progress::kNoCore);
   run_ranks(ranks, [&](Communicator& c) {
@@ -33,7 +33,7 @@ inline Task task_of(const Communicator& c, const CollectiveSpec& spec) {
   return task;
 }
 
-// One collective on one rank: plans it, runs it three times on new values, counts wrong elements.
+// Plans one collective on one rank, runs it three times on new values, counts wrong elements.
 inline size_t wrong_elements(Communicator& c, CollectiveSpec spec, bool in_place = false) {
   const Task task = task_of(c, spec);
   const Extent extent = extent_of(task);

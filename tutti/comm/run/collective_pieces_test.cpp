@@ -13,8 +13,8 @@
 namespace tutti::comm {
 namespace {
 
-// The link is busy with later chunks while the first one's round is not complete: 2.5 s of work, of
-// which no second is silent.
+// The link is busy with later chunks while the first one's round is not complete: 2.5 s of work,
+// without a silent second.
 TEST(Collective, ATimeOutSeesAllChunksUnderWay) {
   run_ranks(2, [](Communicator& c) {
     c.set_shape(LinkShape::parse("800kbit,0us"));
@@ -33,7 +33,7 @@ TEST(Collective, ATimeOutSeesAllChunksUnderWay) {
   });
 }
 
-// 5 MiB. How many pieces it takes on its own, and as asked.
+// 5 MiB: the number of pieces by default, and as requested.
 void expect_pieces(Communicator& c, CollectiveSpec spec, size_t on_its_own) {
   spec.count = (size_t{5} << 18) + 3;
   spec.reproducible = true;
@@ -61,7 +61,7 @@ TEST(Collective, LongOnesBetweenNodesRunInPieces) {
          {Collective::allreduce, Collective::reduce_scatter, Collective::allgather})
       expect_pieces(c, {.kind = kind}, c.one_node() ? 1 : 6);
     if (!c.one_node()) return;
-    c.set_check();  // it looks at parts that touch
+    c.set_check();  // it needs parts that touch
     CollectiveSpec spec{.kind = Collective::allgather, .count = 900, .chunk = 300};
     spec.parts = uneven_parts(spec.count, c.size());
     EXPECT_EQ(wrong_elements(c, spec), 0u);
@@ -72,7 +72,7 @@ TEST(Collective, LongOnesBetweenNodesRunInPieces) {
   run_ranks(5, body, {0, 0, 0, 1, 1});
 }
 
-// A part of nothing, and fewer elements than pieces.
+// An empty part, and fewer elements than pieces.
 TEST(Collective, PiecesOfSmallParts) {
   const auto body = [](Communicator& c) {
     for (const Collective kind : {Collective::reduce_scatter, Collective::allgather})

@@ -1,4 +1,4 @@
-// What a collective refuses, and what it says of ranks that do not come.
+// Requests that a collective refuses, and its reports of ranks that do not come.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace tutti::comm {
 namespace {
 
 // A rank that has no memory for its part is an error on all of them, not a time-out of the others.
-// Of a reduction in a binomial tree the leaves need none.
+// The leaves of a binomial tree need no memory for a reduction.
 TEST(Collective, ARankWithoutMemoryIsAnErrorOnAllRanks) {
   run_ranks(2, [](Communicator& c) {
     float nothing = 0;
@@ -31,7 +31,7 @@ TEST(Collective, ARankWithoutMemoryIsAnErrorOnAllRanks) {
   });
 }
 
-// Whether sums are ordered decides what travels, also where the algorithm is the same.
+// Whether sums are ordered decides which messages travel, also where the algorithm is the same.
 TEST(Collective, ReproducibleOnOneRankAloneIsRefused) {
   run_ranks(6,
             [](Communicator& c) {
@@ -91,7 +91,7 @@ TEST(Collective, WhatIsWrongIsSaidAtPlanTime) {
   });
 }
 
-// Two plans that differ in nothing that a line tells but the parts.
+// Two plans whose descriptions differ only in the parts.
 TEST(Collective, PartsThatDifferAreNamed) {
   run_ranks(3, [](Communicator& c) {
     float x[8] = {}, y[8] = {};
@@ -189,7 +189,8 @@ TEST(Collective, OverlapsThatAreNoneOfTheContractAreRefused) {
       EXPECT_NE(refusal(kind, 3).find("overlap"), std::string::npos) << name_of(kind);
     EXPECT_NE(refusal(all_to_all, 0).find("they lie apart"), std::string::npos);
     EXPECT_EQ(refusal(all_to_all, 8), "");
-    // Rank 1's part is not where the long vector begins: it is told so, and rank 0 that it is.
+    // Rank 1's part is not at the beginning of the long vector: rank 1 gets this error, and rank 0
+    // the report that rank 1 refused.
     EXPECT_NE(refusal(allgather, 0), "");
     c.plan({.kind = allgather, .count = 8, .input = data.data() + own, .output = data.data()});
   });

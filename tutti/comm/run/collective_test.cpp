@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
-#include "tutti/base/tree_sum.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/comm/run/collective_cases.h"
 
 namespace tutti::comm {
@@ -99,8 +99,8 @@ size_t wrong_elements_with_moving_buffers(Communicator& c, CollectiveSpec spec) 
   size_t wrong = 0;
   for (uint64_t run = 0; run < 6; ++run) {
     const ReferenceResult answer(task, spec.element, spec.op, run);
-    // As long as the other's, so that a run that still has the other's buffers finds them, and
-    // leaves its traces there.
+    // Both buffers are long enough for both uses, so that a run that still has the old buffers
+    // finds memory, and leaves its traces there.
     std::array<std::vector<std::byte>, 2> inputs, outputs;
     for (auto* buffers : {&inputs, &outputs})
       for (auto& buffer : *buffers)
@@ -150,7 +150,7 @@ TEST(Collective, BuffersThatMoveAreGivenBeforeTheFirstStart) {
   });
 }
 
-// The same bits by every algorithm that claims it, for values whose sum depends on the order.
+// Every algorithm that claims it gives the same bits, for values whose sum depends on the order.
 TEST(Collective, ReproducibleAlgorithmsGiveTheBitsOfTheTree) {
   constexpr size_t kCount = 777;
   const auto value = [](int rank, size_t i) {

@@ -1,6 +1,6 @@
 #pragma once
-// Footprint: the memory that some blocks take, to be asked whether another block touches it. A
-// round among n ranks has n blocks and more, so comparing each with each would take n^2 steps.
+// Footprint: the memory of a set of blocks, for asking whether another block touches it. A round
+// among n ranks has n blocks and more, so comparing each with each would take n^2 steps.
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tutti::comm {
 
-/// Bytes at an address; none where there is no address.
+/// Bytes at an address; none where the address is null.
 struct Extents {
   const std::byte* data = nullptr;
   size_t bytes = 0;
@@ -31,13 +31,13 @@ class Footprint {
   bool touches(Extents block) const {
     return any(block, [](uintptr_t, size_t) { return true; });
   }
-  /// Whether a block that is not the very same one touches it.
+  /// Returns whether `block` touches a block that is not identical to it.
   bool touches_otherwise(Extents block) const {
     return any(block, [&](uintptr_t begin, size_t bytes) {
       return begin != begin_of(block) || bytes != block.bytes;
     });
   }
-  /// Whether a block touches it that begins elsewhere.
+  /// Returns whether `block` touches a block that begins elsewhere.
   bool crosses(Extents block) const {
     return any(block, [&](uintptr_t begin, size_t) { return begin != begin_of(block); });
   }
@@ -45,7 +45,7 @@ class Footprint {
  private:
   static uintptr_t begin_of(Extents block) { return reinterpret_cast<uintptr_t>(block.data); }
 
-  // Whether test(begin, bytes) holds for one of those that `block` touches.
+  // Returns whether test(begin, bytes) holds for a block that `block` touches.
   template <class Test>
   bool any(Extents block, Test test) const {
     if (block.data == nullptr || block.bytes == 0) return false;

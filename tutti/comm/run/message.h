@@ -1,11 +1,11 @@
 #pragma once
-// Messages of two ranks, matched by sender and tag, in order: what a program sends when no
-// collective says who meets whom. Nothing about them is agreed beforehand; only the two take part.
+// Messages between two ranks, matched by sender and tag, in order: for programs whose communication
+// no collective describes. Nothing is agreed beforehand; only the two ranks take part.
 //
-// A message is planned once and started as often as wanted. The sender's is complete when the
-// receiver has taken it up: so nobody runs ahead of a receiver by more messages than it has
-// operations, and nothing piles up (credits of one message an operation). How much arrives is known
-// only then, up to the receiver's room.
+// A message is planned once and started as often as wanted. The send is complete when the receiver
+// has taken up the message: so no sender runs ahead of a receiver by more messages than it has
+// operations, and nothing piles up (credits of one message an operation). The number of bytes that
+// arrive, up to the size of the receiver's buffer, is known only then.
 
 #include <cstddef>
 #include <memory>
@@ -24,24 +24,24 @@ struct MessageSpec {
   int tag = 0;  ///< 0 .. kMostTag
   std::span<std::byte> data = {};
   int priority = 0;
-  /// The wait may last as long as it must, as a server's for work does: it fails only when the peer
-  /// is found dead or another rank gives up. Otherwise it has the communicator's time-out.
+  /// The wait has no time-out, as for a server that waits for work: it fails only when the peer is
+  /// found dead or another rank gives up. Otherwise the communicator's time-out applies.
   bool patient = false;
 
-  static constexpr int kMostTag = 16000;  ///< what every MPI has room for
+  static constexpr int kMostTag = 16000;  ///< a tag that every MPI supports
 };
 
-/// One end of a message. The way in is Communicator::plan_send and plan_receive.
+/// One end of a message. Callers use Communicator::plan_send and plan_receive.
 class MessageOperation final : public Operation {
  public:
   enum class Way { send, receive };
-  /// Throws PlanError for a peer, a tag or a length that cannot be.
+  /// Throws PlanError for an impossible peer, tag or length.
   MessageOperation(Communicator& communicator, Way way, const MessageSpec& spec);
   ~MessageOperation() override;
 
-  /// Another buffer for later starts. Not while in flight.
+  /// Sets another buffer for later starts. Not while in flight.
   void rebind(std::span<std::byte> data);
-  /// Bytes that came, of a receive that is complete.
+  /// Returns the number of bytes that came with a complete receive.
   size_t arrived() const { return arrived_; }
 
  private:

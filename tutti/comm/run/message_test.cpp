@@ -67,7 +67,7 @@ TEST(Message, TagsDoNotMix) {
   });
 }
 
-// A sender is not complete before its receiver takes the message: it cannot run ahead.
+// A send is not complete before its receiver takes the message: the sender cannot run ahead.
 TEST(Message, WaitsForItsReceiver) {
   run_ranks(2, [](Communicator& c) {
     std::vector<int> data{1};

@@ -24,7 +24,7 @@ void Operation::withdraw() noexcept {
   in_flight_ = false;
 }
 
-// What goes wrong below does not know whose messages those were.
+// Adds the operation to an error message from below, where it is not known.
 template <class Work>
 void Operation::guarded(Work work) {
   try {
@@ -57,7 +57,7 @@ void Operation::start() {
     guarded([this] { begin(); });
   } catch (...) {
     failed_ = true;
-    error_ = std::current_exception();  // nobody will move it forward, and find out again
+    error_ = std::current_exception();  // no thread will move it forward and meet the error again
     done_.store(true, std::memory_order_relaxed);
     throw;
   }
@@ -71,7 +71,7 @@ bool Operation::test() {
   return look();
 }
 
-// The test of a wait, which serves others between its looks.
+// One poll of a wait, which serves other ranks between its polls.
 bool Operation::look() {
   if (!in_flight_) return true;
   Progress& progress = *communicator_.progress_;

@@ -5,7 +5,7 @@
 namespace tutti::comm {
 namespace {
 
-// Whose receiver has not come for so long does not hold up the others.
+// Bytes whose receiver has not come for so long do not hold up other operations.
 constexpr auto kLong = std::chrono::milliseconds(50);
 
 }  // namespace

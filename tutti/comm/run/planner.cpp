@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/hash.h"
 #include "tutti/base/log.h"
+#include "tutti/base/numeric/hash.h"
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/communicator.h"
 
@@ -38,7 +38,7 @@ uint64_t fingerprint(const CollectiveSpec& spec, const Task& task, const std::st
   return print.value();
 }
 
-// What a rank plans, for a message that compares ranks.
+// Describes a rank's plan, for a message that compares ranks.
 std::string describe(const CollectiveSpec& spec, const std::string& algorithm) {
   std::string text = fmt::format("{} of {} {} by {}", comm::name_of(spec.kind), spec.count,
                                  comm::name_of(spec.element), algorithm);
@@ -60,7 +60,7 @@ std::vector<Slice> equal_parts(size_t count, int parts, Collective kind) {
   return all;
 }
 
-// In place of a fingerprint: this rank throws.
+// Replaces the fingerprint of a rank that throws.
 constexpr uint64_t kRefused = 0;
 
 }  // namespace
@@ -102,7 +102,7 @@ std::string Planner::disagreement(uint64_t fingerprint, const std::string& what,
       plans[static_cast<size_t>(p)].data(), communicator_.rank_name(0), plans[0].data());
 }
 
-// Where ranks 0 and p have the parts of the long vector alike, nothing.
+// Empty where ranks 0 and p have the same parts of the long vector.
 std::string Planner::unequal_parts(const Task& task, const std::string& what, int p) {
   std::vector<uint64_t> mine;
   for (const Slice& part : task.parts) mine.push_back(part.count);
@@ -120,9 +120,9 @@ std::string Planner::unequal_parts(const Task& task, const std::string& what, in
   return {};
 }
 
-// One number of all blocks that are sent and one of all that are received, each a sum over ranks,
-// are equal where the blocks are, and else but once in 2^64 times. So P counts a rank travel only
-// where there is something to report.
+// All blocks that are sent give one number and all that are received another, each a sum over
+// ranks. The two are equal where the blocks are equal, and otherwise once in 2^64 cases. So P
+// counts a rank travel only where there is something to report.
 std::string Planner::unequal_blocks(const Task& task, const std::string& what) {
   const auto mark = [](int from, int to, size_t count) {
     Fnv1a print;
@@ -238,8 +238,8 @@ std::unique_ptr<CollectiveOperation> Planner::plan(const CollectiveSpec& spec) {
   Draft draft{.what = spec.name.empty()
                           ? std::string(comm::name_of(spec.kind))
                           : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name)};
-  std::exception_ptr refusal;  // thrown only after the others have been told: they would wait for
-                               // this rank until their time-out
+  std::exception_ptr refusal;  // thrown only after the agreement: the others would wait for this
+                               // rank until their time-out
   try {
     make(spec, draft);
   } catch (const CommError& error) {
@@ -250,7 +250,7 @@ std::unique_ptr<CollectiveOperation> Planner::plan(const CollectiveSpec& spec) {
   } catch (...) {
     refusal = std::current_exception();
   }
-  // Nobody has used the channels: what the ranks refuse has taken no numbers.
+  // No rank has used the channels: a refused plan has taken no numbers.
   const auto undo = [&] {
     draft.operation.reset();
     channels.undo_to(before);

@@ -1,5 +1,5 @@
-// What the planner asks of one rank among thousands, by the built-in table: messages, requests,
-// memory, mappings and control messages, as functions of the number of ranks.
+// The demands of the planner on one rank among thousands, by the built-in table: messages,
+// requests, memory, mappings and control messages, as functions of the number of ranks.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,14 +17,14 @@
 namespace tutti::comm {
 namespace {
 
-// What was asked for since the rank was made.
+// Requests since the rank was made.
 struct Demand {
-  size_t inside = 0, between = 0;  // messages of one start, with neighbours and with other nodes
-  size_t windows = 0, bytes = 0;   // of shared memory
+  size_t inside = 0, between = 0;  // messages of one start, to neighbours and to other nodes
+  size_t windows = 0, bytes = 0;   // windows of shared memory, and their bytes
   size_t combines = 0;             // control messages up and down the tree
 };
 
-// Messages that nobody sends.
+// A channel whose messages are never sent.
 class CountedChannel final : public Channel {
  public:
   void post(size_t) override {}
@@ -37,7 +37,7 @@ class CountedChannel final : public Channel {
   Missing missing() const override { return {}; }
 };
 
-// Every neighbour's part is the same memory.
+// A window in which every neighbour's part is the same memory.
 class CountedWindow final : public Window {
  public:
   using Memory = std::unique_ptr<std::byte[], void (*)(void*)>;
@@ -85,7 +85,7 @@ class OneOfMany final : public Communicator {
   void do_allgather(Control, std::span<const std::byte>, std::span<std::byte>) override {
     throw InternalError("a table of all ranks");
   }
-  // A pair of sums over ranks is what is sent and what is received: equal when all have added.
+  // A pair of sums over ranks holds the blocks sent and received: equal when all ranks have added.
   void do_combine(std::span<std::byte> value, const Fold& fold) override {
     ++demand_.combines;
     if (value.size() != 2 * sizeof(uint64_t)) return;
@@ -158,10 +158,10 @@ bool planned_in_rows(const PricedMachine& machine, const CollectiveSpec& spec) {
           std::has_single_bit(static_cast<unsigned>(machine.node_size)));
 }
 
-// Messages to other nodes and from them that one start may take: few rounds of one each, but for
-// two kinds. Where two levels do not go in rows they take one to each node, and one from each rank
-// that this one works for, for each sum that the order leaves on a node; and blocks that all ranks
-// have for all others.
+// Most messages to and from other nodes in one start: few rounds of one each, with two exceptions.
+// Where two levels do not go in rows, a rank has one message for each node, and one for each rank
+// that it works for, times the sums that the order leaves on a node. The other exception is blocks
+// that all ranks have for all others.
 double most_between(const PricedMachine& machine, int rank, const CollectiveSpec& spec,
                     const std::string& algorithm) {
   const int first = rank / machine.node_size * machine.node_size;
@@ -193,7 +193,7 @@ void expect_little(const PricedMachine& machine, int rank, const CollectiveSpec&
   EXPECT_LE(double(demand.between), pieces * most_between(machine, rank, spec, plan->algorithm()));
   EXPECT_LE(double(demand.inside), pieces * (4 * levels(machine.ranks) +
                                              8.0 * machine.node_size * levels(machine.node_size)));
-  // A piece's; a part has 16 elements where there are fewer than that for each rank.
+  // Elements of a piece; a part has 16 elements where there are fewer than that for each rank.
   const auto vector =
       static_cast<double>(spec.count) + 16.0 * (machine.node_size + std::min(512, machine.nodes()));
   const Schedule& schedule = plan->schedule();

@@ -11,12 +11,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A thread without work looks on for this long before it sleeps. Waking it costs the one who starts
-// an operation a system call (2 to 5 microseconds), and the operation 5 to 50 until the thread
-// runs; the buckets of a backward pass follow each other more closely than what would make that
-// worth while, and the forward pass between them is long enough to give the core away.
+// A thread without work polls for this long before it sleeps. Waking it costs the thread that
+// starts an operation a system call (2 to 5 microseconds), and the operation 5 to 50 until the
+// thread runs. The buckets of a backward pass follow each other too closely for sleep, and the
+// forward pass between them is long enough to give the core away.
 constexpr auto kLookOn = std::chrono::microseconds(100);
-// Between two looks of a thread without a core of its own. The kernel adds about 50 microseconds.
+// Pause between two polls of a thread without its own core. The kernel adds about 50 microseconds.
 constexpr auto kProgressNap = std::chrono::microseconds(50);
 
 }  // namespace
@@ -42,8 +42,8 @@ void Progress::add(Operation& operation) {
   wake_.notify_one();  // no system call when no thread sleeps
 }
 
-// Called and left with the lock; not held meanwhile. When the operation is complete, its owner may
-// destroy it as soon as done_ is stored.
+// Called and left with the lock, which is not held meanwhile. When the operation is complete, its
+// owner may destroy it as soon as done_ is stored.
 void Progress::step(Operation& operation, Lock& lock) {
   operation.advancing_ = true;
   lock.unlock();
@@ -76,8 +76,8 @@ void Progress::serve_others() {
 
 size_t Progress::pass() {
   Lock lock(mutex_);
-  // The list may change during a step: then one operation is looked at twice, or not before the
-  // next pass.
+  // The list may change during a step: then one operation is polled twice, or not before the next
+  // pass.
   for (size_t i = 0; i < in_flight_.size();) {
     Operation* const operation = in_flight_[i];
     if (!operation->advancing_) step(*operation, lock);
@@ -115,7 +115,7 @@ bool Progress::empty() const {
 }
 
 void Progress::serve(const std::stop_token& stop, bool has_core) {
-  auto last = Clock::now();  // when anything was in flight
+  auto last = Clock::now();  // when something was last in flight
   while (!stop.stop_requested()) {
     work_.help();
     if (pass() > 0) {
@@ -131,7 +131,7 @@ void Progress::serve(const std::stop_token& stop, bool has_core) {
       if (in_flight_.empty()) {
         wake_.wait(lock, stop, [this] { return !in_flight_.empty(); });
         last = Clock::now();
-      } else {  // all of them listen
+      } else {  // all of them only listen
         const size_t listening = in_flight_.size();
         if (wake_.wait_for(lock, stop, kProgressNap,
                            [&] { return in_flight_.size() != listening; }))

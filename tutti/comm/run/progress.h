@@ -1,11 +1,11 @@
 #pragma once
-// Progress: the operations of a rank that are in flight, and who moves them forward: threads of its
-// own, each bound to a core that is free, or, without any, whoever polls and waits.
+// Progress: the operations of a rank that are in flight, and the threads that move them forward:
+// its own, each bound to a free core, or, without any, those that poll and wait.
 //
 // With threads, start() posts the first messages and hands the operation over; threads advance the
-// most urgent operation that nobody is advancing, and the owner's test() is one load. An owner that
-// waits lends a hand, so that a wait costs no wake-up. Any thread may advance any operation, one at
-// a time: what one did is ordered before what the next does by the mutex. Over MPI this needs
+// most urgent operation that no other thread is advancing, and the owner's test() is one load. An
+// owner that waits takes part, so that a wait costs no wake-up. Any thread may advance any
+// operation, one at a time: the mutex orders the steps of different threads. Over MPI this needs
 // MPI_THREAD_MULTIPLE, whose price is a lock around every call of the library;
 // Communicator::set_progress refuses where it is missing.
 
@@ -26,9 +26,9 @@ namespace tutti::comm {
 /// Shared by a communicator and those split from it. Thread-safe.
 class Progress {
  public:
-  /// One thread for each entry, bound to that processor. kNoCore: a thread that shares its core
-  /// with others, so it only looks about ten thousand times a second; better than polling when
-  /// kernels are long. Throws DeviceError when a thread cannot be bound.
+  /// Starts one thread for each entry, bound to that processor. kNoCore: a thread that shares its
+  /// core with others, so it polls only about ten thousand times a second; better than polling by
+  /// the owner when kernels are long. Throws DeviceError when a thread cannot be bound.
   explicit Progress(std::span<const int> processors = {});
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -40,17 +40,18 @@ class Progress {
   void add(Operation& operation);
   /// Moves one operation a step forward, unless another thread is doing that.
   void advance(Operation& operation);
-  /// Moves those a step forward that other ranks may wait for without this one's knowing.
+  /// Moves the operations a step forward on which other ranks may wait without this rank knowing.
   void serve_others();
-  /// Moves every operation a step forward, the most urgent first. Returns how many are left, but
-  /// for those that only listen.
+  /// Moves every operation a step forward, the most urgent first. Returns how many are left,
+  /// without those that only listen.
   size_t pass();
-  /// Lets go of an operation; nobody is inside its advance() any more.
+  /// Removes an operation; afterwards no thread is inside its advance().
   void withdraw(Operation& operation);
-  /// The operation's describe(), while nobody advances it.
+  /// Returns the operation's describe(), while no thread advances it.
   Pending describe(const Operation& operation);
   Pacer& pacer() { return pacer_; }
-  /// Sums and other local work of operations, in which threads that wait take part.
+  /// Returns an object for sums and other local work of operations, in which waiting threads take
+  /// part.
   SharedWork& work() { return work_; }
   bool empty() const;
 
@@ -62,7 +63,7 @@ class Progress {
 
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::vector<Operation*> in_flight_;  // the most urgent first, and in the order of their start
+  std::vector<Operation*> in_flight_;  // by priority, then in the order of their start
   Pacer pacer_;
   SharedWork work_;
   std::vector<std::jthread> threads_;  // last: they end before the rest does

@@ -19,7 +19,7 @@ std::shared_ptr<Progress> progress_with(int threads) {
   return std::make_shared<Progress>(std::span(kNoCores).first(static_cast<size_t>(threads)));
 }
 
-// An operation of one rank that is complete when `body` says so.
+// An operation of one rank that is complete when `body` returns true.
 class Scripted final : public Operation {
  public:
   Scripted(Communicator& communicator, std::function<bool()> body)
@@ -34,7 +34,7 @@ class Scripted final : public Operation {
     ++advances_;
     const struct Leave {
       std::atomic<bool>& inside;
-      ~Leave() { inside = false; }  // also with an exception, whose message asks describe()
+      ~Leave() { inside = false; }  // also with an exception, whose message calls describe()
     } leave{inside_};
     return body_();
   }
@@ -49,7 +49,7 @@ class Scripted final : public Operation {
  private:
   std::function<bool()> body_;
   std::atomic<bool> inside_{false};
-  int advances_ = 0;  // plain: the thread sanitizer sees it if advance() is not ordered
+  int advances_ = 0;  // not atomic: the thread sanitizer reports it if advance() is not ordered
 };
 
 TEST(Progress, WithoutThreadsPollingMovesTheMostUrgentFirst) {
@@ -78,7 +78,7 @@ TEST(Progress, AThreadFinishesWhatNobodyPolls) {
     for (int run = 0; run < 5; ++run) {
       left = 20;
       operation.start();
-      c->progress();  // leaves it to the threads
+      c->progress();  // leaves the operation to the threads
       while (!operation.test()) std::this_thread::yield();
       EXPECT_EQ(operation.advances(), 20);
       std::this_thread::sleep_for(
@@ -129,7 +129,7 @@ TEST(Progress, WhatGoesWrongIsSaidByTheOperationItself) {
   }
 }
 
-// Nobody moves it forward then, so nobody else could say so.
+// Nothing moves it forward then, so no thread but this one can report the error.
 TEST(Progress, WhatCannotBeginIsNotWaitedFor) {
   class Unable final : public Operation {
    public:
@@ -169,7 +169,7 @@ TEST(Progress, OperationsMayBeDestroyedInFlight) {
     const auto c = make_single_communicator();
     c->set_progress(progress_with(threads));
     for (int run = 0; run < 50; ++run) {
-      std::atomic<int> looks = 0;  // gone after this run
+      std::atomic<int> looks = 0;  // destroyed after this run
       std::vector<std::unique_ptr<Scripted>> operations;
       for (int k = 0; k < 3; ++k)
         operations.push_back(std::make_unique<Scripted>(*c, [&] { return ++looks, false; }));

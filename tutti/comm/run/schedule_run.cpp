@@ -14,10 +14,11 @@
 namespace tutti::comm {
 namespace {
 constexpr size_t kChainBlock =
-    1024;  // elements of a chain at a time: a few streams of them stay in a 32 KiB L1
+    1024;  // elements of a chain at a time: a few streams of this length stay in a 32 KiB L1
 // Elements of a piece of a chain: some tens of microseconds.
 constexpr size_t kShared = size_t{32} << 10;
-// Elements of a chain that is cut: dealing out a shorter one costs 3 % where nobody helps.
+// Shortest chain that is cut, in elements: dealing out a shorter one costs 3 % where no thread
+// helps.
 constexpr size_t kWorthSharing = 8 * kShared;
 }  // namespace
 
@@ -81,13 +82,14 @@ size_t ScheduleRun::bytes_of(const Block& block) const {
   return block.count() * size_of(run_of(block).type);
 }
 
-// By address, because input and output may be the same memory. Before rebind() there is no address.
+// Compares by address, because input and output may be the same memory. Before rebind() there is no
+// address.
 Extents ScheduleRun::extents_of(const Block& block) const {
   return {run_of(block).data, bytes_of(block)};
 }
 
-// Whether what arrives in `block` in this round is read by its steps, as this very block, and never
-// again before something else arrives there.
+// Whether data that arrive in `block` in this round are read by its steps as this very block, and
+// never again before other data arrive there.
 bool ScheduleRun::only_read_in(size_t round, const Block& block,
                                const std::vector<Touched>& touched) const {
   if (block.space != Space::staging && block.space != Space::accumulator) return false;
@@ -116,7 +118,7 @@ ScheduleRun::Properties ScheduleRun::properties_of(size_t r,
   return properties;
 }
 
-// Once for all runs: a step of a sum over n ranks would look through n messages, block by block.
+// Resolved once for all runs: a step of a sum over n ranks would search n messages for every block.
 std::vector<ScheduleRun::ResolvedStep> ScheduleRun::resolve(const Round& round,
                                                             bool may_borrow) const {
   std::map<std::tuple<Space, size_t, size_t>, int> messages;
@@ -133,8 +135,8 @@ std::vector<ScheduleRun::ResolvedStep> ScheduleRun::resolve(const Round& round,
   return steps;
 }
 
-// A chain grows while counts are equal and blocks of different steps are the same or apart; what
-// is only read may lie as it likes.
+// A chain grows while counts are equal and blocks of different steps are either identical or apart;
+// blocks that are only read may overlap.
 std::vector<ScheduleRun::Chain> ScheduleRun::chains_of(const Round& round) const {
   std::vector<Chain> chains;
   Footprint written, read;  // by the last chain
@@ -172,8 +174,8 @@ std::vector<RoundOfMessages> ScheduleRun::messages() const {
     for (const Message& m : schedule_.rounds[r].receives) round.receives.push_back(item(m));
     for (const Message& m : schedule_.rounds[r].sends) round.sends.push_back(item(m));
     round.may_borrow = properties_[r].may_borrow;
-    // Otherwise a rank could begin any number of runs ahead of those to whom it sends, which would
-    // have to keep what comes.
+    // Otherwise a rank could begin any number of runs ahead of its receivers, which would have to
+    // keep the messages.
     round.until_taken = !schedule_.needs_all;
   }
   return all;
@@ -214,8 +216,8 @@ bool ScheduleRun::advance() {
   return true;
 }
 
-// A peer that has sent its own but not yet taken ours is there: it counts only when nobody else is
-// missing.
+// A peer that has sent its own data but not yet taken ours is there: it counts as missing only when
+// no other rank is.
 std::vector<int> ScheduleRun::missing() const {
   if (round_ >= schedule_.rounds.size()) return {};
   const auto [not_arrived, not_taken] = channel_->missing();
@@ -246,7 +248,8 @@ Run ScheduleRun::at(const Operand& operand, size_t offset) const {
   return run;
 }
 
-// In pieces that threads which wait may take. An element's value does not depend on its piece.
+// Cuts the chain into pieces that waiting threads may take. An element's value does not depend on
+// its piece.
 void ScheduleRun::run_chain(const Chain& chain) {
   const size_t count = schedule_.rounds[round_].steps[chain.first].to.count();
   if (count < kWorthSharing) return run_piece(chain, {0, count});
@@ -258,7 +261,7 @@ void ScheduleRun::run_chain(const Chain& chain) {
 void ScheduleRun::run_piece(const Chain& chain, Slice piece) {
   const std::vector<LocalStep>& steps = schedule_.rounds[round_].steps;
   const size_t whole = steps[chain.first].to.count();
-  // A single step has nothing to keep in the cache.
+  // A single step has no intermediate values to keep in the cache.
   const size_t stride =
       chain.last - chain.first == 1 ? std::max<size_t>(piece.count, 1) : kChainBlock;
   for (size_t begin = piece.begin; begin < piece.end(); begin += stride) {

@@ -1,10 +1,10 @@
 #pragma once
 // ScheduleRun: the schedule of one rank bound to memory and to a channel, run as often as wanted.
-// The state machine behind every collective.
+// It is the state machine behind every collective.
 //
-// A round: post its messages; when all have arrived do its steps; when all have left go on. Steps
-// that write what the round still sends wait for that. What is received only to be read by this
-// round's steps is not copied at all where the channel can lend it.
+// A round posts its messages, does its steps when all messages have arrived, and ends when all have
+// left. Steps that write data which the round still sends wait for that. Data that are only read by
+// this round's steps are not copied at all where the channel can lend them.
 
 #include <cstddef>
 #include <memory>
@@ -19,46 +19,45 @@ namespace tutti::comm {
 
 class Communicator;
 
-/// What the places of a schedule are. Not owned.
+/// The memory and the arithmetic for a schedule. Not owned.
 struct Operands {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
   bool rebindable = false;  ///< input and output come with ScheduleRun::rebind()
   Element element = Element::f32;
   ReduceOp op = ReduceOp::sum;
-  double divisor = 1;  ///< of a mean
+  double divisor = 1;  ///< for a mean
 };
 
 /// Not thread-safe.
 class ScheduleRun {
  public:
-  /// Opens a channel of `communicator`, which must be connected before the first run. Of this rank
-  /// alone. Throws CommError when there is no memory for what the schedule needs.
+  /// Opens a channel of `communicator`, which must be connected before the first run. Not
+  /// collective. Throws CommError when there is no memory for the schedule.
   ScheduleRun(Communicator& communicator, Schedule schedule, const Operands& operands);
 
-  /// Other input and output. Of this rank alone, not while it runs.
+  /// Sets another input and output. Not collective, not while it runs.
   void rebind(std::byte* input, std::byte* output);
-  void expect();                     ///< begin() follows, though perhaps not soon
+  void expect();                     ///< announces that begin() follows, perhaps much later
   void begin();                      ///< does not block
   bool advance();                    ///< true when complete; does not block
   std::vector<int> missing() const;  ///< peers that this rank waits for
-  std::vector<int> peers()
-      const;  ///< with whom the round in progress exchanges messages; a peer may come twice
+  std::vector<int> peers() const;    ///< peers of the round in progress; a peer may come twice
   const Schedule& schedule() const { return schedule_; }
-  size_t round() const { return round_; }  ///< in progress; that of the last run when none is
-  size_t bytes_received() const;           ///< payload, in each run
-  /// Bytes that its link is still busy with.
+  size_t round() const { return round_; }  ///< in progress; the last run's when none is
+  size_t bytes_received() const;           ///< payload in each run
+  /// Returns the bytes that its link is still busy with.
   size_t leaving() const {
     return begun_ && round_ < schedule_.rounds.size() ? channel_->leaving() : 0;
   }
 
  private:
-  // Steps that are done block by block one after another, so that what passes between them stays in
-  // the cache.
+  // Steps that are done block by block, one after another, so that intermediate values stay in the
+  // cache.
   struct Chain {
     size_t first = 0, last = 0;
   };
-  // Where a block of a step lies: with a message of the round's receives, which may have been lent,
+  // Where a block of a step lies: in a message of the round's receives, which may have been lent,
   // or at an address.
   struct Operand {
     Run run;
@@ -69,9 +68,9 @@ class ScheduleRun {
   };
   struct Properties {
     bool free = false;        // its steps write nothing that it sends
-    bool may_borrow = false;  // and what it receives is read by them alone
+    bool may_borrow = false;  // is free, and its received data are read only by its steps
     std::vector<Chain> chains;
-    std::vector<ResolvedStep> steps;  // of the round, in their order
+    std::vector<ResolvedStep> steps;  // steps of the round, in order
   };
   using Memory = std::unique_ptr<std::byte[], void (*)(std::byte*)>;
   static Memory allocate(size_t bytes);
@@ -79,7 +78,7 @@ class ScheduleRun {
   Run run_of(const Block& block) const;
   size_t bytes_of(const Block& block) const;
   Extents extents_of(const Block& block) const;
-  // The memory of a round's messages, and of its steps.
+  // The memory that a round's messages and steps touch.
   struct Touched {
     Footprint sent, received, written, read;
   };

@@ -1,6 +1,6 @@
 #pragma once
-// StagedOperation: collectives one after another, with this rank's own work before each and after
-// the last.
+// StagedOperation: several collectives one after another, with this rank's own work before each and
+// after the last.
 
 #include <memory>
 #include <vector>
@@ -10,22 +10,22 @@
 
 namespace tutti::comm {
 
-/// The work before the first collective is done in start(), everything else by whoever moves the
-/// operation forward (comm/run/progress.h). The collectives run inside this operation: they have
-/// its priority, and are never started by themselves.
+/// The work before the first collective is done in start(), everything else by the thread that
+/// moves the operation forward (comm/run/progress.h). The collectives run inside this operation:
+/// they have its priority, and are never started by themselves.
 class StagedOperation : public Operation {
  protected:
   using Operation::Operation;
 
-  /// A collective and its members' ranks in this operation's communicator; empty: all of them.
+  /// A collective, and the ranks of its members in this operation's communicator; empty: all ranks.
   struct Exchange {
     std::unique_ptr<CollectiveOperation> operation;
     std::vector<int> members = {};
   };
-  /// The work before collective number `stage`, which it returns; null when the result is there.
-  /// Must not block. By any thread, one at a time; stage 0 by the owner.
+  /// Does the work before collective number `stage` and returns the collective; null when the
+  /// result is there. Must not block. Called by any thread, one at a time; stage 0 by the owner.
   virtual Exchange* next(int stage) = 0;
-  /// What a report calls it.
+  /// Returns the name in reports.
   virtual std::string description() const { return name(); }
 
  private:

@@ -24,7 +24,7 @@ namespace {
 constexpr std::array<std::string_view, kElements> kElementNames{"f32", "f64",  "bf16", "f16", "i8",
                                                                 "i32", "byte", "i64",  "u8"};
 constexpr std::array<std::string_view, kReduceOps> kOpNames{"sum", "min", "max", "mean", "product"};
-constexpr size_t kWideBlock = 1024;  // floats: what is widened stays in the L1 cache
+constexpr size_t kWideBlock = 1024;  // floats: the widened values stay in the L1 cache
 
 template <class T, size_t N>
 T named(const std::array<std::string_view, N>& names, std::string_view name, const char* what) {
@@ -36,10 +36,10 @@ T named(const std::array<std::string_view, N>& names, std::string_view name, con
   throw ConfigError(fmt::format("no {} is called '{}'; there are {}", what, name, known));
 }
 
-// IEEE 754-2019's minimum and maximum: a NaN propagates, and -0 is less than +0. The one NaN that
-// they make and the bits of both zeros do not depend on the order of the operands, so that all
+// The minimum and maximum of IEEE 754-2019: a NaN propagates, and -0 is less than +0. The one NaN
+// that they make and the bits of both zeros do not depend on the order of the operands, so that all
 // ranks get the same bits from any algorithm. In a program that takes denormals for zero
-// (base/denormals.h) any two of those are equal, and what is made of them is one too.
+// (base/numeric/denormals.h) any two of those are equal, and the result is one too.
 template <class T>
 T smaller(T a, T b) {
   return b < a ? b : a;
@@ -86,9 +86,10 @@ void combine_plain(ReduceOp op, T* to, const T* a, const T* b, size_t n) {
   }
 }
 
-// What no cache will hold until it is read is written around it: a store into the cache would first
-// read the line from memory, a quarter of all traffic. Not of a sum in place, whose lines are there
-// already. The fence: what signals to other ranks that the sum is there must not overtake it.
+// Writes a large sum around the cache, which would not hold it until it is read: a store into the
+// cache would first read the line from memory, a quarter of all traffic. Not for a sum in
+// place, whose lines are there already. The fence: the signal to other ranks that the sum is there
+// must not overtake it.
 constexpr size_t kAroundCache = size_t{8} << 20;  // bytes
 
 void sum_around_cache(float* to, const float* a, const float* b, size_t n) {
@@ -123,7 +124,7 @@ void combine_wrapping(ReduceOp op, Run to, Run a, Run b, size_t n) {
                 reinterpret_cast<Unsigned*>(b.data), n);
 }
 
-// By the number of ranks, which every type but the 8-bit ones can hold.
+// Divides by the number of ranks, which every type but the 8-bit ones can hold.
 template <class T>
 void divide_whole(Run to, Run a, double divisor, size_t n) {
   const auto by = static_cast<int64_t>(divisor);
@@ -151,7 +152,7 @@ void narrow(const float* from, Element type, std::byte* to, size_t n) {
 
 bool is_half(Element type) { return type == Element::bf16 || type == Element::f16; }
 
-// Calls body with f32 views of the operands, block by block, and narrows what it wrote.
+// Calls body with f32 views of the operands, block by block, and narrows the result.
 template <class Body>
 void in_blocks(Run to, Run a, Run b, size_t count, Body body) {
   alignas(64) float wide_a[kWideBlock], wide_b[kWideBlock], wide_to[kWideBlock];

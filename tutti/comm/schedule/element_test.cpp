@@ -10,7 +10,7 @@
 namespace tutti::comm {
 namespace {
 
-// Large sums are written around the cache; beginnings and ends that fit no vector are not.
+// Large sums are written around the cache, except beginnings and ends that do not fill a vector.
 TEST(Combine, LargeSumsAreThoseOfSmallOnes) {
   constexpr size_t kCount = (size_t{2} << 20) + 1000;
   std::vector<float> a(kCount + 32), b(kCount + 32), to(kCount + 32);
@@ -60,7 +60,7 @@ void check_order(Element type) {
     for (size_t i = 0; i < a.size(); ++i) {
       T right = nan;
       if (!std::isnan(a[i]) && !std::isnan(b[i])) {
-        const bool first = a[i] < b[i] || (a[i] == b[i] && std::signbit(a[i]));  // is the smaller
+        const bool first = a[i] < b[i] || (a[i] == b[i] && std::signbit(a[i]));  // a is the smaller
         right = first == (op == ReduceOp::min) ? a[i] : b[i];
       }
       EXPECT_EQ(bits_of(one[i]), bits_of(right)) << name_of(op) << " of " << a[i] << ", " << b[i];
@@ -131,7 +131,7 @@ TEST(Combine, ProductsOfRealNumbers) {
           3);
   EXPECT_EQ(to, (std::vector<float>{4.5f, -0.5f, -0.f}));
   EXPECT_EQ(into, (std::vector<double>{4.5, -0.5, std::numeric_limits<double>::infinity()}));
-  for (const Element half : {Element::bf16, Element::f16}) {  // in f32, and rounded once
+  for (const Element half : {Element::bf16, Element::f16}) {  // computed in f32, and rounded once
     EXPECT_EQ(accumulator_of(half, ReduceOp::product), Element::f32);
     EXPECT_EQ(accumulator_of(half, ReduceOp::max), half);
   }

@@ -86,7 +86,7 @@ bool needs_all(const Task& task) {
 }
 
 std::optional<std::array<size_t, 2>> overlapping(std::span<const Slice> slices) {
-  std::vector<size_t> order;  // by their begins: where any two overlap, so do two neighbours
+  std::vector<size_t> order;  // by begin: where any two slices overlap, so do two neighbours
   for (size_t i = 0; i < slices.size(); ++i)
     if (slices[i].count > 0) order.push_back(i);
   const auto begin_of = [&](size_t i) { return slices[i].begin; };

@@ -8,12 +8,12 @@
 // message that rank a sends to rank b in a schedule is the k-th that b receives from a in its own.
 // Ranks need not be in the same round.
 //
-// Blocks are counted in elements, so one schedule serves every type. The space of a block says the
-// type of what lies there:
+// Blocks are counted in elements, so one schedule serves every type. The space of a block
+// determines the type of its elements:
 //   input, output, staging   the collective's own type
 //   accumulator              the type in which sums are taken: f32 for 16-bit floats, otherwise the
 //                            same
-// A partial sum that travels on, travels as accumulator: 16-bit data are rounded once, at the end,
+// A partial sum that travels on travels as accumulator: 16-bit data are rounded once, at the end,
 // in every algorithm.
 
 #include <array>
@@ -41,7 +41,7 @@ enum class Collective : uint8_t {
 };
 inline constexpr int kCollectives = 9;
 std::string_view name_of(Collective kind);
-/// Whether the collective adds (or compares) elements, rather than only moving them.
+/// Returns whether the collective adds (or compares) elements, rather than only moving them.
 bool reduces(Collective kind);
 
 /// Elements [begin, begin + count) of a buffer.
@@ -52,46 +52,46 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-/// `count` elements in `parts` slices of (nearly) equal size whose bounds are multiples of 16
-/// elements (a cache line of floats).
+/// Cuts `count` elements into `parts` slices of (nearly) equal size whose bounds are multiples of
+/// 16 elements (a cache line of floats).
 std::vector<Slice> balanced_parts(size_t count, int parts);
 
-/// A sum over replicas rather than over ranks, in the tree of comm/schedule/tree.h: rank p runs the
-/// replicas [first[p], first[p+1]) and gives the sums of the tree's maximal nodes in that range,
-/// "parts". They lie in its input one after another, each `count` elements, `stride` elements
-/// apart.
+/// Describes a sum over replicas rather than over ranks, in the tree of comm/schedule/tree.h: rank
+/// p runs the replicas [first[p], first[p+1]) and gives the sums of the tree's maximal nodes in
+/// that range, its "parts". They lie in its input one after another, each `count` elements,
+/// `stride` elements apart.
 struct Leaves {
   int replicas = 0;        ///< 0: not used; a rank is a leaf
   std::vector<int> first;  ///< ranks + 1 entries
   size_t stride = 0;
-  /// Whether the tree over the parts is that over the ranks: each rank gives one part, and all are
-  /// of one size. Then any algorithm does it.
+  /// Returns whether the tree over the parts is the tree over the ranks: each rank gives one part,
+  /// and all have one size. Then any algorithm does it.
   bool one_a_rank() const;
-  /// How many parts rank p gives.
+  /// Returns how many parts rank p gives.
   size_t parts_of(int p) const;
 };
 
-/// What one rank of a group asks for. All ranks must agree on everything but `rank`, `sends` and
+/// One rank's request within a group. All ranks must agree on everything but `rank`, `sends` and
 /// `receives`.
 ///   broadcast        input: count elements, read at the root; output: count elements everywhere
 ///   reduce           input: count elements; output: count elements, written at the root
 ///   allreduce        input, output: count elements
 ///   reduce_scatter   input: count elements; output: parts[rank].count elements
 ///   allgather        input: parts[rank].count elements; output: count elements
-///   gather, scatter  the same two with one root
+///   gather           as allgather, with an output at the root only
+///   scatter          input: count elements, read at the root; output: parts[rank].count elements
 ///   all_to_all       input: sends[q] goes to rank q; output: receives[q] comes from rank q
-/// Ranks with equal entries of `node_of` see each other's memory.
-/// Input and output may begin together, but of all_to_all; of allgather, gather and scatter the
-/// short one may be parts[rank] of the long one, and of reduce_scatter, too. Otherwise they lie
-/// apart.
+/// Ranks with equal entries of `node_of` see each other's memory. Input and output of broadcast,
+/// reduce, allreduce and reduce_scatter may begin together; in reduce_scatter, allgather, gather
+/// and scatter the short one may be parts[rank] of the long one. Otherwise they must not overlap.
 struct Task {
   Collective kind = Collective::barrier;
   int rank = 0;
   int ranks = 1;
   int root = 0;
   size_t count = 0;
-  std::vector<Slice>
-      parts;  ///< one a rank, in rank order, without gaps; allreduce: may be empty, then balanced
+  std::vector<Slice> parts;  ///< one for each rank, in rank order, without gaps; allreduce: may be
+                             ///< empty, then balanced
   bool gaps = false;  ///< reduce_scatter, allgather: parts need not touch, nor reach to the end:
                       ///< this is a piece of a larger task. Only some algorithms do it
   std::vector<Slice> sends, receives;  ///< all_to_all only
@@ -101,11 +101,11 @@ struct Task {
   Leaves leaves;         ///< reduce_scatter, allreduce
   bool ordered = false;  ///< sums must be taken in the order of comm/schedule/tree.h, over the
                          ///< ranks or over the replicas of `leaves`
-  bool equal_blocks = false;  ///< all_to_all: sends and receives of every rank are `ranks` blocks
-                              ///< of count / ranks elements, one after another
+  bool equal_blocks = false;  ///< all_to_all: sends and receives of every rank are `ranks` blocks,
+                              ///< each count / ranks elements, one after another
   /// allreduce, allgather: the output of all ranks of a node is one piece of memory. Each rank
-  /// writes its part of it (allgather: has written), and what it receives from other nodes; ranks
-  /// of its node are only told. Other nodes have their own.
+  /// writes its part of it (allgather: has written it), and the data that it receives from other
+  /// nodes; other ranks of its node only get a signal. Each node has its own output.
   bool shared_output = false;
   /// The node of each rank, numbered from 0 in the order in which they first appear. Empty: not
   /// known, or all on one node.
@@ -114,20 +114,20 @@ struct Task {
   Slice part() const { return parts[static_cast<size_t>(rank)]; }
 };
 
-/// Whether the task's rank needs something of every other: then it cannot complete the task before
-/// every other has begun it.
+/// Returns whether the task's rank needs data from every other rank: then it cannot complete the
+/// task before every other has begun it.
 bool needs_all(const Task& task);
 
-/// The indices of two that have an element in common, if there are any.
+/// Returns the indices of two slices that have a common element, if there are any.
 std::optional<std::array<size_t, 2>> overlapping(std::span<const Slice> slices);
 
-/// Whether two blocks of memory have a byte in common.
+/// Returns whether two blocks of memory have a common byte.
 bool overlap(std::span<const std::byte> a, std::span<const std::byte> b);
 
-/// How many nodes a table such as Task::node_of has; 1 for an empty one.
+/// Returns how many nodes a table such as Task::node_of has; 1 for an empty one.
 int count_nodes(std::span<const int> node_of);
 
-/// Which of the memories of a schedule a block lies in.
+/// Says which of the memories of a schedule a block lies in.
 enum class Space : uint8_t { input, output, staging, accumulator };
 
 struct Block {
@@ -146,9 +146,9 @@ struct Message {
   Block block;
 };
 
-/// to = a, to = a (op) b, or to = finished a (divided for a mean, rounded to the collective's
-/// type). Blocks have equal counts; `to` may be `a` or `b` itself, and overlaps them otherwise
-/// nowhere. A copy between equal addresses is no work.
+/// Sets `to` = a, `to` = a (op) b, or `to` = finished a (divided for a mean, rounded to the
+/// collective's type). Blocks have equal counts; `to` may be `a` or `b` itself, but must not
+/// overlap them otherwise. A copy between equal addresses costs nothing.
 struct LocalStep {
   enum class Kind : uint8_t { copy, reduce, finish };
   Kind kind = Kind::copy;
@@ -175,36 +175,37 @@ struct Schedule {
   std::vector<Round> rounds;
 };
 
-/// A line a step: "round 2: send output[0..127] to 3; ...". For --print and for tests.
+/// Prints each step on a line: "round 2: send output[0..127] to 3". For --print and for tests.
 std::string to_string(const Schedule& schedule);
 
-/// For algorithms: appends to a schedule. Empty blocks are left out on both sides, because both
-/// sides know their size.
+/// Builds a schedule, for algorithms. Empty blocks are left out on both sides, because both sides
+/// know their size.
 class ScheduleBuilder {
  public:
   ScheduleBuilder(const Task& task, std::string algorithm);
 
-  /// Begins a round. An empty one before it is taken back.
+  /// Begins a round. Takes back an empty round before it.
   void round();
   void send(int peer, Block block);
   void receive(int peer, Block block);
-  /// A message that is sent for its arrival alone.
+  /// signal() sends a message for its arrival alone; await() receives it.
   void signal(int peer) { last().sends.push_back({peer, {}}); }
   void await(int peer) { last().receives.push_back({peer, {}}); }
   void copy(Block to, Block from);
   void reduce(Block to, Block a, Block b);
-  /// The end of a sum that lies in `from`. Nothing is done where sum and output are the same block
-  /// and need no change.
+  /// Ends a sum that lies in `from`. Does nothing where sum and output are the same block and need
+  /// no change.
   void finish(Block to, Block from);
 
   Slice take_staging(size_t count);
   Slice take_accumulator(size_t count);
-  /// Where sums of the whole vector may be kept: the output, or an accumulator of `count` elements
-  /// when it is wider.
+  /// Returns where sums of the whole vector may be kept: the output, or an accumulator of `count`
+  /// elements when that is a wider type.
   Block sum_of(size_t count);
 
-  /// The rounds of a schedule among some of the ranks: its rank r is `ranks[r]` here, its blocks
-  /// are `map`ped. Its memory is the caller's: map() gives staging and accumulators a place.
+  /// Appends the rounds of a schedule among some of the ranks: its rank r is `ranks[r]` here, and
+  /// map() translates its blocks. Its memory is the caller's: map() gives staging and accumulators
+  /// a place.
   void append(const Schedule& part, const std::vector<int>& ranks,
               const std::function<Block(Block)>& map);
 
@@ -217,7 +218,7 @@ class ScheduleBuilder {
   Schedule schedule_;
 };
 
-/// `part` of `whole`, which begins at `whole.slice.begin`: part is relative to it.
+/// Returns `part` of `whole`; `part` is relative to `whole.slice.begin`.
 inline Block within(Block whole, Slice part) {
   return {whole.space, {whole.slice.begin + part.begin, part.count}};
 }

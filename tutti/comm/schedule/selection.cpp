@@ -13,8 +13,8 @@
 namespace tutti::comm {
 namespace {
 
-// Measured on one node of two cores; between nodes by the algorithms' formulas. Fewest rounds for
-// what is small, least bytes for what is large.
+// Measured on one node of two cores; between nodes by the algorithms' formulas. Small vectors take
+// the fewest rounds, large ones the fewest bytes.
 constexpr std::string_view kBuiltIn = R"(
 allreduce       *  node   8192   *  recursive_doubling
 allreduce      16  node   *      *  pairwise
@@ -56,14 +56,16 @@ std::optional<size_t> bound_of(const std::string& text) {
   return value;
 }
 
-// A word of three: `yes`, `no`, or either (*), which leaves `choice` empty. False for any other.
+// Reads one of three words: `yes`, `no`, or either (*), which leaves `choice` empty. False for any
+// other.
 bool read_choice(std::string_view word, std::string_view yes, std::string_view no,
                  std::optional<bool>& choice) {
   if (word == yes || word == no) choice = word == yes;
   return choice.has_value() || word == "*";
 }
 
-// Why no task that a line may be for is done by its algorithm; empty when there may be one.
+// Returns why the algorithm of a line does no task that the line may match; empty when it may do
+// one.
 std::string no_use(const Algorithm& algorithm, Collective kind, size_t most_ranks,
                    std::optional<bool> ordered) {
   constexpr size_t kEnough = 4, kCount = 64;  // ranks, on two nodes; elements

@@ -1,5 +1,5 @@
 #pragma once
-// Selection: which algorithm a collective takes when its caller does not say.
+// Selection: chooses the algorithm of a collective when its caller names none.
 //
 // A table of lines "collective ranks topology bytes reproducible algorithm"; the first line that
 // fits is taken:
@@ -7,9 +7,9 @@
 //   topology      node: all ranks on one; nodes: on several; *
 //   bytes         of the long vector: an upper bound, or *. Lines in rising order make ranges
 //   reproducible  yes: for calls that need the order of comm/schedule/tree.h; no: for the others; *
-// A line whose algorithm cannot do what is asked for is passed over. `tutti bench comm --tune`
-// measures and writes such a table (cli/comm_tuned_lines.h); without a measurement the built-in one
-// applies.
+// A line whose algorithm cannot do the task is passed over. `tutti bench comm --tune`
+// measures and writes such a table (cli/bench/comm_tuned_lines.h); without a measurement the
+// built-in one applies.
 
 #include <optional>
 #include <string>
@@ -31,27 +31,28 @@ class Selection {
     std::string algorithm;
   };
 
-  /// The built-in table.
+  /// Takes the built-in table.
   Selection();
   explicit Selection(std::vector<Line> lines) : lines_(std::move(lines)) {}
-  /// From text; `source` and the line number name errors (ConfigError). `#` begins a comment.
+  /// Reads a table; errors (ConfigError) name `source` and the line number. `#` begins a comment.
   static Selection parse(std::string_view text, std::string_view source);
   std::string to_string() const;
 
-  /// The name of an algorithm that does `task`, elements of `element_bytes`; reproducible if it is
-  /// `ordered`. The table's first fit, or else the first algorithm at all that does it. Throws
-  /// CommError where there is none.
+  /// Returns the name of an algorithm that does `task` with elements of `element_bytes`,
+  /// reproducibly if it is `ordered`: by the first line that fits, or else the first algorithm at
+  /// all that does it. Throws CommError where there is none.
   std::string choose(const Task& task, size_t element_bytes) const;
 
-  /// This table, and `rest` for what it has no line for.
+  /// Returns this table, followed by `rest` for tasks without a line here.
   Selection before(const Selection& rest) const;
 
  private:
   std::vector<Line> lines_;
 };
 
-/// For the log: what `task` among several nodes goes by, and why not by two_level. Empty where it
-/// does, where no node has several ranks, and for collectives that have no such algorithm.
+/// Explains for the log which algorithm `task` takes among several nodes, and why not two_level.
+/// Returns nothing where it takes two_level, where no node has several ranks, and for collectives
+/// that two_level does not do.
 std::string explain_choice(const Task& task, size_t element_bytes, std::string_view algorithm);
 
 }  // namespace tutti::comm

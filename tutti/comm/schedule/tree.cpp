@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/base/tree_sum.h"
+#include "tutti/base/numeric/tree_sum.h"
 
 namespace tutti::comm {
 namespace {

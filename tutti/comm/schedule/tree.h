@@ -2,12 +2,12 @@
 // The one reduction tree. Sums over R replicas are always taken in the same binary tree over the
 // replica index, however many ranks hold them, so the bits of a sum never depend on the machine:
 //   tree(lo, hi) = the leaf lo                    when hi - lo = 1
-//                = tree(lo, mid) + tree(mid, hi)  otherwise, with mid = lo + the largest power
-//                                                 of two smaller than hi - lo
+//                = tree(lo, mid) + tree(mid, hi)  otherwise, with mid = lo + the largest
+//                                                 power of two smaller than hi - lo
 // R = 3 is (g0 + g1) + g2 and R = 5 is ((g0 + g1) + (g2 + g3)) + g4.
 //
 // A rank that owns replicas [lo, hi) adds them up into "parts": the maximal nodes of the tree that
-// lie inside its range, at most 2 log2 R of them (SlotPlan says how, with few buffers). The
+// lie inside its range, at most 2 log2 R of them (SlotPlan adds them with few buffers). The
 // exchange adds the rest of the tree over all parts (algorithm/tree_steps.h). Everything here is a
 // pure function of numbers; nothing communicates.
 
@@ -26,25 +26,25 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Where tree(node) splits; node.size() >= 2.
+/// Returns where tree(node) splits; node.size() >= 2.
 int split_point(Range node);
 
-/// Whether `range` is a node of tree(0, replicas).
+/// Returns whether `range` is a node of tree(0, replicas).
 bool is_node(int replicas, Range range);
 
-/// The maximal nodes of tree(0, replicas) inside `owned`, from left to right. Together they tile
-/// `owned`.
+/// Returns the maximal nodes of tree(0, replicas) inside `owned`, from left to right. Together they
+/// tile `owned`.
 std::vector<Range> maximal_subtrees(int replicas, Range owned);
 
-/// The contiguous, balanced distribution of replicas over ranks: entry p is the first replica of
-/// rank p, entry `ranks` is `replicas`. Sizes differ by at most one, larger ones first. Needs 1 <=
-/// ranks <= replicas.
+/// Distributes replicas over ranks contiguously and evenly: entry p is the first replica of rank p,
+/// entry `ranks` is `replicas`. Sizes differ by at most one, larger ones first. Needs 1 <= ranks <=
+/// replicas.
 std::vector<int> first_replicas(int replicas, int ranks);
 
-/// The part list of all ranks in order: the leaves over which the exchange sums.
+/// Returns the parts of all ranks in order: the leaves over which the exchange sums.
 std::vector<Range> all_parts(int replicas, std::span<const int> first);
 
-/// How one rank that runs its replicas one after another adds them up with few buffers ("slots"),
+/// Lets one rank that runs its replicas one after another add them up with few buffers ("slots"),
 /// as a binary counter does: replica i writes slot `slot`, then `adds` are done in order (into +=
 /// from). Afterwards slot k holds parts[k].
 struct SlotPlan {
@@ -58,7 +58,7 @@ struct SlotPlan {
   };
   std::vector<Replica> replicas;  ///< by local index
   std::vector<Range>
-      parts;      ///< what slots 0, 1, ... hold at the end: maximal_subtrees of the range
+      parts;      ///< contents of slots 0, 1, ... at the end: maximal_subtrees of the range
   int slots = 0;  ///< buffers needed, at most log2(replicas) + 2
 };
 SlotPlan plan_slots(int replicas, Range owned);

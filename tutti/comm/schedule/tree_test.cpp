@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti::comm {
 namespace {
@@ -40,7 +40,7 @@ std::vector<float> accumulate(const SlotPlan& plan, const std::vector<float>& v,
   return slots;
 }
 
-// The rest of the tree, over parts that are nodes of it.
+// Sums the rest of the tree, over parts that are nodes of it.
 float sum_of_parts(const std::vector<float>& parts, const std::vector<Range>& nodes, Range node) {
   const auto at = std::ranges::find(nodes, node);
   if (at != nodes.end()) return parts[static_cast<size_t>(at - nodes.begin())];

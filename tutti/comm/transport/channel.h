@@ -3,9 +3,9 @@
 // Implementations: comm/transport/shm (ranks that see each other's memory), comm/transport/mpi,
 // comm/transport/tcp, and routed_channel.h, which takes one of them for each peer.
 //
-// A channel knows from the start all rounds that it will ever be asked for. A message may be read
-// where its sender has it ("lent"): then the receiver finds it at received(), and the sender's
-// message counts as sent only once the receiver has called release().
+// A channel knows from the start all rounds that it will ever have to do. A message may be read in
+// its sender's memory ("lent"): then received() gives the receiver access to it there, and the
+// sender's message counts as sent only once the receiver has called release().
 
 #include <cstddef>
 #include <functional>
@@ -16,13 +16,13 @@ namespace tutti::comm {
 
 class Communicator;
 
-/// One rank's messages of one round. Addresses are fixed, but for those that rebind() moves.
+/// One rank's messages of one round. Addresses are fixed, except those that rebind() moves.
 struct RoundOfMessages {
   struct Item {
     int peer = 0;
     std::byte* data = nullptr;
     size_t bytes = 0;
-    bool moves = false;  ///< rebind() gives it other addresses; before the first one `data` is null
+    bool moves = false;  ///< rebind() gives it other addresses; `data` is null before the first
   };
   std::vector<Item> receives;
   std::vector<Item> sends;
@@ -33,35 +33,36 @@ struct RoundOfMessages {
 };
 
 /// Not thread-safe. Rounds are posted in their order, round 0 after the last; each is posted when
-/// the one before it is complete and released.
+/// the previous one is complete and released.
 class Channel {
  public:
   virtual ~Channel() = default;
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  /// The next post() is of round 0, though perhaps not soon: whoever sends now should find room.
+  /// Announces that the next post() is of round 0, perhaps much later: messages sent now find
+  /// space.
   virtual void expect() {}
   virtual void post(size_t round) = 0;
-  /// The same messages, those that move at other addresses. Of this rank alone, when no round is
-  /// posted.
+  /// Sets the same messages, with other addresses for those that move. Not collective, when no
+  /// round is posted.
   virtual void rebind(std::vector<RoundOfMessages> rounds) = 0;
-  /// Whether all messages of the posted round have arrived. Makes progress, never blocks.
+  /// Returns whether all messages of the posted round have arrived. Makes progress, never blocks.
   virtual bool received() = 0;
-  /// Where message i of the round's receives lies, once received() said so: its own address, or the
-  /// sender's.
+  /// Returns where message i of the round's receives lies, once received() is true: at its own
+  /// address, or at the sender's.
   virtual const std::byte* where(size_t i) const = 0;
-  /// What arrived will not be read any more (where it was borrowed).
+  /// Declares that received data will not be read any more (where they were borrowed).
   virtual void release() = 0;
-  /// Whether all messages of the posted round have left: their memory may be written again, and,
-  /// where RoundOfMessages::until_taken says so, their receivers are there. Never blocks.
+  /// Returns whether all messages of the posted round have left: their memory may be written again,
+  /// and, with RoundOfMessages::until_taken, their receivers are there. Never blocks.
   virtual bool sent() = 0;
-  /// Bytes of the posted round that the link of this rank is still busy with: what is posted now
-  /// goes after them. As far as the transport knows.
+  /// Returns the bytes of the posted round that the link of this rank is still busy with, as far as
+  /// the transport knows: messages posted now leave after them.
   virtual size_t leaving() = 0;
-  /// Whom the posted round waits for; a peer may come twice.
+  /// The ranks for which the posted round waits; a peer may come twice.
   struct Missing {
-    std::vector<int> not_arrived;  ///< their messages have not
+    std::vector<int> not_arrived;  ///< their messages have not arrived
     std::vector<int> not_taken;    ///< they have not taken ours
   };
   virtual Missing missing() const = 0;

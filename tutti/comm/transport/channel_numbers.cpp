@@ -21,7 +21,7 @@ int ChannelNumbers::take() {
 
 void ChannelNumbers::close(int number, End end, uint64_t runs) {
   const auto n = static_cast<size_t>(number);
-  if (n >= marks_.size()) return;  // of a plan that was undone
+  if (n >= marks_.size()) return;  // from a plan that was undone
   marks_[n] = end == End::abandoned ? kOpen
               : end == End::silent  ? kSilent
                                     : static_cast<uint8_t>(1 + runs % (kFree - 1));

@@ -7,7 +7,7 @@ namespace {
 
 using End = ChannelNumbers::End;
 
-// What both ranks know after they have asked each other.
+// Exchanges the marks of both ranks.
 void settle(ChannelNumbers& a, ChannelNumbers& b) {
   std::vector<uint8_t> all = a.marks();
   for (size_t n = 0; n < all.size(); ++n) all[n] = ChannelNumbers::fold(all[n], b.marks()[n]);
@@ -49,8 +49,8 @@ TEST(ChannelNumbers, ARankWithoutMessagesAgreesWithAll) {
   EXPECT_EQ(b.taken(), 0u);
 }
 
-// A program that plans for ever, with a few operations alive at a time, takes few numbers and asks
-// seldom.
+// A program that plans again and again, with a few operations alive at a time, takes few numbers
+// and asks seldom.
 TEST(ChannelNumbers, AreFewHoweverManyChannelsThereWere) {
   ChannelNumbers numbers;
   int largest = 0, asked = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Channels: how the channels of a communicator are opened: their numbers, what they are wrapped in,
-// and the memory that all ranks provide for those that were opened since the last time.
+// Channels: opens the channels of a communicator: their numbers, their decorators, and the memory
+// that all ranks provide for the channels opened since the last time.
 
 #include <cstddef>
 #include <memory>
@@ -14,16 +14,16 @@ namespace tutti::comm {
 
 class Communicator;
 
-/// What a transport gives. Of this rank alone, but provide().
+/// The services of a transport. Not collective, except provide().
 class ChannelSource {
  public:
-  /// A channel that takes its number from `numbers`. Throws CommError where it cannot.
+  /// Makes a channel that takes its number from `numbers`. Throws CommError where it cannot.
   virtual std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds,
                                                 ChannelNumbers& numbers) = 0;
-  /// Bytes of shared memory that channels made since provide() lack on this rank.
+  /// Returns the bytes of shared memory that channels made since provide() lack on this rank.
   virtual size_t lacking() const = 0;
-  /// What channels need that were made since: places for `channels` numbers and, where some rank
-  /// lacks memory, `memory`. Both are the same on every rank. Collective.
+  /// Provides for the channels made since the last call: places for `channels` numbers and, where
+  /// some rank lacks memory, `memory`. Both arguments are the same on every rank. Collective.
   virtual void provide(size_t channels, bool memory) = 0;
 
  protected:
@@ -33,21 +33,22 @@ class ChannelSource {
 /// Not thread-safe. All ranks open the same channels in the same order.
 class Channels {
  public:
-  /// Both outlive this.
+  /// Both arguments outlive this.
   Channels(Communicator& communicator, ChannelSource& source)
       : communicator_(communicator), source_(source) {}
 
-  /// The messages of one operation; to be used after provide(). Of this rank alone.
+  /// Opens a channel for the messages of one operation; usable after provide(). Not collective.
   std::unique_ptr<Channel> open(std::vector<RoundOfMessages> rounds);
-  /// Bytes that what was opened lacks on this rank.
+  /// Returns the bytes that opened channels lack on this rank.
   size_t lacking() const { return source_.lacking(); }
-  /// Makes what was opened ready for use. `memory`: some rank lacks some. Collective.
+  /// Makes opened channels ready for use. `memory`: some rank lacks some. Collective.
   void provide(bool memory) { source_.provide(numbers_.count(), memory); }
-  /// The same; asks whether some rank lacks memory.
+  /// Does the same, and asks whether some rank lacks memory.
   void connect();
 
-  /// A number for messages that need no channel: their tag is Wire::tag_of_channel(number). Taken
-  /// by all ranks in the same order; the tag comes back when all of them have given it back.
+  /// Takes a number for messages that need no channel: their tag is Wire::tag_of_channel(number).
+  /// All ranks take numbers in the same order; the tag comes back when all of them have given it
+  /// back.
   int take_number() { return numbers_.take(); }
   /// `clean`: every message with this tag has been taken up. Otherwise the tag is lost.
   void give_back(int number, bool clean) {
@@ -55,19 +56,19 @@ class Channels {
                    1);
   }
 
-  /// How many there are: of operations alive, and of some that all ranks have not yet agreed to
-  /// have ended. The same on every rank.
+  /// Returns how many numbers are taken: by operations alive, and by ended ones on which not all
+  /// ranks have agreed yet. The same on every rank.
   size_t taken() const { return numbers_.taken(); }
-  /// Asks which ones all ranks have closed, when it is time to. Collective.
+  /// Asks which channels all ranks have closed, when it is due. Collective.
   void take_back();
-  /// For what is refused after it was opened: afterwards no numbers have been taken since. The
+  /// For channels that are refused after they were opened: undo_to() restores the numbers. The
   /// channels must be gone, and no rank may have used them.
   ChannelNumbers mark() const { return numbers_; }
   void undo_to(const ChannelNumbers& mark) { numbers_ = mark; }
 
-  /// Later ones are wrapped in this, outside of what was given before.
+  /// Wraps later channels in this, outside of earlier decorators.
   void decorate(ChannelDecorator decorator) { decorators_.push_back(std::move(decorator)); }
-  /// What `other` wraps its channels in.
+  /// Takes the decorators of `other`.
   void decorate_as(const Channels& other) { decorators_ = other.decorators_; }
 
  private:

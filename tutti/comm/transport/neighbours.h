@@ -7,16 +7,16 @@
 
 namespace tutti::comm {
 
-/// This rank is among them, alone where it shares memory with nobody. In rank order. Whoever is a
+/// Includes this rank, which is alone where it shares memory with no other. In rank order. A
 /// neighbour of one is a neighbour of all of them.
 class Neighbours {
  public:
   explicit Neighbours(std::vector<int> ranks) : ranks_(std::move(ranks)) {}
   int size() const { return static_cast<int>(ranks_.size()); }
   std::span<const int> ranks() const { return ranks_; }
-  /// The lowest of them: it holds what they have once.
+  /// Returns the lowest of them: it holds the memory that they share.
   int first() const { return ranks_.front(); }
-  /// Which of them `rank` is; -1 when it is none.
+  /// Returns the index of `rank` among them; -1 when it is none.
   int index(int rank) const {
     const auto at = std::ranges::lower_bound(ranks_, rank);
     return at != ranks_.end() && *at == rank ? static_cast<int>(at - ranks_.begin()) : -1;

@@ -21,14 +21,14 @@ namespace tutti::comm {
 namespace {
 
 // One rank's place, as sent to all. Two ranks are on one node when the running kernel is the same
-// (and the host name, if that is asked for), and can signal each other when the process namespace
-// is the same too (it differs between some containers of one node).
+// (and the host name, if the options ask for it), and can signal each other when the process
+// namespace is the same too (it differs between some containers of one node).
 struct PlaceRecord {
   std::array<char, 128> host{};
   std::array<char, 64> kernel{};
   std::array<char, 32> process_namespace{};
   pid_t process = 0;
-  int nodes = 0;  // what is a node for it: Nodes
+  int nodes = 0;  // the option ProcessOptions::nodes
 };
 
 template <size_t N>
@@ -128,7 +128,7 @@ void ProcessCommunicator::find_places() {
     place.node = nodes.number(node, p);
     const int name_space = namespaces.number(all[p].process_namespace.data(), p);
     processes_.push_back({all[p].process, name_space});
-    // Whether it is so in fact is found out by look_for_memory().
+    // look_for_memory() finds out whether this is true.
     place.memory = options_.shared_memory
                        ? memories.number(fmt::format("{} {}", place.node, name_space), p)
                        : static_cast<int>(p);
@@ -136,7 +136,7 @@ void ProcessCommunicator::find_places() {
   set_places(std::move(places));
 }
 
-// Processes of this node whose end this rank would see.
+// Watches processes of this node whose end this rank would see.
 void ProcessCommunicator::watch() {
   std::vector<pid_t> watched(processes_.size());
   const Process& mine = processes_[static_cast<size_t>(rank())];
@@ -148,7 +148,8 @@ void ProcessCommunicator::watch() {
   watch_ = std::make_unique<ProcessWatch>(std::move(watched));
 }
 
-// Whether ranks have other neighbours than all or none: known to all from their places.
+// Makes a wire among the neighbours where these are neither all ranks nor this one alone: all ranks
+// know this from their places.
 void ProcessCommunicator::meet_neighbours() {
   const bool all = neighbours().size() == size();
   near_control_.reset();
@@ -166,7 +167,7 @@ void ProcessCommunicator::meet_neighbours() {
 
 std::string ProcessCommunicator::transport() const {
   if (neighbours().size() == size()) return "shared memory";
-  // near_wire_ is there on all ranks or on none.
+  // Either all ranks have near_wire_ or none has.
   return near_wire_ ? fmt::format("shared memory and {}", wire_->name()) : wire_->name();
 }
 
@@ -190,7 +191,7 @@ std::unique_ptr<Channel> ProcessCommunicator::make_channel(std::vector<RoundOfMe
 }
 
 void ProcessCommunicator::provide(size_t channels, bool rooms) {
-  if (near_wire_ == nullptr && neighbours().size() < size()) return;  // nobody has neighbours
+  if (near_wire_ == nullptr && neighbours().size() < size()) return;  // no rank has neighbours
   mailboxes_->provide(channels, rooms,
                       [this](size_t bytes) { return allocate(bytes, PeerAccess::read); });
 }
@@ -211,10 +212,10 @@ std::string ProcessCommunicator::alarm() {
             : std::string();
 }
 
-// Neighbours are looked for where they run. One that runs may have left the group all the same: the
-// wire knows it of those that it is connected with, and finds it out of one at a time, so that a
-// rank that is late does not cost every other one connections to all. Of ranks elsewhere the wire
-// may know.
+// Checks neighbours' processes. A process that runs may have left the group all the same: the wire
+// knows this of the ranks that it is connected with, and finds it out of one rank at a time, so
+// that a late rank does not cost every other one connections to all. On ranks elsewhere the wire
+// may have news.
 std::string ProcessCommunicator::lost_peer(std::span<const int> ranks) const {
   bool found_out = false;
   for (const int p : ranks) {

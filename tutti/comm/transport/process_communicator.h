@@ -1,6 +1,6 @@
 #pragma once
 // The communicator of processes: control messages and transport over a wire, and shared memory
-// among the ranks of a node that see each other's. Internal to comm/; the way in is MpiSession.
+// among ranks of a node that see each other's memory. Internal to comm/; callers use MpiSession.
 
 #include <sys/types.h>
 
@@ -54,18 +54,18 @@ class ProcessCommunicator final : public Communicator {
   std::string alarm() override;
 
  private:
-  // What is known of each rank's process.
+  // Each rank's process.
   struct Process {
     pid_t id = 0;
-    int name_space = 0;  // of process ids; ranks with equal numbers are in the same
+    int name_space = 0;  // number of its namespace of process ids
   };
-  /// A part of `whole`.
+  /// Makes a communicator for a part of `whole`.
   ProcessCommunicator(ProcessCommunicator& whole, std::unique_ptr<Wire> wire,
                       const std::vector<int>& members, Group group);
   void find_places();
   void watch();
   void meet_neighbours();
-  // A rank that cannot map the memory of another one of its node.
+  // A rank that cannot map the memory of another rank of its node.
   struct Blindness {
     int rank = 0, unseen = 0;
   };
@@ -82,10 +82,10 @@ class ProcessCommunicator final : public Communicator {
   ProcessOptions options_;
   std::vector<Process> processes_;  // by rank
   std::unique_ptr<ProcessWatch> watch_;
-  // Among the neighbours, where they are neither all ranks nor this one alone.
+  // Among the neighbours, where they are neither all ranks nor this rank alone.
   std::unique_ptr<Wire> near_wire_;
   std::optional<ControlMessages> near_control_;
-  std::shared_ptr<WindowRegistry> registry_;  // one for a communicator and those split from it
+  std::shared_ptr<WindowRegistry> registry_;  // shared with the communicators split from this one
   std::shared_ptr<Mailboxes> mailboxes_;
 };
 

@@ -1,4 +1,4 @@
-// ProcessCommunicator's memory: whether its ranks see each other's, and windows.
+// ProcessCommunicator's memory: whether its ranks see each other's memory, and windows.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 namespace tutti::comm {
 namespace {
 
-// Of this process, over all communicators and threads.
+// Unique in this process, over all communicators and threads.
 uint64_t next_window_id() {
   static std::atomic<uint64_t> last = 0;
   return ++last;
@@ -47,17 +47,17 @@ class SegmentWindow final : public Window {
 
 }  // namespace
 
-// A segment of each neighbour, as this rank sees them.
+// The segments of all neighbours, as this rank sees them.
 struct ProcessCommunicator::Segments {
   std::vector<SharedSegment> of_neighbour;
   uint64_t id = 0;
-  int unseen = -1;  // a rank whose memory this one cannot map, if there is one
-  int blind = 0;    // the lowest rank of all that has such a one; size() where there is none
+  int unseen = -1;  // a rank whose memory this one cannot map, if any
+  int blind = 0;    // the lowest rank that has an unseen rank; size() if there is none
 };
 
-// Collective among all ranks. One without memory for its own throws, and so do all. Each backs its
-// own segment, or, where neighbours have one `once`, the ranges that are `mine` of the first one's,
-// which then backs the rest.
+// Collective among all ranks. When a rank has no memory for its segment, it throws, and so do all.
+// Each rank backs its own segment. Where neighbours have one segment together (`once`), each backs
+// the ranges `mine` of the first neighbour's, which then backs the rest.
 ProcessCommunicator::Segments ProcessCommunicator::map_segments(size_t bytes, PeerAccess access,
                                                                 bool once,
                                                                 std::span<const Slice> mine) {
@@ -118,7 +118,7 @@ ProcessCommunicator::Segments ProcessCommunicator::map_segments(size_t bytes, Pe
   return segments;
 }
 
-// Whether all ranks have what they need. Also the moment after which descriptors may be closed.
+// Finds out whether all ranks have their memory. Afterwards descriptors may be closed.
 void ProcessCommunicator::agree_on_segments(Segments& segments, const std::exception_ptr& refusal) {
   struct Lowest {
     int refused, blind;
@@ -135,13 +135,13 @@ void ProcessCommunicator::agree_on_segments(Segments& segments, const std::excep
                                 rank_name(lowest.refused)));
 }
 
-// Whether neighbours see each other's memory in fact: found out once, so that all windows and
-// channels are of one kind. Those among whom one does not have no neighbours from then on. Tells of
-// one that cannot, the same on every rank.
+// Finds out once whether neighbours really see each other's memory, so that all windows and
+// channels are of one kind. A group of neighbours in which one rank does not is dissolved. Returns
+// such a rank, the same on every rank.
 std::optional<ProcessCommunicator::Blindness> ProcessCommunicator::look_for_memory() {
   if (!options_.shared_memory) return std::nullopt;
   const Segments probe = map_segments(1, PeerAccess::write);
-  if (probe.blind == size()) {  // a node in several namespaces is as blind, and known to be
+  if (probe.blind == size()) {  // a node in several namespaces is also blind, without a probe
     for (int p = 0; p < size(); ++p)
       if (const int first = places()[p].node; places()[p].memory != places()[first].memory)
         return Blindness{first, p};
@@ -149,7 +149,7 @@ std::optional<ProcessCommunicator::Blindness> ProcessCommunicator::look_for_memo
   }
   const std::vector<int> unseen = allgather_value(probe.unseen);
   std::vector<Place> found = places().all();
-  std::vector<char> dark(static_cast<size_t>(size()));  // by memory
+  std::vector<char> dark(static_cast<size_t>(size()));  // by Place::memory
   for (size_t p = 0; p < found.size(); ++p)
     if (unseen[p] >= 0) dark[static_cast<size_t>(found[p].memory)] = 1;
   for (int p = 0; p < size(); ++p)

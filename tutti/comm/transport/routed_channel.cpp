@@ -69,7 +69,7 @@ void RoutedChannel::post(size_t round) {
   if (near_) near_->post(round);
 }
 
-// Both are asked, because asking moves them.
+// Both are called, because each call makes progress.
 bool RoutedChannel::received() {
   const bool far = !far_ || far_->received();
   return (!near_ || near_->received()) && far;
@@ -94,7 +94,7 @@ bool RoutedChannel::sent() {
   return all;
 }
 
-// Between hosts it is the wire that is busy; what neighbours have yet to read delays nothing.
+// Between hosts the wire is busy; messages that neighbours have yet to read delay nothing.
 size_t RoutedChannel::leaving() { return far_ ? far_->leaving() : near_ ? near_->leaving() : 0; }
 
 Channel::Missing RoutedChannel::missing() const {

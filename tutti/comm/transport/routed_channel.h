@@ -1,7 +1,7 @@
 #pragma once
-// RoutedChannel: the messages of one operation, each over the transport that its peer is reached
-// by: shared memory for neighbours, the wire for the others. Also the end of every channel's life:
-// it tells the communicator how its number was left.
+// RoutedChannel: the messages of one operation, each over the transport that reaches its peer:
+// shared memory for neighbours, the wire for the others. It also ends every channel's life: it
+// reports to the communicator how its number was left.
 
 #include <functional>
 #include <memory>
@@ -16,8 +16,8 @@ namespace tutti::comm {
 class RoutedChannel final : public Channel {
  public:
   using Open = std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages>)>;
-  /// `near` opens what goes to neighbours, `far` the rest; each only where there is any. Takes its
-  /// number from `numbers`, which outlives it.
+  /// `near` opens a channel to neighbours, `far` one to the others; each only where there are
+  /// messages. Takes its number from `numbers`, which outlives it.
   RoutedChannel(const Neighbours& neighbours, std::vector<RoundOfMessages> rounds,
                 ChannelNumbers& numbers, int number, const Open& near, const Open& far);
   ~RoutedChannel() override;
@@ -42,8 +42,8 @@ class RoutedChannel final : public Channel {
   const Neighbours& neighbours_;
   ChannelNumbers& numbers_;
   int number_;
-  std::unique_ptr<Channel> near_, far_;  // null where nothing goes that way
-  // Of the receives of a round, where both ways are used: which of its transport's it is.
+  std::unique_ptr<Channel> near_, far_;  // null where no messages go that way
+  // For each receive of a round, where both ways are used: the transport, and the index there.
   struct Way {
     bool near = true;
     size_t index = 0;
@@ -51,7 +51,7 @@ class RoutedChannel final : public Channel {
   std::vector<std::vector<Way>> ways_;
   size_t round_ = 0;
   uint64_t runs_ = 0;
-  bool complete_ = true;  // the posted round, as far as this rank has looked
+  bool complete_ = true;  // whether the posted round is complete, as far as this rank has looked
 };
 
 }  // namespace tutti::comm

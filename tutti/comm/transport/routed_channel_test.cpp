@@ -12,7 +12,8 @@
 namespace tutti::comm {
 namespace {
 
-// Ranks of a node read each other in place, those of different nodes get copies, in one operation.
+// Ranks of a node read each other's memory in place, ranks of different nodes get copies, in one
+// operation.
 TEST(RoutedChannel, OneOperationUsesBothWays) {
   for (const std::vector<int>& nodes : {std::vector<int>{0, 0, 0, 1}, {0, 1, 0, 1}, {0, 1, 2}})
     run_ranks(
@@ -92,7 +93,7 @@ TEST(RoutedChannel, OnlyNeighboursSeeAWindow) {
             {0, 1, 0, 1});
 }
 
-// A program that plans anew for every call, as one does whose counts change.
+// A program that plans anew for every call, because its counts change.
 TEST(RoutedChannel, PlanningForEverTakesFewNumbers) {
   for (const std::vector<int>& nodes : {std::vector<int>{0, 0}, {0, 1}})
     run_ranks(
@@ -116,7 +117,7 @@ TEST(RoutedChannel, PlanningForEverTakesFewNumbers) {
         nodes);
 }
 
-// What is abandoned in flight may still have messages under way: the operations after it must not
+// An operation abandoned in flight may still have messages under way: later operations must not
 // take them for their own.
 TEST(RoutedChannel, AnAbandonedOperationDisturbsNoLaterOne) {
   run_ranks(2,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -12,13 +13,13 @@
 namespace tutti::comm {
 namespace {
 
-// "10gbit" with {{"gbit", 1e9}, ...}: 10e9; negative when it is something else.
+// Returns 10e9 for "10gbit" with {{"gbit", 1e9}, ...}; negative for any other text.
 double with_unit(std::string_view text,
                  std::initializer_list<std::pair<std::string_view, double>> units) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  if (error != std::errc()) return -1;
+  if (error != std::errc() || !std::isfinite(value)) return -1;
   for (const auto& [name, scale] : units)
     if (unit == name) return value * scale;
   return -1;
@@ -60,7 +61,7 @@ ShapedChannel::ShapedChannel(std::vector<RoundOfMessages> rounds, const OpenChan
   inner_ = inner(accompanied());
 }
 
-// After the messages of a round come their times, in the same order.
+// Appends the times of a round's messages after them, in the same order.
 std::vector<RoundOfMessages> ShapedChannel::accompanied() {
   const auto accompany = [](std::vector<RoundOfMessages::Item>& items, Times& times) {
     for (size_t i = 0; i < times.size(); ++i)

@@ -3,8 +3,8 @@
 // machine: `--shape 10gbit,50us`.
 //
 // A rank's outgoing link is a token bucket without depth: messages leave one after another at its
-// rate, and arrive `latency` later. The sender tells beside each when it will have arrived, by the
-// steady clock that the processes of a machine share; a receiver does not look at it before.
+// rate, and arrive `latency` later. Beside each message the sender sends its arrival time, by the
+// steady clock that the processes of a machine share; a receiver does not read the message before.
 
 #include <chrono>
 #include <memory>
@@ -19,8 +19,8 @@ namespace tutti::comm {
 struct LinkShape {
   double bytes_per_second = 0;
   double latency = 0;  ///< seconds
-  /// "10gbit,50us": rates in kbit, mbit, gbit (10^3, 10^6, 10^9 bits a second), delays in us, ms,
-  /// s; the delay may be left out. Throws ConfigError.
+  /// Reads "10gbit,50us": rates in kbit, mbit, gbit (10^3, 10^6, 10^9 bits a second), delays in us,
+  /// ms, s; the delay may be left out. Throws ConfigError.
   static LinkShape parse(std::string_view text);
 };
 
@@ -29,9 +29,9 @@ class ShapedLink {
  public:
   using Clock = std::chrono::steady_clock;
   explicit ShapedLink(const LinkShape& shape) : shape_(shape) {}
-  /// When a message of `bytes` that is handed over now will have left.
+  /// Returns when a message of `bytes` that is handed over now will have left.
   Clock::time_point send(size_t bytes);
-  /// How much later it will have arrived.
+  /// Returns how much later it will have arrived.
   Clock::duration latency() const;
 
  private:
@@ -42,7 +42,7 @@ class ShapedLink {
 
 class ShapedChannel final : public Channel {
  public:
-  /// All ranks on one machine. `link` outlives the channel.
+  /// All ranks must be on one machine. `link` outlives the channel.
   ShapedChannel(std::vector<RoundOfMessages> rounds, const OpenChannel& inner, ShapedLink& link);
 
   void expect() override { inner_->expect(); }
@@ -57,16 +57,16 @@ class ShapedChannel final : public Channel {
 
  private:
   using Clock = ShapedLink::Clock;
-  using Times = std::vector<int64_t>;  // of a round's messages: nanoseconds of the steady clock
+  using Times = std::vector<int64_t>;  // for a round's messages: nanoseconds of the steady clock
   std::vector<RoundOfMessages> accompanied();
 
-  std::vector<RoundOfMessages> rounds_;      // as the user of this channel gave them
+  std::vector<RoundOfMessages> rounds_;      // as given by the user of this channel
   std::vector<Times> departing_, arriving_;  // by round
   std::unique_ptr<Channel> inner_;
   ShapedLink& link_;
   size_t round_ = 0;
   Clock::time_point left_{};
-  size_t bytes_ = 0;  // of the posted round
+  size_t bytes_ = 0;  // bytes of the posted round
 };
 
 }  // namespace tutti::comm

@@ -22,7 +22,8 @@ TEST(LinkShape, RateAndDelay) {
   EXPECT_DOUBLE_EQ(shape.latency, 50e-6);
   EXPECT_DOUBLE_EQ(LinkShape::parse("1.5mbit").bytes_per_second, 187500);
   EXPECT_DOUBLE_EQ(LinkShape::parse("1.5mbit").latency, 0);
-  for (const char* wrong : {"", "10", "10gbit,", "10gbit,5", "10Gbps,1us", "gbit", "-1gbit"})
+  for (const char* wrong : {"", "10", "10gbit,", "10gbit,5", "10Gbps,1us", "gbit", "-1gbit",
+                            "nangbit", "infgbit", "10gbit,nanus"})
     EXPECT_THROW(LinkShape::parse(wrong), ConfigError) << wrong;
 }
 
@@ -32,14 +33,14 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// No upper bound: the machine may be busy. The lower one is the link's, from the moment when the
-// first rank began: a rank that the system held up finds messages that were already on their way.
+// There is no upper bound: the machine may be busy. The lower bound is the link's, from the moment
+// when the first rank began: a rank that the system held up finds messages already on their way.
 TEST(ShapedChannel, ResultsAreRightAndNotSoonerThanTheLinkAllows) {
   // 120,000 bytes: each rank sends 2/3 of it twice, 16 ms at 10 MB/s.
   constexpr size_t kCount = 30000;
   constexpr int kRuns = 2;
   std::mutex mutex;
-  std::map<std::pair<std::string, int>, Clock::time_point> begins;  // of the first rank
+  std::map<std::pair<std::string, int>, Clock::time_point> begins;  // earliest begin of any rank
   run_ranks(3, [&](Communicator& c) {
     c.set_shape(LinkShape::parse("80mbit,2ms"));
     for (const char* algorithm : {"pairwise", "ring", "recursive_doubling"}) {
@@ -75,7 +76,7 @@ TEST(ShapedChannel, PartsOfASplitShareTheLink) {
     const auto b =
         part->plan({.kind = Collective::allreduce, .count = y.size(), .output = y.data()});
     c.barrier();
-    const Clock::time_point begin = Clock::now();  // its own: a rank's messages share its own link
+    const Clock::time_point begin = Clock::now();  // each rank's own, as its link is
     a->start();
     b->start();
     while (!a->test() || !b->test()) {}

@@ -1,6 +1,6 @@
 #pragma once
 // Window: memory that a rank allocates together with all others, so that ranks of one node can read
-// each other's in place.
+// each other's memory in place.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace tutti::comm {
 
-/// What a rank may do with its peers' parts of a window. Between processes a write to memory that
-/// is only read ends the process that writes.
+/// A rank's access to its peers' parts of a window. Between processes, a process that writes to
+/// read-only memory is ended by the write.
 enum class PeerAccess : uint8_t { read, write };
 
-/// One rank's handle. Its own part is writable, those of its neighbours as PeerAccess says. The
-/// memory is aligned to at least 64 bytes and starts as zeros. Freed by the destructor, which is
-/// not collective; a peer that still holds its handle may go on reading.
+/// One rank's handle. Its own part is writable, its neighbours' parts as PeerAccess says. The
+/// memory is aligned to at least 64 bytes and starts as zeros. The destructor frees it and is not
+/// collective; a peer that still holds its handle may go on reading.
 class Window {
  public:
   virtual ~Window() = default;
@@ -28,13 +28,13 @@ class Window {
 
   std::byte* data() const { return segments_[mine_].data(); }
   size_t bytes() const { return segments_[mine_].size(); }
-  /// The address, in this rank, of another rank's memory; null when that rank is no neighbour, or
-  /// asked for 0 bytes.
+  /// Returns the address, in this rank, of another rank's memory; null when that rank is no
+  /// neighbour, or asked for 0 bytes.
   std::byte* peer(int rank) const {
     const int index = neighbours_->index(rank);
     return index < 0 ? nullptr : part(index).data();
   }
-  /// The memory of neighbour `index`, as this rank sees it.
+  /// Returns the memory of neighbour `index`, as this rank sees it.
   std::span<std::byte> part(int index) const { return segments_[static_cast<size_t>(index)]; }
   const Neighbours& neighbours() const { return *neighbours_; }
   bool contains(const void* begin, size_t count) const {
@@ -42,7 +42,7 @@ class Window {
     return at >= data() && count <= bytes() &&
            at - data() <= static_cast<std::ptrdiff_t>(bytes() - count);
   }
-  int index() const { return static_cast<int>(mine_); }  ///< of this handle's owner
+  int index() const { return static_cast<int>(mine_); }  ///< this rank's index
 
  protected:
   /// `segments`: one for each neighbour.

@@ -1,4 +1,4 @@
-// Array files as samples.
+// Reads array files as samples.
 
 #include <fmt/ranges.h>
 
@@ -14,22 +14,22 @@
 namespace tutti::data {
 namespace {
 
-/// One array that a field takes its values from.
+/// An array that a field takes values from.
 struct SourceArray {
-  size_t index = 0;  ///< in the file
+  size_t index = 0;  ///< index in the file
   ValueCoding coding{};
 };
 
-/// What one line of data.fields means in one file.
+/// The meaning of a line of data.fields in one file.
 struct FieldSource {
   FieldLine line;
   std::vector<SourceArray> arrays;
-  std::vector<int64_t> extents;  ///< of a sample in an array, the counted axis left out
-  int64_t samples = 0;           ///< 0: the same for each sample
+  std::vector<int64_t> extents;  ///< extents of a sample in an array, without the counted axis
+  int64_t samples = 0;           ///< 0: every sample has the same values
   bool decoded = false;          ///< values are computed: the field is f32, stored types may differ
 };
 
-/// Reads the headers: which arrays a line means, and what a sample of them is.
+/// Reads the headers: finds the arrays of a line, and the extents of their samples.
 class SourceReader {
  public:
   SourceReader(const ArrayFile& file, const FieldLine& line) : file_(file) { source_.line = line; }
@@ -65,7 +65,7 @@ class SourceReader {
     if (source_.arrays.size() == 1) find_samples(own);
   }
 
-  /// Once for arrays of one name: files of a set are alike.
+  /// Warns once for arrays of one name, since the files of a set have the same layout.
   void warn_of_attributes(const ArrayInfo& own) const {
     const std::string names = fmt::format("{}", fmt::join(passed_over(own), ", "));
     if (!names.empty() && first_warning({}, fmt::format("{} of {}", names, own.name)))
@@ -205,7 +205,7 @@ class ArraySamples final : public SampleFile {
             .unit = unit_of(source)};
   }
 
-  /// The one that all of its arrays have; empty where they differ.
+  /// Returns the unit that all of its arrays share; empty where they differ.
   std::string unit_of(const FieldSource& source) const {
     const auto of = [&](size_t i) {
       const auto& attributes = info(source, i).attributes;
@@ -245,18 +245,18 @@ class ArraySamples final : public SampleFile {
     return slab;
   }
 
-  /// A part of an array that lies contiguous in the field, and where: at element `first` of what
-  /// the array gives to the field.
+  /// A part of an array that is contiguous in the field, starting at element `first` among the
+  /// array's elements in the field.
   struct Piece {
     Slab slab;
     int64_t first = 0;
   };
 
-  /// The whole sample, or the rows that are wanted of it, where they come in a few pieces.
+  /// Returns the whole sample, or its requested rows if they form only a few pieces.
   std::vector<Piece> pieces_of(const FieldSource& source, const Slab& slab, size_t f,
                                const FieldRows& rows) const {
     constexpr int64_t kMostPieces = 64;
-    int axis = rows.axis - (source.arrays.size() > 1 ? 1 : 0);  // of a sample in the array
+    int axis = rows.axis - (source.arrays.size() > 1 ? 1 : 0);  // axis of a sample in the array
     if (axis < 0) return blocks_of(source, slab);
     if (source.line.shape) return {{slab}};
     if (source.line.place == FieldLine::Place::axis && axis >= source.line.axis) ++axis;
@@ -284,7 +284,7 @@ class ArraySamples final : public SampleFile {
     return pieces;
   }
 
-  /// Large ones in blocks: values are looked at while they are still in the processor's cache.
+  /// Splits large slabs into blocks, so that values are checked while they are in the cache.
   std::vector<Piece> blocks_of(const FieldSource& source, const Slab& slab) const {
     constexpr int64_t kBlock = 256 << 10;  // bytes
     const auto element = static_cast<int64_t>(size_of(info(source, 0).type));
@@ -305,7 +305,7 @@ class ArraySamples final : public SampleFile {
     return pieces;
   }
 
-  /// Where the values lie in memory as they are, they are not copied.
+  /// Shows values without a copy if they are in memory unchanged.
   bool show(const FieldSource& source, const Slab& slab, size_t f, Sample& to) const {
     if (source.decoded || source.arrays.size() > 1 || source.line.missing ||
         !is_plain(source.arrays[0].coding))
@@ -353,7 +353,7 @@ class ArraySamples final : public SampleFile {
   std::vector<FieldSource> sources_;
   std::vector<Field> fields_;
   int64_t samples_ = 0;
-  std::string counted_;  // the field that says how many
+  std::string counted_;  // the field that determines the count
 };
 
 }  // namespace

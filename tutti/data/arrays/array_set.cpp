@@ -9,6 +9,7 @@
 #include "tutti/base/log.h"
 #include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/arrays/sample_places.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMostOpen = 64;
 constexpr int64_t kMostHeld = int64_t{256} << 20, kMostChunks = int64_t{64} << 20;
 
-/// The files used last, open.
+/// Keeps the files used last open.
 class OpenFiles {
  public:
   using File = std::shared_ptr<const SampleFile>;
@@ -30,7 +31,7 @@ class OpenFiles {
     files_.splice(files_.begin(), files_, found);
     return found->file;
   }
-  /// Returns the file that is kept: another reader may have been faster.
+  /// Keeps the file, or the one that a faster reader has kept, and returns the kept one.
   File keep(size_t number, File file) {
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find(files_, number, &Entry::number);
@@ -39,8 +40,8 @@ class OpenFiles {
     drop_oldest();
     return file;
   }
-  /// After a read, which inflates what the file has not held before: one file may stay above the
-  /// limit, the one used last.
+  /// Call this after a read, which may inflate more of a file. Only the file used last may exceed
+  /// the limit.
   void trim() {
     const std::lock_guard lock(mutex_);
     drop_oldest();
@@ -52,7 +53,7 @@ class OpenFiles {
     File file;
   };
 
-  /// Wants mutex_.
+  /// The caller holds mutex_.
   void drop_oldest() {
     int64_t held = 0;
     for (auto entry = files_.begin(); entry != files_.end();) {
@@ -64,10 +65,10 @@ class OpenFiles {
   }
 
   std::mutex mutex_;
-  std::list<Entry> files_;  // guarded by mutex_; used last: first
+  std::list<Entry> files_;  // guarded by mutex_; the file used last comes first
 };
 
-/// What readers share; it stays while one of them is in a read, also when the set is gone.
+/// The state that readers share; it lives while one of them reads, even after the set is gone.
 class SetState {
  public:
   explicit SetState(const ArraySetSpec& spec)
@@ -78,7 +79,7 @@ class SetState {
     try {
       how_ = records_ ? "each record is a sample" : settle();
       fields_ = acquire(0)->fields();
-    } catch (const NotAsSaid& error) {  // the first file shows what there is
+    } catch (const NotAsSaid& error) {  // the first file shows the data, so the lines are wrong
       throw ConfigError(error.what());
     }
     count();
@@ -135,7 +136,7 @@ class SetState {
     return as_said([&] { return settle_places(lines_, some, std::ssize(files_)); });
   }
 
-  /// As in the set that this one belongs to; false where its files cannot be looked at.
+  /// Settles places as in the set that this one belongs to; false where its files cannot be read.
   bool settle_alike() {
     try {
       std::vector<ArrayFile> some;
@@ -157,7 +158,7 @@ class SetState {
     }
   }
 
-  /// How many samples each file has, where that is not one.
+  /// Counts the samples of each file, unless each has one.
   void count() {
     const bool one =
         records_ ? acquire(0)->samples() == 1 && files_.size() > 1 : one_sample_a_file(lines_);
@@ -171,7 +172,7 @@ class SetState {
   std::shared_ptr<const SampleFile> acquire(size_t number) {
     if (auto file = open_.find(number)) return file;
     const fs::path& path = files_[number];
-    // A damaged file may end the process that opens it, so the first time another one tries it.
+    // A damaged file may end the process that opens it, so another process tries it the first time.
     auto file = records_ ? record_samples(path, lines_)
                          : array_samples(open_array_file(path, {.probe = !opened_[number].load()}),
                                          lines_, cache_);
@@ -197,9 +198,9 @@ class SetState {
   std::vector<std::atomic<bool>> opened_;
   std::shared_ptr<ChunkCache> cache_;  // shared with files that readers hold
   bool records_ = false;
-  std::string how_;  // samples lie in the files
+  std::string how_;  // how samples lie in the files
   std::vector<Field> fields_;
-  std::vector<int64_t> firsts_;  // of each file: the samples up to its end; empty: one a file
+  std::vector<int64_t> firsts_;  // for each file: samples up to its end; empty: one a file
   OpenFiles open_;
 };
 
@@ -213,7 +214,7 @@ class ArraySet final : public FileSamples {
   std::string how() const override { return state_->how(); }
   std::vector<SamplesOfFile> files() const override { return state_->files(); }
   void read(int64_t index, Sample& sample) const override {
-    // A copy, because a reader that hangs may be left behind, and the set be gone when it wakes.
+    // A copy, as a reader that hangs may be left behind and wake up after the set is gone.
     const std::shared_ptr<SetState> state = state_;
     state->read(index, sample, {});
   }

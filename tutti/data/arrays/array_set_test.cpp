@@ -7,7 +7,7 @@
 
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/set_checks.h"
-#include "tutti/data/format/npy_arrays.h"
+#include "tutti/data/format/array/npy_arrays.h"
 #include "tutti/data/subset.h"
 
 namespace tutti::data {
@@ -51,7 +51,7 @@ TEST(ArraySet, EachFileIsOneSampleWhereNothingCounts) {
                                      array_ref("y", ElementType::f32, {2}, y)},
                {});
   }
-  // x and y have the same first extent, and y one axis: taken for a number a sample, unless told.
+  // x and y have the same first extent, and y has one axis: by default, it has one number a sample.
   EXPECT_EQ(set_of(files, {"x: from x", "y: from y"})->size(), 6);
   const auto set = set_of(files, {"x: from x whole", "y: from y whole"});
   ASSERT_EQ(set->size(), 3);
@@ -81,13 +81,13 @@ TEST(ArraySet, FilesOfAsManySamplesEachAreCountedByTheirFirstAxis) {
   EXPECT_EQ(set_of(files, {"x: from field as 96", "y: from params"})->size(), 3);
   EXPECT_EQ(set_of(files, {"x: from field as 1 4 4"})->size(), 18);
   EXPECT_EQ(set_of(maps, {"x: from map", "y: from mask"})->size(), 3) << "a map and its mask";
-  // One file alone would be counted: the training files decide.
+  // A single file would be counted, so the training files decide.
   const auto validation = open_array_set({.files = {maps[2]},
                                           .fields = parse_field_lines({"x: from map"}),
                                           .key = "data.validation_files",
                                           .settled_by = {maps[0], maps[1]}});
   EXPECT_EQ(validation->size(), 1);
-  // Inputs without their targets: all lines of the training files decide.
+  // For inputs without their targets, all lines of the training files decide.
   const auto inputs = [&](const std::vector<FieldLine>& all) {
     return open_array_set({.files = {files[0], files[1]},
                            .fields = parse_field_lines({"x: from field"}),
@@ -212,7 +212,7 @@ TEST(ArraySet, SamplesInMemoryAreShownNotCopied) {
   EXPECT_EQ(*two, 16);
 }
 
-/// Reads rows [first, last) of axis `axis` of a sample into memory that held -1.
+/// Reads rows [first, last) of a sample's axis `axis` into memory that held -1.
 std::vector<float> rows_of(const Dataset& set, int64_t index, const FieldRows& rows) {
   Sample sample(set.fields());
   auto* x = static_cast<float*>(sample.own(0));
@@ -243,7 +243,7 @@ TEST(ArraySet, RanksThatShareASampleReadTheirRowsAlone) {
     EXPECT_EQ(rows_of(*set, 1, {.axis = 1, .first = 16, .last = 32}), expected) << file;
     EXPECT_LE(FileBytes::bytes_read() - before, kChannels * 16 * kColumns * 4) << file;
     EXPECT_EQ(rows_of(*set, 1, {}), values_of<float>(*set, 1, "x"));
-    // Rows of rows: too many pieces, so all of it.
+    // The rows lie in too many pieces, so everything is read.
     EXPECT_EQ(rows_of(*set, 0, {.axis = 2, .first = 1, .last = 2}), values_of<float>(*set, 0, "x"));
     EXPECT_EQ(rows_of(*set, 0, {.axis = 0, .first = 1, .last = 1})[0], -1) << "nothing wanted";
   }
@@ -306,8 +306,7 @@ TEST(ArraySet, DamagedFilesAndPipesAreErrors) {
   expect_error<IoError>([&] { values_of<float>(*set, 3, "x"); }, {"s.npy", "shortened"});
 }
 
-// Two arrays of 64 and 60 rows are one sample, which the message about too few says with its
-// reason.
+// Two arrays of 64 and 60 rows are one sample; the message about too few samples says why.
 TEST(ArraySet, FirstAxesThatDifferAreNamed) {
   const ScratchDirectory scratch;
   const auto file = scratch.path() / "a.h5";

@@ -9,7 +9,8 @@
 #include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/arrays/set_checks.h"
 #include "tutti/data/arrays/statistics_file.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {
@@ -43,8 +44,8 @@ TEST(ArraySet, ClimateVariablesAreStackedAndDecoded) {
   EXPECT_EQ(values_of<float>(*set_of({file}, {"data: from T, P missing 7"}), 1, "data")[6], 7);
 }
 
-/// Attributes of a variable, stored values, and what netCDF4-python 1.7 makes of them, or of single
-/// bytes NetCDF's guide; NaN: masked.
+/// Attributes of a variable, stored values, and the values of netCDF4-python 1.7 or, for single
+/// bytes, of NetCDF's guide; NaN: masked.
 struct PackedCase {
   ElementType type;
   std::map<std::string, ArrayAttribute> attributes;
@@ -59,7 +60,7 @@ TEST(ClimateValues, AreThoseOfNetcdf4Python) {
       {i32, {}, {1, -2147483647, 2}, {1, NAN, 2}},
       {u16, {}, {1, 65535, 2}, {1, NAN, 2}},
       {f32, {}, {1, fill, 2}, {1, NAN, 2}},
-      {i8, {}, {1, -127, 2}, {1, -127, 2}},  // netCDF4-python masks it where filling is on
+      {i8, {}, {1, -127, 2}, {1, -127, 2}},  // netCDF4-python masks it if filling is on
       {u8, {}, {1, 255, 2}, {1, 255, 2}},
       {i16, {{"_FillValue", {.numbers = {2}}}}, {1, 2, -32767}, {1, NAN, -32767}},
       {i16, {{"missing_value", {.numbers = {5}}}}, {5, -32767, 2}, {NAN, NAN, 2}},
@@ -92,7 +93,7 @@ TEST(ClimateValues, AreThoseOfNetcdf4Python) {
        {2, 6, NAN}},
       {i16, {{"scale_factor", {.numbers = {0.5, 0.25}}}}, {1, 2}, {1, 2}},
       {i16, {{"add_offset", {.numbers = {273.5}}}}, {1, 2}, {274.5, 275.5}},
-      // A deliberate difference: netCDF4-python passes over what no f32 is.
+      // A deliberate difference: netCDF4-python ignores a number that f32 cannot hold.
       {f32, {{"missing_value", {.numbers = {-9999.9}}}}, {1, -9999.9}, {1, NAN}},
       {f32, {{"valid_max", {.numbers = {0.1}}}}, {0.1, 0.2}, {0.1, NAN}},
   };
@@ -118,11 +119,11 @@ TEST(ClimateValues, AreThoseOfNetcdf4Python) {
       else
         EXPECT_FLOAT_EQ(found[i], static_cast<float>(one.expected[i])) << "case " << c;
   }
-  // An array that is not NetCDF's has no default fill value.
+  // An array outside NetCDF has no default fill value.
   EXPECT_TRUE(is_plain(value_coding({.type = i16, .shape = {3}})));
 }
 
-// A string where a number is meant, as h5py and ncatted let people write it.
+// h5py and ncatted let people write a string where a number is meant.
 TEST(ClimateValues, AScaleThatIsNoNumberIsAnErrorOfItsArray) {
   const ScratchDirectory scratch;
   const auto file = scratch.path() / "a.h5";
@@ -181,11 +182,11 @@ TEST(ClimateValues, UnsignedByConvention) {
     EXPECT_EQ(whole<uint8_t>(opened, "bright"), (Bytes{0, 100, 200, 255}));
     EXPECT_EQ(values_of<float>(*set_of({file}, {"x: from bright whole missing -1"}), 0, "x"),
               (std::vector<float>{0, 50, 100, -1}));
-    EXPECT_EQ(opened.arrays()[0].attributes.contains("valid_max"), false);  // no number of its type
+    EXPECT_EQ(opened.arrays()[0].attributes.contains("valid_max"), false);  // not of its type
   }
 }
 
-// The default fill value is one of the signed type, so netCDF4-python finds it in no unsigned one.
+// The default fill value is of the signed type, so netCDF4-python finds it in no unsigned variable.
 TEST(ClimateValues, UnsignedByConventionHasNoDefaultFillValue) {
   const ScratchDirectory scratch;
   const auto file = scratch.path() / "a.nc";
@@ -222,7 +223,7 @@ TEST(ArraySet, NanIsRefusedOrReplaced) {
                                        : *static_cast<const double*>(sample.at(0)),
               9);
   }
-  // 'missing' does not replace an infinite one, so it is not what the message tells.
+  // 'missing' does not replace an infinite value, so the message must not propose it.
   const std::vector<float> infinite = {1, 2, -INFINITY, 4};
   const auto file = scratch.path() / "a.npy";
   write_npy_array(file, {.type = ElementType::f32, .shape = {2, 2}, .values = infinite.data()});
@@ -304,7 +305,7 @@ TEST(Statistics, OfHdf5NpzAndJson) {
   EXPECT_EQ(again[0].mean, mean);
   EXPECT_EQ(again[0].least, low);
 
-  // A constant channel, as `tutti data stats` writes it, and single numbers of stacked arrays.
+  // A constant channel, as `tutti data stats` writes it, and single numbers for stacked arrays.
   const std::string stacked = R"({"T": {"mean": [1], "std": [0]}, "U": {"mean": [2], "std": [3]}})";
   scratch.write("s.json", Bytes(stacked.begin(), stacked.end()));
   const auto channels =
@@ -327,13 +328,13 @@ TEST(Statistics, OfHdf5NpzAndJson) {
 }
 
 TEST(FieldValues, AValueIsFoundWhereverItStands) {
-  constexpr int64_t kCount = 150;  // whole registers, and a rest
+  constexpr int64_t kCount = 150;  // several whole registers, and a rest
   const Field numbers{.name = "x", .element = ElementType::f32, .shape = Shape{kCount}};
   const auto refused = [&](const Field& field, const void* values) {
     try {
       check_field_values(field, values, {0, kCount}, "a.npy");
       return false;
-    } catch (const Error&) {  // BadFile; of classes ConfigError
+    } catch (const Error&) {  // BadFile; ConfigError for classes
       return true;
     }
   };

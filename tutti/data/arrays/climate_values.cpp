@@ -6,12 +6,12 @@
 #include <limits>
 #include <type_traits>
 
-#include "tutti/data/format/netcdf_fill.h"
+#include "tutti/data/format/array/netcdf_fill.h"
 
 namespace tutti::data {
 namespace {
 
-/// As a value of the array's type; nothing where that cannot hold it.
+/// Converts to a value of the array's type; nothing if the type cannot hold it.
 std::optional<double> stored_number(ElementType type, double value) {
   if (type == ElementType::f32) return static_cast<double>(static_cast<float>(value));
   if (!is_integer(type)) return value;
@@ -25,7 +25,7 @@ std::optional<double> stored_number(ElementType type, double value) {
   return holds ? std::optional(value) : std::nullopt;
 }
 
-/// The numbers of an attribute as values of the array; empty where one cannot be.
+/// Returns an attribute's numbers as values of the array; empty if one does not fit its type.
 std::vector<double> stored_numbers(const ArrayInfo& info, const char* name) {
   const auto found = info.attributes.find(name);
   if (found == info.attributes.end()) return {};
@@ -38,7 +38,7 @@ std::vector<double> stored_numbers(const ArrayInfo& info, const char* name) {
   return numbers;
 }
 
-/// That of the attribute, or `otherwise` without it; nothing where it is none or several.
+/// Returns the attribute's number, or `otherwise` without it; nothing if it has none or several.
 std::optional<double> one_number(const ArrayInfo& info, const char* name, double otherwise) {
   const auto found = info.attributes.find(name);
   if (found == info.attributes.end()) return otherwise;
@@ -47,7 +47,7 @@ std::optional<double> one_number(const ArrayInfo& info, const char* name, double
                                                           : std::nullopt;
 }
 
-/// Halves become numbers by way of f32.
+/// Converts x; halves go through f32.
 template <class T>
 double number_of(T x) {
   if constexpr (std::is_arithmetic_v<T>)
@@ -78,7 +78,7 @@ ValueCoding value_coding(const ArrayInfo& info) {
   const auto scale = one_number(info, "scale_factor", 1),
              offset = one_number(info, "add_offset", 0);
   if (scale && offset) coding.scale = *scale, coding.offset = *offset;
-  // The default is a signed number, which no unsigned one is.
+  // The default is a signed number, which an unsigned type does not have.
   if (coding.missing.empty() && !info.dimensions.empty() && !info.unsigned_by_attribute)
     if (const std::vector<uint8_t> fill = netcdf_fill(info.type); fill.size() > 1)
       with_elements(info.type, fill.data(),

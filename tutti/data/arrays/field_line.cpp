@@ -21,8 +21,8 @@ struct LineWord {
   throw ConfigError(fmt::format("data.fields: in \"{}\", {}", text, why));
 }
 
-/// Words are separated by blanks and commas; what stands in '...' is one word. Stops at `end`
-/// outside of quotes; `at` is then behind it.
+/// Splits text at blanks and commas; text in '...' is one word. Stops at `end` outside of quotes;
+/// `at` then points behind it.
 std::vector<LineWord> words_until(std::string_view text, size_t& at, char end) {
   std::vector<LineWord> words;
   bool comma = false;

@@ -1,19 +1,19 @@
 #pragma once
-// FieldLine: what a configuration says about one field of a data set of array files.
+// FieldLine describes one field of a data set of array files, by a line of the configuration:
 //
-//   "image: from images"                    one array, whose first axis counts the samples, or whose
-//                                           whole is one sample a file: what the files look like
-//   "data: from TMQ, U850, V850"            several arrays alike, stacked along a new first axis
+//   "image: from images"                    one array; its first axis counts the samples, or each
+//                                           file is one sample: the files decide
+//   "data: from TMQ, U850, V850"            arrays of one shape, stacked along a new first axis
 //   "mask: from climate/labels_0 classes 3" class numbers; "classes sea, land" names them
 //
-// behind that, in any order:
-//   axis K             the samples are counted along axis K, which is not part of a sample
-//   whole              the whole array belongs to the one sample of its file, or to each of them
+// followed by these, in any order:
+//   axis K             axis K counts the samples and is not part of a sample
+//   whole              the whole array belongs to each sample of its file
 //   cut E ...          blocks of these extents along the first axes; each block is a sample
-//   as [TYPE] [E ...]  the extents of a sample, as many elements as are stored; of a TFRecord's bytes
-//                      also their type. ? is an extent that follows from the first file
+//   as [TYPE] [E ...]  the extents of a sample, with as many elements as stored; for bytes of a
+//                      TFRecord also the type. ? is an extent that follows from the first file
 //   missing V          replaces NaN, _FillValue and missing_value; without it they are an error
-// Names with blanks, commas or a colon stand in '...'.
+// Names with blanks, commas or a colon are put in '...'.
 
 #include <cstdint>
 #include <optional>
@@ -26,7 +26,7 @@
 namespace tutti::data {
 
 struct FieldLine {
-  /// Where samples lie in an array. unsaid: the files are looked at.
+  /// Where samples lie in an array. unsaid: the files decide.
   enum class Place : uint8_t { unsaid, whole, axis, cut };
   static constexpr int64_t kAnyExtent = -1;
 
@@ -36,14 +36,14 @@ struct FieldLine {
   int axis = 0;
   std::vector<int64_t> cut{};
   std::optional<ElementType> type{};
-  std::optional<std::vector<int64_t>> shape{};  ///< of a sample
+  std::optional<std::vector<int64_t>> shape{};  ///< shape of a sample
   std::vector<std::string> class_names{};
   std::optional<double> missing{};
 };
 
-/// ConfigError naming the text and the word that cannot be understood.
+/// Parses a line. ConfigError naming the text and the word that is not understood.
 FieldLine parse_field_line(std::string_view text);
-/// All lines of a configuration; ConfigError where two name one field.
+/// Parses all lines of a configuration; ConfigError if two name the same field.
 std::vector<FieldLine> parse_field_lines(const std::vector<std::string>& texts);
 
 }  // namespace tutti::data

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/data/format/file_checks.h"
+#include "tutti/data/file_checks.h"
 
 namespace tutti::data {
 namespace {

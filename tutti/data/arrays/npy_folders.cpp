@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 

@@ -1,4 +1,4 @@
-// Files of TFRecords as samples: each record is a tf.Example, each line takes a feature.
+// Reads files of TFRecords as samples: each record is a tf.Example, each line takes a feature.
 
 #include <algorithm>
 #include <array>
@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "tutti/data/arrays/sample_file.h"
-#include "tutti/data/format/tf_example.h"
-#include "tutti/data/format/tfrecord.h"
+#include "tutti/data/format/sets/tf_example.h"
+#include "tutti/data/format/sets/tfrecord.h"
 
 namespace tutti::data {
 namespace {
@@ -29,7 +29,7 @@ const TfFeature& feature_named(const std::vector<TfFeature>& features, const std
   throw BadFile(fmt::format("{}: there is no feature '{}', only: {}", what, name, names));
 }
 
-/// The type that a feature's values have by themselves.
+/// Returns the natural type of a feature's values.
 ElementType own_type(const FieldLine& line, const TfFeature& feature, const std::string& what) {
   switch (feature.kind) {
     case Kind::floats: return ElementType::f32;
@@ -64,16 +64,16 @@ void check_line(const FieldLine& line, const std::string& file) {
            "HDF5 or .npy, for which 'missing' is read");
 }
 
-/// Memory for a record that nobody shows any more, of those that this thread has had before: taking
-/// megabytes from the system and giving them back for each record costs more than reading it. As
-/// many as a reader has at a time: the sample that it made last, the record that it reads, and one
-/// that opening a file has read.
+/// Returns memory for a record, reusing memory of this thread that nobody shows any more:
+/// allocating and freeing megabytes for each record costs more than reading it. A reader needs
+/// three at a time: the sample made last, the record being read, and the record that opening a file
+/// has read.
 std::shared_ptr<std::vector<uint8_t>> record_memory() {
   thread_local std::array<std::shared_ptr<std::vector<uint8_t>>, 3> had;
   for (std::shared_ptr<std::vector<uint8_t>>& one : had) {
     if (!one) return one = std::make_shared<std::vector<uint8_t>>();
     if (one.use_count() > 1) continue;
-    std::atomic_thread_fence(std::memory_order_acquire);  // behind the last use, in any thread
+    std::atomic_thread_fence(std::memory_order_acquire);  // after the last use, in any thread
     return one;
   }
   return std::make_shared<std::vector<uint8_t>>();
@@ -123,7 +123,7 @@ class RecordSamples final : public SampleFile {
   }
 
  private:
-  /// What opening has read. Where each file is one record, it would be read twice otherwise.
+  /// Takes the record that opening has read. If each file is one record, it would be read twice.
   std::shared_ptr<std::vector<uint8_t>> take_first() const {
     const std::lock_guard lock(mutex_);
     return std::exchange(first_, nullptr);
@@ -192,7 +192,7 @@ class RecordSamples final : public SampleFile {
     std::memcpy(to.own(f), bytes.data(), bytes.size());
   }
 
-  /// Integers in a narrower type where 'as' asks for one.
+  /// Writes integers in a narrower type if 'as' asks for one.
   static void put_integers(const TfFeature& feature, const Field& field, void* out,
                            const std::string& what) {
     with_elements(field.element, out, [&](const auto* place) {

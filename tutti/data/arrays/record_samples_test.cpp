@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "tutti/data/arrays/set_checks.h"
-#include "tutti/data/format/tf_example.h"
-#include "tutti/data/format/tfrecord.h"
+#include "tutti/data/format/sets/tf_example.h"
+#include "tutti/data/format/sets/tfrecord.h"
 
 namespace tutti::data {
 namespace {
@@ -13,8 +13,8 @@ TfFeature floats_feature(std::string name, std::vector<float> values) {
   return feature;
 }
 
-/// The first record says what a sample is. On a slow file system half of the time would go into
-/// reading it again.
+/// The first record determines the shape. On a slow file system, reading it again would take
+/// half of the time.
 TEST(ArraySet, AFileOfOneRecordIsReadOnce) {
   const ScratchDirectory scratch;
   Paths files;

@@ -13,7 +13,8 @@
 namespace tutti::data {
 namespace {
 
-/// " at [2, 3, 4]": the place of element `at` of a row-major array; "" where it is the only one.
+/// Returns " at [2, 3, 4]", the index of element `at` of a row-major array; "" if it is the only
+/// one.
 std::string index_text(const Shape& shape, int64_t at) {
   std::vector<int64_t> index(static_cast<size_t>(shape.rank()));
   for (size_t d = index.size(); d-- > 0;) {
@@ -24,8 +25,8 @@ std::string index_text(const Shape& shape, int64_t at) {
   return index.empty() ? "" : fmt::format(" at [{}]", fmt::join(index, ", "));
 }
 
-/// The largest of key(0) ... key(count - 1). In lanes of their own, which the compiler puts into
-/// one register, so that sound data cost little more than their way from memory.
+/// Returns the largest of key(0) ... key(count - 1). It uses independent lanes, which the compiler
+/// puts into one register, so that checking costs little more than loading the data.
 template <class Key>
 auto largest_key(int64_t count, Key key) {
   using T = decltype(key(0));
@@ -42,7 +43,7 @@ auto largest_key(int64_t count, Key key) {
   return largest;
 }
 
-/// No value has all exponent bits set.
+/// A value is finite unless all its exponent bits are set.
 bool all_finite(const float* values, int64_t count) {
   constexpr uint32_t kExponent = 0x7F800000u;
   return largest_key(count, [&](int64_t i) {
@@ -70,7 +71,7 @@ void check_finite(const Field& field, const void* values, const Elements& of,
   });
 }
 
-/// Likewise: whole numbers of [0, classes).
+/// Says likewise whether all are whole numbers in [0, classes).
 template <class T>
 bool all_classes(const T* numbers, int64_t count, size_t classes) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -80,7 +81,7 @@ bool all_classes(const T* numbers, int64_t count, size_t classes) {
     const auto last = static_cast<U>(std::min<uint64_t>(classes - 1, most));
     return largest_key(count, [&](int64_t i) { return static_cast<U>(numbers[i]); }) <= last;
   }
-  return false;  // looked at one by one
+  return false;  // the caller checks one by one
 }
 
 void check_classes(const Field& field, const void* values, const Elements& of,

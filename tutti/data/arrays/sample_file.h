@@ -1,5 +1,5 @@
 #pragma once
-// SampleFile: one open file of a data set of array files, as samples.
+// A SampleFile is one open file of a data set of array files, read as samples.
 
 #include <cstdint>
 #include <filesystem>
@@ -9,25 +9,25 @@
 
 #include "tutti/data/arrays/field_line.h"
 #include "tutti/data/dataset.h"
-#include "tutti/data/format/array_file.h"
-#include "tutti/data/format/chunk_cache.h"
+#include "tutti/data/format/array/array_file.h"
+#include "tutti/data/format/array/chunk_cache.h"
 
 namespace tutti::data {
 
-/// Headers were checked when it was opened. Const calls may run on any number of threads.
+/// Headers were checked at opening. Const calls may run on any number of threads.
 class SampleFile {
  public:
   virtual ~SampleFile() = default;
 
   virtual const std::string& name() const = 0;
-  /// One a line, in their order; without statistics.
+  /// Returns the fields, one per line in their order, without statistics.
   virtual const std::vector<Field>& fields() const = 0;
   virtual int64_t samples() const = 0;
   /// Writes or shows all fields of a sample. BadFile naming file and sample where a value is
-  /// missing, no number or no class, or the data are damaged.
-  /// `rows`: of each field, what is wanted of it (Dataset::read_rows()); empty: all.
+  /// missing, no number or no class, or the data are damaged. `rows`: the part needed of each field
+  /// (Dataset::read_rows()); empty: all.
   virtual void read(int64_t sample, Sample& to, std::span<const FieldRows> rows) const = 0;
-  /// Bytes of data that it keeps in memory.
+  /// Returns the bytes of data that it keeps in memory.
   virtual int64_t held_bytes() const = 0;
 };
 
@@ -46,31 +46,31 @@ auto as_said(Read read) {
   }
 }
 
-/// An array file (array_samples.cpp). `lines`: places settled (sample_places.h). `cache`: of HDF5's
-/// chunks. NotAsSaid.
+/// Reads an array file (array_samples.cpp). `lines` must have settled places (sample_places.h).
+/// `cache` is for HDF5's chunks. NotAsSaid.
 std::shared_ptr<const SampleFile> array_samples(ArrayFile file, const std::vector<FieldLine>& lines,
                                                 std::shared_ptr<ChunkCache> cache);
 
-/// A file of TFRecords, each a tf.Example and a sample (record_samples.cpp). A gzip file is
-/// inflated whole. BadFile where a record is damaged; NotAsSaid by the first one.
+/// Reads a file of TFRecords, each a tf.Example and a sample (record_samples.cpp). A gzip file is
+/// inflated completely. BadFile if a record is damaged; NotAsSaid by the first one.
 std::shared_ptr<const SampleFile> record_samples(const std::filesystem::path& path,
                                                  const std::vector<FieldLine>& lines);
-/// Whether a file is of TFRecords: by the beginning of its content, or where that says nothing, by
-/// its name.
+/// Says whether a file has TFRecords, by the beginning of its content, or, if that is inconclusive,
+/// by its name.
 bool is_record_file(const std::filesystem::path& path);
 
-/// `elements` of one sample in the extents that 'as' says, `?` worked out. BadFile beginning with
-/// `what` where they do not fit.
+/// Returns the extents of 'as' for a sample of `elements` elements, with `?` replaced. BadFile
+/// beginning with `what` if they do not fit.
 std::vector<int64_t> shaped(const std::vector<int64_t>& as, int64_t elements,
                             const std::string& what);
 
-/// Elements [first, last) of a row-major array.
+/// The elements [first, last) of a row-major array.
 struct Elements {
   int64_t first = 0, last = 0;
 };
 
-/// For the first of these values of a sample, beginning with `what`: BadFile where it is not
-/// finite, ConfigError where it is no class, for `classes` may be what is wrong.
+/// Checks these values of a sample. For the first bad one, beginning with `what`: BadFile if it is
+/// not finite, ConfigError if it is no class, since `classes` may be wrong.
 void check_field_values(const Field& field, const void* values, const Elements& of,
                         const std::string& what);
 

@@ -21,8 +21,8 @@ bool named_time(const ArrayInfo& info) {
          name == "frame" || name.starts_with("time_");
 }
 
-/// What a line's 'as' says: the first axis counts (true) or does not; nothing where it fits both
-/// or neither, or has an open extent.
+/// Tells from a line's 'as' whether the first axis counts samples (true) or not; returns nothing if
+/// it fits both or neither, or has an open extent.
 std::optional<bool> said_by_extents(const FieldLine& line, const ArrayInfo& info) {
   if (!line.shape || info.shape.empty() || info.shape[0] < 2 ||
       std::ranges::find(*line.shape, FieldLine::kAnyExtent) != line.shape->end())
@@ -34,8 +34,8 @@ std::optional<bool> said_by_extents(const FieldLine& line, const ArrayInfo& info
   return wanted == whole / info.shape[0] ? std::optional(true) : std::nullopt;
 }
 
-/// Fields that agree in their first axis and in no other: 60x24x24 and 60x3, but not a map and its
-/// mask.
+/// Says whether fields agree in their first axis and in no other: 60x24x24 and 60x3 do, a map and
+/// its mask do not.
 bool agree_in_first_axis_alone(const std::vector<FieldLine>& lines, const ArrayFile& file) {
   std::set<int64_t> second;
   for (const FieldLine& line : lines) {
@@ -46,7 +46,7 @@ bool agree_in_first_axis_alone(const std::vector<FieldLine>& lines, const ArrayF
   return second.size() > 1;
 }
 
-/// What the headers say where no line says where its samples lie.
+/// Decides by the headers if no line says where its samples lie.
 bool first_axis_counts(const std::vector<FieldLine>& lines, const std::vector<ArrayFile>& some,
                        int64_t files) {
   for (const FieldLine& line : lines)
@@ -68,7 +68,7 @@ bool first_axis_counts(const std::vector<FieldLine>& lines, const std::vector<Ar
          agree_in_first_axis_alone(lines, some.front());
 }
 
-/// ", since their first axes differ: x has 64, y 60"; empty where they do not.
+/// Returns ", since first axes differ: x has 64, y 60"; empty where they are equal.
 std::string unlike_axes(const std::vector<FieldLine>& lines, const ArrayFile& file) {
   std::set<int64_t> extents;
   std::string text;
@@ -81,7 +81,7 @@ std::string unlike_axes(const std::vector<FieldLine>& lines, const ArrayFile& fi
   return extents.size() > 1 ? ", since first axes differ: " + text : "";
 }
 
-/// Lines without a place, beside lines that have one.
+/// Settles lines without a place by the lines that have one.
 void follow_others(std::vector<FieldLine>& lines, const ArrayFile& first) {
   const auto counted = std::ranges::find(lines, FieldLine::Place::axis, &FieldLine::place);
   int64_t count = -1;

@@ -1,11 +1,11 @@
 #pragma once
-// For tests: data sets of files made by hand, and what their samples hold.
+// Helps tests to make data sets of files, and to read their samples.
 
 #include <gtest/gtest.h>
 
 #include "tutti/data/arrays/array_set.h"
-#include "tutti/data/format/array_checks.h"
-#include "tutti/data/format/hdf5_arrays.h"
+#include "tutti/data/format/array/array_checks.h"
+#include "tutti/data/format/array/hdf5_arrays.h"
 
 namespace tutti::data {
 
@@ -24,7 +24,7 @@ std::vector<T> values_of(const Dataset& set, int64_t index, const std::string& f
   return {x, x + field_named(set, field).elements()};
 }
 
-/// 0, 1, 2 ... without end.
+/// Returns `count` rising numbers from `first` on.
 template <class T>
 std::vector<T> rising(int64_t count, int first = 0) {
   std::vector<T> values(static_cast<size_t>(count));

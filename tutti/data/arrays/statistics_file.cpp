@@ -8,8 +8,8 @@
 
 #include "tutti/base/json.h"
 #include "tutti/base/json_words.h"
-#include "tutti/data/format/array_file.h"
-#include "tutti/data/format/text_file.h"
+#include "tutti/data/file/text_file.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {
@@ -20,7 +20,8 @@ constexpr int64_t kMostNumbers = 1 << 20, kMostText = 64 << 20;
 
 using Numbers = std::map<std::string, std::vector<float>, std::less<>>;
 
-/// Numbers and lists of numbers of a JSON object, by the names that lead there joined with '/'.
+/// Collects numbers and lists of numbers of a JSON object, under the names on their path joined by
+/// '/'.
 void flatten(const Json& json, const std::string& name, Numbers& numbers, const std::string& file) {
   if (json.is_object()) {
     for (const auto& [key, value] : json.items())
@@ -73,7 +74,7 @@ Numbers numbers_of_arrays(const fs::path& path) {
   return numbers;
 }
 
-/// What one prefix offers.
+/// The numbers under one prefix.
 class Offer {
  public:
   Offer(const Numbers& numbers, std::string prefix, const std::string& file)
@@ -100,7 +101,7 @@ class Offer {
       }
     return {};
   }
-  /// None where squares of f32 leave too few digits for a difference, as they do in a channel of
+  /// Returns nothing if squares in f32 leave too few digits for a difference, as in a channel of
   /// DeepCAM's published file.
   std::vector<float> from_squares(const std::vector<float>& mean) const {
     const std::vector<float> squares = take({"sqmean"});
@@ -134,7 +135,7 @@ class Offer {
 
 bool is_known(const FieldStatistics& found) { return !found.mean.empty() || !found.least.empty(); }
 
-/// The first prefix that offers anything, for a field of one array or a group of all.
+/// Uses the first prefix with any numbers, for a field with one array or a group of all.
 FieldStatistics statistics_under(const Numbers& numbers, const std::string& field,
                                  std::string array, const std::string& file) {
   if (array.starts_with('/')) array.erase(0, 1);
@@ -146,7 +147,7 @@ FieldStatistics statistics_under(const Numbers& numbers, const std::string& fiel
   return {};
 }
 
-/// One number of each stacked array; nothing where one of them has not exactly one.
+/// Returns one number for each stacked array; nothing if one of them has not exactly one.
 std::vector<float> stacked(const std::vector<FieldStatistics>& arrays,
                            std::vector<float> FieldStatistics::*of) {
   std::vector<float> all;

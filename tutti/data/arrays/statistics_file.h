@@ -1,6 +1,6 @@
 #pragma once
-// Means, deviations and extremes of fields from a file: what 'normalise' and 'min-max' without
-// numbers take.
+// Reads means, deviations and extremes of fields from a file: the numbers for 'normalise' and
+// 'min-max' that have none.
 
 #include <filesystem>
 #include <string>
@@ -11,16 +11,16 @@
 
 namespace tutti::data {
 
-/// Reads an array file (HDF5, npz ...) or a .json of nested names and lists of numbers. For each
-/// line, the first of these prefixes under which there is anything counts: FIELD/, the path of its
-/// array /, the group of its array /, none; under it the names mean; std, or sqmean (the mean of
-/// the squares); min or minval; max or maxval. Fields of class numbers have none. One number a
-/// channel, or one; of u8, of the values divided by 255. BadFile where the file holds none for any
-/// field, or numbers that make no sense.
+/// Reads an array file (HDF5, npz ...) or a .json of nested names and lists of numbers. Each line
+/// uses the first of these prefixes with any content: FIELD/, the path of its array /, the group of
+/// its array /, none; the names under it are mean; std, or sqmean (the mean of the squares); min or
+/// minval; max or maxval. Fields of class numbers have no statistics. There is one number per
+/// channel, or one for all; for u8, of the values divided by 255. BadFile if the file has none for
+/// any field, or invalid numbers.
 std::vector<FieldStatistics> read_statistics(const std::filesystem::path& file,
                                              const std::vector<FieldLine>& lines);
 
-/// The same as JSON text. `statistics`: of each field; those without any are left out.
+/// Writes the same as JSON. `statistics`: one for each field; fields without any are left out.
 std::string statistics_json(const std::vector<Field>& fields,
                             const std::vector<FieldStatistics>& statistics);
 

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -18,8 +18,8 @@ using ColumnKind = ClickColumns::Kind;
 constexpr int64_t kCriteoNumbers = 13, kCriteoCategories = 26;
 constexpr int64_t kCriteoColumns = 1 + kCriteoNumbers + kCriteoCategories;
 
-/// How many characters of `text`, which begins with a quote, are one in quotes; 0 where no quote
-/// ends it before a separator or the end.
+/// Returns the length of the quoted text at the beginning of `text`; 0 where no quote ends it
+/// before a separator or the end.
 size_t quoted_length(std::string_view text, char separator) {
   for (size_t at = 1; (at = text.find('"', at)) != text.npos; at += 2) {
     const bool last = at + 1 == text.size();
@@ -29,7 +29,7 @@ size_t quoted_length(std::string_view text, char separator) {
   return 0;
 }
 
-/// Takes the text before the next separator off `rest`; false after the last.
+/// Takes the text before the next separator from `rest`; false after the last.
 bool next_part(std::string_view& rest, char separator, std::string_view& text) {
   if (rest.data() == nullptr) return false;
   const size_t end = rest.find(separator);
@@ -38,8 +38,8 @@ bool next_part(std::string_view& rest, char separator, std::string_view& text) {
   return true;
 }
 
-/// The same of columns, which may stand in quotes. Text with quotes in it is valid until the next
-/// call of the thread.
+/// Does the same for columns, which may be quoted. Text with quotes in it is valid until the
+/// thread's next call.
 bool next_column(std::string_view& rest, char separator, std::string_view& text) {
   const size_t quoted = rest.starts_with('"') ? quoted_length(rest, separator) : 0;
   if (quoted == 0) return next_part(rest, separator, text);
@@ -71,7 +71,7 @@ std::string lower(std::string_view text) {
   return name;
 }
 
-/// "I7" of letter 'i'.
+/// Says whether the name is like "I7", with letter 'i'.
 bool is_numbered(std::string_view name, char letter) {
   return name.size() > 1 && name[0] == letter &&
          std::ranges::all_of(name.substr(1), [](char c) { return '0' <= c && c <= '9'; });
@@ -87,13 +87,13 @@ ColumnKind column_kind(const std::string& name, bool avazu) {
   return is_numbered(name, 'c') ? ColumnKind::category : ColumnKind::none;
 }
 
-/// Tabs where there is one; else what there is more of.
+/// Returns a tab if there is one, else the more frequent of the others.
 char separator_of(std::string_view line) {
   if (line.find('\t') != line.npos) return '\t';
   return std::ranges::count(line, ';') > std::ranges::count(line, ',') ? ';' : ',';
 }
 
-/// For messages: what may be long, or not text at all.
+/// Shortens text for messages, and replaces characters that are not printable.
 std::string shown(std::string_view text) {
   std::string out;
   for (const char c : text.substr(0, 40)) out += ' ' <= c && c <= '~' ? c : '?';
@@ -121,10 +121,10 @@ bool parse_whole(std::string_view text, int32_t& value) {
 
 constexpr char kBetween = '|', kBeforeWeight = ':';
 
-/// The categories of one column and where they go.
+/// A column's categories and their places in the fields.
 struct ClickBag {
   int64_t column = 0, place = 0;  // among all columns; among the places of categories
-  size_t category = 0;            // among columns of categories
+  size_t category = 0;            // index among the columns of categories
 };
 
 int32_t row_of(const ClickTables& tables, size_t category, std::string_view text) {
@@ -228,12 +228,12 @@ int32_t category_row(std::string_view text, int64_t column, int64_t rows) {
 void read_click_line(const ClickColumns& columns, std::string_view line, const ClickTables& tables,
                      const std::string& place, const ClickFields& out) {
   size_t column = 0, number = 0, category = 0;
-  int64_t next = 0;  // place of a category
+  int64_t next = 0;  // next place of a category
   std::ranges::fill(out.weights, 0.0f);
   *out.label = 0;
   if (line.empty()) throw BadFile(fmt::format("{}: the line is empty: remove it", place));
   for (std::string_view rest = line, text; next_column(rest, columns.separator, text); ++column) {
-    if (column >= columns.kinds.size()) continue;  // counted
+    if (column >= columns.kinds.size()) continue;  // only counted
     const auto at = static_cast<int64_t>(column);
     int32_t value = 0;
     switch (columns.kinds[column]) {

@@ -5,15 +5,15 @@
 #include <string_view>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 
 namespace tutti::data {
 namespace {
 
-/// Lines between two whose places are kept: a sample reads as many at most.
+/// Distance between lines whose places are kept: a sample reads at most as many lines.
 constexpr int64_t kStride = 16;
-/// No log has lines as long; what has is no log, and would be read whole into memory.
+/// No log has longer lines; another kind of file would be read whole into memory.
 constexpr int64_t kLongestLine = 1 << 16;
 
 std::string_view text_of(std::span<const uint8_t> bytes) {
@@ -25,7 +25,7 @@ std::string_view without_return(std::string_view line) {
   return line;
 }
 
-/// The first line, without its end.
+/// Returns the first line, without its end.
 std::string first_line(const FileBytes& file) {
   std::vector<uint8_t> head(static_cast<size_t>(std::min(file.size(), kLongestLine)));
   if (head.empty())
@@ -39,7 +39,7 @@ std::string first_line(const FileBytes& file) {
   return std::string(without_return(text.substr(0, text.find('\n'))));
 }
 
-/// One number for all columns of categories, or one for each.
+/// Expands one number for all columns of categories, or one for each, to one for each.
 std::vector<int64_t> for_each_column(std::string_view key, std::vector<int64_t> given,
                                      const ClickColumns& columns, const std::string& file) {
   if (given.size() == 1) given.resize(static_cast<size_t>(columns.categories), given.front());
@@ -56,14 +56,14 @@ std::vector<int64_t> for_each_column(std::string_view key, std::vector<int64_t> 
 struct ClickSet::Log {
   FileBytes file;
   ClickColumns columns;
-  int64_t first = 0;           ///< the sample that its first line is
+  int64_t first = 0;           ///< the sample of its first line
   int64_t lines = 0;           ///< without the header
   std::vector<int64_t> marks;  ///< where each kStride-th line starts, then where the last one ends
 
   Log(const std::filesystem::path& path, ClickLabels labels)
       : file(FileBytes::open(path)), columns(click_columns(first_line(file), file.name(), labels)) {
     int64_t start = mark_bytes(file), line = columns.header ? -1 : 0;
-    int64_t full = 0, full_end = 0;  // lines up to the last that is not empty, and its end
+    int64_t full = 0, full_end = 0;  // lines up to the last non-empty one, and its end
     const auto end_line = [&](int64_t end) {
       if (end - start > kLongestLine)
         throw BadFile(fmt::format("{}: line {} is longer than {} bytes: this is no click log",
@@ -80,7 +80,7 @@ struct ClickSet::Log {
       if (at + std::ssize(block) - start > kLongestLine) end_line(at + std::ssize(block));
     });
     if (start < file.size()) end_line(file.size());
-    // Empty lines at the end, as editors leave them, are none.
+    // Empty lines at the end, as editors leave them, do not count.
     if (full <= 0)
       throw BadFile(fmt::format("{}: has no line{}", file.name(),
                                 columns.header ? " but the header" : " with anything in it"));
@@ -89,7 +89,7 @@ struct ClickSet::Log {
     marks.push_back(full_end);
   }
 
-  /// Only what may be no more than a line's end is read again.
+  /// Reads again only a line that may be no more than a line end.
   bool is_blank(int64_t start, int64_t end) const {
     if (end - start > 2) return false;
     std::vector<uint8_t> bytes(static_cast<size_t>(end - start));
@@ -97,7 +97,7 @@ struct ClickSet::Log {
     return text_of(bytes).find_first_not_of("\r\n") == std::string_view::npos;
   }
 
-  /// As an editor numbers it.
+  /// Returns the line's number in an editor.
   int64_t number_of(int64_t line) const { return line + (columns.header ? 2 : 1); }
 
   void read(int64_t line, const ClickTables& tables, const ClickFields& out) const {
@@ -150,7 +150,7 @@ ClickSet::ClickSet(const ClickSetSpec& spec) {
   }
   tables_.bags = for_each_column("data.bag_length", spec.bags, columns, first);
   tables_.weighted = spec.weighted;
-  std::vector<int64_t> rows;  // of each place
+  std::vector<int64_t> rows;  // rows for each place
   for (size_t c = 0; c < tables_.bags.size(); ++c)
     rows.insert(rows.end(), static_cast<size_t>(tables_.bags[c]), tables_.rows[c]);
   const Shape places{std::ssize(rows)};

@@ -11,14 +11,14 @@
 
 #include "tutti/base/scratch_directory.h"
 #include "tutti/data/clicks/click_line.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A line of Criteo's with this label, numbers 0 ... 12 and categories of one name.
+/// Returns a Criteo line with this label, numbers 0 ... 12 and categories of one name.
 std::string criteo_line(int label, const std::string& category = "68fd1e64") {
   std::string line = std::to_string(label);
   for (int i = 0; i < 13; ++i) line += fmt::format("\t{}", i);
@@ -65,7 +65,7 @@ TEST(ClickSet, ReadsCriteosLinesInAnyOrder) {
   const ScratchDirectory scratch;
   std::string first, second;
   for (int i = 0; i < 40; ++i) first += criteo_line(i % 3 == 0, fmt::format("{:08x}", i));
-  second = criteo_line(1, "") + "0\t-1\t\t2147483647" + std::string(36, '\t');  // no end
+  second = criteo_line(1, "") + "0\t-1\t\t2147483647" + std::string(36, '\t');  // no line end
   const ClickSet set(
       {.files = {scratch.write("a", first), scratch.write("b", second)}, .rows = {1 << 20}});
   ASSERT_EQ(set.size(), 42);
@@ -148,7 +148,7 @@ TEST(ClickSet, LinesToPredictNeedNoLabel) {
   EXPECT_EQ(named.place(0).second, 2);
 }
 
-/// As pandas, Excel and editors leave them: the same samples.
+/// Logs as pandas, Excel and editors leave them give the same samples.
 TEST(ClickSet, WhatProgramsMakeOfALog) {
   const ScratchDirectory scratch;
   std::string plain, floats = "Label,", quoted, names = "\"Label\"";
@@ -326,7 +326,7 @@ TEST(ClickSet, ReadsRealLogs) {
 }
 #endif
 
-/// Reads what a shell's <(...) hands over.
+/// Reads a file as a shell's <(...) provides it.
 ClickVocabulary vocabulary_of_pipe(const std::string& content) {
   std::array<int, 2> ends{};
   EXPECT_EQ(::pipe(ends.data()), 0);

@@ -11,9 +11,9 @@
 #include "tutti/base/own_file.h"
 #include "tutti/base/small_text.h"
 #include "tutti/data/clicks/click_line.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
-#include "tutti/data/format/text_file.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
+#include "tutti/data/file/text_file.h"
 
 namespace tutti::data {
 namespace {
@@ -23,7 +23,7 @@ constexpr std::string_view kFirstLine = "tutti click vocabulary 1",
 constexpr std::string_view kColumn = "column ";
 constexpr int64_t kMostBytes = int64_t{4} << 30;
 
-/// So that a view can be looked for.
+/// Allows look-ups by a view.
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
@@ -38,7 +38,7 @@ void count(std::string_view text, TextCounts& counts) {
     counts.emplace(text, 1);
 }
 
-/// The most frequent first; of equally frequent ones the first in the order of their bytes.
+/// Returns the most frequent first; equally frequent ones in the order of their bytes.
 std::vector<std::string> frequent(const TextCounts& counts, int64_t minimum) {
   std::vector<std::pair<int64_t, std::string>> list;
   for (const auto& [text, times] : counts)
@@ -49,8 +49,8 @@ std::vector<std::string> frequent(const TextCounts& counts, int64_t minimum) {
   return words;
 }
 
-/// The first bytes of a file that has just been opened; they stay to be read. A pipe cannot be
-/// opened twice and does not go back, but what its stream has read at once is kept.
+/// Returns the first bytes of a file that has just been opened, and leaves them to be read. A pipe
+/// cannot be reopened or rewound, but the stream keeps what it has read at once.
 std::string beginning_of(std::istream& file) {
   file.peek();
   const std::streamsize held = std::max<std::streamsize>(file.rdbuf()->in_avail(), 0);
@@ -119,7 +119,7 @@ ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
   std::vector<std::vector<std::string>> words;
   std::string line;
   int64_t number = 0;
-  bool returns = false;  // before the ends of lines, as Windows' programs write them
+  bool returns = false;  // carriage returns before line ends, as programs of Windows write them
   const auto refuse = [&](std::string_view expected) {
     throw BadFile(fmt::format("{}:{}: expected {}: it is no vocabulary, or is cut off",
                               path.string(), number, expected));

@@ -1,15 +1,15 @@
 #pragma once
-// ClickVocabulary: which row of its table each category has, where rows are not hashed: every
-// category that is frequent enough has a row of its own. A file of text:
+// A ClickVocabulary gives each frequent category a row of its own in its table, where rows are not
+// hashed. It is stored in a text file:
 //
 //   tutti click vocabulary 1
-//   column 2          so many lines follow, of the first column of categories
+//   column 2          the number of lines that follow, for the first column of categories
 //   68fd1e64          row 1: the most frequent one
 //   8cf07265          row 2
-//   column 1          of the second one
+//   column 1          for the second column
 //   ...
 //
-// Row 0 is for what is missing, rare or unknown.
+// Row 0 is for missing, rare and unknown categories.
 
 #include <cstdint>
 #include <filesystem>
@@ -22,17 +22,18 @@ namespace tutti::data {
 
 class ClickVocabulary {
  public:
-  /// Reads logs once. Categories seen fewer than `minimum` times have no row. `bags`: columns whose
-  /// text is a bag (read_click_line), one number for all or one each; `weighted`: with weights.
+  /// Reads logs once. Categories seen fewer than `minimum` times have no row. `bags`: how many
+  /// categories a column may have (read_click_line), one number for all or one each; `weighted`:
+  /// they have weights.
   static ClickVocabulary of_logs(const std::vector<std::filesystem::path>& logs, int64_t minimum,
                                  const std::vector<int64_t>& bags, bool weighted = false);
-  /// Throws BadFile naming file and line.
+  /// Reads a vocabulary. BadFile naming file and line.
   static ClickVocabulary read(const std::filesystem::path& file);
-  /// Throws IoError.
+  /// Writes the vocabulary. Throws IoError.
   void write(const std::filesystem::path& file) const;
 
   size_t columns() const { return words_.size(); }
-  /// Of the column's table.
+  /// Returns the rows of the column's table.
   int64_t rows(size_t column) const { return std::ssize(words_[column]) + 1; }
   int32_t row(size_t column, std::string_view text) const;
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 
 namespace tutti::data {
 namespace {

@@ -1,5 +1,5 @@
-// Decoding and resampling against PIL 13's results (libjpeg-turbo 3, libpng 1.6) for the files of
-// tests/fuzz/corpus.
+// Compares decoding and resampling with the results of PIL 13 (libjpeg-turbo 3, libpng 1.6) for the
+// files of tests/fuzz/corpus.
 
 #include "tutti/data/images/coded_image.h"
 
@@ -9,7 +9,7 @@
 #include <array>
 #include <cmath>
 
-#include "tutti/data/format/file_checks.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/images/jpeg_encoder.h"
 #include "tutti/data/images/resample.h"
 #include "tutti/data/transform/image_field.h"
@@ -24,13 +24,13 @@ std::vector<uint8_t> corpus_file(const std::string& name) {
   return bytes;
 }
 
-/// A channel of the whole image's pixel.
+/// Returns a channel of a pixel of the whole image.
 int channel_at(const DecodedImage& image, int64_t y, int64_t x, size_t c) {
   return image
       .rgbx[static_cast<size_t>((y - image.top) * image.size.width + x - image.left) * 4 + c];
 }
 
-/// Waves and slopes: nothing of it is flat.
+/// Returns waves and slopes, with no flat region.
 std::vector<uint8_t> wave_pixels(const ImageSize& size, int64_t channels) {
   std::vector<uint8_t> pixels;
   for (int64_t y = 0; y < size.height; ++y)
@@ -130,12 +130,12 @@ TEST(CodedImage, SaysWhatIsWrong) {
   std::vector<uint8_t> flipped = png;
   flipped[png.size() / 2] ^= 0x55;
   refused(flipped, {"truncated or corrupted"});
-  // Each prefix ends with an answer, never with the process.
+  // Each prefix gives a result or an error, and never ends the process.
   for (size_t length = 0; length < jpeg.size(); length += 7) {
     DecodedImage image;
     EXPECT_THROW(decode_whole(std::span(jpeg).first(length), "a.jpg", image), IoError) << length;
   }
-  // Two bytes of the size: 65535 x 65535.
+  // These bytes make the size 65535 x 65535.
   std::vector<uint8_t> large = jpeg;
   const std::array<uint8_t, 2> marker = {0xFF, 0xC0};
   const auto frame = std::search(large.begin(), large.end(), marker.begin(), marker.end());
@@ -213,7 +213,7 @@ TEST(ResizedCrop, PartsLieInTheImageAndDependOnTheSampleAlone) {
   EXPECT_GT(greatest, 0.95);
   EXPECT_NE(random_part(crop, {300, 400}, Chance(1, 2, 3)).box.width,
             random_part(crop, {300, 400}, Chance(1, 3, 3)).box.width);
-  // No crop of such an aspect fits: the middle, as torchvision does.
+  // No crop of such an aspect fits, so the middle is taken, as in torchvision.
   const TakenPart narrow = random_part(crop, {1000, 10}, Chance(1, 2, 3));
   EXPECT_EQ(narrow.box.width, 10);
   EXPECT_EQ(narrow.box.height, 13);

@@ -10,9 +10,9 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/data/format/first_bytes.h"
-#include "tutti/data/format/folder_walk.h"
-#include "tutti/data/format/tar.h"
+#include "tutti/data/file/first_bytes.h"
+#include "tutti/data/file/folder_walk.h"
+#include "tutti/data/file/tar.h"
 #include "tutti/data/images/coded_image.h"
 
 namespace tutti::data {
@@ -25,7 +25,7 @@ bool is_folder(const fs::directory_entry& entry) {
   return entry.is_directory(unknown);
 }
 
-/// Whether a name says that a file is no image, so that its bytes need not be looked at.
+/// Says whether a name rules out an image, so that the file's bytes need not be read.
 bool says_no_image(const fs::path& name) {
   constexpr std::string_view kOthers[] = {".txt", ".cls", ".json", ".xml", ".csv",  ".md",
                                           ".npy", ".h5",  ".yaml", ".yml", ".toml", ".log",
@@ -33,7 +33,7 @@ bool says_no_image(const fs::path& name) {
   return std::ranges::find(kOthers, name.extension().string()) != std::end(kOthers);
 }
 
-/// By the bytes of [offset, offset + bytes).
+/// Tells the content by the bytes of [offset, offset + bytes).
 FirstBytes first_bytes_in(const FileBytes& file, int64_t offset, int64_t bytes) {
   std::vector<uint8_t> head(static_cast<size_t>(std::min<int64_t>(bytes, 64)));
   file.read(offset, head);
@@ -44,7 +44,8 @@ bool is_image(const FirstBytes& found) {
   return found.content == Content::jpeg || found.content == Content::png;
 }
 
-/// A file that is not called as an image; what cannot be opened is none.
+/// Tells the content of a file without an image's name; a file that does not open counts as
+/// unknown.
 FirstBytes first_bytes_at(const fs::path& path) {
   if (says_no_image(path)) return {};
   try {
@@ -64,13 +65,13 @@ bool holds_images(const fs::path& folder) {
   return found;
 }
 
-/// A WebDataset sample's key: the path up to the first dot of the file's name.
+/// Returns a WebDataset sample's key: the path up to the first dot of the file's name.
 std::string_view key_of(std::string_view name) {
   const size_t slash = name.rfind('/'), from = slash == name.npos ? 0 : slash + 1;
   return name.substr(0, std::min(name.find('.', from), name.size()));
 }
 
-/// The folder that a member lies in, without those above it.
+/// Returns the name of the folder that a member lies in, without its parents.
 std::string_view folder_of(std::string_view name) {
   const size_t end = name.rfind('/');
   if (end == name.npos) return {};
@@ -99,7 +100,7 @@ int class_number(const FileBytes& file, const TarMember& member) {
   return number;
 }
 
-/// Pictures of formats that are not read, so that nobody misses them in silence.
+/// Counts pictures of unsupported formats, so that they are reported.
 struct PassedOver {
   int64_t count = 0;
   std::string first{}, what{}, remedy{};
@@ -122,7 +123,7 @@ struct PassedOver {
     else
       count += more.count;
   }
-  /// ": 12 pictures such as a.bmp (a BMP image) ...".
+  /// Returns text such as ": 12 pictures such as a.bmp (a BMP image) ...".
   std::string text() const {
     return count == 0 ? std::string()
                       : fmt::format(
@@ -141,10 +142,11 @@ struct FoundImage {
   int64_t offset, bytes;
 };
 
-/// The images and class numbers of one archive and of those in it (ImageNet's own has one a class).
+/// The images and class numbers of one archive and of archives inside it (ImageNet's has one a
+/// class).
 struct FoundArchive {
   std::vector<FoundImage> images;
-  std::unordered_map<std::string, int> numbers;  ///< of keys
+  std::unordered_map<std::string, int> numbers;  ///< by key
   PassedOver passed_over{};
 
   void read(const FileBytes& file, int64_t begin, int64_t end, const std::string& within) {
@@ -168,7 +170,7 @@ struct FoundArchive {
   }
 
  private:
-  /// Names may be alike in archives that were joined, or lie in another.
+  /// Archives that were joined, or that hold another, may have a name twice.
   void add_number(int number, const FileBytes& file, const TarMember& member) {
     const auto [known, is_first] = numbers.emplace(key_of(member.name), number);
     if (!is_first && known->second != number)
@@ -184,7 +186,7 @@ struct FoundArchive {
   }
 };
 
-/// Once for each folder: nothing in the archives says that each is a class.
+/// Logs once per folder: nothing in the archives says that each is a class.
 void tell_assumed_classes(const std::vector<fs::path>& tars) {
   const fs::path folder = tars.front().parent_path();
   if (first_warning(folder, "archives are taken as classes"))
@@ -222,7 +224,7 @@ void ImagePlaces::list_folders() {
   std::vector<std::string> folders, loose;
   for (const fs::directory_entry& entry : folder_entries(source_.folder))
     if (is_folder(entry)) folders.push_back(entry.path().filename().string());
-  std::vector<std::vector<std::string>> names(folders.size());  // of each folder's images
+  std::vector<std::vector<std::string>> names(folders.size());  // the images of each folder
   std::vector<PassedOver> others(folders.size());
   const std::vector<fs::path> passed_over =
       walk_folder(source_.folder, [&](const fs::directory_entry& entry, const std::string& name) {

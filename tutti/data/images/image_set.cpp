@@ -7,15 +7,15 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/data/arrays/file_list.h"
+#include "tutti/data/file/file_list.h"
 
 namespace tutti::data {
 namespace {
 
-/// No photograph has as many bytes, and each reader thread would hold them.
+/// No photograph is as large, and each reader thread would hold one.
 constexpr int64_t kMostImageBytes = int64_t{1} << 30;
 
-/// Class names of all parts: those of the training part, if it can be found.
+/// Returns the class names for all parts: from the training part, if it can be found.
 std::vector<std::string> class_names(const std::filesystem::path& root, std::string_view part,
                                      const ImagePlaces& places) {
   if (part == "train") return places.classes();
@@ -30,13 +30,13 @@ std::vector<std::string> class_names(const std::filesystem::path& root, std::str
   return of_training.classes();
 }
 
-/// Numbers of this part become those of `classes`.
+/// Changes this part's class numbers to indices of `classes`.
 void renumber(ImagePlaces& places, const std::vector<std::string>& classes, std::string_view part) {
   std::vector<int> number;
   for (const std::string& name : places.classes()) {
     const auto found = std::ranges::find(classes, name);
     if (found == classes.end()) {
-      if (places.numbered()) continue;  // its numbers are themselves
+      if (places.numbered()) continue;  // its numbers are already right
       throw BadFile(
           fmt::format("the {} images have a class '{}', which the training images do not "
                       "have: the folders of both must be called alike",

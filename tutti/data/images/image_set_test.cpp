@@ -6,14 +6,14 @@
 #include <fstream>
 #include <set>
 
-#include "tutti/data/format/file_checks.h"
-#include "tutti/data/format/tar_writer.h"
-#include "tutti/data/format/verify.h"
-#include "tutti/data/generate/pictures/picture_set.h"
+#include "tutti/data/file/tar_writer.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/images/image_places.h"
 #include "tutti/data/images/jpeg_encoder.h"
-#include "tutti/data/open.h"
-#include "tutti/data/pipeline.h"
+#include "tutti/data/open/open.h"
+#include "tutti/data/open/verify.h"
+#include "tutti/data/pipeline/pipeline.h"
+#include "tutti/generate/pictures/picture_set.h"
 
 namespace tutti::data {
 namespace {
@@ -54,7 +54,7 @@ TEST(ImageSet, ClassesAreTheSortedFolders) {
   EXPECT_EQ(train->fields()[1].class_names, (std::vector<std::string>{"ants", "bees", "wasps"}));
   EXPECT_EQ(label_of(*train, 0), 0);
   EXPECT_EQ(label_of(*train, 2), 2);
-  // Numbers are those of the training set, also where a class is not there.
+  // Class numbers come from the training set, also where a class is missing.
   const DatasetSpec validation{.name = "imagenet", .dir = root, .split = "validation"};
   ASSERT_TRUE(has_split(validation));
   EXPECT_EQ(label_of(*open_dataset(validation), 0), 2);
@@ -135,7 +135,7 @@ TEST(ImageSet, SeveralArchivesInThePartsFolderAreClasses) {
   DatasetSpec validation = train;
   validation.split = "validation";
   EXPECT_EQ(label_of(*open_dataset(validation), 1), 1);
-  // Parts of one set, and an archive alone, say nothing.
+  // Parts of one set, or a single archive, say nothing about classes.
   for (const char* shard :
        {"shards/train/x-0007.tar", "shards/train/x-0008.tar", "one/train/a.tar"})
     pack(shard, {"0.jpg"});
@@ -173,7 +173,7 @@ TEST(ImageSet, PartsOfOneSetAreNoClasses) {
                                                 {"x-1", "ants"}})
     EXPECT_TRUE(are_classes(names)) << names.front();
 
-  // As a whole set.
+  // The same names as a whole set.
   fs::create_directories(scratch.path() / "train");
   for (const std::string& name : unpadded) {
     TarWriter tar(scratch.path() / "train" / (name + ".tar"));
@@ -197,7 +197,7 @@ TEST(ImageSet, DamagedTarsAreNamed) {
   refused({bytes.begin(), bytes.begin() + 700}, "of which");
   refused({bytes.begin(), bytes.begin() + 4096}, "closing blocks");
   const std::vector<uint8_t> web = bytes;
-  bytes.insert(bytes.end(), web.begin(), web.end());  // as 'cat a.tar b.tar' makes it
+  bytes.insert(bytes.end(), web.begin(), web.end());  // joined as by 'cat a.tar b.tar'
   {
     const auto joined = open_image_set(scratch.write("joined.tar", bytes), "train", {}, {});
     EXPECT_EQ(joined->size(), 4);
@@ -241,7 +241,7 @@ TEST(ImageSet, FirstBytesDecideAndOtherPicturesAreNamed) {
   put_file(root / "train/bees/d.webp", {'R', 'I', 'F', 'F', 4, 0, 0, 0, 'W', 'E', 'B', 'P'});
   expect_io_error([&] { open_image_set(root, "train", {}, {}); },
                   {"train/bees", "no images", "d.webp (a WebP image)"});
-  // A name says nothing of what is in a file.
+  // A name does not prove the content of a file.
   put_file(root / "val/ants/a.jpg", {'v', 'e', 'r', 's', 'i', 'o', 'n', ' '});
   const std::string pointer = "version https://git-lfs.github.com/spec/v1\n";
   DecodedImage image;
@@ -259,7 +259,7 @@ TEST(ImageSet, LinksInCirclesEndAndAreNamed) {
   fs::create_directory_symlink("..", root / "train/cat/up");
   fs::create_directory_symlink("../..", root / "train/dog/up");
   fs::create_directory_symlink("..", root / "train/loop");
-  // Folder i has two links to folder i - 1: without a bound 2^30 paths.
+  // Folder i has two links to folder i - 1: 2^30 paths without a bound.
   for (int i = 1; i < 30; ++i) {
     const fs::path folder = root / fmt::format("deep/l{}", i);
     fs::create_directory(folder);
@@ -277,7 +277,7 @@ TEST(ImageSet, LinksInCirclesEndAndAreNamed) {
       << said;
 }
 
-// A folder is met by its own name, also where a link to it comes before it.
+// A folder keeps its own name, even if a link to it comes first.
 TEST(ImageSet, ALinkFromOneClassToAnotherTakesNothingFromIt) {
   const ScratchDirectory scratch;
   const fs::path root = scratch.path();
@@ -291,7 +291,7 @@ TEST(ImageSet, ALinkFromOneClassToAnotherTakesNothingFromIt) {
   ASSERT_EQ(set->size(), 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(label_of(*set, i), i);
   EXPECT_NE(said.find("a/more: passed over"), said.npos) << said;
-  // A link still leads to a folder that lies elsewhere, and so does a link behind a link.
+  // A link is followed to a folder elsewhere, and so is a link through another link.
   put_file(root / "more/deep/4.jpg", grey_jpeg(1));
   put_file(root / "far/5.jpg", grey_jpeg(1));
   fs::create_directory_symlink("../../far", root / "more/deep/far");
@@ -331,7 +331,7 @@ TEST(ImageSet, GeneratedFoldersAndShardsAreTheSameImages) {
   EXPECT_NE(report.to_text().find(files->origin(1)), std::string::npos) << report.to_text();
 }
 
-/// Two epochs' batches, however many readers make them.
+/// Returns two epochs' batches, which must not depend on the number of readers.
 std::vector<float> batches_of(const Dataset& set, int threads) {
   constexpr int64_t kBatch = 4;
   const TensorDesc images{DType::f32, {kBatch, 3, 12, 12}, {}};

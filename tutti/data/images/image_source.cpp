@@ -1,10 +1,10 @@
-// Where the images of a part lie: a folder of class folders, or archives.
+// Finds the images of a part: a folder of class folders, or archives.
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 
-#include "tutti/data/format/folder_walk.h"
+#include "tutti/data/file/folder_walk.h"
 #include "tutti/data/images/image_places.h"
 
 namespace tutti::data {
@@ -26,7 +26,7 @@ std::vector<fs::path> archives_in(const fs::path& folder) {
   return archives;
 }
 
-/// Whether a file's name has the part as a word: "imagenet-train-000012.tar", "img_val.tar".
+/// Says whether a file's name has the part as a word: "imagenet-train-000012.tar", "img_val.tar".
 bool says_part(const fs::path& file, std::string_view part) {
   const std::string stem = file.stem().string();
   const auto is_letter = [&](size_t at) {
@@ -42,11 +42,11 @@ bool says_any_part(const fs::path& file) {
   return says_part(file, "train") || says_part(file, "validation") || says_part(file, "test");
 }
 
-/// A name as text and the number that it ends with; "x-0003-of-0012" is number 3 of "x-".
+/// Splits a name into text and the number at its end; "x-0003-of-0012" is number 3 of "x-".
 struct ShardName {
   std::string_view text;
   bool numbered = false;
-  int64_t number = -1;  ///< below 0 also where it is beyond 2^63
+  int64_t number = -1;  ///< negative also if beyond 2^63
 };
 ShardName shard_name(std::string_view stem) {
   const auto digits_at = [](std::string_view name) {
@@ -63,14 +63,14 @@ ShardName shard_name(std::string_view stem) {
   return name;
 }
 
-/// "part_a", "part-00001-3f2a", "shardB".
+/// Matches "part_a", "part-00001-3f2a", "shardB".
 bool says_shard(std::string_view stem) {
   return stem.starts_with("shard") || stem.starts_with("part_") || stem.starts_with("part-") ||
          stem.starts_with("part.");
 }
 
-/// Whether archives of these names are parts of one set: they differ in a number alone that stands
-/// apart, whatever the numbers, or that goes from each to the next by one.
+/// Says whether archives of these names are parts of one set: they differ only in a number, which
+/// either stands apart or counts up by one from archive to archive.
 bool are_parts(const std::vector<std::string>& stems) {
   if (std::ranges::all_of(stems, says_shard)) return true;
   std::vector<int64_t> numbers;

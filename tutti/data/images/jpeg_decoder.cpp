@@ -1,5 +1,5 @@
-// JPEG by libjpeg-turbo. Its errors come back through setjmp: what lies between a setjmp and a
-// longjmp has no destructors here, so nothing is skipped that must run.
+// Decodes JPEG by libjpeg-turbo. Its errors return through setjmp: code between a setjmp and a
+// longjmp has no destructors here, so none is skipped.
 
 #include <cstdio>  // jpeglib.h needs it first
 
@@ -17,10 +17,10 @@
 namespace tutti::data {
 namespace {
 
-/// A progressive image of more scans is made to take long, not to be looked at.
+/// A progressive image with more scans is made to waste time.
 constexpr int kMostScans = 500;
-/// Pixels decoded beside a window, so that the smooth upsampling of colours at its edges sees the
-/// neighbours that it sees in the whole image.
+/// Pixels decoded around a window, so that the smooth upsampling of colours at its edges sees the
+/// same neighbours as in the whole image.
 constexpr int64_t kMargin = 2;
 
 struct JpegErrors {
@@ -38,8 +38,8 @@ JpegErrors& errors_of(j_common_ptr info) { return *reinterpret_cast<JpegErrors*>
   std::longjmp(errors.back, 1);
 }
 
-/// What says that pixels are missing or wrong ends the decoding; the rest (bytes between segments,
-/// an odd version) is common in photographs and harmless.
+/// Ends the decoding on warnings that pixels are missing or wrong; the others (bytes between
+/// segments, an odd version) are common in photographs and harmless.
 void hear(j_common_ptr info, int level) {
   if (level >= 0) return;
   switch (info->err->msg_code) {
@@ -90,7 +90,7 @@ class JpegDecoder {
   }
 
  private:
-  /// Apart, so that whatever the header holds, the destructor runs.
+  /// A constructor of its own: whatever the header holds, the destructor runs.
   JpegDecoder() {
     info_.err = jpeg_std_error(&errors_.manager);
     errors_.manager.error_exit = leave;
@@ -108,7 +108,7 @@ class JpegDecoder {
                     errors_.message);
   }
 
-  // Each sets its own place to come back to, and has nothing but plain values.
+  // Each of these sets its own jump target, and has only plain values.
   bool create() {
     if (setjmp(errors_.back) != 0) return false;
     jpeg_create_decompress(&info_);
@@ -145,7 +145,8 @@ class JpegDecoder {
     return true;
   }
 
-  /// Columns begin where a block does; rows above are skipped, those below are never decoded.
+  /// Decoding begins at the column of a block; rows above are skipped, rows below are never
+  /// decoded.
   void crop(const ImageWindow& window, int eighths, DecodedImage& image) {
     const auto along = [&](int64_t first, int64_t count, int64_t whole) {
       const int64_t begin = std::clamp<int64_t>(first * eighths / 8 - kMargin, 0, whole - 1);
@@ -163,7 +164,7 @@ class JpegDecoder {
     image.size = {height, width};
   }
 
-  /// Adobe's programs store inks inverted, as PIL and the browsers know.
+  /// Converts CMYK. Adobe's programs store inks inverted, as PIL and browsers assume.
   void make_rgb(std::vector<uint8_t>& inks) const {
     const int inverted = info_.saw_Adobe_marker ? 0 : 255;
     for (size_t i = 0; i + 3 < inks.size(); i += 4) {

@@ -24,13 +24,13 @@ struct EncoderErrors {
   std::longjmp(errors.back, 1);
 }
 
-/// What was written so far, which libjpeg allocates.
+/// The bytes written so far, which libjpeg allocates.
 struct EncodedBytes {
   unsigned char* bytes = nullptr;
   unsigned long count = 0;
 };
 
-/// Plain values alone: nothing has a destructor between setjmp and longjmp.
+/// Has only plain values: nothing has a destructor between setjmp and longjmp.
 bool encode(jpeg_compress_struct& info, EncoderErrors& errors, const uint8_t* pixels,
             const ImageSize& size, int channels, const JpegOptions& options, EncodedBytes& out) {
   if (setjmp(errors.back) != 0) return false;

@@ -1,4 +1,4 @@
-// PNG by libpng. Its errors come back through setjmp, as libjpeg's do (jpeg_decoder.cpp).
+// Decodes PNG by libpng. Its errors return through setjmp, as libjpeg's do (jpeg_decoder.cpp).
 
 #include <png.h>
 
@@ -76,7 +76,7 @@ class PngDecoder {
     return true;
   }
 
-  /// Whatever it is (palette, grey, 1 to 16 bits, transparent, interlaced), as four bytes a pixel.
+  /// Reads any kind (palette, grey, 1 to 16 bits, transparent, interlaced) as four bytes per pixel.
   bool read_pixels(size_t row_bytes) {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_expand(png_);

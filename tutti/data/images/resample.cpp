@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kWeightBits = 14, kRowBits = 6;
 
-/// Which input pixels an output pixel is made of: weights [first, first + count) of the table.
+/// The input pixels of an output pixel, with weights [first, first + count) of the table.
 struct Taps {
   struct Range {
     int64_t from = 0;  ///< the input pixel of the first weight
@@ -22,7 +22,7 @@ struct Taps {
   std::vector<int16_t> weights;
 };
 
-/// Rounded so that each output's weights add up to 1 exactly: a flat image stays as it is.
+/// Rounds weights so that each output's add up to 1 exactly: a flat image stays the same.
 Taps taps_along(double begin, double extent, int64_t low, int64_t high, int64_t outputs) {
   Taps taps;
   const double scale = extent / static_cast<double>(outputs), support = std::max(scale, 1.0);
@@ -54,12 +54,12 @@ Taps taps_along(double begin, double extent, int64_t low, int64_t high, int64_t 
   return taps;
 }
 
-/// The four bytes of a pixel as numbers in one register, and as many whole ones.
+/// The four bytes of a pixel as floats in one register, and four integers likewise.
 typedef float Pixel4 __attribute__((vector_size(16)));
 typedef int32_t Whole4 __attribute__((vector_size(16)));
 
-/// row = sum of weight * input row, of `count` bytes from `first` on, kRowBits finer than pixels.
-/// Products of 16 bits by 16 to 32 are what every processor has for vectors.
+/// Sets row = sum of weight * input row, for `count` bytes from `first` on, with kRowBits more bits
+/// than pixels. Every processor has vector instructions for products of 16 bits by 16 to 32.
 void blend_rows(const uint8_t* first, size_t stride, const int16_t* weights, size_t taps,
                 size_t count, float* row) {
   constexpr size_t kBlock = 512;
@@ -77,7 +77,7 @@ void blend_rows(const uint8_t* first, size_t stride, const int16_t* weights, siz
   }
 }
 
-/// One output pixel: the weighted sum of `taps` pixels of a row. Added in their order.
+/// Returns an output pixel: the weighted sum of `taps` pixels of a row, added in their order.
 Whole4 blend_pixels(const float* in, const float* weights, size_t taps) {
   Pixel4 sum = {0.5f, 0.5f, 0.5f, 0.5f};
   for (size_t t = 0; t < taps; ++t) {

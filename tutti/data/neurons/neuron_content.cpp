@@ -5,7 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -42,10 +42,10 @@ std::vector<Volume> read_volumes(const NeuronFiles& from, std::vector<std::strin
   return volumes;
 }
 
-/// Arrays one after the other, and where each begins.
+/// Places arrays one after the other, and says where each begins.
 class Packing {
  public:
-  /// Where so many bytes will lie.
+  /// Returns where the next array of so many bytes begins.
   size_t add(size_t bytes) {
     const size_t at = end_;
     end_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -57,7 +57,7 @@ class Packing {
   size_t end_ = 0;
 };
 
-/// Copies all of it into the node's memory. The text says what lies where.
+/// Copies everything into the node's memory. The text says where each array lies.
 std::string put(const std::vector<Volume>& volumes, const SeedPoints& points,
                 const std::vector<std::string>& left_out, const NodeMemory::Take& take) {
   Packing packing;

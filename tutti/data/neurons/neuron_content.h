@@ -1,6 +1,6 @@
 #pragma once
-// NeuronContent: the volumes that a data set's seeds lie in, and the seeds: of this process, or of
-// a node, whose ranks then have them once.
+// NeuronContent holds the volumes of a data set and the seeds in them. It belongs to this process,
+// or to a node, whose ranks then share one copy.
 
 #include <cstddef>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace tutti::data {
 
-/// Memory that one rank of a node fills and all of them read.
+/// Memory that one rank of a node fills and all of its ranks read.
 class NodeMemory {
  public:
   struct Filled {
@@ -22,12 +22,12 @@ class NodeMemory {
   using Take = std::function<std::byte*(size_t bytes)>;
 
   virtual ~NodeMemory() = default;
-  /// One rank of each node does `fill`: it takes memory once, and returns a text about what it has
-  /// put there. All ranks get both, or throw what one of them has thrown. Collective.
+  /// One rank of each node calls `fill`, which takes memory once and returns a text that describes
+  /// its contents. All ranks get both, or throw the exception of one of them. Collective.
   virtual Filled share(const std::function<std::string(const Take& take)>& fill) = 0;
 };
 
-/// A volume of which only the arrays matter any more.
+/// A volume reduced to its arrays.
 struct VolumeView {
   Voxels3 extents{};
   ElementType element = ElementType::u8;
@@ -38,8 +38,8 @@ struct VolumeView {
 struct NeuronContent {
   std::vector<VolumeView> volumes;
   SeedPoints points;
-  std::vector<std::string> left_out;   ///< what is wrong with volumes that could not be read
-  std::shared_ptr<const void> keeper;  ///< of what the views show
+  std::vector<std::string> left_out;   ///< errors of the volumes that could not be read
+  std::shared_ptr<const void> keeper;  ///< owner of the memory that the views show
 };
 
 struct NeuronFiles {
@@ -49,8 +49,9 @@ struct NeuronFiles {
   int64_t quarantine = 0;  ///< volumes that may be left out
 };
 
-/// `node`: null: this process reads for itself. BadFile, ConfigError as read_volume and SeedPoints;
-/// IoError for one bad volume more than may be left out.
+/// Reads the volumes and finds the seeds. `node`: null: this process reads for itself. BadFile and
+/// ConfigError as for read_volume and SeedPoints; IoError if more volumes are bad than may be left
+/// out.
 std::shared_ptr<const NeuronContent> read_neurons(const NeuronFiles& files, NodeMemory* node);
 
 }  // namespace tutti::data

@@ -32,7 +32,7 @@ NeuronSet::NeuronSet(const NeuronSetSpec& spec)
                                                               .quarantine = spec.quarantine},
                                                              spec.node)),
       size_(spec.count > 0 ? spec.count : content_->points.voxels()) {
-  spec_.node = nullptr;  // is not there for long
+  spec_.node = nullptr;  // valid only during opening
   describe_fields();
 }
 

@@ -1,9 +1,9 @@
 #pragma once
-// NeuronSet: seeds in labelled volumes as samples. A sample is what surrounds a seed:
+// A NeuronSet has seeds in labelled volumes as samples. A sample is the surroundings of a seed:
 //
 //   image  as stored, [1, z, y, x]
-//   label  u8, 1 where the voxel is of the object in which the seed lies, else 0
-//   seed   f32, what is known at first, as logits: 0.95 in the middle and 0.05 elsewhere
+//   label  u8, 1 where the voxel belongs to the seed's object, else 0
+//   seed   f32, the initial knowledge, as logits: 0.95 in the middle and 0.05 elsewhere
 
 #include <memory>
 #include <string>
@@ -14,9 +14,9 @@
 
 namespace tutti::data {
 
-/// log(p / (1 - p)).
+/// Returns log(p / (1 - p)).
 float logit(double p);
-/// What is known where no network has looked yet, and where a seed is.
+/// Probabilities where no network has looked yet, and at a seed.
 inline constexpr double kUnknown = 0.05, kSeed = 0.95;
 
 struct NeuronSetSpec {
@@ -25,16 +25,16 @@ struct NeuronSetSpec {
   Voxels3 fov{33, 33, 33}, deltas{8, 8, 8};
   int64_t min_object = 1;
   std::vector<double> partitions{};
-  int64_t count = 0;           ///< of seeds; 0: as many as there are voxels to begin at
-  uint64_t seed = 1;           ///< of their draw
-  int64_t quarantine = 0;      ///< volumes that may be left out because they cannot be read
-  NodeMemory* node = nullptr;  ///< where the ranks of a node have the volumes once; while it opens
+  int64_t count = 0;           ///< number of seeds; 0: one per voxel at which training may begin
+  uint64_t seed = 1;           ///< seed of the draw
+  int64_t quarantine = 0;      ///< volumes that may be left out if they cannot be read
+  NodeMemory* node = nullptr;  ///< lets ranks of a node share volumes; used only while it opens
 };
 
 class NeuronSet final : public Dataset {
  public:
-  /// BadFile, ConfigError as read_volume and SeedPoints; IoError for one bad volume more than may
-  /// be left out.
+  /// BadFile and ConfigError as for read_volume and SeedPoints; IoError if more volumes are bad
+  /// than may be left out.
   explicit NeuronSet(const NeuronSetSpec& spec);
 
   int64_t size() const override { return size_; }
@@ -42,10 +42,10 @@ class NeuronSet final : public Dataset {
   void read(int64_t index, Sample& sample) const override;
 
   const NeuronSetSpec& spec() const { return spec_; }
-  /// What is wrong with the volumes that were left out.
+  /// Returns the errors of the volumes that were left out.
   const std::vector<std::string>& left_out() const { return content_->left_out; }
-  /// The same seeds with all that a field of view sees which moves once in each direction: its
-  /// extents and twice the moves.
+  /// Returns the same seeds with larger surroundings: all that a field of view sees when it moves
+  /// once in each direction, which is its extents plus twice the moves.
   std::unique_ptr<NeuronSet> canvases() const;
 
  private:

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
-#include "tutti/data/format/hdf5_arrays.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/data/format/array/hdf5_arrays.h"
 
 namespace tutti::data {
 namespace {
@@ -24,7 +24,7 @@ Volume halves(int64_t side) {
   return v;
 }
 
-/// By counting, one box at a time.
+/// Computes the part of a voxel by counting its whole box.
 uint8_t part_by_counting(const Volume& v, const SeedRule& rule, const Voxels3& at) {
   const auto label = [&](int64_t z, int64_t y, int64_t x) {
     return v.labels[static_cast<size_t>((z * v.extents[1] + y) * v.extents[2] + x)];
@@ -79,7 +79,7 @@ TEST(SeedPoints, ComeAsOftenFromEachPart) {
     ++drawn[parts[static_cast<size_t>((p.at[0] * 15 + p.at[1]) * 15 + p.at[2])]];
   }
   EXPECT_EQ(drawn[kNoSeed], 0);
-  EXPECT_EQ(drawn[1], 100);  // of 0.6, 0.8 and 1 of their object; none of less
+  EXPECT_EQ(drawn[1], 100);  // fractions 0.6, 0.8 and 1; none is smaller
   EXPECT_EQ(drawn[2], 100);
   EXPECT_EQ(drawn[3], 100);
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -56,7 +56,7 @@ std::vector<ObjectBox> boxes_of_objects(const Volume& volume) {
   return objects;
 }
 
-/// How many voxels of an object lie in any box, from sums over all boxes at the object's corner
+/// Counts an object's voxels in any box, from sums over the boxes that start at the object's corner
 /// (Crow 1984, "Summed-area tables for texture mapping").
 class ObjectCounts {
  public:
@@ -108,7 +108,7 @@ VoxelBox around(const Voxels3& at, const Voxels3& extents) {
   return box;
 }
 
-/// Those whose surroundings lie in the volume.
+/// Returns the voxels whose surroundings lie in the volume.
 VoxelBox inner_box(const Voxels3& volume, const Voxels3& surroundings) {
   VoxelBox box;
   for (size_t i = 0; i < 3; ++i) {

@@ -9,7 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/data/arrays/climate_values.h"
-#include "tutti/data/format/array_file.h"
+#include "tutti/data/format/open_array.h"
 
 namespace tutti::data {
 namespace {
@@ -47,7 +47,7 @@ void require_finite_image(const Volume& volume) {
   });
 }
 
-/// Objects by consecutive numbers. Numbers below 1 are none.
+/// Renumbers objects consecutively. Numbers below 1 are no objects.
 std::vector<uint32_t> numbered(const ArrayFile& file, size_t array) {
   const ArrayInfo& info = file.arrays()[array];
   if (!is_integer(info.type))

@@ -1,5 +1,5 @@
 #pragma once
-// A volume of an electron microscope, or of any other, and the objects in it.
+// A Volume is a volume from an electron microscope, or any other, with the objects in it.
 
 #include <array>
 #include <cstdint>
@@ -23,23 +23,23 @@ struct Volume {
   Voxels3 extents{};
   ElementType element = ElementType::u8;
   std::vector<uint8_t> image;    ///< row-major
-  std::vector<uint32_t> labels;  ///< 1, 2 ... number the objects in the order in which they are
-                                 ///< met; 0: none. Empty: not known
+  std::vector<uint32_t> labels;  ///< objects are numbered 1, 2 ... in the order of appearance; 0:
+                                 ///< none. Empty: not known
 };
 
-/// The lines of data.fields for the image and the labels; those that are not given: "image: from
-/// raw" and "label: from labels". ConfigError for other fields, or words behind the array's name.
+/// Holds the lines of data.fields for the image and the labels; by default "image: from raw" and
+/// "label: from labels". ConfigError for other fields, or words after the array's name.
 struct VolumeArrays {
   std::string image = "raw", labels = "labels";
 };
 VolumeArrays volume_arrays(std::span<const FieldLine> lines);
 
-/// Arrays of three axes, extents of 1 aside. BadFile naming the file and what is wrong: another
-/// number of axes, labels that are no whole numbers or of other extents, values that are not
-/// finite. Without `labels` an image alone.
+/// Reads arrays of three axes, not counting axes of extent 1. BadFile naming the file and the
+/// fault: another number of axes, labels that are no whole numbers or have other extents, values
+/// that are not finite. Without `labels` it reads only the image.
 Volume read_volume(const std::filesystem::path& path, const VolumeArrays& arrays,
                    bool labels = true);
-/// Whether the file has labels.
+/// Says whether the file has labels.
 bool has_labels(const std::filesystem::path& path, const VolumeArrays& arrays);
 
 }  // namespace tutti::data

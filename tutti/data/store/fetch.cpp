@@ -20,11 +20,11 @@
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
 #include "tutti/base/log.h"
+#include "tutti/base/numeric/sha256.h"
 #include "tutti/base/own_file.h"
-#include "tutti/base/sha256.h"
 #include "tutti/base/small_text.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -44,8 +44,8 @@ int64_t size_on_disk(const fs::path& file) {
   return none ? 0 : static_cast<int64_t>(bytes);
 }
 
-/// libcurl, loaded when something is fetched: it brings two dozen libraries with it, which every
-/// rank of every run would load otherwise.
+/// libcurl, loaded at the first fetch: it loads two dozen libraries, which every rank of every run
+/// would load otherwise.
 class Curl {
  public:
   static const Curl& get() {
@@ -89,8 +89,8 @@ class Curl {
   void* library_;  // stays until the process ends
 };
 
-/// Sets an option. One that libcurl does not know or refuses is an error: without its protocols a
-/// list could name files of this machine, and without its range another file's rest would follow.
+/// Sets an option. An option that libcurl refuses or does not know is an error: without the
+/// protocols a list could name local files, and without the range another file's rest could follow.
 template <class Value>
 void set_option(CURL* curl, CURLoption option, Value value) {
   const CURLcode code = Curl::get().set(curl, option, value);
@@ -100,7 +100,7 @@ void set_option(CURL* curl, CURLoption option, Value value) {
         static_cast<int>(option), Curl::get().words(code)));
 }
 
-/// It need not be there.
+/// Removes a file that need not exist.
 void remove_file(const fs::path& file) {
   std::error_code failed;
   fs::remove(file, failed);
@@ -118,14 +118,14 @@ struct FreeHeaders {
   void operator()(curl_slist* list) const { Curl::get().free_all(list); }
 };
 
-/// One file, until it is there.
+/// Fetches one file.
 class Fetch {
  public:
   Fetch(const FetchItem& item, const FetchSpec& spec)
       : item_(item), spec_(spec), target_(spec.to / item.name), part_(target_.string() + ".part"),
         tag_(part_.string() + ".tag") {}
 
-  /// Bytes that came over the network; -1 where the file was there.
+  /// Returns the bytes that came over the network; -1 where the file existed.
   int64_t run() {
     if (is_there(target_)) {
       expect_regular_file(target_);
@@ -153,8 +153,8 @@ class Fetch {
   }
 
  private:
-  /// A part of another user's, or of whom the file system says so (NFS makes root's nobody's), is
-  /// not gone on with. Whether there was one.
+  /// Removes a part that belongs to another user, or is reported so by the file system (NFS shows
+  /// root's as nobody's): it is not continued. Returns whether there was one.
   bool remove_foreign() const {
     const auto foreign = [](const fs::path& file) {
       struct stat status {};
@@ -166,13 +166,13 @@ class Fetch {
     return true;
   }
 
-  /// What went wrong, or nothing.
+  /// Returns the problem, or an empty string.
   std::string attempt() {
     const std::unique_ptr<CURL, CloseCurl> curl(Curl::get().init());
     CHECK(curl, "libcurl does not start");
     std::string tag;
     if (std::ifstream noted = own_input(tag_)) std::getline(noted, tag);
-    // Without a word of the server that the file is the same, a rest may be another file's.
+    // Without a tag that proves it the same, the rest may be another file's.
     int64_t held = tag.empty() && item_.sha256.empty() ? 0 : size_on_disk(part_);
     open_part(held);
     std::unique_ptr<curl_slist, FreeHeaders> headers;
@@ -187,7 +187,7 @@ class Fetch {
     Curl::get().info(curl.get(), CURLINFO_RESPONSE_CODE, &status);
     if (code == CURLE_OK) return "";
     if (code == CURLE_RANGE_ERROR || status == 416) {
-      // Another file, or a server that cannot go on within one: from its beginning.
+      // The file differs, or the server does not support ranges: start over.
       remove_file(part_);
       remove_file(tag_);
       if (std::exchange(restarted_, true)) for_ever_ = true;
@@ -199,8 +199,8 @@ class Fetch {
                                              : Curl::get().words(code);
   }
 
-  /// A file that begins anew has no tag until its first bytes come. The old one is removed,
-  /// not emptied: then the file is this process's own.
+  /// A file that starts over has no tag until its first bytes come. The old one is removed, not
+  /// emptied, so that the new file belongs to this process.
   void open_part(int64_t held) {
     answer_ = {};
     wants_tag_ = held == 0;
@@ -212,7 +212,7 @@ class Fetch {
     CHECK(file_, "no memory for a stream");
   }
 
-  /// Some file systems say only now that there is no room.
+  /// Some file systems report only now that the disk is full.
   void close_part() {
     if (std::fclose(file_.release()) != 0 && write_error_ == 0) write_error_ = errno;
     if (write_error_ != 0)
@@ -246,16 +246,16 @@ class Fetch {
     return done;
   }
 
-  /// Beside a file that begins now. A later answer of the server may be about another state of the
-  /// file, and must not become the tag of the bytes that are held.
+  /// Stores the tag beside a new file. A later response may be about another state of the file, and
+  /// must not become the tag of the bytes already held.
   void keep_tag() const noexcept try {
     if (answer_.status == 200 && !answer_.tag.empty()) output_stream(tag_) << answer_.tag << '\n';
   } catch (const std::exception&) {
-    // Without a tag the next command begins the file anew.
+    // Without a tag the next command starts over.
   }
 
-  /// Notes what the server calls this state of the file: its ETag, or when it was changed. Answers
-  /// that lead elsewhere come before the one that counts, so each begins without a tag.
+  /// Notes the server's name for this state of the file: its ETag, or its time of modification.
+  /// Redirects come before the final response, so each response starts without a tag.
   static size_t look(const char* bytes, size_t, size_t count, void* self) {
     auto* fetch = static_cast<Fetch*>(self);
     const std::string line(bytes, count);
@@ -289,7 +289,7 @@ class Fetch {
     warn_of_another_file();
   }
 
-  /// The file is there, also where a colleague's list of the folder cannot be written.
+  /// The fetch succeeds even where a colleague's list in the folder cannot be written.
   void note_sum() const try {
     const fs::path sums = spec_.to / "SHA256SUMS";
     auto out = output_stream(sums, std::ios::app);
@@ -302,7 +302,7 @@ class Fetch {
               target_.string());
   }
 
-  /// A server may answer with a page to log in on, or have a pointer where the file should be.
+  /// A server may answer with a login page, or hold a pointer file instead of the content.
   void warn_of_another_file() const {
     const FileBytes file = FileBytes::open(target_);
     const Content content = first_bytes_of(file).content;
@@ -332,7 +332,7 @@ class Fetch {
     int status = 0;
     std::string tag{};
   };
-  Answer answer_;  // of the server, the last one
+  Answer answer_;  // the server's last response
   int write_error_ = 0;
   bool wants_tag_ = false, for_ever_ = false, restarted_ = false;
 };

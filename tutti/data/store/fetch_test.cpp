@@ -14,22 +14,22 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/numeric/sha256.h"
 #include "tutti/base/scratch_directory.h"
-#include "tutti/base/sha256.h"
 
 namespace tutti::data {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A web server of one file that breaks off.
+/// A web server of one file that breaks connections.
 class Server {
  public:
   std::string file = std::string(300'000, 'x') + "end";
   std::string tag = "\"one\"";
-  std::atomic<int> breaks = 0;      // answers that end after `piece` bytes
-  std::atomic<int> refusals = 0;    // answers 503 before the others
-  std::atomic<bool> ranges = true;  // whether it can go on within a file
+  std::atomic<int> breaks = 0;      // responses that end after `piece` bytes
+  std::atomic<int> refusals = 0;    // 503 responses before the others
+  std::atomic<bool> ranges = true;  // whether it supports ranges
   std::atomic<int> answers = 0;
   size_t piece = 100'000;
 
@@ -146,7 +146,7 @@ TEST_F(FetchTest, AnotherFileOnTheServerIsFetchedFromItsBeginning) {
   server.breaks = 1;
   const std::string old = server.file;
   server.file = std::string(200'000, 'y');
-  // What a killed fetch has left of the old file.
+  // A killed fetch has left a part of the old file.
   std::ofstream(fs::path(scratch.path()) / "file.part") << old.substr(0, 1000);
   std::ofstream(fs::path(scratch.path()) / "file.part.tag") << "\"older\"\n";
   fetch_files(spec(false));
@@ -154,8 +154,8 @@ TEST_F(FetchTest, AnotherFileOnTheServerIsFetchedFromItsBeginning) {
 }
 
 TEST_F(FetchTest, ARefusalOfANewStateDoesNotNameTheBytesThatAreHeld) {
-  // The old file's beginning is here; the server has another one by now, and says its tag with an
-  // answer that brings no file.
+  // The part is of the old file; the server now has another one, and sends its tag with a response
+  // without content.
   std::ofstream(fs::path(scratch.path()) / "file.part") << server.file.substr(0, 1000);
   std::ofstream(fs::path(scratch.path()) / "file.part.tag") << "\"one\"\n";
   server.file = std::string(200'000, 'y');
@@ -186,7 +186,7 @@ TEST_F(FetchTest, AListOfSumsThatCannotBeWrittenLosesNoFile) {
   EXPECT_NE(said.find("has come and is sound"), std::string::npos) << said;
 }
 
-/// While it lives, files of this process may be one byte long, and writing more is an error.
+/// While it lives, files of this process may be one byte long; writing more is an error.
 class ShortFiles {
  public:
   ShortFiles() : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -211,7 +211,7 @@ TEST_F(FetchTest, ADiskWithoutRoomIsSaid) {
   {
     const ShortFiles full;
     many = error(spec());
-    server.file = "few";  // bytes that are written when the file is closed
+    server.file = "few";  // these bytes are written when the file is closed
     few = error(spec());
   }
   for (const std::string& said : {many, few})
@@ -238,7 +238,7 @@ TEST_F(FetchTest, WhatAnotherHasPlantedIsNotWrittenThrough) {
   EXPECT_EQ(fs::file_size(victim), 4u);
 }
 
-// NFS says of root's own files that they are nobody's. Only root can show it, by giving one away.
+// NFS reports root's files as nobody's. Only root can test it, by giving a file away.
 TEST_F(FetchTest, APartOfAnotherUsersBeginsAnew) {
   const std::string half = server.file.substr(0, 100'000);
   for (const char* name : {"file.part", "file.part.tag"}) {

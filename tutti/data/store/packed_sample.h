@@ -1,10 +1,10 @@
 #pragma once
-// PackedSample: a sample as one run of bytes, as a cache keeps it and as one node sends it to
+// A PackedSample is a sample as one run of bytes, as a cache keeps it and as one node sends it to
 // another.
 //
-// Fields lie one after the other, each from a whole cache line on. Where a field is coded, samples
-// differ in size, and a head stands before them: eight bytes for each field and for the origin, how
-// long it is, then the origin.
+// Fields lie one after the other, each starting on a cache line. If a field is coded, samples
+// differ in size, and a head precedes the fields: for each field and for the origin an eight-byte
+// length, then the origin.
 
 #include <array>
 #include <cstddef>
@@ -25,18 +25,18 @@ class PackedSample {
 
   explicit PackedSample(const std::vector<Field>& fields);
 
-  /// Whether samples differ in size.
+  /// Says whether samples differ in size.
   bool varies() const { return varies_; }
-  /// Of every sample, where they do not differ.
+  /// Returns the bytes of every sample, if they do not differ.
   int64_t bytes() const { return plain_bytes_; }
-  /// Of this one, a multiple of kLine.
+  /// Returns the bytes of this sample, a multiple of kLine.
   int64_t bytes(const Sample& sample) const;
   void pack(const Sample& sample, std::byte* to) const;
 
-  /// Shows fields of a known size where they lie, and copies coded ones. `keeper`: Sample::show.
+  /// Shows fields of known size in place, and copies coded ones. `keeper`: see Sample::show.
   void show(const std::byte* from, const std::shared_ptr<const void>& keeper, Sample& sample) const;
-  /// Copies all. `copy(from, to, bytes)` brings bytes of the packed sample, false where it cannot,
-  /// which is then the result.
+  /// Copies all fields. `copy(from, to, bytes)` copies bytes of the packed sample; if it returns
+  /// false, so does unpack().
   template <class Copy>
   bool unpack(Copy copy, Sample& sample) const {
     Head head{};
@@ -69,7 +69,7 @@ class PackedSample {
     return fields_[f].coded ? checked(head[f]) : static_cast<int64_t>(fields_[f].bytes());
   }
 
-  const std::vector<Field>& fields_;  // of a data set that outlives this
+  const std::vector<Field>& fields_;  // fields of a data set that outlives this
   bool varies_ = false;
   int64_t plain_bytes_ = 0;
 };

@@ -33,7 +33,7 @@ class Quarantine::State {
         return look_into(at, sample);
       } catch (const IoError& error) {
         leave_out(at, error);
-      } catch (const ConfigError& error) {  // of a label beyond data.classes
+      } catch (const ConfigError& error) {  // thrown for a label beyond data.classes
         leave_out(at, error);
       }
     }
@@ -42,9 +42,9 @@ class Quarantine::State {
   }
 
  private:
-  /// Decodes a coded image as a whole, once: training decodes a part that chance chooses, and
-  /// whether a damaged one is left out may not depend on that. At an eighth of the size all of the
-  /// data is read, and most of the arithmetic left out.
+  /// Decodes each coded image completely, once: training decodes a random part, on which leaving
+  /// out a damaged image may not depend. Decoding at an eighth of the size reads all of the data,
+  /// and skips most of the arithmetic.
   void look_into(int64_t index, const Sample& sample) {
     if (coded_.empty() || sound_[static_cast<size_t>(index)]) return;
     thread_local DecodedImage image;
@@ -78,8 +78,8 @@ class Quarantine::State {
   const std::shared_ptr<const Dataset> all_;
   const QuarantineSpec spec_;
   const std::shared_ptr<ReadCounts> counts_;
-  std::vector<size_t> coded_;             // fields
-  std::vector<std::atomic<bool>> sound_;  // of coded samples: they were looked into
+  std::vector<size_t> coded_;             // indices of coded fields
+  std::vector<std::atomic<bool>> sound_;  // for coded samples: already checked
   std::mutex mutex_;
   std::set<int64_t> bad_;  // guarded by mutex_
 };

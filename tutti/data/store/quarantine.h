@@ -1,5 +1,5 @@
 #pragma once
-// Quarantine: a data set that goes on without its bad samples.
+// Quarantine is a data set that skips its bad samples.
 
 #include <cstdint>
 #include <memory>
@@ -12,14 +12,14 @@ namespace tutti::data {
 
 struct QuarantineSpec {
   int64_t most = 0;  ///< bad samples that this process may meet; one more is an error
-  std::string part;  ///< of the data, for messages: "train"
+  std::string part;  ///< part of the data, for messages: "train"
 };
 
-/// In the place of a sample that cannot be read (missing, unreadable or damaged file, wrong shape,
-/// a value that is no number, a class beyond the field's class_names, a coded image that cannot be
-/// decoded) stands the next one by number that can, the first behind the last. What is found behind
-/// Dataset::read, such as a class that the network has no output for, stays an error. So which
-/// sample is trained on depends on the files alone, and batches keep their size. Each bad sample is
+/// Replaces a sample that cannot be read (missing, unreadable or damaged file, wrong shape, a value
+/// that is no number, a class beyond the field's class_names, a coded image that cannot be decoded)
+/// by the next readable one by number; the first follows the last. Faults found after
+/// Dataset::read, such as a class for which the network has no output, remain errors. So the
+/// choice of samples depends on the files alone, and batches keep their size. Each bad sample is
 /// warned of and counted once; IoError when there are more than `most`, or none is sound.
 class Quarantine final : public Dataset {
  public:

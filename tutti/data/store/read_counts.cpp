@@ -1,6 +1,6 @@
 #include "tutti/data/store/read_counts.h"
 
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 namespace {

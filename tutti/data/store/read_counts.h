@@ -1,5 +1,5 @@
 #pragma once
-// ReadCounts: where the samples of a process came from, and which were left out.
+// ReadCounts counts where the samples of a process came from, and which were left out.
 
 #include <array>
 #include <atomic>
@@ -11,14 +11,14 @@
 
 namespace tutti::data {
 
-/// Levels that a sample may come from, the fastest first: caches of the node in memory and on disk,
-/// those of other nodes, files.
+/// Levels from which a sample may come, the fastest first: the node's caches in memory and on disk,
+/// the caches of other nodes, files.
 enum class ReadLevel : uint8_t { memory, node, peers, files };
 inline constexpr std::array<std::string_view, 4> kReadLevels = {"memory", "node", "peers", "files"};
 
 struct LevelCount {
   int64_t samples = 0;
-  int64_t bytes = 0;   ///< of caches: of samples as they are kept; of files: what was read
+  int64_t bytes = 0;   ///< for caches: of samples as they are kept; for files: bytes read
   double seconds = 0;  ///< summed over reader threads
 };
 
@@ -26,13 +26,13 @@ struct LevelCount {
 class ReadCounts {
  public:
   void add(ReadLevel level, int64_t bytes, double seconds);
-  /// Since the start of the process. Of files, bytes are those of all reads of the process.
+  /// Counts since the start of the process. For files, bytes include all reads of the process.
   std::array<LevelCount, kReadLevels.size()> levels() const;
 
-  /// A sample that data.quarantine leaves out, with the reason.
+  /// Counts a sample that data.quarantine leaves out, with the reason.
   void leave_out(const std::string& reason);
   int64_t left_out() const;
-  /// The first few reasons.
+  /// Returns the first few reasons.
   std::vector<std::string> reasons() const;
 
  private:

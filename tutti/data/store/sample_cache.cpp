@@ -61,10 +61,10 @@ class CacheFile {
 
 }  // namespace
 
-/// The shared memory begins with how much of memory and file is taken, then has a word for each
-/// sample: where it is, counted in lines, those of the file behind those of memory. A process that
-/// ends while it fills its place leaves the sample as kFilling for ever: it is then read from its
-/// file, and nobody waits.
+/// The shared memory begins with the lines taken in memory and in the file, then has a word for
+/// each sample: its place in lines, where lines of the file follow those of memory. A process that
+/// ends while it fills a place leaves the sample as kFilling for ever: the sample is then read from
+/// its file, and nobody waits.
 class CachedSet::State {
  public:
   State(std::shared_ptr<const Dataset> all, const CacheSpec& spec,
@@ -92,7 +92,7 @@ class CachedSet::State {
     if (file_) file_->remove_name();
   }
 
-  /// `self` is what keeps the memory that a sample shows.
+  /// `self` keeps the memory that a sample shows.
   void read(const std::shared_ptr<State>& self, int64_t index, Sample& sample,
             std::span<const FieldRows> rows) {
     const auto start = CacheClock::now();
@@ -105,7 +105,7 @@ class CachedSet::State {
       counts_->add(ReadLevel::peers, packing_.bytes(sample), seconds_since(start));
       return;
     }
-    // What is to be kept is read whole, also where a rank needs some of its rows alone.
+    // A sample that will be kept is read whole, even if a rank needs only some of its rows.
     const bool keeps = word == kEmpty && may_keep(index);
     if (keeps || rows.empty())
       all_->read(index, sample);
@@ -134,7 +134,7 @@ class CachedSet::State {
  private:
   using Word = std::atomic<uint64_t>;
   static_assert(Word::is_always_lock_free, "processes share them");
-  enum : uint64_t { kEmpty = 0, kFilling = 1, kFull = 2, kFirst = 3 };  // kFull: no room was left
+  enum : uint64_t { kEmpty = 0, kFilling = 1, kFull = 2, kFirst = 3 };  // kFull: there was no space
   static constexpr int64_t kLine = PackedSample::kLine, kPlaces = 2;
 
   void reserve(const CacheSpec& spec) {
@@ -161,7 +161,7 @@ class CachedSet::State {
   int64_t file_at(uint64_t line) const {
     return (static_cast<int64_t>(line) - memory_lines_) * kLine;
   }
-  /// Of samples of other nodes: only where it takes the room of no own one.
+  /// Keeps samples of other nodes only if they take no space from its own.
   bool may_keep(int64_t index) const {
     return !peers_ || holds_all_ || index % peers_->nodes() == peers_->node();
   }
@@ -190,7 +190,7 @@ class CachedSet::State {
     return whole;
   }
 
-  /// The first of so many free lines; none where there are no more.
+  /// Claims consecutive free lines and returns the first; none if there are too few.
   std::optional<uint64_t> claim(int64_t lines) const {
     const auto claim_of = [&](int64_t which, int64_t all) -> std::optional<uint64_t> {
       Word& taken = word_at(which);

@@ -1,12 +1,11 @@
 #pragma once
-// CachedSet: a data set whose samples are read from files once and then kept near: in the node's
-// memory, and what does not fit there in a file on its own disk.
+// A CachedSet is a data set whose samples are read from files once and then kept: in the node's
+// memory, and, if they do not fit there, in a file on its own disk.
 //
-// What is kept are samples as the data set gives them, before the steps of data.transforms, since
-// chance makes others of these every time: decoded, but for coded images, which stay as they are.
-// It is filled once and keeps what it has: every sample comes once an epoch, so the one used last
-// is the one that is needed last, and throwing it out would leave a cache that is too small without
-// any hits at all.
+// Samples are kept as the data set gives them, before the random steps of data.transforms: decoded,
+// except for coded images, which stay as they are. The cache is filled once and evicts nothing:
+// every sample comes once an epoch, so the least recently used sample is the one needed next, and
+// evicting it would leave a cache that is too small without any hits.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,38 +19,40 @@
 
 namespace tutti::data {
 
-/// The caches of this set on other nodes. Calls may run on any number of threads.
+/// Gives access to the caches of this set on other nodes. Calls may run on any number of threads.
 class CachePeers {
  public:
   virtual ~CachePeers() = default;
-  /// Sample i is kept for all nodes by node i % nodes(), of which this one is node().
+  /// Node i % nodes() keeps sample i for all nodes; this node is node().
   virtual int nodes() const = 0;
   virtual int node() const = 0;
-  /// The packed sample from its node, which reads it from its files if it has not yet. False where
-  /// that node has no room for it or does not answer: it is then to be read from files here.
+  /// Gets the packed sample from its node, which reads it from its files if necessary. False where
+  /// that node has no space for it or does not answer: it must then be read from files here.
   virtual bool get(int64_t index, std::vector<std::byte>& packed) = 0;
 };
 
 struct CacheSpec {
-  /// Alike on the ranks of a node, and unlike any other node's and job's: nodes may share `folder`.
+  /// The same on all ranks of a node, and different from that of any other node or job: nodes may
+  /// share `folder`.
   std::string name;
-  int64_t memory_bytes = 0;        ///< of the node
-  int64_t disk_bytes = 0;          ///< likewise; 0: no file
-  std::filesystem::path folder{};  ///< that the file lies in
-  /// Null: every node reads for itself. What comes from others is kept where all samples have room
-  /// on each node, and otherwise left to them, so that the nodes together keep as much as they can.
+  int64_t memory_bytes = 0;        ///< bytes for the whole node
+  int64_t disk_bytes = 0;          ///< bytes for the whole node; 0: no file
+  std::filesystem::path folder{};  ///< folder of the cache file
+  /// Null: every node reads for itself. Samples of other nodes are also kept here if each node has
+  /// space for all samples; otherwise they are not, so that the nodes together keep as many as they
+  /// can.
   std::shared_ptr<CachePeers> peers{};
 };
 
 class CachedSet final : public Dataset {
  public:
-  /// IoError where memory or disk are not there: all of it is reserved now, as much as the samples
-  /// need, or of coded ones, whose sizes are not known, all that is allowed.
+  /// IoError where memory or disk space is lacking. All of it is reserved now: as much as the
+  /// samples need, or, for coded ones, whose sizes are unknown, all that is allowed.
   CachedSet(std::shared_ptr<const Dataset> all, const CacheSpec& spec,
             std::shared_ptr<ReadCounts> counts);
   ~CachedSet() override;
-  /// Once all ranks of the node have opened it, or one of them could not: nothing stays behind
-  /// then, however they end.
+  /// Removes the names of memory and file, so that nothing is left behind however the ranks end.
+  /// Call it once all ranks of the node have opened the cache, or one of them has failed.
   void remove_names() const;
 
   int64_t size() const override;
@@ -61,11 +62,11 @@ class CachedSet final : public Dataset {
   void read(int64_t index, Sample& sample) const override;
   void read_rows(int64_t index, Sample& sample, std::span<const FieldRows> rows) const override;
 
-  /// For another node: the sample, if it is kept here or can be, packed. False where there is no
-  /// room. Throws what reading it throws.
+  /// Packs the sample for another node, if it is kept here or can be. False where there is no
+  /// space. Throws what reading it throws.
   bool serve(int64_t index, std::vector<std::byte>& packed) const;
 
-  /// Bytes that were reserved for samples.
+  /// Return the bytes reserved for samples.
   int64_t memory_bytes() const;
   int64_t disk_bytes() const;
 

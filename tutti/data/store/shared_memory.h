@@ -1,5 +1,5 @@
 #pragma once
-// SharedMemory: memory that the processes of a node share, zero at first.
+// SharedMemory is memory that the processes of a node share, zero at first.
 
 #include <cstddef>
 #include <string>
@@ -7,11 +7,11 @@
 namespace tutti::data {
 
 /// Each process opens the same name with the same size, and all see the same bytes. Nothing is left
-/// of it when they have ended, provided that remove_name() is called once all have it open.
+/// behind when they end, provided that remove_name() is called once all have opened it.
 class SharedMemory {
  public:
-  /// Takes the memory now, so that a lack of it is an error here and not a signal later.
-  /// IoError naming the size where there is none.
+  /// Allocates the memory now, so that a lack of it is an error here and not a signal later.
+  /// IoError naming the size if there is too little.
   SharedMemory(const std::string& name, size_t bytes);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;

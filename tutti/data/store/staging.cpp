@@ -20,7 +20,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/own_file.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
 namespace {
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kCopyBlock = size_t{4} << 20;
 
-/// A descriptor that is closed at the end.
+/// Closes its descriptor at the end.
 class OpenFile {
  public:
   explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
@@ -45,7 +45,7 @@ class OpenFile {
   int descriptor_;
 };
 
-/// What tells an original from another of its name.
+/// Tells an original from another file of its name.
 struct Identity {
   int64_t bytes = -1, modified = 0;
   bool operator==(const Identity&) const = default;
@@ -61,7 +61,7 @@ struct ListedCopy {
   uint64_t checksum = 0;
 };
 
-/// Lines that are no whole ones are of a process that was killed: their files are copied again.
+/// Reads the list. A killed process leaves incomplete lines: their files are copied again.
 std::map<std::string, ListedCopy> read_copies(const fs::path& folder) {
   std::map<std::string, ListedCopy> copies;
   std::ifstream in = own_input(folder / kStagedList);
@@ -96,7 +96,7 @@ class Hash {
 
 struct Task {
   fs::path original;
-  std::string name;  // below both folders
+  std::string name;  // path below both folders
   Identity found;
 };
 
@@ -147,7 +147,7 @@ class Staging {
   }
 
  private:
-  /// Each file once.
+  /// Returns each file once.
   std::vector<Task> tasks_of(const std::vector<fs::path>& files) const {
     std::error_code unknown;
     if (fs::equivalent(spec_.from.empty() ? "." : spec_.from, spec_.to, unknown))
@@ -176,7 +176,7 @@ class Staging {
     return all;
   }
 
-  /// This process's files: in the order of their sizes each goes to the share that has least.
+  /// Finds this process's files: by decreasing size, each goes to the share that has fewest bytes.
   void find_tasks() {
     std::vector<Task> all = tasks_of(spec_.files);
     std::ranges::stable_sort(all, std::greater{}, [](const Task& t) { return t.found.bytes; });
@@ -200,7 +200,7 @@ class Staging {
     }
   }
 
-  /// Of which there is no copy yet.
+  /// Returns the tasks without a current copy.
   std::vector<Task> missing_of(const std::vector<Task>& tasks) const {
     make_own_folder(spec_.to);
     const std::map<std::string, ListedCopy> there = read_copies(spec_.to);
@@ -213,7 +213,7 @@ class Staging {
     return missing;
   }
 
-  /// The name of a copy that is not whole yet: unlike any other's, so that nobody can expect it.
+  /// Returns the name of an incomplete copy: it is random, so that nobody can predict it.
   static fs::path part_of(const fs::path& target) {
     return target.string() + ".part-" + random_name();
   }
@@ -282,7 +282,7 @@ class Staging {
       if (::rename(part.c_str(), target.c_str()) != 0)
         throw IoError(
             fmt::format("{}: cannot get its name: {}", target.string(), file_error(errno)));
-      // Behind half a line of a process that was killed this one must be a line of its own.
+      // A killed process may have left half a line: this one must start on a new line.
       append_to_list(fmt::format("\n{:016x} {} {} {}\n", checksum, task.found.bytes,
                                  task.found.modified, task.name));
     } catch (...) {
@@ -338,7 +338,7 @@ class Staging {
     }
   }
 
-  /// One write(2) of a whole line, so that lines of several processes do not mix.
+  /// Writes a whole line with one write(2), so that lines of several processes do not mix.
   void append_to_list(const std::string& line) const {
     const fs::path path = spec_.to / kStagedList;
     const OpenFile list(open_own_file(path, O_WRONLY | O_CREAT | O_APPEND));

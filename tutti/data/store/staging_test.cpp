@@ -11,7 +11,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
-#include "tutti/data/open.h"
+#include "tutti/data/open/open.h"
 
 namespace tutti::data {
 namespace {
@@ -48,7 +48,7 @@ class StagingTest : public ::testing::Test {
     }
     return "";
   }
-  /// Names of files in the folder but the list.
+  /// Names of files in the folder, except the list.
   std::set<std::string> names() const {
     std::set<std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator(to))
@@ -70,7 +70,7 @@ TEST_F(StagingTest, CopiesAllOnceAndAgainOnlyWhatChanged) {
   EXPECT_EQ(stage_files(spec()).copied_files, 0);
   EXPECT_EQ(verify_staged(spec()), 10'000'009);
 
-  write_whole(from / "train/b.bin", "other!");  // as long
+  write_whole(from / "train/b.bin", "other!");  // as long as before
   fs::last_write_time(from / "train/b.bin",
                       fs::file_time_type::clock::now() + std::chrono::hours(1));
   EXPECT_THROW(verify_staged(spec()), IoError);
@@ -81,7 +81,7 @@ TEST_F(StagingTest, CopiesAllOnceAndAgainOnlyWhatChanged) {
 
 TEST_F(StagingTest, GoesOnAfterAKill) {
   stage_files(spec());
-  // What a killed process leaves: a part, a copy without its line, half a line.
+  // A killed process leaves these: a part, a copy without its line, half a line.
   write_whole(to / "train/a.bin.part-here-1", "half");
   fs::remove(to / "train/b.bin");
   std::ofstream(to / kStagedList, std::ios::app) << "0123456789abcdef 77";
@@ -126,11 +126,11 @@ TEST_F(StagingTest, OtherNodesFilesBecomeLinksThatGiveWayToCopies) {
   EXPECT_EQ(verify_staged(spec()), 10'000'009);
   EXPECT_EQ(stage_files(node).linked_files, 0);  // a copy is better than a link
   write_whole(from / "train/a.bin", "another");
-  EXPECT_EQ(stage_files(node).linked_files, 1);  // but not one of what was there
+  EXPECT_EQ(stage_files(node).linked_files, 1);  // but a copy of the old file is not
   EXPECT_EQ(file_text(to / "train/a.bin"), "another");
 }
 
-// Another user may have made the folder, or may write to it: what lies there is not believed, and
+// Another user may have made the folder, or may write to it: its contents are not trusted, and
 // nothing is written through its links.
 TEST_F(StagingTest, AFolderOfSomebodyElseIsRefused) {
   const fs::path victim = fs::path(scratch.path()) / "victim";
@@ -148,7 +148,7 @@ TEST_F(StagingTest, AFolderOfSomebodyElseIsRefused) {
   ASSERT_EQ(::stat(to.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700u);
   if (::geteuid() != 0) return;  // only root can give a file away
-  // A copy that another user has put in place of ours is made anew.
+  // A copy that another user has replaced is copied again.
   ASSERT_EQ(::chown((to / "train/b.bin").c_str(), 65534, 65534), 0);
   EXPECT_EQ(stage_files(spec()).copied_files, 1);
   ASSERT_EQ(::chown((to / kStagedList).c_str(), 65534, 65534), 0);
@@ -169,8 +169,8 @@ TEST_F(StagingTest, ErrorsNameTheFileAndLeaveNothingHalfWritten) {
   EXPECT_FALSE(fs::exists(to / "train/a.bin"));
 }
 
-/// Sparse files below `from`, of so many bytes together: in eight, since file systems bound a
-/// file's size far below that of a disk.
+/// Sparse files below `from`, with so many bytes together: eight files, since file systems bound
+/// the size of a file far below that of a disk.
 std::vector<fs::path> add_sparse(const fs::path& from, const std::string& name, uintmax_t bytes) {
   std::vector<fs::path> files;
   for (int i = 0; i < 8; ++i) {
@@ -192,7 +192,7 @@ TEST_F(StagingTest, AFullDiskIsSaidBeforeTheFirstByteAndAtTheLast) {
 
 TEST_F(StagingTest, RoomIsWantedForAllSharesTogether) {
   fs::create_directories(to);
-  const uintmax_t most = fs::space(to).available / 10 * 6;  // each fits, both do not
+  const uintmax_t most = fs::space(to).available / 10 * 6;  // each one fits, both do not
   StagingSpec both = spec();
   both.shares = 2;
   const auto add = [&](const char* name) {
@@ -223,7 +223,7 @@ TEST_F(StagingTest, ACopyThatWasChangedIsFound) {
   }
 }
 
-// A copy without them could not be read.
+// Without the linked files a copy could not be read.
 TEST(Staging, TakesWhatExternalLinksLeadFieldsTo) {
   const ScratchDirectory scratch;
   const fs::path from = scratch.path() / "shared", to = scratch.path() / "node",

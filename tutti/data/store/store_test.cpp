@@ -1,4 +1,4 @@
-// Data sets around a data set: what is kept near, and what is left out.
+// Tests of data sets around a data set: caches, and samples that are left out.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -19,7 +19,7 @@
 namespace tutti::data {
 namespace {
 
-/// Sample i is [i, i + 1, i + 2] and i * i. Counts its reads; samples of `bad` cannot be read.
+/// Sample i is [i, i + 1, i + 2] and i * i. Counts its reads; samples in `bad` cannot be read.
 class CountedSet : public Dataset {
  public:
   explicit CountedSet(int64_t size, std::set<int64_t> bad = {})
@@ -42,8 +42,8 @@ class CountedSet : public Dataset {
                                 {.name = "y", .element = ElementType::i64}};
 };
 
-/// Sample i is a JPEG of (i + 1) * 8 pixels a side; those of `cut` end early, and one of `gone` is
-/// not there.
+/// Sample i is a JPEG of (i + 1) * 8 pixels a side; those in `cut` end early, and those in `gone`
+/// are missing.
 class CodedSet : public Dataset {
  public:
   explicit CodedSet(int64_t size, std::set<int64_t> cut = {}, std::set<int64_t> gone = {})
@@ -149,7 +149,7 @@ TEST(SampleCache, ThreadsAndProcessesShareIt) {
   }
   EXPECT_LE(all->reads, 400);
   const pid_t child = ::fork();
-  if (child == 0) {  // another rank: finds every sample, so this set may have none that is sound
+  if (child == 0) {  // another rank finds every sample, so this set may have no sound one
     std::set<int64_t> every;
     for (int64_t i = 0; i < 100; ++i) every.insert(i);
     const auto other = std::make_shared<CountedSet>(100, every);
@@ -205,7 +205,7 @@ TEST(SampleCache, CodedImagesStayAsTheyAreOnBothLevels) {
   EXPECT_LT(all->reads, 24);
 }
 
-/// Another node's cache, in this process.
+/// The cache of another node, in this process.
 class NodeBeside final : public CachePeers {
  public:
   NodeBeside(int node, const CachedSet* other) : node_(node), other_(other) {}
@@ -246,7 +246,7 @@ struct AskingNode {
 };
 
 TEST(SampleCache, NodesTogetherReadEachSampleOnce) {
-  AskingNode<CountedSet> nodes(10, 5 * 128, 5 * 128);  // half of the set each
+  AskingNode<CountedSet> nodes(10, 5 * 128, 5 * 128);  // space for half of the set on each
   for (int epoch = 0; epoch < 2; ++epoch)
     for (int64_t i = 0; i < 10; ++i) expect_sample(nodes.own, i, i);
   EXPECT_EQ(nodes.all->reads, 5);

@@ -1,11 +1,11 @@
-// A list of what is to be fetched, as it stands in a file.
+// Reads a list of files to fetch.
 
 #include <algorithm>
 #include <cerrno>
 #include <sstream>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/text_file.h"
+#include "tutti/data/file/text_file.h"
 #include "tutti/data/store/fetch.h"
 
 namespace tutti::data {

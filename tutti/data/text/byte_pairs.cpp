@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/text/pre_tokens.h"
 
 namespace tutti::data {
@@ -41,7 +41,7 @@ BytePairTokenizer::BytePairTokenizer(BytePairs pairs, const std::string& name)
     made[static_cast<size_t>(result->second)] = true;
     merges_.emplace(pair.key(), Merge{static_cast<int32_t>(m), result->second});
   }
-  // Tokens with a meaning of their own, "<pad>", are of no merge.
+  // No merge has tokens with a meaning of their own, such as "<pad>".
   size_t lacking = 0;
   std::string first;
   for (size_t t = 0; t < made.size(); ++t)
@@ -63,7 +63,7 @@ const BytePairTokenizer::Merge* BytePairTokenizer::merge_of(int32_t left, int32_
 
 void BytePairTokenizer::encode_piece(std::string_view piece, std::vector<int32_t>& tokens) const {
   struct Symbol {
-    int32_t token, before, after;  // token -1: it went into the one before
+    int32_t token, before, after;  // token -1: merged into its predecessor
   };
   struct Found {
     int32_t rank, at, left, right;
@@ -80,7 +80,7 @@ void BytePairTokenizer::encode_piece(std::string_view piece, std::vector<int32_t
   const auto end = static_cast<int32_t>(symbols.size());
   const auto symbol = [&](int32_t i) -> Symbol& { return symbols[static_cast<size_t>(i)]; };
   std::priority_queue<Found, std::vector<Found>, std::greater<>> queue;
-  std::vector<Found> later;  // pairs that came about while those of the current rank are merged
+  std::vector<Found> later;  // pairs that arise while those of the current rank are merged
   const auto look = [&](int32_t at, std::vector<Found>& list) {
     if (at < 0 || symbol(at).after == end) return;
     const int32_t left = symbol(at).token, right = symbol(symbol(at).after).token;
@@ -119,7 +119,7 @@ void BytePairTokenizer::encode(std::string_view text, const TextPlace&,
   struct Place {
     size_t first = 0, count = 0;  // in `tokens`
   };
-  constexpr size_t kLongestKept = 64;  // longer pieces hardly come twice
+  constexpr size_t kLongestKept = 64;  // longer pieces rarely recur
   std::unordered_map<std::string_view, Place> known;
   for (size_t at = 0; at < text.size();) {
     const std::string_view piece = text.substr(at, first_piece(text.substr(at)));

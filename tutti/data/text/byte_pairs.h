@@ -1,7 +1,8 @@
 #pragma once
-// Byte pairs (Gage 1994; Sennrich, Haddow, Birch 2016; of bytes: Radford et al. 2019): text is cut
-// into pieces (pre_tokens.h), and in each piece the pair of neighbours that is earliest in the list
-// of merges becomes one token, until no pair is in it. Any bytes are encoded, and come back.
+// Encodes text as byte pairs (Gage 1994; Sennrich, Haddow, Birch 2016; with bytes: Radford et al.
+// 2019): text is cut into pieces (pre_tokens.h); in each piece the pair of neighbours that is
+// earliest in the list of merges becomes one token, until no listed pair is left. Any bytes can be
+// encoded, and decoding restores them.
 
 #include <array>
 #include <cstdint>
@@ -23,15 +24,15 @@ struct TokenPair {
 };
 
 struct BytePairs {
-  std::vector<std::string> tokens;  ///< the bytes of each
-  std::vector<TokenPair> merges;    ///< first ones first; what a pair makes is in `tokens`
+  std::vector<std::string> tokens;  ///< the bytes of each token
+  std::vector<TokenPair> merges;    ///< in the order of their rank; `tokens` has each result
   int32_t end_token = -1;           ///< its bytes are its name
 };
 
 class BytePairTokenizer final : public Tokenizer {
  public:
-  /// BadFile beginning with `name` unless each single byte is a token, no two tokens are the same,
-  /// and each merge is of tokens that are bytes or were made by earlier ones, and makes a token.
+  /// BadFile beginning with `name` unless each single byte is a token, all tokens differ, and each
+  /// merge joins bytes or results of earlier merges into a token.
   BytePairTokenizer(BytePairs pairs, const std::string& name);
 
   std::string_view kind() const override { return pairs_.merges.empty() ? "bytes" : "bpe"; }
@@ -54,7 +55,7 @@ class BytePairTokenizer final : public Tokenizer {
   std::unordered_map<uint64_t, Merge> merges_;  // by TokenPair::key()
 };
 
-/// The 256 bytes as tokens in GPT-2's order: printable ones first.
+/// Returns the 256 bytes as tokens in GPT-2's order: printable ones first.
 std::vector<std::string> single_bytes();
 
 }  // namespace tutti::data

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/subset.h"
 
 namespace tutti::data {

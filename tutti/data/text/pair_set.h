@@ -1,10 +1,10 @@
 #pragma once
-// PairSet: documents of two texts as samples, one to be made from the other: sentences and their
-// translations, sequences and what is asked of them.
+// A PairSet has pairs of documents as samples, one to be made from the other: sentences and their
+// translations, or sequences and the answers to them.
 //
 //   source  i32 [T], the tokens of the first text's document
-//   tokens  i32 [T], the end token, then those of the second text's
-//   next    i32 [T], the second text's, then the end token: what comes behind each of `tokens`
+//   tokens  i32 [T], the end token, then the tokens of the second text's document
+//   next    i32 [T], the second document, then the end token: the successor of each of `tokens`
 //
 // -1 where a document has no more tokens.
 
@@ -19,18 +19,18 @@
 namespace tutti::data {
 
 struct PairSetSpec {
-  /// Token files whose documents begin with an end token, as many in both.
+  /// Token files whose documents begin with an end token; both sides have equally many documents.
   std::vector<std::filesystem::path> source{}, target{};
-  /// T: left out are pairs of which one is empty, of which the source has more tokens, or the
-  /// target as many: behind it the end token stands.
+  /// T. Pairs are left out if either document is empty, the source has more than T tokens, or the
+  /// target has T or more: the end token follows it.
   int64_t window = 64;
 };
 
 class PairSet final : public Dataset {
  public:
-  /// Walks over the files once, to know where their documents are; of each two numbers are kept.
-  /// BadFile for files that are not there or have other numbers of documents; ConfigError where no
-  /// pair fits the window.
+  /// Walks over the files once to find their documents; keeps two numbers for each. BadFile for
+  /// files that are missing or differ in the number of documents; ConfigError where no pair fits
+  /// the window.
   explicit PairSet(const PairSetSpec& spec);
 
   int64_t size() const override { return std::ssize(pairs_); }
@@ -38,7 +38,7 @@ class PairSet final : public Dataset {
   void read(int64_t index, Sample& sample) const override;
 
   int64_t left_out() const { return left_out_; }
-  /// Of the second text, and of the first; null: not known.
+  /// Return the tokenizer of the second text, and of the first; null: not known.
   const Tokenizer* tokenizer() const { return target_->tokenizer(); }
   const Tokenizer* source_tokenizer() const { return source_->tokenizer(); }
   const TextSource& source() const { return *source_; }
@@ -59,7 +59,7 @@ class PairSet final : public Dataset {
   std::vector<Field> fields_;
 };
 
-/// The pairs that a data set is, or that it is a part of; null: none.
+/// Returns the pairs that a data set is or is a part of; null: none.
 const PairSet* pairs_in(const Dataset& set);
 
 }  // namespace tutti::data

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <tuple>
 
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/file_checks.h"
-#include "tutti/data/generate/token_pairs.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/tokenize.h"
 #include "tutti/data/text/tokenizer.h"
+#include "tutti/generate/token_pairs.h"
 
 namespace tutti::data {
 namespace {
@@ -45,7 +45,7 @@ TEST(PairSet, ASampleIsADocumentAndWhatIsMadeFromIt) {
   EXPECT_EQ(tokens_named(set, 1, "tokens"), (Tokens{9, 4, 4, 4}));
   EXPECT_EQ(tokens_named(set, 1, "next"), (Tokens{4, 4, 4, 9}));
   EXPECT_EQ(tokens_named(set, 2, "source"), (Tokens{5, 6, 7, 8}));
-  // A window of 3 holds neither the end of three tokens nor four of a source.
+  // A window of 3 holds neither three tokens and their end token nor four tokens of a source.
   EXPECT_EQ(PairSet({.source = {source}, .target = {target}, .window = 3}).size(), 1);
   expect_config_error([&] { PairSet({.source = {source}, .target = {target}, .window = 1}); },
                       {source.string(), "none of 4 pairs", "data.window = 1"});

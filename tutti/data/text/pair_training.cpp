@@ -16,15 +16,15 @@ namespace {
 struct CountedPair {
   int64_t count = 0;
   TokenPair pair;
-  /// The queue's greatest is merged next.
+  /// Orders pairs so that the greatest in the queue is merged next.
   bool operator<(const CountedPair& other) const {
     return count != other.count ? count < other.count : pair.key() > other.pair.key();
   }
 };
 
-/// Counts of pairs are kept as merges change the pieces, of which each merge visits those that have
-/// the pair alone. The queue may hold old counts, never too small ones: what comes out of it is
-/// compared, and goes back with its right count.
+/// Keeps counts of pairs up to date as merges change the pieces: each merge visits only the pieces
+/// that have its pair. The queue may hold old counts, but never too small ones: a count that comes
+/// out of it is compared, and goes back with its right value.
 class PairTraining {
  public:
   explicit PairTraining(const PieceCounts& pieces) : tokens_(single_bytes()) {
@@ -69,11 +69,11 @@ class PairTraining {
   struct PairPlaces {
     TokenPair pair;
     int64_t count = 0;
-    std::vector<uint32_t> pieces;  // that have had it
+    std::vector<uint32_t> pieces;  // pieces that have or had it
     bool changed = false;
   };
 
-  /// Adds the pairs of a piece, or with -1 takes them away.
+  /// Adds the pairs of a piece, or removes them with sign -1.
   void count_pairs(size_t piece, int64_t sign) {
     const Piece& own = pieces_[piece];
     for (size_t i = 0; i + 1 < own.tokens.size(); ++i) {
@@ -134,7 +134,7 @@ class PairTraining {
   std::vector<TokenPair> merges_;
   std::vector<Piece> pieces_;
   std::unordered_map<uint64_t, PairPlaces> pairs_;
-  std::vector<uint64_t> changed_;  // pairs whose count has grown, by their keys
+  std::vector<uint64_t> changed_;  // keys of pairs whose count has grown
   std::priority_queue<CountedPair> queue_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Training byte pairs: which pairs of neighbours, merged one after the other, shorten a text most.
+// Trains byte pairs: finds the pairs of neighbours whose merging shortens a text most.
 
 #include <cstdint>
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace tutti::data {
 
-/// How often each piece stands in a text.
+/// Counts how often each piece occurs in a text.
 class PieceCounts {
  public:
-  /// Adds a text that pieces are not cut off by at either end (last_safe_cut).
+  /// Adds a text that no piece crosses at either end (last_safe_cut).
   void add(std::string_view text);
   void add(const PieceCounts& other);
   const std::unordered_map<std::string, int64_t>& counts() const { return counts_; }
@@ -23,9 +23,9 @@ class PieceCounts {
   std::unordered_map<std::string, int64_t> counts_;
 };
 
-/// Merges the most frequent pair, of several the one with the smallest numbers, until the
-/// vocabulary has `vocabulary` tokens or no pair comes twice. Tokens are the 256 bytes in GPT-2's
-/// order, what was merged, and last the end token. ConfigError below 257.
+/// Merges the most frequent pair (on ties, the one with the smallest numbers) until the vocabulary
+/// has `vocabulary` tokens or no pair occurs twice. The tokens are the 256 bytes in GPT-2's order,
+/// the results of merges, and last the end token. ConfigError below 257.
 std::unique_ptr<Tokenizer> train_byte_pairs(const PieceCounts& pieces, int64_t vocabulary);
 
 }  // namespace tutti::data

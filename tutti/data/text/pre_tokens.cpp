@@ -47,8 +47,8 @@ size_t contraction(std::string_view text) {
   return 0;
 }
 
-/// Where the run of this kind that is under way at `at` ends, or is cut; `last`: where its last
-/// character begins.
+/// Returns where the current run of this kind ends, or is cut; `last` becomes the start of its last
+/// character.
 size_t end_of_run(std::string_view text, size_t at, CharacterKind kind, size_t& last) {
   while (at < std::min(text.size(), kLongestPiece)) {
     const Seen seen = look_at(text, at);
@@ -71,16 +71,16 @@ size_t first_piece(std::string_view text) {
     return end_of_run(text, blank + first.bytes, first.kind, last);
   if (blank) first = look_at(text, 0);
   const size_t end = end_of_run(text, first.bytes, CharacterKind::space, last);
-  return end == text.size() || last == 0 ? end : last;  // the last blank goes with what follows
+  return end == text.size() || last == 0 ? end : last;  // the last blank belongs to the next piece
 }
 
 size_t last_safe_cut(std::string_view text) {
   for (size_t cut = text.size(); cut-- > 1;) {
     if (text[cut] != ' ' && text[cut] != '\n') continue;
-    size_t before = cut - 1;  // where the character before it begins
+    size_t before = cut - 1;  // start of the previous character
     for (int i = 0; i < 3 && before > 0 && continues_character(text[before]); ++i) --before;
     const Seen seen = look_at(text, before);
-    const bool whole = before + seen.bytes == cut;  // otherwise it is no UTF-8, so no blank either
+    const bool whole = before + seen.bytes == cut;  // otherwise it is no UTF-8, hence no blank
     if (!whole || seen.kind != CharacterKind::space) return cut;
   }
   return 0;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 #include "tutti/data/text/pre_tokens.h"
 #include "tutti/data/text/text_source.h"
 #include "tutti/data/text/utf8.h"
@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kTextBlock = 16 << 20;
 constexpr size_t kChunk = 256 << 10;
 
-/// Where a text without white space may be cut: before the last separator, else where pieces end
-/// that are found from its beginning on, which is one of a piece. 0: only with more of it.
+/// Returns where a text without white space may be cut: before the last separator, else at the
+/// end of a piece found from its beginning, which starts a piece. 0: needs more of the text.
 size_t cut_by_pieces(std::string_view text, const TextCuts& cuts) {
   size_t at = 0, last = 0;
   const auto next_separator = [&] {
@@ -26,12 +26,12 @@ size_t cut_by_pieces(std::string_view text, const TextCuts& cuts) {
     at = found + cuts.separator.size();
   }
   if (last > 0) return last;
-  // What is so far from the end may be told apart without what follows.
+  // Pieces this far from the end do not depend on the text that follows.
   while (text.size() - at > 2 * kLongestPiece) at += first_piece(text.substr(at));
   return at;
 }
 
-/// The last place up to the end of `text` where it may be cut; 0: there is none.
+/// Returns the last place in `text` where it may be cut; 0: there is none.
 size_t last_cut(std::string_view text, const TextCuts& cuts) {
   if (!cuts.anywhere || !cuts.separator.empty()) {
     const size_t cut = last_safe_cut(text);
@@ -40,10 +40,10 @@ size_t last_cut(std::string_view text, const TextCuts& cuts) {
   size_t cut = text.size();
   for (int i = 0; i < 4 && cut > 0; ++i)
     if (!continues_character(text[--cut])) return cut;
-  return text.size();  // no UTF-8: said where it is encoded
+  return text.size();  // no UTF-8: encoding reports it
 }
 
-/// Adds the chunks of a text between two separators.
+/// Adds the chunks of the text between two separators.
 void add_chunks(TextChunk rest, const TextCuts& cuts, std::vector<TextChunk>& chunks) {
   static_assert(kChunk > 2 * kLongestPiece, "a chunk can be cut");
   do {
@@ -61,7 +61,7 @@ void add_chunks(TextChunk rest, const TextCuts& cuts, std::vector<TextChunk>& ch
 struct TextBlock {
   std::string_view text{};
   int64_t first = 0;
-  bool begins = false, ends = false;  ///< the file
+  bool begins = false, ends = false;  ///< `text` starts or ends the file
 };
 
 std::vector<TextChunk> chunks_of(TextBlock block, const TextCuts& cuts) {
@@ -70,7 +70,7 @@ std::vector<TextChunk> chunks_of(TextBlock block, const TextCuts& cuts) {
     const size_t at = cuts.separator.empty() ? block.text.npos : block.text.find(cuts.separator);
     const bool last = at == block.text.npos;
     const std::string_view document = block.text.substr(0, at);
-    // Before a separator that begins the file, and behind one that ends it, there is none.
+    // A separator at the very beginning or end of a file adds no empty document.
     const bool none = document.empty() && (!begins || (last ? block.ends : block.begins));
     if (!none) add_chunks({document, block.first, begins}, cuts, chunks);
     if (last) return chunks;
@@ -87,7 +87,7 @@ std::vector<TextChunk> chunks_of(TextBlock block, const TextCuts& cuts) {
 void for_each_block(
     const TextRange& range, const TextCuts& cuts,
     const std::function<void(const std::string& file, std::span<const TextChunk>)>& look) {
-  int64_t begin = 0;  // of the file
+  int64_t begin = 0;  // start of the file
   for (const std::filesystem::path& path : range.files) {
     const FileBytes file = FileBytes::open(path);
     const int64_t end = std::min(range.last - begin, file.size());
@@ -103,7 +103,7 @@ void for_each_block(
       file.read(at, {reinterpret_cast<uint8_t*>(block.data()) + kept, more});
       at += static_cast<int64_t>(more);
       const size_t cut = at == end ? block.size() : last_cut(block, cuts);
-      if (cut == 0) continue;  // with more of the file there may be a place
+      if (cut == 0) continue;  // more of the file may have a place
       look(file.name(), chunks_of({.text = std::string_view(block).substr(0, cut),
                                    .first = at - std::ssize(block),
                                    .begins = first,

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/text/pair_set.h"
 #include "tutti/data/text/utf8.h"
 
@@ -25,7 +25,7 @@ TokenRange range_of(const TextSetSpec& spec, int64_t count) {
                                                     : TokenRange{before, count - before};
 }
 
-/// Of the training text, unless a folder says it.
+/// Returns the characters of the training text, or the tokenizer of a folder if one is given.
 std::shared_ptr<const Tokenizer> characters_of(const TextSetSpec& spec, const CharacterText& text) {
   if (!spec.vocabulary.empty()) {
     std::shared_ptr<const Tokenizer> tokenizer = read_tokenizer(spec.vocabulary);
@@ -50,7 +50,7 @@ std::unique_ptr<TextSource> open_source(const TextSetSpec& spec) {
   if (spec.kind == TextSetSpec::Kind::tokens) return token_shards(spec.files);
   CharacterText text(spec.files);
   std::shared_ptr<const Tokenizer> tokenizer = characters_of(spec, text);
-  // Said at once: a window that has one may be read after hours.
+  // Unknown characters are reported now: a window that has one may be read hours later.
   const TokenRange range = range_of(spec, text.size());
   std::vector<int32_t> known;
   for (const char32_t code : text.characters(range.first, range.count)) {
@@ -72,7 +72,7 @@ std::string text_called(const TextSetSpec& spec) {
              : fmt::format("{} and {} more", spec.files.front().string(), spec.files.size() - 1);
 }
 
-/// Names of tokens for messages and listings.
+/// Returns names of tokens for messages and listings.
 std::vector<std::string> token_names(const TextSource& source) {
   std::vector<std::string> names(static_cast<size_t>(source.vocabulary()));
   if (source.tokenizer())

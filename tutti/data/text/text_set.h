@@ -1,11 +1,11 @@
 #pragma once
-// TextSet: windows of a text as samples.
+// A TextSet has windows of a text as samples.
 //
 //   tokens    i32 [T]
-//   next      i32 [T], the token behind each; -1 where there is none
+//   next      i32 [T], the token after each; -1 where there is none
 //   segments  i32 [T], where documents are told apart: the number of each token's document, counted
-//             from 0 in the window. The end token begins a document: it is what the last one's last
-//             token is followed by, and what the next one's first token follows
+//             from 0 in the window. The end token begins a document: it follows the last token of
+//             one document and precedes the first token of the next
 
 #include <filesystem>
 #include <memory>
@@ -23,23 +23,23 @@ struct TextSetSpec {
   std::vector<std::filesystem::path> files{};
   int64_t window = 256;  ///< T
   bool segments = false;
-  /// Whether a window may begin at any token, as a Sampler wants them in training; otherwise they
-  /// follow each other, and the last one may have fewer tokens.
+  /// Says whether a window may begin at any token, as a Sampler expects in training; otherwise
+  /// windows follow each other, and the last one may have fewer tokens.
   bool anywhere = false;
-  /// Of all tokens all, or those on one side of a cut: what validates is the text's end.
+  /// Selects all tokens, or those on one side of a cut: the end of the text is for validation.
   enum class Part : uint8_t { all, before_cut, behind_cut };
   Part part = Part::all;
-  double cut = 0;  ///< below 1: the share of the tokens that are behind; from 2 on their number
-  /// Of characters: a tokenizer's folder. Empty: the characters of the training text, which is the
-  /// part before the cut, or `training`.
+  double cut = 0;  ///< below 1: share of the tokens after the cut; from 2 on: their number
+  /// For characters: the folder of a tokenizer. Empty: the characters of the training text, which
+  /// is the part before the cut, or `training`.
   std::filesystem::path vocabulary{};
   std::vector<std::filesystem::path> training{};
 };
 
 class TextSet final : public Dataset {
  public:
-  /// BadFile for files that are not there, empty, or not of their kind; ConfigError where a window
-  /// is longer than the text, or documents are not told apart.
+  /// BadFile for files that are missing, empty, or not of their kind; ConfigError where a window is
+  /// longer than the text, or documents cannot be told apart.
   explicit TextSet(const TextSetSpec& spec);
 
   int64_t size() const override { return size_; }
@@ -47,7 +47,7 @@ class TextSet final : public Dataset {
   void read(int64_t index, Sample& sample) const override;
   int64_t spacing() const override { return anywhere_ ? window_ : 1; }
 
-  /// Null: what the tokens mean is not known.
+  /// Returns null if the meaning of the tokens is not known.
   const Tokenizer* tokenizer() const { return source_->tokenizer(); }
   uint64_t tokenizer_identity() const { return source_->tokenizer_identity(); }  ///< 0: not known
   int64_t tokens() const { return count_; }
@@ -61,10 +61,10 @@ class TextSet final : public Dataset {
   std::vector<Field> fields_;
 };
 
-/// Of texts: ConfigError unless tokens mean the same in both. `part`: "test".
+/// Compares text sets: ConfigError unless tokens mean the same in both. `part`: "test".
 void check_same_tokens(const Dataset& train, const Dataset& other, std::string_view part);
 
-/// How many of `count` tokens lie before the cut, rounded down.
+/// Returns how many of `count` tokens lie before the cut, rounded down.
 int64_t tokens_before(double cut, int64_t count);
 
 }  // namespace tutti::data

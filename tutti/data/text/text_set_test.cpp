@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/file_checks.h"
-#include "tutti/data/open.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file_checks.h"
+#include "tutti/data/open/open.h"
 #include "tutti/data/text/token_file.h"
 
 namespace tutti::data {
@@ -26,7 +26,7 @@ Tokens field_of(const TextSet& set, int64_t index, size_t field) {
   return {numbers, numbers + set.fields()[field].elements()};
 }
 
-/// Of consecutive windows, without what pads the last one.
+/// Returns the tokens of consecutive windows, without the padding of the last one.
 Tokens tokens_of_windows(const TextSet& set) {
   Tokens all;
   for (int64_t i = 0; i < set.size(); ++i) {
@@ -78,7 +78,7 @@ TEST(TextSet, TheEndOfTheTextValidates) {
   const TextSet train(spec);
   spec.part = TextSetSpec::Part::behind_cut;
   const TextSet validation(spec);
-  EXPECT_EQ(train.tokens(), 899);  // as int(0.9 * n)
+  EXPECT_EQ(train.tokens(), 899);  // int(0.9 * n)
   EXPECT_EQ(validation.tokens(), 100);
   EXPECT_EQ(train.tokenizer()->decode(tokens_of_windows(train)) +
                 train.tokenizer()->decode(tokens_of_windows(validation)),
@@ -114,7 +114,7 @@ TEST(TextSet, CharactersHaveTheVocabularyOfTheTrainingText) {
                  .training = {other}});
       },
       {file.string(), "the character '\xe6\x97\xa5' (U+65E5)", "not in the vocabulary"});
-  // File and byte of the first one, wherever it stands: it is in the second file here.
+  // The message names file and byte of the first one; here it is in the second file.
   const auto good = scratch.write("good.txt", std::string(5000, 'a'));
   const auto bad = scratch.write("bad.txt", std::string(4500, 'a') + "\xc3\xa9Z a Z");
   expect_config_error(
@@ -129,7 +129,7 @@ TEST(TextSet, CharactersHaveTheVocabularyOfTheTrainingText) {
   const auto marked = scratch.write("m.txt", "\xef\xbb\xbf" + text);
   spec.files = {marked, marked};
   EXPECT_EQ(tokens_of_windows(TextSet(spec)), tokens_of_windows(set));
-  // And of a cut, that of the part before it.
+  // In a cut, characters come from the part before it.
   const auto late = scratch.write("c.txt", std::string("aaaaaaaaab"));
   spec = {.kind = TextSetSpec::Kind::characters, .files = {late}, .window = 2, .cut = 0.3};
   spec.part = TextSetSpec::Part::behind_cut;
@@ -160,7 +160,7 @@ TEST(TextSet, TokenFilesAreShardsOfOneText) {
   const TextSet set(spec);
   EXPECT_EQ(tokens_of_windows(set), (Tokens{9, 1, 2, 3, 9, 4, 9, 5, 6}));
   ASSERT_EQ(set.fields().size(), 3u);
-  // The end token begins a document and is what the last one is followed by.
+  // The end token begins a document and follows the previous one.
   EXPECT_EQ(field_of(set, 0, 1), (Tokens{1, 2, 3, 9, 4, 9}));
   EXPECT_EQ(field_of(set, 0, 2), (Tokens{0, 0, 0, 0, 1, 1}));
   EXPECT_EQ(field_of(set, 1, 0), (Tokens{9, 5, 0, 0, 0, 0}));
@@ -176,7 +176,7 @@ TEST(TextSet, TokenFilesAreShardsOfOneText) {
                                       {.vocabulary = 11, .shard = 1, .shards = 3});
   spec.files = {a, other, c};
   expect_io_error([&] { TextSet{spec}; }, {other.string(), "belong together"});
-  // A tokenizer of another vocabulary beside them.
+  // A tokenizer with another vocabulary lies beside them.
   write_tokenizer(*byte_tokenizer(true), scratch.path());
   spec.files = {a, b, c};
   expect_io_error([&] { TextSet{spec}; }, {a.string(), "vocab.json", "257 tokens"});

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/utf8.h"
 
@@ -55,7 +55,7 @@ FileBytes open_utf8(const fs::path& path) {
 
 namespace {
 
-/// Files one after the other, each with the number of its first element.
+/// Holds files one after the other, each with the number of its first element.
 template <class File>
 class InARow {
  public:
@@ -121,7 +121,7 @@ class ByteText final : public TextSource {
   InARow<FileBytes> files_;
 };
 
-/// Characters between two whose places are kept.
+/// Distance between characters whose places are kept.
 constexpr int64_t kCharacterStride = 4096;
 
 /// A file of UTF-8, and where every 4096th character begins.
@@ -137,7 +137,7 @@ struct WalkedText {
     });
   }
 
-  /// look(code, where it begins) for each from a character's first byte on, until it says false.
+  /// Calls look(code, start) for each character from byte `from` on, until it returns false.
   template <class Look>
   void each_character(int64_t from, Look look) const {
     constexpr int64_t kBlock = 1 << 16;
@@ -161,7 +161,7 @@ struct WalkedText {
     }
   }
 
-  /// Where the last marked character up to this one begins.
+  /// Returns the start of the last marked character up to this one.
   int64_t mark_of(int64_t character) const {
     return marks[static_cast<size_t>(character / kCharacterStride)];
   }
@@ -232,7 +232,7 @@ class CharacterText::Walked final : public TextSource {
   }
 
  private:
-  /// look(file, code, its byte in it) for each of these characters.
+  /// Calls look(file, code, its byte in it) for each of these characters.
   template <class Look>
   void each(int64_t first, int64_t count, Look look) const {
     files_.each(first, count, [&](const auto& text, int64_t at, int64_t left, int64_t) {

@@ -1,5 +1,5 @@
 #pragma once
-// TextSource: files of text or of tokens as one sequence of tokens, read by position.
+// A TextSource presents files of text or of tokens as one sequence of tokens, read by position.
 
 #include <cstdint>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/text/tokenizer.h"
 
 namespace tutti::data {
@@ -18,39 +18,40 @@ class TextSource {
  public:
   virtual ~TextSource() = default;
   virtual int64_t size() const = 0;  ///< tokens
-  /// Tokens first, first + 1, ..., all of them within size(). BadFile, ConfigError.
+  /// Reads tokens first, first + 1, ..., all of them within size(). BadFile, ConfigError.
   virtual void read(int64_t first, std::span<int32_t> out) const = 0;
   virtual int64_t vocabulary() const = 0;
-  virtual int32_t end_token() const = 0;  ///< -1: documents are not told apart
-  /// What the tokens mean; null: no tokenizer lies beside the files.
+  virtual int32_t end_token() const = 0;  ///< -1: documents cannot be told apart
+  /// Returns the meaning of the tokens; null: no tokenizer lies beside the files.
   virtual const Tokenizer* tokenizer() const = 0;
-  /// Tokenizer::identity(), which token files know without it; 0: not known.
+  /// Returns Tokenizer::identity(), which token files also store; 0: not known.
   virtual uint64_t tokenizer_identity() const { return tokenizer() ? tokenizer()->identity() : 0; }
 };
 
-/// A text. BadFile where it is compressed, an archive, a pointer to another file, or a token file.
+/// Opens a text. BadFile if it is compressed, an archive, a pointer to another file, or a token
+/// file.
 FileBytes open_text(const std::filesystem::path& path);
-/// A text that is read as characters or words. BadFile also where it is UTF-16 or no text at all,
-/// as a PDF or a data base; a page of the web is a text.
+/// Opens a text to be read as characters or words. BadFile also if it is UTF-16 or no text at all,
+/// such as a PDF or a database; a web page is a text.
 FileBytes open_utf8(const std::filesystem::path& path);
 
-/// Text files one after the other, a token a byte: nothing is read of them but what is asked for.
+/// Presents text files as one sequence with a token per byte, and reads only the bytes asked for.
 std::unique_ptr<TextSource> byte_text(const std::vector<std::filesystem::path>& files);
 
-/// The same, a token a character. UTF-8, which is checked as the files are walked through once; of
-/// 4096 characters one place is kept. A byte-order mark at a file's beginning is passed over.
-/// BadFile naming file and byte.
+/// Does the same with a token per character. The files must be UTF-8, which is checked in one walk
+/// through them; one place is kept per 4096 characters. A byte-order mark at a file's beginning is
+/// skipped. BadFile naming file and byte.
 class CharacterText {
  public:
   explicit CharacterText(const std::vector<std::filesystem::path>& files);
   ~CharacterText();
   CharacterText(CharacterText&&) noexcept;
   int64_t size() const;
-  /// Those that are among the `count` characters from `first` on, ascending.
+  /// Returns the distinct characters among the `count` from `first` on, ascending.
   std::vector<char32_t> characters(int64_t first, int64_t count) const;
-  /// Where the first of these characters stands that is `code`; it is among them.
+  /// Returns the place of the first of these characters that is `code`; there must be one.
   TextPlace place_of(char32_t code, int64_t first, int64_t count) const;
-  /// As tokens of such characters.
+  /// Presents the characters as tokens of this tokenizer.
   std::unique_ptr<TextSource> source(std::shared_ptr<const Tokenizer> tokenizer) &&;
 
  private:
@@ -58,8 +59,8 @@ class CharacterText {
   std::unique_ptr<Walked> walked_;
 };
 
-/// Token files, which are all shards of one part, in their order. BadFile where one is missing, or
-/// they do not belong together, or do not fit the tokenizer beside them.
+/// Opens token files, which are all shards of one part, in their order. BadFile if one is missing,
+/// or they do not belong together, or do not fit the tokenizer beside them.
 std::unique_ptr<TextSource> token_shards(const std::vector<std::filesystem::path>& files);
 
 }  // namespace tutti::data

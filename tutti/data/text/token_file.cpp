@@ -9,14 +9,14 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/own_file.h"
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 
 namespace tutti::data {
 namespace {
 
 constexpr std::string_view kTokenMagic = "TUTTITOK";
 constexpr uint32_t kTokenVersion = 1;
-constexpr size_t kHeaderSum = 56;  // where the header's own checksum stands
+constexpr size_t kHeaderSum = 56;  // place of the header's own checksum
 using HeaderBytes = std::array<uint8_t, kTokenHeaderBytes>;
 
 template <class T>
@@ -108,7 +108,7 @@ void TokenFile::read(int64_t first, std::span<int32_t> out) const {
   if (header_.token_bytes == 4) {
     bytes_.read(at, {reinterpret_cast<uint8_t*>(out.data()), out.size_bytes()});
   } else {
-    // The 16-bit numbers lie in the second half of what they become.
+    // The 16-bit numbers lie in the second half of the 32-bit output.
     auto* narrow = reinterpret_cast<uint8_t*>(out.data()) + out.size_bytes() / 2;
     bytes_.read(at, {narrow, out.size_bytes() / 2});
     for (size_t i = 0; i < out.size(); ++i) out[i] = number_at<uint16_t>(narrow + 2 * i);

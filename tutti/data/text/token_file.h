@@ -1,5 +1,6 @@
 #pragma once
-// Token files: text as numbers, a shard of a part of a data set each. Little-endian:
+// Reads and writes token files: text as numbers; each file is a shard of a part of a data set.
+// Little-endian:
 //
 //   byte  0  "TUTTITOK"
 //         8  u32 version, 1
@@ -21,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 
 struct XXH64_state_s;  // xxhash.h's XXH64_state_t
 
@@ -38,23 +39,23 @@ struct TokenHeader {
 };
 
 inline constexpr int64_t kTokenHeaderBytes = 64;
-/// Of a vocabulary. A name of each is kept in memory, whatever the size of the file.
+/// Most tokens of a vocabulary. The name of each is kept in memory, whatever the size of the file.
 inline constexpr int64_t kMostTokens = 1 << 20;
 
 /// A token file, read by position; thread-safe.
 class TokenFile {
  public:
-  /// Reads the header. BadFile naming the file for what is none, of another version, damaged, or
-  /// shorter or longer than its header says.
+  /// Reads the header. BadFile naming the file if it is no token file, of another version, damaged,
+  /// or shorter or longer than its header says.
   explicit TokenFile(FileBytes bytes);
 
   const TokenHeader& header() const { return header_; }
   const std::string& name() const { return bytes_.name(); }
   int64_t size() const { return header_.count; }
-  /// Tokens first, first + 1, ..., all of them within size(). BadFile for one beyond the
+  /// Reads tokens first, first + 1, ..., all of them within size(). BadFile for one beyond the
   /// vocabulary.
   void read(int64_t first, std::span<int32_t> out) const;
-  /// Reads all of it. BadFile where the checksum does not fit.
+  /// Reads the whole file. BadFile if the checksum does not match.
   void verify() const;
 
  private:
@@ -62,19 +63,19 @@ class TokenFile {
   TokenHeader header_;
 };
 
-/// Writes a token file front to back; without close() it has no header and is none.
+/// Writes a token file front to back; without close() it has no header and is invalid.
 class TokenWriter {
  public:
-  /// `header`: all but count and checksum. IoError.
+  /// Uses all of `header` except count and checksum. IoError.
   TokenWriter(std::filesystem::path path, const TokenHeader& header);
   ~TokenWriter();
   TokenWriter(const TokenWriter&) = delete;
   TokenWriter& operator=(const TokenWriter&) = delete;
 
-  /// CHECKs that they lie in the vocabulary.
+  /// Appends tokens. CHECKs that they lie in the vocabulary.
   void write(std::span<const int32_t> tokens);
   int64_t count() const { return header_.count; }
-  /// Completes the file, of `shards` in all. IoError.
+  /// Completes the file as one of `shards`. IoError.
   void close(int64_t shards);
 
  private:
@@ -86,10 +87,10 @@ class TokenWriter {
   XXH64_state_s* hash_ = nullptr;
 };
 
-/// What the header of a file, 64 bytes or more, says of itself where it is whole.
+/// Computes the header's own checksum from the beginning of a file, 64 bytes or more.
 uint64_t token_header_sum(std::span<const uint8_t> file);
 
-/// 2 where tokens below `vocabulary` fit 16 bits, else 4.
+/// Returns 2 if tokens below `vocabulary` fit 16 bits, else 4.
 constexpr uint32_t token_bytes_of(int64_t vocabulary) { return vocabulary <= 65536 ? 2 : 4; }
 
 }  // namespace tutti::data

@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/generate/each_sample.h"
+#include "tutti/data/each_sample.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/text/pair_training.h"
 #include "tutti/data/text/text_blocks.h"
 #include "tutti/data/text/text_source.h"
@@ -26,7 +26,7 @@ struct NamedRange {
   TextRange range;
 };
 
-/// The parts of the text, each as bytes of all files together.
+/// Returns the parts of the text, as bytes counted over all files.
 std::vector<NamedRange> part_ranges(const TokenizeSpec& spec) {
   const bool bytes =
       spec.files.empty() ? spec.kind == "bytes" : read_tokenizer(spec.files)->kind() == "bytes";
@@ -94,7 +94,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizeSpec& spec, const TextRa
       "a tokenizer of '{}' is not known: known are bytes, characters and bpe", spec.kind));
 }
 
-/// Token files of a part, one after the other.
+/// Writes the token files of a part, one after the other.
 class ShardWriter {
  public:
   ShardWriter(const TokenizeSpec& spec, std::string part, const Tokenizer& tokenizer)
@@ -118,7 +118,7 @@ class ShardWriter {
       tokens = tokens.subspan(count);
     }
   }
-  /// How many files.
+  /// Returns the number of files.
   int64_t close() {
     for (const auto& shard : shards_) shard->close(std::ssize(shards_));
     return std::ssize(shards_);
@@ -160,7 +160,7 @@ TokenizedPart write_part(const TokenizeSpec& spec, const NamedRange& named,
   return part;
 }
 
-/// A set is of one tokenizer, and a part of one call.
+/// A set has one tokenizer, and a part comes from one call.
 void refuse_to_mix(const TokenizeSpec& spec, const std::vector<NamedRange>& parts) {
   std::error_code unknown;
   for (const auto& entry : fs::directory_iterator(spec.to, unknown)) {

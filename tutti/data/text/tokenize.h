@@ -1,5 +1,5 @@
 #pragma once
-// tokenize: from text files to token files and the tokenizer that wrote them.
+// tokenize turns text files into token files and the tokenizer that wrote them.
 
 #include <cstdint>
 #include <filesystem>
@@ -11,15 +11,14 @@ namespace tutti::data {
 struct TokenizeSpec {
   std::vector<std::filesystem::path> inputs{};  ///< in the order of the text
   std::filesystem::path to{};     ///< gets vocab.json, merges.txt and PART-00000.tokens
-  std::string kind = "bpe";       ///< "bytes", "characters" or "bpe", made of the text
-  std::filesystem::path files{};  ///< the folder of a tokenizer to take instead; empty: none
-  int64_t vocabulary = 8192;      ///< of "bpe", at most
-  std::string part = "train";     ///< of the data set that is written
-  double validation = 0;  ///< share of the bytes, from the end, that become the part "validation"
-  std::string
-      separator{};  ///< stands between documents, and becomes the end token; empty: none does
+  std::string kind = "bpe";       ///< "bytes", "characters" or "bpe", trained on the text
+  std::filesystem::path files{};  ///< folder of a tokenizer to use instead; empty: none
+  int64_t vocabulary = 8192;      ///< for "bpe": most tokens
+  std::string part = "train";     ///< part of the data set to write
+  double validation = 0;  ///< share of the bytes, from the end, that becomes the part "validation"
+  std::string separator{};  ///< text between documents, encoded as the end token; empty: none
   int64_t shard_tokens = 100'000'000;
-  int threads = 1;  ///< nothing that is written depends on them
+  int threads = 1;  ///< the output does not depend on it
 };
 
 struct TokenizedPart {
@@ -34,9 +33,9 @@ struct Tokenized {
   std::vector<TokenizedPart> parts;
 };
 
-/// Reads each text once, or twice where a tokenizer is made of it, in blocks. A document begins
-/// with the end token, if the tokenizer has one: that of byte pairs does, the others where there is
-/// a separator; each file begins a document, too. ConfigError for what the specification lacks;
+/// Reads each text in blocks, once, or twice if a tokenizer is trained on it. A document begins
+/// with the end token, if the tokenizer has one: one for byte pairs does, the others do if there is
+/// a separator. Each file also begins a document. ConfigError for an incomplete specification;
 /// BadFile, IoError.
 Tokenized tokenize(const TokenizeSpec& spec);
 

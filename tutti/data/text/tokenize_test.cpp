@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tutti/base/rng.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/file_checks.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/text/pre_tokens.h"
 #include "tutti/data/text/text_source.h"
 #include "tutti/data/text/tokenizer.h"
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Words of a small language, with blanks, lines and a few bytes that are no UTF-8.
+/// Returns words of a small language, with blanks, lines and a few bytes that are no UTF-8.
 std::string some_text(size_t size, bool utf8) {
   Rng rng(9, Purpose::test, 1);
   std::string text;
@@ -99,13 +99,14 @@ TEST(Tokenize, DocumentsBeginWithTheEndToken) {
       EXPECT_EQ(tokens[i] == source->end_token(), i == 0 || i == 4 || i == 8) << i;
     EXPECT_EQ(decoded(spec.to, "train"), "onetwothree");
   }
-  // Nothing between two separators is a document, before the first and behind the last one nothing.
+  // An empty text between two separators is a document, before the first and after the last it is
+  // none.
   const fs::path gaps = scratch.write("gaps", std::string("<s>one<s><s>two<s>"));
   const Tokenized made = tokenize(
       {.inputs = {gaps}, .to = scratch.path() / "gaps.out", .kind = "bytes", .separator = "<s>"});
   EXPECT_EQ(made.parts[0].documents, 3);
   EXPECT_EQ(made.parts[0].tokens, 3 + 6);
-  // Another part with the same tokens.
+  // Another part must have the same tokens.
   TokenizeSpec more{.inputs = {b}, .to = scratch.path() / "bpe", .part = "test"};
   expect_config_error([&] { tokenize(more); }, {"the part 'test'", "--files"});
   more.files = more.to;
@@ -147,7 +148,7 @@ TEST(Tokenize, RefusesWhatCannotBe) {
   const fs::path paper = scratch.write("p.pdf", std::string("%PDF-1.4\n1 0 obj <<\n"));
   expect_io_error([&] { tokenize({.inputs = {paper}, .to = to}); }, {"p.pdf", "a PDF document"});
   EXPECT_GT(tokenize({.inputs = {paper}, .to = to, .kind = "bytes"}).parts[0].tokens, 0);
-  // The byte is that of the file, also behind the first chunk and document.
+  // The byte is counted from the start of the file, also after the first chunk and document.
   const fs::path late = scratch.write("late", std::string(300'000, 'a') + " <s> b\xff");
   const TokenizeSpec spec{.inputs = {late},
                           .to = scratch.path() / "late.out",
@@ -166,7 +167,7 @@ TEST(Tokenize, TextWithoutWhiteSpaceIsCutAtLongPieces) {
   EXPECT_EQ(first_piece(text), kLongestPiece);
   EXPECT_GT(tokenize(spec).parts[0].tokens, 100'000);
   EXPECT_EQ(decoded(spec.to, "train"), text);
-  // As pieces that are found from the beginning on.
+  // The tokens are those of pieces found from the beginning on.
   const auto source = token_shards({spec.to / "train-00000.tokens"});
   std::vector<int32_t> tokens(static_cast<size_t>(source->size()));
   source->read(0, tokens);

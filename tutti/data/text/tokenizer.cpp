@@ -6,7 +6,7 @@
 #include <array>
 
 #include "tutti/base/error.h"
-#include "tutti/data/format/file_bytes.h"
+#include "tutti/data/file/file_bytes.h"
 #include "tutti/data/text/byte_pairs.h"
 #include "tutti/data/text/utf8.h"
 #include "tutti/data/text/vocabulary_files.h"
@@ -14,7 +14,7 @@
 namespace tutti::data {
 namespace {
 
-/// "'x' (U+0078)"; of a control character, which would be obeyed, the number alone.
+/// Returns "'x' (U+0078)"; only the number for a control character, which a terminal would obey.
 std::string shown_character(std::string_view character, char32_t code) {
   const std::string number = fmt::format("U+{:04X}", static_cast<uint32_t>(code));
   const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tutti/base/rng.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/file_checks.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/text/pair_training.h"
 #include "tutti/data/text/pre_tokens.h"
 #include "tutti/data/text/utf8.h"
@@ -37,7 +37,7 @@ Tokens encoded(const Tokenizer& tokenizer, std::string_view text) {
   return tokens;
 }
 
-/// Any bytes, those of a few words more often.
+/// Returns any bytes, those of a few words more often.
 std::string any_bytes(uint64_t stream, size_t size) {
   Rng rng(3, Purpose::test, stream);
   std::string text;
@@ -82,7 +82,7 @@ TEST(PreTokens, ASafeCutChangesNoPiece) {
   EXPECT_EQ(last_safe_cut("\xc2\xa0 a"), 0u);  // a blank before it
 }
 
-/// Counts all pairs of all pieces anew for each merge: slow, and without anything to get wrong.
+/// Counts all pairs of all pieces anew for each merge: slow, but simple enough to be right.
 struct SlowBytePairs {
   std::vector<std::pair<std::string, std::string>> merges;
   std::map<std::string, int32_t> numbers;
@@ -201,7 +201,7 @@ TEST(Tokenizers, CharactersHaveTheOrderOfUnicode) {
   expect_config_error([&] { encoded(*tokenizer, "ab\xc3\xa8"); },
                       {"text: the character '\xc3\xa8' (U+00E8)", "not in the vocabulary"});
   expect_io_error([&] { encoded(*tokenizer, "a\xc3"); }, {"text: byte 1 (0xc3) is no UTF-8"});
-  // A control character is obeyed by the terminal, a line break by whoever reads the log.
+  // A terminal obeys control characters, and a line break misleads a reader of the log.
   expect_config_error([&] { encoded(*tokenizer, "a\x1b"); }, {"the character U+001B at byte 1"});
 }
 
@@ -255,7 +255,7 @@ TEST(Tokenizers, WhatIsWrongInAFileIsNamed) {
   refuse(files.vocabulary, "ab c\na b\n", {"merge 1", "no earlier merge"});
   EXPECT_EQ(encoded(*parse_tokenizer({files.vocabulary, "a b\nab c\n"}, "here"), "abcab"),
             (Tokens{256, 257}));
-  // As an editor of Windows leaves them, and other files in their place.
+  // Files as an editor of Windows leaves them, and other files in their place.
   const std::string mark = "\xef\xbb\xbf";
   EXPECT_EQ(
       encoded(*parse_tokenizer({mark + files.vocabulary, mark + "#version: 0.2\r\na b\r\nab c\r\n"},

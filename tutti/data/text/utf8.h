@@ -1,5 +1,5 @@
 #pragma once
-// UTF-8, a character at a time.
+// Reads and writes UTF-8, a character at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace tutti::data {
 
 struct Utf8Character {
   char32_t code = 0;
-  size_t bytes = 0;  ///< 1 to 4; 0: what stands there is no UTF-8
+  size_t bytes = 0;  ///< 1 to 4; 0: the text there is no UTF-8
 };
 
-/// The character at the beginning of `text`, which is not empty. Overlong forms, surrogates and
-/// numbers beyond U+10FFFF are none.
+/// Returns the character at the beginning of `text`, which is not empty. Overlong forms, surrogates
+/// and numbers beyond U+10FFFF are invalid.
 inline Utf8Character first_character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);
@@ -48,7 +48,7 @@ inline void append_character(std::string& text, char32_t code) {
   add(0x80 | (code & 0x3f));
 }
 
-/// Whether the byte continues a character.
+/// Says whether the byte continues a character.
 inline bool continues_character(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
 
 }  // namespace tutti::data

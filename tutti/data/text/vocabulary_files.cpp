@@ -1,5 +1,5 @@
-// vocab.json and merges.txt: tokens as GPT-2's files write them, with a printable character for
-// each byte.
+// Reads and writes vocab.json and merges.txt: tokens as GPT-2's files write them, with a printable
+// character for each byte.
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 #include "tutti/base/json.h"
 #include "tutti/base/json_words.h"
 #include "tutti/base/own_file.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/text_file.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/file/text_file.h"
 #include "tutti/data/text/byte_pairs.h"
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/tokenizer.h"
@@ -28,7 +28,7 @@ constexpr const char* kVocabularyFile = "vocab.json";
 constexpr const char* kMergesFile = "merges.txt";
 constexpr int64_t kMostFileBytes = int64_t{256} << 20;
 
-/// Printable bytes stand for themselves; the others, in their order, for U+0100 and on.
+/// Maps each byte: printable ones to themselves; the others, in order, to U+0100 and on.
 const std::array<char32_t, 256>& printable() {
   static const std::array<char32_t, 256> codes = [] {
     std::array<char32_t, 256> of{};
@@ -48,7 +48,7 @@ std::string printed(std::string_view bytes) {
   return text;
 }
 
-/// Back; what has other characters, such as the end token, stands for itself.
+/// Maps text back to bytes; text with other characters, such as the end token, stands for itself.
 std::string bytes_of(const std::string& text) {
   static const std::map<char32_t, char> bytes = [] {
     std::map<char32_t, char> of;
@@ -66,7 +66,7 @@ std::string bytes_of(const std::string& text) {
   return out;
 }
 
-/// The text of each token, as the file writes it.
+/// Returns the text of each token, as the file writes it.
 std::vector<std::string> parse_vocabulary(const std::string& text, const std::string& file) {
   if (const std::string why = why_no_text(text, file, "tokens as JSON"); !why.empty())
     throw BadFile(why);
@@ -221,7 +221,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const fs::path& folder) {
   Tokenizer::Files files{read_small(folder / kVocabularyFile), {}};
   if (is_file(folder / kMergesFile)) {
     files.merges = read_small(folder / kMergesFile);
-    if (files.merges.empty()) files.merges = "\n";  // bytes alone
+    if (files.merges.empty()) files.merges = "\n";  // a tokenizer of bytes only
   }
   return parse_tokenizer(files, folder.string());
 }
@@ -231,7 +231,7 @@ void write_tokenizer(const Tokenizer& tokenizer, const fs::path& folder) {
   write_small(folder / kVocabularyFile, files.vocabulary);
   if (!files.merges.empty()) return write_small(folder / kMergesFile, files.merges);
   std::error_code failed;
-  fs::remove(folder / kMergesFile, failed);  // of an earlier one
+  fs::remove(folder / kMergesFile, failed);  // left by an earlier tokenizer
   if (failed)
     throw IoError(fmt::format("{}: cannot be removed: {}", (folder / kMergesFile).string(),
                               failed.message()));

@@ -6,18 +6,18 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
-#include "tutti/data/format/file_bytes.h"
-#include "tutti/data/format/molecules/frames.h"
+#include "tutti/data/file/file_bytes.h"
+#include "tutti/data/format/array/frames.h"
 #include "tutti/data/format/molecules/selection.h"
 #include "tutti/data/transform/image_field.h"
 
 namespace tutti::data {
 namespace {
 
-/// Points of a field whose step is `periodic` that are its unit cell.
+/// Number of points that are the unit cell, in a field with the step `periodic`.
 constexpr int64_t kCellPoints = 3;
 
-/// The places of the atoms in coordinates of `stored`, which has `atoms` of them.
+/// Returns the indices of the selected atoms in `stored`, which has `atoms` of them.
 std::vector<int64_t> chosen_atoms(const Field& stored, int64_t atoms,
                                   const Derivation& derivation) {
   if (!is_there(derivation.topology))
@@ -55,8 +55,8 @@ UnitCell cell_for(const Field& stored, const float* points, float radius) {
   return cell;
 }
 
-/// 1 where points i and j are at most `radius` apart, else 0. x: [n, 3], map: [n, n]. `nearest`
-/// replaces a vector between two points.
+/// Sets the map to 1 where points i and j are at most `radius` apart, else 0. x: [n, 3], map: [n,
+/// n]. `nearest` replaces a vector between two points by its nearest image.
 template <class Nearest>
 void contact_map(const float* x, size_t n, float radius, float* map, Nearest nearest) {
   const float most = radius * radius;
@@ -105,7 +105,7 @@ const float* DerivedField::make(const void* stored, std::vector<float>& memory) 
   const size_t atoms = values / 3 - (periodic_ ? kCellPoints : 0);
   const size_t points = selected_.empty() ? atoms : selected_.size();
   const size_t in_map = radius_ ? points * points : 0;
-  memory.resize(in_map + 3 * points + values);  // the map, the points chosen, all of them
+  memory.resize(in_map + 3 * points + values);  // the map, the chosen points, all points
   float *chosen = memory.data() + in_map, *all = chosen + 3 * points;
   to_f32(stored_.element, stored, stored_.elements(), all);
   if (selected_.empty()) {

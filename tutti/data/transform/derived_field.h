@@ -1,6 +1,6 @@
 #pragma once
-// DerivedField: what steps make of a field before its elements are placed: coordinates of chosen
-// atoms, maps of contacts. (Of coded images image_field.h.)
+// A DerivedField is made of a whole field by steps before elements are placed: coordinates of
+// chosen atoms, maps of contacts. (For coded images see image_field.h.)
 
 #include <optional>
 #include <vector>
@@ -11,17 +11,17 @@
 
 namespace tutti::data {
 
-/// Immutable; any thread.
+/// Immutable; usable from any thread.
 class DerivedField {
  public:
-  /// Reads the topology, if one is named. ConfigError naming the field where the steps do not fit
-  /// it, and both numbers of atoms and the files where these differ; BadFile of the topology.
+  /// Reads the topology, if there is one. ConfigError naming the field if the steps do not fit it,
+  /// with both numbers of atoms and the files if these differ; BadFile for the topology.
   DerivedField(const Field& stored, const Derivation& derivation);
 
-  /// What is made: f32, under the same name, of no known statistics or classes.
+  /// Returns the result's field: f32, with the same name, without statistics or classes.
   const Field& field() const { return made_; }
-  /// Of the elements of one stored sample. The result is kept in `memory`. BadFile where a cell is
-  /// missing, or so small that a point may have two images within the radius.
+  /// Computes the result from the elements of a stored sample and keeps it in `memory`. BadFile if
+  /// a unit cell is missing, or so small that a point may have two images within the radius.
   const float* make(const void* stored, std::vector<float>& memory) const;
 
  private:
@@ -31,11 +31,11 @@ class DerivedField {
   bool periodic_ = false;
 };
 
-/// The field as its derivation leaves it.
+/// Returns the field after its derivation.
 Field derived_field(const Field& stored, const Derivation& derivation);
-/// The shape in which a field leaves its steps.
+/// Returns a field's shape after all its steps.
 Shape shape_after(const Field& stored, const FieldSteps& steps);
-/// The function of its value steps. ConfigError as of ValueFunction.
+/// Returns the function of the field's value steps. ConfigError as ValueFunction.
 ValueFunction value_function(const Field& stored, const FieldSteps& steps);
 
 }  // namespace tutti::data

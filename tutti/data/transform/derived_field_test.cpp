@@ -4,15 +4,15 @@
 
 #include <cmath>
 
-#include "tutti/data/format/file_checks.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/format/molecules/trajectory_files.h"
-#include "tutti/data/open.h"
+#include "tutti/data/open/open.h"
 #include "tutti/data/transform/sample_writer.h"
 
 namespace tutti::data {
 namespace {
 
-/// A PDB of as many atoms, every third of which is a CA.
+/// Returns a PDB with so many atoms, every third of which is a CA.
 std::string pdb_text(int64_t atoms) {
   std::string text;
   for (int64_t a = 0; a < atoms; ++a)
@@ -75,7 +75,7 @@ TEST(DerivedField, SaysWhatDoesNotFit) {
       {"/nowhere/p.pdb"});
 }
 
-// From a trajectory to a minibatch: the map as input and as target, mirrored alike.
+// A trajectory becomes a minibatch: the map is input and target, both mirrored the same way.
 TEST(DerivedField, ContactMapsOfATrajectoryInABatch) {
   const ScratchDirectory scratch;
   const auto xyz = chain_coordinates(2, 30);
@@ -101,12 +101,12 @@ TEST(DerivedField, ContactMapsOfATrajectoryInABatch) {
   }
   std::vector<FieldRows> rows;
   writer.wanted_rows(std::nullopt, 0, rows);
-  EXPECT_EQ(rows[0].axis, -1);  // rows of the map take all atoms
+  EXPECT_EQ(rows[0].axis, -1);  // rows of the map need all atoms
   int contacts = 0;
   for (size_t n = 0; n < 2; ++n)
     for (size_t y = 0; y < 8; ++y)
       for (size_t x = 0; x < 8; ++x) {
-        const float* a = &xyz[(n * 30 + 3 * (y + 1) + 1) * 3];  // the crop leaves out one each side
+        const float* a = &xyz[(n * 30 + 3 * (y + 1) + 1) * 3];  // the crop drops one on each side
         const float* b = &xyz[(n * 30 + 3 * (x + 1) + 1) * 3];
         const bool near = std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]) <= 8;
         contacts += near;
@@ -120,8 +120,8 @@ TEST(DerivedField, ContactMapsOfATrajectoryInABatch) {
 }
 
 #ifdef TUTTI_TEST_DATA
-// The fraction of contacts below 8 Angstrom of residues three apart or more, as is known of these
-// trajectories.
+// Expects the known fraction of contacts below 8 Angstrom between residues three or more apart in
+// these trajectories.
 TEST(DerivedField, ContactsOfRealProteins) {
   struct Expected {
     std::string trajectory, topology;

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a field, as its transforms leave it, is what a tensor of the network takes.
+// Decides whether a field, after its transforms, fits a tensor of the network.
 
 #include <array>
 
@@ -9,24 +9,24 @@
 
 namespace tutti::data {
 
-/// Of each axis of a placed field the dimension of the batch's tensor (from 1) that it lies along;
-/// 0: it has one element, and the tensor no such dimension.
+/// For each axis of a placed field: the dimension of the batch's tensor (from 1) along which it
+/// lies; 0: the axis has one element, and the tensor lacks the dimension.
 using FieldAxes = std::array<int, Shape::kMaxRank>;
 
-/// Extents of 1 count as absent where the other side lacks them: a number fits [N, 1], a mask
-/// [1, H, W] fits [N, H, W], and the reverse. ConfigError naming the field, both extents and the
-/// remedy where they do not fit otherwise.
+/// Matches a field's axes with a tensor's. Extents of 1 count as absent if the other side lacks
+/// them: a number fits [N, 1], a mask [1, H, W] fits [N, H, W], and the reverse. ConfigError naming
+/// the field, both extents and the remedy if they do not fit otherwise.
 FieldAxes fitted_axes(const Field& stored, const Shape& placed, const TensorDesc& batch);
 
-/// ConfigError where two fields of the same rows and columns are mirrored, turned or shifted
+/// ConfigError if two fields with the same rows and columns are mirrored, turned or shifted
 /// differently in training, as an image without its mask.
 void check_moved_alike(const Field& field, const Placement& placement, const Field& other,
                        const Placement& of_other);
 
-/// `classes`: class numbers that the network has outputs for; 0: it takes no class numbers.
-/// ConfigError where the field is known to have more, or the network cannot tell any apart.
+/// `classes`: number of classes that the network outputs; 0: it takes no class numbers. ConfigError
+/// if the field is known to have more, or the number is unknown and the network has one output.
 void check_class_count(const Field& field, int64_t classes);
-/// The stored elements of sample `index` of a field whose number of classes is not known.
+/// Checks the stored elements of sample `index`, for a field with an unknown number of classes.
 /// ConfigError naming field, sample and remedy.
 void check_class_numbers(const Field& field, int64_t classes, const void* stored, int64_t index);
 

@@ -12,12 +12,12 @@ namespace {
 
 /// Larger tables would not stay in the cache.
 constexpr int64_t kMostTableEntries = 1 << 18;
-/// Elements whose values are changed at a time.
+/// Elements whose values are changed in one block.
 constexpr int64_t kBlock = 256;
-/// Rows below it are not walked along, if there is a longer axis.
+/// Shorter rows are not used as the inner loop if there is a longer axis.
 constexpr int64_t kShortRow = 16;
 
-/// The distance between neighbours where all are the same (1 of a single element), else 0.
+/// Returns the distance between neighbours if it is constant (1 for a single element), else 0.
 int64_t common_stride(const std::vector<int64_t>& offsets) {
   const int64_t stride = offsets.size() > 1 ? offsets[1] : 1;
   for (size_t i = 0; i < offsets.size(); ++i)
@@ -25,8 +25,8 @@ int64_t common_stride(const std::vector<int64_t>& offsets) {
   return stride;
 }
 
-// Places along a row of the result: contiguous, evenly spaced, or from a table. Types, so that each
-// gets its own inner loop.
+// Places along a row of the result: contiguous, evenly spaced, or from a table. They are types, so
+// that each gets its own inner loop.
 struct Contiguous {
   int64_t operator()(int64_t x) const { return x; }
 };
@@ -93,7 +93,7 @@ FieldWriter::FieldWriter(const Field& stored, const FieldSteps& steps, const Ten
     else
       rows_->dim = static_cast<int>(along - axes.begin()) + 1;
   }
-  if (rank == 0) {  // as one element along an axis
+  if (rank == 0) {  // treated as one element along an axis
     offset_[1] = {0};
     offset_stride_[1] = 1;
   }
@@ -183,22 +183,22 @@ int FieldWriter::place(const Chance* chance, Axes3& axes) const {
       axis.first = extent - axis.first;
     }
   }
-  // Stored elements are read in their order, so that the memory of a large sample is walked once.
+  // Reads stored elements in their order, so that the memory of a large sample is walked once.
   std::stable_sort(axes.begin(), axes.begin() + rank, [](const AxisMap& a, const AxisMap& b) {
     return std::abs(a.stride) > std::abs(b.stride);
   });
-  // A row of a few channels is shorter than the work of finding it: the axis before it is the row,
-  // and its elements stay in the cache for the other channels.
+  // A row of a few channels is shorter than the work of finding it: the previous axis becomes the
+  // row, and its elements stay in the cache for the other channels.
   if (rank > 1) {
     AxisMap &inner = axes[static_cast<size_t>(rank - 1)],
             &next = axes[static_cast<size_t>(rank - 2)];
-    const bool in_part = rows_ && rows_->dim == next.dim;  // only a part of it is to be walked
+    const bool in_part = rows_ && rows_->dim == next.dim;  // only a part of it is walked
     if (inner.extent < kShortRow && next.extent > inner.extent && !in_part) std::swap(inner, next);
   }
   return rank;
 }
 
-/// One row of the result: `from` and `to` are its element 0.
+/// Calls row() for each row of the result: `from` and `to` are the places of its element 0.
 template <class Row>
 void FieldWriter::walk(const Axes3& axes, int rank, int64_t position, Row row) const {
   std::array<int64_t, Shape::kMaxRank> index{};
@@ -229,7 +229,7 @@ void FieldWriter::walk(const Axes3& axes, int rank, int64_t position, Row row) c
 
 namespace {
 
-/// Elements of a row that are stored, and those of padding before and after.
+/// Writes the stored elements of a row, and the padding before and after.
 template <class T, class S, class Places>
 void look_up(const S* stored, int64_t stride, int64_t first, int64_t last, int64_t extent,
              const T* table, int64_t step, Places place, T* out) {
@@ -280,7 +280,7 @@ void FieldWriter::write_values(const void* stored, const Axes3& axes, int rank, 
   const bool along = values_.by_channel() && inner.dim == 1;
   with_elements(stored_.element, stored, [&](const auto* elements) {
     using Element = std::remove_cvref_t<decltype(*elements)>;
-    // Numbers that f32 would round first become small by a step: 2460000.51 days, less a mean.
+    // A step may subtract large numbers that f32 would round first: 2460000.51 days, less a mean.
     using Number = std::conditional_t<std::is_same_v<Element, double> ||
                                           (std::is_integral_v<Element> && sizeof(Element) > 2),
                                       double, float>;
@@ -333,7 +333,7 @@ FieldRows FieldWriter::stored_rows(const Chance* chance) const {
   if (axis == axes.begin() + rank || axis->stride == 0) return {};
   const int64_t first = std::max(axis->first, rows_->first),
                 last = std::min(axis->last, rows_->last);
-  if (first >= last) return {.axis = axis->stored};  // padding alone
+  if (first >= last) return {.axis = axis->stored};  // only padding
   const int64_t step = std::abs(axis->stride), a = (axis->begin + first * axis->stride) / step,
                 b = (axis->begin + (last - 1) * axis->stride) / step;
   return {.axis = axis->stored, .first = std::min(a, b), .last = std::max(a, b) + 1};

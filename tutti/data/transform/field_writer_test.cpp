@@ -7,13 +7,13 @@
 #include <set>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/transform/sample_writer.h"
 
 namespace tutti::data {
 namespace {
 
-// Not square, so that an exchange of height and width shows.
+// Not square, so that swapping height and width is noticed.
 const Shape kImage{3, 8, 6};
 constexpr int64_t kImagePixels = 3 * 8 * 6;
 const FieldStatistics kStatistics{.mean = {0.4914f, 0.4822f, 0.4465f},
@@ -38,7 +38,7 @@ std::vector<uint8_t> noise_image(uint64_t seed) {
   Rng rng(seed, Purpose::test, 0);
   std::vector<uint8_t> pixels(static_cast<size_t>(kImagePixels));
   for (uint8_t& x : pixels)
-    x = static_cast<uint8_t>(rng.below(255) + 1);  // never 0: padding is told from pixels
+    x = static_cast<uint8_t>(rng.below(255) + 1);  // never 0, to distinguish padding from pixels
   return pixels;
 }
 
@@ -81,7 +81,7 @@ void expect_batch(const TensorDesc& desc) {
 
 TEST(FieldWriter, EveryLayoutAndTypeEqualsTheDefinition) {
   const Shape shape{9, 3, 8, 6};
-  Layout channels_columns_rows;  // a form that no fast path knows: width before height, width in
+  Layout channels_columns_rows;  // no fast path handles this layout: width before height, width in
                                  // blocks of 4
   channels_columns_rows.order = {1, 0, 3, 2, 4, 5};
   channels_columns_rows.blocks[0] = {3, 4};
@@ -134,7 +134,7 @@ TEST(FieldWriter, PermutesAndTakesLogarithms) {
     ASSERT_EQ(batch[120 + i], std::log1p(static_cast<float>(stored[i]))) << i;
 }
 
-/// Whatever is looked up and whatever is computed.
+/// Results are the same with a look-up and with a computation.
 TEST(FieldWriter, LogarithmsAreTheLibrarysOfAnyNumber) {
   const std::vector<float> stored{0,       -0.f,  1,      4094,    4095,     4096, 30000, 0.5f,
                                   4095.5f, -0.5f, 1e-30f, 3.4e38f, INFINITY, NAN,  -2};
@@ -184,8 +184,7 @@ TEST(FieldWriter, StepsComeBeforeDigitsAreLost) {
   EXPECT_EQ(batch, (std::array<float, 2>{0.25f, -0.5f}));
 }
 
-// Channels differ, and lie next to each other in the file or not, in numbers with and without
-// tables.
+// Channels differ, and are adjacent in the file or not, for numbers with and without tables.
 TEST(FieldWriter, NormalisesEachChannelWhereverItLies) {
   for (const ElementType element : {ElementType::u8, ElementType::f32})
     for (const bool last : {false, true}) {
@@ -226,7 +225,7 @@ TEST(FieldWriter, SymmetriesOfTheCubeAreAllFortyEightOnceEach) {
     std::vector<float> batch(27);
     const Chance chance(1, 0, i);
     writer.write(stored.data(), &chance, 0, batch.data());
-    // A symmetry keeps distances, so the middle stays and opposite cells stay opposite.
+    // A symmetry keeps distances, so the middle cell stays and opposite cells remain opposite.
     for (size_t e = 0; e < 27; ++e) ASSERT_EQ(batch[e] + batch[26 - e], 26);
     seen.insert(batch);
   }
@@ -313,7 +312,7 @@ TEST(FieldWriter, RefusesWhatDoesNotFit) {
 }
 
 TEST(FieldWriter, RowsAloneNeedNoOtherStoredRows) {
-  // Rows 2 to 5 of y, in the batch and wherever they lie in the stored field.
+  // Rows 2 to 5 of y, in the batch and at any place in the stored field.
   const std::vector<std::pair<std::string, Shape>> cases = {
       {"x: divide 2", {3, 8, 8}},
       {"x: permute 2 0 1, flip x y, add 1", {8, 8, 3}},

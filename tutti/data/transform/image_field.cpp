@@ -9,7 +9,7 @@
 namespace tutti::data {
 namespace {
 
-/// What a thread keeps between images, so that nothing is allocated for each.
+/// Memory that a thread keeps between images, to avoid allocations.
 struct ImageMemory {
   DecodedImage decoded;
   std::vector<uint8_t> pixels;
@@ -28,7 +28,7 @@ TakenPart part_at(int64_t top, int64_t left, int64_t height, int64_t width) {
           .bounds = {top, left, height, width}};
 }
 
-/// Pixels of the image that the box needs: with the neighbours that its weights reach.
+/// Returns the image pixels that the box needs, including neighbours within reach of the weights.
 ImageWindow needed(const TakenPart& part, const ImageSize& made, const ImageSize& image) {
   const auto along = [](double begin, double extent, int64_t outputs, int64_t low, int64_t count) {
     const double reach = std::max(extent / static_cast<double>(outputs), 1.0) + 1;
@@ -44,7 +44,7 @@ ImageWindow needed(const TakenPart& part, const ImageSize& made, const ImageSize
   return {top, left, height, width};
 }
 
-/// The same part in pixels of an image that was decoded smaller.
+/// Converts the part to pixels of an image that was decoded at a smaller scale.
 void scale_part(TakenPart& part, const DecodedImage& image) {
   const double scale = image.eighths / 8.0;
   for (double* x : {&part.box.top, &part.box.left, &part.box.height, &part.box.width}) *x *= scale;

@@ -1,5 +1,6 @@
 #pragma once
-// ImageField: from a coded image of any size to pixels of a fixed one, the step `resized-crop`.
+// An ImageField turns a coded image of any size into pixels of a fixed size: the step
+// `resized-crop`.
 
 #include <span>
 #include <string>
@@ -10,28 +11,29 @@
 
 namespace tutti::data {
 
-/// What is taken of an image of this size.
+/// The part to take from an image of a given size.
 struct TakenPart {
-  ImageBox box;        ///< what becomes the pixels, in pixels of the image
-  ImageWindow bounds;  ///< pixels that may have a part in them
+  ImageBox box;        ///< the part to scale, in pixels of the image
+  ImageWindow bounds;  ///< the pixels that may contribute
 };
 
-/// A part of `area` and `aspect` at a place, all of them chance, as torchvision's
-/// RandomResizedCrop chooses it: ten attempts, then the middle. Only its pixels count.
+/// Chooses a part with random `area`, `aspect` and place, as torchvision's RandomResizedCrop does:
+/// ten attempts, then the middle. Only pixels inside the part contribute.
 TakenPart random_part(const ResizedCrop& crop, const ImageSize& image, const Chance& chance);
-/// torchvision's Resize(shorter) and CenterCrop in one: neighbours beyond the crop count.
+/// Combines torchvision's Resize(shorter) and CenterCrop: neighbours beyond the crop contribute.
 TakenPart middle_part(const ResizedCrop& crop, const ImageSize& image);
 
-/// Immutable; any thread.
+/// Immutable; usable from any thread.
 class ImageField {
  public:
-  /// ConfigError naming the field where one of the two is missing: coded images and the step.
+  /// ConfigError naming the field if it is coded without the step, or has the step without being
+  /// coded.
   ImageField(const Field& stored, const Derivation& derivation);
 
-  /// u8 [3, height, width], with what is known of the stored field's channels.
+  /// Returns the result's field: u8 [3, height, width], with the stored field's channel statistics.
   const Field& field() const { return made_; }
-  /// The pixels, which stay until the thread's next call. Without `chance` the middle. BadFile that
-  /// begins with `origin`, where the image lies, and says what to do.
+  /// Returns the pixels, valid until the thread's next call. Without `chance` it takes the middle.
+  /// BadFile that begins with `origin`, the image's place, and says what to do.
   const uint8_t* make(std::span<const uint8_t> coded, const std::string& origin,
                       const Chance* chance) const;
 

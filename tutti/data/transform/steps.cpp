@@ -25,7 +25,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// Behind the quotes that begin a word at `at`; `at` itself where none do.
+/// Returns the place behind a quoted word that begins at `at`; `at` itself if none does.
 size_t behind_quotes(std::string_view text, size_t at) {
   if (text[at] != '\'' || (at > 0 && text[at - 1] != ' ' && text[at - 1] != ',')) return at;
   for (size_t end = text.find('\'', at + 1); end != text.npos; end = text.find('\'', end + 2))
@@ -33,7 +33,7 @@ size_t behind_quotes(std::string_view text, size_t at) {
   return at;
 }
 
-/// Separators in quotes do not count.
+/// Splits text; separators in quotes do not count.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (size_t begin = 0, at = 0; at <= text.size(); ++at) {
@@ -46,7 +46,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// A word as it is meant, without its quotes.
+/// Returns a word without its quotes.
 std::string unquoted(std::string_view word) {
   if (word.size() < 2 || behind_quotes(word, 0) != word.size()) return std::string(word);
   std::string path;
@@ -64,7 +64,7 @@ std::string in_quotes(const std::string& path) {
   return word + "'";
 }
 
-/// One step's words, and the whole text for messages.
+/// The words of one step, and the whole text for messages.
 struct Words {
   std::string_view text;
   std::vector<std::string_view> words;
@@ -127,7 +127,7 @@ void read_crop(const Words& step, Placement& placement) {
   placement.crops = true;
 }
 
-/// "resized-crop 224 of 256 area 0.08 1 aspect 0.75 1.3333"
+/// Reads "resized-crop 224 of 256 area 0.08 1 aspect 0.75 1.3333".
 ResizedCrop read_resized_crop(const Words& step) {
   constexpr int64_t kLongest = 1 << 14;
   ResizedCrop crop;
@@ -141,7 +141,7 @@ ResizedCrop read_resized_crop(const Words& step) {
   crop.height = crop.width = step.whole(at++, 1, kLongest);
   if (more() && !is_name(step.words[at])) crop.width = step.whole(at++, 1, kLongest);
   const int64_t larger = std::max(crop.height, crop.width);
-  crop.shorter = (larger * 8 + 3) / 7;  // 256 of 224
+  crop.shorter = (larger * 8 + 3) / 7;  // 256 for 224
   std::vector<std::string_view> seen;
   while (more()) {
     const std::string_view word = step.words[at++];
@@ -239,7 +239,7 @@ bool read_placement(const Words& step, Placement& placement) {
   return true;
 }
 
-/// "normalise", or "normalise mean A B std C D".
+/// Reads "normalise", or "normalise mean A B std C D".
 void read_pair(const Words& step, std::string_view one, std::string_view other, ValueStep& value) {
   if (step.words.size() == 1) return;
   const size_t second = step.find(other);

@@ -30,15 +30,15 @@ void change_all(std::span<T> x, Change change) {
   for (size_t i = 0; i < x.size(); ++i) x[i] = change(x[i], i);
 }
 
-/// log(1 + x). Of counts, which are small whole numbers, it is looked up: the library's function
-/// takes longer than the network that reads a volume of a million of them.
+/// Computes log(1 + x). Counts are small whole numbers, which are looked up: the library's function
+/// takes longer than the network for a volume of a million of them.
 class LogOnePlus {
  public:
   float operator()(float x) const {
     if (x >= 0 && x < kCount) {
       const auto whole = static_cast<int32_t>(x);
       if (static_cast<float>(whole) == x)
-        return whole == 0 ? x : of_whole_[static_cast<size_t>(whole)];  // of -0 it is -0
+        return whole == 0 ? x : of_whole_[static_cast<size_t>(whole)];  // -0 stays -0
     }
     return std::log1p(x);
   }
@@ -57,7 +57,7 @@ class LogOnePlus {
   std::array<float, kCount> of_whole_;
 };
 
-/// y of a step back to its x, with the step's numbers of a channel.
+/// Returns the x of a step's result y, with the step's numbers for a channel.
 double step_back(Kind kind, double y, double a, double b) {
   switch (kind) {
     case Kind::divide: return y * a;

@@ -1,5 +1,5 @@
 #pragma once
-// ValueFunction: the value steps of a field, with the numbers they work with.
+// A ValueFunction applies the value steps of a field, with their numbers.
 
 #include <span>
 #include <string>
@@ -9,35 +9,36 @@
 
 namespace tutti::data {
 
-/// From where the way back counts: from the zero of the data, or from the number that a learned
-/// zero stands for, which keeps the digits of differences.
+/// Origin of inverted numbers: the zero of the data, or the number that a learned zero stands for,
+/// which keeps the digits of differences.
 enum class Origin { of_data, learned_zero };
 
 /// Immutable; safe from any thread.
 class ValueFunction {
  public:
-  /// `channels`: extent of the placed field's first axis, 1 of a number. Takes the field's own
-  /// statistics where a step has no numbers. ConfigError naming the field where those are not
-  /// known, or numbers are neither one nor one a channel.
+  /// `channels`: extent of the placed field's first axis, 1 for a number. Uses the field's own
+  /// statistics if a step has no numbers. ConfigError naming the field if these are unknown, or
+  /// there is neither one number nor one per channel.
   ValueFunction(const Field& stored, int64_t channels, std::vector<ValueStep> steps);
 
   bool is_identity() const { return steps_.empty(); }
-  /// Whether channels differ.
+  /// Says whether channels differ.
   bool by_channel() const { return by_channel_; }
-  /// Changes x: all of one channel, or, `along`, of channels `channel`, `channel` + 1 ... In double
-  /// numbers where the stored ones have more digits than f32.
+  /// Changes x: all of one channel, or, with `along`, of channels `channel`, `channel` + 1 ... The
+  /// double version is for stored numbers with more digits than f32.
   void apply(std::span<float> x, int64_t channel, bool along) const;
   void apply(std::span<double> x, int64_t channel, bool along) const;
 
-  /// The way back: numbers of one sample, row-major as the field leaves its placement, become
-  /// numbers in the units of the field. A clip has no way back and leaves them as they are;
-  /// after a multiplication by 0 nothing has one, and none is changed.
+  /// Inverts the steps: numbers of one sample, row-major after placement, return to the units of
+  /// the field. A clip cannot be inverted and is skipped; with a multiplication by 0 nothing can,
+  /// and no number is changed.
   void invert(std::span<float> sample, Origin origin = Origin::of_data) const;
-  /// Whether invert() changes anything; whether a step multiplies by 0.
+  /// Say whether invert() changes anything, and whether a step multiplies by 0.
   bool has_inverse() const;
   bool forgets() const;
-  /// The steps that invert() takes back and those that it does not, as words of data.transforms:
-  /// "multiply 8, normalise mean 1.5 std 2"; numbers of more than four channels are left out.
+  /// Return the steps that invert() undoes, and those that it does not, as words of
+  /// data.transforms: "multiply 8, normalise mean 1.5 std 2"; numbers of more than four channels
+  /// are left out.
   std::string undone() const;
   std::string kept() const;
 

@@ -50,7 +50,7 @@ TEST(ValueFunction, SaysWhatHasNoWayBack) {
   EXPECT_FALSE(function_of("y:", 1).has_inverse());
 }
 
-// Julian days: f32 tells quarters of a day apart, the data seconds.
+// Julian days: f32 resolves quarters of a day, the data have seconds.
 TEST(ValueFunction, KeepsTheDigitsOfLargeNumbers) {
   const ValueFunction f = function_of("y: add -2460000, divide 2", 1);
   std::vector<double> days = {2460000.51, 2460001.27};

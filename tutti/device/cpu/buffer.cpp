@@ -24,8 +24,8 @@ size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * 
       static_cast<double>(bytes) / (1 << 20), std::strerror(ENOMEM)));
 }
 
-// An anonymous mapping is zero without being touched; a plain one is only page-aligned, so a huge
-// page more is mapped and the surplus on both sides given back.
+// An anonymous mapping is zero without being touched, but only page-aligned: so this maps one huge
+// page more and gives the surplus on both sides back.
 std::byte* map_huge(size_t bytes) {
   const size_t size = round_up(bytes, Buffer::kHugePage);
   void* raw = mmap(nullptr, size + Buffer::kHugePage, PROT_READ | PROT_WRITE,
@@ -41,7 +41,7 @@ std::byte* map_huge(size_t bytes) {
   return start + skip;
 }
 
-/// A file without a name, with room for all of its bytes.
+/// Maps a file without a name that has space for all of its bytes.
 std::byte* map_file(size_t bytes, const std::filesystem::path& folder) {
   const auto refuse = [&](int error) {
     throw IoError(fmt::format("{}: cannot keep {:.1f} MiB there ({}): name a folder with more room",
@@ -54,14 +54,15 @@ std::byte* map_file(size_t bytes, const std::filesystem::path& folder) {
   unlink(name.c_str());
   const auto length = static_cast<off_t>(bytes);
   int failed = fallocate(file, 0, 0, length) == 0 ? 0 : errno;
-  // Where a file system cannot keep room it comes page by page, and a full disk ends the program.
+  // If a file system cannot reserve space, pages are allocated on writing, and a full disk ends the
+  // program.
   if (is_not_offered(failed)) failed = ftruncate(file, length) == 0 ? 0 : errno;
   void* start = MAP_FAILED;
   if (failed == 0) {
     start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (start == MAP_FAILED) failed = errno;
   }
-  close(file);  // the mapping holds it
+  close(file);  // the mapping keeps it open
   if (failed != 0) refuse(failed);
   return static_cast<std::byte*>(start);
 }

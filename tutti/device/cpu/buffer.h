@@ -1,6 +1,6 @@
 #pragma once
-// Buffer: host memory for tensors. 64-byte aligned (one AVX-512 register, one cache line); large
-// ones on huge pages.
+// Buffer: host memory for tensors, 64-byte aligned (one AVX-512 register, one cache line); large
+// buffers use huge pages.
 
 #include <cstddef>
 #include <filesystem>
@@ -9,20 +9,20 @@
 
 namespace tutti {
 
-/// Owns `bytes` of zeroed host memory; move-only. Memory is touched by whoever writes it first
-/// (NUMA), so let the thread that will use a part write it first. Not thread-safe itself.
+/// Owns `bytes` of zeroed host memory; move-only. The thread that writes a page first decides its
+/// NUMA node, so let the thread that will use a part write it first. Not thread-safe itself.
 class Buffer {
  public:
   static constexpr size_t kAlignment = 64;
   static constexpr size_t kHugePage = size_t{2} << 20;
 
   Buffer() = default;
-  /// Zeroed memory of at least `bytes`; throws DeviceError if the system has none. From one huge
-  /// page on the memory is aligned to huge pages and advised to use them.
+  /// Allocates zeroed memory of at least `bytes`; throws DeviceError if the system has none. From
+  /// one huge page on, the memory is aligned to huge pages and advised to use them.
   explicit Buffer(size_t bytes);
-  /// The same in a file of `folder` that has no name and ends with the buffer: the system writes
-  /// there what memory is short for, and reads it again when it is touched. Throws IoError where
-  /// the folder has no room for all of it. An empty folder: memory as above.
+  /// Does the same in a file of `folder` that has no name and ends with the buffer: the system
+  /// writes pages there when memory is short, and reads them again when they are touched. Throws
+  /// IoError if the folder has no space for all of it. An empty folder: memory as above.
   Buffer(size_t bytes, const std::filesystem::path& folder);
   Buffer(Buffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),
@@ -37,7 +37,7 @@ class Buffer {
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  /// The memory as elements of T.
+  /// Returns the memory as elements of T.
   template <class T>
   std::span<T> as() const {
     return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};

@@ -13,13 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A mount of a hierarchy of groups.
+/// A mount of a hierarchy of control groups.
 struct GroupMount {
   std::string root;         ///< the group that the mount point shows
-  std::string controllers;  ///< of v1 ",rw,cpu,cpuacct,"; empty: v2
+  std::string controllers;  ///< for v1 ",rw,cpu,cpuacct,"; empty: v2
 };
 
-/// Spaces and backslashes of a path stand as \040 and \134 in mountinfo.
+/// Decodes a path of mountinfo, which has spaces and backslashes as \040 and \134.
 std::string unescaped(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -31,7 +31,7 @@ std::string unescaped(const std::string& text) {
   return out;
 }
 
-/// By mount point: a later mount hides an earlier one at the same place.
+/// Lists the mounts by mount point: a later mount hides an earlier one at the same place.
 std::map<std::string, GroupMount> group_mounts(const fs::path& root) {
   std::map<std::string, GroupMount> mounts;
   std::ifstream file(root / "proc/self/mountinfo");
@@ -53,14 +53,14 @@ std::map<std::string, GroupMount> group_mounts(const fs::path& root) {
   return mounts;
 }
 
-/// The folders of a group and of those above it, as far as a mount shows them, the group first. Of
-/// a group that the mount does not show there is the mount point alone.
+/// Returns the folders of a group and of its ancestors, as far as a mount shows them, the group
+/// first; only the mount point if the mount does not show the group.
 std::vector<fs::path> shown_groups(const fs::path& root, const std::string& point,
                                    const std::string& shown, const std::string& group) {
   std::string below = group;
   if (shown != "/" && (group == shown || group.starts_with(shown + "/")))
     below = group.substr(shown.size());
-  if (below.find("..") != std::string::npos) below.clear();  // of a group beyond the namespace
+  if (below.find("..") != std::string::npos) below.clear();  // a group outside the namespace
   const fs::path top = root / fs::path(point).relative_path();
   fs::path folder = top;
   std::vector<fs::path> folders = {top};
@@ -70,7 +70,7 @@ std::vector<fs::path> shown_groups(const fs::path& root, const std::string& poin
   return folders;
 }
 
-/// The folders of this process's groups in the hierarchy of a v1 controller, or of v2 ("").
+/// Returns the folders of this process's groups in the hierarchy of a v1 controller, or of v2 ("").
 std::vector<fs::path> own_groups(const fs::path& root,
                                  const std::map<std::string, GroupMount>& mounts,
                                  const std::string& controller) {
@@ -93,7 +93,7 @@ std::vector<fs::path> own_groups(const fs::path& root,
   return folders;
 }
 
-/// The first number of a file; nothing for "max", and where there is none.
+/// Returns the first number of a file; nothing for "max" or without a number.
 std::optional<int64_t> number_in(const fs::path& path) {
   std::ifstream file(path);
   int64_t value = 0;
@@ -101,7 +101,7 @@ std::optional<int64_t> number_in(const fs::path& path) {
   return std::nullopt;
 }
 
-/// Behind a word in a file of lines "word number"; 0 where there is none.
+/// Returns the number behind a word in a file of lines "word number"; 0 if the word is missing.
 int64_t number_of(const fs::path& path, const std::string& wanted) {
   std::ifstream file(path);
   std::string word;
@@ -110,7 +110,7 @@ int64_t number_of(const fs::path& path, const std::string& wanted) {
   return 0;
 }
 
-/// Keeps the smaller quota, and the counts of its group.
+/// Keeps the smaller quota, with the counts of its group.
 void take_quota(const fs::path& group, double quota, double period, GroupLimits& limits) {
   if (quota <= 0 || period <= 0) return;
   if (limits.processors > 0 && limits.processors <= quota / period) return;
@@ -119,7 +119,7 @@ void take_quota(const fs::path& group, double quota, double period, GroupLimits&
   limits.throttled_periods = number_of(group / "cpu.stat", "nr_throttled");
 }
 
-/// `unused`: of `used`, what the kernel would give back first.
+/// `unused` is the part of `used` that the kernel would free first.
 void take_memory(std::optional<int64_t> limit, std::optional<int64_t> used, int64_t unused,
                  GroupLimits& limits) {
   constexpr int64_t kNoLimit = int64_t{1} << 60;  // v1 writes the largest number of pages there is

@@ -51,9 +51,9 @@ TEST(ControlGroup, OfVersionTwoTheLeastOfAllLevelsCounts) {
   EXPECT_EQ(limits.periods, 20);
   EXPECT_EQ(limits.throttled_periods, 15);
   EXPECT_EQ(limits.memory_bytes, 800 * kMiB);
-  EXPECT_EQ(limits.memory_left, 150 * kMiB);  // 800 - (700 - 50 of files that are cached)
+  EXPECT_EQ(limits.memory_left, 150 * kMiB);  // 800 - (700 - 50 of cached files)
 
-  // A container shows its own group as the root, whatever it is called outside.
+  // A container shows its own group as the root, whatever its name outside is.
   f.file("proc/self/cgroup", "0::/../../elsewhere\n");
   f.file("sys/fs/cgroup/cpu.max", "50000 100000\n");
   EXPECT_EQ(f.limits().processors, 0.5);
@@ -73,7 +73,7 @@ TEST(ControlGroup, OfVersionOneEachControllerHasItsOwnGroups) {
   f.file("sys/fs/cgroup/cpu x/cpu.cfs_quota_us", "100000\n");
   f.file("sys/fs/cgroup/cpu x/cpu.cfs_period_us", "50000\n");
   f.file("sys/fs/cgroup/cpu x/cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_time 5\n");
-  f.file("sys/fs/cgroup/cpuset/cpu.cfs_quota_us", "1\n");  // of another hierarchy
+  f.file("sys/fs/cgroup/cpuset/cpu.cfs_quota_us", "1\n");  // belongs to another hierarchy
   f.file("sys/fs/cgroup/cpuset/cpu.cfs_period_us", "1000\n");
   f.file("sys/fs/cgroup/memory/memory.limit_in_bytes", kUnlimited);
   f.file("sys/fs/cgroup/memory/docker/5f/memory.limit_in_bytes", std::to_string(256 * kMiB));

@@ -47,8 +47,8 @@ constexpr std::array kParts = {&ProcessorTime::there,   &ProcessorTime::busy,
 }  // namespace
 
 ProcessorTime parse_processor_time(const std::string& stat, const std::vector<int>& processors) {
-  // cpuN user nice system idle iowait irq softirq steal guest guest_nice, in ticks; a guest's time
-  // is in user and nice, too.
+  // The columns are cpuN user nice system idle iowait irq softirq steal guest guest_nice, in ticks;
+  // user and nice contain a guest's time, too.
   enum { kUser, kNice, kSystem, kIdle, kWaiting, kIrq, kSoftIrq, kSteal, kColumns };
   const auto tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
   ProcessorTime sum;
@@ -69,7 +69,7 @@ ProcessorTime parse_processor_time(const std::string& stat, const std::vector<in
 }
 
 MachineUse ProcessorTime::shares() const {
-  // A tick is a hundredth of a second: of less than some tens of them shares would be chance.
+  // A tick is a hundredth of a second: shares of less than some tens of ticks would be chance.
   constexpr double kLeast = 0.2;
   MachineUse use{.seconds = seconds};
   if (there < kLeast) return use;
@@ -103,7 +103,7 @@ MachineWatch::MachineWatch(std::filesystem::path root)
 ProcessorTime MachineWatch::reading() const {
   std::ifstream file(root_ / "proc/stat");
   std::stringstream text;
-  // The lines of processors come first; what follows is long on a large machine.
+  // The lines of processors come first; the rest is long on a large machine.
   for (std::string line; std::getline(file, line) && line.starts_with("cpu");) text << line << '\n';
   ProcessorTime now = parse_processor_time(text.str(), processors_);
   now.own = own_processor_seconds();

@@ -1,5 +1,5 @@
 #pragma once
-// How much of the processors other work has while something is measured. Linux.
+// Measures how much of the processors other work takes during a measurement. Linux.
 
 #include <chrono>
 #include <filesystem>
@@ -11,41 +11,44 @@
 namespace tutti {
 
 /// Processor time since a watch began: seconds, summed over the processors that the process may run
-/// on; of several processes the sums of all.
+/// on. For several processes: the sums of all.
 struct ProcessorTime {
   double there = 0;  ///< seconds x processors
-  double busy = 0;   ///< with processes of anybody, and with the kernel's work for them
-  double steal = 0;  ///< that a hypervisor gave to other machines
-  double own = 0;    ///< of this process and of its children that have ended
-  double periods = 0, throttled_periods = 0;  ///< of the quota of the control group
-  double seconds = 0;                         ///< of the watch; of several processes their sum
+  double busy = 0;   ///< in processes of anybody, and in the kernel's work for them
+  double steal = 0;  ///< given to other machines by a hypervisor
+  double own = 0;    ///< in this process and its children that have ended
+  double periods = 0, throttled_periods = 0;  ///< scheduling periods of the control group's quota
+  double seconds = 0;                         ///< duration of the watch; summed over processes
 
-  /// As shares. NaN where the system does not say, or not enough time has passed to tell.
+  /// Returns shares of the time. NaN if the system does not report it, or if too little time has
+  /// passed to tell.
   MachineUse shares() const;
   ProcessorTime& operator+=(const ProcessorTime& other);
   ProcessorTime& operator-=(const ProcessorTime& other);
-  /// As if so many processes that all run on these processors had counted them once.
+  /// Returns the times as if `processes` processes that all run on these processors had counted
+  /// them once.
   ProcessorTime shared_by(double processes) const;
 };
 
-/// Reads some small files when it is made and at each call. For one thread.
+/// Reads some small files when constructed and at each call. For one thread.
 class MachineWatch {
  public:
-  /// The files of the system lie below `root`.
+  /// The system's files are read below `root`.
   explicit MachineWatch(std::filesystem::path root = "/");
   ProcessorTime so_far() const;
   MachineUse use() const { return so_far().shares(); }
-  /// The processors of the sums, rising: those of the affinity of the thread that made the watch.
+  /// Returns the processors summed over, in rising order: the affinity of the thread that made the
+  /// watch.
   const std::vector<int>& processors() const { return processors_; }
 
  private:
-  ProcessorTime reading() const;  ///< since some time long ago
+  ProcessorTime reading() const;  ///< counts from some time long ago
   std::filesystem::path root_;
   std::vector<int> processors_;
   ProcessorTime begin_;
 };
 
-/// Sums of the lines "cpuN ..." of /proc/stat that `processors` name: there, busy and steal.
+/// Sums the lines "cpuN ..." of /proc/stat that `processors` names: there, busy and steal.
 ProcessorTime parse_processor_time(const std::string& stat, const std::vector<int>& processors);
 
 }  // namespace tutti

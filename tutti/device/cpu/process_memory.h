@@ -1,15 +1,16 @@
 #pragma once
-// What memory this process holds, from the kernel's books. Safe from any thread.
+// Reports this process's memory, as the kernel counts it. Safe from any thread.
 
 #include <cstddef>
 
 namespace tutti {
 
-/// The most bytes that were ever resident at a time.
+/// Returns the largest number of bytes that were ever resident at a time.
 size_t peak_resident_bytes();
 
-/// Bytes resident now; of a page that several processes share, this process's part (the kernel's
-/// proportional set size). 0 where the kernel does not tell. Takes a millisecond for each GiB.
+/// Returns the bytes resident now; a page that several processes share counts in proportion (the
+/// kernel's proportional set size). 0 if the kernel does not report it. Takes a millisecond per
+/// GiB.
 size_t proportional_bytes();
 
 }  // namespace tutti

@@ -51,7 +51,7 @@ std::string read_text(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The limit that limit_teams() was told.
+/// The processors given to limit_teams().
 std::vector<int>& of_teams() {
   static std::vector<int> processors;
   return processors;

@@ -1,6 +1,6 @@
 #pragma once
-// What the functions of mlsl.h are made of: a handle is the address of an object of tutti::mlsl,
-// and an exception becomes CMLSL_FAILURE.
+// Common parts of the functions of mlsl.h: a handle is the address of an object of tutti::mlsl, and
+// an exception becomes CMLSL_FAILURE.
 
 #include <type_traits>
 
@@ -11,7 +11,7 @@ namespace tutti::mlsl::c {
 
 using Handle = unsigned long long;
 
-// A handle that may be 0.
+// Returns the object of a handle, or null for handle 0.
 template <class T>
 T* or_null(Handle handle) {
   return reinterpret_cast<T*>(static_cast<uintptr_t>(handle));
@@ -57,13 +57,13 @@ int attempt(Call&& call) noexcept {
   }
 }
 
-// call(the object of the handle)
+// Calls call(object) with the object of the handle.
 template <class T, class Call>
 int with(Handle handle, Call&& call) noexcept {
   return attempt([&] { call(object<T>(handle)); });
 }
 
-// start(the distribution) gives a request, whose handle goes to `req`
+// Calls start(distribution), and stores the handle of the request that it returns in `req`.
 template <class Start>
 int start_in(mlsl_distribution dist, mlsl_comm_req* req, Start&& start) noexcept {
   return attempt([&] {

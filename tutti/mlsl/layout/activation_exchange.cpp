@@ -17,7 +17,7 @@ bool same_samples(const Distribution& a, const Distribution& b) {
   return true;
 }
 
-// See the header. The parts alone do not say it: with several replicas, or by colours, a rank may
+// See the header. Equal parts are not enough: with several replicas, or with colours, a rank may
 // have other samples on the two sides.
 bool refines(const Distribution& fine, const Distribution& coarse) {
   const int model = coarse.parts(kModel);
@@ -56,7 +56,7 @@ CommBlock all_of(const LocalActivation& local, size_t buffer_offset) {
           .buffer_offset = buffer_offset};
 }
 
-// A local activation cut into one block for each rank of the group, along its samples or its maps.
+// Cuts a local activation into one block for each rank of the group, along its samples or its maps.
 std::vector<CommBlock> cut(const LocalActivation& local, comm::Slice CommBlock::*along,
                            size_t parts) {
   const CommBlock whole = all_of(local, 0);

@@ -45,12 +45,12 @@ struct ActivationEnd {
   Activation activation;
 };
 
-/// Forward the producer's side packs and the consumer's unpacks, backward the reverse. Block lists
-/// of several entries have one for each rank of the group, in order. An allgather's input is packed
-/// where it lies in the result: at index * count.
+/// Forward the producer's side packs and the consumer's side unpacks; backward it is the reverse. A
+/// block list with several entries has one for each rank of the group, in order. The input of an
+/// allgather is packed where it lies in the result: at index * count.
 struct ActivationTransfer {
   GroupCollective collective;
-  std::vector<CommBlock> pack;  ///< of the sending side's local activation, into its buffer
+  std::vector<CommBlock> pack;  ///< from the sending side's local activation into its buffer
   std::vector<CommBlock>
       unpack;  ///< from the collective's result, into the receiving side's local activation
 };
@@ -59,17 +59,18 @@ struct ActivationExchange {
   ExchangeCase kind = ExchangeCase::none;
   bool consumers_group =
       false;               ///< the group is the consumer's model group; otherwise the producer's
-  std::vector<int> group;  ///< ranks, in the order of their index; empty where nothing is exchanged
-  int index = 0;           ///< this rank's in the group
+  std::vector<int> group;  ///< ranks, in the order of their index; empty if nothing is exchanged
+  int index = 0;           ///< this rank's index in the group
   size_t buffer = 0;       ///< elements that a buffer needs on either side, for both directions
-  /// Empty: the same local elements in the same order on both sides, and nothing to do.
+  /// Empty: both sides have the same local elements in the same order, and there is nothing to do.
   std::optional<ActivationTransfer> forward, backward;
 };
 
-/// What `rank` does between `producer` (an output) and `consumer` (an input) for a minibatch of
-/// `minibatch` samples. The two may cut a sample's elements into maps differently: maps * map_size
-/// must be equal. Throws CommError, naming both distributions, for a pair that no case covers;
-/// ConfigError for sizes that differ or cannot be cut. Either is thrown on all ranks or on none.
+/// Returns the exchange of `rank` between `producer` (an output) and `consumer` (an input) for a
+/// minibatch of `minibatch` samples. The two may cut a sample's elements into maps differently:
+/// maps * map_size must be equal. Throws CommError, naming both distributions, for a pair that no
+/// case covers; ConfigError for sizes that differ or cannot be cut. Either is thrown on all ranks
+/// or on none.
 ActivationExchange derive_exchange(const ActivationEnd& producer, const ActivationEnd& consumer,
                                    size_t minibatch, int rank);
 

@@ -25,7 +25,7 @@ Values fill(const LocalActivation& local, const ElementOf& value) {
   return values;
 }
 
-// Two connected layers on all ranks of a world.
+// Two connected layers, on all ranks of a world.
 struct Connection {
   Distribution out, in;
   Activation from, to;
@@ -38,8 +38,8 @@ struct Connection {
   }
 };
 
-// One direction of all ranks: packs, runs the collective over the buffers one element after the
-// other, unpacks.
+// Runs one direction on all ranks: packs, runs the collective over the buffers element by element,
+// unpacks.
 std::vector<Values> run(const std::vector<ActivationExchange>& all,
                         std::optional<ActivationTransfer> ActivationExchange::*direction,
                         const std::vector<Values>& local,
@@ -80,14 +80,15 @@ std::vector<Values> run(const std::vector<ActivationExchange>& all,
   return results;
 }
 
-// Every replica of the output has values of its own, so that an exchange between replicas shows.
+// Gives every replica of the output values of its own, so that an exchange between replicas would
+// show.
 ElementOf shifted(const ElementOf& value, int replica) {
   return [=](size_t sample, size_t element) {
     return value(sample, element) + int64_t{1'000'000'000} * replica;
   };
 }
 
-// The share of a sum that model part `index` of `parts` holds: noise that cancels out.
+// Returns the share of a sum on model part `index` of `parts`, with noise that cancels out.
 ElementOf partial(const ElementOf& sum, int index, int parts) {
   const auto noise = [](int part, size_t sample, size_t element) {
     return static_cast<int64_t>((sample * 31 + element * 7 + 3) * size_t(part));
@@ -100,7 +101,7 @@ ElementOf partial(const ElementOf& sum, int index, int parts) {
   };
 }
 
-// Forward and backward on all ranks; every rank must get exactly its share.
+// Runs forward and backward on all ranks; every rank must get exactly its share.
 void expect_exchange(const Connection& c, ExchangeCase kind) {
   SCOPED_TRACE(c.out.to_string() + " -> " + c.in.to_string());
   const int world = c.out.world();
@@ -140,8 +141,7 @@ void expect_exchange(const Connection& c, ExchangeCase kind) {
             output_gradients);
 }
 
-// The table of the header once more, in numbers: for distributions by parts. {} where there is no
-// exchange.
+// Repeats the header's table in numbers, for distributions by parts. {} if there is no exchange.
 std::optional<ExchangeCase> expected_case(Parts out, Parts in, bool partial_sums) {
   const bool needs_reduce = partial_sums && out.model > 1;
   if (out.data == in.data && out.model == in.model)
@@ -220,8 +220,8 @@ TEST(ActivationExchange, RefusalNamesBothDistributions) {
 }
 
 TEST(ActivationExchange, TheSamplesMustBeWhereThePartsSay) {
-  // Model groups at a stride: ranks 0 and 2 share samples 0-3, of which rank 2 would have to get
-  // samples 4-5 as its own.
+  // Model groups at a stride: ranks 0 and 2 share samples 0-3, but rank 2 would need samples 4-5 as
+  // its own.
   const std::vector<Colours> colours{{0, 0}, {0, 1}, {1, 0}, {1, 1}};
   for (const bool partial_sums : {false, true}) {
     Connection c{Distribution(colours),
@@ -300,8 +300,8 @@ TEST(ActivationExchange, BlocksOfEachCase) {
 
 TEST(ActivationExchange, AcceptanceTest) {
   // Minibatch 16, 4 ranks, layer 0 of 128 -> 256 maps and layer 1 of 256 -> 256, 12 x 12, both
-  // convolutions: with M model parts the output out[i] = i must arrive as M * i of the whole, and
-  // the gradient that holds i must come back as it was.
+  // convolutions. With M model parts the output out[i] = i must arrive as M * i, and the gradient
+  // that holds i must come back unchanged.
   constexpr size_t kMapSize = 12 * 12;
   for (const int m : {1, 2, 4}) {
     const Distribution d(4, {.data = 4 / m, .model = m});

@@ -5,7 +5,7 @@
 namespace tutti::mlsl::layout {
 namespace {
 
-// move(offset in the activation, offset in the buffer, bytes) for every contiguous piece.
+// Calls move(offset in the activation, offset in the buffer, bytes) for every contiguous piece.
 template <class Move>
 void for_each_piece(std::span<const CommBlock> blocks, size_t element_bytes, Move move) {
   for (const CommBlock& block : blocks) {

@@ -1,5 +1,5 @@
 #pragma once
-// Blocks: which parts of a local activation lie where in a communication buffer.
+// Blocks: where the parts of a local activation lie in a communication buffer.
 
 #include <cstddef>
 #include <span>
@@ -8,11 +8,11 @@
 
 namespace tutti::mlsl::layout {
 
-/// Samples x feature maps of a local activation, which lie contiguously in the buffer as
+/// Samples x feature maps of a local activation. They lie contiguously in the buffer, as
 /// [sample][map][map_size elements].
 struct CommBlock {
-  comm::Slice samples;       ///< of the local activation, not of the minibatch
-  comm::Slice maps;          ///< of the local activation, not of all maps
+  comm::Slice samples;       ///< within the local activation, not the minibatch
+  comm::Slice maps;          ///< within the local activation, not all maps
   size_t map_size = 1;       ///< elements
   size_t sample_stride = 0;  ///< elements of the local activation from one sample to the next
   size_t buffer_offset = 0;  ///< elements
@@ -21,12 +21,12 @@ struct CommBlock {
   bool operator==(const CommBlock&) const = default;
 };
 
-/// Copies the blocks from a local activation into the buffer. Elements have `element_bytes` bytes;
-/// the memory is the caller's and must hold what the blocks name; the two may not overlap. Blocks
-/// may be moved by different threads, or by the caller's own code.
+/// Copies the blocks from a local activation into the buffer. Elements have `element_bytes` bytes.
+/// The caller owns the memory, which must hold all elements of the blocks; activation and buffer
+/// may not overlap. Blocks may be moved by different threads, or by the caller's own code.
 void pack(std::span<const CommBlock> blocks, size_t element_bytes, const std::byte* activation,
           std::byte* buffer);
-/// The way back: from the buffer into a local activation.
+/// Copies back, from the buffer into a local activation.
 void unpack(std::span<const CommBlock> blocks, size_t element_bytes, const std::byte* buffer,
             std::byte* activation);
 

@@ -14,7 +14,7 @@ namespace tutti::mlsl::layout {
 namespace {
 
 std::vector<Colours> colours_of(int world, Parts parts) {
-  // Divisions, so that no product of two large numbers overflows.
+  // Divides instead of multiplying, so that no product of two large numbers overflows.
   if (world < 1 || parts.data < 1 || parts.model < 1 || world % parts.model != 0 ||
       world / parts.model % parts.data != 0) {
     throw ConfigError(
@@ -77,7 +77,7 @@ int Distribution::colour(GroupKind kind, int rank) const {
 }
 
 bool Distribution::is_grid() const {
-  // Groups of `kind` have one size, and their members share the index that is not theirs.
+  // Whether groups of `kind` have one size, and members of each share the other index.
   const auto regular = [&](GroupKind kind, GroupKind other) {
     const auto& groups = of(kind).members;
     return std::ranges::all_of(groups, [&](const std::vector<int>& members) {

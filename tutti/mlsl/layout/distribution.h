@@ -28,8 +28,8 @@ struct Parts {
   int model = 1;
 };
 
-/// Ranks of equal data colour are a data group, those of equal model colour a model group. Any
-/// numbers.
+/// Ranks of equal data colour form a data group, ranks of equal model colour a model group. Colours
+/// may be any numbers.
 struct Colours {
   int data = 0;
   int model = 0;
@@ -38,34 +38,34 @@ struct Colours {
 /// Immutable value: any number of threads may read it.
 class Distribution {
  public:
-  /// Ranks 0 .. world-1 by the formulas above. Throws ConfigError unless data * model divides the
-  /// world.
+  /// Distributes ranks 0 .. world-1 by the formulas above. Throws ConfigError unless data * model
+  /// divides the world.
   Distribution(int world, Parts parts);
-  /// Groups as the colours say; entry r is of rank r, so the world is the list's length. Members
-  /// are in the order of their ranks. Any colours make groups to communicate in; only a grid can
-  /// hold layers, see parts(). Throws ConfigError for an empty list.
+  /// Makes groups by colour; entry r belongs to rank r, so the world is the list's length. Members
+  /// are in the order of their ranks. Any colours make groups for communication, but only a grid
+  /// can hold layers, see parts(). Throws ConfigError for an empty list.
   explicit Distribution(std::span<const Colours> colours);
 
   int world() const { return static_cast<int>(groups_[0].number.size()); }
-  /// The ranks of the group of this kind that holds `rank`, in the order of their index.
+  /// Returns the ranks of the group of this kind that holds `rank`, in the order of their index.
   const std::vector<int>& group(GroupKind kind, int rank) const;
-  /// The position of `rank` in its group.
+  /// Returns the position of `rank` in its group.
   int index(GroupKind kind, int rank) const;
-  /// Which group of this kind holds `rank`, counted in the order of the groups' first ranks: a
-  /// colour for Communicator::split().
+  /// Returns which group of this kind holds `rank`, counted in the order of the groups' first
+  /// ranks: a colour for Communicator::split().
   int colour(GroupKind kind, int rank) const;
-  /// Which replica `rank` belongs to: the number of lower ranks with the same data index and the
-  /// same model index.
+  /// Returns the replica of `rank`: the number of lower ranks with the same data index and the same
+  /// model index.
   int replica(int rank) const { return replica_.at(static_cast<size_t>(rank)); }
 
-  /// The size of every group of this kind. Throws ConfigError, naming the groups, unless they form
-  /// a grid: groups of a kind have one size, members of a model group share their data index (the
-  /// samples), members of a data group their model index (the kernels).
+  /// Returns the size of every group of this kind. Throws ConfigError, naming the groups, unless
+  /// they form a grid: groups of a kind have one size, members of a model group share their data
+  /// index (the samples), members of a data group their model index (the kernels).
   int parts(GroupKind kind) const;
 
-  /// "2 data x 4 model parts of 8 ranks", or the groups where colours made other ones.
+  /// Returns "2 data x 4 model parts of 8 ranks", or the groups if colours made other ones.
   std::string to_string() const;
-  /// The same groups, whichever way they were given.
+  /// Whether the groups are the same, however they were given.
   bool operator==(const Distribution& other) const { return groups_ == other.groups_; }
 
  private:

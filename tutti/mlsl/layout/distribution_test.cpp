@@ -73,7 +73,7 @@ TEST(Distribution, ColoursMakeTheSameGroups) {
 
 TEST(Distribution, ReplicasOfColours) {
   // Data groups at a stride of 2, no model parts: the replicas are the even and the odd ranks,
-  // unlike those of Distribution(4, {2, 1}).
+  // unlike in Distribution(4, {2, 1}).
   const std::vector<Colours> colours{{0, 0}, {1, 1}, {0, 2}, {1, 3}};
   const Distribution d(colours);
   EXPECT_NE(d, Distribution(4, {.data = 2, .model = 1}));

@@ -7,7 +7,7 @@
 namespace tutti::mlsl::layout {
 namespace {
 
-// The part of `total` things that lies with the index-th of all groups of `kind`.
+// Returns the part of `total` things in the rank's group, by its index among the groups of `kind`.
 comm::Slice share(size_t total, const char* things, GroupKind kind,
                   const Distribution& distribution, int rank) {
   const auto parts = static_cast<size_t>(distribution.parts(kind));

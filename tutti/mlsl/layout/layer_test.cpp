@@ -62,7 +62,7 @@ TEST(Layer, PlainUpdate) {
 }
 
 TEST(Layer, DistributedUpdatePadsTheLastShares) {
-  // 10 kernels of 4 ranks: 3 each, 12 with padding; the last one owns kernel 9 and two that do not
+  // 10 kernels on 4 ranks: 3 each, 12 with padding; the last rank owns kernel 9 and two that do not
   // exist.
   const Distribution d(8, {.data = 4, .model = 2});
   for (int data = 0; data < 4; ++data) {
@@ -74,16 +74,16 @@ TEST(Layer, DistributedUpdatePadsTheLastShares) {
     EXPECT_EQ(p.gradient, (GroupCollective{comm::Collective::reduce_scatter, 27}));
     EXPECT_EQ(p.increment, (GroupCollective{comm::Collective::allgather, 27}));
   }
-  // Fewer kernels than ranks: the last rank owns padding alone.
+  // There are fewer kernels than ranks: the last rank owns only padding.
   const LocalParameters few = local_share(Parameters{.kernels = 3, .distributed_update = true},
                                           Distribution(4, {.data = 4, .model = 1}), 3);
   EXPECT_EQ(few.owned, (comm::Slice{3, 1}));
   EXPECT_EQ(few.padded, 4u);
 }
 
-// Every rank's gradient is g[i] = i; what the owner gets must be data parts * i, and after owners
-// have written p[i] = i and spread it, every rank must have p[i] = i. With 4 ranks: the parameters
-// of the two layers of the acceptance test, and some that need padding.
+// Every rank's gradient is g[i] = i; the owner must get data parts * i. After owners have written
+// p[i] = i and spread it, every rank must have p[i] = i. With 4 ranks: the parameters of the
+// acceptance test's two layers, and some that need padding.
 void update_once(Distribution d, Parameters parameters) {
   std::vector<LocalParameters> own;
   for (int rank = 0; rank < d.world(); ++rank) own.push_back(local_share(parameters, d, rank));
@@ -97,7 +97,7 @@ void update_once(Distribution d, Parameters parameters) {
     ASSERT_LE(mine.local.count, mine.padded);
     ASSERT_LT(mine.padded - mine.local.count, data_parts) << "no more padding than needed";
 
-    // Reduce, one element after the other.
+    // Reduces element by element.
     const bool scattered = mine.gradient && mine.gradient->kind == comm::Collective::reduce_scatter;
     const size_t count = mine.gradient ? mine.gradient->count : mine.padded * k;
     ASSERT_EQ(count, mine.owned.count * k);

@@ -30,9 +30,9 @@ void BlockCodec::decode_values(std::span<const std::byte> in, std::span<float> v
     decode_block(from, values.subspan(begin, std::min(block_, values.size() - begin)));
 }
 
-// By way of memory: were the decoding inlined into the sum, a compiler could fuse its
-// multiplication with the addition, and what error feedback takes away would differ in the last bit
-// from what the others receive.
+// Decodes into memory: if the decoding were inlined into the sum, a compiler could fuse its
+// multiplication with the addition, and the value that error feedback subtracts would differ in the
+// last bit from the value that the others receive.
 void BlockCodec::add_values(std::span<const std::byte> in, std::span<float> sum,
                             float weight) const {
   alignas(64) float decoded[kLargestBlock];

@@ -1,7 +1,6 @@
 #pragma once
 // BlockCodec: codecs that treat a fixed number of neighbouring floats together, and each such block
-// alone. The last block may be shorter. Only for the files of this folder; users go through
-// make_codec().
+// alone. The last block may be shorter. Only for the files of this folder; users call make_codec().
 
 #include <memory>
 
@@ -25,7 +24,7 @@ class BlockCodec : public Codec {
   void decode_values(std::span<const std::byte> in, std::span<float> values) const final;
   void add_values(std::span<const std::byte> in, std::span<float> sum, float weight) const final;
 
-  // Of a block of n floats. The bytes have any alignment.
+  // Work on a block of n floats. The bytes have any alignment.
   virtual size_t block_bytes(size_t n) const = 0;
   virtual void encode_block(std::span<const float> x, std::byte* out) const = 0;
   virtual void decode_block(const std::byte* in, std::span<float> y) const = 0;
@@ -33,7 +32,7 @@ class BlockCodec : public Codec {
   size_t block_;
 };
 
-// One a file, bf16 and fp16 in half.cpp.
+// One in each file, bf16 and fp16 in half.cpp.
 std::unique_ptr<Codec> make_bf16();
 std::unique_ptr<Codec> make_fp16();
 std::unique_ptr<Codec> make_int8();

@@ -13,7 +13,7 @@
 namespace tutti::comm {
 namespace {
 
-// Floats: enough work to be worth a look of another thread. A multiple of every granule.
+// Floats: enough work for another thread to take part. A multiple of every granule.
 constexpr size_t kContributionPiece = 64 << 10;
 constexpr std::string_view kTopk = "topk:";
 
@@ -66,7 +66,7 @@ void sum_contributions(const Codec& codec, std::span<const std::byte> encodings,
   CHECK(!encodings.empty() && encodings.size() % bytes == 0,
         "{}: {} bytes are no contributions of {}", codec.name(), encodings.size(), bytes);
   const size_t granule = codec.granule();
-  // What is encoded only as a whole has few entries: one thread puts them where they belong.
+  // An encoding that exists only as a whole has few entries: one thread adds them.
   const Pieces pieces(sum.size(), std::max<size_t>(granule, 1),
                       granule == 0 ? sum.size() : kContributionPiece);
   SharedWork::run(work, pieces.count(), [&](size_t i) {

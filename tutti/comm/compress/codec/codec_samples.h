@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti::comm {
 
@@ -16,7 +16,7 @@ using Floats = std::vector<float>;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// Normal numbers times `deviation`; each stream has its own.
+/// Returns normal numbers times `deviation`; each stream has its own.
 inline Floats random_values(size_t n, uint64_t stream, float deviation = 1) {
   Rng rng(7, Purpose::test, stream);
   Floats x(n);

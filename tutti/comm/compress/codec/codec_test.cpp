@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/compress/codec/codec_samples.h"
 #include "tutti/comm/compress/codec/fp16.h"
 #include "tutti/tensor/dtype.h"
@@ -100,8 +100,8 @@ TEST(Codec, ErrorOfARoundTripIsWithinItsBound) {
   }
 }
 
-// The loops become vector code: every lane must do what the single conversion does, special values
-// included.
+// The loops become vector code: every lane must do the same as the single conversion, also for
+// special values.
 TEST(Codec, HalvesAreTheElementsRoundedOneByOne) {
   Rng rng(7, Purpose::test, 9);
   Floats x(5000);
@@ -234,7 +234,8 @@ TEST(Codec, ContributionsAreAddedInTheOrderOfTheRanks) {
     for (size_t r = 0; r < kRanks; ++r) {
       Floats x = random_values(kCount, 100 + r, 0.01f);
       for (float& value : x)
-        value *= std::ldexp(1.0f, static_cast<int>(3 * r));  // so that another order has other bits
+        value *= std::ldexp(1.0f, static_cast<int>(3 * r));  // so that another order of the sum has
+                                                             // other bits
       const Bytes bytes = encoded(*codec, x);
       all.insert(all.end(), bytes.begin(), bytes.end());
       const Floats y = decoded(*codec, bytes, kCount);

@@ -12,9 +12,9 @@
 namespace tutti::comm {
 namespace {
 
-// What passes through all steps at a time: it stays in the cache from the sum to the residual.
+// Floats that pass through all steps together: they stay in the cache from the sum to the residual.
 constexpr size_t kStrip = 4096;
-// What another thread may take over.
+// Strips that another thread may take over together.
 constexpr size_t kStripsOfAPiece = 16;
 
 Loss added(Loss sum, const Loss& loss) { return sum += loss; }
@@ -32,7 +32,7 @@ double settle_residual(std::span<float> rest) {
   return squares;
 }
 
-// A codec of blocks: every strip goes through all steps while it is in the cache.
+// For a codec of blocks: every strip goes through all steps while it is in the cache.
 Loss ErrorFeedback::encode_strips(const Codec& codec, std::span<const float* const> parts,
                                   std::span<std::byte> out, uint64_t step, SharedWork* work) {
   const size_t strip = kStrip / codec.granule() * codec.granule();

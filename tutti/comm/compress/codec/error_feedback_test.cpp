@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/base/shared_work.h"
 #include "tutti/comm/compress/codec/codec_samples.h"
 
@@ -189,8 +189,8 @@ TEST(ErrorFeedback, SizesMustAgree) {
 }
 
 // Four workers, each with its own minimum, so that near the common one the workers' gradients are
-// large and cancel: minimise mean_w 1/2 sum_i a_i (x_i - b_wi)^2. Returns how far the objective is
-// above its least value, over where it began.
+// large and cancel: minimise mean_w 1/2 sum_i a_i (x_i - b_wi)^2. Returns the objective's distance
+// from its minimum, relative to the distance at the beginning.
 enum class Exchange { dense, compressed, compressed_without_feedback };
 double descend(Exchange exchange) {
   constexpr size_t kWorkers = 4, kSize = 200;

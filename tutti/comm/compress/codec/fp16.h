@@ -1,7 +1,7 @@
 #pragma once
 // IEEE 754 binary16, for gradients on the wire: 1 sign, 5 exponent, 10 fraction bits; largest
-// 65504, smallest 2^-24. No arithmetic. Both conversions are without branches, so a loop over them
-// becomes vector code.
+// 65504, smallest 2^-24. It has no arithmetic. Both conversions are without branches, so a loop
+// over them becomes vector code.
 
 #include <bit>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct fp16 {
     bits = static_cast<uint16_t>(half | ((u >> 16) & 0x8000u));
   }
 
-  /// Exact.
+  /// Converts exactly.
   explicit operator float() const {
     const uint32_t magnitude = bits & 0x7FFFu;
     const uint32_t subnormal =

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 
 namespace tutti::comm {
 namespace {

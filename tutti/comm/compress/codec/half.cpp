@@ -1,5 +1,5 @@
-// bf16 and fp16: each float rounded to 16 bits, to nearest even. The block is only as many as are
-// converted at a time.
+// bf16 and fp16: each float is rounded to 16 bits, to nearest even. A block is only the number of
+// floats that are converted at a time.
 
 #include <cstring>
 

@@ -1,6 +1,6 @@
-// int8: blocks of 256 floats as one float scale = max |x| / 127 and 256 integers round(x / scale),
-// ties to even: 260 bytes instead of 1024, with an error of at most half a scale. Blocks of 256
-// with a scale each as in MLSL's quantisation (whose header is 12 bytes).
+// int8: blocks of 256 floats become one float scale = max |x| / 127 and 256 integers round(x /
+// scale), ties to even: 260 bytes instead of 1024, with an error of at most half a scale. MLSL's
+// quantisation also has blocks of 256 with a scale each (and a header of 12 bytes).
 //
 //   NaN or infinity in the block   scale NaN, integers 0: the whole block decodes to NaN
 //   scale below 2^-126             (max |x| below 1.5e-36, zeros included) scale and integers 0:
@@ -28,7 +28,7 @@ class Int8 final : public BlockCodec {
 
   void encode_block(std::span<const float> x, std::byte* out) const override {
     uint32_t largest =
-        0;  // of the bits without sign, which are ordered as the magnitudes, infinity and NaN last
+        0;  // as bits without sign, which are ordered as the magnitudes, infinity and NaN last
     for (const float value : x)
       largest = std::max(largest, std::bit_cast<uint32_t>(value) & 0x7FFFFFFFu);
     const float magnitude = std::bit_cast<float>(largest);
@@ -43,8 +43,8 @@ class Int8 final : public BlockCodec {
       return;
     }
     const float per_scale = 1 / scale;
-    // Between 2^23 and 2^24 the floats are the integers: the sum is rounded to one, and its low
-    // byte is that integer in two's complement.
+    // Between 2^23 and 2^24 all floats are integers: the sum is rounded to one, and its low byte is
+    // that integer in two's complement.
     constexpr float kInteger = 0x1.8p23f;
     int8_t rounded[kInt8Block];
     for (size_t i = 0; i < x.size(); ++i)

@@ -1,5 +1,5 @@
 #pragma once
-// Loops in forms that compilers turn into vector code.
+// Loops in forms that compilers vectorise.
 //
 // Sums in a fixed number of lanes: lane l adds the elements l, l + 16, l + 32, ..., and the lanes
 // are added in halves at the end. The order is a function of the length alone, and a compiler may
@@ -11,7 +11,7 @@
 
 namespace tutti::comm {
 
-/// term(0) + ... + term(n-1), in Value.
+/// Returns term(0) + ... + term(n-1), in Value.
 template <class Value, class Term>
 Value sum_lanes(size_t n, Term term) {
   constexpr size_t kLanes = 16;
@@ -25,17 +25,18 @@ Value sum_lanes(size_t n, Term term) {
   return lane[0];
 }
 
-/// a[0] b[0] + ... + a[n-1] b[n-1] in double: products of two floats neither overflow nor round.
+/// Returns a[0] b[0] + ... + a[n-1] b[n-1] in double: products of two floats neither overflow nor
+/// round.
 inline double dot(const float* a, const float* b, size_t n) {
   return sum_lanes<double>(
       n, [=](size_t i) { return static_cast<double>(a[i]) * static_cast<double>(b[i]); });
 }
 
-/// Not finite exactly when an element is not.
+/// Returns the sum of squares, which is not finite exactly when an element is not.
 inline double sum_of_squares(std::span<const float> x) { return dot(x.data(), x.data(), x.size()); }
 
-/// Eight bytes of 0 or 1, the first lowest, as the bits of one byte. Whole vectors are compared
-/// into bytes faster than bit by bit.
+/// Packs eight bytes of 0 or 1, the first lowest, into the bits of one byte. Comparing whole
+/// vectors into bytes is faster than bit by bit.
 inline uint32_t pack_flags(const uint8_t* flags) {
   uint64_t eight = 0;
   for (int i = 0; i < 8; ++i) eight |= uint64_t{flags[i]} << (8 * i);

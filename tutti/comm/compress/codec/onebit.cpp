@@ -1,7 +1,8 @@
-// onebit: blocks of 1024 floats as the mean of those >= 0, the mean of those < 0, and a bit each
-// that says which: 136 bytes instead of 4096. Bit i % 8 of byte i / 8 is set for x[i] < 0. The
-// means are the two values with the least squared error for these groups; the mean of an empty
-// group is 0. NaN or infinity in the block: both means are NaN. Of no use without error feedback.
+// onebit: blocks of 1024 floats become the mean of the floats >= 0, the mean of the floats < 0, and
+// a bit for each float's group: 136 bytes instead of 4096. Bit i % 8 of byte i / 8 is set for
+// x[i] < 0.
+// The means are the two values with the least squared error for these groups; the mean of an empty
+// group is 0. NaN or infinity in the block: both means are NaN. Useless without error feedback.
 // Seide, Fu, Droppo, Li, Yu, 1-bit stochastic gradient descent and its application to data-parallel
 // distributed training of speech DNNs (2014).
 
@@ -21,7 +22,7 @@ constexpr size_t kOnebitBlock = 1024;
 
 size_t sign_bytes(size_t n) { return (n + 7) / 8; }
 
-// Returns how many are negative.
+// Packs the signs; returns how many floats are negative.
 size_t pack_signs(std::span<const float> x, std::byte* out) {
   alignas(64) uint8_t negative[kOnebitBlock + 8];
   for (size_t i = 0; i < x.size(); ++i) negative[i] = x[i] < 0 ? 1 : 0;

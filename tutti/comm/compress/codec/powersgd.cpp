@@ -7,16 +7,16 @@
 #include <cmath>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/compress/codec/lanes.h"
 
 namespace tutti::comm {
 namespace {
 
-constexpr size_t kColumnStrip = 256;  // columns of a row that are decoded at a time
+constexpr size_t kColumnStrip = 256;  // columns of a row that are decoded together
 constexpr uint32_t kPowerSgdStream = 0x50534744u;
-constexpr uint32_t kFirstQ = 0xFFFFFFFFu;  // in place of an attempt's number
-constexpr double kDependent = 1e-6;  // a column that loses so much of its norm is rounding noise
+constexpr uint32_t kFirstQ = 0xFFFFFFFFu;  // replaces the number of an attempt
+constexpr double kDependent = 1e-6;  // a column that loses this much of its norm is rounding noise
 
 void check_size(const char* what, size_t have, size_t need) {
   CHECK(have == need, "PowerSGD: {} has {} floats, not {}", what, have, need);
@@ -72,8 +72,8 @@ void PowerSgd::project(std::span<const float> m, std::span<float> q, std::span<f
           static_cast<float>(dot(&m[i * matrix_.cols], &q[j * matrix_.cols], matrix_.cols));
 }
 
-// Takes the earlier columns' share out of a column and makes its length 1. False where nothing is
-// left. What is not finite becomes NaN.
+// Subtracts the earlier columns' share from a column and scales it to length 1. Returns false where
+// nothing is left. Values that are not finite become NaN.
 bool PowerSgd::normalize_against(std::span<const float> earlier, std::span<float> column) const {
   const size_t n = column.size();
   const double before = std::sqrt(sum_of_squares(column));
@@ -119,7 +119,7 @@ void PowerSgd::back_project(std::span<const float> m, std::span<const float> p,
     }
 }
 
-// out = (P Q^T)[row][first ...]
+// Computes out = (P Q^T)[row][first ...].
 void PowerSgd::multiply(std::span<const float> p, std::span<const float> q, size_t row,
                         size_t first, std::span<float> out) const {
   std::fill(out.begin(), out.end(), 0.0f);

@@ -10,18 +10,18 @@
 //   P  = orthonormal columns       orthogonalize(), the same bits on every rank
 //   Q  = M^T P                     back_project()
 //   Q  = sum or mean of the Qs     the caller
-//   M^ = P Q^T                     decode(): what the optimiser sees
-//   residual = M - M^              finish(), of this rank's own Q: then the residuals of all ranks
-//                                  are together what the sum lacks
+//   M^ = P Q^T                     decode(): the optimiser's input
+//   residual = M - M^              finish(), with this rank's own Q: then all ranks' residuals
+//                                  together are the part missing from the sum
 //
-// On the wire are (rows + cols) * rank floats instead of rows * cols. Both sums are linear, so
-// allreduce works as it is.
+// The wire carries (rows + cols) * rank floats instead of rows * cols. Both sums are linear, so a
+// plain allreduce works.
 //
 // Memory is the caller's: M row-major; P `rank` columns of `rows` floats, one after another; Q
-// `rank` columns of `cols` floats. Q is state: it belongs into the checkpoint, and begin() makes
-// the first one. Residuals too, one a rank. An object is immutable after construction and its
-// functions do not allocate: any number of threads may use it on memory of their own. A gradient
-// that is not finite makes M^ NaN, on all ranks; the next project() then begins Q anew.
+// `rank` columns of `cols` floats. Q is state: it belongs in the checkpoint, and begin() makes
+// the first one. So do residuals, one for each rank. An object is immutable after construction and
+// its functions do not allocate: any number of threads may use it on memory of their own. A
+// gradient that is not finite makes M^ NaN, on all ranks; the next project() then begins Q anew.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,9 +39,9 @@ class PowerSgd {
     size_t cols = 0;
     size_t count() const { return rows * cols; }
   };
-  /// A tensor as a matrix: its outermost extent by the product of the others. Throws ConfigError
-  /// for what has one dimension, or one row or column: such tensors travel uncompressed. Any other
-  /// matrix over the same floats works as well, also over a blocked layout.
+  /// Returns a tensor's shape as a matrix: its outermost extent by the product of the others.
+  /// Throws ConfigError for tensors with one dimension, or one row or column: these travel
+  /// uncompressed. Any other matrix over the same floats works as well, also over a blocked layout.
   static Matrix matrix_of(const Shape& shape);
 
   /// Throws ConfigError unless 1 <= rank <= min(rows, cols). `seed` is the same on all ranks.
@@ -49,19 +49,20 @@ class PowerSgd {
 
   size_t p_count() const { return matrix_.rows * rank_; }
   size_t q_count() const { return matrix_.cols * rank_; }
-  /// Whether P and Q are fewer floats than M.
+  /// Returns whether P and Q are fewer floats than M.
   bool saves() const { return p_count() + q_count() < matrix_.count(); }
 
-  /// The first Q of a training: uniform in [-1, 1), a function of the seed.
+  /// Sets the first Q of a training: uniform in [-1, 1), a function of the seed.
   void begin(std::span<float> q) const;
   void project(std::span<const float> m, std::span<float> q, std::span<float> p) const;
-  /// Modified Gram-Schmidt, in place, each column taken twice through it so that float rounding
-  /// leaves it orthogonal. A column that depends on those before it (M of lower rank, or zero) is
-  /// replaced by a random one, for else its column of Q would be zero for ever.
+  /// Applies modified Gram-Schmidt, in place, to each column twice, so that float rounding leaves
+  /// it orthogonal. A column that depends on earlier ones (M of lower rank, or zero) is replaced by
+  /// a random one, because otherwise its column of Q would be zero for ever.
   void orthogonalize(std::span<float> p) const;
   void back_project(std::span<const float> m, std::span<const float> p, std::span<float> q) const;
   void decode(std::span<const float> p, std::span<const float> q, std::span<float> decoded) const;
-  /// m becomes the residual m - P Q^T. Values that are not finite as in ErrorFeedback::encode.
+  /// Sets m to the residual m - P Q^T. Values that are not finite are treated as in
+  /// ErrorFeedback::encode.
   Loss finish(std::span<const float> p, std::span<const float> q, std::span<float> m) const;
 
  private:

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/compress/codec/codec_samples.h"
 
 namespace tutti::comm {
 namespace {
 
-// A matrix of the given rank; its k-th part is half as large as the one before.
+// Returns a matrix of the given rank; its k-th part is half as large as the one before.
 Floats low_rank(PowerSgd::Matrix size, int rank, uint64_t stream) {
   Floats m(size.count(), 0.0f);
   for (int k = 0; k < rank; ++k) {
@@ -100,7 +100,7 @@ TEST(PowerSgd, OneStepRestoresAMatrixOfItsRank) {
     }
 }
 
-// The rows of M^ and of the products, as plainly as possible.
+// Computes the rows of M^ and of the products as plainly as possible.
 TEST(PowerSgd, StagesAreTheProductsThatTheySay) {
   constexpr size_t kRows = 3, kCols = 5, kRank = 2;
   const PowerSgd sgd({kRows, kCols}, kRank, 1);
@@ -175,7 +175,7 @@ TEST(PowerSgd, EverythingIsSentInTheLongRun) {
   for (size_t i = 0; i < acc.size(); ++i) ASSERT_NEAR(sent[i] + acc[i], given[i], 1e-4);
 }
 
-// Two ranks' halves with the sums between them give what one rank makes of the mean.
+// Two ranks' halves with the sums between them give the same as one rank with the mean.
 TEST(PowerSgd, TheSumsOfTwoRanksMakeTheMeanMatrix) {
   const PowerSgd::Matrix size{30, 50};
   const PowerSgd sgd(size, 2, 3);

@@ -11,7 +11,7 @@
 #include <numeric>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/base/shared_work.h"
 #include "tutti/comm/compress/codec/lanes.h"
 
@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kNothing = 0x80000000u;  // above every magnitude, NaN included
 constexpr size_t kFew = 16384;
 constexpr size_t kFlagBlock = 32;
-constexpr size_t kCountedPiece = 64 << 10;  // what another thread may count
+constexpr size_t kCountedPiece = 64 << 10;  // elements that another thread may count
 
 uint32_t magnitude_of(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFFu; }
 
@@ -57,8 +57,8 @@ uint32_t reaching_bits(const float* block, uint32_t from) {
   return bits;
 }
 
-// found(i) for all i with a magnitude of at least `from`, ascending. Blocks without any cost a
-// maximum, which vectorises.
+// Calls found(i) for all i with a magnitude of at least `from`, ascending. A block without any only
+// costs a maximum, which vectorises.
 template <class Found>
 void for_each_reaching(std::span<const float> values, uint32_t from, Found found) {
   const size_t whole = values.size() - values.size() % kFlagBlock;
@@ -109,8 +109,8 @@ class Bisection {
     gather_if_few();
   }
 
-  // As soon as few are left between the thresholds they are copied out, and all later counts look
-  // at them alone.
+  // Copies the magnitudes between the thresholds out as soon as there are few; all later counts
+  // look at these alone.
   void gather_if_few() {
     if (gathered_ || t_.reaching - t_.taken > kFew) return;
     for_each_reaching(values_, t_.from, [this](size_t i) {
@@ -121,9 +121,9 @@ class Bisection {
     gathered_ = true;
   }
 
-  // Two thresholds that very likely enclose the k-th largest closely, from every so manieth value:
-  // the number of sampled ones among the k largest has a standard deviation below the root of its
-  // mean. A bad guess costs time only, since thresholds move by full counts.
+  // Finds two thresholds that very likely enclose the k-th largest closely, from a sample of the
+  // values: the number of sampled ones among the k largest has a standard deviation below the
+  // root of its mean. A bad guess only costs time, since thresholds move by full counts.
   void narrow_by_sample() {
     const size_t stride =
         values_.size() / kFew * 2 | 1;  // odd: not in step with the channels of a layout
@@ -140,7 +140,7 @@ class Bisection {
       try_threshold(largest_of(sample, static_cast<size_t>(rank - margin)) + 1);
   }
 
-  // The largest magnitude that more than `rank` of the sample reach.
+  // Returns the largest magnitude that more than `rank` of the sample reach.
   static uint32_t largest_of(std::span<const uint32_t> sample, size_t rank) {
     uint32_t from = 0, above = kNothing;
     while (above - from > 1) {
@@ -157,10 +157,10 @@ class Bisection {
   bool gathered_ = false;
   size_t taken_ = 0;  // elements above the gathered ones
   size_t near_count_ = 0;
-  uint32_t near_[kFew];  // before they are gathered: the sample
+  uint32_t near_[kFew];  // holds the sample before they are gathered
 };
 
-// Where the run begins among `places` possible ones.
+// Returns where the run begins among `places` possible places.
 size_t first_of_run(uint64_t step, size_t places) {
   if (step == 0) return 0;
   constexpr uint32_t kTopkStream = 0x544F504Bu;
@@ -229,7 +229,7 @@ class Topk final : public Codec {
     for_each_entry(in, sum, [weight](float& to, float value) { to += weight * value; });
   }
 
-  // The indices come from another rank: one that lies outside would write over foreign memory.
+  // The indices come from another rank: an index out of range would overwrite other memory.
   template <class Put>
   void for_each_entry(std::span<const std::byte> in, std::span<float> values, Put put) const {
     const size_t k = topk_count(ratio_, values.size());

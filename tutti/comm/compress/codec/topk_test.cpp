@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/comm/compress/codec/codec_samples.h"
 
 namespace tutti::comm {
@@ -33,8 +33,8 @@ Entries encode(const std::vector<float>& x, double ratio, uint64_t step = 0) {
   return entries;
 }
 
-// Exactly k entries, ascending, with the vector's own bits, and none smaller than the k-th largest
-// magnitude less the resolution.
+// Expects exactly k entries, ascending, with the vector's own bits, and none smaller than the k-th
+// largest magnitude less the resolution.
 void expect_topk(const std::vector<float>& x, double ratio, const char* what) {
   const Entries entries = encode(x, ratio);
   const size_t k = entries.indices.size();

@@ -117,7 +117,7 @@ class ThreadMessages final : public Wire::Messages {
   struct Message {
     PostOffice::Address address;
     std::span<std::byte> room = {};
-    std::shared_ptr<PostOffice::Letter> letter = {};  // of a sender
+    std::shared_ptr<PostOffice::Letter> letter = {};  // only for a send
     uint64_t receiver = 0;
     bool exact = false, done = false;
     size_t arrived = 0;

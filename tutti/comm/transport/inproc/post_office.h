@@ -1,6 +1,6 @@
 #pragma once
-// PostOffice: messages among ranks that are threads. A sender leaves word of where its bytes lie,
-// the receiver copies them. Internal to comm/transport/inproc.
+// PostOffice: messages among ranks that are threads. A sender leaves the address of its bytes, the
+// receiver copies them. Internal to comm/transport/inproc.
 
 #include <compare>
 #include <cstddef>
@@ -32,7 +32,7 @@ class PostOffice {
     auto operator<=>(const Address&) const = default;
   };
   struct Letter {
-    Address address;  // of an inbox: from anybody
+    Address address;  // in an inbox: from kAnybody
     int from = 0;
     std::span<const std::byte> bytes;
     bool taken = false;
@@ -43,12 +43,12 @@ class PostOffice {
   };
   std::shared_ptr<Letter> post(Address address, std::span<const std::byte> bytes);
   bool taken(const Letter& letter);
-  // The number of a receiver that waits from now on. The k-th letter of an address is for the k-th
-  // receiver that waits there, whichever of these looks first.
+  // Registers a receiver that waits from now on, and returns its number. The k-th letter of an
+  // address is for the k-th receiver that waits there, whichever of these looks first.
   uint64_t expect(const Address& address);
   void forget(const Address& address, uint64_t receiver);
-  // The letter for this receiver, or the oldest of an inbox, copied into `room`; nothing when it
-  // has not come.
+  // Copies the letter for this receiver, or the oldest of an inbox, into `room`; returns nothing
+  // when it has not come.
   std::optional<Taken> take(const Address& address, uint64_t receiver, std::span<std::byte> room);
   void take_back(const std::shared_ptr<Letter>& letter);
   void open_inbox(const Address& address);

@@ -23,7 +23,7 @@
 namespace tutti::comm {
 namespace {
 
-/// Zeros that are not touched, from a multiple of 128 bytes on: two cache lines.
+/// Zeros that are not touched yet, aligned to 128 bytes: two cache lines.
 struct AlignedMemory {
   static constexpr size_t kAlignment = 128;
 
@@ -38,7 +38,7 @@ struct AlignedMemory {
   std::byte* data;
 };
 
-// Shared pointers, because a peer may go on reading after the owner has let its handle go.
+// Holds shared pointers, because a peer may go on reading after the owner has let its handle go.
 class ThreadWindow final : public Window {
  public:
   ThreadWindow(int rank, std::shared_ptr<const Neighbours> neighbours,
@@ -55,7 +55,7 @@ class ThreadWindow final : public Window {
   std::vector<std::shared_ptr<AlignedMemory>> memory_;
 };
 
-// Whether a rank has failed: one for a world and all worlds split from it.
+// The first failure of a rank: one for a world and all worlds split from it.
 class Failure {
  public:
   void set(int rank, const std::string& how) {
@@ -78,7 +78,7 @@ class Failure {
   std::exception_ptr exception_;
 };
 
-// What the ranks share: for each, the collective it is in and where its bytes lie.
+// The state that ranks share: for each rank, its current collective and the address of its bytes.
 struct World {
   struct Entry {
     alignas(128) std::atomic<uint64_t> arrived{0};
@@ -94,7 +94,7 @@ struct World {
 
   std::vector<Entry> entries;
   std::vector<std::shared_ptr<AlignedMemory>> allocations;
-  std::vector<std::shared_ptr<World>> parts;  // of a split, at its first member
+  std::vector<std::shared_ptr<World>> parts;  // results of a split, at their first members
   std::shared_ptr<Failure> failure;
   PostOffice office;
 };
@@ -107,7 +107,7 @@ std::shared_ptr<const Neighbours> all_ranks(int ranks) {
 
 class ThreadCommunicator final : public Communicator {
  public:
-  /// `nodes`: of each rank.
+  /// `nodes`: the node of each rank.
   ThreadCommunicator(std::shared_ptr<World> world, int rank, std::vector<int> nodes,
                      Group group = {})
       : Communicator(rank, static_cast<int>(world->entries.size()), std::move(group)),
@@ -223,8 +223,7 @@ class ThreadCommunicator final : public Communicator {
     return folded;
   }
 
-  // All ranks publish their bytes, do `copy` when everyone is there, and leave when everyone has
-  // copied.
+  // All ranks publish their bytes, do `copy` when all are there, and leave when all have copied.
   void meet(Control kind, std::byte* data, size_t bytes, const std::function<void()>& copy) {
     ++sequence_;
     World::Entry& mine = entry(rank());
@@ -264,8 +263,8 @@ class ThreadCommunicator final : public Communicator {
 
   std::shared_ptr<World> world_;
   std::shared_ptr<const Neighbours> all_;
-  std::vector<int> nodes_;                 // of each rank
-  std::shared_ptr<Mailboxes> near_, far_;  // of this node; of all, in place of a network
+  std::vector<int> nodes_;                 // node of each rank
+  std::shared_ptr<Mailboxes> near_, far_;  // for this node; for all ranks, in place of a network
   uint64_t sequence_ = 0;
 };
 

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/numeric/rng.h"
+#include "tutti/base/numeric/tree_sum.h"
 #include "tutti/base/patience.h"
-#include "tutti/base/rng.h"
-#include "tutti/base/tree_sum.h"
 #include "tutti/comm/schedule/tree.h"
 
 namespace tutti::comm {
@@ -36,7 +36,7 @@ struct SumJob {
                                    first[size_t(communicator.rank()) + 1]})),
         count(count), lo(first[size_t(communicator.rank())]),
         window(communicator.allocate(static_cast<size_t>(plan.slots) * stride() * sizeof(float))) {
-    // A sum that all ranks share, but for one that is asked for at a place of its own.
+    // A sum that all ranks share, unless a test asks for it at a place of its own.
     node = communicator.allocate(communicator.rank() == 0 ? count * sizeof(float) : 0);
     reduction =
         sum_into(communicator, std::move(name), reinterpret_cast<float*>(node->peer(0)), true);
@@ -244,7 +244,7 @@ TEST(SumOverReplicas, ALateRankIsNamed) {
   });
 }
 
-// The time-out is for silence: what is large or goes over a slow link may take longer.
+// The time-out is for silence: large messages, or a slow link, may take longer.
 TEST(Wait, LastsWhileSomethingComes) {
   const auto one = make_single_communicator();
   one->set_timeout(patience(0.3));
@@ -260,8 +260,8 @@ TEST(Wait, LastsWhileSomethingComes) {
   EXPECT_NE(text.find("no answer within "), std::string::npos) << text;
 }
 
-// What a wait looks at to find that something has come. The ranks take turns: who is first in the
-// second round finds the other in the first. They meet at a latch, since a barrier of the
+// Counts the rounds that a wait sees as progress. The ranks alternate: the rank that is first in
+// the second round finds the other in the first. They meet at a latch, since a barrier of the
 // communicator would let the collective go on.
 TEST(Wait, RoundsOfACollectiveAreCounted) {
   std::latch started(2);

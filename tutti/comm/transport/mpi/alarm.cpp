@@ -13,16 +13,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kTag = 1;
-// A rank looks every 0.2 s, so that is how long a hop takes at most. The rest is for printing, on a
+// A rank looks every 0.2 s, so a hop takes at most that long. The rest is for printing, on a
 // machine that many share, after the seconds that the program leaves to the cause
-// (cli/lifetime.cpp).
+// (cli/job/lifetime.cpp).
 constexpr auto kGrace = std::chrono::milliseconds(7000);
 constexpr auto kGracePerHop = std::chrono::milliseconds(200);
-constexpr auto kForwarding = std::chrono::milliseconds(500);  ///< of what was printed, by mpirun
+constexpr auto kForwarding = std::chrono::milliseconds(500);  ///< for mpirun to forward output
 
-// What is left to do for the job that failed, when this process ends it. Only linger() reads it: it
-// outlives the exception that unwinds all communicators, because their messages are still on their
-// way then. It keeps no later communicator from anything.
+// The state of a failed job, for the end of this process. Only linger() reads it: it outlives the
+// exception that unwinds all communicators, because their messages are still on their way then. It
+// does not disturb later communicators.
 struct Farewell {
   int by = -1;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -54,7 +54,7 @@ void Alarm::tell_others(int by) {
   raised_elsewhere(by);
   for (int step = 1; step < ranks_; step *= 2) {
     MPI_Request request = MPI_REQUEST_NULL;
-    // Nobody checks: a rank that cannot be told ends with the job all the same.
+    // Errors are ignored: a rank that cannot be informed ends with the job all the same.
     if (MPI_Isend(&farewell.by, 1, MPI_INT, (rank_ + step) % ranks_, kTag, comm_, &request) ==
         MPI_SUCCESS)
       MPI_Request_free(&request);

@@ -1,10 +1,10 @@
 #pragma once
-// Alarm: how a rank that gives up waiting tells the others, so that each of them says what it waits
-// for before the job ends.
+// Alarm: a rank that gives up waiting informs the others, so that each of them reports what it
+// waits for before the job ends.
 //
-// A rank that raises the alarm, or hears it, tells the ranks 1, 2, 4, 8 ... after it: after
-// ceil(log2 P) hops all have heard, also around a rank that is stopped or dead. Ranks listen a few
-// times a second while they wait; one that computes does not, and is ended without a word.
+// A rank that raises or receives the alarm sends it to the ranks 1, 2, 4, 8 ... after it: after
+// ceil(log2 P) hops all have it, also around a rank that is stopped or dead. Ranks look for it a
+// few times a second while they wait; a rank that computes does not, and is ended without a report.
 
 #include <mpi.h>
 
@@ -12,8 +12,8 @@
 
 namespace tutti::comm {
 
-/// One for a communicator and those split from it: what it has heard concerns no others. Not
-/// thread-safe: used by the thread that waits.
+/// One for a communicator and those split from it: an alarm concerns no others. Not thread-safe:
+/// used by the thread that waits.
 class Alarm {
  public:
   /// Takes over `comm`, which is used for nothing else, and frees it unless the alarm was raised:
@@ -23,20 +23,20 @@ class Alarm {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  void raise();                            ///< once; later calls do nothing
-  std::optional<int> raised();             ///< by whom, if another rank has. Never blocks
-  bool heard() const { return by_ >= 0; }  ///< whether this rank knows of one; it does not listen
-  /// Rank `by` has raised the alarm on another way than this one, which tells the others.
+  void raise();                            ///< acts once; later calls do nothing
+  std::optional<int> raised();             ///< which other rank has raised it, if any. Never blocks
+  bool heard() const { return by_ >= 0; }  ///< whether this rank knows of one; does not look for it
+  /// Notes that rank `by` has raised the alarm in another way, which informs the others.
   void raised_elsewhere(int by);
-  /// To be called with this rank's message printed, before MPI_Abort: when the alarm was raised,
-  /// waits until all ranks have printed theirs, or for a few seconds where one is stopped, dead or
-  /// computes; otherwise returns at once.
+  /// To be called after this rank's message is printed, before MPI_Abort: when the alarm was
+  /// raised, waits until all ranks have printed their messages, or for a few seconds where one is
+  /// stopped, dead or computes; otherwise returns at once.
   static void linger();
-  /// Lets the messages of an alarm that was raised go on their way. Never blocks.
+  /// Moves the messages of a raised alarm on. Never blocks.
   static void move_on();
-  /// A message that was being sent is left to itself, and its memory may be gone by the time that
-  /// linger() is called: it then waits without MPI, which would go on to read from it.
-  /// May be called by any thread.
+  /// Notes that a message in flight was abandoned: its memory may be gone by the time of linger(),
+  /// which then waits without MPI, because MPI would go on to read from it. May be called by any
+  /// thread.
   static void abandon_send();
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 // Deadline: the time-out of the few MPI calls that block and have no other form (making, freeing
-// and ending). On expiry it prints a report and ends this process with exit code 1, which the
-// launcher answers by ending the others.
+// and ending). On expiry it prints a report and ends this process with exit code 1, upon which the
+// launcher ends the others.
 
 #include <chrono>
 #include <condition_variable>

@@ -27,7 +27,7 @@ void check_mpi(int code, const char* call, const char* file, int line) {
                               line));
 }
 
-// How much was sent is not known by every MPI.
+// Not every MPI knows how much was sent.
 void check_receive(int code, const MPI_Status& status, const std::string& from, size_t room,
                    const char* call, const char* file, int line) {
   int of = MPI_SUCCESS, bytes = 0;

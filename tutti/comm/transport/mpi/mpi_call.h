@@ -15,12 +15,13 @@ namespace tutti::comm {
 
 void check_mpi(int code, const char* call, const char* file, int line);
 
-/// MPI_Abort, of one rank after the other: the first call ends them all. With several at once
-/// mpirun of Open MPI 5.0.7 crashed or hung in one job of seven.
+/// Calls MPI_Abort, one rank after the other: the first call ends them all. With several calls at
+/// once mpirun of Open MPI 5.0.7 crashed or hung in one job of seven.
 void abort_in_turn(MPI_Comm comm, int code);
 
-/// Of a receive into `room` bytes that MPI has completed with `code`: one that was too short is a
-/// CommError that names who sent, as `from`, and how much. What else is wrong, as check_mpi says.
+/// Checks a receive into `room` bytes that MPI has completed with `code`. Where `room` was too
+/// short, throws a CommError with the sender's name, `from`, and the size sent. Checks other errors
+/// as check_mpi() does.
 void check_receive(int code, const MPI_Status& status, const std::string& from, size_t room,
                    const char* call, const char* file, int line);
 

@@ -11,8 +11,8 @@
 namespace tutti::comm {
 namespace {
 
-// Calls body(data, bytes) for each piece of a block; once for an empty one, whose arrival is its
-// meaning.
+// Calls body(data, bytes) for each piece of a block; once for an empty block, which serves as a
+// signal.
 template <class Body>
 void for_each_wire_piece(const RoundOfMessages::Item& item, Body body) {
   size_t begin = 0;
@@ -67,7 +67,7 @@ void MpiChannel::make_requests() {
 }
 
 MpiChannel::~MpiChannel() {
-  // A receive that was abandoned must not write into memory that is gone.
+  // An abandoned receive must not write into memory that is gone.
   for (Group& group : receives_)
     for (MPI_Request& request : group.requests)
       if (group.active) MPI_Cancel(&request);

@@ -2,7 +2,7 @@
 // Messages of a planned operation over MPI: persistent requests, made once, and again after a
 // rebind(). Internal to comm/transport/mpi.
 //
-// All messages of a channel carry one tag. Those from one rank to another arrive in their order,
+// All messages of a channel have one tag. Messages from one rank to another arrive in their order,
 // also across rounds, because MPI does not let messages of equal tags overtake each other.
 
 #include <mpi.h>
@@ -31,7 +31,7 @@ class MpiChannel final : public Channel {
   Missing missing() const override;
 
  private:
-  // Requests of one direction of one round, and of each the peer and its bytes.
+  // The requests of one direction of one round, with each one's peer and bytes.
   struct Group {
     std::vector<MPI_Request> requests;
     std::vector<int> peers;
@@ -40,11 +40,11 @@ class MpiChannel final : public Channel {
     bool active = false;
     void start();
     bool test(const Communicator& communicator);
-    std::vector<int> unfinished() const;  // the peers; may come twice
+    std::vector<int> unfinished() const;  // their peers; may come twice
   };
   void make_requests();
   void free_requests();
-  // Whether what has come is as long as what was expected.
+  // Checks that arrived messages have the expected sizes.
   void check_sizes(const Group& group) const;
 
   const Communicator& communicator_;

@@ -1,5 +1,5 @@
 #pragma once
-// The wire of MPI: an MPI communicator of its own. Internal to comm/transport/mpi.
+// The wire over MPI, with an MPI communicator of its own. Internal to comm/transport/mpi.
 
 #include <mpi.h>
 
@@ -14,8 +14,8 @@ namespace tutti::comm {
 
 class MpiWire final : public Wire {
  public:
-  /// Collective. Takes over `comm`. `who` and `timeout` as for timed_call.h; the time-out is also
-  /// that of later calls.
+  /// Collective. Takes over `comm`. `who` and `timeout` as for timed_call.h; the time-out also
+  /// applies to later calls.
   MpiWire(MPI_Comm comm, const std::string& who, double timeout);
   ~MpiWire() override;
 
@@ -29,7 +29,7 @@ class MpiWire final : public Wire {
   std::string thread_refusal() const override;
   void raise_alarm() override { alarm_->raise(); }
   std::optional<int> alarm() override { return alarm_->raised(); }
-  std::string lost(int /*rank*/) override { return {}; }  // MPI does not say
+  std::string lost(int /*rank*/) override { return {}; }  // MPI does not report it
   std::string left(int /*rank*/, bool /*find_out*/) override { return {}; }
   [[noreturn]] void abort(int code, const std::string& message) override;
 
@@ -37,8 +37,8 @@ class MpiWire final : public Wire {
   MpiWire(MPI_Comm comm, std::shared_ptr<Alarm> alarm, double timeout);
   void check_tag(int tag) const;
 
-  MPI_Comm comm_;                 // its own
-  std::shared_ptr<Alarm> alarm_;  // of all wires split from one
+  MPI_Comm comm_;                 // this wire's own
+  std::shared_ptr<Alarm> alarm_;  // shared by all wires split from one
   double timeout_;
 };
 

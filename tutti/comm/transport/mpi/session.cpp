@@ -24,7 +24,7 @@
 namespace tutti::comm {
 namespace {
 
-// MPI was started by a session that has left it running, and by nobody else.
+// MPI was started by a session that has left it running, and not by the program.
 std::atomic<bool> left_running = false;
 
 }  // namespace
@@ -42,7 +42,7 @@ MpiSession::MpiSession(Threads wanted, int* argc, char*** argv, double timeout) 
   std::optional<Deadline> deadline;
   if (timeout > 0) deadline.emplace("starting MPI (MPI_Init)", timeout);
   // MPI asks hwloc for the machine's topology, and hwloc asks ten X servers for graphics cards: 50
-  // ms, and seconds where the network is slow to say who "localhost" is.
+  // ms, and seconds where the network resolves "localhost" slowly.
   setenv("HWLOC_COMPONENTS", "-gl", 0);
   MPI_CALL(MPI_Init_thread(argc, argv,
                            wanted == Threads::multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED,
@@ -128,7 +128,7 @@ void MpiSession::stay(std::chrono::milliseconds time) {
   RunningTime waited;  // the launcher, which ends the job meanwhile, is stopped with it
   while (waited.seconds() < std::chrono::duration<double>(time).count()) {
     if (running()) Alarm::move_on();
-    // Nothing tells it to go on: what it gives time to is its own end by the launcher.
+    // No event ends this wait: it gives the launcher time to end this process.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }

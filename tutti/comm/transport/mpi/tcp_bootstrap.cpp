@@ -18,8 +18,8 @@ namespace {
 
 constexpr const char* kJob = "job";
 
-// The alarm itself travels over TCP. MPI ends the job, and tells before that when all have printed
-// their reports.
+// The alarm itself travels over TCP. MPI ends the job, and finds before that when all ranks have
+// printed their reports.
 class EndByMpi final : public JobEnd {
  public:
   explicit EndByMpi(MPI_Comm comm) : comm_(comm), alarm_(comm) {}
@@ -41,10 +41,10 @@ class EndByMpi final : public JobEnd {
   Alarm alarm_;
 };
 
-// A store whose texts all ranks have, and what it lives for.
+// A store with the addresses of all ranks, and the switchboard that uses it.
 struct Addresses {
   LocalStore store;
-  std::shared_ptr<tcp::Switchboard> board;  // after the store, and gone before it
+  std::shared_ptr<tcp::Switchboard> board;  // made after the store, destroyed before it
 };
 
 }  // namespace
@@ -67,7 +67,7 @@ std::unique_ptr<Wire> make_tcp_wire(MPI_Comm comm, const std::string& who, doubl
   const std::vector<std::string> all = gather_texts(mine, comm, who, timeout);
   for (int p = 0; p < size; ++p)
     if (p != rank) addresses->store.set(group.key(p), all[static_cast<size_t>(p)]);
-  // Shared with the store that its connections look into.
+  // The wire shares ownership of the store, which the board's connections read.
   tcp::Switchboard* const board = addresses->board.get();
   return std::make_unique<TcpWire>(std::shared_ptr<tcp::Switchboard>(std::move(addresses), board),
                                    rank, size, std::make_shared<EndByMpi>(comm));

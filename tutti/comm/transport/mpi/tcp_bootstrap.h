@@ -1,6 +1,6 @@
 #pragma once
-// A wire over TCP for a job that MPI has started: MPI carries the ranks' addresses and a secret,
-// once, and ends the job. Internal to comm/transport/mpi.
+// A TCP wire for a job that MPI has started: MPI carries the ranks' addresses and a secret, once,
+// and ends the job. Internal to comm/transport/mpi.
 
 #include <mpi.h>
 
@@ -11,8 +11,8 @@
 
 namespace tutti::comm {
 
-/// Collective among the ranks of `comm`, which it takes over. `who` and `timeout` as for
-/// timed_call.h; `address` as ProcessOptions'.
+/// Makes the wire. Collective among the ranks of `comm`, which it takes over. `who` and `timeout`
+/// as for timed_call.h; `address` as in ProcessOptions.
 std::unique_ptr<Wire> make_tcp_wire(MPI_Comm comm, const std::string& who, double timeout,
                                     const std::string& address);
 

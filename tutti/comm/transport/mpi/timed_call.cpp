@@ -18,7 +18,7 @@ namespace {
 constexpr double kSpinSeconds = 2e-3;
 constexpr auto kNap = std::chrono::microseconds(100);
 
-// Whether it has come to its end in time.
+// Returns whether the request completes in time.
 bool complete(MPI_Request& request, double timeout) {
   RunningTime waited;
   for (;;) {
@@ -40,7 +40,7 @@ bool complete(MPI_Request& request, double timeout) {
       timeout));
 }
 
-// What a call writes that nobody waits for any more must not be freed.
+// An abandoned call may still write into its memory, which must not be freed.
 template <class Held>
 void finish(MPI_Request& request, std::unique_ptr<Held>& held, const std::string& who,
             double timeout) {

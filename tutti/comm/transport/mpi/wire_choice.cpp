@@ -15,7 +15,7 @@
 namespace tutti::comm {
 namespace {
 
-// "tcp" of "btl_tcp_latency" for "btl_"; empty for other variables.
+// Returns "tcp" of "btl_tcp_latency" for "btl_"; empty for other variables.
 std::string_view component(std::string_view variable, std::string_view framework) {
   if (!variable.starts_with(framework)) return {};
   variable.remove_prefix(framework.size());
@@ -39,7 +39,7 @@ bool sends_over_tcp(const std::vector<std::string>& variables) {
 }
 
 std::vector<std::string> transport_variables() {
-  // Open MPI 4.1 takes the level that is asked for here for that of MPI itself.
+  // Open MPI 4.1 takes the level requested here for the level of MPI itself.
   int level = MPI_THREAD_SINGLE, provided = 0, count = 0;
   MPI_CALL(MPI_Query_thread(&level));
   if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS) return {};
@@ -50,7 +50,7 @@ std::vector<std::string> transport_variables() {
     int length = static_cast<int>(name.size()), verbosity = 0, about = 0, bind = 0, scope = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
     MPI_T_enum values = MPI_T_ENUM_NULL;
-    // An error says that the variable is of a component that is not in use.
+    // An error means that the variable's component is not in use.
     if (MPI_T_cvar_get_info(i, name.data(), &length, &verbosity, &type, &values, nullptr, &about,
                             &bind, &scope) != MPI_SUCCESS)
       continue;
@@ -73,7 +73,7 @@ WireKind choose_wire(WireKind asked, MPI_Comm comm, const std::string& who, doub
   }
   if (asked != WireKind::automatic) return asked;
   if (one_host) return WireKind::mpi;
-  // Open MPI needs 0.2 s to say what it uses, so it is asked only where the answer counts.
+  // Open MPI needs 0.2 s to report its transport, so it is asked only where the answer counts.
   const std::string found = sends_over_tcp(transport_variables()) ? "tcp" : "";
   const std::vector<std::string> finds = gather_texts(found, comm, who, timeout);
   return std::ranges::find(finds, "") == finds.end() ? WireKind::tcp : WireKind::mpi;

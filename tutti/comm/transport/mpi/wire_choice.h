@@ -1,5 +1,5 @@
 #pragma once
-// Which wire a job takes that MPI has started. Internal to comm/transport/mpi.
+// Chooses the wire of a job that MPI has started. Internal to comm/transport/mpi.
 
 #include <mpi.h>
 
@@ -10,16 +10,16 @@
 
 namespace tutti::comm {
 
-/// Whether this MPI library sends messages between hosts over TCP, from the names of its variables
-/// (MPI_T), after MPI_Init. Open MPI drops those of the components that it does not use, so that
-/// what is left says what it does: pml_ob1 with btl_tcp and no transport of another network. False
-/// where that is not sure, as with every other MPI library.
+/// Returns whether this MPI library sends messages between hosts over TCP, from the names of its
+/// variables (MPI_T), after MPI_Init. Open MPI drops the variables of components that it does not
+/// use, so the others show its transport: pml_ob1 with btl_tcp and no transport of another network.
+/// False where that is not sure, as with every other MPI library.
 bool sends_over_tcp(const std::vector<std::string>& variables);
-/// Names of MPI's variables that begin with "pml_" or "btl_".
+/// Returns the names of MPI's variables that begin with "pml_" or "btl_".
 std::vector<std::string> transport_variables();
 
-/// Collective: the wire for the ranks of `comm`, the same on all. `who` and `timeout` as for
-/// timed_call.h. Throws CommError where the ranks ask for different ones.
+/// Returns the wire for the ranks of `comm`, the same on all. Collective. `who` and `timeout` as
+/// for timed_call.h. Throws CommError where the ranks ask for different ones.
 WireKind choose_wire(WireKind asked, MPI_Comm comm, const std::string& who, double timeout);
 
 }  // namespace tutti::comm

@@ -7,7 +7,7 @@
 namespace tutti::comm {
 namespace {
 
-// What Open MPI 4.1 leaves after MPI_Init, shortened.
+// The variables that Open MPI 4.1 keeps after MPI_Init, shortened.
 const std::vector<std::string> kOverTcp{
     "pml",           "pml_base_verbose",     "pml_ob1_eager_limit",
     "btl",           "btl_base_verbose",     "btl_self_latency",

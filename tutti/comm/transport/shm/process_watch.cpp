@@ -10,7 +10,7 @@
 namespace tutti::comm {
 namespace {
 
-// kill(pid, 0) succeeds for what is left of a process that has ended; its state does not lie.
+// kill(pid, 0) succeeds for an ended process that is not yet collected; its state is reliable.
 bool alive(pid_t process) {
   if (kill(process, 0) != 0 && errno == ESRCH) return false;
   const auto state = process_state(process);

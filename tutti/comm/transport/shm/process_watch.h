@@ -1,5 +1,5 @@
 #pragma once
-// ProcessWatch: which processes of this node, out of a job's ranks, are still alive.
+// ProcessWatch: finds out which of a job's ranks on this node are still alive.
 
 #include <sys/types.h>
 
@@ -11,14 +11,14 @@ namespace tutti::comm {
 class ProcessWatch {
  public:
   /// `processes[p]` is rank p's process id, 0 for ranks that cannot be watched (other nodes, this
-  /// rank). To be made while all ranks are known to be alive: one that is invisible then (another
-  /// process namespace) is never called dead later.
+  /// rank). To be made while all ranks are known to be alive: a process that is invisible then (in
+  /// another process namespace) is never reported dead later.
   explicit ProcessWatch(std::vector<pid_t> processes);
 
   bool watches(int rank) const { return processes_[static_cast<size_t>(rank)] != 0; }
   pid_t process(int rank) const { return processes_[static_cast<size_t>(rank)]; }
-  /// True when the process has ended, also when its parent has not yet collected it. Two system
-  /// calls.
+  /// Returns whether the process has ended, also when its parent has not yet collected it. Makes
+  /// two system calls.
   bool gone(int rank) const;
 
  private:

@@ -64,11 +64,11 @@ SharedSegment SharedSegment::create(size_t bytes) {
   return segment;
 }
 
-// A large page at a time: older kernels end the call when a signal comes, and take back what it has
-// got so far, so that beside a fast timer a whole segment might never be backed.
+// Backs a large page at a time: older kernels end the call when a signal comes, and take back the
+// pages reserved so far, so that beside a fast timer a whole segment might never be backed.
 void SharedSegment::back(size_t begin, size_t end) {
   if (bytes_ == 0) return;
-  const size_t last = end == bytes_ ? mapped(bytes_) : end;  // with the nonce
+  const size_t last = end == bytes_ ? mapped(bytes_) : end;  // including the nonce
   for (size_t at = begin; at < last;) {
     const size_t next = std::min(last, (at / kLargePage + 1) * kLargePage);
     const int error =
@@ -76,13 +76,14 @@ void SharedSegment::back(size_t begin, size_t end) {
     if (error == 0)
       at = next;
     else if (is_not_offered(error))
-      return;  // each page comes when it is touched first
+      return;  // each page is allocated at its first touch
     else if (error != EINTR)
       fail("posix_fallocate", end - begin, error);
   }
 }
 
-// At an address where large pages can be: those of the file begin at multiples of their size.
+// Maps at an address where large pages are possible: a file's large pages begin at multiples of
+// their size.
 void SharedSegment::map(bool writes) {
   const size_t length = mapped(bytes_);
   const int access = writes ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -128,7 +129,7 @@ std::optional<SharedSegment> SharedSegment::open(pid_t owner, int descriptor, si
                                (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
   if (segment.descriptor_ < 0) return std::nullopt;
   if (lseek(segment.descriptor_, 0, SEEK_END) != static_cast<off_t>(mapped(bytes)))
-    return std::nullopt;  // not that process's segment after all
+    return std::nullopt;  // another process's segment
   segment.bytes_ = bytes;
   segment.map(writes);
   if (segment.data_ == nullptr) return std::nullopt;

@@ -4,11 +4,11 @@
 // /dev/shm.
 //
 // The owner creates it (memfd_create; where a sandbox refuses that, an unlinked file:
-// base/file_calls.h), tells the others its process id, its descriptor and a random number that lies
-// behind the memory, and they open /proc/<pid>/fd/<descriptor>. That works between processes of one
-// user in one process namespace; where it does not, open() says so. The number tells whether the
-// process that was found is the one that was meant: in another namespace, or under another
-// namespace's /proc, the same id belongs to somebody else.
+// base/file_calls.h) and sends the others its process id, its descriptor and a random number that
+// lies behind the memory; they open /proc/<pid>/fd/<descriptor>. That works between processes of
+// one user in one process namespace; elsewhere open() returns nothing. The number shows whether the
+// process found is the right one: in another namespace, or under another namespace's /proc, the
+// same id belongs to another process.
 
 #include <sys/types.h>
 
@@ -21,26 +21,27 @@
 
 namespace tutti::comm {
 
-/// Bytes of this node's memory, or of the job's share of it, that nobody uses now.
+/// Returns the bytes of this node's memory, or of the job's share of it, that are free now.
 int64_t available_memory();
 
 class SharedSegment {
  public:
-  /// Empty: no memory.
+  /// Makes an empty segment, without memory.
   SharedSegment() = default;
-  /// Zeroed memory. Where it is a memfd it is sealed: nobody who maps it can shorten it, which
-  /// would be a SIGBUS in the middle of training, nor execute it as a file, where the kernel knows
-  /// that seal. Whoever made it, or has opened it for writing, backs it with pages before anybody
-  /// touches it; what another has backed stays as it is. Throws CommError when there is not enough.
+  /// Creates zeroed memory. A memfd is sealed: no process that maps it can shorten it, which would
+  /// cause a SIGBUS in the middle of training, nor execute it as a file, where the kernel knows
+  /// that seal. The creator, or a process that has opened it for writing, backs it with pages
+  /// before anyone touches it; pages that another has backed stay as they are. Throws CommError
+  /// when there is not enough memory.
   static SharedSegment create(size_t bytes);
-  /// Reserves pages for bytes [begin, end), near this thread's processor: a missing page would be a
-  /// SIGBUS. Needs the descriptor. Throws CommError when there is not enough memory.
+  /// Reserves pages for bytes [begin, end), near this thread's processor: a missing page would
+  /// cause a SIGBUS. Needs the descriptor. Throws CommError when there is not enough memory.
   void back(size_t begin, size_t end);
-  /// Asks for large pages where all of it is backed; they cost fewer misses of address translation.
-  /// Best effort.
+  /// Asks for large pages, once all memory is backed; they cost fewer misses of address
+  /// translation. Best effort.
   void enlarge_pages() noexcept;
-  /// Another process's segment, of this size and with this nonce(); nothing when this process may
-  /// not see it, or finds another one.
+  /// Opens another process's segment, of this size and with this nonce(); returns nothing when this
+  /// process may not see it, or finds another one.
   static std::optional<SharedSegment> open(pid_t owner, int descriptor, size_t bytes,
                                            uint64_t nonce, PeerAccess access);
 
@@ -49,13 +50,14 @@ class SharedSegment {
   ~SharedSegment();
 
   std::span<std::byte> memory() const { return {data_, bytes_}; }
-  /// -1 once closed. Peers need the owner's open only until they have mapped the memory.
+  /// Returns -1 once closed. Peers need the owner's descriptor only until they have mapped the
+  /// memory.
   int descriptor() const { return descriptor_; }
   void close_descriptor() noexcept;
   uint64_t nonce() const { return nonce_; }
 
  private:
-  /// What is mapped: the memory and the number behind it.
+  /// Returns the bytes to map: the memory and the number behind it.
   static size_t mapped(size_t bytes);
   uint64_t* place_of_nonce() const;
   void map(bool writes);

@@ -80,7 +80,7 @@ TEST(SharedSegment, MovesAndRefusesWhatIsNotThere) {
   EXPECT_TRUE(SharedSegment::create(0).memory().empty());
 }
 
-// A stray store of one rank must not change another's gradients, and nobody may cut the memory.
+// A stray store of one rank must not change another's gradients, and no process may cut the memory.
 TEST(SharedSegment, PeersThatReadCannotWriteAndNobodyCanShortenIt) {
   const SharedSegment mine = SharedSegment::create(100);
   const auto peer =
@@ -110,7 +110,7 @@ TEST(SharedSegment, NeedsNeitherMemfdNorFallocate) {
             0);
 }
 
-// Where two containers have equal process ids and descriptors, the size alone says nothing.
+// Where two containers have equal process ids and descriptors, the size alone proves nothing.
 TEST(SharedSegment, RefusesASegmentOfTheSameSizeThatIsAnotherOne) {
   const SharedSegment meant = SharedSegment::create(100), found = SharedSegment::create(100);
   EXPECT_NE(meant.nonce(), found.nonce());
@@ -120,7 +120,7 @@ TEST(SharedSegment, RefusesASegmentOfTheSameSizeThatIsAnotherOne) {
       SharedSegment::open(getpid(), found.descriptor(), 100, meant.nonce(), PeerAccess::read));
 }
 
-// Several may back one segment, each its own part; what is backed twice stays as it is.
+// Several processes may back one segment, each its own part; pages backed twice stay as they are.
 TEST(SharedSegment, IsBackedByWhoeverWritesIt) {
   constexpr size_t kBytes = size_t{5} << 20;
   SharedSegment mine = SharedSegment::create(kBytes);
@@ -137,7 +137,7 @@ TEST(SharedSegment, IsBackedByWhoeverWritesIt) {
   EXPECT_THROW(SharedSegment::create(size_t{1} << 62).back(0, size_t{1} << 62), CommError);
 }
 
-// What a peer says of its memory may be damaged.
+// A location from a peer may be damaged.
 TEST(WindowRegistry, BelievesNoLocationThatIsOutsideTheWindow) {
   struct Memory final : Window {
     explicit Memory(std::span<std::byte> bytes)

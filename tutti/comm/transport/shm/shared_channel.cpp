@@ -41,8 +41,8 @@ void SharedChannel::rebind(std::vector<RoundOfMessages> rounds) {
   if (settled_) place();
 }
 
-// Space for the blocks of a round that are, or may come to be, where peers cannot see them: how
-// many bytes.
+// Reserves space for the blocks of a round that peers cannot see, or may not see later; returns its
+// bytes.
 size_t SharedChannel::reserve(size_t r, const Neighbours& neighbours) {
   size_t bounce = 0;
   const auto index = [&](int rank) { return static_cast<size_t>(neighbours.index(rank)); };
@@ -73,7 +73,7 @@ void SharedChannel::place() {
   for (size_t r = 0; r < rounds_.size(); ++r) place(r);
 }
 
-// Where peers read the blocks of a round.
+// Decides where peers read the blocks of a round.
 void SharedChannel::place(size_t r) {
   const auto& sends = rounds_[r].sends;
   std::vector<Outgoing>& outgoing = outgoing_[r];
@@ -96,7 +96,7 @@ void SharedChannel::place(size_t r) {
   }
 }
 
-// Takes over the boxes as the channel before left them: counts go on.
+// Takes over the boxes as the previous channel left them: counts go on.
 void SharedChannel::settle() {
   settled_ = true;
   auto* more = room_ ? reinterpret_cast<MessageDescriptor*>(room_->data()) : nullptr;
@@ -121,7 +121,7 @@ void SharedChannel::settle() {
 
 void SharedChannel::post(size_t round) {
   if (!settled_) settle();
-  // Buffers may have come back at the same address in another window, which nobody tells of.
+  // Buffers may have come back at the same address in another window, without a call of rebind().
   else if (moves_ && round == 0 && placed_by_ != mailboxes_->registry().version())
     place();
   round_ = round;
@@ -147,7 +147,7 @@ void SharedChannel::take(size_t i) {
   const Mailbox& box = *peer.theirs;
   const WindowRegistry& registry = mailboxes_->registry();
   const auto* slots = box.inside;
-  const uint64_t count = std::min<uint64_t>(box.slots, UINT32_MAX);  // it may be anything
+  const uint64_t count = std::min<uint64_t>(box.slots, UINT32_MAX);  // a peer may send any value
   if (count != Mailbox::kInside)
     slots = reinterpret_cast<const MessageDescriptor*>(
         registry.address(box.elsewhere, count * sizeof(MessageDescriptor)));

@@ -2,16 +2,16 @@
 // Messages among ranks that see each other's memory: threads of one process, or processes of one
 // node.
 //
-// A sender publishes where its block lies; the receiver reads it there, copies it or computes with
-// it, and says when it is done. Blocks outside shared windows are first copied into one by the
-// sender (once, where several peers get the same block). No kernel calls; every counter has its own
-// cache lines and one writer.
+// A sender publishes the location of its block; the receiver reads it there, copies it or computes
+// with it, and reports when it is done. Blocks outside shared windows are first copied into one by
+// the sender (once, where several peers get the same block). There are no kernel calls; every
+// counter has its own cache lines and one writer.
 //   sender    writes the descriptor of its m-th message to a peer into slot m mod slots, then
 //             stores `posted = m + 1` with release
 //   receiver  sees posted > m with acquire, reads the block, then adds one to `taken` with release
 //   sender    sees with acquire that all messages of its round are taken: blocks and slots may be
 //             written again
-// Steps of a message: 2 flags. Bytes: read once by the receiver, in place.
+// A message takes 2 flags. Its bytes are read once by the receiver, in place.
 
 #include <memory>
 #include <vector>
@@ -27,7 +27,7 @@ class Communicator;
 class SharedChannel final : public Channel {
  public:
   /// All peers in `rounds` are `neighbours`. `communicator` names ranks in messages. Boxes and
-  /// rooms of `number` must be provided before the first post().
+  /// Rooms of `number` must be provided before the first post().
   SharedChannel(const Communicator& communicator, const Neighbours& neighbours,
                 std::shared_ptr<Mailboxes> mailboxes, std::vector<RoundOfMessages> rounds,
                 int number);
@@ -43,24 +43,24 @@ class SharedChannel final : public Channel {
   Missing missing() const override;
 
  private:
-  // A message of mine, and the boxes between its receiver and me.
+  // A message that this rank sends.
   struct Outgoing {
     size_t peer = 0;  // by neighbour
     MessageDescriptor descriptor;
-    size_t bounce = 0;    // where in my room there is space for the block, if it needs any
-    bool roomy = false;   // whether there is
-    bool copied = false;  // peers cannot see the block itself
+    size_t bounce = 0;    // offset of the block's copy behind bounce_, if it has space
+    bool roomy = false;   // whether it has space
+    bool copied = false;  // the block is copied, because peers cannot see it
   };
   struct Incoming {
     size_t peer = 0;
-    uint64_t number_in_round = 0;  // how many of the same peer come before it
+    uint64_t number_in_round = 0;  // earlier messages of the same peer
   };
-  // What there is between this rank and a neighbour with whom it exchanges messages.
+  // The boxes and counts between this rank and a neighbour with whom it exchanges messages.
   struct Peer {
     Mailbox *mine = nullptr, *theirs = nullptr;
-    MessageDescriptor* slots = nullptr;  // mine
-    size_t most = 0;                     // messages of one round
-    uint64_t sent = 0, taken = 0;        // messages in all rounds before this one is complete
+    MessageDescriptor* slots = nullptr;  // this rank's
+    size_t most = 0;                     // most messages of one round
+    uint64_t sent = 0, taken = 0;        // messages of posted rounds, and of released rounds
   };
   size_t reserve(size_t round, const Neighbours& neighbours);
   void place();
@@ -76,15 +76,15 @@ class SharedChannel final : public Channel {
   std::vector<std::vector<Outgoing>> outgoing_;  // by round and send
   std::vector<std::vector<Incoming>> incoming_;  // by round and receive
   std::unique_ptr<Mailboxes::Room> room_;        // slots that do not fit the boxes, and copies
-  size_t bounce_ = 0;                            // in the room
+  size_t bounce_ = 0;                            // offset of the copies in the room
   bool settled_ = false;
-  bool moves_ = false;      // some blocks do
-  uint64_t placed_by_ = 0;  // version of the registry that said where they are
+  bool moves_ = false;      // some blocks move
+  uint64_t placed_by_ = 0;  // version of the registry at the last place()
 
   size_t round_ = 0;
   std::vector<const std::byte*> where_;
-  size_t arrived_ = 0;  // receives of the round that are there
-  bool open_ = false;   // what arrived has not been released
+  size_t arrived_ = 0;  // receives of the round that have arrived
+  bool open_ = false;   // received data have not been released
 };
 
 }  // namespace tutti::comm

@@ -1,6 +1,6 @@
 #pragma once
-// WindowRegistry: which memory of this process other ranks of the node can see, so that a message
-// can be read where it lies.
+// WindowRegistry: the memory of this process that other ranks of the node can see, so that a
+// message can be read in place.
 
 #include <atomic>
 #include <cstdint>
@@ -15,28 +15,28 @@ namespace tutti::comm {
 /// Shared by a communicator and those split from it. Thread-safe.
 class WindowRegistry {
  public:
-  /// A place in a window, as one rank tells another: `member` is the neighbour, by index, whose
-  /// memory it is.
+  /// A place in a window, in the form that ranks exchange: `member` is the index of the
+  /// neighbour whose memory it is.
   struct Location {
     uint64_t window = 0;
     uint64_t member = 0;
     uint64_t offset = 0;
   };
-  /// Ranks are threads: every address is a location.
+  /// Marks ranks that are threads: every address is a location.
   static constexpr uint64_t kSameProcess = UINT64_MAX;
 
   explicit WindowRegistry(bool same_process) : same_process_(same_process) {}
 
   void add(uint64_t id, const Window* window);
   void remove(uint64_t id);
-  /// Where [data, data + bytes) lies, if peers can see it.
+  /// Returns where [data, data + bytes) lies, if peers can see it.
   std::optional<Location> locate(const std::byte* data, size_t bytes) const;
-  /// The address, in this process, of the `bytes` at another rank's location; null when this rank
-  /// has no such window (any more), or the window no such bytes. A location is read from a message,
-  /// so it may say anything.
+  /// Returns the address, in this process, of the `bytes` at another rank's location; null when
+  /// this rank has no such window (any more), or the window no such bytes. A location comes from a
+  /// message, so it may hold any values.
   const std::byte* address(const Location& location, size_t bytes) const;
-  /// Another one after every add() and remove(): what locate() said before may hold no longer, also
-  /// of the same address.
+  /// Returns a version that changes with every add() and remove(): earlier results of locate() may
+  /// then be out of date, even for the same address.
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,13 +1,13 @@
 #pragma once
-// What travels on a connection between two ranks. Numbers in the order of bytes of this machine:
-// the magic number of the greeting refuses another one's. Internal to comm/transport/tcp.
+// The protocol of a connection between two ranks. Numbers are in this machine's byte order: the
+// magic number of the greeting refuses a machine with another one. Internal to comm/transport/tcp.
 //
-// A connection carries messages one way: the sender connects to the receiver. Back on it come only
-// the receiver's answers.
+// A connection carries messages one way: the sender connects to the receiver. The way back carries
+// only the receiver's answers.
 //
-// A short message travels at once (eager), as long as the receiver has room left for messages that
-// nobody has asked for yet (the connection's credit). Longer ones, and all when there is no room,
-// are announced (request), granted once a receive for them is posted, and cut into pieces (data),
+// A short message travels at once (eager), as long as the receiver has space left for messages
+// without a receive (the connection's credit). Longer messages, and all when there is no space, are
+// announced (request), granted once a receive for them is posted, and cut into pieces (data),
 // between which other messages pass.
 
 #include <cstddef>
@@ -23,7 +23,7 @@ enum class Kind : uint32_t {
   data,                 ///< id, bytes, and as many after it
   cancel,               ///< tag, wire, id: a request that will not be served
   alarm,                ///< tag: the rank that gives up
-  goodbye,              ///< in either direction: no more comes, and that is as it should be
+  goodbye,              ///< in either direction: no more comes, as intended
   grant,                ///< back: id
   taken,                ///< back: id
   credit,               ///< back: bytes
@@ -40,10 +40,10 @@ static_assert(sizeof(FrameHeader) == 32);
 inline constexpr size_t kEager = size_t{64} << 10;   ///< bytes of the longest eager message
 inline constexpr size_t kCredit = size_t{2} << 20;   ///< bytes of eager messages kept, a connection
 inline constexpr size_t kPiece = size_t{256} << 10;  ///< bytes of a data frame
-/// What an eager message takes of the credit; an empty one has to be remembered, too.
+/// Returns how much of the credit an eager message takes; an empty one has to be remembered, too.
 inline size_t credit_of(uint64_t bytes) { return static_cast<size_t>(bytes) + 128; }
 
-/// The receiver, when somebody connects.
+/// Sent by the receiver when a sender connects.
 struct Greeting {
   static constexpr uint64_t kMagic = 0x31504354'49545554;
   uint64_t magic = kMagic;
@@ -59,8 +59,8 @@ struct Hello {
 struct Welcome {
   Sha256Digest proof{};  ///< role "rank answers"
 };
-/// What both prove that they know of: the group, the receiver's nonce as it stands in the store,
-/// and what was said so far.
+/// Returns the text that both sides' proofs cover: the group, the receiver's nonce as it stands in
+/// the store, and the exchange so far.
 std::string conversation(const std::string& group, const Nonce& listener, const Nonce& challenge,
                          const Hello& hello);
 

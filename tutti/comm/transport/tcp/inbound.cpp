@@ -32,7 +32,7 @@ void Inbound::finish(const std::string& why) {
   matching_.forget_unfinished(*this);
 }
 
-// Others may still write to its inbox.
+// Other senders may still write to its inbox.
 void Inbound::orphan(Incoming*& receive) {
   if (receive == nullptr || receive->key.peer != kAnybody) return;
   orphans_.push_back(std::exchange(receive, nullptr));
@@ -51,7 +51,7 @@ std::optional<int> Inbound::take() {
   return std::exchange(alarm_, std::nullopt);
 }
 
-// Straight into the message's memory, what follows it into the stage.
+// Receives straight into the message's memory, and the following bytes into the stage.
 size_t Inbound::receive_some() {
   std::array<iovec, 2> room;
   int rooms = 0;
@@ -187,7 +187,7 @@ void Inbound::end_payload() {
   }
   if (Arrived* const kept = std::exchange(kept_, nullptr)) {
     kept->have = kept->bytes;
-    if (!matched_) return;  // its receive will come
+    if (!matched_) return;  // its receive will come later
     std::unique_ptr<Arrived> message = std::move(matched_);
     if (Incoming* const receive = std::exchange(matched_into_, nullptr))
       match(std::move(message), *receive);
@@ -216,7 +216,7 @@ void Inbound::match(std::unique_ptr<Arrived> message, Incoming& receive) {
 
 void Inbound::drop(const Arrived& message) {
   if (message.announced) return;
-  if (kept_ == &message) {  // the rest is on its way, and has nowhere to go
+  if (kept_ == &message) {  // the rest is on its way, and will be dropped
     kept_ = nullptr;
     target_ = nullptr;
     frame_.id = 0;
@@ -265,7 +265,7 @@ void Inbound::answer() {
     const ssize_t n = ::send(socket_.descriptor(), out_.data(), out_.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
-      out_.clear();  // what was sent before the end may still be read
+      out_.clear();  // frames sent before the end may still be read
       break;
     }
     if (n <= 0) break;

@@ -1,5 +1,5 @@
 #pragma once
-// Which message is for which receive: by sender, wire and tag, in order. Internal to
+// Matching: finds the receive for each message by sender, wire and tag, in order. Internal to
 // comm/transport/tcp.
 
 #include <memory>
@@ -13,38 +13,38 @@ namespace tutti::comm::tcp {
 
 class Inbound;
 
-/// A message that came before anybody asked for it: eager, whole or in part, or its announcement.
+/// A message that came before its receive: eager, whole or in part, or only announced.
 struct Arrived {
   Inbound* from = nullptr;
-  bool announced = false;  ///< only
+  bool announced = false;  ///< only its announcement has come
   uint64_t id = 0;
   size_t bytes = 0;
-  size_t have = 0;  ///< bytes that are here
+  size_t have = 0;  ///< bytes that have arrived
   std::unique_ptr<std::byte[]> data;
 };
 
 class Matching {
  public:
-  /// What comes for this wire and tag is for one inbox from now on, whoever sends it, until it is
-  /// closed again. Nothing has come yet.
+  /// Gives messages for this wire and tag to one inbox from now on, from any sender, until it is
+  /// closed again. None may have come yet.
   void open_inbox(uint64_t wire, int32_t tag) { inboxes_.insert({kAnybody, tag, wire}); }
   void close_inbox(uint64_t wire, int32_t tag) { inboxes_.erase({kAnybody, tag, wire}); }
-  /// Where a message of this sender, tag and wire goes.
+  /// Returns the key under which a message of this sender, tag and wire is kept.
   Key address(const Key& key) const {
     const Key anybody{kAnybody, key.tag, key.wire};
     return inboxes_.contains(anybody) ? anybody : key;
   }
-  /// The first message for a receive, if there is one.
+  /// Returns the first message for a receive, if there is one.
   std::unique_ptr<Arrived> message_for(const Key& key);
-  /// The receive that waits for a message, if there is one.
+  /// Returns the receive that waits for a message, if there is one.
   Incoming* receive_for(const Key& key);
   void wait(Incoming& receive);
   void keep(const Key& key, std::unique_ptr<Arrived> message);
   void withdraw(const Incoming& receive);
   void withdraw(const Key& key, const Inbound& from, uint64_t id);
-  /// What an inbox has of a sender whose connection has ended, and will never have whole.
+  /// Forgets an inbox's incomplete messages from a sender whose connection has ended.
   void forget_unfinished(const Inbound& from);
-  /// Nobody will ask for messages of this wire any more. Returns those that are here.
+  /// Closes a wire, for which no more receives come. Returns its remaining messages.
   std::vector<std::unique_ptr<Arrived>> close(uint64_t wire);
   bool is_closed(uint64_t wire) const { return closed_.contains(wire); }
 

@@ -1,6 +1,7 @@
 #pragma once
-// One message at its sender and one at its receiver, from when it is posted. They belong to who
-// posts them and stay where they are until `done` or cancelled. Internal to comm/transport/tcp.
+// A message at its sender and a message at its receiver, from the time when they are posted. The
+// caller that posts them owns them and keeps them in place until `done` or cancelled. Internal to
+// comm/transport/tcp.
 
 #include <atomic>
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace tutti::comm::tcp {
 
-/// In place of a peer: whoever sends to an inbox.
+/// Stands for any rank that sends to an inbox, in place of a peer.
 inline constexpr int kAnybody = -1;
 
 /// Messages with equal keys arrive in their order.
@@ -32,7 +33,7 @@ struct Outgoing {
   Key key;
   const std::byte* data = nullptr;
   size_t bytes = 0;
-  bool taken = false;  ///< done only when a receive for it was posted
+  bool taken = false;  ///< done only when a receive for it is posted
   std::atomic<bool> done{true};
 
   uint64_t id = 0;   // 0: not announced
@@ -44,8 +45,8 @@ struct Incoming {
   std::byte* data = nullptr;
   size_t room = 0;
   bool exactly = true;  ///< `room` bytes are expected, not up to as many
-  int from = 0;         ///< whose message it got
-  size_t arrived = 0;   ///< bytes of the message; other than expected: then none was written
+  int from = 0;         ///< sender of its message
+  size_t arrived = 0;   ///< bytes of the message; if unexpected, none was written
   std::atomic<bool> done{true};
 
   bool fits() const { return exactly ? arrived == room : arrived <= room; }

@@ -20,10 +20,11 @@ namespace {
 
 constexpr auto kLongestPause = std::chrono::milliseconds(100);  // between two tries
 constexpr auto kConnectWithin = std::chrono::seconds(5);
-// A rank greets whenever it looks at its messages. Time to try the next of several addresses.
+// A rank sends greetings only when it looks at its messages. After this time the next of several
+// addresses is tried.
 constexpr auto kGreetWithin = std::chrono::seconds(20);
-constexpr int kRefusals = 3;  // of all addresses: nobody is there any more
-// A listener ends the connections of some callers while there are too many. More is worth a word.
+constexpr int kRefusals = 3;  // rounds in which all addresses refuse: no rank is there any more
+// A listener ends some connections while there are too many. After more ends than this, warn.
 constexpr int kEndsUnsaid = 5;
 constexpr size_t kMostWritten = size_t{4} << 20;  // bytes at once, so that others pass
 constexpr size_t kFramesAtOnce = 8;
@@ -127,8 +128,8 @@ void Outbound::on_ready(bool readable, bool writable) {
   if (writable) write();
 }
 
-// Reads what is expected and no more, into in_. A connection that ends now may be one too many for
-// the listener; one that is not this group's says so by a welcome without proof.
+// Reads the expected bytes and no more, into in_. A connection that ends now may be one too many
+// for the listener; a listener of another group answers with a welcome without proof.
 bool Outbound::receive_exactly(size_t bytes) {
   std::array<char, 256> piece;
   while (in_.size() < bytes) {
@@ -155,7 +156,7 @@ void Outbound::greet() {
   hello_ = {.from = group_.rank, .to = peer_, .nonce = fresh_nonce()};
   expected_ = conversation(group_.prefix, home_.nonce, greeting.challenge, hello_);
   hello_.proof = proof(group_.secret, "rank calls", expected_);
-  // The first bytes on a connection find room.
+  // The first bytes on a connection always fit.
   if (::send(socket_.descriptor(), &hello_, sizeof hello_, MSG_NOSIGNAL) != sizeof hello_)
     return try_next(std::strerror(errno), Failure::ended);
   phase_ = Phase::welcome;
@@ -172,14 +173,14 @@ void Outbound::take_welcome() {
   write();
 }
 
-// Whatever ends the reading, what was granted leaves now: nothing else may come that would take it
-// along.
+// For whatever reason the reading ends, granted messages leave now: no later event may come that
+// would send them.
 void Outbound::hear() {
   while (hear_some()) {}
   if (!granted_.empty()) write();
 }
 
-// False where there is no more to hear for now.
+// Returns false where nothing more can be received for now.
 bool Outbound::hear_some() {
   std::array<char, 4096> piece;
   const ssize_t n = ::recv(socket_.descriptor(), piece.data(), piece.size(), 0);
@@ -261,7 +262,7 @@ void Outbound::withdraw(Outgoing& message) {
       ++frame;
     } else if (frame->sent == 0 && frame->header.kind != Kind::data) {
       if (frame->header.kind == Kind::eager) credit_ += credit_of(frame->header.bytes);
-      silent = true;  // the receiver has not heard of it
+      silent = true;  // the receiver does not know of it
       frame = queue_.erase(frame);
     } else {
       if (frame->payload != nullptr) {
@@ -290,7 +291,7 @@ bool Outbound::has_data_frame() const {
                              [](const Frame& frame) { return frame.header.kind == Kind::data; });
 }
 
-// The next piece of the next message. One at a time is in the queue, so that others pass.
+// Queues the next piece of the next message. Only one is in the queue, so that others pass.
 void Outbound::push_piece() {
   Outgoing& message = *granted_.front();
   granted_.pop_front();

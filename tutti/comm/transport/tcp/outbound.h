@@ -1,6 +1,6 @@
 #pragma once
-// A connection at its sender: finds the receiver, proves itself, sends frames and hears answers.
-// Internal to comm/transport/tcp.
+// Outbound: a connection at its sender. It finds the receiver, proves itself, sends frames and
+// receives answers. Internal to comm/transport/tcp.
 
 #include <chrono>
 #include <cstddef>
@@ -20,27 +20,27 @@ namespace tutti::comm::tcp {
 class Outbound {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  /// `group` and `ready` outlive it. Connects from the first advance() on.
+  /// `group` and `ready` outlive this. Connects from the first advance() on.
   Outbound(int peer, const GroupInStore& group, const Readiness& ready);
 
   void post(Outgoing& message);
-  /// Its memory is not read any more.
+  /// Stops reading from the memory of `message`.
   void withdraw(Outgoing& message);
   void say(const FrameHeader& frame);
-  /// Looks whether the receiver has come to the store, and connects, until it is open or ended.
+  /// Looks up the receiver in the store and connects, until the connection is open or ended.
   void advance(Time now);
   void on_ready(bool readable, bool writable);
-  /// Sends what can be sent.
+  /// Sends as much as possible.
   void write();
 
   bool is_opening() const { return phase_ != Phase::open && phase_ != Phase::ended; }
   bool is_open() const { return phase_ == Phase::open; }
-  /// Whether the store had an address of the peer.
+  /// Returns whether the store had an address of the peer.
   bool has_found() const { return !addresses_.empty(); }
-  /// Why it has ended, and when; empty while it has not.
+  /// Return why it has ended, and when; the reason is empty while it has not.
   const std::string& end() const { return end_; }
   Time ended_at() const { return ended_at_; }
-  /// Whether all that was said has reached the peer's kernel, or cannot.
+  /// Returns whether all frames have reached the peer's kernel, or cannot.
   bool all_said() const;
 
  private:
@@ -48,7 +48,7 @@ class Outbound {
   struct Frame {
     FrameHeader header;
     const std::byte* payload = nullptr;
-    std::unique_ptr<std::byte[]> own = {};  // of the payload, when its sender has withdrawn it
+    std::unique_ptr<std::byte[]> own = {};  // copy of the payload, when its sender has withdrawn it
     Outgoing* source = nullptr;
     size_t sent = 0;  // bytes, with the header
     size_t bytes() const { return sizeof header + (payload ? header.bytes : 0); }
@@ -78,7 +78,7 @@ class Outbound {
   Time ended_at_{};
   bool goodbye_ = false;
 
-  // Until it is open.
+  // Used until the connection is open.
   Home home_;
   std::vector<SocketAddress> addresses_;
   size_t next_address_ = 0;
@@ -87,11 +87,11 @@ class Outbound {
   int refused_rounds_ = 0, ended_rounds_ = 0;
   bool round_refused_ = true, warned_ = false;
   Hello hello_;
-  std::string expected_;  // of the welcome's proof, what was said
+  std::string expected_;  // the text that the welcome's proof must cover
 
   std::string in_;
   std::deque<Frame> queue_;
-  std::deque<Outgoing*> granted_;  // a piece of each in turn
+  std::deque<Outgoing*> granted_;  // each sends a piece at a time
   std::unordered_map<uint64_t, Outgoing*> announced_;
   uint64_t last_id_ = 0;
   size_t credit_ = kCredit;

@@ -24,8 +24,8 @@ namespace {
 
 using RankOfJob = std::function<int(int rank, Store& store)>;
 
-// Starts the ranks before this process has a thread, and then the store. Their exit codes; of one
-// that a signal ended, 128 and the signal.
+// Starts the ranks before this process has a thread, and then the store. Returns their exit codes;
+// for a process that a signal ended, 128 plus the signal.
 std::vector<int> run_processes(int size, const RankOfJob& rank) {
   std::array<int, 2> pipe{};
   EXPECT_EQ(::pipe(pipe.data()), 0);
@@ -93,7 +93,7 @@ TEST(StoreProcesses, Sums) {
               std::vector<int>(3, 0));
 }
 
-// A window is often where the one before it was. It is another one all the same.
+// A window often lies at the same address as the previous one. It is another one all the same.
 TEST(StoreProcesses, BuffersThatMoveToAnotherWindowAtTheSameAddress) {
   EXPECT_EQ(run_processes(
                 2,
@@ -120,8 +120,8 @@ TEST(StoreProcesses, BuffersThatMoveToAnotherWindowAtTheSameAddress) {
             std::vector<int>(2, 0));
 }
 
-// One is killed in an allreduce; the others catch the error, make a communicator among themselves
-// over the same store, and go on.
+// One rank is killed in an allreduce; the others catch the error, make a communicator among
+// themselves over the same store, and go on.
 void kill_and_go_on(bool shared_memory) {
   constexpr int kRanks = 4, kVictim = 2;
   const std::vector<int> codes = run_processes(kRanks, [&](int p, Store& store) {
@@ -156,8 +156,8 @@ void kill_and_go_on(bool shared_memory) {
 TEST(StoreProcesses, SurvivorsOfAKilledRankGoOnOverTcp) { kill_and_go_on(false); }
 TEST(StoreProcesses, SurvivorsOfAKilledRankGoOnWithSharedMemory) { kill_and_go_on(true); }
 
-// Where processes cannot be looked at, as on other nodes, the wire knows: by a connection that
-// ends, or by one that nobody takes.
+// Where processes cannot be checked, as on other nodes, the wire finds a dead rank by a connection
+// that ends, or that no rank accepts.
 void find_dead_rank(bool connected, const std::string& how) {
   const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
     auto board = std::make_shared<tcp::Switchboard>(
@@ -193,7 +193,7 @@ TEST(StoreProcesses, ARankThatAnswersNobodyIsGone) {
   find_dead_rank(false, "nobody of this group answers");
 }
 
-// A stopped one is late, not lost.
+// A stopped rank is late, not lost.
 TEST(StoreProcesses, AStoppedRankIsNotLost) {
   const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
     auto board = std::make_shared<tcp::Switchboard>(
@@ -226,8 +226,8 @@ TEST(StoreProcesses, AStoppedRankIsNotLost) {
   EXPECT_EQ(codes, (std::vector<int>{0, 0}));
 }
 
-// Rank 0 serves; rank 3 is killed while it adds a large vector. Rank 0 is told, and goes on serving
-// the other two, whose sums are whole; what rank 3 began is there whole or not at all.
+// Rank 0 serves; rank 3 is killed while it adds a large vector. Rank 0 gets an error, and goes on
+// serving the other two, whose sums are whole; rank 3's addition is there whole or not at all.
 void serve_around_a_killed_rank(bool shared_memory) {
   constexpr int kPushes = 20, kVictim = 3;
   constexpr size_t kCount = 1'000'000;

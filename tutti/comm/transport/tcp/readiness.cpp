@@ -44,7 +44,7 @@ int Readiness::look(Event* events) const {
   const int n = epoll_wait(poll_.descriptor(), found.data(), kMost, 0);
   for (int i = 0; i < n; ++i) {
     const epoll_event& event = found[static_cast<size_t>(i)];
-    constexpr uint32_t kOver = EPOLLHUP | EPOLLERR;  // reading or writing says what it is
+    constexpr uint32_t kOver = EPOLLHUP | EPOLLERR;  // reading or writing reports the error
     events[i] = {.what = static_cast<What>(event.data.u64 >> 32),
                  .number = static_cast<uint32_t>(event.data.u64),
                  .readable = (event.events & (EPOLLIN | kOver)) != 0,

@@ -1,5 +1,5 @@
 #pragma once
-// Which sockets of a switchboard are ready. Internal to comm/transport/tcp.
+// Readiness: finds the sockets of a switchboard that are ready. Internal to comm/transport/tcp.
 
 #include <cstdint>
 
@@ -17,10 +17,11 @@ class Readiness {
   };
 
   Readiness();
-  /// Until it is closed. Whether it is readable is always told, whether writable only on demand.
+  /// Watches `socket` until it is closed. Always reports readable sockets, writable ones only on
+  /// request.
   void add(const Socket& socket, What what, uint32_t number, bool writable = false) const;
   void change(const Socket& socket, What what, uint32_t number, bool writable) const;
-  /// Never blocks. Returns how many there are; more may come with the next call.
+  /// Returns the number of events; more may come with the next call. Never blocks.
   static constexpr int kMost = 64;
   int look(Event* events) const;
 

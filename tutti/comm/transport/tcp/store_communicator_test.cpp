@@ -1,4 +1,4 @@
-// What a group over TCP does: sums, control messages, messages of all sizes.
+// Tests a group over TCP: sums, control messages, messages of all sizes.
 #include "tutti/comm/transport/tcp/store_communicator.h"
 
 #include <chrono>
@@ -150,7 +150,7 @@ TEST(StoreCommunicator, ShortMessagesPassLongOnes) {
   }));
 }
 
-// Far more than the credit, to a receiver that asks for nothing yet; then in another order.
+// Far more than the credit, to a receiver that has posted no receive yet; then in another order.
 TEST(StoreCommunicator, WhatNobodyAskedForYetIsBoundedAndComes) {
   LocalStore store;
   constexpr int kMessages = 400;
@@ -190,8 +190,8 @@ TEST(StoreCommunicator, WhatNobodyAskedForYetIsBoundedAndComes) {
   }));
 }
 
-// What an answer allows is sent also when the answers end where a read of them did (4096 bytes, 128
-// answers): nobody sends anything afterwards that would take it along.
+// Granted messages are sent also when the answers end exactly where a read of them did (4096 bytes,
+// 128 answers): no later event would send them.
 TEST(StoreCommunicator, AsManyGrantsAsOneReadTakesAreObeyed) {
   LocalStore store;
   const auto wire_of = [&](int p) {
@@ -225,7 +225,7 @@ TEST(StoreCommunicator, AsManyGrantsAsOneReadTakesAreObeyed) {
   }
 }
 
-// Messages that are given up at any stage leave those after them whole.
+// Messages that are given up at any stage do not damage those after them.
 TEST(StoreCommunicator, WithdrawnMessages) {
   run_group(2, [](Communicator& c) {
     const int other = 1 - c.rank();

@@ -1,4 +1,4 @@
-// A group over TCP whose members, store or neighbours do not do what they should.
+// A group over TCP whose members, store or neighbours fail or misbehave.
 #include <atomic>
 #include <chrono>
 
@@ -45,13 +45,14 @@ TEST(StoreCommunicator, ARankThatNeverComesIsNamed) {
   EXPECT_NE(errors[1], "");
 }
 
-// As one whose server is stopped: every question lasts its time-out, with all messages waiting.
+// Acts as a store whose server is stopped: every question takes its time-out, and all messages
+// wait.
 TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
   class Silent final : public Store {
    public:
     void set(const std::string&, const std::string&) override { stopped = true; }
     std::optional<std::string> get(const std::string&, double) override {
-      if (!stopped) return std::nullopt;  // nobody has been this rank before
+      if (!stopped) return std::nullopt;  // no process has been this rank before
       ++asked;
       throw CommError("the store has not answered");
     }
@@ -59,7 +60,7 @@ TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
     int asked = 0;
   } store;
   tcp::Switchboard board(store, "job", 0, 8, {.secret = "s", .address = "127.0.0.1"});
-  board.raise_alarm();  // tells three ranks
+  board.raise_alarm();  // sends it to three ranks
   EXPECT_EQ(store.asked, 1);
   for (const int rank : {1, 2, 4, 7}) {
     std::string lost;
@@ -73,7 +74,7 @@ TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
   EXPECT_EQ(store.asked, 1);
 }
 
-// Its process may live on, as here: that says nothing.
+// The process of the rank that leaves may live on, as here: that proves nothing.
 void leave_two_waiting(bool shared_memory) {
   LocalStore store;
   const auto errors = run_threads(3, [&](int p) {
@@ -91,7 +92,7 @@ void leave_two_waiting(bool shared_memory) {
 TEST(StoreCommunicator, ARankThatLeavesIsNamed) { leave_two_waiting(false); }
 TEST(StoreCommunicator, ANeighbourThatLeavesIsNamed) { leave_two_waiting(true); }
 
-// Nothing was said between the two before.
+// The two have exchanged nothing before.
 TEST(StoreCommunicator, ANeighbourThatLeavesEndsAPatientWait) {
   LocalStore store;
   std::atomic<bool> left = false;
@@ -115,8 +116,7 @@ TEST(StoreCommunicator, ANeighbourThatLeavesEndsAPatientWait) {
   EXPECT_NE(errors[1].find("rank 2 on"), std::string::npos) << errors[1];
 }
 
-// By whatever mistake a rank stands there already, the one that comes last hears of it, and at
-// once.
+// If a rank stands in the store already, by whatever mistake, the last one gets an error at once.
 TEST(StoreCommunicator, ARankStandsInAStoreOnce) {
   LocalStore store;
   expect_none(run_threads(2, [&](int p) {
@@ -178,7 +178,7 @@ TEST(StoreCommunicator, NoiseAtThePortHarmsNobody) {
   over = true;
 }
 
-// A rank that strangers besiege ends connections before it has answered: it is not lost.
+// A rank under many unauthenticated connections ends some before it has answered: it is not lost.
 TEST(StoreCommunicator, ConnectionsThatEndUnansweredAreMadeAgain) {
   LocalStore store;
   const Socket listener = listen_on(resolve("127.0.0.1", 0).front(), 0);
@@ -206,7 +206,8 @@ TEST(StoreCommunicator, ConnectionsThatEndUnansweredAreMadeAgain) {
   EXPECT_LT(std::chrono::steady_clock::now(), until) << "it has not tried again";
 }
 
-// One who knows the secret and then says nonsense loses its connection, and the group is told.
+// A member that knows the secret and then sends invalid frames loses its connection, and the group
+// gets an error.
 TEST(StoreCommunicator, NonsenseOfAMemberEndsItsConnection) {
   for (const tcp::FrameHeader nonsense :
        {tcp::FrameHeader{.kind = tcp::Kind::eager, .wire = 1, .bytes = uint64_t{1} << 62},

@@ -16,7 +16,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 constexpr auto kListenerLook = std::chrono::milliseconds(100);
-// A peer that has ended may have said something that is still on its way on another connection.
+// A peer that has ended may have sent a message that is still on its way on another connection.
 constexpr auto kLastWords = std::chrono::milliseconds(150);
 constexpr auto kAlarmFlush = std::chrono::milliseconds(500);
 constexpr auto kGoodbyeFlush = std::chrono::milliseconds(2000);
@@ -64,11 +64,11 @@ Switchboard::~Switchboard() {
     if (alarm_) flush(kAlarmFlush, true);
     flush(kGoodbyeFlush, false);
   } catch (const std::exception&) {
-    return;  // they will find that this rank is gone
+    return;  // the others will find that this rank is gone
   }
 }
 
-// Moves messages until all that was said has left, or time is up.
+// Moves messages until all frames have left, or time is up.
 void Switchboard::flush(std::chrono::milliseconds time, bool opening) {
   const auto until = SteadyClock::now() + time;
   for (;;) {
@@ -193,7 +193,8 @@ void Switchboard::move_locked() {
   for (Stranger& stranger : listener_->look()) admit(stranger);
 }
 
-// Whether it is a rank of this group that calls this one; `said` is then what both have agreed on.
+// Returns whether the caller is a rank of this group; `said` then is the text of both sides'
+// proofs.
 bool Switchboard::knows(const Stranger& stranger, const Hello& hello, std::string& said) const {
   if (hello.to != group_.rank || hello.from < 0 || hello.from >= group_.size ||
       hello.from == group_.rank)
@@ -202,18 +203,18 @@ bool Switchboard::knows(const Stranger& stranger, const Hello& hello, std::strin
   return equal(hello.proof, proof(group_.secret, "rank calls", said));
 }
 
-// A welcome without proof refuses: a connection that just ends is tried again.
+// Refuses by a welcome without proof: a connection that just ends would be tried again.
 void Switchboard::admit(Stranger& stranger) {
   Hello hello;
   std::memcpy(&hello, stranger.said.data(), sizeof hello);
   std::string said;
   const auto at = inbound_.find(hello.from);
-  // A second call of a rank: it has given up the first before it could send anything.
+  // A second connection of a rank: it has given up the first before it could send anything.
   const bool welcome_here =
       knows(stranger, hello, said) && !(at != inbound_.end() && at->second->has_taken());
   const Welcome welcome =
       welcome_here ? Welcome{proof(group_.secret, "rank answers", said)} : Welcome{};
-  // The first bytes on a connection find room.
+  // The first bytes on a connection always fit.
   if (::send(stranger.socket.descriptor(), &welcome, sizeof welcome, MSG_NOSIGNAL) !=
           sizeof welcome ||
       !welcome_here)
@@ -223,8 +224,8 @@ void Switchboard::admit(Stranger& stranger) {
       std::make_unique<Inbound>(hello.from, std::move(stranger.socket), ready_, matching_);
 }
 
-// To the ranks 1, 2, 4, 8 ... after this one: after ceil(log2 P) hops all have heard, also around a
-// rank that is stopped or dead.
+// Sends the alarm to the ranks 1, 2, 4, 8 ... after this one: after ceil(log2 P) hops all have it,
+// also around a rank that is stopped or dead.
 void Switchboard::tell_others(int by) {
   alarm_ = by;
   for (int step = 1; step < group_.size; step *= 2)
@@ -237,7 +238,7 @@ void Switchboard::raise_alarm() {
     if (alarm_) return;
     tell_others(group_.rank);
   }
-  flush(kAlarmFlush, true);  // nobody may move messages afterwards
+  flush(kAlarmFlush, true);  // later calls may never come
 }
 
 std::optional<int> Switchboard::alarm() {

@@ -1,10 +1,10 @@
 #pragma once
-// Switchboard: all connections of this rank to the others of a group, and which message is for
-// which receive. Internal to comm/transport/tcp; the way in is tcp_wire.h.
+// Switchboard: all connections of this rank to the others of a group, and the matching of messages
+// and receives. Internal to comm/transport/tcp; callers use tcp_wire.h.
 //
-// A rank listens on a port of its own and leaves its address in the store. It connects to another
-// one with the first message to it, so it has only the connections that it uses. Whoever calls
-// moves messages: there is no thread.
+// A rank listens on its own port and puts its address into the store. It connects to another rank
+// with the first message to it, so it has only the connections that it uses. There is no thread:
+// each call moves messages.
 
 #include <chrono>
 #include <cstdint>
@@ -28,12 +28,13 @@ namespace tutti::comm::tcp {
 class Switchboard {
  public:
   struct Options {
-    std::string secret;   ///< of the group; not empty
-    std::string address;  ///< to listen on alone, as own_address(); empty: all of this host
+    std::string secret;   ///< secret of the group; not empty
+    std::string address;  ///< the only address to listen on, as for own_address(); empty: all of
+                          ///< this host
   };
-  /// Of this rank alone. `store` outlives it. Throws CommError.
+  /// Not collective. `store` outlives this. Throws CommError.
   Switchboard(Store& store, std::string prefix, int rank, int size, const Options& options);
-  /// Says goodbye to those that it is connected with. Of this rank alone; takes seconds at most.
+  /// Says goodbye to connected ranks. Not collective; takes seconds at most.
   ~Switchboard();
   Switchboard(const Switchboard&) = delete;
   Switchboard& operator=(const Switchboard&) = delete;
@@ -42,20 +43,21 @@ class Switchboard {
   void receive(Incoming& message);
   void withdraw(Outgoing& message);
   void withdraw(Incoming& message);
-  /// From now on messages of this wire and tag are received by the key of kAnybody; none has come.
+  /// Lets messages of this wire and tag be received by the key of kAnybody from now on; none may
+  /// have come.
   void open_inbox(uint64_t wire, int32_t tag);
   void close_inbox(uint64_t wire, int32_t tag);
-  /// Takes in and sends out what can be. Never blocks.
+  /// Receives and sends as much as possible. Never blocks.
   void move();
-  /// No more messages of this wire will be asked for.
+  /// Closes a wire: no more receives of it will be posted.
   void close(uint64_t wire);
 
   void raise_alarm();
   std::optional<int> alarm();
-  /// Why a rank will not send or take any more; empty as far as is known. Connects to one that it
-  /// is not connected with, to find out.
+  /// Returns why a rank will not send or receive any more; empty as far as is known. Connects to a
+  /// rank that it is not connected with, to find out.
   std::string lost(int rank);
-  /// The same of one that is known to live: that it cannot be looked up any more says nothing then.
+  /// Does the same for a rank that is known to live: a failed look-up then proves nothing.
   std::string left(int rank, bool find_out);
 
  private:

@@ -12,7 +12,7 @@ namespace tutti::comm {
 class TcpChannel final : public Channel {
  public:
   /// `communicator` names ranks in messages. `members` are its ranks in the whole group, and
-  /// outlive the channel; of `key` tag and wire are used.
+  /// outlive the channel; tag and wire of `key` are used.
   TcpChannel(const Communicator& communicator, std::vector<RoundOfMessages> rounds,
              std::shared_ptr<tcp::Switchboard> board, const std::vector<int>& members,
              const tcp::Key& key);
@@ -41,10 +41,10 @@ class TcpChannel final : public Channel {
   tcp::Key key_;
   bool expected_ = false;  // the receives of round 0 are posted, and nothing else of it
   size_t round_ = 0;
-  // Of the posted round; as many as the largest round has, because they stay where they are.
+  // Messages of the posted round; as many as in the largest round, because they stay in place.
   std::vector<tcp::Incoming> incoming_;
   std::vector<tcp::Outgoing> outgoing_;
-  bool checked_ = true;  // the sizes of what has come
+  bool checked_ = true;  // whether the sizes of arrived messages are checked
 };
 
 }  // namespace tutti::comm

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/base/hash.h"
+#include "tutti/base/numeric/hash.h"
 #include "tutti/comm/bootstrap/launcher.h"
 #include "tutti/comm/transport/tcp/tcp_channel.h"
 
@@ -156,8 +156,8 @@ std::unique_ptr<Channel> TcpWire::channel(const Communicator& communicator,
                                       tcp::Key{.tag = tag_of_channel(number), .wire = id_});
 }
 
-// All ranks have made as many parts of this wire, so its id, their number and the first member name
-// the part: no message is needed to agree on it.
+// All ranks have made equally many parts of this wire, so its id, that number and the first member
+// name the part: no message is needed to agree on it.
 std::unique_ptr<Wire> TcpWire::part(const std::vector<int>& members, const std::string& /*what*/,
                                     double /*timeout*/) {
   const auto mine = std::ranges::find(members, rank()) - members.begin();

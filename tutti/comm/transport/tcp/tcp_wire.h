@@ -1,6 +1,6 @@
 #pragma once
 // The wire of programs without MPI: TCP connections between ranks that find each other in a store.
-// Internal to comm/transport/tcp; the way in is store_communicator.h.
+// Internal to comm/transport/tcp; callers use store_communicator.h.
 
 #include <memory>
 #include <string>
@@ -11,21 +11,21 @@
 
 namespace tutti::comm {
 
-/// How a job ends that somebody else has started, as mpirun. Of all wires of a job.
+/// Ends a job that another program has started, such as mpirun. Shared by all wires of a job.
 class JobEnd {
  public:
   virtual ~JobEnd() = default;
-  /// This rank has given up, or heard that rank `by` has. May be called often, by any thread.
+  /// Notes that rank `by` has given up; it may be this rank. May be called often, by any thread.
   virtual void failed(int by) = 0;
-  /// As Wire::abort(), after the alarm was raised.
+  /// Ends the job as Wire::abort() does, after the alarm was raised.
   [[noreturn]] virtual void abort(int code, const std::string& message) = 0;
 };
 
-/// Thread-safe. No call is collective, but part(); nothing outlives the last of the wires that were
-/// made from one.
+/// Thread-safe. No call is collective, except part(); nothing outlives the last of the wires made
+/// from one another.
 class TcpWire final : public Wire {
  public:
-  /// The whole group of `board`. Without `end`, a rank that ends the job ends itself alone.
+  /// Serves the whole group of `board`. Without `end`, a rank that ends the job ends only itself.
   TcpWire(std::shared_ptr<tcp::Switchboard> board, int rank, int size,
           std::shared_ptr<JobEnd> end = nullptr);
   ~TcpWire() override;
@@ -51,9 +51,9 @@ class TcpWire final : public Wire {
           std::vector<int> members, uint64_t id);
   int group_rank(int rank) const { return members_[static_cast<size_t>(rank)]; }
 
-  std::shared_ptr<tcp::Switchboard> board_;  // of all wires parted from one; ends with the last
-  std::shared_ptr<JobEnd> end_;              // of the same; may be null
-  std::vector<int> members_;                 // in the whole group
+  std::shared_ptr<tcp::Switchboard> board_;  // shared by all wires made from one another
+  std::shared_ptr<JobEnd> end_;              // shared likewise; may be null
+  std::vector<int> members_;                 // ranks in the whole group
   uint64_t id_;
   uint64_t parts_ = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// A group for tests: ranks are threads of one process, each with connections of its own.
+// Groups for tests: ranks are threads of one process, each with connections of its own.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 
 namespace tutti::comm {
 
-// Runs `rank` as so many threads; what they throw, by rank.
+// Runs `rank` on that many threads; returns the text of each rank's exception.
 inline std::vector<std::string> run_threads(int size, const std::function<void(int)>& rank) {
   std::vector<std::string> errors(static_cast<size_t>(size));
   {

@@ -1,15 +1,15 @@
-// add_periodic_array() of frames.h.
+// Implements add_periodic_array() of frames.h.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "tutti/data/format/molecules/frames.h"
+#include "tutti/data/format/array/frames.h"
 
 namespace tutti::data {
 namespace {
 
-/// Coordinates, lengths and angles that are arrays of one file.
+/// Coordinates, lengths and angles stored as arrays of one file.
 class CellArrays final : public Frames {
  public:
   CellArrays(const FileBytes& file, StoredArray coordinates, StoredArray lengths,

@@ -60,7 +60,7 @@ class DcdFrames final : public Frames {
 
   bool has_cells() const override { return has_cell_; }
 
-  /// Programs that write as they go may announce more or nothing, so this is no error.
+  /// Programs that write as they run may announce too many frames or none, so this is no error.
   void warn_of_missing_frames() const {
     if (announced_ > frames_)
       log::warn_alike(
@@ -87,7 +87,7 @@ class DcdFrames final : public Frames {
     return dcd_unit_cell(stored, fitting.front(), xyz);
   }
 
-  /// Those of which the file does not say which; empty where it is decided, or makes no difference.
+  /// Returns the forms that remain possible; empty if the form is decided or makes no difference.
   std::vector<DcdCellForm> open_forms() const {
     std::vector<DcdCellForm> open(kDcdCellForms.begin(), kDcdCellForms.end());
     if (!has_cell_ || form_ != DcdCellForm::unknown) return {};
@@ -151,8 +151,8 @@ class DcdFrames final : public Frames {
     origin_.version = numbers[19];
   }
 
-  /// Programs disagree in what they write as the record's length: the true one is that behind
-  /// which the number of atoms stands.
+  /// Programs disagree on the length of this record: the right one is followed by the number of
+  /// atoms.
   void read_titles(HeaderReader& header) {
     constexpr int64_t kMostTitles = 100;
     const int64_t announced = length(header), first = header.at();
@@ -182,7 +182,7 @@ class DcdFrames final : public Frames {
     if (free < 0 || length(header) != 4 * free)
       wrong(fmt::format("the numbers of {} of {} atoms that are not fixed", free, atoms_),
             "a record of another length");
-    if (header.left() < 4 * free) header.skip(4 * free);  // refused
+    if (header.left() < 4 * free) header.skip(4 * free);  // fails with an error
     for (int64_t i = 0; i < free; ++i) {
       const int32_t atom = header.i32();
       if (atom < 1 || atom > atoms_)
@@ -219,10 +219,10 @@ class DcdFrames final : public Frames {
     HeaderReader rest(file_, big_endian_);
     rest.skip(place_of(frames_));
     rest.begin_frame(frames_);
-    if (cut) rest.skip(bytes_of_frame(atoms_ - fixed_));  // refused
+    if (cut) rest.skip(bytes_of_frame(atoms_ - fixed_));  // fails with an error
   }
 
-  /// BadFile where another DCD begins in the place of a frame.
+  /// BadFile if another DCD begins in the place of a frame.
   void check_joined(int64_t frame) const {
     std::array<uint8_t, 12> head{};
     const int64_t at = place_of(frame);
@@ -235,7 +235,7 @@ class DcdFrames final : public Frames {
           file_.name(), at, frame, at, at + 1));
   }
 
-  /// Of the first frame: another layout is found when the file is opened.
+  /// Checks the first frame, so that another layout is found at opening.
   void check_lengths() const {
     HeaderReader lengths(file_, big_endian_);
     lengths.skip(first_);
@@ -253,9 +253,9 @@ class DcdFrames final : public Frames {
                               atoms_in(frame), has_cell_ ? "with" : "without"));
   }
 
-  /// Where the content of a record begins whose length stands at `at`.
+  /// Returns the content of the record with its length at `at`.
   const uint8_t* record(const uint8_t* at, int64_t bytes, int64_t frame) const {
-    const int64_t low = big_endian_ ? marker_ - 4 : 0;  // of 64 bits the half that counts
+    const int64_t low = big_endian_ ? marker_ - 4 : 0;  // the lower half of 64 bits
     const auto announced = [&](const uint8_t* marker) {
       return dcd_u32(marker + low, big_endian_);
     };
@@ -288,7 +288,7 @@ class DcdFrames final : public Frames {
     return stored;
   }
 
-  /// The look is at a few frames all over the file.
+  /// Returns the cells of a few frames spread over the file.
   std::vector<DcdCellNumbers> some_cells() const {
     constexpr int64_t kFrames = 8;
     std::vector<DcdCellNumbers> cells;
@@ -305,7 +305,7 @@ class DcdFrames final : public Frames {
   int64_t axes_ = 3, fixed_ = 0, announced_ = 0;
   int64_t first_ = 0;
   std::vector<int32_t> free_{};  ///< atoms that are not fixed
-  std::vector<float> still_{};   ///< the first frame, where atoms are fixed
+  std::vector<float> still_{};   ///< the first frame, if atoms are fixed
   DcdOrigin origin_{};
   DcdCellForm form_;
 };

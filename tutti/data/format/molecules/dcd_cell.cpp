@@ -26,7 +26,7 @@ std::array<CellVector, 3> rows_of_matrix(const DcdCellNumbers& s) {
   return {CellVector{s[0], s[1], s[3]}, CellVector{s[1], s[2], s[4]}, CellVector{s[3], s[4], s[5]}};
 }
 
-/// Exactly 90 of 0.
+/// Returns exactly 90 for 0.
 double degrees_of(double cosine) { return 90 - std::asin(cosine) * 180 / std::numbers::pi; }
 
 LengthsAndAngles in_form(const DcdCellNumbers& s, DcdCellForm form) {
@@ -51,7 +51,7 @@ bool fits(const DcdCellNumbers& s, DcdCellForm form) {
   const bool angles = std::ranges::all_of(
       cell.degrees, [](double x) { return x >= kLeastAngle && x <= kGreatestAngle; });
   if (!lengths || !angles || !is_sound_cell(unit_cell_of(cell.lengths, cell.degrees))) return false;
-  // A symmetric matrix of a cell turns nothing over: all of its minors are above 0.
+  // A symmetric matrix of a cell mirrors nothing: all of its leading minors are above 0.
   return form != DcdCellForm::matrix ||
          (s[0] * s[2] > s[1] * s[1] && s[0] * (s[2] * s[5] - s[4] * s[4]) -
                                                s[1] * (s[1] * s[5] - s[4] * s[3]) +
@@ -59,8 +59,8 @@ bool fits(const DcdCellNumbers& s, DcdCellForm form) {
                                            0);
 }
 
-/// An angle of octahedra, dodecahedra and hexagonal cells, or as degrees a right one, to the
-/// precision of a file: of other forms such a number would be an accident.
+/// Says whether an angle is one of octahedra, dodecahedra and hexagonal cells, or 90 in degrees, to
+/// the precision of a file: in another form such a number would be an accident.
 bool has_known_angle(const DcdCellNumbers& s, DcdCellForm form) {
   return std::ranges::any_of(in_form(s, form).degrees, [&](double x) {
     constexpr double kOfOctahedra = 70.528779;
@@ -78,13 +78,13 @@ bool has_word(const std::string& text, std::initializer_list<std::string_view> w
                              [&](std::string_view word) { return lower.find(word) != lower.npos; });
 }
 
-/// The form that the header says: the matrix, another one, or nothing.
+/// The form according to the header: the matrix, another form, or undecided.
 enum class Says : uint8_t { nothing, matrix, no_matrix };
 
 Says said_by(const DcdOrigin& origin) {
   if (origin.version < 22) return Says::no_matrix;
   if (origin.version != 24) return Says::matrix;
-  // CHARMM's titles begin with '*'; blank ones are MDAnalysis'.
+  // CHARMM's titles begin with '*'; MDAnalysis leaves them blank.
   if (origin.titles.starts_with('*') || has_word(origin.titles, {"cpptraj"})) return Says::matrix;
   return origin.titles.empty() ||
                  has_word(origin.titles, {"namd", "dcd plugin", "lammps", "openmm", "hoomd",
@@ -154,7 +154,7 @@ DcdCellForm dcd_cell_form(std::span<const DcdCellNumbers> cells, const DcdOrigin
 UnitCell dcd_unit_cell(const DcdCellNumbers& stored, DcdCellForm form, std::span<float> xyz) {
   const LengthsAndAngles cell = in_form(stored, form);
   if (form != DcdCellForm::matrix) return unit_cell_of(cell.lengths, cell.degrees);
-  // The axes in which the first vector has x alone, and the second x and y: Gram and Schmidt's.
+  // Axes such that the first vector has only x, and the second only x and y, by Gram and Schmidt.
   std::array<CellVector, 3> axes = rows_of_matrix(stored);
   for (size_t i = 0; i < 3; ++i) {
     for (size_t j = 0; j < i; ++j) {

@@ -32,7 +32,7 @@ std::vector<std::string> split_at(std::string_view text, char separator) {
 Selection::Ranges ranges_of(std::string_view text, const std::string& word) {
   Selection::Ranges ranges;
   for (const std::string& part : split_at(word, '+')) {
-    const size_t dash = part.find('-', 1);  // a number may be below 0
+    const size_t dash = part.find('-', 1);  // a number may be negative
     int64_t first = 0, last = 0;
     const bool reads =
         whole_number_of(std::string_view(part).substr(0, dash), first) &&
@@ -56,7 +56,7 @@ bool lies_in(const Selection::Ranges& ranges, int64_t number) {
       ranges, [&](const auto& range) { return range.first <= number && number <= range.second; });
 }
 
-/// Without an insertion code; false where it is no number.
+/// Gets the number without an insertion code; false if there is no number.
 bool number_of_residue(const Atom& atom, int64_t& number) {
   const std::string& text = atom.residue_number;
   const size_t digits = text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0);
@@ -67,7 +67,7 @@ bool has(const std::vector<std::string>& list, const std::string& name) {
   return std::ranges::find(list, name) != list.end();
 }
 
-/// "A, B, C", of the first of them.
+/// Returns "A, B, C", the first few values.
 std::string some_of(const Topology& topology, const std::function<std::string(const Atom&)>& what) {
   constexpr size_t kMost = 20;
   std::set<std::string> found;
@@ -106,7 +106,7 @@ Selection parse_selection(std::string_view text) {
 }
 
 std::vector<int64_t> selected_atoms(const Topology& topology, const Selection& selection) {
-  bool named = false, of_chain = false, of_residue = false;  // some atom is
+  bool named = false, of_chain = false, of_residue = false;  // whether any atom matches
   std::vector<int64_t> places;
   for (size_t i = 0; i < topology.atoms.size(); ++i) {
     const Atom& atom = topology.atoms[i];

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/data/format/file_checks.h"
+#include "tutti/data/file_checks.h"
 
 namespace tutti::data {
 namespace {
 
-/// Two chains of three residues of N, CA, CB; and a calcium ion.
+/// Returns two chains of three residues with N, CA, CB; and a calcium ion.
 Topology two_chains() {
   Topology topology{.file = "two.pdb"};
   for (const char* chain : {"A", "B"})

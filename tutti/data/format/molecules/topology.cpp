@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "tutti/data/format/first_bytes.h"
+#include "tutti/data/file/first_bytes.h"
 
 namespace tutti::data {
 namespace {

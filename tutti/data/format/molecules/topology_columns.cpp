@@ -1,4 +1,4 @@
-// PDB and GRO: a line an atom, in columns.
+// Reads PDB and GRO: a line per atom, in columns.
 
 #include <fmt/format.h>
 
@@ -9,14 +9,14 @@
 namespace tutti::data {
 namespace {
 
-/// An atom's alternative place: the same atom of the same residue, right after it or in a block
-/// after the residue's first places.
+/// Says whether b is an alternative place of a: the same atom of the same residue, right after it
+/// or in a block after the residue's first places.
 bool same_atom(const Atom& a, const Atom& b) {
   return a.name == b.name && a.residue_number == b.residue_number && a.chain == b.chain;
 }
 
 bool has_been(const std::vector<Atom>& atoms, const Atom& atom) {
-  constexpr size_t kMostInResidue = 1000;  // so that a file of one residue is no hang
+  constexpr size_t kMostInResidue = 1000;  // limits the time for a file with one huge residue
   const size_t first = atoms.size() - std::min(atoms.size(), kMostInResidue);
   for (size_t i = atoms.size(); i > first && atoms[i - 1].residue_number == atom.residue_number;
        --i)
@@ -34,7 +34,7 @@ bool has_been(const std::vector<Atom>& atoms, const Atom& atom) {
 }  // namespace
 
 std::vector<Atom> read_pdb_atoms(std::string_view text, const std::string& name) {
-  std::vector<Atom> atoms, frame;  // the first frame, and what has been read of the present one
+  std::vector<Atom> atoms, frame;  // the first frame, and the current one
   TextLines lines(text, name);
   const auto end_frame = [&] {
     if (atoms.empty()) atoms = frame;
@@ -89,7 +89,7 @@ std::vector<Atom> read_gro_atoms(std::string_view text, const std::string& name)
   if (!whole_number_of(columns_of(lines.expect("the number of atoms"), 0, text.size()), count) ||
       count < 1)
     lines.refuse("expected the number of atoms on the second line: the file is no GRO, or damaged");
-  // A line has 20 columns at least before its coordinates.
+  // A line has at least 20 columns before its coordinates.
   if (count > static_cast<int64_t>(lines.bytes_left() / 20) + 1)
     lines.refuse(
         fmt::format("the file announces {} atoms, and has {} bytes left: it is truncated; "
@@ -109,7 +109,7 @@ std::vector<Atom> read_gro_atoms(std::string_view text, const std::string& name)
     atoms.push_back(std::move(atom));
   }
   lines.expect("the unit cell behind the atoms");
-  // Another frame: a title and the number of the same atoms.
+  // Another frame begins: a title and the number of the same atoms.
   std::string_view line;
   int64_t again = 0;
   if (lines.next(line) && lines.next(line) &&

@@ -1,4 +1,4 @@
-// PSF and parm7: sections, each with its own number of entries.
+// Reads PSF and parm7: sections, each with its own number of entries.
 
 #include <fmt/format.h>
 
@@ -22,13 +22,13 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-/// The entries of a parm7's section: a format "20a4" or "10I8", and lines of entries that wide.
+/// A section of a parm7: a format "20a4" or "10I8", and lines of entries with that width.
 struct Parm7Section {
   size_t width = 0;
   std::vector<std::string_view> entries{};
 };
 
-/// "%FORMAT(20a4)": 4; 0 where it is not understood.
+/// Returns 4 for "%FORMAT(20a4)"; 0 if it is not understood.
 size_t format_width(std::string_view line) {
   const size_t open = line.find('('), close = line.find(')');
   if (open == line.npos || close == line.npos || close < open) return 0;
@@ -78,7 +78,7 @@ class Parm7Reader {
                     name_, found));
   }
 
-  /// Of those that are asked for later; others are passed over.
+  /// Reads the sections that are used later; others are skipped.
   void read_sections() {
     Parm7Section* open = nullptr;
     for (std::string_view line; lines_.next(line);) {
@@ -127,9 +127,9 @@ bool begins_as_number(std::string_view word) {
   return !word.empty() && word.find_first_of("0123456789") <= 1;
 }
 
-/// A line in the columns of Fortran's formats: the atom's number, then segment, residue's number
-/// and name, the atom's name and its type, each `width` wide with a blank before it. Segments may
-/// have no name. Nothing where the line is not laid out so.
+/// Reads a line in the columns of Fortran's formats: the atom's number, then segment, residue's
+/// number and name, the atom's name and its type, each `width` wide after a blank. Segments may
+/// have no name. Returns nothing if the line has another layout.
 std::optional<Atom> psf_columns(std::string_view line, size_t number, size_t width) {
   std::array<std::string_view, 5> columns;
   int64_t place = 0;
@@ -148,8 +148,8 @@ std::optional<Atom> psf_columns(std::string_view line, size_t number, size_t wid
               .chain = std::string(segment)};
 }
 
-/// A line in words. Where the segment is blank, they stand one place further to the left: behind
-/// the type stand the charge and the mass.
+/// Reads a line in words. If the segment is blank, they stand one place further to the left: the
+/// charge and the mass follow the type.
 std::optional<Atom> psf_words(std::string_view line) {
   const auto words = words_of(line);
   const bool charge_is_sixth = words.size() >= 8 && words[5].find('.') != words[5].npos &&
@@ -181,7 +181,7 @@ std::vector<Atom> read_psf_atoms(std::string_view text, const std::string& name)
   std::vector<Atom> atoms;
   for (int64_t i = 0; i < count; ++i) {
     const std::string_view line = lines.expect(fmt::format("{} atoms, found {}", count, i));
-    // NAMD's form is words alone, and others' may have been written as if it were.
+    // NAMD's form is only words, and other forms may have been written like it.
     std::optional<Atom> atom;
     if (!has("NAMD")) atom = psf_columns(line, has("EXT") ? 10 : 8, has("EXT") ? 8 : 4);
     if (!atom) atom = psf_words(line);

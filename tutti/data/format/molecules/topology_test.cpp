@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/data/format/file_checks.h"
+#include "tutti/data/file_checks.h"
 
 namespace tutti::data {
 namespace {
@@ -63,7 +63,7 @@ TEST(Topology, AtomsOfEveryFormat) {
             "/GLY1/N /GLY1/CA /ALA2/CA ");
 }
 
-// Short and wide columns, X-PLOR's and CHARMM's types, NAMD's words, segments without names.
+// Covers short and wide columns, X-PLOR's and CHARMM's types, NAMD's words, segments without names.
 TEST(Topology, AtomsOfEveryPsf) {
   const ScratchDirectory scratch;
   const auto atoms = [&](const std::string& flags, const std::string& lines) {
@@ -92,7 +92,7 @@ TEST(Topology, AtomsOfEveryPsf) {
             "2:/GLY1/N 2:/ALA2/CA ");
 }
 
-// A file that goes on behind its end, or stops before it.
+// A file may continue after its END, or stop before it.
 TEST(Topology, PdbsEnds) {
   const ScratchDirectory scratch;
   const std::string first =

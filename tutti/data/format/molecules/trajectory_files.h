@@ -1,18 +1,18 @@
 #pragma once
-// For tests: trajectories as other programs write them, byte by byte.
+// Writes trajectories for tests as other programs do, byte by byte.
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 
-#include "tutti/data/format/array_checks.h"
-#include "tutti/data/format/molecules/unit_cell.h"
+#include "tutti/data/format/array/array_checks.h"
+#include "tutti/data/format/array/unit_cell.h"
 #include "tutti/data/format/molecules/xtc_bits.h"
 
 namespace tutti::data {
 
-/// Numbers in a byte order of the file's own.
+/// Writes numbers in a byte order of the file's own.
 class ByteWriter {
  public:
   explicit ByteWriter(bool big_endian = true) : big_endian_(big_endian) {}
@@ -41,8 +41,8 @@ class ByteWriter {
   Bytes bytes_;
 };
 
-/// x y z of atom after atom, frame after frame, in Angstrom: a chain that wanders, whose atoms lie
-/// about a bond apart.
+/// Returns x y z for atom after atom, frame after frame, in Angstrom: an irregular chain, whose
+/// neighbouring atoms are about a bond apart.
 inline std::vector<float> chain_coordinates(int64_t frames, int64_t atoms) {
   std::vector<float> xyz;
   for (int64_t f = 0; f < frames; ++f)
@@ -59,10 +59,10 @@ struct DcdForm {
   std::vector<int32_t> free{};  ///< atoms that are not fixed, from 0 on; empty: no atom is fixed
   int dimensions = 3, version = 24;
   std::array<double, 3> lengths{}, angles{};  ///< alpha, beta, gamma
-  std::array<double, 6> matrix{};             ///< instead of them, in the order of the file
+  std::array<double, 6> matrix{};             ///< instead of these, in the order of the file
   int marker = 4;                             ///< bytes of a record's length
   std::vector<std::string> titles = {""};
-  int64_t title_length = -1;  ///< what is written as their record's length; -1: what is true
+  int64_t title_length = -1;  ///< written length of the titles' record; -1: the true one
   int64_t announced = 0;      ///< frames
 };
 
@@ -122,7 +122,7 @@ inline Bytes dcd_bytes(const std::vector<float>& xyz, int64_t atoms, const DcdFo
 
 struct TrrForm {
   bool wide = false;
-  /// Velocities and no positions in frames of odd numbers.
+  /// Odd frames have velocities and no positions.
   bool velocities = false;
   UnitCell cell{};
 };
@@ -149,7 +149,7 @@ inline Bytes trr_bytes(const std::vector<float>& xyz, int64_t atoms, const TrrFo
   return out.bytes();
 }
 
-/// The encoder of xtc_bits.h, which packs as many atoms as small ones as it can.
+/// The encoder for xtc_bits.h, which stores as many atoms as possible as small ones.
 class XtcPacker {
  public:
   explicit XtcPacker(std::vector<std::array<int32_t, 3>> atoms) : atoms_(std::move(atoms)) {

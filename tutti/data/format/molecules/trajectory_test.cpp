@@ -3,9 +3,10 @@
 #include <cmath>
 #include <thread>
 
-#include "tutti/base/rng.h"
+#include "tutti/base/numeric/rng.h"
 #include "tutti/data/format/molecules/trajectory_files.h"
-#include "tutti/data/open.h"
+#include "tutti/data/format/open_array.h"
+#include "tutti/data/open/open.h"
 
 namespace tutti::data {
 namespace {
@@ -41,8 +42,8 @@ TEST(Trajectory, DcdInBothByteOrdersWithAndWithoutCell) {
       }
 }
 
-// Lengths of 64 bits, a fourth dimension, atoms that stand still, and titles of any number, also
-// where their record's length is untrue.
+// Covers lengths of 64 bits, a fourth dimension, fixed atoms, and any number of titles, also with a
+// wrong length of their record.
 TEST(Trajectory, DcdOfOddForms) {
   const ScratchDirectory scratch;
   auto xyz = chain_coordinates(4, 11);
@@ -99,7 +100,7 @@ TEST(Trajectory, DcdSaysWhatIsRefused) {
   cut.resize(50);
   refuse(cut, {"/x.dcd", "truncated"});
   Bytes untitled = sound;
-  untitled[92] = 80;  // the length of the titles, and neither it nor their number fits
+  untitled[92] = 80;  // the length of the titles: neither it nor their number fits
   untitled[96] = 7;
   untitled[180] = 81;
   refuse(untitled, {"/x.dcd", "expected titles", "a record of 80 bytes"});
@@ -212,7 +213,7 @@ TEST(Trajectory, XtcSaysWhatIsWrong) {
   refuse(xtc_bytes({1, 2, std::nanf("")}, 1), {"/x.xtc", "frame 0", "atom 0", "nan"});
 }
 
-// A header that announces more than the file holds is found before memory is taken for it.
+// A header that announces more than the file holds must be found before memory is allocated for it.
 TEST(Trajectory, CountsBeyondTheFile) {
   const ScratchDirectory scratch;
   ByteWriter xtc;
@@ -289,7 +290,7 @@ std::vector<float> real_coordinates(const std::string& name, const TrajectorySha
   const ArrayFile file = open_array_file(kMolecules / name);
   EXPECT_EQ(file.arrays()[file.find("coordinates")].shape, shape) << name;
   std::vector<float> xyz = whole<float>(file, "coordinates");
-  if (name.ends_with(".h5"))  // MDTraj's are in nanometres
+  if (name.ends_with(".h5"))  // MDTraj's unit is the nanometre
     for (float& x : xyz) x *= 10;
   return xyz;
 }
@@ -320,7 +321,7 @@ TEST(RealTrajectory, AnyFrameByItself) {
     for (const int64_t frame : {info.shape[0] - 1, int64_t{0}, info.shape[0] / 2}) {
       const auto one = slab_of<float>(file, "coordinates", Slab::rows(info, frame, 1));
       EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + frame * std::ssize(one)));
-      // Atoms that follow each other in a molecule are close: a slip in the bits would show.
+      // Consecutive atoms of a molecule are close: an error in the bits would show.
       int64_t far = 0;
       for (size_t i = 3; i < one.size(); i += 3)
         far +=

@@ -45,9 +45,9 @@ class TrrFrames final : public Frames {
 
  private:
   struct Place {
-    int64_t first = 0;  ///< of the positions
+    int64_t first = 0;  ///< place of the positions
     bool wide = false;  ///< f64
-    int64_t box = -1;   ///< of the unit cell's vectors; -1: none
+    int64_t box = -1;   ///< place of the unit cell's vectors; -1: none
   };
 
   void read_angstrom(int64_t at, bool wide, std::span<float> out) const {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kXtcMagic = 1995, kXtcLongMagic = 2023;
 constexpr int64_t kMostPlainAtoms = 9;
-/// A large atom takes a bit for itself and one more at least.
+/// A large atom takes a flag bit and at least one more bit.
 constexpr int64_t kMostAtomsPerByte = 4;
 
 class XtcFrames final : public Frames {
@@ -40,7 +40,7 @@ class XtcFrames final : public Frames {
     HeaderReader reader(file_);
     reader.skip(places_[static_cast<size_t>(frame)]);
     reader.begin_frame(frame);
-    const Head head = read_head(reader);  // again: the file may be another one by now
+    const Head head = read_head(reader);  // again: the file may have changed
     if (head.atoms != atoms_) refuse(frame, "has changed since the file was opened");
     const int64_t first = reader.at();
     reader.skip(head.bytes);
@@ -74,7 +74,7 @@ class XtcFrames final : public Frames {
     int64_t atoms = 0;
     float precision = 0;
     XtcPacking packing{};
-    int64_t bytes = 0;  ///< that follow
+    int64_t bytes = 0;  ///< bytes that follow
     UnitCell cell{};
     bool plain() const { return atoms <= kMostPlainAtoms; }
   };
@@ -113,7 +113,7 @@ class XtcFrames final : public Frames {
     return head;
   }
 
-  /// For messages.
+  /// Returns the frame at byte `at`, for messages.
   int64_t place_of(int64_t at) const {
     return std::lower_bound(places_.begin(), places_.end(), at) - places_.begin();
   }

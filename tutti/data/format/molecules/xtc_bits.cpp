@@ -12,9 +12,9 @@ namespace {
 
 using Sizes = std::array<uint32_t, 3>;
 using Atom3 = std::array<int64_t, 3>;
-__extension__ using uint128 = unsigned __int128;  // three integers of 24 bits make one of 72
+__extension__ using uint128 = unsigned __int128;  // three integers of 24 bits form one of 72
 
-/// 2^(place / 3), as the format has it: some entries are not rounded.
+/// 2^(place / 3), as the format defines it: some entries are not rounded.
 constexpr std::array<int32_t, kXtcSmallSizes> kSmallSizes = {
     0,        0,        0,       0,       0,       0,       0,       0,       0,       8,
     10,       12,       16,      20,      25,      32,      40,      50,      64,      80,
@@ -27,12 +27,12 @@ constexpr std::array<int32_t, kXtcSmallSizes> kSmallSizes = {
 
 constexpr uint32_t kMostJoined = 0xffffff;
 
-/// Bits from the highest of each byte on. Beyond the end: zeros, and overrun() says so.
+/// Reads bits from the highest of each byte on. Beyond the end it gives zeros and sets overrun().
 class BitReader {
  public:
   explicit BitReader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
 
-  /// Up to 32 bits, the highest first.
+  /// Takes up to 32 bits, the highest first.
   uint32_t take(int bits) {
     while (held_ < bits) {
       window_ = window_ << 8 | (at_ < bytes_.size() ? bytes_[at_] : 0);
@@ -95,7 +95,7 @@ class XtcUnpacker {
   }
 
  private:
-  /// Three integers below `sizes` that are one number of `bits` bits.
+  /// Reads three integers below `sizes` that form one number of `bits` bits.
   Atom3 joined(int bits, const Sizes& sizes) {
     uint128 number = 0;
     for (int shift = 0; shift < bits; shift += 8)

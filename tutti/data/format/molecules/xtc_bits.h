@@ -1,20 +1,21 @@
 #pragma once
-// The integers of an XTC frame: coordinates times a precision, rounded, as a stream of bits.
+// Unpacks the integers of an XTC frame: coordinates times a precision, rounded, as a stream of
+// bits.
 //
-// An atom is either *large*, its three integers above the frame's least ones, or *small*, its
-// distance from the atom before it. Three integers below s0, s1, s2 are one number,
-// (i0 * s1 + i1) * s2 + i2, of as many bits as s0 * s1 * s2 has; where an s is 2^24 or more, three
-// numbers of as many bits as each s has. Small integers have one s, which is an entry of a table
-// that grows by 2^(1/3): the number is as many bits as the entry's place in the table, and what is
-// stored is the distance plus half the entry.
+// An atom is either *large*, stored as its three integers minus the frame's least ones, or *small*,
+// stored as its distance from the atom before it. Three integers below s0, s1, s2 form one number,
+// (i0 * s1 + i1) * s2 + i2, with as many bits as s0 * s1 * s2 has; if an s is 2^24 or more, they
+// are three numbers, with as many bits as each s has. Small integers have one s, an entry of a
+// table that grows by 2^(1/3): the number has as many bits as the entry's index in the table, and
+// the distance is stored plus half the entry.
 //
 //   large atom, a bit
 //   if the bit is 1: 5 bits r, which say that r / 3 small atoms follow here and after each large
-//   atom from now on, and that the place in the table is then r % 3 - 1 further
-//   r / 3 small atoms; the first of them stands before the large one in the molecule (of water,
-//   where the oxygen, stored second, is close to both hydrogens)
+//   atom from now on, and that the table index then changes by r % 3 - 1
+//   r / 3 small atoms; the first of them precedes the large one in the molecule (so the oxygen of
+//   water is stored second, close to both hydrogens)
 //
-// The bits of a number of more than 8 bits are its bytes, the lowest first.
+// A number of more than 8 bits is stored as its bytes, the lowest first.
 
 #include <array>
 #include <cstdint>
@@ -23,22 +24,23 @@
 
 namespace tutti::data {
 
-/// What stands before the bits.
+/// The values before the bits.
 struct XtcPacking {
   std::array<int32_t, 3> least{}, greatest{};
-  int32_t small = 0;  ///< the first place in the table
+  int32_t small = 0;  ///< first index in the table
 };
 
-/// The sizes of small integers, by their place in the table; the places from kXtcFirstSmall on are
-/// used.
+/// Returns the size of small integers, by their index in the table; indices from kXtcFirstSmall on
+/// are used.
 inline constexpr int kXtcFirstSmall = 9, kXtcSmallSizes = 73;
 int32_t xtc_small_size(int place);
-/// Bits of a number that three integers below `sizes` make.
+/// Returns the bits of a number that three integers below `sizes` form.
 int xtc_bits_of(const std::array<uint32_t, 3>& sizes);
 
-/// What is wrong with the packing, or with its bytes; empty: nothing.
+/// Returns the fault of the packing; empty: none.
 std::string check_xtc_packing(const XtcPacking& packing);
-/// x y z of each atom, out.size() / 3 of them, into `out`.
+/// Unpacks x y z of out.size() / 3 atoms into `out`; returns the fault of the bytes, or an empty
+/// string.
 std::string unpack_xtc(const XtcPacking& packing, std::span<const uint8_t> bytes,
                        std::span<int32_t> out);
 

@@ -1,0 +1,147 @@
+// Elementwise optimizer updates, over whatever layout the parameters have, padding included (zeros
+// stay zeros).
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/update_list.h"
+
+namespace tutti {
+namespace {
+
+/// Limits each element of a gradient to between -limit and limit; NaN stays NaN.
+struct GradientLimit {
+  explicit GradientLimit(double clip)
+      : limit(clip > 0 ? static_cast<float>(clip) : std::numeric_limits<float>::infinity()) {}
+  float operator()(float g) const { return std::min(std::max(g, -limit), limit); }
+  const float limit;
+};
+
+class SgdKernel final : public Kernel {
+ public:
+  SgdKernel(const KernelRequest& r, const SgdUpdate& op) : list_(r, op), a_(op.sgd()) {}
+  void run(const KernelArgs& args) override {
+    const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
+    const auto momentum = static_cast<float>(a_.momentum),
+               decay = static_cast<float>(a_.weight_decay);
+    const GradientLimit limited(a_.clip);
+    list_.for_share(args, [&](const Stretch& s) {
+      if (momentum == 0) {
+#pragma omp simd
+        for (int64_t i = 0; i < s.n; ++i) s.w[i] -= lr * (limited(s.g[i] * scale) + decay * s.w[i]);
+      } else if (a_.nesterov) {
+#pragma omp simd
+        for (int64_t i = 0; i < s.n; ++i) {
+          const float d = limited(s.g[i] * scale) + decay * s.w[i], buf = momentum * s.s1[i] + d;
+          s.s1[i] = buf;
+          s.w[i] -= lr * (d + momentum * buf);
+        }
+      } else {
+#pragma omp simd
+        for (int64_t i = 0; i < s.n; ++i) {
+          const float buf = momentum * s.s1[i] + (limited(s.g[i] * scale) + decay * s.w[i]);
+          s.s1[i] = buf;
+          s.w[i] -= lr * buf;
+        }
+      }
+    });
+  }
+
+ private:
+  UpdateList list_;
+  SgdAttributes a_;
+};
+
+class AdamKernel final : public Kernel {
+ public:
+  AdamKernel(const KernelRequest& r, const AdamUpdate& op) : list_(r, op), a_(op.adam()) {}
+  void run(const KernelArgs& args) override {
+    const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
+    const double t = static_cast<double>(args.step->step + 1);
+    const auto step = static_cast<float>(static_cast<double>(lr) / (1 - std::pow(a_.beta1, t)));
+    const auto root = static_cast<float>(1 / std::sqrt(1 - std::pow(a_.beta2, t)));
+    const auto beta1 = static_cast<float>(a_.beta1), beta2 = static_cast<float>(a_.beta2),
+               eps = static_cast<float>(a_.eps);
+    const auto new1 = static_cast<float>(1 - a_.beta1), new2 = static_cast<float>(1 - a_.beta2);
+    const auto shrink =
+        static_cast<float>(a_.decoupled ? 1 - static_cast<double>(lr) * a_.weight_decay : 1.0);
+    const auto decay = static_cast<float>(a_.decoupled ? 0.0 : a_.weight_decay);
+    const GradientLimit limited(a_.clip);
+    list_.for_share(args, [&](const Stretch& s) {
+#pragma omp simd
+      for (int64_t i = 0; i < s.n; ++i) {
+        const float g = limited(s.g[i] * scale) + decay * s.w[i];
+        const float m = beta1 * s.s1[i] + new1 * g, v = beta2 * s.s2[i] + new2 * g * g;
+        s.s1[i] = m;
+        s.s2[i] = v;
+        s.w[i] = shrink * s.w[i] - step * m / (std::sqrt(v) * root + eps);
+      }
+    });
+  }
+
+ private:
+  UpdateList list_;
+  AdamAttributes a_;
+};
+
+class RmspropKernel final : public Kernel {
+ public:
+  RmspropKernel(const KernelRequest& r, const RmspropUpdate& op) : list_(r, op), a_(op.rmsprop()) {}
+  void run(const KernelArgs& args) override {
+    const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
+    const auto rho = static_cast<float>(a_.rho), fresh = static_cast<float>(1 - a_.rho),
+               eps = static_cast<float>(a_.eps), decay = static_cast<float>(a_.weight_decay);
+    const GradientLimit limited(a_.clip);
+    list_.for_share(args, [&](const Stretch& s) {
+#pragma omp simd
+      for (int64_t i = 0; i < s.n; ++i) {
+        const float g = limited(s.g[i] * scale) + decay * s.w[i], v = rho * s.s1[i] + fresh * g * g;
+        s.s1[i] = v;
+        s.w[i] -= lr * g / (std::sqrt(v) + eps);
+      }
+    });
+  }
+
+ private:
+  UpdateList list_;
+  RmspropAttributes a_;
+};
+
+/// Reads the weights that the preceding update has written in the same share, on the same thread.
+class WeightAverageKernel final : public Kernel {
+ public:
+  WeightAverageKernel(const KernelRequest& r, const WeightAverage& op)
+      : list_(r, op), a_(op.average()) {}
+  void run(const KernelArgs& args) override {
+    const float part = args.step->step < a_.from ? 1.0f : static_cast<float>(1 - a_.decay);
+    list_.for_share(args, [&](const Stretch& s) {
+      if (part == 1) return (void)std::copy_n(s.w, s.n, s.s1);
+#pragma omp simd
+      for (int64_t i = 0; i < s.n; ++i) s.s1[i] += part * (s.w[i] - s.s1[i]);
+    });
+  }
+
+ private:
+  UpdateList list_;
+  WeightAverageAttributes a_;
+};
+
+}  // namespace
+
+bool append_update_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
+  if (const auto* op = dynamic_cast<const SgdUpdate*>(r.op))
+    candidates.push_back(make_update<SgdKernel>(r, *op));
+  else if (const auto* op = dynamic_cast<const AdamUpdate*>(r.op))
+    candidates.push_back(make_update<AdamKernel>(r, *op));
+  else if (const auto* op = dynamic_cast<const RmspropUpdate*>(r.op))
+    candidates.push_back(make_update<RmspropKernel>(r, *op));
+  else if (const auto* op = dynamic_cast<const WeightAverage*>(r.op))
+    candidates.push_back(make_update<WeightAverageKernel>(r, *op));
+  else
+    return append_norm_update_candidates(r, candidates);
+  return true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,82 @@
+// SwiGLU, element by element: operands with the same layout are runs of memory.
+
+#include <algorithm>
+#include <memory>
+
+#include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/sequence/attention_rows.h"
+#include "tutti/backend/cpu/sequence/sequences.h"
+#include "tutti/ops/sequence/swiglu.h"
+
+namespace tutti {
+namespace {
+
+using attention::for_each_lanes;
+using simd::Floats;
+
+template <class T>
+class SwiGluKernel final : public Kernel {
+ public:
+  explicit SwiGluKernel(const KernelRequest& r) : n_(r.out[0].elements()) {}
+
+  void run(const KernelArgs& args) override {
+    const auto *g = static_cast<const T*>(args.in[0]), *u = static_cast<const T*>(args.in[1]);
+    auto* const y = static_cast<T*>(args.out[0]);
+    for_each_lanes(n_, [&](int64_t i, auto lanes) {
+      const Floats v = simd::load(g + i, lanes);
+      simd::store(y + i, v * simd::sigmoid(v) * simd::load(u + i, lanes), lanes);
+    });
+  }
+
+ private:
+  int64_t n_;
+};
+
+template <class T>
+class SwiGluGradKernel final : public Kernel {
+ public:
+  explicit SwiGluGradKernel(const KernelRequest& r) : n_(r.out[0].elements()) {}
+
+  void run(const KernelArgs& args) override {
+    const auto *dy = static_cast<const T*>(args.in[0]), *g = static_cast<const T*>(args.in[1]),
+               *u = static_cast<const T*>(args.in[2]);
+    auto *const dg = static_cast<T*>(args.out[0]), *const du = static_cast<T*>(args.out[1]);
+    for_each_lanes(n_, [&](int64_t i, auto lanes) {
+      const Floats d = simd::load(dy + i, lanes), v = simd::load(g + i, lanes),
+                   s = simd::sigmoid(v);
+      simd::store(dg + i, d * simd::load(u + i, lanes) * s * (1.f + v * (1.f - s)), lanes);
+      simd::store(du + i, d * v * s, lanes);
+    });
+  }
+
+ private:
+  int64_t n_;
+};
+
+template <template <class> class K>
+void add_swiglu(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
+  KernelCandidate c = candidate_for(r, "cpu:swiglu");
+  c.refusal = refusal_of_layouts(r);
+  for (const auto* side : {&r.in, &r.out})
+    for (const TensorDesc& d : *side)
+      if (d.layout != r.out[0].layout) c.refusal = "layouts differ";
+  if (!with_float_type(r.out[0].dtype, [&](auto type) {
+        c.make = [r] { return std::make_unique<K<decltype(type)>>(r); };
+      }))
+    c.refusal = fmt::format("no gate of {}", name_of(r.out[0].dtype));
+  candidates.push_back(std::move(c));
+}
+
+}  // namespace
+
+bool append_swiglu_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
+  if (dynamic_cast<const SwiGlu*>(r.op))
+    add_swiglu<SwiGluKernel>(r, candidates);
+  else if (dynamic_cast<const SwiGluGrad*>(r.op))
+    add_swiglu<SwiGluGradKernel>(r, candidates);
+  else
+    return false;
+  return true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,163 @@
+#include "tutti/cli/bench/comm_tune.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <numeric>
+#include <set>
+
+#include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
+#include "tutti/cli/bench/comm_buffers.h"
+#include "tutti/cli/bench/comm_latency.h"
+#include "tutti/cli/bench/comm_turns.h"
+#include "tutti/cli/job/selection_file.h"
+#include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+
+namespace tutti {
+namespace {
+
+using comm::Collective;
+
+TEST(CommTune, MeasuresAllThatDoNotRefuseAndAllRanksGetTheSameTable) {
+  std::mutex lock;
+  std::set<std::string> tables;
+  comm::run_ranks(3, [&](comm::Communicator& communicator) {
+    const Tuning tuning = tune(
+        communicator, {.kinds = {Collective::allreduce, Collective::broadcast, Collective::barrier},
+                       .sizes = {12, 1200},
+                       .iterations = 3,
+                       .warmup = 1});
+    const std::lock_guard hold(lock);
+    tables.insert(comm::Selection(tuning.lines).to_string());
+    comm::Task task;
+    task.kind = Collective::allreduce, task.ranks = 3;
+    const auto does = [&](const comm::Algorithm* a) { return refusal_of(*a, task).empty(); };
+    const auto doing = std::ranges::count_if(comm::algorithms(), does);
+    task.kind = Collective::barrier;
+    const auto barriers = std::ranges::count_if(comm::algorithms(), does);  // for one size
+    EXPECT_EQ(std::ranges::count_if(tuning.times,
+                                    [](const auto& t) { return t.kind == Collective::allreduce; }),
+              2 * doing);
+    EXPECT_EQ(std::ranges::count_if(tuning.times,
+                                    [](const auto& t) { return t.kind == Collective::barrier; }),
+              barriers);
+    EXPECT_EQ(tuning.measured.size(), communicator.rank() == 0 ? tuning.times.size() : 0);
+    // Calls that need the tree's order have a line of their own; a broadcast has one for all.
+    EXPECT_TRUE(std::ranges::any_of(tuning.lines, [](const auto& l) {
+      return l.kind == Collective::allreduce && l.reproducible == true;
+    }));
+    EXPECT_TRUE(std::ranges::any_of(tuning.lines, [](const auto& l) {
+      return l.kind == Collective::allreduce && l.reproducible == false;
+    }));
+    EXPECT_TRUE(std::ranges::any_of(tuning.lines, [](const auto& l) {
+      return l.kind == Collective::broadcast && !l.reproducible;
+    }));
+    EXPECT_NE(tuning_report(tuning).find(communicator.rank() == 0 ? "prices: comm/cost/cost.h"
+                                                                  : "no prices"),
+              std::string::npos);
+  });
+  EXPECT_EQ(tables.size(), 1u);
+}
+
+TEST(CommTune, ATableFromAFileIsTaken) {
+  const ScratchDirectory scratch;
+  const auto path = scratch.path() / "selection.txt";
+  std::ofstream(path) << "allreduce 2 node 4096 no ring\n";
+  comm::run_ranks(2, [&](comm::Communicator& communicator) {
+    use_selection(communicator, path.string());
+    std::vector<float> values(2000);
+    const auto algorithm = [&](size_t count, bool reproducible) {
+      return communicator
+          .plan({.kind = Collective::allreduce,
+                 .count = count,
+                 .output = values.data(),
+                 .reproducible = reproducible})
+          ->algorithm();
+    };
+    EXPECT_EQ(algorithm(1024, false), "ring");
+    EXPECT_NE(algorithm(1024, true), "ring");
+    EXPECT_NE(algorithm(1025, false), "ring");
+  });
+  std::ofstream(path) << "allreduce 2 node 4096 no ring\nallreduce 2 node 4096 ring\n";
+  EXPECT_THROW(
+      try {
+        comm::run_ranks(2, [&](comm::Communicator& communicator) {
+          use_selection(communicator, path.string());
+        });
+      } catch (const ConfigError& error) {
+        EXPECT_NE(std::string(error.what()).find(path.string() + ":2: expected"), std::string::npos)
+            << error.what();
+        throw;
+      },
+      ConfigError);
+  std::filesystem::remove(path);
+  EXPECT_THROW(
+      comm::run_ranks(
+          2, [&](comm::Communicator& communicator) { use_selection(communicator, path.string()); }),
+      ConfigError);
+}
+
+TEST(CommTune, LatencyMovesMessagesOfAnySize) {
+  comm::run_ranks(3, [](comm::Communicator& communicator) {
+    for (const size_t bytes : {0, 1, 70000})
+      EXPECT_GT(bench_latency(communicator, bytes, 1, 5), 0) << bytes;
+  });
+  comm::run_ranks(1, [](comm::Communicator& communicator) {
+    EXPECT_THROW(bench_latency(communicator, 8, 0, 1), ConfigError);
+  });
+}
+
+TEST(CommBuffers, TheCheckSeesWhatIsWrongOnAnyRankInAnyType) {
+  for (const comm::Element element : {comm::Element::f32, comm::Element::f64, comm::Element::bf16,
+                                      comm::Element::f16, comm::Element::i8, comm::Element::i32})
+    for (const Collective kind :
+         {Collective::allreduce, Collective::broadcast, Collective::allgather,
+          Collective::reduce_scatter, Collective::all_to_all, Collective::gather})
+      comm::run_ranks(2, [&](comm::Communicator& communicator) {
+        CommBuffers buffers(communicator, kind, element, comm::ReduceOp::sum,
+                            100 * comm::size_of(element));
+        const auto operation = communicator.plan(buffers.spec());
+        const auto run = [&] {
+          operation->start();
+          operation->wait();
+        };
+        EXPECT_EQ(buffers.count_wrong(run, 0), 0u);
+        // A call that does nothing does not leave an earlier call's answer. (The root of a
+        // broadcast has its own.)
+        const size_t outputs = comm::extent_of(buffers.task()).output;
+        std::vector<size_t> all = communicator.allgather_value(
+            kind == Collective::broadcast && communicator.rank() == 0 ? size_t{0} : outputs);
+        EXPECT_EQ(buffers.count_wrong([] {}, 1),
+                  std::accumulate(all.begin(), all.end(), size_t{0}));
+        const int liar = kind == Collective::gather ? 0 : 1;
+        const auto spoil = [&] {
+          run();
+          communicator.barrier();
+          if (communicator.rank() == liar)
+            buffers.output()[7 * comm::size_of(element)] ^= std::byte{1};
+        };
+        EXPECT_EQ(buffers.count_wrong(spoil, 2), 1u);
+      });
+}
+
+TEST(CommTurns, EveryCallEachTurnForwardAndBackward) {
+  comm::run_ranks(1, [](comm::Communicator& communicator) {
+    std::string order;
+    const std::vector<std::function<void()>> calls = {[&] { order += 'a'; }, [&] { order += 'b'; }};
+    const auto seconds = time_in_turns(
+        communicator, calls, {.warmup = 1, .iterations = 3, .before = [&] { order += '.'; }});
+    EXPECT_EQ(order, ".b.a.a.b.b.a.a.b");
+    ASSERT_EQ(seconds.size(), 2u);
+    EXPECT_EQ(seconds[0].size(), 3u);
+  });
+  EXPECT_EQ(median({3, 1, 2}), 2);
+}
+
+}  // namespace
+}  // namespace tutti

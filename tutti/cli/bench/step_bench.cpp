@@ -1,0 +1,82 @@
+#include "tutti/cli/bench/step_bench.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tutti/base/numeric/normals.h"
+#include "tutti/models/registry.h"
+
+namespace tutti {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+constexpr float kRate = 0.01f;  // low enough that random labels never give a NaN, whose arithmetic
+                                // may take another time
+
+/// Fills in normal numbers, or class numbers below `classes`.
+void fill(const TensorDesc& desc, Buffer& tensor, int replica, int64_t classes) {
+  const auto count = static_cast<size_t>(desc.layout.storage_elements(desc.shape));
+  const NormalStream stream{kSeed, Purpose::test, static_cast<uint64_t>(replica)};
+  if (desc.dtype == DType::f32) return fill_normals(stream, 0, tensor.as<float>().first(count));
+  if (desc.dtype == DType::bf16) {
+    std::vector<float> numbers(count);
+    fill_normals(stream, 0, numbers);
+    for (size_t i = 0; i < count; ++i) tensor.as<bf16>()[i] = bf16(numbers[i]);
+    return;
+  }
+  for (size_t i = 0; i < count; ++i)
+    tensor.as<int32_t>()[i] = static_cast<int32_t>((static_cast<int64_t>(i) + replica) % classes);
+}
+
+/// Fills in rows of tables, equally likely; `rows`: tables' sizes by element of a sample.
+void fill_rows(Buffer& tensor, int replica, const std::vector<int64_t>& rows) {
+  Rng rng(kSeed, Purpose::test, static_cast<uint64_t>(replica));
+  const std::span<int32_t> numbers = tensor.as<int32_t>();
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<int32_t>(rng.below(static_cast<uint32_t>(rows[i % rows.size()])));
+}
+
+}  // namespace
+
+StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange,
+                     const Backend& backend, const PartGrid& grid, comm::Communicator& communicator)
+    : grid_(grid), step_({.network = spec,
+                          .exchange = exchange,
+                          .map = ReplicaMap(grid.groups(), grid.groups(), grid.group()),
+                          .grid = grid,
+                          .seed = kSeed,
+                          .steps_compared = kStepsCompared},
+                         backend, communicator) {
+  const EvaluationNetwork& evaluation = network().evaluation;
+  const int64_t outputs = evaluation.plan.desc(evaluation.predictions.front()).shape[1];
+  const std::vector<ModelField> fields = completed(spec.training.model).inputs;
+  for (const GraphInput& input : network().inputs) {
+    const TensorDesc& desc = network().training.desc(input.value);
+    Buffer& tensor = tensors_.emplace_back(desc.bytes());
+    const auto known = std::ranges::find(fields, input.field, &ModelField::name);
+    if (known != fields.end() && !known->rows.empty())
+      fill_rows(tensor, grid.group(), known->rows);
+    else
+      fill(desc, tensor, grid.group(), outputs);
+    batch_.push_back(tensors_.back().data());
+  }
+  step_.start();
+}
+
+double StepBench::step() {
+  const auto start = std::chrono::steady_clock::now();
+  step_.begin(steps_++, kRate);
+  step_.run(0, batch_);
+  const auto computed = std::chrono::steady_clock::now();
+  step_.update();
+  const auto end = std::chrono::steady_clock::now();
+  update_seconds_ = std::chrono::duration<double>(end - computed).count();
+  return std::chrono::duration<double>(end - start).count();
+}
+
+double StepBench::flop_per_image() const {
+  return network().training.graph.flop() * grid_.parts() /
+         static_cast<double>(network().training.batch);
+}
+
+}  // namespace tutti

@@ -1,0 +1,378 @@
+#include "tutti/cli/data/data_generate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "tutti/base/error.h"
+#include "tutti/cli/flags/microscope_flags.h"
+#include "tutti/cli/flags/sequence_flags.h"
+#include "tutti/cli/flags/suggest.h"
+#include "tutti/cli/job/launch.h"
+#include "tutti/data/format/sets/lattices.h"
+#include "tutti/data/open/catalog.h"
+#include "tutti/generate/pictures/picture_set.h"
+#include "tutti/generate/sample_sets.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The values of the flags. Settings that are flags of one set only are in that set's spec.
+struct Generate {
+  std::string name, dir;
+  int64_t train = -1, test = -1;  // -1: the set's usual number
+  int side = 0;                   // 0: the set's usual one
+  uint64_t seed = 1;
+  int threads = 0;
+  bool force = false;
+  data::VolumeSpec cosmology{.cell = 1, .spread = data::kPublishedSpread, .particles = 1};
+  int height = 192, width = 288;
+  data::PictureSpec pictures{.classes = 10};
+  int64_t per_tar = 0;
+  data::ChainSpec chain;
+  data::TissueSpec neurons{.radius = 7, .noise = 12};
+  data::CbedSpec cbed{};
+  data::StemSpec stem{};
+  data::ClickSpec clicks;
+  data::SentenceSpec text;
+  data::SequenceSpec pairs;
+  data::VibrationSpec vibrations;
+
+  int side_or(int usual) const {
+    if (side == 1) throw ConfigError("--side 1: give at least 2, or 0 for the usual side");
+    return side > 0 ? side : usual;
+  }
+};
+
+void write_lattice_files(const Generate& g, const data::SampleCounts& counts, int threads) {
+  const auto write = [&](const std::string& file, int64_t first, int64_t count) {
+    const auto path = fs::path(g.dir) / file;
+    data::write_lattices(path, {.seed = g.seed, .first = first, .count = count}, threads);
+    fmt::print("{}: {} images of seed {}\n", path.string(), count, g.seed);
+  };
+  const data::KnownDataset& known = data::known_dataset(g.name);
+  write(known.train_files.front(), 0, counts.train);
+  write(known.test_files.front(), data::kFirstTestLattice, counts.test);
+}
+
+template <class Spec>
+Spec seeded(Spec spec, uint64_t seed) {
+  spec.seed = seed;
+  return spec;
+}
+
+struct GeneratedSet {
+  std::string name;
+  data::SampleCounts usual;  ///< samples in each part, where no flag sets them
+  void (*write)(const Generate&, const data::SampleCounts&, int threads);
+};
+
+const std::vector<GeneratedSet>& sets() {
+  static const std::vector<GeneratedSet> all{
+      {"lattices", {.train = 10000, .test = 2000}, write_lattice_files},
+      {"cosmoflow",
+       {.train = 512, .test = 128},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::VolumeSpec spec = seeded(g.cosmology, g.seed);
+         spec.side = g.side_or(64);
+         data::write_cosmoflow(g.dir, spec, counts, threads);
+       }},
+      {"deepcam",
+       {.train = 64, .test = 16},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::write_deepcam(g.dir,
+                             {.grid = {.rows = g.height, .columns = g.width}, .seed = g.seed},
+                             counts, threads);
+       }},
+      {"imagenet",
+       {.train = 5000, .test = 1000},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::PictureSpec spec = seeded(g.pictures, g.seed);
+         spec.side = g.side_or(128);
+         data::write_pictures(g.dir, spec, counts, g.per_tar, g.force, threads);
+       }},
+      {"neurons",
+       {.train = 2, .test = 1},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::TissueSpec spec = seeded(g.neurons, g.seed);
+         spec.side = g.side_or(64);
+         data::write_neurons(g.dir, spec, counts, threads);
+       }},
+      {"cbed",
+       {.train = 2048, .test = 512},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::CbedSpec spec = seeded(g.cbed, g.seed);
+         spec.side = g.side_or(64);
+         data::write_cbed(g.dir, spec, counts, threads);
+       }},
+      {"stem",
+       {.train = 2048, .test = 512},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::StemSpec spec = seeded(g.stem, g.seed);
+         spec.side = g.side_or(64);
+         spec.crystal = g.cbed.crystal;  // one flag for both
+         data::write_stem(g.dir, spec, counts, threads);
+       }},
+      {"clicks",
+       {.train = 200000, .test = 50000},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::write_clicks(g.dir, seeded(g.clicks, g.seed), counts, threads);
+       }},
+      {"text",
+       {.train = 20000, .test = 2000},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::write_text(g.dir, seeded(g.text, g.seed), counts, threads);
+       }},
+      {"token-pairs",
+       {.train = 20000, .test = 1000},
+       [](const Generate& g, const data::SampleCounts& counts, int) {
+         data::write_token_pairs(g.dir, seeded(g.pairs, g.seed), counts);
+       }},
+      {"protein",
+       {.train = 8000, .test = 2000},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::write_protein(g.dir, seeded(g.chain, g.seed), counts, threads);
+       }},
+      {"vibrations",
+       {.train = 8192, .test = 1024},
+       [](const Generate& g, const data::SampleCounts& counts, int threads) {
+         data::write_vibrations(g.dir, seeded(g.vibrations, g.seed), counts, threads);
+       }},
+  };
+  return all;
+}
+
+/// Refuses a set that cannot be generated, and names its source.
+const GeneratedSet& set_called(const std::string& name) {
+  const auto found = std::ranges::find(sets(), name, &GeneratedSet::name);
+  if (found != sets().end()) return *found;
+  const auto& all = data::known_datasets();
+  const auto known = std::ranges::find(all, name, &data::KnownDataset::name);
+  throw ConfigError(fmt::format("'{}' is not a data set that can be generated{}: {} are{}", name,
+                                did_you_mean(name, data::generated_sets()),
+                                data::names_of_generated(),
+                                known == all.end() ? "" : ". " + known->how_to_get));
+}
+
+/// Returns "lattices 10000, cosmoflow 512" and so on.
+std::string usual_numbers(int64_t data::SampleCounts::*part) {
+  std::vector<std::string> numbers;
+  for (const GeneratedSet& set : sets())
+    numbers.push_back(fmt::format("{} {}", set.name, set.usual.*part));
+  return fmt::format("{}", fmt::join(numbers, ", "));
+}
+
+/// True for a folder without files of a data set's pattern. A killed run leaves such a folder.
+bool lacks_samples(const fs::path& folder, const fs::path& pattern) {
+  std::error_code unknown;
+  for (const auto& entry : fs::directory_iterator(folder, unknown))
+    if (entry.path().extension() == pattern.extension()) return false;
+  return !unknown;
+}
+
+std::vector<std::string> files_of_set(const std::string& name) {
+  if (name == "text") return {"train.txt", "validation.txt"};
+  if (name == "token-pairs") return {"source/train-00000.tokens", "target/train-00000.tokens"};
+  if (name == "protein") return {"train.h5", "validation.h5", "native.pdb"};
+  if (name == "vibrations") return {"train.h5", "validation.h5"};
+  const data::KnownDataset& known = data::known_dataset(name);
+  std::vector<std::string> all;
+  for (const auto& files : {known.train_files, known.validation_files, known.test_files})
+    all.insert(all.end(), files.begin(), files.end());
+  return all;
+}
+
+/// Checks all files, whichever are requested: a set is a pair.
+void refuse_to_replace(const Generate& g) {
+  for (const std::string& file : files_of_set(g.name)) {
+    auto path = fs::path(g.dir) / file;
+    std::error_code unknown;                    // writing it reports why
+    if (file.find('*') != std::string::npos) {  // one file for each sample
+      path = path.parent_path();
+      if (!fs::is_directory(path, unknown) || lacks_samples(path, file)) continue;
+    }
+    if (fs::exists(path, unknown))
+      throw ConfigError(
+          fmt::format("{} exists: choose another folder, or replace the data set there with "
+                      "--force",
+                      path.string()));
+  }
+}
+
+/// Refuses 0: training needs both parts, whatever the set.
+data::SampleCounts wanted_counts(const Generate& g) {
+  const data::SampleCounts usual = set_called(g.name).usual;
+  const auto wanted = [](const char* flag, int64_t given, int64_t otherwise, const char* what) {
+    if (given == 0)
+      throw ConfigError(fmt::format("{0} 0: {1}; give at least 1, or leave {0} out for {2}", flag,
+                                    what, otherwise));
+    return given > 0 ? given : otherwise;
+  };
+  return {.train = wanted("--train", g.train, usual.train,
+                          "without samples to train on this is no data set"),
+          .test = wanted("--test", g.test, usual.test,
+                         "training evaluates on these samples, so it could not read the set")};
+}
+
+int generate_data(const Generate& g) {
+  const data::SampleCounts counts = wanted_counts(g);
+  if (!g.force) refuse_to_replace(g);
+  std::error_code failed;
+  fs::create_directories(g.dir, failed);
+  if (failed) throw IoError(fmt::format("cannot make the folder {}: {}", g.dir, failed.message()));
+  set_called(g.name).write(g, counts, choose_threads(g.threads, 0, read_topology(), 1));
+  if (g.name != "lattices")
+    fmt::print("{}: {} training and {} validation samples of seed {}\n", g.dir, counts.train,
+               counts.test, g.seed);
+  return 0;
+}
+
+std::vector<Flag> volume_flags(const std::shared_ptr<Generate>& state) {
+  return {{.names = "--cell",
+           .value = "X",
+           .help = "Side of a cell in Mpc/h (published: 1)",
+           .bind = &state->cosmology.cell,
+           .least = 0.01,
+           .greatest = 1000,
+           .only_for = {"cosmoflow"}},
+          {.names = "--spread",
+           .value = "X",
+           .help = "Parameters lie within this share of Planck's values (published: 0.3)",
+           .bind = &state->cosmology.spread,
+           .least = 0.01,
+           .greatest = data::kGreatestSpread,
+           .only_for = {"cosmoflow"}},
+          {.names = "--particles",
+           .value = "N",
+           .help = "Particles along a cell's axis, so N^3 in a cell (published: 1)",
+           .bind = &state->cosmology.particles,
+           .least = 1,
+           .greatest = data::kMostParticles,
+           .only_for = {"cosmoflow"}}};
+}
+
+std::vector<Flag> map_flags(const std::shared_ptr<Generate>& state) {
+  return {{.names = "--height",
+           .value = "N",
+           .help = "Rows of a map (published: 768)",
+           .bind = &state->height,
+           .least = 1,
+           .greatest = 16384,
+           .only_for = {"deepcam"}},
+          {.names = "--width",
+           .value = "N",
+           .help = "Columns of a map (published: 1152)",
+           .bind = &state->width,
+           .least = 1,
+           .greatest = 16384,
+           .only_for = {"deepcam"}}};
+}
+
+std::vector<Flag> picture_flags(const std::shared_ptr<Generate>& state) {
+  return {{.names = "--picture-classes",
+           .value = "N",
+           .help = "Classes of pictures: shapes, then textures, then colours",
+           .bind = &state->pictures.classes,
+           .least = 2,
+           .greatest = data::kMostPictureClasses,
+           .only_for = {"imagenet"}},
+          {.names = "--per-tar",
+           .value = "N",
+           .help = "Pictures in a tar shard, each a KEY.jpg and a KEY.cls. 0: class folders",
+           .bind = &state->per_tar,
+           .least = 0,
+           .only_for = {"imagenet"}}};
+}
+
+std::vector<Flag> neuron_flags(const std::shared_ptr<Generate>& state) {
+  return {{.names = "--radius",
+           .value = "X",
+           .help = "Radius of a typical neuron's tube, in voxels",
+           .bind = &state->neurons.radius,
+           .least = 2,
+           .greatest = 256,
+           .only_for = {"neurons"}},
+          {.names = "--noise",
+           .value = "X",
+           .help = "Standard deviation of the image's noise, of 255",
+           .bind = &state->neurons.noise,
+           .least = 0,
+           .greatest = 255,
+           .only_for = {"neurons"}}};
+}
+
+/// Flags of all sets, or of more than one.
+std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
+  return {{.names = "--train",
+           .value = "N",
+           .help = "Training samples. -1: " + usual_numbers(&data::SampleCounts::train),
+           .bind = &state->train,
+           .least = -1},
+          {.names = "--test",
+           .value = "N",
+           .help = "Test samples, none of them a training sample. -1: " +
+                   usual_numbers(&data::SampleCounts::test),
+           .bind = &state->test,
+           .least = -1},
+          {.names = "--seed",
+           .value = "N",
+           .help = "The files are a function of it",
+           .bind = &state->seed},
+          {.names = "--threads",
+           .value = "N",
+           .help = "Threads; the files do not depend on them. 0: all cores",
+           .bind = &state->threads,
+           .least = 0},
+          {.names = "--force",
+           .help = "Replace a data set that lies in the folder",
+           .bind = &state->force},
+          {.names = "--side",
+           .value = "N",
+           .help = "Cells of a volume along each axis, or pixels of a picture's shorter side. 0: "
+                   "cosmoflow, neurons, cbed and stem 64, imagenet 128",
+           .bind = &state->side,
+           .least = 0,
+           .greatest = 4096,
+           .only_for = {"cosmoflow", "imagenet", "neurons", "cbed", "stem"}}};
+}
+
+}  // namespace
+
+Verb data_generate_verb() {
+  const auto state = std::make_shared<Generate>();
+  std::vector<Flag> flags = common_flags(state);
+  for (const auto& more :
+       {volume_flags(state), map_flags(state), picture_flags(state), neuron_flags(state),
+        sequence_flags({state->clicks, state->text, state->pairs, state->chain, state->vibrations}),
+        microscope_flags(state->cbed, state->stem)})
+    flags.insert(flags.end(), more.begin(), more.end());
+  return {
+      .name = "generate",
+      .summary = "Write a data set made from a seed",
+      .arguments = {{.names = "NAME",
+                     .help = data::names_of_generated(),
+                     .bind =
+                         [state](const std::string& name) {
+                           set_called(name);  // refuses unknown sets before a set's own flag
+                           state->name = name;
+                         },
+                     .kind = Names::generated,
+                     .required = "data generate needs a data set, for example: tutti data generate "
+                                 "lattices data/lattices"},
+                    {.names = "DIR",
+                     .help = "The data set's folder",
+                     .bind = &state->dir,
+                     .kind = Names::folder,
+                     .required = "a folder is needed, for example: data/lattices"}},
+      .flags = std::move(flags),
+      .examples = {{"tutti data generate lattices data/lattices --train 20000 --seed 7",
+                    "20,000 training images and the usual number of test images"}},
+      .run = [state] { return generate_data(*state); }};
+}
+
+}  // namespace tutti

@@ -1,0 +1,136 @@
+#include "tutti/cli/infer/import_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tutti/base/error.h"
+#include "tutti/base/shell.h"
+#include "tutti/cli/job/launch.h"
+#include "tutti/config/run_settings.h"
+#include "tutti/models/registry.h"
+#include "tutti/train/network/table_files.h"
+
+namespace tutti {
+namespace {
+
+/// Returns the word of a setting, whose text is TOML: a word in quotes.
+std::string word_of(const RunSettings& settings, const char* key) {
+  const auto at = settings.find(key);
+  return at == settings.end() || at->second.size() < 2
+             ? ""
+             : at->second.substr(1, at->second.size() - 2);
+}
+
+/// Returns the threads of a rank; 0: not known.
+int64_t threads_of_run(const FoundWeights& found) {
+  const auto at = found.settings.find("run.threads");
+  return at == found.settings.end() ? 0 : std::atoll(at->second.c_str());
+}
+
+/// A network as its settings name it.
+struct NamedNetwork {
+  std::string name, task;  ///< task empty: the fields decide
+  std::string layers;      ///< model.layer
+
+  explicit NamedNetwork(const RunSettings& settings)
+      : name(word_of(settings, "model.name")), task(word_of(settings, "model.task")) {
+    if (const auto at = settings.find("model.layer"); at != settings.end()) layers = at->second;
+    if (task != to_string(ModelTask::automatic)) return;
+    task.clear();
+    const auto known = std::ranges::find(models(), name, &ModelInfo::name);
+    if (known != models().end() && !known->takes_layers) task = name_of(known->task);
+  }
+  bool is_like(const NamedNetwork& other) const {
+    return name == other.name && layers == other.layers &&
+           (task.empty() || other.task.empty() || task == other.task);
+  }
+  std::string to_text() const {
+    return fmt::format("'{}'{}", name, task.empty() ? "" : fmt::format(" (task {})", task));
+  }
+};
+
+/// Describes both networks; empty where they are the same, or where the weights' network is
+/// unknown.
+std::string both_networks(const GivenNames& given, const FoundWeights& found,
+                          const RunConfig& config) {
+  const NamedNetwork theirs(found.settings), asked(run_settings(config));
+  if (theirs.name.empty() || theirs.is_like(asked)) return "";
+  return fmt::format("the weights of {} are of the network {}, {} has {}{}", given.weights.string(),
+                     theirs.to_text(), given.config,
+                     theirs.to_text() == asked.to_text() ? "other layers of the name " : "",
+                     asked.to_text());
+}
+
+/// Returns the command that takes the weights with their run's configuration; empty where that is
+/// not nearby, or is the one that was given.
+std::string config_command(const GivenNames& given) {
+  const std::string own = configuration_near(given.weights);
+  if (own.empty() || own == given.config) return "";
+  return fmt::format(
+      "; the run of these weights had the configuration {}: tutti {} {} --weights {}", own,
+      given.verb, shell_word(own), shell_word(given.weights.string()));
+}
+
+}  // namespace
+
+PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found) {
+  PlanOptions options;
+  options.layout = to_string(config.plan.layout);
+  options.measure = config.plan.measure;
+  options.most_error = config.plan.bf16_error;
+  options.choices = Choices::parse(found.plan_choices);
+  options.choices.make_advice_of_training();
+  return options;
+}
+
+void take_threads(const FoundWeights& found, int ranks, RunConfig& config) {
+  if (config.run.threads > 0 || read_surroundings().omp_num_threads > 0) return;
+  if (threads_of_run(found) * ranks <= cores_for_ranks(read_topology()))
+    config.run.threads = threads_of_run(found);
+}
+
+std::string threads_line(const FoundWeights& found, int64_t threads) {
+  const int64_t trained = threads_of_run(found);
+  if (trained == 0) return "";
+  if (threads == trained)
+    return fmt::format("{} thread(s) a rank, as the run of these weights had: the same bits",
+                       threads);
+  return fmt::format(
+      "{} thread(s) a rank, where the run of these weights had {}: the last bits of predictions "
+      "may differ; --threads {} takes as many",
+      threads, trained, trained);
+}
+
+void take_task(const FoundWeights& found, RunConfig& config) {
+  const auto at = found.settings.find("model.task");
+  if (config.model.task != ModelTask::automatic || at == found.settings.end()) return;
+  find_config_key("model.task")->set(config, word_of(found.settings, "model.task"));
+}
+
+int naming_networks(const GivenNames& given, const FoundWeights& found, const RunConfig& config,
+                    const std::function<int()>& work) {
+  const std::string both = both_networks(given, found, config);  // `work` may change the task
+  try {
+    return work();
+  } catch (const ConfigError& error) {
+    if (both.empty()) throw;
+    const std::string command = config_command(given), said = error.what();
+    throw ConfigError(fmt::format("{}: {}{}", both, said, said.ends_with(command) ? "" : command));
+  }
+}
+
+void import_weights(const GivenNames& given, const FoundWeights& found, Weights& weights) {
+  try {
+    weights.import_model(found.file);
+    read_tables(found.file, found.checkpoint, weights);
+  } catch (const ConfigError& error) {
+    const std::string command = config_command(given);
+    throw ConfigError(fmt::format(
+        "{}: {}{}", given.weights.string(), error.what(),
+        command.empty() ? "; give the configuration that they were trained with" : command));
+  }
+}
+
+}  // namespace tutti

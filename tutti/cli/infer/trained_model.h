@@ -1,0 +1,29 @@
+#pragma once
+// The common part of `tutti generate` and `tutti translate`: weights of a run, its configuration.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tutti/cli/flags/flags.h"
+#include "tutti/config/config.h"
+#include "tutti/train/network/given_weights.h"
+
+namespace tutti {
+
+/// Returns "The folder of a run ...": the argument WEIGHTS of a verb. `example`: a command that has
+/// it.
+Flag weights_argument(std::string& weights, std::string_view verb, std::string_view example);
+
+/// Returns --config and --threads.
+std::vector<Flag> model_flags(std::string& config, int& threads);
+
+/// Returns the configuration of the network: `config` if given, else the configuration of the run
+/// that the weights lie in. Throws ConfigError where they lie in no run, IoError where there are no
+/// weights.
+std::string configuration_of(const std::string& weights, const std::string& config);
+
+/// Sets run.threads to `threads`, or if that is 0 as take_threads() and choose_threads() do.
+void set_model_threads(const FoundWeights& found, int threads, RunConfig& config);
+
+}  // namespace tutti

@@ -1,0 +1,14 @@
+#pragma once
+// Reads the file that describes a machine (docs/replay.md).
+
+#include <filesystem>
+
+#include "tutti/comm/cost/machine.h"
+
+namespace tutti {
+
+/// Throws ConfigError with file and line for an invalid description, IoError where the file cannot
+/// be read.
+comm::Machine read_machine(const std::filesystem::path& path);
+
+}  // namespace tutti

@@ -1,0 +1,128 @@
+#include "tutti/cli/verbs/network_flags.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "tutti/base/error.h"
+#include "tutti/models/registry.h"
+#include "tutti/models/summary.h"
+
+namespace tutti {
+namespace {
+
+/// Parses "3x32x32".
+std::vector<int64_t> parse_extents(const std::string& text) {
+  std::vector<int64_t> extents;
+  size_t at = 0;
+  while (at <= text.size()) {
+    const size_t end = std::min(text.find('x', at), text.size());
+    int64_t extent = 0;
+    const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, extent);
+    if (error != std::errc{} || stop != text.data() + end || extent <= 0 ||
+        extents.size() == Shape::kMaxRank - 1)
+      throw ConfigError(fmt::format(
+          "--input '{}': write the extents of one sample as CxHxW, for example 3x32x32", text));
+    extents.push_back(extent);
+    at = end + 1;
+  }
+  return extents;
+}
+
+}  // namespace
+
+ModelSpec model_spec(const NetworkChoice& choice) {
+  ModelSpec spec;
+  spec.name = choice.model;
+  spec.batch = choice.batch;
+  spec.classes = choice.classes;
+  spec.width = choice.width;
+  spec.depth = choice.depth;
+  spec.heads = choice.heads;
+  if (!choice.input.empty()) spec.input = Shape(std::span<const int64_t>(choice.input));
+  if (choice.table_rows > 0) {
+    const ModelInfo& model = find_model(choice.model);
+    if (model.table_rows.empty())
+      throw ConfigError(fmt::format("--table-rows: the model '{}' has no tables", choice.model));
+    const auto tables = std::ssize(model.table_rows);
+    spec.inputs = {
+        {.name = spec.input_field, .sample = choice.input.empty() ? model.input : spec.input},
+        {.name = model.more_inputs.front(),
+         .sample = {tables},
+         .rows = std::vector<int64_t>(static_cast<size_t>(tables), choice.table_rows)}};
+  }
+  for (const TaskKind task :
+       {TaskKind::classify, TaskKind::segment, TaskKind::regress, TaskKind::language})
+    if (choice.task == name_of(task)) spec.task = task;
+  using enum PointwiseLossKind;
+  for (const PointwiseLossKind loss : {mse, mae, huber, bce_with_logits})
+    if (choice.loss == name_of(loss)) spec.pointwise_loss.kind = loss;
+  spec.activations = choice.precision == "bf16" ? DType::bf16 : DType::f32;
+  return spec;
+}
+
+int64_t usual_batch(ModelSpec spec) {
+  constexpr int64_t kMost = 128, kBytes = int64_t{2} << 30;
+  spec.batch = 1;
+  int64_t elements = 0;
+  for (const LayerSummary& layer : summarise(spec).layers) elements += layer.output.elements();
+  const int64_t bytes = elements * static_cast<int64_t>(size_of(spec.activations));
+  int64_t batch = kMost;
+  while (batch > 1 && batch * bytes > kBytes) batch /= 2;
+  return batch;
+}
+
+std::vector<Flag> network_flags(NetworkChoice& choice) {
+  return {{.names = "--batch",
+           .value = "N",
+           .help = "Samples of a step on each rank. 0: 128, or fewer where samples are large",
+           .bind = &choice.batch,
+           .least = 0},
+          {.names = "--precision",
+           .help = "Type of activations and of arithmetic",
+           .bind = &choice.precision,
+           .choices = {"fp32", "bf16"}},
+          {.names = "--classes",
+           .value = "N",
+           .help = "Outputs. 0: the model's own",
+           .bind = &choice.classes,
+           .least = 0},
+          {.names = "--width",
+           .value = "N",
+           .help = "Channels of the first stage. 0: the model's own",
+           .bind = &choice.width,
+           .least = 0},
+          {.names = "--depth",
+           .value = "N",
+           .help = "Layers of a network that is a stack of them. 0: the model's own",
+           .bind = &choice.depth,
+           .least = 0},
+          {.names = "--heads",
+           .value = "N",
+           .help = "Heads of attention. 0: the model's own",
+           .bind = &choice.heads,
+           .least = 0},
+          {.names = "--table-rows",
+           .value = "N",
+           .help = "Rows of each table of a network that has some. 0: the model's own",
+           .bind = &choice.table_rows,
+           .least = 0},
+          {.names = "--input",
+           .value = "CxHxW",
+           .help = "One sample's extents; otherwise the model's own",
+           .bind = [&choice](const std::string& text) { choice.input = parse_extents(text); }},
+          {.names = "--task",
+           .help = "What is learned. auto: the model's own",
+           .bind = &choice.task,
+           .choices = {"auto", "classify", "segment", "regress"}},
+          {.names = "--loss",
+           .help = "Of a network that predicts numbers",
+           .bind = &choice.loss,
+           .choices = {"mse", "mae", "huber", "bce_with_logits"}},
+          {.names = "--layout",
+           .help = "Layout of activations. auto: the fastest measured; without measuring, the "
+                   "backend's first",
+           .bind = &choice.layout,
+           .choices = {"auto", "b16c", "last", "plain"}}};
+}
+
+}  // namespace tutti

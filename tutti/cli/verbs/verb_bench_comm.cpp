@@ -1,0 +1,270 @@
+// tutti bench comm: times collectives beside other libraries', latency, and the tuner of the
+// selection table.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/bench/bench_flags.h"
+#include "tutti/cli/bench/comm_measurement.h"
+#include "tutti/cli/config/config_flags.h"
+#include "tutti/cli/job/job.h"
+#include "tutti/cli/job/launch.h"
+#include "tutti/cli/job/progress.h"
+#include "tutti/cli/peers/peer.h"
+#include "tutti/cli/verbs/verbs.h"
+#include "tutti/comm/algorithm/algorithm.h"
+#include "tutti/comm/schedule/element.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+
+namespace tutti {
+namespace {
+
+// Throws if a collective does not support the requested type or algorithm.
+void check_collective(const CommMeasurement& verb, comm::Collective kind, int ranks) {
+  if (comm::reduces(kind) && !comm::has_arithmetic(element_of_flag(verb.element)))
+    throw ConfigError(fmt::format("--type {}: bytes can be moved, but not reduced, as {} does",
+                                  verb.element, comm::name_of(kind)));
+  if (verb.algorithm.empty() || verb.algorithm == "all") return;
+  comm::Task task;
+  task.kind = kind, task.ranks = ranks;
+  task.equal_blocks = kind == comm::Collective::all_to_all;
+  const std::string why = refusal_of(comm::algorithm_named(verb.algorithm), task);
+  if (!why.empty()) throw ConfigError("--algorithm: " + why);
+}
+
+// Finds mistakes before ranks are started.
+void check_measurement(const CommMeasurement& verb, int ranks, bool processes) {
+  comm::reduce_op_named(verb.op), peers_named(verb.peers, processes);
+  const size_t least = verb.sizes().front(), element = comm::size_of(element_of_flag(verb.element));
+  if (!verb.latency && least > 0 && least < element)
+    throw ConfigError(fmt::format("-b {}: less than one element of {}, which has {} bytes", least,
+                                  verb.element, element));
+  for (const comm::Collective kind : verb.kinds()) check_collective(verb, kind, ranks);
+  if (verb.latency && ranks < 2)
+    throw ConfigError("--latency: a message needs two ranks: --ranks 2");
+  if (!verb.shape.empty()) comm::LinkShape::parse(verb.shape);
+  if (verb.columns == "osu" && verb.peers != "all" && verb.peers != "none")
+    throw ConfigError("--columns osu has none for --peers");
+  if (verb.columns == "osu" && verb.overlap)
+    throw ConfigError("--columns osu has none for --overlap");
+}
+
+int run_comm(const CommMeasurement& verb) {
+  const comm::Launcher launcher = read_launcher();
+  check_measurement(verb, std::max({verb.ranks, launcher.size, 1}),
+                    verb.transport != "threads" && (launcher.name != "none" || verb.ranks > 1));
+  if (verb.print) {
+    print_schedules(verb);
+    return 0;
+  }
+  log::configure(log::Level::warn, launcher.rank, launcher.size);
+  size_t wrong = 0;
+  if (verb.transport == "threads") {
+    const Topology topology = read_topology();
+    comm::run_ranks(std::max(verb.ranks, 1), [&](comm::Communicator& communicator) {
+      CommMeasurement asked = verb;
+      asked.moved_by = start_progress(communicator, verb.progress, 1, topology).line;
+      const size_t mine = measure_comm(communicator, asked, false);
+      if (communicator.rank() == 0) wrong = mine;
+    });
+  } else {
+    if (const auto code =
+            launch_ranks(verb.ranks, {.threads = 1, .progress = verb.progress},
+                         launcher.name == "none" ? 0 : launcher.size, {.trains = false}))
+      return *code;
+    const Job job({.shared_memory = verb.transport != "mpi",
+                   .nodes = verb.nodes,
+                   .wire = verb.wire,
+                   .threads = 1,
+                   .progress = verb.progress});
+    CommMeasurement asked = verb;
+    if (!job.progress().empty()) asked.moved_by = "progress: " + job.progress();
+    wrong = measure_comm(job.communicator(), asked, launcher.name != "none");
+  }
+  if (wrong > 0) throw CommError(fmt::format("{} wrong element(s)", wrong));
+  return 0;
+}
+
+std::vector<Flag> measuring_flags(CommMeasurement& state) {
+  return {{.names = "--collective",
+           .value = "NAME,...",
+           .help = "Some of barrier, broadcast, reduce, allreduce, reduce_scatter, allgather, "
+                   "gather, scatter, all_to_all; or all. Otherwise allreduce; of --tune all",
+           .bind = &state.collective},
+          {.names = "--algorithm",
+           .value = "NAME",
+           .help = "Its algorithm; all: each in turn. Otherwise chosen by size, ranks and topology",
+           .bind = &state.algorithm},
+          {.names = "-b,--min-bytes",
+           .value = "SIZE",
+           .help = "Smallest size: 8, 64K, 1.5M, 2G",
+           .bind = &state.range.min},
+          {.names = "-e,--max-bytes",
+           .value = "SIZE",
+           .help = "Largest size",
+           .bind = &state.range.max},
+          {.names = "-f,--factor",
+           .value = "X",
+           .help = "From a size to the next. 1: -i is added instead",
+           .bind = &state.range.factor},
+          {.names = "-i,--step-bytes",
+           .value = "SIZE",
+           .help = "With -f 1: from a size to the next",
+           .bind = &state.range.step},
+          {.names = "-n,--iterations",
+           .value = "N",
+           .help = "Timed calls of a size",
+           .bind = &state.iterations,
+           .least = 1},
+          {.names = "-w,--warmup",
+           .value = "N",
+           .help = "Calls before them",
+           .bind = &state.warmup,
+           .least = 0},
+          {.names = "-c,--check",
+           .value = "N",
+           .help = "Compare N results of each size, peers' too, with plain arithmetic: every "
+                   "element on every rank. One that is wrong ends in exit code 1. 0: none",
+           .bind = &state.checks,
+           .least = 0,
+           .alone = "1"},
+          {.names = "-d,--type",
+           .value = "TYPE",
+           .help = "f32, f64, bf16, f16, i8, i32, i64, u8 or byte; also float, double, bfloat16, "
+                   "half, int8, int32, int64 and uint8",
+           .bind = &state.element},
+          {.names = "-o,--op",
+           .value = "OP",
+           .help = "sum, min, max, mean or product",
+           .bind = &state.op},
+          {.names = "--chunk",
+           .value = "N",
+           .help = "Elements; larger vectors run in chunks. 0: in one piece, but for long ones "
+                   "between nodes",
+           .bind = &state.chunk}};
+}
+
+std::vector<Flag> setting_flags(CommMeasurement& state) {
+  return {
+      {.names = "--transport",
+       .help = "mpi: no shared memory; threads: ranks are threads of this process",
+       .bind = &state.transport,
+       .choices = {"auto", "mpi", "threads"}},
+      {.names = "--nodes",
+       .help = "What makes a node, as the key comm.nodes",
+       .bind = &state.nodes,
+       .choices = {"auto", "hostname"},
+       .variable = "TUTTI_COMM_NODES"},
+      {.names = "--wire",
+       .help = "What carries messages between hosts, as the key comm.wire",
+       .bind = &state.wire,
+       .choices = {"auto", "mpi", "tcp"},
+       .variable = "TUTTI_COMM_WIRE"},
+      {.names = "--shape",
+       .value = "RATE,DELAY",
+       .help = "Make every rank's link as slow as this, for example 10gbit,50us (not peers')",
+       .bind = &state.shape},
+      {.names = "--progress",
+       .value = "N",
+       .help = "Progress threads of a rank: a number, or auto as for training",
+       .bind =
+           [&state](const std::string& text) {
+             if (const std::string wrong = progress_setting_error(text); !wrong.empty())
+               throw ConfigError("--progress: " + wrong);
+             state.progress = text;
+           }},
+      {.names = "--shared-output",
+       .help = "One output for all ranks, in shared memory, as training sums its gradients "
+               "(allreduce; peers have their own)",
+       .bind = &state.shared_output},
+      {.names = "--overlap",
+       .help = "Measure how much of a collective's time is hidden when its rank computes meanwhile",
+       .bind = &state.overlap},
+      {.names = "--check-collectives",
+       .help = "Send a checksum with every message and compare results among ranks, as comm.check "
+               "does",
+       .bind = &state.check_messages},
+      {.names = "--peers",
+       .value = "NAMES",
+       .help = "Run in turns with all that this build has, none, or some of memcpy,mpi,gloo,oneccl",
+       .bind = &state.peers},
+      {.names = "--selection",
+       .value = "FILE",
+       .help = "Take algorithms from this table, which --tune wrote",
+       .bind = &state.selection,
+       .kind = Names::file,
+       .variable = "TUTTI_COMM_SELECTION",
+       .key = "comm.selection"},
+      {.names = "--columns",
+       .help = "As nccl-tests, or as OSU's benchmarks: average, least and most of the ranks, "
+               "without peers",
+       .bind = &state.columns,
+       .choices = {"nccl", "osu"}},
+      json_flag(state.json),
+      bench_output_flag(state.output, "-J")};
+}
+
+std::vector<Flag> other_measurements(CommMeasurement& state) {
+  const std::vector<std::string> of_rows = {
+      "--algorithm", "--check",   "--chunk",         "--peers", "--columns",
+      "--json",      "--overlap", "--shared-output", "--print", "--output"};
+  std::vector<std::string> of_collectives = of_rows;
+  of_collectives.insert(of_collectives.end(), {"--tune", "--collective", "--type", "--op"});
+  return {{.names = "--latency",
+           .help = "Half a round trip between ranks 0 and 1, as osu_latency",
+           .bind = &state.latency,
+           .group = "Instead",
+           .excludes = of_collectives},
+          {.names = "--tune",
+           .value = "FILE",
+           .help = "Time all algorithms, print times beside prices, and write the table of the "
+                   "fastest to FILE",
+           .bind =
+               [&state](const std::string& file) {
+                 state.tune = true;
+                 state.table = file;
+               },
+           .kind = Names::file,
+           .group = "Instead",
+           .alone = "",
+           .excludes = of_rows},
+          {.names = "--print",
+           .help = "Print the schedule of every rank for -e bytes, and run nothing",
+           .bind = &state.print,
+           .group = "Instead"}};
+}
+
+}  // namespace
+
+Verb bench_comm_verb() {
+  auto state = std::make_shared<CommMeasurement>();  // shared: std::function must be copyable
+  return {
+      .name = "comm",
+      .summary = "Time collectives beside memcpy, the MPI library's own, Gloo and oneCCL",
+      .text =
+          "Columns and flags are those of nccl-tests. All sides run in turns, and owners write "
+          "their buffers again before every call, so no side reads what its cache still holds.",
+      .flags = joined(joined(joined({ranks_flag(state->ranks)}, measuring_flags(*state)),
+                             setting_flags(*state)),
+                      other_measurements(*state)),
+      .foreign =
+          {{"-g", "here a rank is a process of its own; write --ranks N"},
+           {"-t", "here a rank is a process of its own; write --ranks N, or --transport threads"},
+           {"-z", "every call here is waited for before the next one begins"},
+           {"-a",
+            "times here are medians over the calls of the mean over the ranks; --columns osu "
+            "prints least and most"}},
+      .examples = {{"tutti bench comm --ranks 2 -b 1K -e 16M -f 4",
+                    "Sum vectors of 1 KiB to 16 MiB on two ranks, beside all peers"},
+                   {"tutti bench comm --ranks 4 --collective all --algorithm all --peers none",
+                    "Every algorithm of every collective"},
+                   {"srun -n 64 tutti bench comm --tune table.txt",
+                    "Find the fastest algorithms of a cluster, for the key comm.selection"}},
+      .see_also = {"docs/communication.md"},
+      .run = [state] { return run_comm(*state); }};
+}
+
+}  // namespace tutti

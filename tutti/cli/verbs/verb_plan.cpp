@@ -1,0 +1,229 @@
+// tutti plan: prints what train would run, in full: every step in its order, with kernel, place and
+// size.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/json.h"
+#include "tutti/base/log.h"
+#include "tutti/cli/config/config_flags.h"
+#include "tutti/cli/flags/json_output.h"
+#include "tutti/cli/job/job.h"
+#include "tutti/cli/job/launch.h"
+#include "tutti/cli/verbs/dry_run.h"
+#include "tutti/cli/verbs/verbs.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
+#include "tutti/keep/checkpoint.h"
+#include "tutti/keep/run_folder.h"
+#include "tutti/plan/planned_memory.h"
+#include "tutti/train/network/network.h"
+#include "tutti/train/settings/pipeline_settings.h"
+#include "tutti/train/settings/resume_check.h"
+#include "tutti/train/settings/server_settings.h"
+#include "tutti/train/settings/settings.h"
+#include "tutti/train/step/step_settings.h"
+
+namespace tutti {
+namespace {
+
+struct PlanVerb {
+  ConfigFlags flags;
+  int ranks = 1;
+  bool refusals = false, json = false;
+};
+
+Json step_json(const Step& step, bool refusals) {
+  Json out = {{"name", step.name}, {"op", step.request.op->name()}, {"kernel", step.kernel}};
+  if (step.speed != KernelSpeed::fast) out["reference_loops"] = true;
+  if (refusals) out["refused"] = step.refused;
+  return out;
+}
+
+Json steps_json(const std::vector<Step>& steps, bool refusals) {
+  Json out = Json::array();
+  for (const Step& step : steps) out.push_back(step_json(step, refusals));
+  return out;
+}
+
+Json memory_json(const Plan& plan) {
+  const PlannedMemory memory = planned_memory(plan);
+  Json out = {{"total_bytes", memory.total()},           {"variable_bytes", memory.variables},
+              {"gradient_bytes", memory.gradients},      {"result_bytes", memory.results},
+              {"scratch_bytes", memory.scratch},         {"evaluation_bytes", memory.besides},
+              {"limit_bytes", plan.options.memory.bytes}};
+  if (const Recomputed& again = plan.recomputed; again.results > 0)
+    out["computed_again"] = {{"results", again.results},
+                             {"flop", again.flop},
+                             {"result_bytes_without",
+                              again.arena_bytes * static_cast<size_t>(plan.options.memory.arenas)}};
+  return out;
+}
+
+Json plan_json(const Plan& plan, bool refusals) {
+  Json out = {{"hash", fmt::format("{:016x}", plan.hash())},
+              {"layout", plan.layout},
+              {"batch", plan.batch},
+              {"threads", plan.options.threads},
+              {"arena_bytes", plan.arena_bytes},
+              {"packed_bytes", plan.packed_bytes},
+              {"tile_scratch_bytes", plan.tile_scratch_bytes},
+              {"workspace_bytes", plan.workspace_bytes},
+              {"accumulator_bytes", plan.state_bytes},
+              {"memory", memory_json(plan)},
+              {"packs", steps_json(plan.packs, refusals)}};
+  for (const PlanBand& band : plan.bands) {
+    out["bands"].push_back({{"samples", band.samples},
+                            {"tile", band.tile},
+                            {"whole", band.whole},
+                            {"reduces", band.reduces},
+                            {"waits", band.waits},
+                            {"starts", band.starts},
+                            {"steps", steps_json(band.steps, refusals)}});
+    if (band.repeats >= 0) out["bands"].back()["repeats"] = band.repeats;
+  }
+  out["updates"] = steps_json(plan.updates, refusals);
+  for (const PlanStage& stage : plan.stages)
+    out["stages"].push_back({{"bucket", stage.bucket},
+                             {"after", stage.after},
+                             {"waits", stage.waits},
+                             {"updates", stage.updates},
+                             {"packs", stage.packs},
+                             {"starts", stage.starts},
+                             {"before_band", stage.first_use}});
+  for (const PlanExchange& exchange : plan.exchanges) {
+    const Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];
+    out["exchanges"].push_back(
+        {{"name", node.name}, {"op", node.op->name()}, {"attributes", node.op->attributes()}});
+  }
+  for (const PlanBucket& bucket : plan.buckets)
+    out["buckets"].push_back({{"offset", bucket.offset},
+                              {"bytes", bucket.bytes},
+                              {"exchange", bucket.exchange},
+                              {"first_use", bucket.first_use}});
+  return out;
+}
+
+struct Resumed {
+  std::string checkpoint;
+  CheckpointInfo before;
+};
+
+/// Returns the checkpoint that train would resume from. A resumed run has as many replicas as it
+/// began with.
+std::optional<Resumed> resumed(RunConfig& config) {
+  if (config.checkpoint.resume.empty()) return std::nullopt;
+  const RunPlace place = preview_run_folder(run_folder_request(config, false));
+  if (place.resume.empty()) return std::nullopt;
+  Resumed found{place.resume, verify_checkpoint(place.resume)};
+  if (config.run.replicas == 0) config.run.replicas = replicas_of(found.before);
+  return found;
+}
+
+/// Refuses a resume that train would refuse; train itself also checks the identity of the data.
+void refuse_as_train(const Resumed& from, const RunConfig& config, int64_t replicas,
+                     const data::Dataset& train) {
+  RunSettings settings = effective_settings(config, replicas, {&train, nullptr, nullptr, nullptr});
+  take_data_content(from.before, settings);
+  (void)check_resume(from.checkpoint, from.before, settings, {});
+}
+
+/// Returns the kernels that an earlier run chose, if train would use the same.
+std::optional<Choices> earlier_choices(const RunConfig& config,
+                                       const std::optional<Resumed>& from) {
+  if (from) return Choices::parse(from->before.plan_choices);
+  if (config.plan.choices_from.empty()) return std::nullopt;
+  return Choices::parse(
+      verify_checkpoint(checkpoint_at(config.plan.choices_from, "plan.choices_from")).plan_choices,
+      Choices::Of::another_run);
+}
+
+int run_plan(const PlanVerb& verb) {
+  ResolvedConfig resolved = verb.flags.read_run();
+  RunConfig& config = resolved.config;
+  log::configure(config.run.log_level, 0, 1);
+  for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
+  config.run.threads =
+      choose_threads(static_cast<int>(config.run.threads), read_surroundings().omp_num_threads,
+                     read_topology(), verb.ranks);
+  const std::optional<Resumed> from = resumed(config);
+  const std::optional<Choices> earlier = earlier_choices(config, from);
+  config.data.generate_when_read = true;
+  const auto dataset = open_configured(config, "train");
+  const int workers = worker_ranks(config, verb.ranks);
+  const PartGrid grid = part_grid(config.parallel, workers, 0);
+  const int64_t replicas = replica_count(config.run, grid.groups());
+  grid.require_own_ranks(replicas);
+  if (from) refuse_as_train(*from, config, replicas, *dataset);
+  const bool has_clock = !config.replay.machine.empty();
+  if (!has_clock) check_served_job(config, replicas, workers, nullptr);
+  const auto communicator = comm::make_single_communicator();
+  const int gradients = static_cast<int>(gradients_of_step(config, replicas));
+  NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, gradients).local);
+  // The kernels that train would use, and record for later runs.
+  spec.tuning_file = tuning_file(config.plan.tuning);
+  if (earlier) spec.choices = *earlier;
+  if (verb.ranks > 1 && config.comm.bucket_bytes == 0 &&
+      !spec.training.compression.compression.compresses())
+    log::warn(
+        "the ranks of a run measure how large their buckets are to be; shown are buckets of 1 MiB: "
+        "give --set comm.bucket_bytes=SIZE as the run's log says it, for the run's own hash");
+  // The first of the parts and stages is shown.
+  const ReplicaMap map(has_clock ? gradients : static_cast<int>(replicas), grid.groups(), 0);
+  const NetworkSpec of_step =
+      network_of_step(step_spec(config, std::move(spec), map, grid, has_clock), workers, 0);
+  const auto network = compile_network(of_step, CpuBackend(), *communicator);
+  const int batches = static_cast<int>(config.batch.accumulate);
+  if (verb.json) {
+    Json out = plan_json(network->training, verb.refusals);
+    if (grid.stages() > 1)
+      out["pipeline"] = {{"stages", grid.stages()},
+                         {"micro_batches", batches},
+                         {"bubble", pipeline_bubble(grid.stages(), batches)}};
+    out["replicas"] = replicas;
+    out["ranks"] = verb.ranks;
+    print_json_output(out);
+    return 0;
+  }
+  fmt::print("{}{}\n{} replica(s) on {} rank(s)\nhash {:016x}\n",
+             network->training.to_string(verb.refusals), memory_text(network->training), replicas,
+             verb.ranks, network->training.hash());
+  if (grid.stages() > 1)
+    fmt::print("{}\n{}The plan is stage 0's.\n", pipeline_line(config),
+               stages_text(of_step.training));
+  return 0;
+}
+
+}  // namespace
+
+Verb plan_verb() {
+  auto state = std::make_shared<PlanVerb>();  // shared: std::function must be copyable
+  return {.name = "plan",
+          .summary = "Show in full what train would run",
+          .text =
+              "Every step in its order, with its kernel, its place in memory and its size, and "
+              "the hash that all ranks must share. Takes the flags of train that stand for a "
+              "key, and with --resume the kernels of the checkpoint. The code of a model.library "
+              "runs for it.",
+          .arguments = {state->flags.file_argument("plan", true)},
+          .flags = joined({{.names = "--ranks",
+                            .value = "N",
+                            .help = "Ranks of the run in question; none are started",
+                            .bind = &state->ranks,
+                            .least = 1,
+                            .greatest = 1 << 20},
+                           {.names = "--refusals",
+                            .help = "Also say which kernels were refused, and why",
+                            .bind = &state->refusals},
+                           json_flag(state->json)},
+                          state->flags.flags_of_training()),
+          .examples = {{"tutti plan run.toml", "Every step of a run on one rank"},
+                       {"tutti plan run.toml --ranks 4 --precision bf16 --refusals",
+                        "The same for one of four ranks in bf16, and why kernels were refused"}},
+          .see_also = {"tutti help train", "docs/architecture.md"},
+          .run = [state] { return run_plan(*state); }};
+}
+
+}  // namespace tutti

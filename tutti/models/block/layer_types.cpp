@@ -1,0 +1,306 @@
+// The types of [[model.layer]]: the keys each takes, and the nodes it becomes.
+
+#include <algorithm>
+
+#include "tutti/models/block/layers.h"
+#include "tutti/ops/interaction.h"
+
+namespace tutti {
+namespace {
+
+/// Returns an activation that the op itself ends in.
+std::optional<ActivationAttributes> fused(const LayerPlace& place) {
+  const auto activation = place.activation();
+  return activation && activation->known_from_result() ? activation : std::nullopt;
+}
+
+ConvSpec conv_spec(const LayerPlace& place, int64_t channels) {
+  ConvSpec spec{.out_channels = channels,
+                .kernel = place.extents("kernel", in_all(1)),
+                .stride = place.extents("stride", in_all(1)),
+                .dilation = place.extents("dilation", in_all(1)),
+                .pad = place.extents("pad", in_all(0)),
+                .output_pad = place.extents("output_pad", in_all(0)),
+                .groups = place.count("groups", 1),
+                .bias = place.flag("bias", true),
+                .init = place.init("init"),
+                .init_value = place.real("init_value", 0),
+                .bias_init = place.init("bias_init"),
+                .bias_value = place.real("bias_value", 0)};
+  if (place.has("pad_high")) spec.pad_high = place.extents("pad_high", in_all(0));
+  return spec;
+}
+
+Value conv_layer(LayerPlace& place) {
+  ConvSpec spec = conv_spec(place, place.outputs("channels"));
+  spec.activation = fused(place);
+  const Value y = conv(place.graph, place.name, place.in[0], spec);
+  return spec.activation ? y : place.activated(y);
+}
+
+Value depthwise_layer(LayerPlace& place) {
+  ConvSpec spec = conv_spec(place, place.graph.shape(place.in[0])[1]);
+  spec.groups = spec.out_channels;
+  spec.activation = fused(place);
+  const Value y = conv(place.graph, place.name, place.in[0], spec);
+  return spec.activation ? y : place.activated(y);
+}
+
+Value separable_layer(LayerPlace& place) {
+  ConvSpec spec = conv_spec(place, place.outputs("channels"));
+  spec.activation = fused(place);
+  const Value y = separable_conv(place.graph, place.name, place.in[0], spec);
+  return spec.activation ? y : place.activated(y);
+}
+
+Value transposed_layer(LayerPlace& place) {
+  return place.activated(conv_transpose(place.graph, place.name, place.in[0],
+                                        conv_spec(place, place.outputs("channels"))));
+}
+
+Value dense_layer(LayerPlace& place) {
+  return place.activated(dense(place.graph, place.name, place.in[0],
+                               {.outputs = place.outputs("outputs"),
+                                .bias = place.flag("bias", true),
+                                .dtype = place.predicts() ? DType::f32 : place.spec.activations,
+                                .init = place.init("init"),
+                                .init_value = place.real("init_value", 0),
+                                .bias_init = place.init("bias_init"),
+                                .bias_value = place.real("bias_value", 0)}));
+}
+
+Value batch_norm_layer(LayerPlace& place) {
+  const auto activation = place.activation();
+  const bool relu = activation && activation->kind == ActivationKind::relu;
+  const Value y = batch_norm(place.graph, place.name, place.in[0], place.spec.mode,
+                             {.relu = relu,
+                              .statistics = {.epsilon = place.real("epsilon", 1e-5f),
+                                             .momentum = place.real("momentum", 0.1f),
+                                             .running = place.word("statistics") == "running"}});
+  return relu ? y : place.activated(y);
+}
+
+Value activation_layer(LayerPlace& place) {
+  const auto a = place.activation();
+  if (!a) throw ConfigError(fmt::format("layer '{}' needs activation", place.name));
+  return activation(place.graph, place.name, place.in[0], a->kind, a->slope);
+}
+
+Value pool_layer(LayerPlace& place) {
+  if (!place.has("kernel"))
+    throw ConfigError(fmt::format("layer '{}' needs kernel, the side of its window", place.name));
+  const auto kernel = place.extents("kernel", in_all(1)), pad = place.extents("pad", in_all(0));
+  return pool(place.graph, place.name, place.in[0],
+              {.kind = place.word("kind") == "average" ? PoolKind::average : PoolKind::max,
+               .kernel = kernel,
+               .stride = place.extents("stride", kernel),
+               .pad_low = pad,
+               .pad_high = place.extents("pad_high", pad),
+               .count_include_pad = place.flag("count_pad", true)});
+}
+
+Value global_average_layer(LayerPlace& place) {
+  return global_average_pool(place.graph, place.name, place.in[0]);
+}
+
+void require_positions(const LayerPlace& place) {
+  if (place.spatial() < 1)
+    throw ConfigError(fmt::format("layer '{}': its input {} has no positions", place.name,
+                                  place.graph.shape(place.in[0]).to_string()));
+}
+
+Value power_spectrum_layer(LayerPlace& place) {
+  require_positions(place);
+  return power_spectrum(place.graph, place.name, place.in[0],
+                        {.floor = place.real("floor", 1e-6f)});
+}
+
+/// Broadcasts a global average, which is a row of numbers, over positions again.
+Value broadcast_layer(LayerPlace& place) {
+  const Shape &x = place.graph.shape(place.in[0]), &like = place.graph.shape(place.in[1]);
+  if (like.rank() < 3)
+    throw ConfigError(fmt::format("layer '{}': its second input {} has no positions", place.name,
+                                  like.to_string()));
+  std::vector<int64_t> one(static_cast<size_t>(like.rank() - 1), 1);
+  one[0] = x.elements_from(1);
+  const Value point = x.rank() == like.rank()
+                          ? place.in[0]
+                          : reshape(place.graph, place.name + ".reshape", place.in[0],
+                                    Shape(std::span<const int64_t>(one)));
+  return broadcast(place.graph, place.name, point, Shape(std::span(like.begin() + 2, like.end())));
+}
+
+Value resize_layer(LayerPlace& place) {
+  if (!place.has("factors"))
+    throw ConfigError(
+        fmt::format("layer '{}' needs factors, how often an element is repeated", place.name));
+  require_positions(place);
+  return resize(place.graph, place.name, place.in[0], place.extents("factors", in_all(1)));
+}
+
+Value dropout_layer(LayerPlace& place) {
+  return dropout(place.graph, place.name, place.in[0], place.real("probability", 0.5f),
+                 place.spec.mode);
+}
+
+Value flatten_layer(LayerPlace& place) {
+  return reshape(place.graph, place.name, place.in[0],
+                 Shape{place.graph.shape(place.in[0]).elements_from(1)});
+}
+
+Value reshape_layer(LayerPlace& place) {
+  return reshape(place.graph, place.name, place.in[0], place.shape());
+}
+
+Value scale_layer(LayerPlace& place) {
+  return scale(place.graph, place.name, place.in[0], place.real("factor", 1));
+}
+
+/// Converts inputs to one type: layers that give rows in f32 (dense ones, spectra) may stand beside
+/// bf16 ones.
+std::vector<Value> of_one_type(LayerPlace& place) {
+  const auto type = [&](Value v) { return place.graph.type(v).desc.dtype; };
+  std::vector<Value> in = place.in;
+  if (std::ranges::all_of(in, [&](Value v) { return type(v) == type(in[0]); })) return in;
+  for (size_t i = 0; i < in.size(); ++i)
+    in[i] = convert(place.graph, fmt::format("{}.f32.{}", place.name, i), in[i], DType::f32);
+  return in;
+}
+
+/// Combines more than two inputs from left to right.
+template <Value (*combine)(Graph&, const std::string&, Value, Value)>
+Value combined(LayerPlace& place) {
+  const std::vector<Value> in = of_one_type(place);
+  Value y = in[0];
+  for (size_t i = 1; i < in.size(); ++i)
+    y = combine(place.graph, i + 1 == in.size() ? place.name : fmt::format("{}.{}", place.name, i),
+                y, in[i]);
+  return place.activated(y);
+}
+
+Value concat_layer(LayerPlace& place) {
+  return concat(place.graph, place.name, of_one_type(place));
+}
+
+/// Joins the inputs to one row of features, of which all pairs are multiplied.
+Value interaction_layer(LayerPlace& place) {
+  const std::vector<Value> in = of_one_type(place);
+  const Shape& first = place.graph.shape(in[0]);
+  for (const Value v : in) {
+    const Shape& x = place.graph.shape(v);
+    if (x.rank() != 2 || x[1] != first[1])
+      throw ConfigError(
+          fmt::format("layer '{}' multiplies rows of equally many numbers; its inputs "
+                      "are {} and {}",
+                      place.name, first.to_string(), x.to_string()));
+  }
+  const Value row = concat(place.graph, place.name + ".concat", in);
+  return place.graph.append1(
+      place.name, std::make_shared<Interaction>(first[1], place.flag("itself", false)), {row});
+}
+
+std::vector<LayerType> all_types() {
+  constexpr int kMany = 64;
+  const auto with = [](std::vector<std::string> keys, std::vector<std::string> more) {
+    keys.insert(keys.end(), more.begin(), more.end());
+    return keys;
+  };
+  const std::vector<std::string> window = {"kernel", "stride", "pad", "pad_high", "dilation"},
+                                 start = {"bias",       "init",       "init_value", "bias_init",
+                                          "bias_value", "activation", "slope"};
+  return {
+      {"conv", "Convolution in two or three dimensions, as its input has",
+       with({"channels", "groups"}, with(window, start)), 1, 1, conv_layer},
+      {"depthwise_conv", "Convolution of each channel by itself", with(window, start), 1, 1,
+       depthwise_layer},
+      {"separable_conv",
+       "Convolution of each channel by itself (NAME.conv1), then of 1x1 (NAME.pointwise)",
+       with({"channels"}, with(window, start)), 1, 1, separable_layer},
+      {"transposed_conv", "Transposed convolution: `stride` makes the result larger",
+       with({"channels", "groups", "output_pad"}, with(window, start)), 1, 1, transposed_layer},
+      {"dense", "Every output depends on every number of a sample", with({"outputs"}, start), 1, 1,
+       dense_layer},
+      {"batch_norm",
+       "Batch normalisation of each channel",
+       {"epsilon", "momentum", "statistics", "activation", "slope"},
+       1,
+       1,
+       batch_norm_layer},
+      {"activation", "A nonlinearity", {"activation", "slope"}, 1, 1, activation_layer},
+      {"pool",
+       "Maximum or average of windows",
+       {"kind", "kernel", "stride", "pad", "pad_high", "count_pad"},
+       1,
+       1,
+       pool_layer},
+      {"global_average",
+       "Average over all positions: one number a channel",
+       {},
+       1,
+       1,
+       global_average_layer},
+      {"power_spectrum",
+       "How strong the waves of each length are in periodic fields, which have no rim: of each "
+       "channel, one after the other, floor(L / 2) numbers for wave numbers 1, 2, ... in the "
+       "longest "
+       "extent L. Each is log(floor + mean of |X|^2 / positions) with X of the discrete Fourier "
+       "transform; the mean of white noise's is its variance. The field's mean is not among them. "
+       "A "
+       "sample is read as a whole: threads share samples, and ranks that share one all compute it",
+       {"floor"},
+       1,
+       1,
+       power_spectrum_layer},
+      {"broadcast",
+       "The first input, one number a channel, at each position of the second",
+       {},
+       2,
+       2,
+       broadcast_layer},
+      {"resize",
+       "Each element several times in each dimension: the nearest neighbour's value",
+       {"factors"},
+       1,
+       1,
+       resize_layer},
+      {"dropout", "Leaves elements out while training", {"probability"}, 1, 1, dropout_layer},
+      {"flatten", "A sample as one row of numbers", {}, 1, 1, flatten_layer},
+      {"reshape", "A sample's numbers in another shape", {"shape"}, 1, 1, reshape_layer},
+      {"scale", "Multiplies by a number", {"factor"}, 1, 1, scale_layer},
+      {"add",
+       "The sum of its inputs: a residual connection",
+       {"activation", "slope"},
+       2,
+       kMany,
+       combined<add>},
+      {"mul",
+       "The product of its inputs, element by element",
+       {"activation", "slope"},
+       2,
+       kMany,
+       combined<mul>},
+      {"concat", "The channels of its inputs, one after the other", {}, 2, kMany, concat_layer},
+      {"interaction",
+       "The dot products of all pairs of its inputs, which are rows of equally many numbers: of "
+       "the "
+       "second and the first, the third and the first, the third and the second, ...",
+       {"itself"},
+       2,
+       kMany,
+       interaction_layer},
+  };
+}
+
+}  // namespace
+
+const std::vector<LayerType>& layer_types() {
+  static const std::vector<LayerType> types = all_types();
+  return types;
+}
+
+const LayerType* find_layer_type(std::string_view name) {
+  const auto found = std::ranges::find(layer_types(), name, &LayerType::name);
+  return found == layer_types().end() ? nullptr : &*found;
+}
+
+}  // namespace tutti

@@ -1,0 +1,58 @@
+#include "tutti/models/network/ffn.h"
+
+namespace tutti {
+namespace {
+
+ConvSpec window_of(int64_t channels, int64_t kernel) {
+  return {.out_channels = channels,
+          .kernel = in_all(kernel),
+          .pad = in_all(kernel / 2),
+          .bias = true,
+          .init = Init::Kind::glorot_uniform,
+          .bias_init = Init::Kind::zeros};
+}
+
+}  // namespace
+
+Value ffn_logits(Graph& graph, Value image, Value seed, const FfnSpec& spec) {
+  const Shape& x = graph.shape(image);
+  if (x.rank() != 5 || x[1] != 1 || !(graph.shape(seed) == x))
+    throw ConfigError(
+        fmt::format("ffn: takes an image and a seed of one channel and one shape, "
+                    "[N, 1, D, H, W], met {} and {} with the batch",
+                    x.to_string(), graph.shape(seed).to_string()));
+  if (spec.depth < 1 || spec.features < 1)
+    throw ConfigError(fmt::format("ffn: depth {} and {} features: both are 1 or more", spec.depth,
+                                  spec.features));
+  const auto convolved = [&](int64_t module, char which, Value in) {
+    return conv(graph, fmt::format("conv{}_{}", module, which), in, window_of(spec.features, 3));
+  };
+  Value y = convolved(0, 'a', concat(graph, "image_and_seed", {image, seed}));
+  y = convolved(0, 'b', relu(graph, "conv0_a.relu", y));
+  for (int64_t module = 1; module < spec.depth; ++module) {
+    const Value before = y;
+    y = convolved(module, 'a', relu(graph, fmt::format("module{}.relu", module), y));
+    y = convolved(module, 'b', relu(graph, fmt::format("conv{}_a.relu", module), y));
+    y = add(graph, fmt::format("module{}", module), y, before);
+  }
+  // The last layer starts at zero, so that an untrained network returns the seed's logits
+  // unchanged. Otherwise its first logits are the sums of the residual modules, which nothing
+  // normalises, and training begins with a loss of 40.
+  ConvSpec last = window_of(1, 1);
+  last.init = Init::Kind::zeros;
+  y = conv(graph, "conv_lom", relu(graph, "relu", y), last);
+  return add(graph, "logits", convert(graph, "update", y, DType::f32),
+             convert(graph, "seed_logits", seed, DType::f32));
+}
+
+void build_ffn(ModelBuilder& model) {
+  FfnSpec spec;
+  if (model.spec().depth > 0) spec.depth = model.spec().depth;
+  if (model.spec().width > 0) spec.features = model.spec().width;
+  const std::vector<ModelField>& inputs = model.spec().inputs;
+  const std::string seed = inputs.size() > 1 ? inputs[1].name : "seed";
+  const Value image = model.input();
+  model.predict(ffn_logits(model.graph(), image, model.input(seed), spec));
+}
+
+}  // namespace tutti

@@ -1,0 +1,31 @@
+#include "tutti/split/rows_read.h"
+
+#include <algorithm>
+
+#include "tutti/ops/rows.h"
+
+namespace tutti {
+
+std::optional<RowsRead> rows_read(const Graph& graph, Value input) {
+  std::optional<RowsRead> read;
+  for (const Node& node : graph.nodes()) {
+    if (std::ranges::find(node.in, input) == node.in.end()) continue;
+    const auto* gather = dynamic_cast<const GatherRows*>(node.op.get());
+    if (gather == nullptr || node.in.front() != input || gather->cut().slabs != 1) return {};
+    const int dim = gather->cut().dim;
+    if (read && read->dim != dim) return {};
+    const int64_t extent = graph.shape(input)[dim];
+    for (const Rows window : gather->cut().windows) {
+      const Rows held{std::clamp<int64_t>(window.first, 0, extent),
+                      std::clamp<int64_t>(window.last, 0, extent)};
+      if (held.count() <= 0) continue;
+      if (!read) read = RowsRead{dim, held};
+      read->rows.first = std::min(read->rows.first, held.first);
+      read->rows.last = std::max(read->rows.last, held.last);
+    }
+  }
+  if (read && read->rows.count() == graph.shape(input)[read->dim]) return {};
+  return read;
+}
+
+}  // namespace tutti

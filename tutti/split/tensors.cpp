@@ -1,0 +1,355 @@
+#include "tutti/split/tensors.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tutti/base/error.h"
+#include "tutti/ops/activation.h"
+#include "tutti/ops/conv.h"
+#include "tutti/ops/dense.h"
+#include "tutti/ops/dropout.h"
+#include "tutti/ops/elementwise.h"
+#include "tutti/ops/rank_rows.h"
+#include "tutti/ops/rank_sums.h"
+#include "tutti/ops/sequence/attention.h"
+#include "tutti/ops/sequence/layer_norm.h"
+#include "tutti/ops/sequence/lookup.h"
+#include "tutti/ops/sequence/swiglu.h"
+#include "tutti/ops/sequence/token_slice.h"
+#include "tutti/ops/sequence/waves.h"
+#include "tutti/split/tensor_rule.h"
+
+namespace tutti {
+namespace {
+
+/// Returns the layer without its bias.
+OpPtr without_bias(const Op& op) {
+  if (const auto* dense = dynamic_cast<const Dense*>(&op))
+    return std::make_shared<Dense>(false, dense->output());
+  return std::make_shared<Conv>(dynamic_cast<const Conv&>(op).conv(), false);
+}
+
+/// Whether the op makes the results of a position from its inputs there.
+bool works_by_position(const Graph& graph, const Node& node) {
+  const Op* op = node.op.get();
+  return dynamic_cast<const Activation*>(op) || dynamic_cast<const Add*>(op) ||
+         dynamic_cast<const Mul*>(op) || dynamic_cast<const Scale*>(op) ||
+         dynamic_cast<const SwiGlu*>(op) || dynamic_cast<const LayerNorm*>(op) ||
+         dynamic_cast<const Dropout*>(op) || dynamic_cast<const AddPositions*>(op) ||
+         is_linear(graph, node);
+}
+
+/// Returns the op for this rank's positions.
+OpPtr of_positions(const OpPtr& op, const RankRows& rows) {
+  if (const auto* dropout = dynamic_cast<const Dropout*>(op.get()))
+    return std::make_shared<Dropout>(dropout->probability(), dropout->salt(), rows.mine().first,
+                                     rows.all);
+  if (dynamic_cast<const AddPositions*>(op.get()))
+    return std::make_shared<AddPositions>(rows.mine().first);
+  return op;
+}
+
+class TensorSplitter {
+ public:
+  /// `by_position`: parameters, found by an earlier pass, that each rank uses for its own
+  /// positions.
+  TensorSplitter(const Graph& old, const PartGrid& grid, const std::vector<Value>& by_position)
+      : old_(old), group_{.ranks = grid.tensor(), .me = grid.tensor_place()},
+        positions_(grid.positions()), rule_(find_tensor_rule(old, grid.tensor())),
+        own_(old.values().size()), by_position_(by_position) {}
+
+  SplitTensors build() {
+    of_.resize(old_.values().size());
+    find_slices();
+    if (made_.slices.empty())
+      throw ConfigError(fmt::format(
+          "parallel.tensor: {} ranks find no layers to share: there are no two layers, the second "
+          "of which alone reads what the first one makes, with {} channels or heads of attention "
+          "or more, and no vocabulary",
+          group_.ranks, group_.ranks));
+    copy_bound();
+    for (size_t n = 0; n < old_.nodes().size(); ++n) add_node(n);
+    std::vector<Value> whole_of = of_;
+    for (size_t i = 0; i < own_.size(); ++i)
+      if (own_[i]) whole_of[i] = {};
+    for (const Value v : old_.outputs()) {
+      whole_of[static_cast<size_t>(v.id)] = whole(v);
+      graph().mark_output(whole(v));
+    }
+    made_.rewritten.of = std::move(whole_of);
+    made_.text = text();
+    return std::move(made_);
+  }
+  /// Call this after the graph is built.
+  const std::vector<Value>& found_by_position() const { return found_; }
+
+ private:
+  Graph& graph() { return made_.rewritten.graph; }
+  Value& of(Value v) { return of_[static_cast<size_t>(v.id)]; }
+  /// Returns a tag; the one after it is for a gradient.
+  int next_tag() { return std::exchange(tag_, tag_ + 2); }
+
+  void slice(Value parameter, int dim, const std::vector<ChannelBlock>& blocks) {
+    made_.slices[old_[parameter].name] = {.whole = old_.shape(parameter),
+                                          .dim = dim,
+                                          .blocks = blocks,
+                                          .ranks = group_.ranks,
+                                          .me = group_.me};
+  }
+
+  void find_slices() {
+    for (size_t n = 0; n < old_.nodes().size(); ++n) {
+      const Node& node = old_.nodes()[n];
+      switch (rule_.nodes[n]) {
+        case TensorCut::columns:
+          for (size_t i = 1; i < node.in.size(); ++i)
+            slice(node.in[i], 0, rule_.blocks.at(node.out[0].id));
+          break;
+        case TensorCut::rows: slice(node.in[1], 1, rule_.blocks.at(node.in[0].id)); break;
+        case TensorCut::lookup: slice(node.in[0], 0, {{old_.shape(node.in[0])[0], 1}}); break;
+        case TensorCut::none:
+        case TensorCut::inside:
+        case TensorCut::loss:
+        case TensorCut::hits: break;
+      }
+    }
+  }
+
+  /// Copies the values that the caller binds, in order; shared parameters as this rank's slices.
+  void copy_bound() {
+    for (size_t i = 0; i < old_.values().size(); ++i) {
+      const ValueInfo& info = old_.values()[i];
+      Value& made = of_[i];
+      const auto part = made_.slices.find(info.name);
+      switch (info.role) {
+        case Role::input: made = graph().input(info.name, info.type.desc, info.type.batched); break;
+        case Role::parameter:
+          made = graph().parameter(
+              info.name, part == made_.slices.end() ? info.type.desc.shape : part->second.shape(),
+              info.init);
+          break;
+        case Role::statistic:
+          made = graph().statistic(info.name, info.type.desc.shape, info.init);
+          break;
+        case Role::scalar: made = graph().scalar(info.name); break;
+        case Role::table:
+          throw ConfigError(
+              fmt::format("the model looks rows up in the table '{}': tables are not built for "
+                          "parallel.tensor, leave one of them out",
+                          info.name));
+        case Role::state:
+        case Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
+        case Role::result: break;
+      }
+    }
+    if (by_position_.empty()) return;
+    std::vector<Value> in;
+    for (const Value p : by_position_) in.push_back(of(p));
+    const std::vector<Value> out = graph().append(
+        "parameters.for_all", std::make_shared<ParametersForAllRanks>(group_, next_tag()), in);
+    for (size_t i = 0; i < out.size(); ++i) shared_[by_position_[i].id] = out[i];
+  }
+
+  bool is_own(Value v) const { return own_[static_cast<size_t>(v.id)]; }
+  RankRows rows_of(Value v) const { return {group_, old_.shape(v)[2]}; }
+  /// Whether ranks can share the value's positions.
+  bool has_positions(Value v) const {
+    const ValueType& type = old_.type(v);
+    return positions_ && type.batched && type.desc.shape.rank() == 3 &&
+           type.desc.shape[2] >= group_.ranks;
+  }
+  /// Returns the whole value, for nodes that all ranks compute identically.
+  Value whole(Value v) {
+    if (!is_own(v)) return of(v);
+    Value& made = whole_[v.id];
+    if (!made.valid())
+      made = all_rows(graph(), old_[v].name + ".whole", rows_of(v), false, next_tag(), of(v));
+    return made;
+  }
+  /// Returns this rank's positions of the value.
+  Value own_part(Value v) {
+    if (is_own(v)) return of(v);
+    Value& made = part_[v.id];
+    if (!made.valid())
+      made = own_rows(graph(), old_[v].name + ".own", rows_of(v), next_tag(), of(v));
+    return made;
+  }
+  /// Returns a parameter that is used for this rank's positions; an invalid value stays invalid.
+  Value parameter(Value p) {
+    if (!p.valid()) return p;
+    if (std::ranges::find(found_, p) == found_.end()) found_.push_back(p);
+    const auto shared = shared_.find(p.id);
+    return shared == shared_.end() ? of(p) : shared->second;
+  }
+  /// Adds up the ranks' parts of the old value `v`, and adds its bias.
+  Value add_up(Value v, Value part, Value bias) {
+    const std::string name = old_[v].name + ".sum";
+    if (!has_positions(v))
+      return sum_over_ranks(graph(), name, group_, next_tag(), part,
+                            bias.valid() ? of(bias) : Value{});
+    own_[static_cast<size_t>(v.id)] = true;
+    return own_rows_of_sum(graph(), name, rows_of(v), next_tag(), part, parameter(bias));
+  }
+  /// Computes the node for this rank's positions only; false if it needs others, or if none of its
+  /// inputs is shared by position.
+  bool add_own_positions(const Node& node) {
+    const auto fits = [&](Value v) {
+      return old_.type(v).batched || old_[v].role == Role::parameter;
+    };
+    if (!works_by_position(old_, node) || !std::ranges::all_of(node.in, fits) ||
+        std::ranges::none_of(node.in, [&](Value v) { return is_own(v); }))
+      return false;
+    std::vector<Value> in;
+    for (const Value v : node.in) in.push_back(old_.type(v).batched ? own_part(v) : parameter(v));
+    of(node.out[0]) =
+        graph().append(node.name, of_positions(node.op, rows_of(node.out[0])), in).front();
+    own_[static_cast<size_t>(node.out[0].id)] = true;
+    return true;
+  }
+
+  /// Returns the value for layers of which each rank makes other channels: one node for all of
+  /// them, so that their gradients are added first, and then over ranks.
+  Value for_all(Value v) {
+    Value& made = for_all_[v.id];
+    if (made.valid()) return made;
+    const std::string name = old_[v].name + ".for_all";
+    return made = is_own(v) ? all_rows(graph(), name, rows_of(v), true, next_tag(), of(v))
+                            : graph().append1(
+                                  name, std::make_shared<ForAllRanks>(group_, next_tag()), {of(v)});
+  }
+
+  void add_node(size_t n) {
+    const Node& node = old_.nodes()[n];
+    switch (rule_.nodes[n]) {
+      case TensorCut::rows: of(node.out[0]) = add_rows(node); return;
+      case TensorCut::lookup: of(node.out[0]) = add_lookup(node); return;
+      case TensorCut::loss: add_loss(node); return;
+      case TensorCut::hits: add_hits(node); return;
+      case TensorCut::none:
+        if (add_own_positions(node)) return;
+        break;
+      case TensorCut::inside:
+      case TensorCut::columns: break;
+    }
+    std::vector<Value> in;
+    for (const Value v : node.in)
+      in.push_back(rule_.nodes[n] == TensorCut::columns && v == node.in[0] ? for_all(v) : whole(v));
+    const std::vector<Value> out = graph().append(node.name, op_of(node), in);
+    for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
+  }
+
+  /// Returns the op for this rank's heads.
+  OpPtr op_of(const Node& node) const {
+    if (!rule_.blocks.contains(node.out[0].id)) return node.op;
+    if (const auto* attention = dynamic_cast<const Attention*>(node.op.get())) {
+      AttentionAttributes a = attention->attention();
+      a.heads /= group_.ranks;
+      a.key_heads /= group_.ranks;
+      a.first_head = group_.me * a.heads;
+      return std::make_shared<Attention>(a);
+    }
+    if (const auto* rotate = dynamic_cast<const Rotate*>(node.op.get())) {
+      RotationAttributes a = rotate->rotation();
+      a.heads /= group_.ranks;
+      return std::make_shared<Rotate>(a);
+    }
+    return node.op;
+  }
+
+  Value add_rows(const Node& node) {
+    const Value part =
+        graph().append1(node.name, without_bias(*node.op), {of(node.in[0]), of(node.in[1])});
+    return add_up(node.out[0], part, node.in.size() > 2 ? node.in[2] : Value{});
+  }
+
+  Value add_lookup(const Node& node) {
+    const auto& op = dynamic_cast<const Lookup&>(*node.op);
+    const int64_t first = tokens_of(old_.shape(node.in[0])[0]).first;
+    const Value part = graph().append1(node.name, std::make_shared<Lookup>(op.output(), first),
+                                       {of(node.in[0]), of(node.in[1])});
+    return add_up(node.out[0], part, {});
+  }
+
+  VocabularySlice tokens_of(int64_t vocabulary) const {
+    const Rows rows = rows_of_rank({{vocabulary, 1}}, group_.ranks, group_.me).front();
+    return {.first = rows.first, .count = rows.count(), .all = vocabulary};
+  }
+
+  void add_loss(const Node& node) {
+    const VocabularySlice slice = tokens_of(old_.shape(node.in[0])[1]);
+    std::vector<Value> in;
+    for (const Value v : node.in) in.push_back(of(v));
+    const Value mine = graph().append1(node.name + ".statistics",
+                                       std::make_shared<TokenStatistics>(slice), {in[0], in[1]});
+    for (const Value of_rank :
+         values_of_ranks(graph(), node.name + ".ranks", group_, next_tag(), mine))
+      in.push_back(of_rank);
+    const auto& loss = dynamic_cast<const TokenLoss&>(*node.op).loss();
+    const std::vector<Value> out = graph().append(
+        node.name, std::make_shared<TokenLossOfRanks>(loss, slice, group_.ranks), in);
+    for (size_t i = 0; i < node.out.size(); ++i) of(node.out[i]) = out[i];
+  }
+
+  void add_hits(const Node& node) {
+    const VocabularySlice slice = tokens_of(old_.shape(node.in[0])[1]);
+    const Value labels = of(node.in[1]);
+    const Value mine = graph().append1(node.name + ".rivals", std::make_shared<TokenRivals>(slice),
+                                       {of(node.in[0]), labels});
+    std::vector<Value> in{labels};
+    for (const Value of_rank :
+         values_of_ranks(graph(), node.name + ".ranks", group_, next_tag(), mine))
+      in.push_back(of_rank);
+    const auto hits = std::make_shared<TokenHitsOfRanks>(slice.all, group_.ranks);
+    of(node.out[0]) = graph().append(node.name, hits, in).front();
+  }
+
+  std::string text() const {
+    int64_t shared = 0, all = 0;
+    for (const Value p : old_.with_role(Role::parameter)) {
+      all += old_.shape(p).elements();
+      if (made_.slices.contains(old_[p].name)) shared += old_.shape(p).elements();
+    }
+    return fmt::format(
+        "{} ranks share each replica's tensors: {} layers by columns, {} by rows, {} attentions by "
+        "heads, {}{}; {:.1f} % of the parameters are in slices, of the others each rank has all",
+        group_.ranks, rule_.columns, rule_.rows, rule_.heads,
+        rule_.vocabulary ? "embedding and loss by vocabulary" : "no vocabulary",
+        positions_ ? ", what is between them by positions" : "",
+        100.0 * static_cast<double>(shared) / static_cast<double>(all));
+  }
+
+  const Graph& old_;
+  const RankGroup group_;
+  const bool positions_;
+  const TensorRule rule_;
+  std::vector<Value> of_;
+  std::vector<bool> own_;  // by old value: whether `of_` has only this rank's positions
+  std::map<int32_t, Value> for_all_, whole_, part_, shared_;  // by old value
+  const std::vector<Value>& by_position_;
+  std::vector<Value> found_;
+  SplitTensors made_;
+  int tag_ = 0;
+};
+
+}  // namespace
+
+SplitTensors split_tensors(const Graph& graph, const PartGrid& grid) {
+  if (grid.tensor() > 1) {
+    const std::vector<Value> none;
+    if (!grid.positions()) return TensorSplitter(graph, grid, none).build();
+    TensorSplitter first(graph, grid, none);
+    (void)first.build();
+    if (first.found_by_position().empty())
+      throw ConfigError(
+          "parallel.sequence: between the layers that ranks share there are no positions of "
+          "sequences for each to have its own: leave it out");
+    return TensorSplitter(graph, grid, first.found_by_position()).build();
+  }
+  SplitTensors same{{graph, {}}, {}, {}};
+  for (size_t i = 0; i < graph.values().size(); ++i)
+    same.rewritten.of.push_back(Value{static_cast<int32_t>(i)});
+  return same;
+}
+
+}  // namespace tutti

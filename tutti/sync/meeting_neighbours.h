@@ -1,0 +1,14 @@
+#pragma once
+// The meeting of neighbours in a graph (sync/meeting.h), which sends messages of its own.
+
+#include <memory>
+
+#include "tutti/sync/meeting.h"
+
+namespace tutti {
+
+std::unique_ptr<Meeting> make_neighbour_meeting(const MeetingSettings& settings,
+                                                comm::Communicator& communicator,
+                                                const ReplicaMap& map, size_t floats);
+
+}  // namespace tutti

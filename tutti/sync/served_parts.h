@@ -1,0 +1,40 @@
+#pragma once
+// Assigns parts of the weights to servers, where servers are ranks, and names the workers.
+
+#include <vector>
+
+#include "tutti/exchange/bucket.h"
+#include "tutti/exchange/shard.h"
+
+namespace tutti {
+
+/// A range of one bucket that one server holds.
+struct ServedPart {
+  int server = 0;
+  int bucket = 0;
+  Shard range;
+};
+
+/// Assigns each bucket to the server that has least so far. A bucket above a server's share is
+/// split evenly over all servers, unless `whole` is set: where an update needs a parameter's norm,
+/// a parameter stays with one server. The result is in the order of buckets; a server has at most
+/// one part of each. A pure function: all ranks get the same parts. Throws ConfigError if a server
+/// would get none.
+std::vector<ServedPart> deal_to_servers(const BucketLayout& layout, int servers, bool whole);
+
+/// Ranks in one communicator. A rank may be both.
+struct ServedRanks {
+  std::vector<int> servers;
+  std::vector<int> workers;  ///< for a group: the rank that sends for it
+};
+
+/// Tags of the messages between them.
+namespace served_tags {
+inline constexpr int kMostParts = 7000;
+inline constexpr int kAsk = 2 * kMostParts, kGrant = kAsk + 1, kWish = kGrant + 1,
+                     kVerdict = kWish + 1;
+constexpr int gradient(size_t part) { return 2 * static_cast<int>(part); }
+constexpr int weights(size_t part) { return gradient(part) + 1; }
+}  // namespace served_tags
+
+}  // namespace tutti

@@ -1,0 +1,180 @@
+#include "tutti/train/loop/round_trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/train/network/nonfinite.h"
+
+namespace tutti {
+namespace {
+
+/// Steps between two votes whether any rank was asked to stop.
+constexpr int64_t kStopCheckSteps = 4;
+
+}  // namespace
+
+RoundTrainer::RoundTrainer(Running& run) : run_(run) {
+  const RunSection& section = run.config.run;
+  if (!section.slow.empty() || section.slow_sigma > 0) slow_.emplace(section, run.comm.rank());
+  for (const SlowEntry& entry : parse_slow(section))
+    if (entry.rank >= run.comm.size())
+      log::warn_alike("run.slow names rank {}, which this job does not have", entry.rank);
+  if (run.comm.size() > 1)
+    stop_vote_ = run.comm.plan({.name = "was anyone asked to stop",
+                                .kind = comm::Collective::allreduce,
+                                .element = comm::Element::i32,
+                                .op = comm::ReduceOp::max,
+                                .count = 1,
+                                .output = &stop_signal_,
+                                .algorithm = "recursive_doubling"});
+}
+
+void RoundTrainer::read_from_here() {
+  writer_.emplace(sample_writer(run_.config, *run_.spec.data.train, run_.network().batch()));
+  batches_ = make_batches();
+}
+
+bool RoundTrainer::train() {
+  const ScopedSpan span = run_.span("step");
+  const int64_t begun = run_.step;
+  const bool several = run_.rounds->takes_several_steps();
+  run_.rounds->begin(run_.step, several ? next_meeting() : run_.step + 1);
+  const bool asks = !several && (run_.step + 1) % kStopCheckSteps == 0;
+  if (asks) ask_to_stop();
+  const auto signal = [&] {
+    return several && run_.spec.stop_requested ? run_.spec.stop_requested() : 0;
+  };
+  const double slowed_before = slowed_;
+  double data_wait = 0;
+  while (const std::optional<RoundGradient> gradient = run_.rounds->next(signal()))
+    data_wait += make(*gradient);
+  require_finite_gradients();  // with stages: the last backward passes
+  run_.step = run_.rounds->end(signal());
+  if (!several) computed_ = run_.rounds->computed();
+  StepTimes times = run_.rounds->times();
+  times.compute += slowed_ - slowed_before;
+  times.data_wait = data_wait;
+  run_.epoch.virtual_waited += run_.rounds->take_virtual_wait();
+  if (several) asked_by_ = std::max(asked_by_, run_.rounds->asked());  // including servers
+  const auto answered = RunClock::Clock::now();
+  const bool asked = several ? asked_by_ != 0 : asks && stop_asked();
+  times.comm_exposed += RunClock::since(answered);  // waits for the last rank
+  // Counts from the end of the previous round, so that epochs add up to the training time: includes
+  // logging between steps, excludes evaluations and checkpoints.
+  const double now = run_.clock.train();
+  times.total = now - std::exchange(step_ended_, now);
+  run_.interval.times += times;
+  run_.epoch.times += times;
+  run_.interval.steps += run_.step - begun;
+  run_.epoch.steps += run_.step - begun;
+  return asked;
+}
+
+double RoundTrainer::make(const RoundGradient& gradient) {
+  if (run_.rounds->takes_several_steps()) computed_ = run_.rounds->computed();
+  if (gradient.slowed) slowed_ += slow_down(gradient.number);
+  double data_wait = 0;
+  for (size_t i = 0; i < gradient.batches.size(); ++i)
+    data_wait += run_batch(gradient.first + static_cast<int>(i), gradient.batches[i]);
+  ++run_.interval.gradients;
+  return data_wait;
+}
+
+double RoundTrainer::run_batch(int local, const MicroBatch& which) {
+  const data::Batch& batch = next_batch();
+  const double waited = batches_->last_wait_seconds();
+  const float loss = run_.training->run(which, batch.tensors);
+  run_.note_norms();
+  last_loss_ = loss;
+  if (!std::isfinite(loss)) report_nonfinite(batch, loss);
+  batches_->learn([this] { return run_.training->prediction(); });
+  require_finite_gradients();
+  run_.interval.loss[static_cast<size_t>(local)] += loss;
+  return waited;
+}
+
+void RoundTrainer::note_samples(int64_t step, int replica) {
+  const int64_t per_epoch = run_.shape.steps_per_epoch();
+  for (int batch = 0; batch < run_.shape.accumulate; ++batch)
+    batches_->add({.epoch = step / per_epoch,
+                   .step = step % per_epoch,
+                   .replica = replica * run_.shape.accumulate + batch});
+}
+
+int64_t RoundTrainer::next_meeting() const {
+  int64_t step = run_.step + 1;
+  while (step < run_.shape.total_steps && !run_.log_due(step) && !run_.evaluation_due(step) &&
+         !run_.checkpoint_due(step))
+    ++step;
+  return step;
+}
+
+void RoundTrainer::require_finite_gradients() const {
+  if (run_.training->bad_gradient().empty()) return;
+  throw NumericError(fmt::format(
+      "{} at step {}, replica {}{}; {}; lower optimizer.lr or look at the data",
+      run_.training->bad_gradient(), run_.step + 1,
+      run_.shape.replicas.replica(run_.training->last().local_replica),
+      run_.network().losses.empty() ? "" : fmt::format(", although the loss is {}", last_loss_),
+      run_.what_is_left()));
+}
+
+const data::Batch& RoundTrainer::next_batch() {
+  const ScopedSpan span = run_.span("wait for data");
+  return batches_->next();
+}
+
+double RoundTrainer::slow_down(int64_t draw) {
+  const double delay = slow_ ? slow_->delay(draw) : 0;
+  if (delay == 0 || computed_ == 0) return 0;
+  const ScopedSpan span = run_.span("slowed");
+  const auto began = RunClock::Clock::now();
+  const auto until = began + std::chrono::duration<double>(delay * computed_);
+  // Acts like a slow processor: messages go on meanwhile.
+  while (RunClock::Clock::now() < until) {
+    run_.comm.progress();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return RunClock::since(began);
+}
+
+void RoundTrainer::report_nonfinite(const data::Batch& batch, float loss) {
+  const std::string where =
+      run_.shape.grid.stages() > 1
+          ? fmt::format("found by stage {} of {}", run_.shape.grid.stage(),
+                        run_.shape.grid.stages())
+          : first_nonfinite(
+                {.model = model_spec(run_.config, *run_.spec.data.train, run_.shape.batch.local),
+                 .weights = &run_.training->weights(),
+                 .local_replica = run_.training->last().local_replica,
+                 .parameters = run_.training->last().parameters,
+                 .batch = run_.network().batch(),
+                 .tensors = batch.tensors,
+                 .layout = run_.network().training.layout,
+                 .most_error = run_.config.plan.bf16_error},
+                *run_.spec.backend);
+  throw NumericError(
+      fmt::format("the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
+                  "the data",
+                  std::isnan(loss) ? "NaN" : "infinite", run_.training->info().step + 1,
+                  run_.shape.replicas.replica(run_.training->last().local_replica), where,
+                  run_.what_is_left()));
+}
+
+void RoundTrainer::ask_to_stop() {
+  stop_signal_ = run_.spec.stop_requested ? run_.spec.stop_requested() : 0;
+  if (stop_vote_) stop_vote_->start();
+}
+
+bool RoundTrainer::stop_asked() {
+  if (stop_vote_) stop_vote_->wait();
+  asked_by_ = std::max(asked_by_, stop_signal_);
+  return asked_by_ != 0;
+}
+
+}  // namespace tutti

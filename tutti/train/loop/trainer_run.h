@@ -1,0 +1,52 @@
+#pragma once
+// TrainerRun: the implementation of train() (trainer.h): a run with its parts, and the loop that
+// calls them. Private to trainer*.cpp.
+
+#include <optional>
+#include <string>
+
+#include "tutti/train/loop/evaluation.h"
+#include "tutti/train/loop/round_trainer.h"
+#include "tutti/train/loop/run_checkpoints.h"
+#include "tutti/train/loop/run_report.h"
+#include "tutti/train/loop/running.h"
+
+namespace tutti {
+
+class TrainerRun {
+ public:
+  explicit TrainerRun(const TrainerSpec& spec) : run_(spec), report_(run_) {}
+  RunResult run();
+
+ private:
+  // In trainer_setup.cpp: sets up the loop, new or from a checkpoint.
+  /// Checks that all ranks have the same configuration and data, and that a resumed run has
+  /// those of the earlier run.
+  void compare_with_before();
+  /// Returns the choices that this run must keep. If other settings changed they are only advice:
+  /// the bits differ anyway, and a changed network may lack what the old one used.
+  Choices choices_before() const;
+  void build();
+  /// Builds the network and its exchange.
+  void build_step();
+  NoiseSettings measured_noise() const;
+  void require_folder();
+  RoundsSpec rounds_spec();
+  /// Sets up the weights and the way in which replicas meet, new or from the checkpoint.
+  void build_rounds();
+  void restore_from(const Checkpoint& checkpoint);
+
+  // In trainer.cpp.
+  void loop();
+  void end_epoch();
+  std::string stopped_early_words() const;
+  void stop(RunStatus status, const std::string& reason);
+
+  Running run_;
+  RunReport report_;
+  std::optional<RoundTrainer> trainer_;
+  std::optional<Evaluation> evaluation_;
+  std::optional<RunCheckpoints> checkpoints_;
+};
+
+}  // namespace tutti

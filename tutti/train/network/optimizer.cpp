@@ -1,0 +1,325 @@
+#include "tutti/train/network/optimizer.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/ops/clip.h"
+#include "tutti/ops/exchange.h"
+#include "tutti/ops/norm_update.h"
+
+namespace tutti {
+namespace {
+
+using Kind = OptimizerSettings::Kind;
+
+constexpr std::string_view kBias = ".bias";
+
+/// The ops of one update.
+struct UpdateOps {
+  std::shared_ptr<const Update> norms;  ///< the first of two; null if there is one op
+  std::shared_ptr<const Update> update;
+};
+
+/// The settings that the parameters of one update share.
+struct Group {
+  bool excluded = false;
+  double decay = 0, rate = 1;
+  bool operator==(const Group&) const = default;
+};
+
+UpdateOps update_ops(const OptimizerSettings& s, const Group& group) {
+  const double rate = group.rate;
+  const LambAttributes lamb{s.beta1, s.beta2, s.eps, group.decay, rate};
+  switch (s.kind) {
+    case Kind::lars:
+      if (group.excluded)
+        return {nullptr, std::make_shared<SgdUpdate>(SgdAttributes{s.momentum, 0, false, rate})};
+      return {std::make_shared<ParameterNorms>(),
+              std::make_shared<LarsUpdate>(
+                  LarsAttributes{s.momentum, group.decay, s.trust, s.eps, rate})};
+    case Kind::lamb:
+      if (group.excluded)
+        return {nullptr, std::make_shared<AdamUpdate>(
+                             AdamAttributes{s.beta1, s.beta2, s.eps, 0, false, rate})};
+      return {std::make_shared<LambMoments>(lamb), std::make_shared<LambUpdate>(lamb)};
+    case Kind::adam:
+    case Kind::adamw:
+      return {nullptr, std::make_shared<AdamUpdate>(
+                           AdamAttributes{s.beta1, s.beta2, s.eps, group.decay,
+                                          s.kind == Kind::adamw, rate, s.clip_value})};
+    case Kind::rmsprop:
+      return {nullptr, std::make_shared<RmspropUpdate>(
+                           RmspropAttributes{s.rho, s.eps, group.decay, rate, s.clip_value})};
+    case Kind::sgd: break;
+  }
+  return {nullptr, std::make_shared<SgdUpdate>(
+                       SgdAttributes{s.momentum, group.decay, s.nesterov, rate, s.clip_value})};
+}
+
+/// Finds each parameter's group, and records which lines of decay and rates are used.
+class Groups {
+ public:
+  Groups(const Graph& graph, const OptimizerSettings& settings)
+      : graph_(graph), settings_(settings),
+        divided_(settings.weight_decay != 0 || !settings.decay.empty() ||
+                 settings.kind == Kind::lars || settings.kind == Kind::lamb),
+        decay_used_(settings.decay.size()), rate_used_(settings.rates.size()) {}
+
+  Group of(Value parameter) {
+    const std::string& name = graph_[parameter].name;
+    names_.push_back(name);
+    Group group{.excluded = is_excluded(parameter)};
+    group.decay =
+        group.excluded ? 0 : chosen(settings_.decay, decay_used_, name, settings_.weight_decay);
+    group.rate = chosen(settings_.rates, rate_used_, name, 1);
+    return group;
+  }
+
+  /// Returns "" for a group that only optimizer.weight_decay and optimizer.exclude define.
+  std::string suffix(const Group& group) const {
+    std::string text = group.excluded ? ".no_decay" : "";
+    if (!group.excluded && group.decay != settings_.weight_decay)
+      text += fmt::format(".decay{}", group.decay);
+    return group.rate == 1 ? text : text + fmt::format(".rate{}", group.rate);
+  }
+
+  /// Call it after of() has been called for all parameters.
+  void require_all_used() const {
+    if (settings_.partial) return;
+    require_used("optimizer.decay", settings_.decay, decay_used_);
+    require_used("optimizer.rates", settings_.rates, rate_used_);
+  }
+
+ private:
+  bool is_excluded(Value p) const {
+    return divided_ && ((settings_.exclude_bias && is_bias(graph_[p].name)) ||
+                        (settings_.exclude_norm && is_norm_parameter(graph_, p)));
+  }
+
+  static double chosen(std::span<const PatternValue> lines, std::vector<bool>& used,
+                       const std::string& name, double otherwise) {
+    const int line = first_fit(lines, name);
+    if (line < 0) return otherwise;
+    used[static_cast<size_t>(line)] = true;
+    return lines[static_cast<size_t>(line)].value;
+  }
+
+  void require_used(std::string_view key, std::span<const PatternValue> lines,
+                    const std::vector<bool>& used) const {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      if (used[i]) continue;
+      require_fit(key, lines[i].pattern, all_names());
+      const auto fits = [&](const std::string& n) { return fits_pattern(lines[i].pattern, n); };
+      if (std::ranges::none_of(names_, fits)) {
+        log::warn_alike(
+            "{}: the line of '{}' decides for no parameter: those that it fits are not trained",
+            key, lines[i].pattern);
+        continue;
+      }
+      throw ConfigError(fmt::format(
+          "{}: the line of '{}' decides for no parameter: optimizer.exclude or lines before it do",
+          key, lines[i].pattern));
+    }
+  }
+
+  std::vector<std::string> all_names() const {
+    std::vector<std::string> names;
+    for (const Role role : {Role::parameter, Role::table})
+      for (const Value p : graph_.with_role(role)) names.push_back(graph_[p].name);
+    return names;
+  }
+
+  const Graph& graph_;
+  const OptimizerSettings& settings_;
+  const bool divided_;
+  std::vector<bool> decay_used_, rate_used_;
+  std::vector<std::string> names_;
+};
+
+/// Returns the names of a parameter's states, in the order that the op expects. They are part of
+/// checkpoints: a state with another meaning needs another name.
+std::vector<std::string_view> state_names(Kind kind, const Update& op) {
+  std::vector<std::string_view> names;
+  switch (kind) {
+    case Kind::sgd:
+    case Kind::lars: names = {"momentum"}; break;
+    case Kind::adam:
+    case Kind::adamw:
+    case Kind::lamb: names = {"m", "v"}; break;
+    case Kind::rmsprop: names = {"square"}; break;
+  }
+  const auto states = static_cast<size_t>(op.states());
+  CHECK(states == 0 || states == names.size(), "{} has {} states", op.name(), states);
+  names.resize(states);  // SGD without momentum has none
+  return names;
+}
+
+/// One parameter as used by updates.
+struct Updated {
+  Value w, g;
+  std::vector<Value> states;
+};
+
+std::vector<Value> inputs_of(const Update& op, std::vector<Value> leading,
+                             std::span<const Updated> parameters) {
+  std::vector<Value> in = std::move(leading);
+  for (const Updated& p : parameters) {
+    in.insert(in.end(), {p.w, p.g});
+    in.insert(in.end(), p.states.begin(), p.states.begin() + op.states());
+  }
+  return in;
+}
+
+/// The bucket of an update, and the ending of its nodes' names.
+struct UpdatePlace {
+  int bucket;
+  std::string number;
+  bool sharded;  ///< shared among ranks
+  const TensorSlices& slices;
+};
+
+/// Appends block sums of squares, to which every rank contributes.
+Value append_sums(Graph& graph, const UpdatePlace& place, const std::string& name,
+                  const std::shared_ptr<const Update>& op, const std::vector<Value>& leading,
+                  std::span<const Updated> parameters) {
+  const Value sums =
+      graph.append(name + "." + place.number, op, inputs_of(*op, leading, parameters)).front();
+  std::vector<bool> slices;
+  for (const Updated& p : parameters) slices.push_back(place.slices.contains(graph[p.w].name));
+  if (std::ranges::find(slices, true) == slices.end()) slices.clear();
+  if (place.sharded || !slices.empty())
+    graph.append("sum_" + name + "." + place.number,
+                 std::make_shared<AllReduceNorms>(place.bucket, slices), std::array{sums});
+  return sums;
+}
+
+/// Appends the ops of one update for some parameters of a bucket.
+void append_update(Graph& graph, const UpdatePlace& place, const UpdateOps& ops,
+                   const UpdateScalars& scalars, std::span<const Updated> parameters) {
+  std::vector<Value> leading{scalars.learning_rate, scalars.gradient_scale};
+  if (ops.norms)
+    leading.push_back(append_sums(graph, place, "norms", ops.norms, leading, parameters));
+  graph.append("update." + place.number, ops.update, inputs_of(*ops.update, leading, parameters));
+}
+
+/// Returns the gradient of each parameter, by the parameter's index.
+std::vector<Value> gradients_of(const Graph& graph) {
+  std::vector<Value> gradients(graph.values().size());
+  for (const Value g : graph.with_role(Role::gradient))
+    gradients[static_cast<size_t>(graph[g].of.id)] = g;
+  return gradients;
+}
+
+/// Appends the clipping of the gradient; returns the scalars that its updates use. Parameters are
+/// added in the order of their names, whatever their buckets.
+UpdateScalars append_clip(Graph& graph, std::span<const std::vector<Value>> buckets,
+                          const OptimizerSettings& settings, const TensorSlices& slices,
+                          const UpdateScalars& scalars) {
+  const std::vector<Value> gradients = gradients_of(graph);
+  const auto squares = std::make_shared<GradientSquares>();
+  ClipScale::Attributes a{.limit = settings.clip_norm, .parameters = {}, .order = {}};
+  std::vector<Value> in{scalars.gradient_scale}, parameters;
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    std::vector<Updated> members;
+    for (const Value p : buckets[b])
+      members.push_back({p, gradients[static_cast<size_t>(p.id)], {}});
+    in.push_back(
+        append_sums(graph, {static_cast<int>(b), fmt::format("{}", b), settings.sharded, slices},
+                    "squares", squares, {scalars.learning_rate, scalars.gradient_scale}, members));
+    a.parameters.push_back(static_cast<int>(buckets[b].size()));
+    parameters.insert(parameters.end(), buckets[b].begin(), buckets[b].end());
+  }
+  in.insert(in.end(), parameters.begin(), parameters.end());
+  a.order.resize(parameters.size());
+  std::iota(a.order.begin(), a.order.end(), 0);
+  std::ranges::sort(a.order, {}, [&](int i) -> const std::string& {
+    return graph[parameters[static_cast<size_t>(i)]].name;
+  });
+  const std::vector<Value> out = graph.append("clip", std::make_shared<ClipScale>(a), in);
+  return {scalars.learning_rate, out[0], out[1]};
+}
+
+void check_buckets(const Graph& graph, std::span<const std::vector<Value>> buckets) {
+  std::set<int32_t> seen;
+  for (const auto& bucket : buckets)
+    for (const Value p : bucket)
+      CHECK(graph[p].role == Role::parameter && seen.insert(p.id).second, "bucket entry {}",
+            graph[p].name);
+  CHECK(seen.size() == graph.with_role(Role::gradient).size(), "{} parameters in buckets",
+        seen.size());
+}
+
+/// The parameters of a bucket by group: those with weight decay first, then in the order in which
+/// the first parameter of each group occurs.
+using GroupOfParameters = std::pair<Group, std::vector<Value>>;
+std::vector<GroupOfParameters> divide(const std::vector<Value>& bucket, Groups& groups) {
+  std::vector<GroupOfParameters> divided;
+  for (const Value p : bucket) {
+    const Group group = groups.of(p);
+    auto at = std::ranges::find(divided, group, &GroupOfParameters::first);
+    if (at == divided.end()) at = divided.insert(at, {group, {}});
+    at->second.push_back(p);
+  }
+  std::ranges::stable_sort(divided, {},
+                           [](const GroupOfParameters& some) { return some.first.excluded; });
+  return divided;
+}
+
+}  // namespace
+
+bool is_bias(std::string_view name) { return name.ends_with(kBias); }
+
+bool is_norm_parameter(const Graph& graph, Value parameter) {
+  const std::string& name = graph[parameter].name;
+  if (!is_bias(name)) return graph.shape(parameter).rank() == 1;
+  const Value weight = graph.find(name.substr(0, name.size() - kBias.size()) + ".weight");
+  return weight.valid() && graph.shape(weight).rank() == 1;
+}
+
+UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
+                         const OptimizerSettings& settings, const TensorSlices& slices) {
+  check_buckets(graph, buckets);
+  const std::vector<Value> gradients = gradients_of(graph);
+  const UpdateScalars given{graph.scalar("lr"), graph.scalar("gradient_scale"), {}};
+  const UpdateScalars scalars =
+      settings.clip_norm > 0 ? append_clip(graph, buckets, settings, slices, given) : given;
+  Groups groups(graph, settings);
+  const auto average = std::make_shared<WeightAverage>(
+      WeightAverageAttributes{settings.average, settings.average_from});
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    for (const auto& [group, members] : divide(buckets[b], groups)) {
+      const UpdateOps ops = update_ops(settings, group);
+      std::vector<Updated> parameters, averaged;
+      for (const Value p : members) {
+        const Value g = gradients[static_cast<size_t>(p.id)];
+        CHECK(g.valid(), "{} has no gradient", graph[p].name);
+        Updated& updated = parameters.emplace_back(Updated{p, g, {}});
+        for (const std::string_view state : state_names(settings.kind, *ops.update))
+          updated.states.push_back(graph.state(fmt::format("{}.{}", graph[p].name, state), p));
+        if (settings.average > 0)
+          averaged.push_back(
+              {p, g, {graph.state(fmt::format("{}.{}", graph[p].name, kAverageState), p)}});
+      }
+      const std::string number = fmt::format("{}{}", b, groups.suffix(group));
+      append_update(graph, {static_cast<int>(b), number, settings.sharded, slices}, ops, scalars,
+                    parameters);
+      if (settings.average > 0)
+        graph.append(
+            "average." + number, average,
+            inputs_of(*average, {scalars.learning_rate, scalars.gradient_scale}, averaged));
+    }
+    if (settings.sharded)
+      graph.append(fmt::format("weights.{}", b),
+                   std::make_shared<AllGatherWeights>(static_cast<int>(b)), buckets[b]);
+  }
+  groups.require_all_used();
+  return {given.learning_rate, given.gradient_scale, scalars.gradient_norm};
+}
+
+}  // namespace tutti

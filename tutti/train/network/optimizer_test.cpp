@@ -1,0 +1,251 @@
+#include "tutti/train/network/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tutti/models/registry.h"
+#include "tutti/ops/exchange.h"
+#include "tutti/ops/norm_update.h"
+
+namespace tutti {
+namespace {
+
+/// A small residual network with projections, differentiated, its parameters in two buckets.
+struct Updated {
+  ModelGraph model = build_model({.name = "resnet20", .shortcut = ModelSpec::Shortcut::B});
+  std::vector<std::vector<Value>> buckets{2};
+  Updated() {
+    const std::vector<Value> order = differentiate(model.graph, model.losses);
+    for (size_t i = 0; i < order.size(); ++i) buckets[i < 20 ? 0 : 1].push_back(order[i]);
+  }
+  std::vector<Node> update(const OptimizerSettings& settings) {
+    const size_t before = model.graph.nodes().size();
+    const UpdateScalars scalars = add_update(model.graph, buckets, settings);
+    EXPECT_EQ(model.graph[scalars.learning_rate].name, "lr");
+    return {model.graph.nodes().begin() + static_cast<std::ptrdiff_t>(before),
+            model.graph.nodes().end()};
+  }
+  /// Returns the names of the parameters that a node updates.
+  std::vector<std::string> names(const Node& node) const {
+    std::vector<std::string> names;
+    for (const Value v : node.in)
+      if (model.graph[v].role == Role::parameter) names.push_back(model.graph[v].name);
+    return names;
+  }
+};
+
+const SgdAttributes& sgd_of(const Node& node) {
+  return dynamic_cast<const SgdUpdate&>(*node.op).sgd();
+}
+
+}  // namespace
+
+TEST(Optimizer, OneUpdateForEachBucket) {
+  Updated n;
+  const std::vector<Node> updates =
+      n.update({.momentum = 0.9, .nesterov = true, .weight_decay = 5e-4});
+  ASSERT_EQ(updates.size(), 2u);
+  EXPECT_EQ(updates[0].in.size(), 2 + 3 * 20u);
+  EXPECT_EQ(sgd_of(updates[0]).weight_decay, 5e-4);
+  EXPECT_TRUE(sgd_of(updates[0]).nesterov);
+  const Graph& graph = n.model.graph;
+  EXPECT_EQ(graph.with_role(Role::state).size(), graph.with_role(Role::parameter).size());
+  for (size_t i = 2; i < updates[1].in.size(); i += 3) {
+    const Value w = updates[1].in[i], g = updates[1].in[i + 1], buf = updates[1].in[i + 2];
+    EXPECT_EQ(graph[g].role, Role::gradient);
+    EXPECT_EQ(graph[g].of, w);
+    EXPECT_EQ(graph[buf].of, w);
+    EXPECT_EQ(graph[buf].name, graph[w].name + ".momentum");
+  }
+}
+
+TEST(Optimizer, ExclusionsDivideBuckets) {
+  Updated n;
+  const std::vector<Node> updates =
+      n.update({.weight_decay = 1e-4, .exclude_bias = true, .exclude_norm = true});
+  ASSERT_EQ(updates.size(), 4u);
+  for (const Node& node : updates) {
+    const bool excluded = node.name.ends_with(".no_decay");
+    EXPECT_EQ(sgd_of(node).weight_decay, excluded ? 0 : 1e-4);
+    for (const std::string& name : n.names(node))
+      EXPECT_EQ(n.model.graph.shape(n.model.graph.find(name)).rank() == 1, excluded) << name;
+  }
+  EXPECT_TRUE(n.model.graph.with_role(Role::state).empty());  // no momentum, no state
+}
+
+TEST(Optimizer, LinesOfDecayAndRatesDivideBuckets) {
+  Updated n;
+  const std::vector<Node> updates = n.update({.momentum = 0.9,
+                                              .weight_decay = 1e-4,
+                                              .exclude_norm = true,
+                                              .decay = {{"linear.weight", 0.02}, {"linear.*", 0}},
+                                              .rates = {{"linear.*", 10}}});
+  std::map<std::string, std::string> node_of;
+  for (const Node& node : updates)
+    for (const std::string& name : n.names(node)) node_of[name] = node.name;
+  EXPECT_EQ(node_of.size(), n.model.graph.with_role(Role::parameter).size());
+  EXPECT_EQ(node_of.at("linear.weight"), "update.0.decay0.02.rate10");
+  EXPECT_EQ(node_of.at("linear.bias"), "update.0.decay0.rate10");
+  EXPECT_EQ(node_of.at("layer3.2.conv2.weight"), "update.0");
+  EXPECT_EQ(node_of.at("layer3.2.bn2.weight"), "update.0.no_decay");
+  for (const Node& node : updates)
+    if (node.name == "update.0.decay0.02.rate10") {
+      EXPECT_EQ(sgd_of(node).weight_decay, 0.02);
+      EXPECT_EQ(sgd_of(node).rate, 10);
+      EXPECT_EQ(n.names(node), std::vector<std::string>{"linear.weight"});
+    }
+  // States' names do not depend on groups.
+  EXPECT_TRUE(n.model.graph.find("linear.weight.momentum").valid());
+}
+
+/// A recipe continues with LoRA, which trains none of the parameters that its lines match.
+TEST(Optimizer, ALineOfWhatIsNotTrainedIsLeftOut) {
+  ModelGraph model = build_model({.name = "mlp", .input = {1, 2, 2}, .classes = 2, .hidden = {3}});
+  const std::vector<Value> trained{model.graph.find("fc2.bias")};
+  ASSERT_TRUE(trained.front().valid());
+  const std::vector<Value> produced = differentiate(model.graph, model.losses, trained);
+  EXPECT_NO_THROW(add_update(model.graph, std::array{produced}, {.decay = {{"fc2.weight", 0.1}}}));
+}
+
+TEST(Optimizer, ALineThatDecidesNothingIsRefused) {
+  const auto failure = [](const OptimizerSettings& settings) -> std::string {
+    try {
+      Updated().update(settings);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(failure({.decay = {{"fc.weight", 0.1}}}).find("optimizer.decay: nothing is called "),
+            0u);
+  EXPECT_EQ(failure({.rates = {{"fc.weight", 0.1}}}).find("optimizer.rates: nothing is called "),
+            0u);
+  EXPECT_NE(failure({.decay = {{"*", 0.1}, {"linear.weight", 0.2}}}).find("decides for no"),
+            std::string::npos);
+  EXPECT_NE(failure({.exclude_bias = true, .decay = {{"*.bias", 0.1}}}).find("decides for no"),
+            std::string::npos);
+}
+
+TEST(Optimizer, AveragesTheWeightsAfterEachUpdate) {
+  Updated n;
+  const std::vector<Node> updates =
+      n.update({.momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true, .average = 0.99});
+  ASSERT_EQ(updates.size(), 8u);
+  for (size_t i = 0; i < updates.size(); i += 2) {
+    EXPECT_EQ(updates[i + 1].name, "average" + updates[i].name.substr(6));
+    EXPECT_EQ(dynamic_cast<const WeightAverage&>(*updates[i + 1].op).average().decay, 0.99);
+    EXPECT_EQ(n.names(updates[i + 1]), n.names(updates[i]));  // its threads have the same shares
+    EXPECT_TRUE(n.model.graph[updates[i + 1].in[4]].name.ends_with(".ema"));
+  }
+}
+
+TEST(Optimizer, UpdatesTakeTheScaleOfTheClippedGradient) {
+  Updated n;
+  const std::vector<Node> updates =
+      n.update({.weight_decay = 1e-4, .exclude_norm = true, .sharded = true, .clip_norm = 0.5});
+  // Each bucket has squares and their exchange, then one op for all, then two updates and an
+  // exchange.
+  ASSERT_EQ(updates.size(), 2 * 2 + 1 + 2 * 3u);
+  for (const size_t b : {0, 1}) {
+    EXPECT_EQ(n.names(updates[2 * b]).size(), n.buckets[b].size());
+    EXPECT_EQ(updates[2 * b + 1].in, updates[2 * b].out);
+  }
+  const Node& clip = updates[4];
+  EXPECT_EQ(clip.op->attributes(), "limit 0.5");
+  EXPECT_EQ(n.model.graph[clip.in[0]].name, "gradient_scale");
+  for (size_t i = 5; i < updates.size(); ++i) {
+    if (!dynamic_cast<const Update*>(updates[i].op.get())) continue;
+    EXPECT_EQ(updates[i].in[1], clip.out[0]) << updates[i].name;
+  }
+}
+
+TEST(Optimizer, KnowsBiasesAndNorms) {
+  const Updated n;
+  const Graph& graph = n.model.graph;
+  const auto norm = [&](const char* name) { return is_norm_parameter(graph, graph.find(name)); };
+  EXPECT_TRUE(norm("bn1.weight"));
+  EXPECT_TRUE(norm("layer1.0.bn2.bias"));
+  EXPECT_TRUE(norm("layer2.0.shortcut.1.weight"));
+  EXPECT_TRUE(norm("layer2.0.shortcut.1.bias"));
+  EXPECT_FALSE(norm("layer2.0.shortcut.0.weight"));
+  EXPECT_FALSE(norm("linear.weight"));
+  EXPECT_FALSE(norm("linear.bias"));
+}
+
+TEST(Optimizer, OnlyBiases) {
+  Updated n;
+  for (const Node& node : n.update({.weight_decay = 1e-4, .exclude_bias = true}))
+    for (const std::string& name : n.names(node))
+      EXPECT_EQ(is_bias(name), node.name.ends_with(".no_decay")) << name;
+}
+
+TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
+  Updated n;
+  for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lars,
+                          .momentum = 0.9,
+                          .exclude_norm = true,
+                          .trust = 0.02})) {
+    if (node.name.ends_with(".no_decay"))
+      EXPECT_EQ(sgd_of(node).momentum, 0.9);
+    else if (node.op->name() == "lars_update")
+      EXPECT_EQ(dynamic_cast<const LarsUpdate&>(*node.op).lars().trust, 0.02);
+    else
+      EXPECT_FALSE(node.op->name() == "sgd_update") << node.name;
+  }
+  // Both have the same kind of state, so that they share an arena.
+  for (const Value s : n.model.graph.with_role(Role::state))
+    EXPECT_TRUE(n.model.graph[s].name.ends_with(".momentum"));
+}
+
+TEST(Optimizer, AdamHasTwoStates) {
+  Updated n;
+  const std::vector<Node> updates =
+      n.update({.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.01, .beta2 = 0.95});
+  ASSERT_EQ(updates.size(), 2u);
+  const auto& adam = dynamic_cast<const AdamUpdate&>(*updates[0].op).adam();
+  EXPECT_TRUE(adam.decoupled);
+  EXPECT_EQ(adam.beta2, 0.95);
+  const Value w = updates[0].in[2];
+  EXPECT_EQ(n.model.graph[updates[0].in[4]].name, n.model.graph[w].name + ".m");
+  EXPECT_EQ(n.model.graph[updates[0].in[5]].name, n.model.graph[w].name + ".v");
+}
+
+TEST(Optimizer, ShardedLambTakesTwoOpsWithTheExchangeOfNormsBetween) {
+  Updated n;
+  const std::vector<Node> updates = n.update({.kind = OptimizerSettings::Kind::lamb,
+                                              .weight_decay = 0.01,
+                                              .exclude_bias = true,
+                                              .exclude_norm = true,
+                                              .eps = 1e-6,
+                                              .sharded = true});
+  ASSERT_EQ(updates.size(), 2 * 5u);
+  const Graph& graph = n.model.graph;
+  for (size_t i = 0; i < updates.size(); i += 5) {
+    const Node &moments = updates[i], &exchange = updates[i + 1], &update = updates[i + 2],
+               &excluded = updates[i + 3], &gather = updates[i + 4];
+    EXPECT_EQ(dynamic_cast<const AllGatherWeights&>(*gather.op).bucket(), static_cast<int>(i / 5));
+    EXPECT_EQ(gather.in, n.buckets[i / 5]);
+    EXPECT_EQ(dynamic_cast<const LambMoments&>(*moments.op).lamb().weight_decay, 0.01);
+    EXPECT_EQ(dynamic_cast<const AllReduceNorms&>(*exchange.op).bucket(), static_cast<int>(i / 5));
+    EXPECT_EQ(exchange.in, moments.out);
+    EXPECT_EQ(dynamic_cast<const LambUpdate&>(*update.op).lamb().eps, 1e-6);
+    EXPECT_EQ(update.in[2], moments.out[0]);
+    EXPECT_EQ(n.names(moments), n.names(update));
+    EXPECT_EQ(dynamic_cast<const AdamUpdate&>(*excluded.op).adam().weight_decay, 0);
+    EXPECT_EQ(dynamic_cast<const AdamUpdate&>(*excluded.op).adam().eps, 1e-6);
+    for (const std::string& name : n.names(excluded))
+      EXPECT_EQ(graph.shape(graph.find(name)).rank(), 1) << name;
+  }
+  for (const Value s : graph.with_role(Role::state))
+    EXPECT_TRUE(graph[s].name.ends_with(".m") || graph[s].name.ends_with(".v"));
+  EXPECT_EQ(graph.with_role(Role::state).size(), 2 * graph.with_role(Role::parameter).size());
+}
+
+TEST(Optimizer, WhereEveryRankUpdatesEverythingNothingIsExchanged) {
+  Updated n;
+  for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lamb, .eps = 1e-6}))
+    EXPECT_TRUE(dynamic_cast<const Update*>(node.op.get())) << node.name;
+}
+
+}  // namespace tutti

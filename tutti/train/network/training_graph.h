@@ -1,0 +1,60 @@
+#pragma once
+// Builds the whole step as one graph: forward, loss, backward, exchange of gradients, update.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tutti/exchange/compression_policy.h"
+#include "tutti/models/block/model.h"
+#include "tutti/split/split.h"
+#include "tutti/split/stages.h"
+#include "tutti/split/tensors.h"
+#include "tutti/train/network/optimizer.h"
+
+namespace tutti {
+
+struct TrainingGraphSpec {
+  ModelSpec model;  ///< mode train
+  OptimizerSettings optimizer;
+  std::vector<std::string> freeze = {};  ///< patterns: parameters that are not trained
+  CompressionPolicy compression = {};    ///< buckets hold only parameters it compresses, or none
+  size_t bucket_bytes = 1 << 20;  ///< wanted size of a gradient bucket; in compile_network(), 0:
+                                  ///< measured (exchange/bucket_size.h)
+  SplitSettings split = {};       ///< threads of a plan, and how samples are cut for them
+  int turns = 1;                  ///< micro-batches of the whole job whose gradients an update sums
+};
+
+/// Values that the update of tables reads from all micro-batches of the job, [micro-batches * N,
+/// ...]: an input of the update, bound by its caller (train/step/table_turns.h).
+struct KeptTurns {
+  Value input;
+  std::vector<Value> of_rank;  ///< by rank: the value that one of its micro-batches computes here
+};
+
+struct TrainingGraph {
+  Graph graph;
+  std::vector<GraphInput> inputs;       ///< inputs, then targets; on a stage those that it reads
+  std::vector<Value> losses;            ///< training minimises their sum; on a stage, its own
+  std::vector<Value> predictions;       ///< outputs; invalid where parts share samples
+  Value lr, gradient_scale;             ///< scalars: the rate of the step; 1 / replicas
+  std::vector<KeptTurns> kept;          ///< if a step has several micro-batches
+  bool has_tables = false;              ///< in the whole model; this rank may have none
+  bool shares_tables = false;           ///< with other ranks: all take part in each step
+  int64_t parameters = 0, trained = 0;  ///< the whole model's: all, and the trained ones
+  TensorSlices slices;                  ///< parameters that ranks share
+  std::string tensors;                  ///< the shared layers, for the log; empty: none
+  Value gradient_norm;                  ///< a result of the update, if the gradient is clipped
+  Stages stages;                        ///< a pipeline's
+  std::vector<std::string> elsewhere;   ///< variables that only other stages have
+  std::vector<SharedParameter> shared;  ///< with other stages, each in a bucket of its own
+};
+
+/// Returns the parameters that no pattern of `freeze` matches; where a network has LoRA
+/// (models/lora.h), only LoRA's. Throws ConfigError for a pattern that matches no parameter, or if
+/// none is left.
+std::vector<Value> trained_parameters(const Graph& graph, std::span<const std::string> freeze);
+
+TrainingGraph make_training_graph(const TrainingGraphSpec& spec);
+
+}  // namespace tutti

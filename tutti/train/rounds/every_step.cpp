@@ -1,0 +1,64 @@
+#include "tutti/train/rounds/every_step.h"
+
+#include "tutti/base/log.h"
+
+namespace tutti {
+
+void EveryStep::start_clock(const Checkpoint* resumed, int64_t step) {
+  if (clock_)
+    clock_->start(resumed, step);
+  else if (resumed && resumed->info.metrics.contains(kVirtualSeconds))
+    log::warn_alike("the run until step {} was a replay, and goes on without a virtual time", step);
+}
+
+void EveryStep::start(const Checkpoint* resumed, int64_t step) {
+  start_clock(resumed, step);
+  spec_.step.start();
+}
+
+void EveryStep::begin(int64_t first, int64_t) {
+  step_ = first;
+  made_ = false;
+  spec_.step.begin(first, static_cast<float>(spec_.rate(first)));
+}
+
+RoundGradient EveryStep::gradient_of(int first, int count) const {
+  RoundGradient gradient{.number = step_, .first = first, .batches = {}};
+  for (int i = 0; i < count; ++i) gradient.batches.push_back(spec_.step.micro_batch(first + i));
+  return gradient;
+}
+
+std::optional<RoundGradient> EveryStep::next(int) {
+  if (!made_) {
+    made_ = true;
+    return gradient_of(0, spec_.step.summed().local_count());
+  }
+  spec_.step.update();
+  return std::nullopt;
+}
+
+int64_t EveryStep::end(int) {
+  times_ = spec_.step.times();
+  if (clock_) clock_->follow(step_);
+  return step_ + 1;
+}
+
+void EveryStep::report(int64_t step, RunRecord* record) {
+  if (clock_) clock_->report(step, record);
+}
+
+std::optional<double> EveryStep::virtual_seconds() const {
+  return clock_ ? std::optional(clock_->seconds()) : std::nullopt;
+}
+
+void EveryStep::collect_state() {
+  spec_.step.exchange().collect_state(spec_.step.weights().state());
+}
+
+std::vector<TensorRef> EveryStep::state() {
+  std::vector<TensorRef> state = spec_.step.weights().state_tensors();
+  if (clock_) state.push_back(clock_->state());
+  return state;
+}
+
+}  // namespace tutti

@@ -1,0 +1,122 @@
+#include "tutti/train/rounds/served_by_ranks.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tutti/base/error.h"
+#include "tutti/base/log.h"
+#include "tutti/keep/rank_file.h"
+#include "tutti/train/rounds/replay_clock.h"
+
+namespace tutti {
+
+ServedByRanks::ServedByRanks(const RoundsSpec& spec, const ServerSettings& settings)
+    : spec_(spec), settings_(settings) {
+  if (spec.dependent_batches)
+    throw ConfigError(fmt::format(
+        "sync.scheme = \"{}\" on several ranks goes without a data set whose batches depend on the "
+        "step before: a batch goes to the worker that is free first",
+        spec.config.sync.scheme));
+}
+
+void ServedByRanks::start(const Checkpoint* resumed, int64_t step) {
+  if (resumed && resumed->info.metrics.contains(kVirtualSeconds))
+    log::warn_alike("the run until step {} was a replay, and goes on without a virtual time", step);
+  spec_.step.start();
+  servers_.emplace(
+      rank_servers_spec(spec_.config, settings_, spec_.replicas.replicas(), spec_.rate), spec_.step,
+      spec_.backend, spec_.job ? *spec_.job : spec_.workers);
+  if (resumed) {
+    SavedCompression saved(*resumed);
+    servers_->restore_compression(spec_.workers, saved);
+  }
+  if (spec_.workers.rank() == 0) say_who_serves();
+}
+
+void ServedByRanks::say_who_serves() const {
+  const int64_t gradients = gradients_of_step(spec_.config, spec_.devices);
+  log::info("{} server(s) {} {} worker(s) of {} rank(s), {}: sync.scheme = \"{}\"",
+            settings_.servers, settings_.own_ranks ? "on ranks of their own, and" : "beside",
+            servers_->workers(), spec_.step.group().size(),
+            settings_.one_by_one() ? "whose gradients are applied one by one"
+            : gradients < spec_.devices
+                ? fmt::format("of whose gradients a step takes the first {}", servers_->gradients())
+                : "whose gradients a step takes together",
+            spec_.config.sync.scheme);
+  constexpr int64_t kShort = 10;  // steps per round
+  if (!settings_.one_by_one() && gradients < spec_.devices && spec_.config.run.log_every < kShort)
+    log::warn(
+        "run.log_every = {}: all workers meet for each line of the log, where they wait for the "
+        "late ones, and backups gain little; have 50 or more",
+        spec_.config.run.log_every);
+  if (spec_.config.comm.compression != "none")
+    log::info("{} of {} buckets of a gradient go to servers by comm.compression = \"{}\"",
+              servers_->compressed_buckets(), spec_.step.network().buckets.buckets.size(),
+              spec_.config.comm.compression);
+}
+
+int ServedByRanks::replica_of(int64_t ticket) const {
+  comm::Communicator& group = spec_.step.group();
+  return static_cast<int>(ticket % servers_->gradients()) * group.size() + group.rank();
+}
+
+void ServedByRanks::note(int64_t ticket) { spec_.comes(step_of(ticket), replica_of(ticket)); }
+
+void ServedByRanks::begin(int64_t first, int64_t end) {
+  times_ = {};
+  making_ = false;
+  servers_->open(first, end, [this](int64_t ticket) { note(ticket); });
+}
+
+/// This rank's server may have used part of a gradient's time while the rank waited.
+void ServedByRanks::count_gradient() {
+  StepTimes times = spec_.step.times();
+  computed_ = std::max(0.0, times.compute - (servers_->busy_seconds() - busy_before_));
+  times.compute = computed_;
+  times_ += times;
+}
+
+std::optional<RoundGradient> ServedByRanks::next(int signal) {
+  if (making_) count_gradient();
+  const std::optional<int64_t> ticket = servers_->next(signal);
+  times_.comm_exposed += servers_->waited();
+  making_ = ticket.has_value();
+  if (!ticket) return std::nullopt;
+  const int64_t step = step_of(*ticket);
+  spec_.step.begin(step, static_cast<float>(spec_.rate(step)));
+  busy_before_ = servers_->busy_seconds();
+  const auto accumulate = static_cast<int>(spec_.config.batch.accumulate);
+  RoundGradient gradient{.number = *ticket, .batches = {}};
+  for (int i = 0; i < accumulate; ++i)
+    gradient.batches.push_back({.place = i, .number = replica_of(*ticket) * accumulate + i});
+  return gradient;
+}
+
+int64_t ServedByRanks::end(int signal) {
+  const auto ended = RunClock::Clock::now();
+  const int64_t step = servers_->close(signal);
+  times_.comm_exposed += RunClock::since(ended);
+  return step;
+}
+
+void ServedByRanks::report(int64_t step, RunRecord* record) {
+  const ServedCounts counts = servers_->take_counts();
+  double sum = 0;
+  for (size_t n = 0; n < counts.staleness.size(); ++n)
+    sum += static_cast<double>(n) * static_cast<double>(counts.staleness[n]);
+  const auto gradients = static_cast<double>(
+      std::accumulate(counts.staleness.begin(), counts.staleness.end(), int64_t{0}));
+  report_servers({.epoch = step / spec_.steps_per_epoch,
+                  .step = step,
+                  .updates = counts.updates,
+                  .version = counts.version,
+                  .dropped = counts.dropped,
+                  .bytes = counts.bytes,
+                  .stale_mean = sum / gradients,
+                  .stale_most = std::ssize(counts.staleness) - 1,
+                  .staleness = counts.staleness,
+                  .spread = counts.spread},
+                 applied_one_by_one(spec_.config, spec_.replicas.replicas()), record);
+}
+
+}  // namespace tutti

@@ -1,0 +1,50 @@
+#pragma once
+// ServerUpdate: how a server rank applies a gradient: by the training plan's update alone, on its
+// own weights and optimizer state, within its parts.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "tutti/plan/executor.h"
+#include "tutti/sync/server_loop.h"
+#include "tutti/train/network/network.h"
+#include "tutti/train/network/weights.h"
+#include "tutti/train/settings/server_settings.h"
+
+namespace tutti {
+
+/// Used by one thread at a time.
+class ServerUpdate final : public ServedWeights, private Exchanges {
+ public:
+  struct Spec {
+    ServerSettings settings;
+    int server = 0;
+    std::vector<ServedPart> parts;
+    int turns = 1;                        ///< micro-batches of a gradient, which is their sum
+    std::function<double(int64_t)> rate;  ///< an update's, by its number; called on any thread
+  };
+  /// Begins with the parameters of `weights`, and keeps the optimizer's state there. All arguments
+  /// must outlive this object.
+  ServerUpdate(const Network& network, const Backend& backend, Spec spec, Weights& weights);
+
+  std::byte* parameters() override { return parameters_.data(); }
+  /// Throws NumericError if the gradient's norm is not finite.
+  void apply(const ServedUpdate& update) override;
+
+ private:
+  void start(int) override {}
+  bool done(int) override { return true; }
+  ExchangeOutput finish(int exchange) override;
+  const float* compensated(int bucket, const float* gradient, const Shard& range);
+
+  const Network& network_;
+  const Spec spec_;
+  Buffer parameters_, compensated_;
+  std::vector<Shard> ranges_;  // by bucket
+  const Plan plan_;
+  Executor executor_;
+  const ServedUpdate* update_ = nullptr;  // set while it is applied
+};
+
+}  // namespace tutti

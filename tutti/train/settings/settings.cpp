@@ -1,0 +1,392 @@
+#include "tutti/train/settings/settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tutti/data/open/catalog.h"
+#include "tutti/data/transform/derived_field.h"
+#include "tutti/models/registry.h"
+#include "tutti/train/settings/units.h"
+
+namespace tutti {
+namespace {
+
+/// Returns the model's own task if the configuration names none; for layers, it follows from
+/// fields.
+std::optional<TaskKind> task_of(const RunConfig& config) {
+  if (config.model.task != ModelTask::automatic)
+    return static_cast<TaskKind>(static_cast<int>(config.model.task) - 1);
+  const ModelInfo& model = find_model(config.model.name);
+  return model.takes_layers ? std::nullopt : std::optional(model.task);
+}
+
+/// Returns the number of classes; a field of numbers has as many outputs as numbers.
+int64_t outputs_of(const data::Field& target) {
+  return target.class_names.empty() ? target.elements() : std::ssize(target.class_names);
+}
+
+SoftmaxCrossEntropyAttributes label_loss(const LossSection& loss) {
+  return {.label_smoothing = static_cast<float>(loss.label_smoothing),
+          .class_weights = {loss.class_weights.begin(), loss.class_weights.end()},
+          .mean_over = loss.mean_over};
+}
+PointwiseLossAttributes number_loss(const LossSection& loss) {
+  return {.kind = loss.pointwise, .delta = static_cast<float>(loss.delta)};
+}
+
+std::vector<PatternValue> pattern_values(std::string_view key,
+                                         const std::vector<std::string>& lines) {
+  std::vector<PatternValue> values;
+  for (const std::string& line : lines) values.push_back(parse_pattern_value(key, line));
+  return values;
+}
+
+/// Returns the named fields, else the one at `place`.
+std::vector<data::Field> fields_or(const data::Dataset& dataset,
+                                   const std::vector<std::string>& names, size_t place) {
+  std::vector<data::Field> fields;
+  for (const std::string& name : names) {
+    if (std::ranges::find(fields, name, &data::Field::name) != fields.end())
+      throw ConfigError(fmt::format("data.input or data.target names the field '{}' twice", name));
+    fields.push_back(data::field_named(dataset, name));
+  }
+  if (!fields.empty()) return fields;
+  if (place >= dataset.fields().size())
+    throw ConfigError(
+        "the data set has one field alone: name another one with data.target, or the same where "
+        "the network is to give back what it reads");
+  return {dataset.fields()[place]};
+}
+
+/// Returns data.input; if it is empty, the first field and any others that the model reads.
+std::vector<std::string> input_names(const RunConfig& config, const data::Dataset& dataset) {
+  const ModelInfo& model = find_model(config.model.name);
+  if (!config.data.input.empty() || dataset.fields().empty()) return config.data.input;
+  std::vector<std::string> names = {dataset.fields().front().name};
+  for (const std::string& field : model.more_inputs)
+    if (field != names.front()) names.push_back(field);  // else the model reports it
+  for (const std::string& field : model.inputs_if_there)
+    if (std::ranges::find(dataset.fields(), field, &data::Field::name) != dataset.fields().end())
+      names.push_back(field);
+  return names;
+}
+
+/// If the number of outputs comes from the target, its number of classes must be known.
+void require_classes(const RunConfig& config, const data::Field& target) {
+  const ModelInfo& model = find_model(config.model.name);
+  if (model.takes_layers || model.build || config.model.classes > 0 ||
+      !target.class_names.empty() || task_of(config) == TaskKind::regress)
+    return;
+  throw ConfigError(
+      fmt::format("model '{}' is to learn the classes of the field '{}', and nothing says how many "
+                  "there are: 'classes N' in its line of data.fields, or model.classes; model.task "
+                  "= \"regress\" learns numbers",
+                  config.model.name, target.name));
+}
+
+/// Returns the bytes of names that tokens represent; empty if no token has a name.
+std::vector<int32_t> name_bytes(const std::vector<std::string>& names) {
+  if (std::ranges::all_of(names, &std::string::empty)) return {};
+  std::vector<int32_t> bytes;
+  for (const std::string& name : names) bytes.push_back(static_cast<int32_t>(name.size()));
+  return bytes;
+}
+
+/// Returns the field after its transforms.
+ModelField placed_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
+  const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
+  return {.name = field.name,
+          .sample = own == steps.end() ? field.shape : data::shape_after(field, *own),
+          .classes = std::ssize(field.class_names),
+          .rows = field.rows,
+          .bags = field.bags,
+          .class_bytes = name_bytes(field.class_names)};
+}
+
+/// Does the same for a learned field.
+ModelField learned_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
+  ModelField placed = placed_field(field, steps);
+  const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
+  note_units(field, own == steps.end() ? data::FieldSteps{.field = field.name} : *own, placed);
+  return placed;
+}
+
+/// Returns the model's settings that do not depend on the data set.
+ModelSpec model_alone(const RunConfig& config) {
+  ModelSpec spec;
+  spec.name = config.model.name;
+  spec.task = task_of(config);
+  spec.layers = config.model.layer;
+  spec.loss = label_loss(config.loss);
+  spec.pointwise_loss = number_loss(config.loss);
+  return spec;
+}
+
+}  // namespace
+
+std::vector<data::Field> target_fields(const RunConfig& config, const data::Dataset& dataset) {
+  return fields_or(dataset, config.data.target, 1);
+}
+
+ModelSpec model_spec(const RunConfig& config, int64_t batch) {
+  ModelSpec spec = model_alone(config);
+  spec.batch = batch;
+  spec.classes = config.model.classes;
+  if (config.model.shortcut != Shortcut::automatic)
+    spec.shortcut =
+        config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
+  spec.width = config.model.width;
+  spec.hidden = config.model.hidden;
+  spec.pooling = config.model.pooling;
+  spec.interaction = config.model.interaction;
+  spec.embeddings = config.model.embeddings;
+  spec.depth = config.model.depth;
+  spec.kernel = config.model.kernel;
+  spec.heads = config.model.heads;
+  spec.context = config.model.context;
+  spec.key_heads = config.model.key_heads;
+  spec.rotary_base = config.model.rotary_base;
+  spec.tied = config.model.tied;
+  spec.lora = {config.model.lora_rank, config.model.lora_alpha, config.model.lora_layers};
+  if (config.model.dropout >= 0) spec.dropout = static_cast<float>(config.model.dropout);
+  if (config.model.attention_dropout >= 0)
+    spec.attention_dropout = static_cast<float>(config.model.attention_dropout);
+  spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
+  return spec;
+}
+
+ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
+  ModelSpec spec = model_spec(config, batch);
+  const std::vector<data::Field> inputs = fields_or(dataset, input_names(config, dataset), 0),
+                                 targets = target_fields(config, dataset);
+  const std::vector<data::FieldSteps> steps = field_steps(config.data);
+  for (const data::Field& field : inputs) spec.inputs.push_back(placed_field(field, steps));
+  for (const data::Field& field : targets) spec.targets.push_back(learned_field(field, steps));
+  spec.input_field = spec.inputs.front().name;
+  spec.input = spec.inputs.front().sample;
+  spec.target_field = spec.targets.front().name;
+  if (config.model.classes > 0 && spec.targets.front().classes > 0)
+    spec.targets.front().classes = config.model.classes;
+  require_classes(config, targets.front());
+  spec.classes = config.model.classes > 0 ? config.model.classes : outputs_of(targets.front());
+  if (const data::Field& target = targets.front();
+      config.model.classes > 0 && config.model.classes < std::ssize(target.class_names))
+    throw ConfigError(
+        fmt::format("model.classes = {}, but the field '{}' has {} classes: give the "
+                    "network an output for each, or leave model.classes out",
+                    config.model.classes, target.name, target.class_names.size()));
+  return spec;
+}
+
+PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank) {
+  const bool whole =
+      parallel.batchnorm_group_size == 1 &&
+      std::ranges::all_of(parallel.spatial, [](int64_t parts) { return parts == 1; });
+  if (parallel.tensor > 1 && !whole)
+    throw ConfigError(
+        "parallel.tensor goes without parallel.spatial and parallel.batchnorm_group_size: ranks "
+        "that share layers have whole samples, and share no statistics");
+  if (parallel.sequence && parallel.tensor == 1)
+    throw ConfigError(
+        "parallel.sequence is for ranks that share layers: set parallel.tensor, or leave it out");
+  if (parallel.tensor > 1)
+    return PartGrid::of_tensors(parallel.tensor, static_cast<int>(ranks), static_cast<int>(rank),
+                                parallel.sequence);
+  return {parallel.spatial, parallel.batchnorm_group_size, static_cast<int>(ranks),
+          static_cast<int>(rank), parallel.pipeline};
+}
+
+SplitSettings split_settings(const RunConfig& config) {
+  return {.threads = static_cast<int>(config.run.threads), .slabs = config.plan.slabs};
+}
+
+NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
+  NetworkSpec spec;
+  spec.training.model = model_spec(config, dataset, batch);
+  spec.training.optimizer = optimizer_settings(config.optimizer);
+  spec.training.freeze = config.model.freeze;
+  spec.training.compression = compression_policy(config.comm);
+  spec.training.optimizer.sharded = config.comm.sharded_update;
+  spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
+  spec.training.split = split_settings(config);
+  spec.layout = to_string(config.plan.layout);
+  spec.measure = config.plan.measure;
+  spec.most_error = config.plan.bf16_error;
+  spec.memory = static_cast<size_t>(config.plan.memory);
+  return spec;
+}
+
+ExchangeSettings exchange_settings(const CommSection& comm) {
+  return {.reproducible = comm.reproducible,
+          .priority = comm.priority,
+          .chunk_bytes = static_cast<size_t>(comm.chunk_bytes),
+          .algorithm = comm.algorithm,
+          .sharded = comm.sharded_update};
+}
+
+OptimizerSettings optimizer_settings(const OptimizerSection& section) {
+  OptimizerSettings settings;
+  settings.kind = static_cast<OptimizerSettings::Kind>(section.name);
+  settings.momentum = section.momentum;
+  settings.nesterov = section.nesterov;
+  settings.weight_decay = section.weight_decay;
+  settings.exclude_bias = std::ranges::find(section.exclude, "bias") != section.exclude.end();
+  settings.exclude_norm = std::ranges::find(section.exclude, "norm") != section.exclude.end();
+  settings.beta1 = section.beta1;
+  settings.beta2 = section.beta2;
+  settings.rho = section.rho;
+  settings.eps = section.eps;
+  settings.trust = section.trust;
+  settings.clip_norm = section.clip_norm;
+  settings.clip_value = section.clip_value;
+  settings.average = section.ema;
+  settings.average_from = section.ema_from;
+  settings.tables = {section.tables, static_cast<float>(section.tables_eps)};
+  settings.decay = pattern_values("optimizer.decay", section.decay);
+  settings.rates = pattern_values("optimizer.rates", section.rates);
+  for (const PatternValue& line : settings.decay)
+    if (line.value < 0)
+      throw ConfigError(
+          fmt::format("optimizer.decay: of '{}' it is {}, below 0", line.pattern, line.value));
+  for (const PatternValue& line : settings.rates)
+    if (line.value <= 0)
+      throw ConfigError(fmt::format(
+          "optimizer.rates: the factor of '{}' is {}, and must be above 0; model.freeze leaves "
+          "parameters as they are",
+          line.pattern, line.value));
+  return settings;
+}
+
+LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch,
+                                            int64_t global_batch) {
+  const ScheduleSection& section = config.schedule;
+  LearningRateSettings settings;
+  settings.kind = static_cast<LearningRateSettings::Kind>(section.name);
+  settings.rate = config.optimizer.lr;
+  settings.total_steps =
+      config.run.epochs > 0 ? config.run.epochs * steps_per_epoch : config.run.max_steps;
+  settings.steps_per_epoch = steps_per_epoch;
+  settings.warmup_steps =
+      section.warmup_steps > 0
+          ? section.warmup_steps
+          : std::llround(section.warmup_epochs * static_cast<double>(steps_per_epoch));
+  settings.warmup_factor = section.warmup_factor;
+  settings.warmup_by_epochs = section.warmup_rise == WarmupRise::epochs;
+  settings.milestones = section.milestones;
+  settings.milestones_in_epochs = section.milestone_unit == MilestoneUnit::epochs;
+  settings.gamma = section.gamma;
+  settings.factors = section.factors;
+  settings.power = section.power;
+  settings.annealing = section.annealing == Annealing::linear
+                           ? LearningRateSettings::Annealing::linear
+                           : LearningRateSettings::Annealing::cosine;
+  settings.peak_at = section.peak_at;
+  settings.initial_factor = section.initial_factor;
+  settings.final_factor = section.final_factor;
+  settings.scaling = static_cast<LearningRateSettings::Scaling>(section.scale_with_batch);
+  settings.base_batch = section.base_batch;
+  settings.global_batch = global_batch;
+  return settings;
+}
+
+std::vector<data::FieldSteps> field_steps(const DataSection& data) {
+  std::vector<data::FieldSteps> steps;
+  for (const std::string& text : data.transforms) steps.push_back(data::parse_steps(text));
+  for (const std::string& text : data::known_dataset(data.dataset).transforms) {
+    data::FieldSteps own = data::parse_steps(text);
+    if (std::ranges::find(steps, own.field, &data::FieldSteps::field) != steps.end()) continue;
+    // A seed, which is in the middle, may be turned like its image.
+    const auto image = std::ranges::find(steps, "image", &data::FieldSteps::field);
+    if (own.field == "seed" && image != steps.end()) own.placement = image->placement;
+    steps.push_back(std::move(own));
+  }
+  return steps;
+}
+
+data::SampleWriter sample_writer(const RunConfig& config, const data::Dataset& dataset,
+                                 const std::vector<data::BatchField>& batch) {
+  return data::SampleWriter(dataset, batch, field_steps(config.data),
+                            static_cast<uint64_t>(config.run.seed));
+}
+
+std::optional<Target> Goal::in_record() const {
+  if (target <= 0) return std::nullopt;
+  return Target{.metric = std::string(metric->name()),
+                .value = target,
+                .higher_is_better = metric->higher_is_better()};
+}
+
+std::set<TaskKind> tasks_of(const ModelSpec& model) {
+  std::set<TaskKind> tasks;
+  for (const Objective& objective : objectives_of(model)) tasks.insert(*objective.task);
+  return tasks;
+}
+
+std::optional<std::set<TaskKind>> tasks_of(const RunConfig& config) {
+  if (!config.model.library.empty()) return std::nullopt;  // its models may not be loaded yet
+  const ModelSpec model = model_alone(config);
+  return tasks_known(model) ? std::optional(tasks_of(model)) : std::nullopt;
+}
+
+std::optional<Goal> goal_of(const RunConfig& config) {
+  ModelSpec model = model_alone(config);
+  model.classes = INT64_MAX;
+  return tasks_known(model) ? std::optional(goal_of(config, model)) : std::nullopt;
+}
+
+std::optional<data::SampleWriter> loss_writer(const RunConfig& config, const data::Dataset& dataset,
+                                              const EvaluationNetwork& network, Goal& goal) {
+  const auto own =
+      std::ranges::find_if(goal.metrics, [](const auto& m) { return m->of_own_losses(); });
+  if (own == goal.metrics.end()) return std::nullopt;
+  if (network.own_losses) return sample_writer(config, dataset, network.own_losses->batch());
+  if (goal.metric == own->get())
+    throw ConfigError(
+        "run.metric = \"loss\": losses that a model writes itself are not evaluated where ranks "
+        "share layers, stages or tables, or where it writes them in spec().mode == Mode::train "
+        "alone instead of where training() is true: name another metric");
+  goal.metrics.erase(own);
+  return std::nullopt;
+}
+
+Goal goal_of(const RunConfig& config, const ModelSpec& model) {
+  Goal goal{.metrics = metrics_of(model), .target = config.run.target};
+  goal.metric = config.run.metric.empty() ? goal.metrics.front().get()
+                                          : &find_metric(goal.metrics, config.run.metric);
+  if (goal.metric->is_fraction() && goal.target > 1)
+    throw ConfigError(fmt::format("run.target must be between 0 and 1, is {}: {} is a fraction",
+                                  config.run.target, goal.metric->name()));
+  return goal;
+}
+
+namespace {
+
+/// Returns INT64_MAX if run.epochs does not limit the run.
+int64_t steps_of_epochs(const RunSection& run, int64_t steps_per_epoch) {
+  const bool countable = steps_per_epoch == 0 || run.epochs < INT64_MAX / steps_per_epoch;
+  return run.epochs > 0 && countable ? run.epochs * steps_per_epoch : INT64_MAX;
+}
+
+}  // namespace
+
+int64_t total_steps(const RunSection& run, int64_t steps_per_epoch) {
+  return std::min(steps_of_epochs(run, steps_per_epoch),
+                  run.max_steps > 0 ? run.max_steps : INT64_MAX);
+}
+
+RunLimit run_limit(const RunSection& run, int64_t steps_per_epoch, int64_t step) {
+  const int64_t total = total_steps(run, steps_per_epoch);
+  const std::string epochs = fmt::format("run.epochs = {}", run.epochs),
+                    steps = fmt::format("run.max_steps = {}", run.max_steps);
+  const int64_t epochs_done = (step + steps_per_epoch - 1) / steps_per_epoch;
+  if (run.max_steps != total)
+    return {epochs + " ends", fmt::format(" --epochs N   (N above {})", epochs_done)};
+  if (steps_of_epochs(run, steps_per_epoch) != total)
+    return {steps + " ends", fmt::format(" --max-steps N   (N above {})", step)};
+  return {fmt::format("{} and {} end", epochs, steps),
+          fmt::format(" --epochs N --max-steps M   (N above {}, M above {})", epochs_done, step)};
+}
+
+}  // namespace tutti

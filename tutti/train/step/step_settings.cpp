@@ -1,0 +1,36 @@
+#include "tutti/train/step/step_settings.h"
+
+#include "tutti/train/settings/server_settings.h"
+#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/sync.h"
+
+namespace tutti {
+
+TrainingStepSpec step_spec(const RunConfig& config, NetworkSpec network, const ReplicaMap& map,
+                           const PartGrid& grid, bool has_clock) {
+  constexpr int64_t kAnyEpoch = 1;  // whether replicas are apart does not depend on it
+  const bool by_ranks = !has_clock && served_by_ranks(config, map.replicas());
+  const bool apart = meeting_settings(config, kAnyEpoch).has_value();
+  SummedGradients summed;
+  if (apart) {
+    summed = {.replicas = 1, .ranks = 1, .mean_of = 1};
+  } else if (by_ranks) {
+    const int group = server_settings(config)->ranks_of_worker(map.replicas());
+    summed = {.replicas = group, .ranks = group};
+  } else if (applied_one_by_one(config, map.replicas())) {
+    const int group = server_settings(config)->group_of(map.replicas());
+    summed = {.replicas = group, .ranks = 1, .mean_of = group};
+  }
+  return {.network = by_ranks ? with_served_buckets(std::move(network)) : std::move(network),
+          .exchange = exchange_settings(config.comm),
+          .map = map,
+          .grid = grid,
+          .accumulate = static_cast<int>(config.batch.accumulate),
+          .order = config.parallel.order,
+          .summed = summed,
+          .apart = apart,
+          .spill = config.replay.spill,
+          .to_servers = by_ranks};
+}
+
+}  // namespace tutti

@@ -1,0 +1,15 @@
+#pragma once
+// Derives a step from a configuration, for training and for tools that predict its needs.
+
+#include "tutti/config/config.h"
+#include "tutti/train/step/training_step.h"
+
+namespace tutti {
+
+/// Sets everything except what only a running job knows: seed, noise, steps_compared. `map` maps
+/// gradients_of_step() replicas to groups of ranks. `has_clock`: the gradients come in the order of
+/// a replay's machine.
+TrainingStepSpec step_spec(const RunConfig& config, NetworkSpec network, const ReplicaMap& map,
+                           const PartGrid& grid, bool has_clock);
+
+}  // namespace tutti

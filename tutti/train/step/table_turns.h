@@ -1,0 +1,33 @@
+#pragma once
+// TableTurns: the values from all micro-batches of a step that the update of tables reads
+// (TrainingGraph::kept). A single micro-batch is read in place; with several, each one's values are
+// copied when it is done.
+
+#include <vector>
+
+#include "tutti/device/cpu/buffer.h"
+#include "tutti/exchange/replicas.h"
+#include "tutti/plan/executor.h"
+#include "tutti/train/network/network.h"
+
+namespace tutti {
+
+/// Not thread-safe.
+class TableTurns {
+ public:
+  /// All arguments must outlive this object. Throws ConfigError if ranks that share tables have
+  /// different numbers of micro-batches.
+  TableTurns(const Network& network, const ReplicaMap& turns, Executor& executor);
+
+  /// Call after the run of a local micro-batch, while its inputs are bound.
+  void take(int local_turn);
+  size_t memory_bytes() const;
+
+ private:
+  const Network& network_;
+  const ReplicaMap& turns_;
+  Executor& executor_;
+  std::vector<Buffer> kept_;  // by network_.kept
+};
+
+}  // namespace tutti

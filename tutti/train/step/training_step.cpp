@@ -1,0 +1,242 @@
+#include "tutti/train/step/training_step.h"
+
+#include "tutti/comm/schedule/tree.h"
+#include "tutti/train/network/plain_copy.h"
+
+namespace tutti {
+namespace {
+
+/// Maps the summed micro-batches, without accumulation, to ranks, with this rank's own.
+ReplicaMap summed_of(const TrainingStepSpec& spec, const ReplicaMap& workers, int rank) {
+  const SummedGradients& summed = spec.summed;
+  if (summed.ranks > 0) return {summed.replicas, summed.ranks, rank % summed.ranks};
+  return spec.grid.tensor() > 1 || spec.grid.stages() > 1 ? spec.map : workers;
+}
+
+/// Returns the ranks that sum gradients: neighbours, those with the same slices of layers, or with
+/// the same stage. Null: all of them.
+std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
+                                                 comm::Communicator& communicator) {
+  const PartGrid& grid = spec.grid;
+  if (const int ranks = spec.summed.ranks; ranks > 0 && ranks == communicator.size())
+    return nullptr;
+  else if (ranks > 0)
+    return communicator.split(communicator.rank() / ranks, 0, ranks == 1 ? "alone" : "group");
+  if (grid.stages() > 1)
+    return communicator.split(grid.stage(), grid.group(), fmt::format("stage {}", grid.stage()));
+  if (grid.tensor() == 1) return nullptr;
+  return communicator.split(grid.tensor_place(), grid.group(),
+                            fmt::format("slices {}", grid.tensor_place()));
+}
+
+}  // namespace
+
+ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid, int ranks, int rank) {
+  if (grid.peers() == 1) return replicas;
+  grid.require_own_ranks(replicas.replicas());
+  return {ranks, ranks, rank};
+}
+
+NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
+  const ReplicaMap workers = workers_of(spec.map, spec.grid, ranks, rank);
+  const ReplicaMap summed = summed_of(spec, workers, rank).times(spec.accumulate);
+  const bool holds_all = spec.apart && spec.spill.empty();
+  NetworkSpec network = spec.network;
+  network.training.split.grid = spec.grid;
+  network.training.turns = summed.replicas();
+  network.training.optimizer.sharded = spec.exchange.sharded;
+  network.held = {.order = spec.order,
+                  .batches = spec.accumulate,
+                  .gradients = comm::plan_slots(summed.replicas(), summed.owned()).slots,
+                  .sums = summed.ranks() > 1 ? 1 : 0,
+                  .shown = spec.apart || network.training.optimizer.average > 0 ? 1 : 0,
+                  .replicas = holds_all ? spec.map.local_count() : 1};
+  return network;
+}
+
+/// Gradients for servers are compressed when they are sent there.
+ExchangeSettings exchange_of(const TrainingStepSpec& spec, const Network& network) {
+  ExchangeSettings settings = spec.exchange;
+  if (!spec.to_servers) settings.compression = network.compression;
+  return settings;
+}
+
+void refuse_tables_apart(const Network& network) {
+  if (network.has_tables)
+    throw ConfigError(
+        "the model looks rows up in tables, which all ranks share: they need sync.scheme = "
+        "\"step\"");
+}
+
+TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
+                           comm::Communicator& communicator)
+    : communicator_(communicator), accumulate_(spec.accumulate), map_(spec.map),
+      workers_(workers_of(spec.map, spec.grid, communicator.size(), communicator.rank())),
+      summed_(summed_of(spec, workers_, communicator.rank()).times(accumulate_)),
+      mean_of_((spec.summed.mean_of > 0 ? spec.summed.mean_of : map_.replicas()) * accumulate_),
+      group_(ranks_summed(spec, communicator)),
+      network_(compile_network(network_of_step(spec, communicator.size(), communicator.rank()),
+                               backend, communicator)),
+      exchange_(group(), summed_, *network_, exchange_of(spec, *network_), spec.steps_compared),
+      weights_(spec.apart ? Weights(network_->training.variables, spec.map.local_count(),
+                                    Weights::Replicas::apart, spec.spill)
+                          : Weights(network_->training.variables, spec.map.local_count(),
+                                    exchange_.parameters(), exchange_.fills_parameters())),
+      executor_(network_->training, backend,
+                batches_under_way(spec.order, spec.grid.stages(), spec.grid.stage(), accumulate_)),
+      share_(1.0f / static_cast<float>(spec.grid.tensor())), info_{.seed = spec.seed} {
+  CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
+  CHECK(!spec.to_servers || (spec.map.replicas() == communicator.size() && !spec.exchange.sharded),
+        "check_served_job()");
+  const bool some = spec.summed.ranks > 0;  // only some replicas' gradients are summed
+  if (some) refuse_tables_apart(*network_);
+  if (spec.noise.every > 0) {
+    CHECK(!some && spec.grid.peers() == 1, "measured_noise()");
+    exchange_.measure_noise(spec.noise);
+  }
+  weights_.initialise(spec.seed);
+  parts_.emplace(communicator, spec.grid, network_->training, executor_);
+  if (spec.grid.tensor() > 1) weights_.share(slices_.emplace(communicator, spec.grid));
+  table_turns_.emplace(*network_, summed_, executor_);
+  exchange_.add_stages(communicator, spec.grid);
+  passes_.emplace(*network_, executor_, exchange_, spec.grid.stages(), accumulate_);
+}
+
+void TrainingStep::start() {
+  executor_.bind(weights_.replica(0));
+  // Parts' gradients sum to their replica's.
+  executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(mean_of_));
+  exchange_.attach(executor_, *parts_, slices_ ? &*slices_ : nullptr);
+  communicator_.barrier();  // other ranks' values are visible afterwards
+  weights_.begin_average(exchange_.kept_state());
+  executor_.pack();
+  passes_->note_packed(weights_.parameters());
+}
+
+/// Returns the seconds that it took, without those in which it waited for others.
+template <class Work>
+double TrainingStep::compute(Work work) {
+  const double exposed = exposed_seconds();
+  const auto start = RunClock::Clock::now();
+  work();
+  const double seconds = RunClock::since(start);
+  computing_ += seconds;
+  return seconds - (exposed_seconds() - exposed);
+}
+
+void TrainingStep::begin(int64_t step, float learning_rate) {
+  info_.step = step;
+  rate_ = learning_rate;
+  computing_ = 0;
+  replica_seconds_.assign(static_cast<size_t>(map_.local_count()), 0.0);
+  exposed_before_ = exposed_seconds();
+  begin_gradient();
+}
+
+void TrainingStep::begin_gradient() {
+  backward_ended_ = false;
+  exchange_.begin_step(info_.step);
+  passes_->begin();
+}
+
+MicroBatch TrainingStep::micro_batch(int local) const {
+  const int replica = local / accumulate_, batch = local % accumulate_;
+  return {.place = local,
+          .number = map_.replica(replica) * accumulate_ + batch,
+          .local_replica = replica};
+}
+
+float TrainingStep::run(const MicroBatch& which, std::span<void* const> batch) {
+  CHECK(batch.size() == network_->inputs.size(), "{} tensors of a batch for {} inputs",
+        batch.size(), network_->inputs.size());
+  last_ = which;
+  info_.replica = which.number;
+  ReplicaState replica = weights_.replica(which.local_replica);
+  // Passes only read them.
+  if (which.parameters) replica.parameters = const_cast<std::byte*>(which.parameters);
+  double& seconds = replica_seconds_[static_cast<size_t>(which.local_replica)];
+  seconds += compute([&] {
+    passes_->run(which.place, info_, replica, batch);
+    table_turns_->take(which.place);
+  });
+  note_norm();
+  const float sum = loss();
+  seconds += compute([&] { passes_->go_on(); });
+  return sum * share_;
+}
+
+/// Returns 0 on a stage without a loss.
+float TrainingStep::loss() const {
+  float sum = 0;
+  for (size_t i = 0; i < network_->losses.size(); ++i) {
+    const float one = *static_cast<const float*>(executor_.result(network_->losses[i]));
+    sum = i == 0 ? one : sum + one;
+  }
+  return sum;
+}
+
+const float* TrainingStep::prediction() {
+  const Value value = network_->predictions.front();
+  CHECK(value.valid(), "parts have no prediction of whole samples");
+  const TensorDesc& desc = network_->training.desc(value);
+  const auto* y = static_cast<const float*>(executor_.result(value));
+  if (desc.layout.is_plain()) return y;
+  to_plain(desc, y, plain_);
+  return plain_.data();
+}
+
+void TrainingStep::end_of_backward() {
+  exchange_.end_of_backward();
+  backward_ended_ = true;
+}
+
+void TrainingStep::update(const WeightUpdate& how) {
+  compute([&] { passes_->end(); });
+  if (!backward_ended_) end_of_backward();
+  StepInfo info = info_;
+  float rate = rate_;
+  if (how.late) {
+    info.step = how.late->update;
+    rate = how.late->rate;
+    executor_.bind({.parameters = weights_.parameters()});
+    exchange_.set_compensation(
+        {.lambda = how.late->compensation / static_cast<float>(summed_.replicas()),  // it is a sum
+         .now = weights_.parameters(),
+         .then = how.late->of});
+  }
+  double seconds = compute([&] {
+    settle();  // pending updates use their own step's rate
+    executor_.set_scalar(network_->lr, rate);
+    executor_.update(info);
+    exchange_.end_step(executor_);
+    exchange_.begin_stage_sums();
+  });
+  norm_due_ = network_->gradient_norm.valid() && !how.received;  // servers have their own norms
+  if (how.settled) seconds += compute([&] { settle(); });
+  // The update has packed everything that it has changed.
+  if (how.late) passes_->note_packed(weights_.parameters());
+  for (size_t r = 0; r < replica_seconds_.size(); ++r)
+    if (!weights_.apart() || static_cast<int>(r) == last_.local_replica)
+      replica_seconds_[r] += seconds;
+}
+
+void TrainingStep::settle() {
+  executor_.settle();
+  note_norm();
+}
+
+/// A run waits for every update on which one of its bands depends, and so for the norm of all
+/// gradients.
+void TrainingStep::note_norm() {
+  if (!std::exchange(norm_due_, false)) return;
+  norms_ += {1, *static_cast<const float*>(executor_.result(network_->gradient_norm))};
+}
+
+StepTimes TrainingStep::times() const {
+  StepTimes times;
+  times.comm_exposed = exposed_seconds() - exposed_before_;
+  times.compute = computing_ - times.comm_exposed;
+  return times;
+}
+
+}  // namespace tutti

@@ -105,7 +105,7 @@ const std::vector<Choice>& schemes() {
 const std::vector<Choice>& codecs() {
   static const std::vector<Choice> all = [] {
     std::vector<Choice> list{{"dense", {}}};
-    // auto: is not among them, because measured times decide which steps it compresses.
+    // auto: is missing: a resume before its verdict begins the trial again (results/house.md).
     for (const char* name : {"bf16", "int8", "onebit", "topk:0.25", "hitopk:0.25", "powersgd:2"})
       list.push_back(
           {name, {{"comm.compression", text(name)}, {"comm.compression_min_bytes", int64_t{0}}}});

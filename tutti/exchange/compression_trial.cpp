@@ -19,26 +19,26 @@ double median(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-// The ranks combine the seconds of each step, then codec seconds and the bandwidth at which
-// compression breaks even.
-constexpr int kMoreNumbers = 2;
 constexpr int kMostNumbers = static_cast<int>(comm::Communicator::kMostCombined / sizeof(double));
 
-// Keeps the longer time for each step, and the last two numbers from the rank that codes longer.
-void take_slowest(std::byte* mine, const std::byte* theirs, size_t count) {
-  std::vector<double> a(count), b(count);  // because bytes of messages are not aligned
-  std::memcpy(a.data(), mine, count * sizeof(double));
-  std::memcpy(b.data(), theirs, count * sizeof(double));
-  const size_t steps = count - kMoreNumbers;
-  for (size_t i = 0; i < steps; ++i) a[i] = std::max(a[i], b[i]);
-  if (b[steps] > a[steps]) std::copy_n(b.data() + steps, kMoreNumbers, a.data() + steps);
-  std::memcpy(mine, a.data(), count * sizeof(double));
+// Combines the numbers of all ranks by `take(mine, theirs)`.
+template <class Take>
+void combine_numbers(comm::Communicator& communicator, std::vector<double>& numbers, Take take) {
+  communicator.combine(std::as_writable_bytes(std::span(numbers)),
+                       [&](std::byte* mine, const std::byte* theirs) {
+                         // Bytes of messages are not aligned.
+                         std::vector<double> a(numbers.size()), b(numbers.size());
+                         std::memcpy(a.data(), mine, a.size() * sizeof(double));
+                         std::memcpy(b.data(), theirs, b.size() * sizeof(double));
+                         take(a, b);
+                         std::memcpy(mine, a.data(), a.size() * sizeof(double));
+                       });
 }
 
 }  // namespace
 
 CompressionTrial::CompressionTrial(int pairs) : pairs_(pairs) {
-  CHECK(1 <= pairs && steps() + kMoreNumbers <= kMostNumbers, "{} pairs", pairs);
+  CHECK(1 <= pairs && steps() <= kMostNumbers, "{} pairs", pairs);
 }
 
 bool CompressionTrial::compressed() const {
@@ -51,23 +51,33 @@ void CompressionTrial::record(double blocked_seconds, double caller_seconds) {
   seconds_.push_back(blocked_seconds + caller_seconds);
 }
 
+void CompressionTrial::combine(comm::Communicator& communicator) {
+  if (seconds_.empty()) return;
+  combine_numbers(communicator, seconds_, [](auto& mine, const auto& theirs) {
+    for (size_t i = 0; i < mine.size(); ++i) mine[i] = std::max(mine[i], theirs[i]);
+  });
+}
+
+void CompressionTrial::restore(std::vector<double> seconds) {
+  CHECK(static_cast<int>(seconds.size()) <= steps(), "{} of {} steps", seconds.size(), steps());
+  seconds_ = std::move(seconds);
+}
+
 CompressionTrial::Verdict CompressionTrial::decide(comm::Communicator& communicator,
-                                                   const comm::CompressionReport& report) const {
+                                                   const comm::CompressionReport& report) {
   CHECK(complete(), "{} of {} steps recorded", seconds_.size(), steps());
-  std::vector<double> mine = seconds_;  // after combine(): times of the slowest ranks
-  mine.push_back(report.codec_seconds);
-  mine.push_back(comm::break_even_bandwidth(report));
-  communicator.combine(std::as_writable_bytes(std::span(mine)),
-                       [count = mine.size()](std::byte* ours, const std::byte* theirs) {
-                         take_slowest(ours, theirs, count);
-                       });
+  combine(communicator);
+  std::vector<double> codec{report.codec_seconds, comm::break_even_bandwidth(report)};
+  combine_numbers(communicator, codec, [](auto& mine, const auto& theirs) {
+    if (theirs[0] > mine[0]) mine = theirs;
+  });
 
   std::vector<double> dense, compressed;
   for (size_t step = 2; step < seconds_.size(); ++step)
-    (compressed_step(step) ? compressed : dense).push_back(mine[step]);
+    (compressed_step(step) ? compressed : dense).push_back(seconds_[step]);
   Verdict verdict{.dense_seconds = median(dense),
                   .compressed_seconds = median(compressed),
-                  .break_even = mine.back()};
+                  .break_even = codec[1]};
   verdict.pays = verdict.compressed_seconds < verdict.dense_seconds;
   return verdict;
 }

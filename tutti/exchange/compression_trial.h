@@ -8,7 +8,7 @@
 // it). A step lasts as long as on the slowest rank, so a step's cost is the maximum over the ranks;
 // each kind's cost is the median over its steps. The first step of each kind is left out. The
 // answer depends on timing, so the decision is made once, reported in the log, and kept by the
-// caller in checkpoints.
+// caller in checkpoints, as the times are before it.
 
 #include <cstdint>
 #include <string>
@@ -34,6 +34,13 @@ class CompressionTrial {
   /// coding done in them, and seconds of coding (CompressionReport::caller_seconds).
   void record(double blocked_seconds, double caller_seconds);
 
+  /// Collective. Makes each time recorded so far that of the slowest rank, the same on every rank.
+  void combine(comm::Communicator& communicator);
+  /// Returns the seconds of each step so far; for a checkpoint, after combine().
+  const std::vector<double>& seconds() const { return seconds_; }
+  /// Goes on after these steps, at most steps() of them.
+  void restore(std::vector<double> seconds);
+
   struct Verdict {
     bool pays = false;
     double dense_seconds = 0;       ///< per step: the slowest rank's blocked time
@@ -46,7 +53,7 @@ class CompressionTrial {
   };
   /// Collective; call it when complete. The result is the same on every rank. `report` covers this
   /// rank's compressed steps.
-  Verdict decide(comm::Communicator& communicator, const comm::CompressionReport& report) const;
+  Verdict decide(comm::Communicator& communicator, const comm::CompressionReport& report);
 
  private:
   int pairs_;

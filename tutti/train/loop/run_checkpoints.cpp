@@ -37,6 +37,7 @@ CheckpointInfo RunCheckpoints::info_now() const {
   run_.rounds->save(info.metrics);
   if (const auto seconds = run_.rounds->virtual_seconds()) info.metrics[kVirtualSeconds] = *seconds;
   if (run_.exchange().verdict()) info.metrics[kCompressionPays] = *run_.exchange().verdict();
+  run_.exchange().save_trial(info.metrics);
   return info;
 }
 
@@ -116,6 +117,7 @@ void RunCheckpoints::write(bool best, bool ends) {
   report_.report_noise();  // includes measurements since the last line
   evaluation_.gather();
   run_.rounds->collect_state();
+  run_.exchange().combine_trial();
   run_.together = true;
   Written written;
   try {

@@ -171,6 +171,7 @@ void TrainerRun::restore_from(const Checkpoint& checkpoint) {
         "comm.compression = \"none\"");
   if (checkpoint.info.metrics.contains(kCompressionPays))
     run_.exchange().set_verdict(checkpoint.info.metrics.at(kCompressionPays));
+  run_.exchange().restore_trial(checkpoint.info.metrics);
   go_on_from(checkpoint, run_);
   run_.goal.restore(checkpoint.info.metrics);
 }

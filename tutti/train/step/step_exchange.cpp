@@ -12,6 +12,13 @@
 #include "tutti/train/network/optimizer.h"
 
 namespace tutti {
+namespace {
+
+/// Returns the name of a trial's step in a checkpoint's numbers.
+std::string trial_number(int step) { return fmt::format("compression_trial_{:02}", step); }
+
+}  // namespace
+
 StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& map,
                            const Network& network, const ExchangeSettings& settings,
                            int steps_compared)
@@ -220,6 +227,23 @@ void StepExchange::end_step(Executor& executor) {
 void StepExchange::set_verdict(double pays) {
   verdict_ = pays;
   trial_.reset();
+}
+
+void StepExchange::combine_trial() {
+  if (trial_) trial_->combine(communicator_);
+}
+
+void StepExchange::save_trial(std::map<std::string, double>& numbers) const {
+  if (!trial_) return;
+  for (int i = 0; const double seconds : trial_->seconds()) numbers[trial_number(i++)] = seconds;
+}
+
+void StepExchange::restore_trial(const std::map<std::string, double>& numbers) {
+  if (!trial_) return;
+  std::vector<double> seconds;
+  for (int i = 0; i + 1 < trial_->steps() && numbers.contains(trial_number(i)); ++i)
+    seconds.push_back(numbers.at(trial_number(i)));
+  trial_->restore(std::move(seconds));
 }
 
 std::vector<UnsentBucket> StepExchange::unsent() {

@@ -110,6 +110,11 @@ class StepExchange final : public Exchanges {
   /// restores it, so that a resumed run acts like the one before.
   std::optional<double> verdict() const { return verdict_; }
   void set_verdict(double pays);
+  /// Collective, before save_trial(): see CompressionTrial::combine().
+  void combine_trial();
+  /// Adds the steps of a trial that goes on to a checkpoint's numbers, and takes them from there.
+  void save_trial(std::map<std::string, double>& numbers) const;
+  void restore_trial(const std::map<std::string, double>& numbers);
   /// Returns this rank's state of compression, "compression.rank3.bucket 2.gradient@0", without
   /// copying it: valid until the next step.
   std::vector<TensorRef> compression_state();

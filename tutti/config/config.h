@@ -254,6 +254,7 @@ struct CheckpointSection {
   int64_t every_steps = 0;   ///< 0: not by steps
   int64_t every_epochs = 1;  ///< 0: not by epochs
   int64_t keep = 2;          ///< 0: all
+  int64_t memory = 0;        ///< bytes for copies that wait to be written; 0: as much as is free
   bool best = true;          ///< also keep the checkpoint with the best evaluation
   std::string dir;           ///< empty: output_dir/checkpoints
   std::string resume;  ///< empty: start anew; "latest": newest valid one in dir; else a checkpoint

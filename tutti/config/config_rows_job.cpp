@@ -19,6 +19,14 @@ void write_checkpoint_rows(ConfigTableWriter& t) {
         "Also write one after each evaluation that is better than all before it, and keep the "
         "last of these as best beside the others")
       .may_change();
+  t.key(s, &S::memory, "memory",
+        "What a rank may hold of a copy of its state, which is written while training goes on; "
+        "training stands still until all of the state is in it or written. 0: as much as the state "
+        "takes, at most a quarter of the node's free memory for each of its ranks, or, with "
+        "plan.memory, what that leaves")
+      .unit("bytes")
+      .at_least(0)
+      .no_matter();
   t.key(s, &S::dir, "dir",
         "Their folder; {output_dir}/NAME lies in the run's. Empty: checkpoints in run.output_dir")
       .path(PathKind::written)

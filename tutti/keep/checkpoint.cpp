@@ -82,13 +82,14 @@ const fs::path& CheckpointWriter::path() const { return parts_->partial.path(); 
 
 const RankFiles& CheckpointWriter::rank_files() const { return parts_->manifest.rank_files; }
 
-void CheckpointWriter::write(const CheckpointContent& content) {
+void CheckpointWriter::write(const std::vector<TensorRef>& weights,
+                             const std::vector<TensorRef>& state) {
   const TensorMetadata metadata = {
       {"format", "pt"},
-      {"step", std::to_string(content.info.step)}};  // Python readers ask for "pt"
+      {"step", std::to_string(parts_->manifest.info.step)}};  // Python readers ask for "pt"
   auto& files = parts_->manifest.files;
-  files[kWeightsFile] = write_safetensors(path() / kWeightsFile, content.weights, metadata);
-  files[kStateFile] = write_safetensors(path() / kStateFile, content.state, metadata);
+  files[kWeightsFile] = write_safetensors(path() / kWeightsFile, weights, metadata);
+  files[kStateFile] = write_safetensors(path() / kStateFile, state, metadata);
 }
 
 uint64_t CheckpointWriter::bytes() const {
@@ -116,7 +117,7 @@ fs::path CheckpointWriter::publish(bool best, int keep) {
 
 fs::path write_checkpoint(const fs::path& directory, const CheckpointContent& content, int keep) {
   CheckpointWriter writer(directory, content.info, 0);
-  writer.write(content);
+  writer.write(content.weights, content.state);
   return writer.publish(content.best, keep);
 }
 

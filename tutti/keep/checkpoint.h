@@ -100,8 +100,8 @@ class CheckpointWriter {
   /// Returns the folder in which it is made, for write_rank_file().
   const std::filesystem::path& path() const;
   const RankFiles& rank_files() const;
-  /// Writes the content that is the same on all ranks. Call once.
-  void write(const CheckpointContent& content);
+  /// Writes the tensors that are the same on all ranks. Call once.
+  void write(const std::vector<TensorRef>& weights, const std::vector<TensorRef>& state);
   /// Returns the size of the files that this object has written, in bytes.
   uint64_t bytes() const;
   /// Call it when all files are written. Verifies the files of write(), points `latest` at the

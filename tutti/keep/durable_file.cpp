@@ -75,6 +75,17 @@ void DurableFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void DurableFile::overwrite(uint64_t offset, std::string_view text) {
+  CHECK(fd_ >= 0 && offset + text.size() <= bytes_, "{}: {} bytes", path_.string(), bytes_);
+  while (!text.empty()) {
+    const ssize_t written = ::pwrite(fd_, text.data(), text.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path_, "cannot be written", errno);
+    offset += static_cast<uint64_t>(written);
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
 FileDigest DurableFile::close() {
   // A network file system may report a full disk only here.
   if (!sync_to_disk(fd_)) fail(path_, "cannot be written to the disk", errno);

@@ -34,6 +34,8 @@ class DurableFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Replaces text that was written; the digest remains the one of what was written first.
+  void overwrite(uint64_t offset, std::string_view text);
   /// Waits until the content is on the disk. Call once, last.
   FileDigest close();
 

@@ -62,21 +62,20 @@ uint64_t write_rank_file(const fs::path& checkpoint, const RankFiles& files, int
         "{}: rank {} does not see the folder that rank 0 has made: run.output_dir must be on a "
         "file system that all hosts share",
         path.parent_path().string(), rank));
-  ContentHash hash(files, rank);
-  std::vector<std::byte> made;
-  for (const TensorRef& tensor : tensors) {
-    CHECK(tensor.desc.dtype == DType::f32 && (tensor.make || !tensor.bytes.empty()), "{}: {}",
-          tensor.name, tensor.desc.to_string());
-    hash.begin_tensor(tensor.name, tensor.desc.shape);
-    if (tensor.make) {  // made twice: here for the header, later for writing
-      made.resize(tensor.desc.bytes());
-      tensor.make(made);
-    }
-    hash.add(tensor.make ? std::span<const std::byte>(made) : tensor.bytes);
-  }
   TensorMetadata metadata = label(files, rank);
-  metadata[kContentHash] = hash.text();
-  const uint64_t bytes = write_safetensors(path, tensors, metadata).bytes;
+  ContentHash hash(files, rank);
+  metadata[kContentHash] = hash.text();  // the true one is known at the end
+  SafetensorsWriter file(path, tensors, metadata);
+  for (const TensorRef& tensor : tensors) {
+    CHECK(tensor.desc.dtype == DType::f32, "{}: {}", tensor.name, tensor.desc.to_string());
+    hash.begin_tensor(tensor.name, tensor.desc.shape);
+    give_bytes(tensor, [&](std::span<const std::byte> piece) {
+      hash.add(piece);
+      file.write(piece);
+    });
+  }
+  file.replace(kContentHash, hash.text());
+  const uint64_t bytes = file.close().bytes;
   verify_rank_file(checkpoint, files, rank);
   return bytes;
 }

@@ -77,7 +77,7 @@ class RankFileTest : public testing::Test {
             write_rank_file(writer.path(), writer.rank_files(), c.rank(), tensors);
       });
     });
-    writer.write({info, {}, {}, false});
+    writer.write({}, {});
     last_ = writer.publish(false, 0);
     return sizes;
   }

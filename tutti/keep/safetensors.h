@@ -24,9 +24,34 @@ using TensorMetadata = std::map<std::string, std::string>;
 /// The format's reference reader refuses longer headers. In bytes.
 constexpr uint64_t kSafetensorsHeaderLimit = 100'000'000;
 
+/// Sorts tensors into the order of their content in a file: wide types first, so that every tensor
+/// stays aligned to its element.
+void sort_for_file(std::vector<TensorRef>& tensors);
+
+/// Writes a new file from front to back: the constructor writes the header, and write() the content
+/// of all tensors, one after another, in any pieces.
+class SafetensorsWriter {
+ public:
+  /// Of the tensors only names and shapes are read. Names must differ; layouts must be plain; the
+  /// order is that of sort_for_file().
+  SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorRef> tensors,
+                    const TensorMetadata& metadata);
+  void write(std::span<const std::byte> bytes);
+  /// Replaces a value of the metadata by another one of the same length, which may depend on the
+  /// content. The digest that close() returns is the one of the former value.
+  void replace(const std::string& key, std::string_view value);
+  /// Waits for the disk. All of the content must have been written.
+  FileDigest close();
+
+ private:
+  std::string header_;
+  DurableFile file_;
+  uint64_t missing_ = 0;  // bytes of content
+};
+
 /// Writes `tensors` to a new file and waits for the disk. It holds at most one made tensor
-/// (TensorRef::make) at a time. Names must differ; layouts must be plain.
-FileDigest write_safetensors(const std::filesystem::path& path, std::span<const TensorRef> tensors,
+/// (TensorRef::make) at a time.
+FileDigest write_safetensors(const std::filesystem::path& path, std::vector<TensorRef> tensors,
                              const TensorMetadata& metadata = {});
 
 /// An open file, or all files of an index, whose headers have been checked completely: every tensor

@@ -101,6 +101,7 @@ struct PlanStage {
 struct MemoryLimit {
   size_t bytes = 0;    ///< 0: no limit
   size_t besides = 0;  ///< bytes that are not part of the plan
+  size_t copies = 0;   ///< bytes for a copy of the state, of which a checkpoint is written
   int arenas = 1;      ///< arenas of results: passes under way at a time
   int gradients = 1;   ///< arenas of gradients
   int sums = 0;        ///< arenas of sums over ranks, as large as one of gradients

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tutti {
 
 PlannedMemory planned_memory(const Plan& plan) {
@@ -10,15 +12,17 @@ PlannedMemory planned_memory(const Plan& plan) {
   const auto threads = static_cast<size_t>(plan.options.threads);
   const size_t replica = variables.parameter_bytes + variables.statistic_bytes +
                          variables.trained_bytes * variables.state_kinds.size();
-  return {.variables = variables.table_bytes + replica * static_cast<size_t>(limit.replicas) +
-                       variables.parameter_bytes * static_cast<size_t>(limit.shown) +
-                       variables.statistic_bytes,  // averaged over replicas
+  const size_t kept = variables.table_bytes + replica * static_cast<size_t>(limit.replicas) +
+                      variables.parameter_bytes * static_cast<size_t>(limit.shown) +
+                      variables.statistic_bytes;  // averaged over replicas
+  return {.variables = kept,
           .gradients = variables.trained_bytes * static_cast<size_t>(limit.gradients + limit.sums),
           .results = plan.arena_bytes * static_cast<size_t>(limit.arenas),
           .scratch = plan.packed_bytes +
                      threads * (plan.tile_scratch_bytes + plan.workspace_bytes) +
                      plan.first_state_bytes + (threads - 1) * plan.state_bytes,
-          .besides = limit.besides};
+          .besides = limit.besides,
+          .copies = std::min(limit.copies, kept)};
 }
 
 size_t arena_limit(const Plan& plan) {
@@ -43,6 +47,7 @@ std::string memory_text(const Plan& plan) {
       mebibytes(memory.total()), mebibytes(memory.variables), mebibytes(memory.gradients),
       mebibytes(memory.results), mebibytes(memory.scratch));
   if (memory.besides > 0) text += fmt::format(", evaluation {}", mebibytes(memory.besides));
+  if (memory.copies > 0) text += fmt::format(", checkpoint {}", mebibytes(memory.copies));
   if (plan.options.memory.bytes > 0)
     text += fmt::format("; plan.memory = {}", mebibytes(plan.options.memory.bytes));
   if (const Recomputed& again = plan.recomputed; again.results > 0)

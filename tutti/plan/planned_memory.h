@@ -16,7 +16,8 @@ struct PlannedMemory {
   size_t results = 0;    ///< activations and their gradients that bands leave to later ones
   size_t scratch = 0;  ///< packed weights, and the tiles, workspace and accumulators of each thread
   size_t besides = 0;  ///< MemoryLimit::besides
-  size_t total() const { return variables + gradients + results + scratch + besides; }
+  size_t copies = 0;   ///< MemoryLimit::copies
+  size_t total() const { return variables + gradients + results + scratch + besides + copies; }
 };
 
 /// Returns the memory of a plan, with the numbers of copies in options.memory.

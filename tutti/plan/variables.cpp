@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "tutti/base/error.h"
+
 namespace tutti {
 namespace {
 
@@ -76,10 +78,15 @@ void import_plain(const Variable& variable, const float* plain, std::byte* arena
                  [&](int64_t from, int64_t to) { storage[to] = from < 0 ? 0.0f : plain[from]; });
 }
 
+void export_storage(const TensorDesc& desc, std::span<const std::byte> storage, float* plain) {
+  CHECK(desc.dtype == DType::f32 && storage.size() == desc.bytes(), "{}", desc.to_string());
+  const auto* const values = reinterpret_cast<const float*>(storage.data());
+  for_each_place(desc, Places::elements,
+                 [&](int64_t to, int64_t from) { plain[to] = values[from]; });
+}
+
 void export_plain(const Variable& variable, const std::byte* arena, float* plain) {
-  const auto* storage = reinterpret_cast<const float*>(arena + variable.offset);
-  for_each_place(variable.desc, Places::elements,
-                 [&](int64_t to, int64_t from) { plain[to] = storage[from]; });
+  export_storage(variable.desc, {arena + variable.offset, variable.desc.bytes()}, plain);
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,5 +60,7 @@ struct Variables {
 /// storage as zero.
 void import_plain(const Variable& variable, const float* plain, std::byte* arena);
 void export_plain(const Variable& variable, const std::byte* arena, float* plain);
+/// Copies the storage of a tensor, or a copy of it, to a plain one.
+void export_storage(const TensorDesc& desc, std::span<const std::byte> storage, float* plain);
 
 }  // namespace tutti

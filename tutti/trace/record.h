@@ -235,7 +235,8 @@ struct CheckpointRecord {
   int64_t step = 0;
   std::string path{};
   int64_t bytes = 0;
-  double seconds = kNotMeasured;
+  double seconds = kNotMeasured;         ///< that training stood still
+  double until_complete = kNotMeasured;  ///< from the beginning until it was complete
 };
 
 /// Event "target_reached": the first evaluation that reached the target. Clocks as in EvalRecord.

@@ -226,6 +226,7 @@ void fields(Event& e, Visit&& visit) {
   visit("path", e.path);
   visit("bytes", e.bytes);
   visit("seconds", e.seconds);
+  visit("until_complete", e.until_complete);
 }
 
 template <Is<TargetReached> Event, class Visit>

@@ -12,16 +12,19 @@ constexpr const char* kNoise = "noise";
 
 }  // namespace
 
-void RunReport::restore_noise(const std::map<std::string, double>& metrics) {
+void RunReport::start_noise(const Checkpoint* resumed) {
   NoiseMeter* const meter = run_.exchange().noise();
   if (meter == nullptr) return;
+  const std::map<std::string, double> metrics =
+      resumed ? resumed->info.metrics : std::map<std::string, double>{};
   noise_.restore(kNoise, metrics);
   layer_noise_.resize(meter->names().size());
   for (size_t i = 0; i < layer_noise_.size(); ++i)
     layer_noise_[i].restore(fmt::format("{}.{}", kNoise, meter->names()[i]), metrics);
 }
 
-void RunReport::save_noise(std::map<std::string, double>& metrics) const {
+void RunReport::save_noise(std::map<std::string, double>& metrics) {
+  report_noise();  // includes measurements since the last line
   noise_.save(kNoise, metrics);
   for (size_t i = 0; i < layer_noise_.size(); ++i)
     layer_noise_[i].save(fmt::format("{}.{}", kNoise, run_.exchange().noise()->names()[i]),

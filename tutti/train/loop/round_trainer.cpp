@@ -29,9 +29,13 @@ RoundTrainer::RoundTrainer(Running& run) : run_(run) {
                                 .kind = comm::Collective::allreduce,
                                 .element = comm::Element::i32,
                                 .op = comm::ReduceOp::max,
-                                .count = 1,
-                                .output = &stop_signal_,
+                                .count = vote_.size(),
+                                .output = vote_.data(),
                                 .algorithm = "recursive_doubling"});
+}
+
+void RoundTrainer::save(SavedRun& saved) const {
+  for (NamedTensor& tensor : batches_->state()) saved.own.push_back(owned(std::move(tensor)));
 }
 
 void RoundTrainer::read_from_here() {
@@ -167,13 +171,15 @@ void RoundTrainer::report_nonfinite(const data::Batch& batch, float loss) {
 }
 
 void RoundTrainer::ask_to_stop() {
-  stop_signal_ = run_.spec.stop_requested ? run_.spec.stop_requested() : 0;
+  vote_ = {run_.spec.stop_requested ? run_.spec.stop_requested() : 0,
+           run_.writes_here && run_.writes_here()};
   if (stop_vote_) stop_vote_->start();
 }
 
 bool RoundTrainer::stop_asked() {
   if (stop_vote_) stop_vote_->wait();
-  asked_by_ = std::max(asked_by_, stop_signal_);
+  run_.written_everywhere = vote_[1] == 0;
+  asked_by_ = std::max(asked_by_, vote_[0]);
   return asked_by_ != 0;
 }
 

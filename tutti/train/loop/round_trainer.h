@@ -1,6 +1,7 @@
 #pragma once
 // RoundTrainer: runs the rounds of a run: batches, gradients, and the vote whether to stop.
 
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -30,8 +31,8 @@ class RoundTrainer {
   int asked_by() const { return asked_by_; }  ///< the signal
   /// Announces that this rank will process the samples of a replica's gradient in this step.
   void note_samples(int64_t step, int replica);
-  /// Returns the readers' state, for this rank's file of a checkpoint.
-  std::vector<NamedTensor> state() const { return batches_->state(); }
+  /// Adds the readers' state, for this rank's file of a checkpoint.
+  void save(SavedRun& saved) const;
   /// Logs once that readers do not keep up.
   void report_waiting();
 
@@ -60,7 +61,9 @@ class RoundTrainer {
   double step_ended_ = 0;             // reading of the training clock
   double reading_before_ = 0;         // readers' time until this epoch began
   bool waiting_said_ = false;
-  int stop_signal_ = 0;  // signal to this rank, then the largest of all ranks
+  /// This rank's answers, then the largest of all ranks: the signal that asked it to stop, and 1 if
+  /// it still writes a checkpoint.
+  std::array<int32_t, 2> vote_{};
   std::unique_ptr<comm::CollectiveOperation> stop_vote_;  // empty if there is one rank
   int asked_by_ = 0;
 };

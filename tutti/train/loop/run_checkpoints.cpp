@@ -1,21 +1,40 @@
 #include "tutti/train/loop/run_checkpoints.h"
 
+#include <omp.h>
+
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <iterator>
-#include <optional>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
-#include "tutti/keep/rank_file.h"
+#include "tutti/device/cpu/topology.h"
+#include "tutti/plan/planned_memory.h"
 #include "tutti/train/network/stage_tensors.h"
-#include "tutti/train/network/table_files.h"
 
 namespace tutti {
 
-CheckpointInfo RunCheckpoints::info_now() const {
+bool needs_rank_files(Running& run) {
+  const bool needs = run.training->weights().has_rows() ||
+                     !run.network().compression.buckets.empty() || run.network().has_tables ||
+                     run.spec.data.canvases != nullptr;
+  return run.shape.grid.stages() > 1 ? run.comm.most(int{needs}) > 0 : needs;  // a stage may
+}
+
+RunCheckpoints::RunCheckpoints(Running& run, std::vector<RunState> states)
+    : run_(run), states_(std::move(states)), queue_(static_cast<int>(run.config.run.threads)) {
+  run.writes_here = [this] { return works_here(); };
+  run.finish_checkpoint = [this] { leave(false); };
+}
+
+RunCheckpoints::~RunCheckpoints() {
+  run_.writes_here = {};
+  run_.finish_checkpoint = {};
+  queue_.abandon();  // so that the thread ends
+}
+
+CheckpointInfo RunCheckpoints::info_now(const SavedRun& saved) const {
   CheckpointInfo info{
       .step = run_.step,
       .epoch = run_.step / run_.shape.steps_per_epoch(),
@@ -31,117 +50,205 @@ CheckpointInfo RunCheckpoints::info_now() const {
       .state_kinds = run_.network().training.variables.state_kinds,
       .settings = run_.settings,
       .metrics = {{"wall_seconds", run_.clock.wall()}, {"train_seconds", run_.clock.train()}}};
-  run_.goal.save(info.metrics);
+  info.metrics.insert(saved.numbers.begin(), saved.numbers.end());
   info.learned = learned_fields(target_fields(run_.config, *run_.spec.data.train));
-  report_.save_noise(info.metrics);
-  run_.rounds->save(info.metrics);
-  if (const auto seconds = run_.rounds->virtual_seconds()) info.metrics[kVirtualSeconds] = *seconds;
-  if (run_.exchange().verdict()) info.metrics[kCompressionPays] = *run_.exchange().verdict();
-  run_.exchange().save_trial(info.metrics);
   return info;
 }
 
-bool needs_rank_files(Running& run) {
-  const bool needs = run.training->weights().has_rows() ||
-                     !run.network().compression.buckets.empty() || run.network().has_tables ||
-                     run.spec.data.canvases != nullptr;
-  return run.shape.grid.stages() > 1 ? run.comm.most(int{needs}) > 0 : needs;  // a stage may
-}
-
-CheckpointContent RunCheckpoints::content_now() {
-  return {.info = {},
-          .weights = run_.training->weights().model_tensors(evaluation_.weights(),
-                                                            evaluation_.statistics()),
-          .state = run_.rounds->state()};
-}
-
-CheckpointContent RunCheckpoints::gathered_content() {
-  CheckpointContent content = content_now();
-  for (std::vector<TensorRef>* const tensors : {&content.weights, &content.state}) {
-    std::vector<NamedTensor> all = gather_stages(run_.comm, run_.shape.grid, materialise(*tensors));
-    tensors->clear();
-    for (NamedTensor& tensor : all) tensors->push_back(owned(std::move(tensor)));
-  }
-  return content;
-}
-
-uint64_t RunCheckpoints::write_own(const std::filesystem::path& checkpoint,
-                                   const RankFiles& files) {
-  const Weights& weights = run_.training->weights();
-  std::vector<TensorRef> tensors = run_.rounds->own_state();
-  const auto add = [&](std::vector<TensorRef> more) {
-    std::ranges::move(more, std::back_inserter(tensors));
-  };
-  add(weights.row_tensors());
-  add(table_refs(weights));
-  for (NamedTensor& tensor : trainer_.state()) tensors.push_back(owned(std::move(tensor)));
-  return write_rank_file(checkpoint, files, run_.comm.rank(), tensors);
-}
-
-RunCheckpoints::Written RunCheckpoints::write_together(bool best) {
-  std::optional<CheckpointWriter> writer;  // on rank 0
-  const int64_t ranks = needs_rank_files(run_) ? run_.comm.size() : 0;
-  const std::string place = comm::decide(run_.comm, "beginning a checkpoint", [&] {
-    run_.reporter->record().require_place();  // a folder that was removed is not made again
-    writer.emplace(run_.spec.place.checkpoints, info_now(), ranks);
-    return writer->rank_files().id + '\0' + writer->path().string();
-  });
-  const size_t end = place.find('\0');
-  const RankFiles files{ranks, place.substr(0, end)};
-  uint64_t bytes = 0;
-  CheckpointContent content;
-  // If several ranks hold a replica's tensors, gather them here, where messages may be sent.
+std::vector<std::vector<TensorRef>> RunCheckpoints::files_of(SavedRun saved) {
   const PartGrid& grid = run_.shape.grid;
-  const bool gathered = grid.stages() > 1 || grid.tensor() > 1;
-  if (gathered && (grid.stages() > 1 || grid.group() == 0)) content = gathered_content();
-  comm::on_each(run_.comm, "writing a checkpoint", [&] {
-    if (ranks > 0) bytes = write_own(place.substr(end + 1), files);
-    if (!writer) return;
-    if (!gathered) content = content_now();
-    content.info = info_now();
-    writer->write(content);
-    bytes += writer->bytes();
+  std::vector<std::vector<TensorRef>> files;
+  files.push_back(std::move(saved.own));
+  for (std::vector<TensorRef>* const tensors : {&saved.model, &saved.shared}) {
+    files.push_back(gather_stages(run_.comm, grid, std::move(*tensors)));
+    const bool has_part = grid.stages() > 1 || grid.tensor() > 1;
+    if (!run_.first() && (!has_part || grid.group() > 0)) files.back().clear();
+  }
+  for (std::vector<TensorRef>& file : files) sort_for_file(file);
+  return files;
+}
+
+/// The memory for copies: what checkpoint.memory allows, else what plan.memory leaves, else a
+/// quarter of what the node has free for each of its ranks.
+size_t RunCheckpoints::most_copied() const {
+  if (run_.config.checkpoint.memory > 0) return static_cast<size_t>(run_.config.checkpoint.memory);
+  const Plan& plan = run_.network().training;
+  if (const size_t limit = plan.options.memory.bytes; limit > 0)
+    return limit - std::min(limit, planned_memory(plan).total()) + plan.options.memory.copies;
+  if (queue_.memory_bytes() > 0) return queue_.memory_bytes();  // free memory no longer counts it
+  return static_cast<size_t>(read_topology().available_bytes) / 4 /
+         static_cast<size_t>(run_.comm.local_size());
+}
+
+uint64_t RunCheckpoints::write_files(Flight& flight, const RankFiles& files,
+                                     const std::filesystem::path& place,
+                                     const std::vector<std::vector<TensorRef>>& arriving) {
+  omp_set_num_threads(1);  // the others' are at work
+  try {
+    uint64_t bytes = 0;
+    if (files.count > 0) bytes = write_rank_file(place, files, run_.comm.rank(), arriving[0]);
+    if (!flight.writer) return bytes;
+    flight.writer->write(arriving[1], arriving[2]);
+    return bytes + flight.writer->bytes();
+  } catch (...) {
+    queue_.abandon();  // so that nobody waits for space
+    throw;
+  }
+}
+
+void RunCheckpoints::copy(size_t written_here) {
+  for (size_t f = 0; f < flight_->files.size(); ++f) {
+    if (f < written_here)
+      queue_.put(flight_->files[f]);
+    else
+      for (const TensorRef& tensor : flight_->files[f])
+        if (tensor.give) tensor.give([](std::span<const std::byte>) {});
+  }
+}
+
+void RunCheckpoints::begin(bool best) {
+  flight_.emplace();
+  flight_->step = run_.step;
+  flight_->epochs = run_.epochs_done();
+  flight_->best = best;
+  flight_->left_before = run_.left;
+  flight_->began = RunClock::Clock::now();
+  SavedRun saved;
+  for (const RunState& state : states_)
+    if (state.save) state.save(saved);
+  const int64_t ranks = needs_rank_files(run_) ? run_.comm.size() : 0;
+  const std::string said = comm::decide(run_.comm, "beginning a checkpoint", [&] {
+    run_.reporter->record().require_place();  // a folder that was removed is not made again
+    flight_->writer.emplace(run_.spec.place.checkpoints, info_now(saved), ranks);
+    return flight_->writer->rank_files().id + '\0' + flight_->writer->path().string();
   });
-  double all[] = {static_cast<double>(bytes)};
+  const size_t end = said.find('\0');
+  const RankFiles rank_files{ranks, said.substr(0, end)};
+  if (ranks == 0) saved.own.clear();
+  flight_->files = files_of(std::move(saved));
+  const size_t here = run_.first() ? 3 : 1;  // the first files are this rank's
+  std::vector<std::vector<TensorRef>> arriving;
+  comm::on_each(run_.comm, "taking memory for a checkpoint", [&] {
+    try {
+      arriving = queue_.begin(most_copied(), {flight_->files.begin(),
+                                              flight_->files.begin() + static_cast<long>(here)});
+    } catch (const DeviceError& error) {
+      throw IoError(error.what());
+    }
+  });
+  flight_->written =
+      std::async(std::launch::async, [this, &flight = *flight_, rank_files,
+                                      place = std::filesystem::path(said.substr(end + 1)),
+                                      arriving = std::move(arriving)] {
+        return write_files(flight, rank_files, place, arriving);
+      });
+  copy(here);
+  flight_->copied = true;
+  run_.written_everywhere = false;
+  if (best) run_.keep_best(run_.step, run_.goal.quality());
+}
+
+bool RunCheckpoints::works_here() const {
+  if (!flight_) return false;
+  const auto busy = [](const auto& work) {
+    return work.valid() && work.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  };
+  return flight_->publishing ? busy(flight_->published) : busy(flight_->written);
+}
+
+/// Votes are taken with the question whether to stop; rounds of several steps have none.
+bool RunCheckpoints::works_anywhere() {
+  if (run_.comm.size() == 1) return works_here();
+  if (run_.rounds->takes_several_steps()) return run_.comm.most(int{works_here()}) > 0;
+  return !run_.written_everywhere;
+}
+
+void RunCheckpoints::publish() {
+  flight_->publishing = true;
+  run_.written_everywhere = false;
+  if (!run_.first()) return;
+  const auto keep = static_cast<int>(run_.config.checkpoint.keep);
+  flight_->published = std::async(std::launch::async, [&flight = *flight_, keep] {
+    return flight.writer->publish(flight.best, keep).string();
+  });
+}
+
+void RunCheckpoints::note_published(const std::string& path) {
+  double all[] = {static_cast<double>(flight_->bytes)};
   run_.comm.sum(all);
-  const std::string path = comm::decide(run_.comm, "publishing a checkpoint", [&] {
-    return writer->publish(best, static_cast<int>(run_.config.checkpoint.keep)).string();
-  });
-  return {path, static_cast<int64_t>(all[0])};
+  run_.left.last = flight_->step;
+  if (run_.spec.checkpoint_written) run_.spec.checkpoint_written();
+  const double until = RunClock::since(flight_->began);
+  if (run_.first())
+    run_.reporter->record().append(
+        CheckpointRecord{.epoch = flight_->epochs,
+                         .step = flight_->step,
+                         .path = path,
+                         .bytes = static_cast<int64_t>(all[0]),
+                         .seconds = flight_->ends ? until : flight_->stood_still,
+                         .until_complete = until});
+  flight_.reset();
+}
+
+void RunCheckpoints::end_phase() {
+  if (!flight_->publishing) {
+    comm::on_each(run_.comm, "writing a checkpoint",
+                  [&] { flight_->bytes = flight_->written.get(); });
+    publish();
+  } else {
+    note_published(comm::decide(run_.comm, "publishing a checkpoint",
+                                [&] { return flight_->published.get(); }));
+  }
+}
+
+template <class Work>
+void RunCheckpoints::attempt(bool ends, Work work) {
+  const bool together = std::exchange(run_.together, true);
+  try {
+    work();
+  } catch (const IoError& error) {
+    queue_.abandon();
+    const int64_t step = flight_->step;
+    run_.left = flight_->left_before;
+    flight_.reset();
+    if (ends) throw IoError(fmt::format("{}; {}", error.what(), run_.what_is_left()));
+    if (run_.first())
+      log::warn("no checkpoint of step {}: {}; {}; training goes on to the next one", step,
+                error.what(), run_.what_is_left());
+  }
+  run_.together = together;
+}
+
+void RunCheckpoints::go_on() {
+  if (flight_ && !works_anywhere()) attempt(false, [&] { end_phase(); });
+}
+
+void RunCheckpoints::finish(bool ends) {
+  while (flight_) attempt(ends, [&] { end_phase(); });
 }
 
 void RunCheckpoints::write(bool best, bool ends) {
   const auto began = RunClock::Clock::now();
   const ScopedSpan span = run_.span("checkpoint");
+  finish(false);
   run_.settle();
-  report_.report_noise();  // includes measurements since the last line
-  evaluation_.gather();
-  run_.rounds->collect_state();
-  run_.exchange().combine_trial();
-  run_.together = true;
-  Written written;
-  try {
-    written = write_together(best);
-  } catch (const IoError& error) {
-    if (ends) throw IoError(fmt::format("{}; {}", error.what(), run_.what_is_left()));
-    if (run_.first())
-      log::warn("no checkpoint of step {}: {}; {}; training goes on to the next one", run_.step,
-                error.what(), run_.what_is_left());
-  }
-  run_.together = false;
+  attempt(ends, [&] { begin(best); });
+  if (flight_) flight_->stood_still = RunClock::since(began);
+  if (flight_) flight_->ends = ends;
+  if (ends) finish(true);
   const double seconds = RunClock::since(began);
   run_.clock.add_pause(seconds);
   run_.checkpoint_seconds += seconds;
-  if (written.path.empty()) return;
-  run_.left.last = run_.step;
-  if (run_.spec.checkpoint_written) run_.spec.checkpoint_written();
-  if (best) run_.keep_best(run_.step, run_.goal.quality());
-  if (!run_.first()) return;
-  run_.reporter->record().append(CheckpointRecord{.epoch = run_.epochs_done(),
-                                                  .step = run_.step,
-                                                  .path = written.path,
-                                                  .bytes = written.bytes,
-                                                  .seconds = seconds});
+}
+
+void RunCheckpoints::leave(bool together) noexcept {
+  if (!flight_ || !flight_->copied || (run_.comm.size() > 1 && !together)) return;
+  try {
+    finish(false);
+  } catch (const std::exception& error) {
+    log::warn("the checkpoint of step {} was not finished: {}", flight_ ? flight_->step : run_.step,
+              error.what());
+  }
 }
 
 }  // namespace tutti

@@ -40,8 +40,6 @@ void note_memory(const Plan& plan, RunStart& about) {
 
 void RunReport::watch_step() {
   stragglers_.emplace(run_.exchange().communicator(), run_.exchange().arrivals());
-  restore_noise(run_.past.checkpoint ? run_.past.checkpoint->info.metrics
-                                     : std::map<std::string, double>{});
 }
 
 void RunReport::start() {

@@ -32,7 +32,10 @@ class RunReport {
   void end_epoch();  ///< Collective.
   /// Collective. Reports the steps since the last call, whose sums have all arrived.
   void report_noise();
-  void save_noise(std::map<std::string, double>& metrics) const;
+  void save_noise(std::map<std::string, double>& metrics);
+  /// Begins to average noise, or goes on with a checkpoint's averages; call it when the step
+  /// exists.
+  void start_noise(const Checkpoint* resumed);
 
   /// Collective. Reports how the run has ended; `test` measures the test set between the lines that
   /// come before and after it.
@@ -48,7 +51,6 @@ class RunReport {
   /// Returns the mean over all micro-batches of all replicas, given one value per local one.
   double mean_over_batches(std::span<const double> local);
   ProgressState progress(double loss) const;
-  void restore_noise(const std::map<std::string, double>& metrics);
   /// Logs the noise scale; called once per epoch.
   void log_noise() const;
   void report_compression();

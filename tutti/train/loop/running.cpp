@@ -99,6 +99,7 @@ void Running::keep_best(int64_t at, double value) {
 // continues from a checkpoint elsewhere. A folder that cannot be listed is reported as such: this
 // text is part of another error's message, which it must not replace.
 std::string Running::what_is_left() const try {
+  if (finish_checkpoint) finish_checkpoint();
   int64_t last = newest_step(spec.place.checkpoints);
   // It may be whole if only updating its links has failed.
   if (last == step && left.last != step)

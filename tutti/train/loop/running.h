@@ -3,6 +3,7 @@
 // file of its own: rounds of training (round_trainer.h), evaluation (evaluation.h), checkpoints
 // (run_checkpoints.h), record and log (run_report.h).
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -96,6 +97,9 @@ struct Running {
   LeftCheckpoints left = {};
   int64_t step = 0, first_step = 0;  ///< updates done, now and when this process began
   double evaluation_seconds = 0, checkpoint_seconds = 0;
+  std::function<bool()> writes_here = {};        ///< whether this rank still writes a checkpoint
+  std::function<void()> finish_checkpoint = {};  ///< finishes one, unless other ranks have parts
+  bool written_everywhere = false;               ///< no rank did in the last vote
   bool together = false;  ///< an error now is thrown by all ranks: one of them records it
 
   explicit Running(const TrainerSpec& spec);

@@ -27,6 +27,8 @@ RunResult TrainerRun::run() {
     run_.rounds->dismiss(run_.result.status);
   } catch (const std::exception& error) {
     report_.record_failure(error);
+    if (checkpoints_)
+      checkpoints_->leave(run_.together && dynamic_cast<const CommError*>(&error) == nullptr);
     // All workers end with this error: tell the serving ranks, which have none of their own to
     // report. An error between ranks reaches them as it does the others.
     if (run_.rounds && run_.together && dynamic_cast<const CommError*>(&error) == nullptr) {
@@ -59,6 +61,7 @@ void TrainerRun::loop() {
     log::warn_alike("nothing to do: {}, at step {}", stopped_early_words(), run_.step);
   while (!run_.nothing_to_do()) {
     bool asked = trainer_->train();
+    checkpoints_->go_on();
     report_.show_step();
     bool last = run_.step == run_.shape.total_steps;
     if (run_.log_due(run_.step) || last) report_.log_steps();

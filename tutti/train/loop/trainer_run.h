@@ -32,9 +32,9 @@ class TrainerRun {
   NoiseSettings measured_noise() const;
   void require_folder();
   RoundsSpec rounds_spec();
-  /// Sets up the weights and the way in which replicas meet, new or from the checkpoint.
+  /// Sets up the way in which replicas meet.
   void build_rounds();
-  void restore_from(const Checkpoint& checkpoint);
+  std::vector<RunState> states();
 
   // In trainer.cpp.
   void loop();

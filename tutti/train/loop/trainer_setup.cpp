@@ -7,9 +7,9 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
-#include "tutti/keep/rank_file.h"
 #include "tutti/train/loop/resume.h"
 #include "tutti/train/network/given_weights.h"
+#include "tutti/train/network/table_files.h"
 #include "tutti/train/rounds/replay_clock.h"
 #include "tutti/train/rounds/server_orders.h"
 #include "tutti/train/settings/data_shards.h"
@@ -64,8 +64,10 @@ void TrainerRun::build() {
   trainer_.emplace(run_);
   build_rounds();
   evaluation_.emplace(run_);
-  checkpoints_.emplace(run_, *evaluation_, *trainer_, report_);
-  trainer_->read_from_here();
+  const std::vector<RunState> all = states();
+  for (const RunState& state : all)
+    if (state.start) state.start(run_.past.checkpoint ? &*run_.past.checkpoint : nullptr);
+  checkpoints_.emplace(run_, all);
   if (run_.config.run.profile) {
     run_.spans.emplace();
     run_.training->executor().set_spans(&*run_.spans);
@@ -154,26 +156,53 @@ void TrainerRun::build_rounds() {
     give_weights(run_.comm, {run_.config.model.weights, run_.config.model.weights_except},
                  run_.training->weights());
   run_.rounds = make_rounds(rounds_spec());
-  const Checkpoint* const checkpoint = run_.past.checkpoint ? &*run_.past.checkpoint : nullptr;
-  if (checkpoint) restore_from(*checkpoint);
-  run_.rounds->start(checkpoint, run_.step);
 }
 
-void TrainerRun::restore_from(const Checkpoint& checkpoint) {
-  restore(checkpoint, run_.shape.with_statistics(), run_.shape.grid.parts(),
-          run_.exchange().kept_state(), run_.training->weights());
-  SavedCompression saved(checkpoint);
-  run_.exchange().restore_compression(saved);
-  if (run_.first() && run_.config.comm.compression == "none" &&
-      std::ranges::any_of(saved.names(0), comm::is_piece))
-    log::warn(
-        "what compression had not sent is lost: this run goes on from a compressed one and has "
-        "comm.compression = \"none\"");
-  if (checkpoint.info.metrics.contains(kCompressionPays))
-    run_.exchange().set_verdict(checkpoint.info.metrics.at(kCompressionPays));
-  run_.exchange().restore_trial(checkpoint.info.metrics);
-  go_on_from(checkpoint, run_);
-  run_.goal.restore(checkpoint.info.metrics);
+/// Lists whatever has state across steps. The order is the one in which it starts: what comes later
+/// may look at what was restored before.
+std::vector<RunState> TrainerRun::states() {
+  const auto of_weights = [this](SavedRun& saved) {
+    evaluation_->gather();
+    const Weights& weights = run_.training->weights();
+    saved.model = weights.model_tensors(evaluation_->weights(), evaluation_->statistics());
+    std::ranges::move(weights.row_tensors(), std::back_inserter(saved.own));
+    std::ranges::move(table_refs(weights), std::back_inserter(saved.own));
+  };
+  const auto restore_weights = [this](const Checkpoint* resumed) {
+    if (resumed)
+      restore(*resumed, run_.shape.with_statistics(), run_.shape.grid.parts(),
+              run_.exchange().kept_state(), run_.training->weights());
+  };
+  const auto restore_exchange = [this](const Checkpoint* resumed) {
+    if (!resumed) return;
+    run_.exchange().restore(*resumed);
+    if (!run_.first() || run_.config.comm.compression != "none") return;
+    if (std::ranges::any_of(SavedCompression(*resumed).names(0), comm::is_piece))
+      log::warn(
+          "what compression had not sent is lost: this run goes on from a compressed one and has "
+          "comm.compression = \"none\"");
+  };
+  const auto go_on = [this](const Checkpoint* resumed) {
+    if (!resumed) return;
+    go_on_from(*resumed, run_);
+    run_.goal.restore(resumed->info.metrics);
+  };
+  return {
+      {.name = "weights", .save = of_weights, .start = restore_weights},
+      {.name = "compression", .save = {}, .start = restore_exchange},  // the rounds save it
+      {.name = "goal",
+       .save = [this](SavedRun& saved) { run_.goal.save(saved.numbers); },
+       .start = go_on},
+      {.name = "rounds",
+       .save = [this](SavedRun& saved) { run_.rounds->save(saved); },
+       .start = [this](const Checkpoint* resumed) { run_.rounds->start(resumed, run_.step); }},
+      {.name = "noise",
+       .save = [this](SavedRun& saved) { report_.save_noise(saved.numbers); },
+       .start = [this](const Checkpoint* resumed) { report_.start_noise(resumed); }},
+      {.name = "batches",
+       .save = [this](SavedRun& saved) { trainer_->save(saved); },
+       .start = [this](const Checkpoint*) { trainer_->read_from_here(); }},
+  };
 }
 
 }  // namespace tutti

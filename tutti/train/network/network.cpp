@@ -193,13 +193,15 @@ class NetworkCompiler {
     return compile(graph, backend_, options_);
   }
   /// The evaluation reads the variables in the training plan's layout. `evaluation_bytes` is its
-  /// additional memory, as far as known.
-  void compile_sides(Network& network, const Choices& choices, size_t evaluation_bytes) {
+  /// additional memory, and `copied_bytes` the one for a checkpoint's copies, as far as known.
+  void compile_sides(Network& network, const Choices& choices, size_t evaluation_bytes,
+                     size_t copied_bytes) {
     const HeldCopies& held = spec_.held;
     network.training = compile_graph(
         graph_.graph, choices,
         {.bytes = spec_.memory,
          .besides = evaluation_bytes,
+         .copies = copied_bytes,
          .arenas = batches_under_way(held.order, grid().stages(), grid().stage(), held.batches),
          .gradients = held.gradients,
          .sums = held.sums,
@@ -210,13 +212,22 @@ class NetworkCompiler {
         std::move(*compile_evaluation_of(network.training, grid(), network.training.variables));
     const PlannedMemory evaluation = planned_memory(network.evaluation.plan);
     network.training.options.memory.besides = evaluation.results + evaluation.scratch;
+    network.training.options.memory.copies = copied_bytes_of(network.training.variables);
+  }
+  /// Under a limit a checkpoint's copies take what it leaves, but one tensor must have space.
+  size_t copied_bytes_of(const Variables& variables) const {
+    size_t most = 0;
+    if (spec_.memory > 0)
+      for (const Variable& variable : variables.parameters)
+        most = std::max(most, variable.desc.bytes());
+    return spec_.copied_bytes > 0 ? spec_.copied_bytes : most;
   }
   void compile_both(Network& network, const Choices& choices) {
-    compile_sides(network, choices, 0);
+    compile_sides(network, choices, 0, spec_.copied_bytes);
     if (fits_memory(network.training)) return;
     const std::string layout = network.training.layout;
     compile_sides(network, network.training.options.choices,
-                  network.training.options.memory.besides);
+                  network.training.options.memory.besides, network.training.options.memory.copies);
     if (network.training.layout == layout) return;
     // Repeat it as the other ranks will, which receive the layout.
     options_.layout = network.training.layout;

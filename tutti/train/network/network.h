@@ -36,7 +36,8 @@ struct NetworkSpec {
   int64_t evaluation_batch = 0;       ///< 0: the training batch
   bool warns = true;                  ///< rank 0 reports slow steps
   size_t memory = 0;                  ///< bytes that a rank may hold (planned_memory.h); 0: any
-                                      ///< number
+  size_t copied_bytes = 0;  ///< for copies of which a checkpoint is written; 0: what memory leaves
+                            ///< number
   HeldCopies held = {};
 };
 

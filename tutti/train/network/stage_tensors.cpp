@@ -20,10 +20,24 @@ void pass(comm::Communicator& communicator, int peer, bool sends, std::span<std:
   (sends ? send_arena : receive_arena)(communicator, "tensors of a stage", peer, kTensorTag, data);
 }
 
+void send_text(comm::Communicator& communicator, int peer, std::string text) {
+  uint64_t length = text.size();
+  pass(communicator, peer, true, std::as_writable_bytes(std::span(&length, 1)));
+  pass(communicator, peer, true, std::as_writable_bytes(std::span(text)));
+}
+
+std::string receive_text(comm::Communicator& communicator, int peer) {
+  uint64_t length = 0;
+  pass(communicator, peer, false, std::as_writable_bytes(std::span(&length, 1)));
+  std::string text(length, ' ');
+  pass(communicator, peer, false, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 /// Returns "NAME EXTENT EXTENT", one line per tensor. Names have no spaces.
-std::string headings(const std::vector<NamedTensor>& tensors) {
+std::string headings(const std::vector<TensorRef>& tensors) {
   std::string text;
-  for (const NamedTensor& tensor : tensors) {
+  for (const TensorRef& tensor : tensors) {
     CHECK(tensor.desc.dtype == DType::f32, "{} is no tensor of a model", tensor.name);
     text += tensor.name;
     for (const int64_t extent : tensor.desc.shape) text += fmt::format(" {}", extent);
@@ -32,58 +46,62 @@ std::string headings(const std::vector<NamedTensor>& tensors) {
   return text;
 }
 
-std::vector<NamedTensor> parse_headings(const std::string& text) {
-  std::vector<NamedTensor> tensors;
+std::vector<TensorRef> parse_headings(const std::string& text) {
+  std::vector<TensorRef> tensors;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    NamedTensor& tensor = tensors.emplace_back();
+    TensorRef& tensor = tensors.emplace_back();
     words >> tensor.name;
     std::vector<int64_t> extents;
     for (int64_t extent = 0; words >> extent;) extents.push_back(extent);
     tensor.desc = {DType::f32, Shape(extents), {}};
-    tensor.bytes.resize(tensor.desc.bytes());
   }
   return tensors;
 }
 
-template <class T>
-std::span<std::byte> bytes_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
+/// Adds the tensors of another stage to rank 0's. Where several stages have identical copies, the
+/// first one counts, and the stage is told which others to send.
+void add_stage(comm::Communicator& communicator, int stage, std::vector<TensorRef>& all) {
+  std::string wanted;
+  for (TensorRef& tensor : parse_headings(receive_text(communicator, stage))) {
+    const bool is_new = std::ranges::find(all, tensor.name, &TensorRef::name) == all.end();
+    wanted += is_new ? '1' : '0';
+    if (!is_new) continue;
+    tensor.give = [&communicator, stage, bytes = tensor.desc.bytes()](const ByteSink& sink) {
+      std::vector<std::byte> content(bytes);
+      pass(communicator, stage, false, content);
+      sink(content);
+    };
+    all.push_back(std::move(tensor));
+  }
+  send_text(communicator, stage, wanted);
 }
 
-void send_tensors(comm::Communicator& communicator, std::vector<NamedTensor>& tensors) {
-  std::string text = headings(tensors);
-  uint64_t length = text.size();
-  pass(communicator, 0, true, bytes_of(length));
-  pass(communicator, 0, true, std::as_writable_bytes(std::span(text)));
-  for (NamedTensor& tensor : tensors) pass(communicator, 0, true, tensor.bytes);
-}
-
-std::vector<NamedTensor> receive_tensors(comm::Communicator& communicator, int stage) {
-  uint64_t length = 0;
-  pass(communicator, stage, false, bytes_of(length));
-  std::string text(length, ' ');
-  pass(communicator, stage, false, std::as_writable_bytes(std::span(text)));
-  std::vector<NamedTensor> tensors = parse_headings(text);
-  for (NamedTensor& tensor : tensors) pass(communicator, stage, false, tensor.bytes);
-  return tensors;
+/// Returns a tensor that goes to rank 0 when it is given.
+TensorRef sent(comm::Communicator& communicator, const TensorRef& tensor) {
+  TensorRef ref{.name = tensor.name, .desc = tensor.desc};
+  ref.give = [&communicator, tensor](const ByteSink&) {
+    pass(communicator, 0, true, materialise(tensor).bytes);
+  };
+  return ref;
 }
 
 }  // namespace
 
-std::vector<NamedTensor> gather_stages(comm::Communicator& communicator, const PartGrid& grid,
-                                       std::vector<NamedTensor> own) {
+std::vector<TensorRef> gather_stages(comm::Communicator& communicator, const PartGrid& grid,
+                                     std::vector<TensorRef> own) {
   if (grid.stages() == 1 || grid.group() > 0) return own;
-  if (grid.stage() > 0) {
-    send_tensors(communicator, own);
+  if (grid.stage() == 0) {
+    for (int stage = 1; stage < grid.stages(); ++stage) add_stage(communicator, stage, own);
     return own;
   }
-  for (int stage = 1; stage < grid.stages(); ++stage)
-    for (NamedTensor& tensor : receive_tensors(communicator, stage))
-      if (std::ranges::find(own, tensor.name, &NamedTensor::name) == own.end())
-        own.push_back(std::move(tensor));  // otherwise several stages have identical copies
-  return own;
+  send_text(communicator, 0, headings(own));
+  const std::string wanted = receive_text(communicator, 0);
+  std::vector<TensorRef> asked;
+  for (size_t t = 0; t < own.size(); ++t)
+    if (wanted.at(t) == '1') asked.push_back(sent(communicator, own[t]));
+  return asked;
 }
 
 }  // namespace tutti

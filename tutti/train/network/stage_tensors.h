@@ -10,9 +10,11 @@
 
 namespace tutti {
 
-/// Collective. Returns on rank 0 the tensors of all stages of its replica, stage after stage; on
-/// other ranks, and with a single stage, `own` unchanged.
-std::vector<NamedTensor> gather_stages(comm::Communicator& communicator, const PartGrid& grid,
-                                       std::vector<NamedTensor> own);
+/// Collective. Returns on rank 0 the tensors of all stages of its replica, stage after stage. Those
+/// of other stages are received when they are given (TensorRef::give); each stage must meanwhile
+/// give, in their order, the tensors that this call returns to it. With a single stage, and on
+/// other replicas' ranks, it returns `own` unchanged.
+std::vector<TensorRef> gather_stages(comm::Communicator& communicator, const PartGrid& grid,
+                                     std::vector<TensorRef> own);
 
 }  // namespace tutti

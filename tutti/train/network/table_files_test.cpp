@@ -31,7 +31,7 @@ class TableFilesTest : public testing::Test {
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
     const TensorRef rows{tensor, {DType::f32, shape, {}}, std::as_bytes(std::span(values))};
     write_rank_file(writer.path(), writer.rank_files(), 0, {&rows, 1});
-    writer.write({{}, {}, {}, false});
+    writer.write({}, {});
     return writer.publish(false, 0);
   }
   /// Returns the error message of reading it; empty: none.

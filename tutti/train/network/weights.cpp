@@ -188,18 +188,30 @@ TensorRef Weights::tensor_of(std::string name, const Variable& variable,
       gathers && slice_ranks_->gets_whole() ? variable.whole_shape() : variable.desc.shape;
   TensorRef tensor{.name = std::move(name),
                    .desc = {DType::f32, stored_shape(variable, shape), {}}};
-  tensor.make = [this, &variable, arena, gathers, shape](std::span<std::byte> out) {
-    auto* const to = reinterpret_cast<float*>(out.data());
-    const bool turned = variable.init.stored == Init::Stored::transposed;
-    if (!gathers && !turned) return export_plain(variable, arena, to);
-    std::vector<float> values(static_cast<size_t>(variable.desc.elements()));
-    export_plain(variable, arena, values.data());
-    if (gathers) values = slice_ranks_->whole(*variable.slice, std::move(values));
-    if (turned)
+  const std::span<const std::byte> storage(arena + variable.offset, variable.desc.bytes());
+  const bool turned = variable.init.stored == Init::Stored::transposed;
+  if (gathers)
+    tensor.give = [this, &variable, storage, shape, turned](const ByteSink& sink) {
+      std::vector<float> values(static_cast<size_t>(variable.desc.elements()));
+      export_storage(variable.desc, storage, values.data());
+      values = slice_ranks_->whole(*variable.slice, std::move(values));
+      std::vector<float> stored(turned ? values.size() : 0);
+      if (turned) transpose(values.data(), stored.data(), shape[0], shape[1]);
+      sink(std::as_bytes(std::span(turned ? stored : values)));
+    };
+  else if (variable.desc.layout.is_plain() && !turned)
+    tensor.bytes = storage;
+  else {
+    tensor.sources = {storage};
+    tensor.make = [desc = variable.desc, shape, turned](TensorRef::Sources sources,
+                                                        std::span<std::byte> out) {
+      auto* const to = reinterpret_cast<float*>(out.data());
+      if (!turned) return export_storage(desc, sources[0], to);
+      std::vector<float> values(static_cast<size_t>(desc.elements()));
+      export_storage(desc, sources[0], values.data());
       transpose(values.data(), to, shape[0], shape[1]);
-    else
-      std::ranges::copy(values, to);
-  };
+    };
+  }
   return tensor;
 }
 
@@ -279,11 +291,15 @@ std::vector<TensorRef> Weights::row_tensors() const {
   for (const OwnVariable& own : own_variables()) {
     TensorRef rows{.name = own.name,
                    .desc = {DType::f32, rows_shape(*own.variable, local_replicas()), {}}};
-    rows.make = [this, own](std::span<std::byte> out) {
-      const auto floats = static_cast<size_t>(own.variable->desc.elements());
-      for (int r = 0; r < local_replicas(); ++r)
-        export_plain(*own.variable, arena_of(own, r),
-                     reinterpret_cast<float*>(out.data()) + static_cast<size_t>(r) * floats);
+    const TensorDesc& desc = own.variable->desc;
+    for (int r = 0; r < local_replicas(); ++r)
+      rows.sources.emplace_back(arena_of(own, r) + own.variable->offset, desc.bytes());
+    rows.make = [desc](TensorRef::Sources sources, std::span<std::byte> out) {
+      auto* row = reinterpret_cast<float*>(out.data());
+      for (const auto& source : sources) {
+        export_storage(desc, source, row);
+        row += desc.elements();
+      }
     };
     tensors.push_back(std::move(rows));
   }

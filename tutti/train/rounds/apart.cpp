@@ -78,15 +78,16 @@ int64_t Apart::end(int) {
   return step_ + 1;
 }
 
-std::vector<TensorRef> Apart::state() {
-  std::vector<TensorRef> state;  // the replicas' own values are in the ranks' files
+/// The replicas' own values are rows of the weights.
+void Apart::save(SavedRun& saved) {
+  meeting_->save(saved.numbers);
   for (const SharedValues& shared : meeting_->shared())
     std::ranges::move(
         spec_.step.weights().arena_tensors(
             "." + shared.name, reinterpret_cast<const std::byte*>(shared.values.data())),
-        std::back_inserter(state));
-  if (clock_) state.push_back(clock_->state());
-  return state;
+        std::back_inserter(saved.shared));
+  spec_.step.exchange().save(saved);
+  save_clock(saved);
 }
 
 void Apart::report(int64_t step, RunRecord* record) {

@@ -19,9 +19,7 @@ class Apart final : public EveryStep {
   void model(std::span<float> weights) override { meeting_->model(values_, weights); }
   bool first_stands_for_all() const override { return settings_.kind == MeetingKind::never; }
   void report(int64_t step, RunRecord* record) override;
-  void collect_state() override {}  // each replica has its own
-  std::vector<TensorRef> state() override;
-  void save(std::map<std::string, double>& metrics) const override { meeting_->save(metrics); }
+  void save(SavedRun& saved) override;
 
  private:
   const MeetingSettings settings_;

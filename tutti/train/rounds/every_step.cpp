@@ -51,14 +51,15 @@ std::optional<double> EveryStep::virtual_seconds() const {
   return clock_ ? std::optional(clock_->seconds()) : std::nullopt;
 }
 
-void EveryStep::collect_state() {
-  spec_.step.exchange().collect_state(spec_.step.weights().state());
+void EveryStep::save(SavedRun& saved) {
+  spec_.step.save_state(saved);
+  save_clock(saved);
 }
 
-std::vector<TensorRef> EveryStep::state() {
-  std::vector<TensorRef> state = spec_.step.weights().state_tensors();
-  if (clock_) state.push_back(clock_->state());
-  return state;
+void EveryStep::save_clock(SavedRun& saved) const {
+  if (!clock_) return;
+  saved.shared.push_back(clock_->state());
+  saved.numbers[kVirtualSeconds] = clock_->seconds();
 }
 
 }  // namespace tutti

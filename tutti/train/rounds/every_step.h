@@ -18,14 +18,13 @@ class EveryStep : public Rounds {
   void report(int64_t step, RunRecord* record) override;
   std::optional<double> virtual_seconds() const override;
   double take_virtual_wait() override { return clock_ ? clock_->take_waited() : 0; }
-  void collect_state() override;
-  std::vector<TensorRef> state() override;
-  std::vector<TensorRef> own_state() override { return spec_.step.exchange().compression_state(); }
+  void save(SavedRun& saved) override;
 
  protected:
   /// Returns this rank's micro-batches [first, first + count), the same in every step.
   RoundGradient gradient_of(int first, int count) const;
   void start_clock(const Checkpoint* resumed, int64_t step);
+  void save_clock(SavedRun& saved) const;
 
   const RoundsSpec spec_;
   const std::unique_ptr<ReplayClock> clock_;  // for a replay

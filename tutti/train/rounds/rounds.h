@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,8 +21,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/cost/machine.h"
 #include "tutti/config/config.h"
-#include "tutti/keep/checkpoint.h"
-#include "tutti/keep/named_tensor.h"
+#include "tutti/keep/run_state.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/step/training_step.h"
 
@@ -80,15 +78,9 @@ class Rounds {
   /// Returns the mean seconds that a replica waited on that machine since the last call.
   virtual double take_virtual_wait() { return 0; }
 
-  /// Collective; call it before state(): gathers other ranks' parts of the state on rank 0.
-  virtual void collect_state() {}
-  /// Returns the state besides the model that is the same on all ranks, for a checkpoint's state
-  /// file.
-  virtual std::vector<TensorRef> state() = 0;
-  /// Returns this rank's own state, without copying it, for its own file.
-  virtual std::vector<TensorRef> own_state() = 0;
-  /// Stores numbers that are the same on all ranks as metrics of a checkpoint.
-  virtual void save(std::map<std::string, double>& /*metrics*/) const {}
+  /// Collective. Adds the state besides the model (RunState::save): the optimizer's, this way of
+  /// meeting's, and the one of compression.
+  virtual void save(SavedRun& saved) = 0;
 
   /// Called when the run is over: ranks that only serve then end.
   virtual void dismiss(RunStatus /*status*/) {}

@@ -99,6 +99,12 @@ int64_t ServedByRanks::end(int signal) {
   return step;
 }
 
+/// The servers have given their weights and states back to all ranks at the end of the round.
+void ServedByRanks::save(SavedRun& saved) {
+  saved.shared = spec_.step.weights().state_tensors();
+  std::ranges::move(servers_->compression_state(), std::back_inserter(saved.own));
+}
+
 void ServedByRanks::report(int64_t step, RunRecord* record) {
   const ServedCounts counts = servers_->take_counts();
   double sum = 0;

@@ -24,8 +24,7 @@ class ServedByRanks final : public Rounds {
   StepTimes times() const override { return times_; }
   double computed() const override { return computed_; }
   void report(int64_t step, RunRecord* record) override;
-  std::vector<TensorRef> state() override { return spec_.step.weights().state_tensors(); }
-  std::vector<TensorRef> own_state() override { return servers_->compression_state(); }
+  void save(SavedRun& saved) override;
   void dismiss(RunStatus status) override { servers_->dismiss(status); }
 
  private:

@@ -125,23 +125,19 @@ void ServedReplay::apply() {
     versions_[arrived_.version + 1].workers += static_cast<int>(arrived_.served.size());
 }
 
-void ServedReplay::collect_state() {
-  spec_.step.exchange().collect_state(spec_.step.weights().state());
-}
-
-std::vector<TensorRef> ServedReplay::state() {
-  std::vector<TensorRef> tensors = spec_.step.weights().state_tensors();
-  tensors.push_back(export_clock(clock_));
+void ServedReplay::save(SavedRun& saved) {
+  spec_.step.save_state(saved);
+  saved.shared.push_back(export_clock(clock_));
+  saved.numbers[kVirtualSeconds] = clock_.seconds();
   for (const auto& [version, kept] : versions_)
     if (kept.copy.bytes() > 0)
       std::ranges::move(
           spec_.step.weights().arena_tensors(version_suffix(version), kept.copy.data()),
-          std::back_inserter(tensors));
-  return tensors;
+          std::back_inserter(saved.shared));
 }
 
-/// Restores state(), after the step's weights have been restored. If the checkpoint's run had no
-/// servers or other workers, it holds none of it: then all begin with its weights.
+/// Restores what save() added, after the step's weights have been restored. If the checkpoint's run
+/// had no servers or other workers, it holds none of it: then all begin with its weights.
 void ServedReplay::restore(const SafetensorsFile& state, double seconds, int64_t step) {
   const int64_t left = spec_.steps_per_epoch - step % spec_.steps_per_epoch;
   if (!import_clock(state, clock_)) {

@@ -29,11 +29,9 @@ class ServedReplay final : public Rounds {
   void report(int64_t step, RunRecord* record) override;
   std::optional<double> virtual_seconds() const override { return clock_.seconds(); }
   double take_virtual_wait() override { return clock_.take_waited(); }
-  void collect_state() override;
   /// Returns the servers' state, "servers/clock", and, as "NAME.version 12", each version of the
   /// weights that workers use and servers no longer have.
-  std::vector<TensorRef> state() override;
-  std::vector<TensorRef> own_state() override { return spec_.step.exchange().compression_state(); }
+  void save(SavedRun& saved) override;
 
  private:
   struct Version {

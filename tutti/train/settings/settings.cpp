@@ -215,6 +215,7 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
   spec.measure = config.plan.measure;
   spec.most_error = config.plan.bf16_error;
   spec.memory = static_cast<size_t>(config.plan.memory);
+  spec.copied_bytes = static_cast<size_t>(config.checkpoint.memory);
   return spec;
 }
 

@@ -15,6 +15,8 @@ namespace tutti {
 namespace {
 
 /// Returns the name of a trial's step in a checkpoint's numbers.
+constexpr const char* kVerdict = "compression_pays";
+
 std::string trial_number(int step) { return fmt::format("compression_trial_{:02}", step); }
 
 }  // namespace
@@ -229,23 +231,6 @@ void StepExchange::set_verdict(double pays) {
   trial_.reset();
 }
 
-void StepExchange::combine_trial() {
-  if (trial_) trial_->combine(communicator_);
-}
-
-void StepExchange::save_trial(std::map<std::string, double>& numbers) const {
-  if (!trial_) return;
-  for (int i = 0; const double seconds : trial_->seconds()) numbers[trial_number(i++)] = seconds;
-}
-
-void StepExchange::restore_trial(const std::map<std::string, double>& numbers) {
-  if (!trial_) return;
-  std::vector<double> seconds;
-  for (int i = 0; i + 1 < trial_->steps() && numbers.contains(trial_number(i)); ++i)
-    seconds.push_back(numbers.at(trial_number(i)));
-  trial_->restore(std::move(seconds));
-}
-
 std::vector<UnsentBucket> StepExchange::unsent() {
   std::vector<UnsentBucket> buckets;
   for (int b = 0; compresses() && b < gradients_.buckets(); ++b)
@@ -255,13 +240,26 @@ std::vector<UnsentBucket> StepExchange::unsent() {
   return buckets;
 }
 
-std::vector<TensorRef> StepExchange::compression_state() {
-  return unsent_tensors(communicator_.rank(), unsent());
+void StepExchange::save(SavedRun& saved) {
+  std::ranges::move(unsent_tensors(communicator_.rank(), unsent()), std::back_inserter(saved.own));
+  if (verdict_) saved.numbers[kVerdict] = *verdict_;
+  if (!trial_) return;
+  trial_->combine(communicator_);
+  for (int i = 0; const double seconds : trial_->seconds())
+    saved.numbers[trial_number(i++)] = seconds;
 }
 
-void StepExchange::restore_compression(comm::SavedState& saved) {
+void StepExchange::restore(const Checkpoint& checkpoint) {
+  SavedCompression saved(checkpoint);
   restore_unsent(communicator_, saved, unsent());
   for (int b = 0; compresses() && b < gradients_.buckets(); ++b) gradients_.sum(b).note_restored();
+  const std::map<std::string, double>& numbers = checkpoint.info.metrics;
+  if (const auto pays = numbers.find(kVerdict); pays != numbers.end()) set_verdict(pays->second);
+  if (!trial_) return;
+  std::vector<double> seconds;
+  for (int i = 0; i + 1 < trial_->steps() && numbers.contains(trial_number(i)); ++i)
+    seconds.push_back(numbers.at(trial_number(i)));
+  trial_->restore(std::move(seconds));
 }
 
 std::string StepExchange::compression_line(int64_t steps) {

@@ -17,8 +17,8 @@
 #include "tutti/exchange/compression_trial.h"
 #include "tutti/exchange/exchange.h"
 #include "tutti/exchange/sharded_update.h"
-#include "tutti/keep/named_tensor.h"
 #include "tutti/keep/rank_file.h"
+#include "tutti/keep/run_state.h"
 #include "tutti/plan/executor.h"
 #include "tutti/sync/delay_compensation.h"
 #include "tutti/sync/server_link.h"
@@ -105,21 +105,12 @@ class StepExchange final : public Exchanges {
 
   /// Returns whether any gradient is compressed, unless a trial decides against it.
   bool compresses() const { return !settings_.compression.buckets.empty(); }
-  /// Returns the outcome of the trial: 1 if compression pays, 0 if not; nothing while the trial
-  /// runs, or if compression is not automatic. It is a number for the checkpoint; set_verdict()
-  /// restores it, so that a resumed run acts like the one before.
-  std::optional<double> verdict() const { return verdict_; }
-  void set_verdict(double pays);
-  /// Collective, before save_trial(): see CompressionTrial::combine().
-  void combine_trial();
-  /// Adds the steps of a trial that goes on to a checkpoint's numbers, and takes them from there.
-  void save_trial(std::map<std::string, double>& numbers) const;
-  void restore_trial(const std::map<std::string, double>& numbers);
-  /// Returns this rank's state of compression, "compression.rank3.bucket 2.gradient@0", without
-  /// copying it: valid until the next step.
-  std::vector<TensorRef> compression_state();
-  /// Collective. Restores compression_state() from a checkpoint.
-  void restore_compression(comm::SavedState& saved);
+  /// Collective. Adds the state of compression (RunState::save): what was not sent yet,
+  /// "compression.rank3.bucket 2.gradient@0", and the trial of automatic compression: its outcome,
+  /// 1 if compression pays and 0 if not, or the steps of one that goes on.
+  void save(SavedRun& saved);
+  /// Collective. Restores it.
+  void restore(const Checkpoint& checkpoint);
   /// Describes the compression since the last call, averaged over `steps`, for the log; empty if
   /// nothing is compressed.
   std::string compression_line(int64_t steps);
@@ -145,6 +136,7 @@ class StepExchange final : public Exchanges {
     int index;  // a bucket, or a set of norms
   };
   std::vector<UnsentBucket> unsent();
+  void set_verdict(double pays);
   void find_kinds();
   std::span<float> norms_at(int exchange) const;
   void plan_state(std::byte* state);

@@ -113,6 +113,12 @@ void TrainingStep::start() {
   passes_->note_packed(weights_.parameters());
 }
 
+void TrainingStep::save_state(SavedRun& saved) {
+  exchange_.collect_state(weights_.state());
+  saved.shared = weights_.state_tensors();
+  exchange_.save(saved);
+}
+
 /// Returns the seconds that it took, without those in which it waited for others.
 template <class Work>
 double TrainingStep::compute(Work work) {

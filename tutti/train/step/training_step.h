@@ -137,6 +137,9 @@ class TrainingStep {
   void update(const WeightUpdate& how = {});
   /// Applies all sums; call it before weights are read.
   void settle();
+  /// Collective. Adds the optimizer's state, which rank 0 has whole afterwards, and the one of
+  /// compression (RunState::save).
+  void save_state(SavedRun& saved);
   /// Reports that the caller has changed weights() since the last update().
   void weights_changed() { passes_->note_packed(nullptr); }
   /// Returns, if gradients are clipped, their norms in finished updates since the last call; the

@@ -15,7 +15,8 @@ using Bytes = std::vector<std::byte>;
 
 Bytes counted(size_t bytes, int first) {
   Bytes content(bytes);
-  for (size_t i = 0; i < bytes; ++i) content[i] = static_cast<std::byte>(first + static_cast<int>(i));
+  for (size_t i = 0; i < bytes; ++i)
+    content[i] = static_cast<std::byte>(first + static_cast<int>(i));
   return content;
 }
 

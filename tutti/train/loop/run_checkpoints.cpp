@@ -22,7 +22,7 @@ bool needs_rank_files(Running& run) {
   return run.shape.grid.stages() > 1 ? run.comm.most(int{needs}) > 0 : needs;  // a stage may
 }
 
-RunCheckpoints::RunCheckpoints(Running& run, std::vector<RunState> states)
+RunCheckpoints::RunCheckpoints(Running& run, std::vector<KeptState> states)
     : run_(run), states_(std::move(states)), queue_(static_cast<int>(run.config.run.threads)) {
   run.writes_here = [this] { return works_here(); };
   run.finish_checkpoint = [this] { leave(false); };
@@ -114,7 +114,7 @@ void RunCheckpoints::begin(bool best) {
   flight_->left_before = run_.left;
   flight_->began = RunClock::Clock::now();
   SavedRun saved;
-  for (const RunState& state : states_)
+  for (const KeptState& state : states_)
     if (state.save) state.save(saved);
   const int64_t ranks = needs_rank_files(run_) ? run_.comm.size() : 0;
   const std::string said = comm::decide(run_.comm, "beginning a checkpoint", [&] {

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "tutti/keep/kept_state.h"
 #include "tutti/keep/rank_file.h"
-#include "tutti/keep/run_state.h"
 #include "tutti/keep/tensor_queue.h"
 #include "tutti/train/loop/running.h"
 
@@ -36,7 +36,7 @@ void go_on_from(const Checkpoint& checkpoint, Running& run);
 class RunCheckpoints {
  public:
   /// `run` must outlive this object.
-  RunCheckpoints(Running& run, std::vector<RunState> states);
+  RunCheckpoints(Running& run, std::vector<KeptState> states);
   /// Drops a checkpoint that is not finished.
   ~RunCheckpoints();
 
@@ -92,7 +92,7 @@ class RunCheckpoints {
   void finish(bool ends);
 
   Running& run_;
-  const std::vector<RunState> states_;
+  const std::vector<KeptState> states_;
   TensorQueue queue_;
   std::optional<Flight> flight_;  // after queue_: its thread uses it
 };

@@ -34,7 +34,7 @@ class TrainerRun {
   RoundsSpec rounds_spec();
   /// Sets up the way in which replicas meet.
   void build_rounds();
-  std::vector<RunState> states();
+  std::vector<KeptState> states();
 
   // In trainer.cpp.
   void loop();

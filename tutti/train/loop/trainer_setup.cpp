@@ -64,8 +64,8 @@ void TrainerRun::build() {
   trainer_.emplace(run_);
   build_rounds();
   evaluation_.emplace(run_);
-  const std::vector<RunState> all = states();
-  for (const RunState& state : all)
+  const std::vector<KeptState> all = states();
+  for (const KeptState& state : all)
     if (state.start) state.start(run_.past.checkpoint ? &*run_.past.checkpoint : nullptr);
   checkpoints_.emplace(run_, all);
   if (run_.config.run.profile) {
@@ -160,7 +160,7 @@ void TrainerRun::build_rounds() {
 
 /// Lists whatever has state across steps. The order is the one in which it starts: what comes later
 /// may look at what was restored before.
-std::vector<RunState> TrainerRun::states() {
+std::vector<KeptState> TrainerRun::states() {
   const auto of_weights = [this](SavedRun& saved) {
     evaluation_->gather();
     const Weights& weights = run_.training->weights();

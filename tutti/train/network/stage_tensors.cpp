@@ -82,7 +82,8 @@ void add_stage(comm::Communicator& communicator, int stage, std::vector<TensorRe
 TensorRef sent(comm::Communicator& communicator, const TensorRef& tensor) {
   TensorRef ref{.name = tensor.name, .desc = tensor.desc};
   ref.give = [&communicator, tensor](const ByteSink&) {
-    pass(communicator, 0, true, materialise(tensor).bytes);
+    std::vector<std::byte> content = materialise(tensor).bytes;
+    pass(communicator, 0, true, content);
   };
   return ref;
 }

@@ -21,7 +21,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/cost/machine.h"
 #include "tutti/config/config.h"
-#include "tutti/keep/run_state.h"
+#include "tutti/keep/kept_state.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/step/training_step.h"
 
@@ -78,7 +78,7 @@ class Rounds {
   /// Returns the mean seconds that a replica waited on that machine since the last call.
   virtual double take_virtual_wait() { return 0; }
 
-  /// Collective. Adds the state besides the model (RunState::save): the optimizer's, this way of
+  /// Collective. Adds the state besides the model (KeptState::save): the optimizer's, this way of
   /// meeting's, and the one of compression.
   virtual void save(SavedRun& saved) = 0;
 

@@ -17,8 +17,8 @@
 #include "tutti/exchange/compression_trial.h"
 #include "tutti/exchange/exchange.h"
 #include "tutti/exchange/sharded_update.h"
+#include "tutti/keep/kept_state.h"
 #include "tutti/keep/rank_file.h"
-#include "tutti/keep/run_state.h"
 #include "tutti/plan/executor.h"
 #include "tutti/sync/delay_compensation.h"
 #include "tutti/sync/server_link.h"
@@ -105,7 +105,7 @@ class StepExchange final : public Exchanges {
 
   /// Returns whether any gradient is compressed, unless a trial decides against it.
   bool compresses() const { return !settings_.compression.buckets.empty(); }
-  /// Collective. Adds the state of compression (RunState::save): what was not sent yet,
+  /// Collective. Adds the state of compression (KeptState::save): what was not sent yet,
   /// "compression.rank3.bucket 2.gradient@0", and the trial of automatic compression: its outcome,
   /// 1 if compression pays and 0 if not, or the steps of one that goes on.
   void save(SavedRun& saved);

@@ -138,7 +138,7 @@ class TrainingStep {
   /// Applies all sums; call it before weights are read.
   void settle();
   /// Collective. Adds the optimizer's state, which rank 0 has whole afterwards, and the one of
-  /// compression (RunState::save).
+  /// compression (KeptState::save).
   void save_state(SavedRun& saved);
   /// Reports that the caller has changed weights() since the last update().
   void weights_changed() { passes_->note_packed(nullptr); }

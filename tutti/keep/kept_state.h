@@ -1,6 +1,7 @@
 #pragma once
-// RunState: what a run has across steps, as entries of one list. Checkpoints store what the entries
-// save, and a resumed run starts from what they restore: whoever has such state adds an entry.
+// KeptState: what a run has across steps, as entries of one list. Checkpoints store what the
+// entries save, and a resumed run starts from what they restore: whoever has such state adds an
+// entry.
 
 #include <functional>
 #include <map>
@@ -21,7 +22,7 @@ struct SavedRun {
 };
 
 /// The functions are called on all ranks, in the order of the list.
-struct RunState {
+struct KeptState {
   std::string name;
   /// Adds tensors and numbers. The tensors refer to values that stay until the next step.
   std::function<void(SavedRun&)> save;

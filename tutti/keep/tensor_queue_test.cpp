@@ -38,9 +38,10 @@ class TensorQueueTest : public testing::Test {
   static TensorRef given(const std::string& name, const Bytes& content) {
     TensorRef tensor{.name = name, .desc = u8(content.size())};
     tensor.give = [&content](const ByteSink& sink) {
-      Bytes piece(content.begin(), content.begin() + static_cast<long>(content.size() / 3));
+      const auto middle = content.begin() + static_cast<long>(content.size() / 192 * 64);
+      Bytes piece(content.begin(), middle);
       sink(piece);
-      piece.assign(content.begin() + static_cast<long>(content.size() / 3), content.end());
+      piece.assign(middle, content.end());
       sink(piece);
       std::ranges::fill(piece, std::byte{0});
     };

@@ -17,7 +17,8 @@ ssize_t write(int fd, const void* data, size_t bytes) {
   struct stat status;
   const char* rate = getenv("SLOW_DISK_MIB");
   const ssize_t written = real(fd, data, bytes);
-  if (!rate || written < (1 << 16) || fstat(fd, &status) || !S_ISREG(status.st_mode)) return written;
+  if (!rate || written < (1 << 16) || fstat(fd, &status) || !S_ISREG(status.st_mode))
+    return written;
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   const double now = (double)t.tv_sec + (double)t.tv_nsec * 1e-9;

@@ -107,6 +107,7 @@ struct MemoryLimit {
   int sums = 0;        ///< arenas of sums over ranks, as large as one of gradients
   int shown = 0;       ///< arenas of weights that are evaluated instead of others
   int replicas = 1;    ///< copies of weights, statistics and optimizer state
+  int met = 0;         ///< arenas like the trained parameters', for replicas that meet, or servers
 };
 
 struct PlanOptions {

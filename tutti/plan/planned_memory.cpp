@@ -14,6 +14,7 @@ PlannedMemory planned_memory(const Plan& plan) {
                          variables.trained_bytes * variables.state_kinds.size();
   const size_t kept = variables.table_bytes + replica * static_cast<size_t>(limit.replicas) +
                       variables.parameter_bytes * static_cast<size_t>(limit.shown) +
+                      variables.trained_bytes * static_cast<size_t>(limit.met) +
                       variables.statistic_bytes;  // averaged over replicas
   return {.variables = kept,
           .gradients = variables.trained_bytes * static_cast<size_t>(limit.gradients + limit.sums),

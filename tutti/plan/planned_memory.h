@@ -11,8 +11,8 @@ namespace tutti {
 /// Memory of a rank, in bytes. It does not contain the program and its libraries, batches that wait
 /// to be trained on, or what messages to other ranks need.
 struct PlannedMemory {
-  size_t variables = 0;  ///< weights, tables, statistics and optimizer state
-  size_t gradients = 0;  ///< gradients of micro-batches, and their sums
+  size_t variables = 0;  ///< weights, tables, statistics and optimizer state, and copies of weights
+  size_t gradients = 0;  ///< gradients of micro-batches, their sums, and what compression keeps
   size_t results = 0;    ///< activations and their gradients that bands leave to later ones
   size_t scratch = 0;  ///< packed weights, and the tiles, workspace and accumulators of each thread
   size_t besides = 0;  ///< MemoryLimit::besides

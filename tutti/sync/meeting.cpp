@@ -214,6 +214,20 @@ void check_message_size(comm::Communicator& communicator, size_t floats) {
 
 }  // namespace
 
+int copies_for_meetings(const MeetingSettings& settings, int local_replicas) {
+  const int outer = settings.outer == OuterStep::none ? 0 : 1;
+  switch (settings.kind) {
+    case MeetingKind::never: return 1;
+    case MeetingKind::average: return 1 + (settings.delay > 0 ? local_replicas + 1 : outer) + outer;
+    case MeetingKind::elastic: return 2;
+    case MeetingKind::tree: return 2 + settings.children + local_replicas;
+    case MeetingKind::neighbours:
+      return 2 + 2 * local_replicas + (settings.graph == MixingGraph::torus ? 2 : 0);
+    case MeetingKind::gossip: return 1 + 2 * local_replicas;
+  }
+  return 0;
+}
+
 void Meeting::move(std::span<const float> to, float* weights) {
   double squares = 0, of = 0;
   for (size_t k = 0; k < to.size(); ++k) {

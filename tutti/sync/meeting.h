@@ -67,6 +67,10 @@ struct MeetingSettings {
   Buffer room(size_t floats) const { return {floats * sizeof(float), spill}; }
 };
 
+/// Returns how many copies of the trained weights a rank holds for such meetings, besides the
+/// replicas' own: what they meet through, centres, anchors, and what is under way.
+int copies_for_meetings(const MeetingSettings& settings, int local_replicas);
+
 /// Addresses of one local replica's values, `floats` each.
 struct ReplicaValues {
   float* parameters = nullptr;

@@ -93,6 +93,10 @@ ExchangeCompression compression_of(const CompressionPolicy& policy, const Variab
   return compression;
 }
 
+/// What a rank has not sent of its gradients, and of the share of their sum that it compresses for
+/// all, in arenas at most.
+constexpr int kUnsent = 2;
+
 /// Compiles both sides of a network, for any part of the grid.
 class NetworkCompiler {
  public:
@@ -204,9 +208,10 @@ class NetworkCompiler {
          .copies = copied_bytes,
          .arenas = batches_under_way(held.order, grid().stages(), grid().stage(), held.batches),
          .gradients = held.gradients,
-         .sums = held.sums,
+         .sums = held.sums + (training_.compression.compression.compresses() ? kUnsent : 0),
          .shown = held.shown,
-         .replicas = held.replicas});
+         .replicas = held.replicas,
+         .met = held.met});
     network.training.variables.set_slices(graph_.slices);
     network.evaluation =
         std::move(*compile_evaluation_of(network.training, grid(), network.training.variables));

@@ -23,6 +23,7 @@ struct HeldCopies {
   int sums = 0;       ///< arenas of their sums over ranks
   int shown = 0;      ///< arenas of weights that represent the run in evaluations
   int replicas = 1;   ///< replicas with weights of their own
+  int met = 0;        ///< copies of the weights with which these, or servers, meet
 };
 
 struct NetworkSpec {

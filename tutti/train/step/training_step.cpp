@@ -50,7 +50,8 @@ NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
                   .gradients = comm::plan_slots(summed.replicas(), summed.owned()).slots,
                   .sums = summed.ranks() > 1 ? 1 : 0,
                   .shown = spec.apart || network.training.optimizer.average > 0 ? 1 : 0,
-                  .replicas = holds_all ? spec.map.local_count() : 1};
+                  .replicas = holds_all ? spec.map.local_count() : 1,
+                  .met = spec.spill.empty() ? spec.met : 0};
   return network;
 }
 

@@ -47,6 +47,7 @@ struct TrainingStepSpec {
   int accumulate = 1;         ///< micro-batches per replica and step
   PipelineOrder order = PipelineOrder::one_f_one_b;  ///< their order, if the grid has stages
   SummedGradients summed = {};
+  int met = 0;               ///< HeldCopies::met
   bool apart = false;        ///< replicas have weights of their own; then exchange.sharded is false
   std::string spill{};       ///< folder for replicas' own values; empty: memory
   bool to_servers = false;   ///< sums leave for servers, which compress them (sync/server_link.h)

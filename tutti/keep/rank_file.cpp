@@ -169,7 +169,8 @@ void restore_unsent(comm::Communicator& communicator, comm::SavedState& saved,
                                  kept.bucket->floats(), kept.state) == comm::Restored::dealt;
   if (dealt && communicator.rank() == 0)
     log::warn(
-        "what compression had not sent was kept for other ranks or another method: its sum is "
+        "what compression had not sent was kept for other ranks, another method or other kernels: "
+        "its sum is "
         "dealt out anew, and the run goes on otherwise than the old one would have");
 }
 

@@ -99,7 +99,9 @@ std::string_view Choices::loss() const {
     case Of::resumed_run:
     case Of::advice: break;  // advice that cannot be had is no loss
   }
-  return "resuming would not give the same bits";
+  return "resuming would not give the same bits; it does on the kind of processor that the run "
+         "began "
+         "on, and --resume-anyway plan.choices goes on here with other kernels";
 }
 
 Choices Choices::parse(std::string_view text, Of of) {

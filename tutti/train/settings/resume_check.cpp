@@ -192,7 +192,7 @@ void check_resume_anyway(const std::vector<std::string>& keys, const std::string
         keys.front()));
   for (const std::string& key : keys) {
     if (key != kDataContent && key != kDataOrder && key != kLibraryContent &&
-        key != kOrderMachine && !find_config_key(key))
+        key != kOrderMachine && key != kPlanChoices && !find_config_key(key))
       throw ConfigError(fmt::format("--resume-anyway: there is no key '{}'", key));
     const ConfigKey* row = find_config_key(key);
     if (row && row->on_resume != OnResume::fixed && !matters_to_plateau(key))

@@ -25,6 +25,9 @@ inline constexpr const char* kLibraryContent = "model.library.content";
 /// buckets in which it sends them.
 inline constexpr const char* kOrderMachine = "replay.machine.content";
 
+/// For --resume-anyway alone: the kernels of the checkpoint, where this processor lacks one.
+inline constexpr const char* kPlanChoices = "plan.choices";
+
 /// Returns run.replicas of the run that wrote a checkpoint, as resolved: with a quorum all of them,
 /// while CheckpointInfo::replicas are those whose gradients form a step.
 int64_t replicas_of(const CheckpointInfo& checkpoint);

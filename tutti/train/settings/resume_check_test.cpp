@@ -167,7 +167,7 @@ TEST(ResumeCheck, AQuorumIsOfAllReplicasOfTheRunBefore) {
 
 TEST(ResumeCheck, AnywayNamesFixedKeys) {
   EXPECT_NO_THROW(check_resume_anyway({"optimizer.lr", "data.content"}, "latest"));
-  EXPECT_NO_THROW(check_resume_anyway({kOrderMachine}, "latest"));
+  EXPECT_NO_THROW(check_resume_anyway({kOrderMachine, kPlanChoices}, "latest"));
   EXPECT_THROW(check_resume_anyway({"optimizer.learning"}, "latest"), ConfigError);
   EXPECT_THROW(check_resume_anyway({"run.epochs"}, "latest"), ConfigError);
   EXPECT_THROW(check_resume_anyway({"optimizer.lr"}, ""), ConfigError) << "nothing is resumed";

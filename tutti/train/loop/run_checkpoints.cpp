@@ -75,9 +75,9 @@ size_t RunCheckpoints::most_copied() const {
   const Plan& plan = run_.network().training;
   if (const size_t limit = plan.options.memory.bytes; limit > 0)
     return limit - std::min(limit, planned_memory(plan).total()) + plan.options.memory.copies;
-  if (queue_.memory_bytes() > 0) return queue_.memory_bytes();  // free memory no longer counts it
-  return static_cast<size_t>(read_topology().available_bytes) / 4 /
-         static_cast<size_t>(run_.comm.local_size());
+  return queue_.memory_bytes() +  // the memory that is free no longer counts it
+         static_cast<size_t>(read_topology().available_bytes) / 4 /
+             static_cast<size_t>(run_.comm.local_size());
 }
 
 uint64_t RunCheckpoints::write_files(Flight& flight, const RankFiles& files,

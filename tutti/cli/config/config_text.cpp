@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kIntroduction = R"(# Configuration
 
-<!-- Written by `tutti config --doc` from the table in tutti/train/config_rows_*.cpp; a test compares the two. -->
+<!-- Written by `tutti config --doc` from the table in tutti/config/*_section.h. -->
 
 A run is configured by a TOML file, the environment and flags. Each source overrides the one before it:
 

@@ -27,6 +27,6 @@ RunShape::RunShape(const RunConfig& config, const data::Dataset& train, bool rep
                .spacing = train.spacing(),
                .anywhere = config.data.windows == TextWindows::random}),
       total_steps(tutti::total_steps(config.run, sampler.steps_per_epoch())),
-      schedule(learning_rate_settings(config, sampler.steps_per_epoch(), batch.global)) {}
+      schedule(learning_rate_schedule(config, sampler.steps_per_epoch(), batch.global)) {}
 
 }  // namespace tutti

@@ -36,13 +36,6 @@ PointwiseLossAttributes number_loss(const LossSection& loss) {
   return {.kind = loss.pointwise, .delta = static_cast<float>(loss.delta)};
 }
 
-std::vector<PatternValue> pattern_values(std::string_view key,
-                                         const std::vector<std::string>& lines) {
-  std::vector<PatternValue> values;
-  for (const std::string& line : lines) values.push_back(parse_pattern_value(key, line));
-  return values;
-}
-
 /// Returns the named fields, else the one at `place`.
 std::vector<data::Field> fields_or(const data::Dataset& dataset,
                                    const std::vector<std::string>& names, size_t place) {
@@ -205,16 +198,13 @@ SplitSettings split_settings(const RunConfig& config) {
 NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
   NetworkSpec spec;
   spec.training.model = model_spec(config, dataset, batch);
-  spec.training.optimizer = optimizer_settings(config.optimizer);
+  spec.training.optimizer = config.optimizer;
   spec.training.freeze = config.model.freeze;
   spec.training.compression = compression_policy(config.comm);
-  spec.training.optimizer.sharded = config.comm.sharded_update;
+  spec.training.sharded_update = config.comm.sharded_update;
   spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
   spec.training.split = split_settings(config);
-  spec.layout = to_string(config.plan.layout);
-  spec.measure = config.plan.measure;
-  spec.most_error = config.plan.bf16_error;
-  spec.memory = static_cast<size_t>(config.plan.memory);
+  spec.plan = config.plan;
   return spec;
 }
 
@@ -226,69 +216,14 @@ ExchangeSettings exchange_settings(const CommSection& comm) {
           .sharded = comm.sharded_update};
 }
 
-OptimizerSettings optimizer_settings(const OptimizerSection& section) {
-  OptimizerSettings settings;
-  settings.kind = static_cast<OptimizerSettings::Kind>(section.name);
-  settings.momentum = section.momentum;
-  settings.nesterov = section.nesterov;
-  settings.weight_decay = section.weight_decay;
-  settings.exclude_bias = std::ranges::find(section.exclude, "bias") != section.exclude.end();
-  settings.exclude_norm = std::ranges::find(section.exclude, "norm") != section.exclude.end();
-  settings.beta1 = section.beta1;
-  settings.beta2 = section.beta2;
-  settings.rho = section.rho;
-  settings.eps = section.eps;
-  settings.trust = section.trust;
-  settings.clip_norm = section.clip_norm;
-  settings.clip_value = section.clip_value;
-  settings.average = section.ema;
-  settings.average_from = section.ema_from;
-  settings.tables = {section.tables, static_cast<float>(section.tables_eps)};
-  settings.decay = pattern_values("optimizer.decay", section.decay);
-  settings.rates = pattern_values("optimizer.rates", section.rates);
-  for (const PatternValue& line : settings.decay)
-    if (line.value < 0)
-      throw ConfigError(
-          fmt::format("optimizer.decay: of '{}' it is {}, below 0", line.pattern, line.value));
-  for (const PatternValue& line : settings.rates)
-    if (line.value <= 0)
-      throw ConfigError(fmt::format(
-          "optimizer.rates: the factor of '{}' is {}, and must be above 0; model.freeze leaves "
-          "parameters as they are",
-          line.pattern, line.value));
-  return settings;
-}
-
-LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch,
+LearningRateSchedule learning_rate_schedule(const RunConfig& config, int64_t steps_per_epoch,
                                             int64_t global_batch) {
-  const ScheduleSection& section = config.schedule;
-  LearningRateSettings settings;
-  settings.kind = static_cast<LearningRateSettings::Kind>(section.name);
-  settings.rate = config.optimizer.lr;
-  settings.total_steps =
-      config.run.epochs > 0 ? config.run.epochs * steps_per_epoch : config.run.max_steps;
-  settings.steps_per_epoch = steps_per_epoch;
-  settings.warmup_steps =
-      section.warmup_steps > 0
-          ? section.warmup_steps
-          : std::llround(section.warmup_epochs * static_cast<double>(steps_per_epoch));
-  settings.warmup_factor = section.warmup_factor;
-  settings.warmup_by_epochs = section.warmup_rise == WarmupRise::epochs;
-  settings.milestones = section.milestones;
-  settings.milestones_in_epochs = section.milestone_unit == MilestoneUnit::epochs;
-  settings.gamma = section.gamma;
-  settings.factors = section.factors;
-  settings.power = section.power;
-  settings.annealing = section.annealing == Annealing::linear
-                           ? LearningRateSettings::Annealing::linear
-                           : LearningRateSettings::Annealing::cosine;
-  settings.peak_at = section.peak_at;
-  settings.initial_factor = section.initial_factor;
-  settings.final_factor = section.final_factor;
-  settings.scaling = static_cast<LearningRateSettings::Scaling>(section.scale_with_batch);
-  settings.base_batch = section.base_batch;
-  settings.global_batch = global_batch;
-  return settings;
+  return LearningRateSchedule(
+      config.schedule, {.rate = config.optimizer.lr,
+                        .total_steps = config.run.epochs > 0 ? config.run.epochs * steps_per_epoch
+                                                             : config.run.max_steps,
+                        .steps_per_epoch = steps_per_epoch,
+                        .global_batch = global_batch});
 }
 
 std::vector<data::FieldSteps> field_steps(const DataSection& data) {

@@ -37,10 +37,9 @@ SplitSettings split_settings(const RunConfig& config);
 NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
 /// Returns everything except the compression, which depends on the network's buckets.
 ExchangeSettings exchange_settings(const CommSection& comm);
-OptimizerSettings optimizer_settings(const OptimizerSection& optimizer);
 /// The schedule spans run.epochs; run.max_steps cuts a run short without changing it, unless
 /// run.epochs is 0.
-LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch,
+LearningRateSchedule learning_rate_schedule(const RunConfig& config, int64_t steps_per_epoch,
                                             int64_t global_batch);
 /// Returns the steps for the data set's fields: data.transforms and, for fields without any there,
 /// the data set's own. Throws ConfigError naming a line that cannot be parsed.

@@ -29,7 +29,7 @@ void require_words(const RunConfig& config) {
   for (const std::string& text : config.data.transforms) data::parse_steps(text);
   data::parse_field_lines(config.data.fields);
   if (config.model.library.empty()) (void)goal_of(config);  // else models are not known yet
-  (void)optimizer_settings(config.optimizer);
+  (void)parameter_lines(config.optimizer);
   const auto check = [](std::string_view key, const std::string& text, auto&& parse) {
     try {
       if (!text.empty()) parse(text);

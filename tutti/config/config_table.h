@@ -15,6 +15,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/config/config.h"
+#include "tutti/data/open/catalog.h"
 #include "tutti/models/block/layers.h"
 
 namespace tutti {
@@ -179,6 +180,11 @@ class ConfigTableWriter {
         throw ConfigError(fmt::format(
             "must be between 0 and 0.999, or -1 for the model's own, is {}", to_toml(value)));
     });
+  }
+  ConfigTableWriter& data_sets() {
+    for (const data::KnownDataset& set : data::known_datasets())
+      rows.back().choices.push_back(set.name);
+    return *this;
   }
   ConfigTableWriter& layers() {
     return checked_by([](const ConfigValue& value) {

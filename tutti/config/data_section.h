@@ -45,10 +45,7 @@ struct DataSection {
   static void keys(Keys& t) {
     using S = DataSection;
 
-    t.key(&S::dataset, "dataset", "Data set, see `tutti data list`")
-        .one_of({"cifar10", "mnist", "fashion-mnist", "lattices", "cosmoflow", "deepcam",
-                 "imagenet", "neurons", "cbed", "stem", "clicks", "text", "tokens", "token-pairs",
-                 "arrays"});
+    t.key(&S::dataset, "dataset", "Data set, see `tutti data list`").data_sets();
     t.key(&S::dir, "dir",
           "Folder with the data set's files. Empty: lattices are generated in memory")
         .path(PathKind::read)

@@ -51,23 +51,24 @@ StoredImages open_file(const fs::path& path, Classes classes) {
 
 }  // namespace
 
-std::vector<std::string> cifar_files(bool train) {
-  if (!train) return {"test_batch.bin"};
-  return {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
-          "data_batch_5.bin"};
+std::vector<KnownDataset> cifar_datasets() {
+  return {{.name = "cifar10",
+           .description = "50,000 + 10,000 photographs, 3x32x32, 10 classes (Krizhevsky 2009)",
+           .classes = 10,
+           .train_files = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                           "data_batch_4.bin", "data_batch_5.bin"},
+           .test_files = {"test_batch.bin"},
+           .how_to_get = "download cifar-10-binary.tar.gz from "
+                         "https://www.cs.toronto.edu/~kriz/cifar.html and unpack it; the directory "
+                         "is cifar-10-batches-bin",
+           .statistics = {.mean = {0.4914f, 0.4822f, 0.4465f},
+                          .deviation = {0.2470f, 0.2435f, 0.2616f}},
+           .transforms = {"image: divide 255, normalise"},
+           .open_file = open_cifar_file}};
 }
 
 StoredImages open_cifar_file(const fs::path& file, const ClassLimit& limit) {
   return open_file(file, limited(cifar_classes(file.parent_path()), limit));
-}
-
-std::unique_ptr<StoredImages> open_cifar(const fs::path& place, bool train,
-                                         const ClassLimit& limit) {
-  if (is_file(place)) return std::make_unique<StoredImages>(open_cifar_file(place, limit));
-  const Classes classes = limited(cifar_classes(place), limit);
-  auto all = std::make_unique<StoredImages>(kShape, classes);
-  for (const std::string& name : cifar_files(train)) all->append(open_file(place / name, classes));
-  return all;
 }
 
 }  // namespace tutti::data

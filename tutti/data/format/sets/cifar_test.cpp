@@ -4,7 +4,9 @@
 
 #include "tutti/base/numeric/rng.h"
 #include "tutti/data/file_checks.h"
+#include "tutti/data/open/catalog.h"
 #include "tutti/data/open/field_statistics.h"
+#include "tutti/data/open/open.h"
 
 namespace tutti::data {
 namespace {
@@ -17,6 +19,10 @@ Bytes random_records(int count, uint64_t seed) {
     for (int j = 0; j < 3072; ++j) bytes.push_back(static_cast<uint8_t>(rng.next_u32()));
   }
   return bytes;
+}
+
+std::unique_ptr<StoredImages> open_part(const std::filesystem::path& place, bool train) {
+  return open_images(known_dataset("cifar10"), place, train);
 }
 
 void expect_record(const Dataset& set, int64_t index, const uint8_t* record) {
@@ -34,30 +40,30 @@ TEST(Cifar, DirectoryIsTheFiveBatchesInOrder) {
     all.insert(all.end(), batch.begin(), batch.end());
   }
   scratch.write("test_batch.bin", random_records(7, 6));
-  const auto train = open_cifar(scratch.path(), true);
+  const auto train = open_part(scratch.path(), true);
   ASSERT_EQ(train->size(), 15);
   EXPECT_EQ(field_named(*train, "image").shape, (Shape{3, 32, 32}));
   ASSERT_EQ(field_named(*train, "label").class_names.size(), 10u);
   EXPECT_EQ(field_named(*train, "label").class_names[3], "cat");
   for (int64_t i = 0; i < 15; ++i) expect_record(*train, i, all.data() + i * kCifarRecordBytes);
-  EXPECT_EQ(open_cifar(scratch.path(), false)->size(), 7);
-  EXPECT_EQ(open_cifar(scratch.path() / "data_batch_4.bin", false)->size(), 4);
+  EXPECT_EQ(open_part(scratch.path(), false)->size(), 7);
+  EXPECT_EQ(open_part(scratch.path() / "data_batch_4.bin", false)->size(), 4);
 }
 
 TEST(Cifar, ClassNamesComeFromTheMetaFile) {
   const ScratchDirectory scratch;
   scratch.write("test_batch.bin", random_records(1, 1));
   scratch.write("batches.meta.txt", "a\r\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
-  EXPECT_EQ(field_named(*open_cifar(scratch.path(), false), "label").class_names,
+  EXPECT_EQ(field_named(*open_part(scratch.path(), false), "label").class_names,
             (std::vector<std::string>{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}));
   scratch.write("batches.meta.txt", "a\nb\n");
-  expect_io_error([&] { open_cifar(scratch.path(), false); },
+  expect_io_error([&] { open_part(scratch.path(), false); },
                   {"batches.meta.txt", "10 class names", "found 2"});
 }
 
 TEST(Cifar, NamesTheFileAndWhatIsWrong) {
   const ScratchDirectory scratch;
-  expect_io_error([&] { open_cifar(scratch.path(), true); }, {"data_batch_1.bin", "No such file"});
+  expect_io_error([&] { open_part(scratch.path(), true); }, {"data_batch_1.bin", "No such file"});
   Bytes bytes = random_records(3, 1);
   bytes.pop_back();
   expect_io_error([&] { open_cifar_file(scratch.write("x.bin", bytes)); },

@@ -20,6 +20,7 @@ struct ScheduleSection {
   std::vector<double> factors{};  ///< one a milestone, instead of gamma
   int64_t patience = 5;           ///< plateau: evaluations
   double power = 1;               ///< polynomial
+  double hold = 0;                ///< cosine, polynomial: fraction of the run
   Annealing annealing = Annealing::cosine;
   double peak_at = 0.3;  ///< one_cycle: fraction of the run at which optimizer.lr is reached
   double initial_factor = 0.04;  ///< one_cycle: first rate / optimizer.lr
@@ -71,6 +72,12 @@ struct ScheduleSection {
     t.key(&S::power, "power", "Exponent of the way down; 1: a straight line")
         .at_least(0)
         .only_with("schedule.name", {"polynomial"});
+    t.key(
+         &S::hold, "hold",
+         "Fraction of the run, after the warm-up, in which the rate stays the highest before it "
+         "falls; 0.8 with a straight line down is the trapezoid of warm-up, stable phase and decay")
+        .between(0, 1)
+        .only_with("schedule.name", {"cosine", "polynomial"});
     t.key(&S::annealing, "annealing", "Form of the rise and the fall")
         .only_with("schedule.name", {"one_cycle"});
     t.key(&S::peak_at, "peak_at", "Fraction of the run at which optimizer.lr is reached")

@@ -24,6 +24,13 @@ double one_cycle_factor(const ScheduleSection& s, double step, double steps) {
   return anneal(s.annealing, 1, s.final_factor, last > peak ? (step - peak) / (last - peak) : 1);
 }
 
+/// Returns how far the fall of cosine and polynomial has come, from 0 to 1. It begins after
+/// schedule.hold and ends with the last step.
+double fallen(double hold, double step, double steps) {
+  const double last = steps - 1, held = hold * last;
+  return last > held ? std::max(step - held, 0.0) / (last - held) : 0;
+}
+
 double batch_factor(const ScheduleSection& s, int64_t global_batch) {
   const double ratio = static_cast<double>(global_batch) / static_cast<double>(s.base_batch);
   return s.scale_with_batch == BatchScaling::none     ? 1
@@ -78,11 +85,9 @@ double LearningRateSchedule::factor(int64_t step) const {
     }
     case Kind::polynomial:
       return s_.final_factor +
-             (1 - s_.final_factor) *
-                 std::pow(own_steps > 1 ? 1 - own_step / (own_steps - 1) : 1, s_.power);
+             (1 - s_.final_factor) * std::pow(1 - fallen(s_.hold, own_step, own_steps), s_.power);
     case Kind::cosine:
-      return anneal(Annealing::cosine, 1, s_.final_factor,
-                    own_steps > 1 ? own_step / (own_steps - 1) : 0);
+      return anneal(Annealing::cosine, 1, s_.final_factor, fallen(s_.hold, own_step, own_steps));
     case Kind::one_cycle: return one_cycle_factor(s_, own_step, own_steps);
     case Kind::inverse_sqrt:
       return std::sqrt(static_cast<double>(s_.warmup_steps + 1) /

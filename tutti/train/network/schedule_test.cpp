@@ -122,6 +122,24 @@ TEST(LearningRateSchedule, Polynomial) {
   EXPECT_NEAR(s.rate(1000), 0.1, 1e-15);
 }
 
+TEST(LearningRateSchedule, HoldsTheRateBeforeItFalls) {
+  const LearningRateSchedule trapezoid(
+      {.name = ScheduleKind::polynomial, .warmup_steps = 2, .hold = 0.5, .final_factor = 0.2},
+      {.rate = 1, .total_steps = 11});
+  EXPECT_NEAR(trapezoid.rate(0), 1.0 / 3, 1e-15);
+  for (int64_t step = 2; step <= 6; ++step) EXPECT_DOUBLE_EQ(trapezoid.rate(step), 1) << step;
+  EXPECT_NEAR(trapezoid.rate(8), 0.6, 1e-15);
+  EXPECT_NEAR(trapezoid.rate(10), 0.2, 1e-15);
+  const LearningRateSchedule cosine({.name = ScheduleKind::cosine, .hold = 0.5},
+                                    {.rate = 1, .total_steps = 9});
+  EXPECT_DOUBLE_EQ(cosine.rate(4), 1);
+  EXPECT_DOUBLE_EQ(cosine.rate(6), 0.5);
+  // Nothing falls where the whole run is held.
+  const LearningRateSchedule held({.name = ScheduleKind::cosine, .hold = 1},
+                                  {.rate = 1, .total_steps = 9});
+  EXPECT_DOUBLE_EQ(held.rate(8), 1);
+}
+
 TEST(LearningRateSchedule, AWarmUpByEpochsIsConstantInEach) {
   const LearningRateSchedule s(
       {.warmup_steps = 40, .warmup_factor = 0.25, .warmup_rise = WarmupRise::epochs},

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tutti/base/numeric/rng.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/open/catalog.h"
@@ -59,6 +61,50 @@ TEST(Cifar, ClassNamesComeFromTheMetaFile) {
   scratch.write("batches.meta.txt", "a\nb\n");
   expect_io_error([&] { open_part(scratch.path(), false); },
                   {"batches.meta.txt", "10 class names", "found 2"});
+}
+
+/// A record has the class of 20, the class of 100, and then the pixels.
+TEST(Cifar, HundredClassesOrTwenty) {
+  const ScratchDirectory scratch;
+  const auto records = [](const std::vector<std::array<uint8_t, 2>>& labels, uint64_t seed) {
+    Bytes bytes;
+    for (const auto& label : labels) {
+      const Bytes one = random_records(1, seed++);
+      bytes.insert(bytes.end(), label.begin(), label.end());
+      bytes.insert(bytes.end(), one.begin() + 1, one.end());
+    }
+    return bytes;
+  };
+  const Bytes train = records({{11, 19}, {15, 29}, {4, 0}}, 1);
+  scratch.write("train.bin", train);
+  scratch.write("test.bin", records({{10, 49}, {1, 33}}, 9));
+  const auto open = [&](const char* name, bool is_train) {
+    return open_images(known_dataset(name), scratch.path(), is_train);
+  };
+  const auto fine = open("cifar100", true), coarse = open("cifar100-coarse", true);
+  ASSERT_EQ(fine->size(), 3);
+  for (int64_t i = 0; i < 3; ++i) {
+    const uint8_t* const record = train.data() + i * (kCifarRecordBytes + 1);
+    const auto [pixels, label] = read_image(*fine, i);
+    EXPECT_EQ(label, record[1]);
+    EXPECT_EQ(pixels, Bytes(record + 2, record + 1 + kCifarRecordBytes));
+    EXPECT_EQ(read_image(*coarse, i).label, record[0]);
+    EXPECT_EQ(read_image(*coarse, i).pixels, pixels);
+  }
+  EXPECT_EQ(open("cifar100", false)->size(), 2);
+  const auto names = [](const Dataset& set) { return field_named(set, "label").class_names; };
+  ASSERT_EQ(names(*fine).size(), 100u);
+  EXPECT_EQ(names(*fine)[19], "cattle");
+  EXPECT_EQ(names(*fine)[99], "worm");
+  ASSERT_EQ(names(*coarse).size(), 20u);
+  EXPECT_EQ(names(*coarse)[11], "large_omnivores_and_herbivores");
+  scratch.write("coarse_label_names.txt", "fish\n");
+  expect_io_error([&] { open("cifar100-coarse", true); },
+                  {"coarse_label_names.txt", "20 class names", "found 1"});
+  scratch.write("test.bin", records({{1, 100}}, 1));
+  expect_config_error([&] { open("cifar100", false); }, {"test.bin", "record 0", "label 100"});
+  scratch.write("test.bin", random_records(1, 1));
+  expect_io_error([&] { open("cifar100", false); }, {"test.bin", "3074", "CIFAR-100's"});
 }
 
 TEST(Cifar, NamesTheFileAndWhatIsWrong) {

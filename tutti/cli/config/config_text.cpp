@@ -8,8 +8,8 @@
 #include "tutti/base/json.h"
 #include "tutti/cli/config/config_paths.h"
 #include "tutti/models/block/layers.h"
+#include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/idle_keys.h"
-#include "tutti/train/settings/settings.h"
 
 namespace tutti {
 namespace {

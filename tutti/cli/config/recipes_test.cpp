@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tutti/cli/config/config.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

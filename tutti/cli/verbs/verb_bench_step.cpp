@@ -30,7 +30,7 @@
 #include "tutti/plan/planned_memory.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/loop/job_time.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

@@ -23,7 +23,7 @@
 #include "tutti/models/summary.h"
 #include "tutti/plan/plan.h"
 #include "tutti/train/network/training_graph.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

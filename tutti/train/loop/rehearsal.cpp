@@ -8,10 +8,11 @@
 #include "tutti/train/network/given_weights.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/settings/data_shards.h"
+#include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/idle_keys.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/settings.h"
-#include "tutti/train/settings/sync.h"
+#include "tutti/train/settings/specs.h"
+#include "tutti/train/settings/sync_scheme.h"
 #include "tutti/train/step/step_settings.h"
 
 namespace tutti {

@@ -1,8 +1,9 @@
 #include "tutti/train/loop/run_shape.h"
 
 #include "tutti/train/settings/data_shards.h"
+#include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 #include "tutti/train/step/training_step.h"
 
 namespace tutti {

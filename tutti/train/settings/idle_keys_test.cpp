@@ -6,7 +6,8 @@
 
 #include "tutti/plan/plan.h"
 #include "tutti/train/network/training_graph.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

@@ -11,10 +11,11 @@
 #include "tutti/data/arrays/field_line.h"
 #include "tutti/data/transform/steps.h"
 #include "tutti/exchange/compression_policy.h"
-#include "tutti/train/settings/pipeline_settings.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
+#include "tutti/train/settings/pipeline_check.h"
 #include "tutti/train/settings/slow_rank.h"
-#include "tutti/train/settings/sync.h"
+#include "tutti/train/settings/specs.h"
+#include "tutti/train/settings/sync_scheme.h"
 
 namespace tutti {
 namespace {

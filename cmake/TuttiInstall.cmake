@@ -54,10 +54,10 @@ get_property(workload_interface_dir GLOBAL PROPERTY TUTTI_WORKLOAD_INTERFACE_DIR
 configure_file(${PROJECT_SOURCE_DIR}/packaging/tutti-uninstalled.pc.in ${PROJECT_BINARY_DIR}/tutti-uninstalled.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tutti.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# The manual page and the completions are what the program itself says, so they cannot differ from it. A program that was built for
+# The manual page, the completions and docs/configuration.md are what the program itself says, so they cannot differ from it. A program that was built for
 # another processor than this one cannot be run here: then they are left out, with a warning.
 set(spoken_dir ${PROJECT_BINARY_DIR}/spoken)
-add_custom_command(OUTPUT ${spoken_dir}/tutti.1 ${spoken_dir}/tutti.bash ${spoken_dir}/_tutti ${spoken_dir}/tutti.fish
+add_custom_command(OUTPUT ${spoken_dir}/tutti.1 ${spoken_dir}/tutti.bash ${spoken_dir}/_tutti ${spoken_dir}/tutti.fish ${spoken_dir}/configuration.md
   COMMAND ${CMAKE_COMMAND} -DTUTTI=$<TARGET_FILE:tutti> -DFOLDER=${spoken_dir} -P ${PROJECT_SOURCE_DIR}/cmake/WriteHelp.cmake
   DEPENDS tutti ${PROJECT_SOURCE_DIR}/cmake/WriteHelp.cmake VERBATIM)
 add_custom_target(tutti_help ALL DEPENDS ${spoken_dir}/tutti.1)
@@ -68,4 +68,5 @@ install(FILES ${spoken_dir}/tutti.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish
 # Help texts and the README name docs/ and examples/: both lie beside the installed README, and examples where programs keep their data.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tutti)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tutti)
+install(FILES ${spoken_dir}/configuration.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tutti/docs OPTIONAL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/tutti USE_SOURCE_PERMISSIONS)

@@ -1,7 +1,8 @@
-# cmake -DTUTTI=program -DFOLDER=folder -P WriteHelp.cmake: the manual page and the completions of shells, as the program prints them.
+# cmake -DTUTTI=program -DFOLDER=folder -P WriteHelp.cmake: the manual page, the completions of shells and docs/configuration.md, as the
+# program prints them.
 file(MAKE_DIRECTORY ${FOLDER})
 function(write file)
-  execute_process(COMMAND ${TUTTI} help ${ARGN} OUTPUT_VARIABLE text ERROR_VARIABLE problem RESULT_VARIABLE status)
+  execute_process(COMMAND ${TUTTI} ${ARGN} OUTPUT_VARIABLE text ERROR_VARIABLE problem RESULT_VARIABLE status)
   if(status EQUAL 0)
     file(WRITE ${FOLDER}/${file} "${text}")
   else()
@@ -9,7 +10,8 @@ function(write file)
     message(WARNING "${file} is left out, because ${TUTTI} cannot be run here (${status}): ${problem}")
   endif()
 endfunction()
-write(tutti.1 --man)
-write(tutti.bash --completion bash)
-write(_tutti --completion zsh)
-write(tutti.fish --completion fish)
+write(tutti.1 help --man)
+write(tutti.bash help --completion bash)
+write(_tutti help --completion zsh)
+write(tutti.fish help --completion fish)
+write(configuration.md config --doc)

@@ -12,6 +12,11 @@ foreach(file bin/tutti share/man/man1/tutti.1 share/bash-completion/completions/
   endif()
 endforeach()
 
+file(READ ${prefix}/share/doc/tutti/docs/configuration.md page)
+if(NOT page MATCHES "`optimizer.lr`")
+  message(FATAL_ERROR "the installed docs/configuration.md does not list the keys")
+endif()
+
 run("readelf" ${READELF} -d ${prefix}/bin/tutti)
 if(output MATCHES "R(UN)?PATH")
   message(FATAL_ERROR "the installed program carries an RPATH:\n${output}")

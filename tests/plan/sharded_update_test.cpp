@@ -19,18 +19,18 @@
 namespace tutti::test {
 namespace {
 
-using Kind = OptimizerSettings::Kind;
+using Kind = OptimizerKind;
 
 constexpr int kSteps = 2;
 constexpr size_t kFloat = sizeof(float);
 
-TrainingGraph network(OptimizerSettings optimizer, bool sharded = false) {
-  optimizer.sharded = sharded;
+TrainingGraph network(const OptimizerSection& optimizer, bool sharded = false) {
   TrainingGraphSpec spec;
   spec.model.name = "resnet8";
   spec.model.input = {3, 8, 8};
   spec.model.batch = 4;
   spec.optimizer = optimizer;
+  spec.sharded_update = sharded;
   spec.bucket_bytes = 256 << 10;
   return make_training_graph(spec);
 }
@@ -202,7 +202,7 @@ Trained train_sharded(const TrainingGraph& training, const Plan& plan, int count
 
 struct Case {
   const char* name;
-  OptimizerSettings optimizer;
+  OptimizerSection optimizer;
 };
 
 class ShardedUpdate : public testing::TestWithParam<Case> {};
@@ -230,29 +230,25 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"sgd", {.momentum = 0.9, .weight_decay = 1e-4}},
         Case{"nesterov",
-             {.momentum = 0.9, .nesterov = true, .weight_decay = 1e-4, .exclude_norm = true}},
-        Case{"adam", {.kind = Kind::adam, .weight_decay = 1e-4}},
-        Case{"adamw", {.kind = Kind::adamw, .weight_decay = 1e-2}},
-        Case{"rmsprop", {.kind = Kind::rmsprop, .weight_decay = 1e-4}},
+             {.momentum = 0.9, .nesterov = true, .weight_decay = 1e-4, .exclude = {"norm"}}},
+        Case{"adam", {.name = Kind::adam, .weight_decay = 1e-4}},
+        Case{"adamw", {.name = Kind::adamw, .weight_decay = 1e-2}},
+        Case{"rmsprop", {.name = Kind::rmsprop, .weight_decay = 1e-4}},
         Case{"lars",
-             {.kind = Kind::lars, .momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true}},
+             {.name = Kind::lars, .momentum = 0.9, .weight_decay = 1e-4, .exclude = {"norm"}}},
         Case{"lamb",
-             {.kind = Kind::lamb,
-              .weight_decay = 1e-2,
-              .exclude_bias = true,
-              .exclude_norm = true,
-              .eps = 1e-6}},
-        Case{"lamb_everything", {.kind = Kind::lamb, .weight_decay = 1e-2}},
+             {.name = Kind::lamb, .weight_decay = 1e-2, .exclude = {"bias", "norm"}, .eps = 1e-6}},
+        Case{"lamb_everything", {.name = Kind::lamb, .weight_decay = 1e-2}},
         Case{"clipped_sgd", {.momentum = 0.9, .weight_decay = 1e-4, .clip_norm = 7}},
         Case{"clipped_lars",
-             {.kind = Kind::lars, .momentum = 0.9, .exclude_norm = true, .clip_norm = 7}},
+             {.name = Kind::lars, .momentum = 0.9, .exclude = {"norm"}, .clip_norm = 7}},
         Case{"clipped_lamb",
-             {.kind = Kind::lamb,
+             {.name = Kind::lamb,
               .weight_decay = 1e-2,
-              .exclude_norm = true,
-              .eps = 1e-6,
+              .exclude = {"norm"},
               .clip_norm = 7,
-              .average = 0.9}}),
+              .ema = 0.9,
+              .eps = 1e-6}}),
     [](const auto& info) { return info.param.name; });
 
 /// Returns the gradient's norm in a step, from plain copies in double precision.
@@ -346,7 +342,7 @@ struct Alone {
   Counting exchanges{plan.exchanges.size()};
   const size_t bytes = plan.buckets[0].bytes;
 
-  explicit Alone(const OptimizerSettings& optimizer, int threads = 1)
+  explicit Alone(const OptimizerSection& optimizer, int threads = 1)
       : training(network(optimizer)),
         plan(compile(training.graph, backend,
                      {.threads = threads, .layout = "b16c", .measure = false})) {
@@ -357,7 +353,7 @@ struct Alone {
 };
 
 TEST(Update, WaitsOnceForEachBucketThoughSeveralStepsReadIt) {
-  Alone alone({.kind = Kind::lars, .momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true});
+  Alone alone({.name = Kind::lars, .momentum = 0.9, .weight_decay = 1e-4, .exclude = {"norm"}});
   alone.rank.step(alone.plan, 0);
   EXPECT_EQ(alone.exchanges.finished, std::vector<int>(alone.plan.buckets.size(), 1));
   EXPECT_GT(alone.plan.updates.size(), 2 * alone.plan.buckets.size());

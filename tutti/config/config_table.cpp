@@ -43,22 +43,34 @@ void check_choice(const ConfigKey& row, const ConfigValue& value) {
 
 ConfigTableWriter write_config_table() {
   ConfigTableWriter t;
-  write_run_rows(t);
-  write_data_rows(t);
-  write_staging_rows(t);
-  write_cache_rows(t);
-  write_model_rows(t);
-  write_tracing_rows(t);
-  write_batch_rows(t);
-  write_optimizer_rows(t);
-  write_schedule_rows(t);
-  write_loss_rows(t);
-  write_plan_rows(t);
-  write_parallel_rows(t);
-  write_sync_rows(t);
-  write_replay_rows(t);
-  write_checkpoint_rows(t);
-  write_comm_rows(t);
+  t.section("run", &RunConfig::run, "How long, where to, with what.");
+  t.section("data", &RunConfig::data, "The data set, its augmentation and its readers.");
+  t.section("data.staging", &RunConfig::staging,
+            "Copies of the data set's files on each node, made before the run reads them; see "
+            "[samples.md](samples.md) and `tutti data stage`.");
+  t.section("data.cache", &RunConfig::cache,
+            "Samples that the ranks of a node keep together once they have been read, first in "
+            "memory, then on disk; the rest is read from files in every epoch.");
+  t.section("model", &RunConfig::model, "The network.");
+  t.section("tracing", &RunConfig::tracing,
+            "Flood filling: how neurons are traced through a volume, in training and by `tutti "
+            "infer`. See docs/workloads/neurons.md.");
+  t.section("batch", &RunConfig::batch,
+            "Samples per optimiser step. Give one; with neither, global is 128.");
+  t.section("optimizer", &RunConfig::optimizer, "The update of the weights.");
+  t.section("schedule", &RunConfig::schedule, "The learning rate over the run.");
+  t.section("loss", &RunConfig::loss,
+            "What training makes small: softmax cross-entropy of class numbers, or a loss of each "
+            "number.");
+  t.section("plan", &RunConfig::plan,
+            "How the network is compiled. Kernels and layouts chosen by measurement may differ "
+            "from machine to machine, and with them the last "
+            "bits of the weights; checkpoints keep the choices.");
+  t.section("parallel", &RunConfig::parallel, "What ranks share besides gradients.");
+  t.section("sync", &RunConfig::sync, "How replicas meet; see docs/synchronisation.md.");
+  t.section("replay", &RunConfig::replay, "A run as on another machine; see docs/replay.md.");
+  t.section("checkpoint", &RunConfig::checkpoint, "What survives the run.");
+  t.section("comm", &RunConfig::comm, "The exchange between ranks.");
   for (ConfigKey& row : t.rows)
     if (!row.only_with.empty()) row.help += fmt::format(". Only with {}", words_of(row.only_with));
   // set() checks the limits itself, so that they hold for values from any source.

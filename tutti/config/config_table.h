@@ -1,5 +1,5 @@
 #pragma once
-// Writes the configuration's table, with one function per section, in config_rows_*.cpp. Private to
+// Writes the rows of the configuration's table, which the sections (*_section.h) name. Private to
 // config*.cpp.
 
 #include <fmt/format.h>
@@ -15,6 +15,8 @@
 
 #include "tutti/base/error.h"
 #include "tutti/config/config.h"
+#include "tutti/data/open/catalog.h"
+#include "tutti/models/block/layers.h"
 
 namespace tutti {
 
@@ -62,10 +64,23 @@ T config_value_as(const ConfigValue& value) {
 /// Writes rows; each method refines the row that the last key() began.
 class ConfigTableWriter {
  public:
+  /// The keys of one section, as `S::keys` names them.
   template <class S>
-  ConfigTableWriter& section(std::string name, S RunConfig::*, std::string help) {
+  struct SectionKeys {
+    ConfigTableWriter& table;
+    S RunConfig::*section;
+
+    template <class T>
+    ConfigTableWriter& key(T S::*member, std::string_view name, std::string help) {
+      return table.key(section, member, name, std::move(help));
+    }
+  };
+
+  template <class S>
+  void section(std::string name, S RunConfig::*section, std::string help) {
     groups.push_back({std::move(name), std::move(help)});
-    return *this;
+    SectionKeys<S> keys{*this, section};
+    S::keys(keys);
   }
 
   template <class S, class T>
@@ -166,6 +181,16 @@ class ConfigTableWriter {
             "must be between 0 and 0.999, or -1 for the model's own, is {}", to_toml(value)));
     });
   }
+  ConfigTableWriter& data_sets() {
+    for (const data::KnownDataset& set : data::known_datasets())
+      rows.back().choices.push_back(set.name);
+    return *this;
+  }
+  ConfigTableWriter& layers() {
+    return checked_by([](const ConfigValue& value) {
+      if (const auto* layers = std::get_if<std::vector<LayerTable>>(&value)) check_layers(*layers);
+    });
+  }
   ConfigTableWriter& may_change() { return rows.back().on_resume = OnResume::may_change, *this; }
   ConfigTableWriter& no_matter() { return rows.back().on_resume = OnResume::no_matter, *this; }
   ConfigTableWriter& may_differ() {
@@ -197,22 +222,5 @@ class ConfigTableWriter {
   std::vector<ConfigKey> rows;
   std::vector<ConfigGroup> groups;
 };
-
-void write_run_rows(ConfigTableWriter& t);
-void write_data_rows(ConfigTableWriter& t);
-void write_staging_rows(ConfigTableWriter& t);
-void write_cache_rows(ConfigTableWriter& t);
-void write_model_rows(ConfigTableWriter& t);
-void write_tracing_rows(ConfigTableWriter& t);
-void write_batch_rows(ConfigTableWriter& t);
-void write_optimizer_rows(ConfigTableWriter& t);
-void write_schedule_rows(ConfigTableWriter& t);
-void write_loss_rows(ConfigTableWriter& t);
-void write_plan_rows(ConfigTableWriter& t);
-void write_parallel_rows(ConfigTableWriter& t);
-void write_sync_rows(ConfigTableWriter& t);
-void write_replay_rows(ConfigTableWriter& t);
-void write_checkpoint_rows(ConfigTableWriter& t);
-void write_comm_rows(ConfigTableWriter& t);
 
 }  // namespace tutti

@@ -75,6 +75,14 @@ namespace comm {
 constexpr std::array<std::string_view, 2> words(OnTimeout) { return {"abort", "continue"}; }
 }  // namespace comm
 
+/// The kind of path that a key holds, which decides where a relative path starts.
+enum class PathKind {
+  none,
+  read,    ///< given in a file: that file's folder; by a flag or a variable: the working folder
+  data,    ///< data.dir; where that is empty, as for `read`
+  written  ///< the working folder
+};
+
 /// Returns the word of an enumeration's value: to_string(Precision::bf16) == "bf16".
 template <class E>
 constexpr auto to_string(E value) -> typename decltype(words(value))::value_type {

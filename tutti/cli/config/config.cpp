@@ -20,8 +20,8 @@
 #include "tutti/cli/config/config_value.h"
 #include "tutti/cli/flags/suggest.h"
 #include "tutti/data/file/text_file.h"
+#include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/idle_keys.h"
-#include "tutti/train/settings/settings.h"
 #include "tutti/train/settings/validation.h"
 
 extern char** environ;

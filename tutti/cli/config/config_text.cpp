@@ -8,15 +8,15 @@
 #include "tutti/base/json.h"
 #include "tutti/cli/config/config_paths.h"
 #include "tutti/models/block/layers.h"
+#include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/idle_keys.h"
-#include "tutti/train/settings/settings.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::string_view kIntroduction = R"(# Configuration
 
-<!-- Written by `tutti config --doc` from the table in tutti/train/config_rows_*.cpp; a test compares the two. -->
+<!-- Written by `tutti config --doc` from the table in tutti/config/*_section.h. -->
 
 A run is configured by a TOML file, the environment and flags. Each source overrides the one before it:
 

@@ -12,8 +12,7 @@ std::string resolved_toml(const ResolvedConfig& resolved);
 /// Returns one object: key -> {value, origin}.
 std::string resolved_json(const ResolvedConfig& resolved);
 
-std::string
-configuration_markdown();  ///< the whole of docs/configuration.md; a test keeps the file in step
-std::string configuration_schema();  ///< JSON Schema, draft 7
+std::string configuration_markdown();  ///< the whole of docs/configuration.md, as it is installed
+std::string configuration_schema();    ///< JSON Schema, draft 7
 
 }  // namespace tutti

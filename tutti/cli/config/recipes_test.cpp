@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tutti/cli/config/config.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {
@@ -21,7 +21,7 @@ LearningRateSchedule schedule_of(const std::string& file, int64_t batch, int64_t
   const RunConfig config =
       read_config({.file = TUTTI_SOURCE_DIR "/examples/" + file, .environment = {}, .flags = lines})
           .config;
-  return LearningRateSchedule(learning_rate_settings(config, samples / batch, batch));
+  return learning_rate_schedule(config, samples / batch, batch);
 }
 
 Setting line(const char* key, const char* text) { return {key, text, "--set"}; }

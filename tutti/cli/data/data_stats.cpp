@@ -16,7 +16,7 @@
 #include "tutti/data/arrays/statistics_file.h"
 #include "tutti/data/open/field_statistics.h"
 #include "tutti/keep/result_file.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

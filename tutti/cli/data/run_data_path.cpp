@@ -21,7 +21,7 @@
 #include "tutti/data/pipeline/sampler.h"
 #include "tutti/data/store/quarantine.h"
 #include "tutti/data/store/sample_cache.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

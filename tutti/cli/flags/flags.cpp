@@ -108,6 +108,11 @@ bool repeatable(const Flag& flag) {
          std::holds_alternative<std::vector<std::string>*>(flag.bind);
 }
 
+std::vector<Flag> only_for(const std::vector<std::string>& values, std::vector<Flag> flags) {
+  for (Flag& flag : flags) flag.only_for = values;
+  return flags;
+}
+
 std::vector<Flag> joined(std::vector<Flag> first, const std::vector<Flag>& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;

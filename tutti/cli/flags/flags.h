@@ -43,16 +43,17 @@ enum class Names {
   verb
 };  ///< setting: KEY=VALUE
 
-/// One flag, or one positional argument.
+/// One flag, or one positional argument. A flag with a number is written in one row of its first
+/// members: {"--ranks", "N", "Processes that compute together", &ranks, 1, 1 << 20}.
 struct Flag {
   std::string names;       ///< "--ranks", "-c,--check"; for an argument "FILE"
   std::string value = {};  ///< placeholder of the value in help: "N"; a switch has none
   std::string help = {};   ///< a sentence without its full stop
   Binding bind = {};       ///< its value before parsing is the default that help shows
-  std::vector<std::string> choices = {};  ///< the allowed words; none: any
-  Names kind = Names::nothing;
   std::optional<double> least = {}, greatest = {};  ///< inclusive; for each number of a list
-  std::string group = {};                           ///< heading in help; none: "Flags"
+  std::vector<std::string> choices = {};            ///< the allowed words; none: any
+  Names kind = Names::nothing;
+  std::string group = {};     ///< heading in help; none: "Flags"
   std::string variable = {};  ///< the environment variable that is read when the flag is absent
   std::string key = {};       ///< the configuration key that it sets
   std::optional<std::string> alone = {};  ///< the value that it has if it is left out
@@ -96,6 +97,8 @@ std::vector<std::string> names_of(const Flag& flag);
 bool takes_value(const Flag& flag);
 /// Returns whether it may be given several times.
 bool repeatable(const Flag& flag);
+/// Returns the flags for these values of the verb's first argument alone.
+std::vector<Flag> only_for(const std::vector<std::string>& values, std::vector<Flag> flags);
 /// Joins two lists.
 std::vector<Flag> joined(std::vector<Flag> first, const std::vector<Flag>& second);
 /// Returns null when the verb has no flag of this name ("-c" or "--check").

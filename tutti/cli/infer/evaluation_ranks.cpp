@@ -5,7 +5,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/infer/import_weights.h"
 #include "tutti/cli/job/launch.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

@@ -6,7 +6,7 @@
 #include "tutti/cli/infer/picture.h"
 #include "tutti/data/format/array/row_writer.h"
 #include "tutti/models/registry.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

@@ -14,7 +14,7 @@
 #include "tutti/train/metrics/segmentation_score.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/network/plain_copy.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

@@ -16,7 +16,8 @@
 #include "tutti/data/file/file_list.h"
 #include "tutti/data/format/open_array.h"
 #include "tutti/data/open/catalog.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

@@ -18,8 +18,8 @@
 #include "tutti/sync/virtual_clock.h"
 #include "tutti/train/settings/planning_rules.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/settings.h"
-#include "tutti/train/settings/sync.h"
+#include "tutti/train/settings/specs.h"
+#include "tutti/train/settings/sync_scheme.h"
 
 namespace tutti {
 namespace {

@@ -18,7 +18,7 @@
 #include "tutti/cli/verbs/study_schemes.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/sync.h"
+#include "tutti/train/settings/sync_scheme.h"
 
 namespace tutti {
 namespace {

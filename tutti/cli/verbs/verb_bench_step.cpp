@@ -30,7 +30,7 @@
 #include "tutti/plan/planned_memory.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/loop/job_time.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {
@@ -135,16 +135,16 @@ NetworkSpec timed_network(const BenchStepVerb& verb, const RunConfig& config, in
   spec.training.model.hidden = verb.hidden;
   spec.training.optimizer =
       verb.optimizer == "adamw"
-          ? OptimizerSettings{.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.1}
-          : OptimizerSettings{.momentum = 0.9, .weight_decay = 1e-4};
+          ? OptimizerSection{.name = OptimizerKind::adamw, .weight_decay = 0.1}
+          : OptimizerSection{.momentum = 0.9, .weight_decay = 1e-4};
   spec.training.bucket_bytes = static_cast<size_t>(comm.bucket_bytes);
   spec.training.compression = compression_policy(comm);
   spec.training.split = {.threads = threads, .tile_bytes = verb.tile_bytes, .slabs = verb.slabs};
-  spec.layout = verb.network.layout;
   spec.tuning_file = tuning_file("auto");
-  spec.measure = !verb.no_measure;
-  spec.most_error = config.plan.bf16_error;
-  spec.memory = static_cast<size_t>(config.plan.memory);
+  RunConfig planned = config;
+  find_config_key("plan.layout")->set(planned, verb.network.layout);
+  spec.plan = planned.plan;
+  spec.plan.measure = !verb.no_measure;
   return spec;
 }
 

@@ -24,7 +24,8 @@
 #include "tutti/train/network/given_weights.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/network/weights.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

@@ -21,7 +21,7 @@
 #include "tutti/train/infer/language_network.h"
 #include "tutti/train/infer/token_choice.h"
 #include "tutti/train/network/given_weights.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

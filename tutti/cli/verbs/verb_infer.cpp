@@ -27,7 +27,7 @@
 #include "tutti/train/loop/evaluator.h"
 #include "tutti/train/network/given_weights.h"
 #include "tutti/train/network/network.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

@@ -23,7 +23,7 @@
 #include "tutti/models/summary.h"
 #include "tutti/plan/plan.h"
 #include "tutti/train/network/training_graph.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {
@@ -173,7 +173,7 @@ TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& given) {
   choice.precision = to_string(config.run.precision);
   TrainingGraphSpec training;
   training.model = of_data(config, choice, choice.batch);
-  training.optimizer = optimizer_settings(config.optimizer);
+  training.optimizer = config.optimizer;
   training.freeze = config.model.freeze;
   return training;
 }
@@ -207,7 +207,7 @@ TrainingGraphSpec named_network(NetworkChoice& choice, const ConfigFlags& given)
   if (choice.batch == 0 && resolved.origins.contains("batch.local"))
     choice.batch = config.batch.local;
   training.model = model_spec(config, choice.batch);
-  training.optimizer = optimizer_settings(config.optimizer);
+  training.optimizer = config.optimizer;
   training.freeze = config.model.freeze;
   // A flag has precedence.
   ModelSpec& model = training.model;

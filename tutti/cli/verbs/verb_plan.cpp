@@ -20,10 +20,10 @@
 #include "tutti/keep/run_folder.h"
 #include "tutti/plan/planned_memory.h"
 #include "tutti/train/network/network.h"
-#include "tutti/train/settings/pipeline_settings.h"
+#include "tutti/train/settings/pipeline_check.h"
 #include "tutti/train/settings/resume_check.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 #include "tutti/train/step/step_settings.h"
 
 namespace tutti {

@@ -25,8 +25,9 @@
 #include "tutti/keep/checkpoint.h"
 #include "tutti/study/comparison.h"
 #include "tutti/study/study.h"
-#include "tutti/train/settings/replay_settings.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
+#include "tutti/train/settings/replay_check.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

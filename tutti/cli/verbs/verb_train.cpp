@@ -35,7 +35,7 @@
 #include "tutti/keep/run_folder.h"
 #include "tutti/train/loop/rehearsal.h"
 #include "tutti/train/loop/trainer.h"
-#include "tutti/train/settings/replay_settings.h"
+#include "tutti/train/settings/replay_check.h"
 #include "tutti/train/settings/resume_check.h"
 
 namespace tutti {

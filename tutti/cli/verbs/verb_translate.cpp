@@ -24,7 +24,7 @@
 #include "tutti/train/infer/translator.h"
 #include "tutti/train/metrics/bleu.h"
 #include "tutti/train/network/given_weights.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

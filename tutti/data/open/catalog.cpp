@@ -58,20 +58,9 @@ bool holds_downloaded(const KnownDataset& known, const fs::path& folder) {
   return false;
 }
 
-}  // namespace
-
-const std::vector<KnownDataset>& known_datasets() {
-  static const std::vector<KnownDataset> sets = {
-      {.name = "cifar10",
-       .description = "50,000 + 10,000 photographs, 3x32x32, 10 classes (Krizhevsky 2009)",
-       .classes = 10,
-       .train_files = cifar_files(true),
-       .test_files = cifar_files(false),
-       .how_to_get = "download cifar-10-binary.tar.gz from "
-                     "https://www.cs.toronto.edu/~kriz/cifar.html and unpack it; the directory is "
-                     "cifar-10-batches-bin",
-       .statistics = images({0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}),
-       .transforms = kImage},
+std::vector<KnownDataset> all_sets() {
+  std::vector<KnownDataset> sets = cifar_datasets();
+  const std::vector<KnownDataset> others = {
       idx_set(
           "mnist",
           "60,000 + 10,000 handwritten digits, 1x28x28, 10 classes (LeCun, Cortes, Burges 1998)",
@@ -238,6 +227,14 @@ const std::vector<KnownDataset>& known_datasets() {
                      "from",
        .transforms = {}},
   };
+  sets.insert(sets.end(), others.begin(), others.end());
+  return sets;
+}
+
+}  // namespace
+
+const std::vector<KnownDataset>& known_datasets() {
+  static const std::vector<KnownDataset> sets = all_sets();
   return sets;
 }
 

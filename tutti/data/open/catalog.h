@@ -7,28 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "tutti/data/dataset.h"
+#include "tutti/data/format/sets/known_dataset.h"
 
 namespace tutti::data {
 
-struct KnownDataset {
-  std::string name;         ///< its name in a configuration: "cifar10"
-  std::string description;  ///< one line: images, classes, sizes
-  int classes = 0;          ///< in the published files; others of the same format may have more
-  std::vector<std::string> train_files, validation_files{}, test_files;
-  /// Test files are read if they exist.
-  bool test_files_may_lack = false;
-  std::string how_to_get;               ///< one sentence; FOLDER stands for the user's folder
-  FieldStatistics statistics{};         ///< statistics of the training images
-  std::vector<std::string> transforms;  ///< steps for its fields, if the configuration has none
-  bool can_be_generated = false;        ///< 'tutti data generate' can make it
-  /// For a set that can be generated or downloaded: where it is published, and the name of a
-  /// generated sample's file, up to its digits. Downloaded files have other names.
-  std::string published{}, generated_file{};
-};
-
-/// Lists cifar10, mnist, fashion-mnist, lattices, cosmoflow, deepcam, imagenet, neurons, cbed,
-/// stem, clicks, text, tokens, token-pairs; and arrays, which is any files.
+/// Lists the sets in the order in which people see them; the last one is arrays, which is any
+/// files. A configuration's data.dataset takes their names.
 const std::vector<KnownDataset>& known_datasets();
 
 /// Finds a set. ConfigError listing the known names.

@@ -9,7 +9,6 @@
 #include "tutti/data/file/file_list.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 #include "tutti/data/format/array/raw_arrays.h"
-#include "tutti/data/format/sets/cifar.h"
 #include "tutti/data/format/sets/idx.h"
 #include "tutti/data/format/sets/lattices.h"
 #include "tutti/data/format/sets/lattices_file.h"
@@ -45,7 +44,8 @@ std::unique_ptr<Dataset> generate(const DatasetSpec& spec, bool train,
 }
 
 std::unique_ptr<StoredImages> open_checked(const DatasetSpec& spec, bool train) {
-  if (spec.name == "cifar10") return open_cifar(spec.dir, train, spec.classes);
+  if (const KnownDataset& known = known_dataset(spec.name); known.open_file)
+    return open_images(known, spec.dir, train, spec.classes);
   if (spec.name != "lattices")
     return open_idx(spec.dir, train, limited(idx_class_names(spec.name), spec.classes));
   if (is_file(spec.dir)) return open_lattices_file(spec.dir, spec.classes);
@@ -56,11 +56,9 @@ std::unique_ptr<StoredImages> open_checked(const DatasetSpec& spec, bool train) 
 /// Says where a relative path was looked for; working folders differ between a terminal and a job.
 std::string looked_in(const fs::path& dir) {
   std::error_code unknown;
-  return dir.is_absolute() ? ""
-                           : fmt::format(
-                                 " (looked for {}: a relative path starts at the working "
-                                 "folder)",
-                                 fs::absolute(dir, unknown).lexically_normal().string());
+  if (dir.is_absolute()) return "";
+  return fmt::format(" (looked for {}: a relative path starts at the working folder)",
+                     fs::absolute(dir, unknown).lexically_normal().string());
 }
 
 void check_place(const DatasetSpec& spec, const KnownDataset& known) {
@@ -267,6 +265,17 @@ std::unique_ptr<Dataset> open_text_set(const DatasetSpec& spec) {
 }
 
 }  // namespace
+
+std::unique_ptr<StoredImages> open_images(const KnownDataset& known, const fs::path& place,
+                                          bool train, const ClassLimit& limit) {
+  const std::vector<std::string>& names = train ? known.train_files : known.test_files;
+  const bool one = is_file(place);
+  auto all =
+      std::make_unique<StoredImages>(known.open_file(one ? place : place / names.front(), limit));
+  for (size_t i = 1; i < names.size() && !one; ++i)
+    all->append(known.open_file(place / names[i], limit));
+  return all;
+}
 
 std::vector<fs::path> dataset_files(const DatasetSpec& spec) {
   const KnownDataset& known = known_dataset(spec.name);

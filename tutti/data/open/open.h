@@ -9,7 +9,7 @@
 
 #include "tutti/data/clicks/click_set.h"
 #include "tutti/data/dataset.h"
-#include "tutti/data/format/sets/stored_images.h"
+#include "tutti/data/format/sets/known_dataset.h"
 #include "tutti/data/neurons/neuron_set.h"
 #include "tutti/data/text/text_set.h"
 
@@ -54,6 +54,10 @@ bool has_split(const DatasetSpec& spec);
 /// specification without a directory, or a label beyond the classes; IoError for files that are
 /// missing, truncated or corrupted, naming the file, what was expected and found, and the remedy.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec);
+/// Opens all files of a part of a set that has `open_file`, or the one file that `place` is.
+std::unique_ptr<StoredImages> open_images(const KnownDataset& known,
+                                          const std::filesystem::path& place, bool train,
+                                          const ClassLimit& limit = {});
 
 /// Lists the files that reading the spec's part needs, for staging: those below its directory, and
 /// those that descriptions of raw arrays and links of HDF5 lead to. ConfigError for generated data,

@@ -18,7 +18,6 @@
 #include "tutti/data/arrays/array_set.h"
 #include "tutti/data/clicks/click_set.h"
 #include "tutti/data/file/file_list.h"
-#include "tutti/data/format/sets/cifar.h"
 #include "tutti/data/format/sets/idx.h"
 #include "tutti/data/format/sets/lattices_file.h"
 #include "tutti/data/images/coded_image.h"
@@ -111,9 +110,10 @@ FileReport report_on(const fs::path& path, const Digests& digests, Read read) {
   return report;
 }
 
-FileReport report_on_cifar(const fs::path& path, const Digests& digests, const ClassLimit& limit) {
+FileReport report_on_images(const KnownDataset& known, const fs::path& path, const Digests& digests,
+                            const ClassLimit& limit) {
   return report_on(path, digests,
-                   [&](FileReport& report) { read_images(open_cifar_file(path, limit), report); });
+                   [&](FileReport& report) { read_images(known.open_file(path, limit), report); });
 }
 
 FileReport report_on_lattices(const fs::path& path, const Digests& digests,
@@ -320,12 +320,12 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
   VerifyReport report;
   const bool one_file = is_file(dir);
   const Digests digests = read_digests(one_file ? dir.parent_path() : dir);
-  if (name == "cifar10" && one_file) {
-    report.files.push_back(report_on_cifar(dir, digests, limit));
-  } else if (name == "cifar10") {
-    for (const bool train : {true, false})
-      for (const std::string& file : cifar_files(train))
-        report.files.push_back(report_on_cifar(dir / file, digests, limit));
+  if (known.open_file && one_file) {
+    report.files.push_back(report_on_images(known, dir, digests, limit));
+  } else if (known.open_file) {
+    for (const auto& files : {known.train_files, known.test_files})
+      for (const std::string& file : files)
+        report.files.push_back(report_on_images(known, dir / file, digests, limit));
   } else if (name == "lattices" && one_file) {
     report.files.push_back(report_on_lattices(dir, digests, limit));
   } else if (name == "lattices") {

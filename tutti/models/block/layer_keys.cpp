@@ -103,6 +103,8 @@ std::vector<LayerKey> all_keys() {
       {"factor", real, "What it is multiplied by. 1 without it", -1e30, 1e30},
       {"factors", extents, "How often an element is repeated, in all dimensions or in each. Needed",
        1, 64},
+      {"reduction", count,
+       "Of squeeze_excitation: channels for each number of its inner layer. 16 without it", 1},
       {"shape", extents, "Extents of the result, without the batch. Needed"},
   };
 }

@@ -130,6 +130,38 @@ Value broadcast_layer(LayerPlace& place) {
   return broadcast(place.graph, place.name, point, Shape(std::span(like.begin() + 2, like.end())));
 }
 
+/// Appends fc2(relu(fc1(mean))) of the channels' means, and multiplies the channels by its sigmoid
+/// (Hu, Shen, Sun: Squeeze-and-excitation networks, CVPR 2018). Names are torchvision's.
+Value squeeze_excitation_layer(LayerPlace& place) {
+  Graph& graph = place.graph;
+  const Value x = place.in[0];
+  const Shape shape = graph.shape(x);
+  const int64_t channels = shape[1], squeezed = channels / place.count("reduction", 16);
+  if (place.spatial() < 2)
+    throw ConfigError(
+        fmt::format("layer '{}': its input {} has no two or three dimensions of positions",
+                    place.name, shape.to_string()));
+  if (squeezed == 0)
+    throw ConfigError(fmt::format("layer '{}': reduction is more than the {} channels of its input",
+                                  place.name, channels));
+  const auto row = [&](const char* name, Value from, int64_t outputs, ActivationKind kind) {
+    const std::string full = place.name + name;
+    const DenseSpec spec{.outputs = outputs, .dtype = place.spec.activations};
+    return activation(graph, fmt::format("{}.{}", full, name_of(kind)),
+                      dense(graph, full, from, spec), kind);
+  };
+  const Value mean = global_average_pool(graph, place.name + ".avgpool", x);
+  const Value inner = row(".fc1", mean, squeezed, ActivationKind::relu);
+  const Value gate = row(".fc2", inner, channels, ActivationKind::sigmoid);
+  std::vector<int64_t> point(static_cast<size_t>(shape.rank() - 1), 1);
+  point[0] = channels;
+  const Value at_point = reshape(graph, place.name + ".broadcast.reshape", gate,
+                                 Shape(std::span<const int64_t>(point)));
+  return mul(graph, place.name, x,
+             broadcast(graph, place.name + ".broadcast", at_point,
+                       Shape(std::span(shape.begin() + 2, shape.end()))));
+}
+
 Value resize_layer(LayerPlace& place) {
   if (!place.has("factors"))
     throw ConfigError(
@@ -257,6 +289,13 @@ std::vector<LayerType> all_types() {
        2,
        2,
        broadcast_layer},
+      {"squeeze_excitation",
+       "Weighs the channels: each is multiplied by a number between 0 and 1 that two dense layers, "
+       "NAME.fc1 and NAME.fc2, make of the averages of all channels over their positions",
+       {"reduction"},
+       1,
+       1,
+       squeeze_excitation_layer},
       {"resize",
        "Each element several times in each dimension: the nearest neighbour's value",
        {"factors"},

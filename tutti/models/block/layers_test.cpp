@@ -135,6 +135,38 @@ TEST(Layers, ReadThoseThatTheyName) {
   EXPECT_EQ(m.graph.shape(m.outputs[0].prediction), (Shape{1, 10}));
 }
 
+TEST(Layers, SqueezeExcitationIsWhatSmallerLayersMake) {
+  const LayerTable conv = layer("conv", {{"channels", number(8)}, {"kernel", number(3)}});
+  const LayerTable means = layer("global_average", {{"name", word("means")}}),
+                   head = layer("dense", {{"name", word("head")}});
+  const auto dense = [](const char* name, int64_t outputs, const char* activation) {
+    return layer(
+        "dense",
+        {{"name", word(name)}, {"outputs", number(outputs)}, {"activation", word(activation)}});
+  };
+  const auto both = [](const char* first, const char* second) {
+    return LayerValue(std::vector<std::string>{first, second});
+  };
+  const auto excited = [&](int64_t reduction) {
+    return layers_of(
+        {conv,
+         layer("squeeze_excitation", {{"name", word("se")}, {"reduction", number(reduction)}}),
+         means, head});
+  };
+  expect_same(
+      layers_of(
+          {conv, layer("global_average", {{"name", word("se.avgpool")}}),
+           dense("se.fc1", 2, "relu"), dense("se.fc2", 8, "sigmoid"),
+           layer("broadcast", {{"name", word("se.broadcast")}, {"input", both("se.fc2", "conv1")}}),
+           layer("mul", {{"name", word("se")}, {"input", both("conv1", "se.broadcast")}}), means,
+           head}),
+      excited(4));
+  EXPECT_NE(failure(excited(16)).find("more than the 8 channels"), std::string::npos);
+  EXPECT_NE(failure(layers_of({layer("flatten"), layer("squeeze_excitation"), layer("dense")}))
+                .find("has no two or three dimensions"),
+            std::string::npos);
+}
+
 TEST(Layers, SpectraAreRowsOfNumbers) {
   const auto network = [](LayerTable spectrum) {
     return layers_of({layer("conv", {{"channels", number(4)}, {"kernel", number(3)}}),

@@ -8,10 +8,11 @@
 #include "tutti/train/network/given_weights.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/settings/data_shards.h"
+#include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/idle_keys.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/settings.h"
-#include "tutti/train/settings/sync.h"
+#include "tutti/train/settings/specs.h"
+#include "tutti/train/settings/sync_scheme.h"
 #include "tutti/train/step/step_settings.h"
 
 namespace tutti {
@@ -65,12 +66,12 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
        .anywhere = config.data.windows == TextWindows::random});
   run.steps_per_epoch = sampler.steps_per_epoch();
   run.steps = total_steps(config.run, run.steps_per_epoch);
-  const LearningRateSchedule schedule(
-      learning_rate_settings(config, run.steps_per_epoch, run.batch.global));
+  const LearningRateSchedule schedule =
+      learning_rate_schedule(config, run.steps_per_epoch, run.batch.global);
   (void)schedule.rate(0);
 
   NetworkSpec network = network_spec(config, *spec.data.train, run.batch.local);
-  network.measure = false;
+  network.plan.measure = false;
   network.warns = spec.first;
   const NetworkSpec of_step =
       network_of_step(step_spec(config, std::move(network), replicas, grid, has_clock), ranks, 0);

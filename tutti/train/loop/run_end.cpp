@@ -3,7 +3,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/train/loop/run_report.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
 
 namespace tutti {
 

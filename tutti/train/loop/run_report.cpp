@@ -15,9 +15,10 @@
 #include "tutti/device/cpu/process_memory.h"
 #include "tutti/exchange/average.h"
 #include "tutti/plan/planned_memory.h"
-#include "tutti/train/settings/pipeline_settings.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
+#include "tutti/train/settings/pipeline_check.h"
 #include "tutti/train/settings/slow_rank.h"
+#include "tutti/train/settings/specs.h"
 #include "tutti/train/settings/units.h"
 
 namespace tutti {

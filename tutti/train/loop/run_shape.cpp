@@ -1,8 +1,9 @@
 #include "tutti/train/loop/run_shape.h"
 
 #include "tutti/train/settings/data_shards.h"
+#include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 #include "tutti/train/step/training_step.h"
 
 namespace tutti {
@@ -27,6 +28,6 @@ RunShape::RunShape(const RunConfig& config, const data::Dataset& train, bool rep
                .spacing = train.spacing(),
                .anywhere = config.data.windows == TextWindows::random}),
       total_steps(tutti::total_steps(config.run, sampler.steps_per_epoch())),
-      schedule(learning_rate_settings(config, sampler.steps_per_epoch(), batch.global)) {}
+      schedule(learning_rate_schedule(config, sampler.steps_per_epoch(), batch.global)) {}
 
 }  // namespace tutti

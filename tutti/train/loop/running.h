@@ -22,7 +22,8 @@
 #include "tutti/train/loop/run_shape.h"
 #include "tutti/train/loop/trainer.h"
 #include "tutti/train/rounds/rounds.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
+#include "tutti/train/settings/specs.h"
 #include "tutti/train/step/run_clock.h"
 #include "tutti/train/step/training_step.h"
 

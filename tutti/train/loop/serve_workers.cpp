@@ -7,7 +7,7 @@
 #include "tutti/train/loop/reporter.h"
 #include "tutti/train/rounds/rank_servers.h"
 #include "tutti/train/rounds/server_orders.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 RunResult serve_workers(const TrainerSpec& spec) {

@@ -7,8 +7,8 @@
 #include "tutti/base/log.h"
 #include "tutti/train/loop/serve_workers.h"
 #include "tutti/train/loop/trainer_run.h"
+#include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/settings.h"
 
 namespace tutti {
 

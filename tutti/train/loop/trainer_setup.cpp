@@ -16,7 +16,7 @@
 #include "tutti/train/settings/idle_keys.h"
 #include "tutti/train/settings/resume_check.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 #include "tutti/train/step/step_settings.h"
 
 namespace tutti {

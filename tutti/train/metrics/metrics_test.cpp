@@ -14,7 +14,7 @@
 #include "tutti/models/registry.h"
 #include "tutti/train/loop/evaluator.h"
 #include "tutti/train/metrics/area_under_curve.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
 
 namespace tutti {
 namespace {

@@ -125,10 +125,10 @@ Trained trained_dlrm(const DlrmRun& run) {
         .seed = 3};
     spec.network.training.model = run.bags ? dlrm_of_bags() : tiny_dlrm();
     if (run.tiles) spec.network.training.split.tile_bytes = 800;
-    spec.network.training.optimizer.tables.kind = run.rule;
+    spec.network.training.optimizer.tables = run.rule;
     spec.network.training.freeze = run.freeze;
     spec.network.training.split.threads = run.threads;
-    spec.network.measure = false;
+    spec.network.plan.measure = false;
     const CpuBackend backend;
     TrainingStep step(spec, backend, communicator);
     {

@@ -111,12 +111,12 @@ class NetworkCompiler {
               : measured_bucket_bytes(spec.training, communicator);
     graph_ = make_training_graph(training_);
     options_.threads = training_.split.threads;
-    options_.layout = spec.layout;
+    options_.layout = to_string(spec.plan.layout);
     // The requested size, not the advice: without one, tiles also depend on the weights
     // (plan/tiles.h).
     options_.tile_bytes = spec.training.split.tile_bytes;
-    options_.measure = spec.measure;
-    options_.most_error = spec.most_error;
+    options_.measure = spec.plan.measure;
+    options_.most_error = spec.plan.bf16_error;
   }
   const PartGrid& grid() const { return training_.split.grid; }
   const std::string& tensors() const { return graph_.tensors; }
@@ -128,8 +128,8 @@ class NetworkCompiler {
   void compile_first(Network& network) {
     // A layout requested for an experiment must not become every later run's, nor kernels that
     // another error limit allows.
-    const bool keeps = spec_.measure && spec_.layout == "auto" &&
-                       spec_.most_error == PlanOptions{}.most_error && spec_.choices.empty() &&
+    const bool keeps = spec_.plan.measure && spec_.plan.layout == ActivationLayout::automatic &&
+                       spec_.plan.bf16_error == PlanSection{}.bf16_error && spec_.choices.empty() &&
                        !spec_.tuning_file.empty();
     Choices known = keeps ? read_tuning_file(spec_.tuning_file) : spec_.choices;
     // A stale file costs a measurement, not the run; and the layout chosen just now may turn out to
@@ -139,7 +139,7 @@ class NetworkCompiler {
     Choices& choices = network.training.options.choices;
     compile_others(network, choices);
     // The same holds for one that was chosen to fit a memory limit.
-    if (keeps && spec_.memory == 0 && choices.to_string() != known.to_string())
+    if (keeps && spec_.plan.memory == 0 && choices.to_string() != known.to_string())
       write_tuning_file(spec_.tuning_file, choices);
     choices = choices.used();
   }
@@ -203,7 +203,7 @@ class NetworkCompiler {
     const HeldCopies& held = spec_.held;
     network.training = compile_graph(
         graph_.graph, choices,
-        {.bytes = spec_.memory,
+        {.bytes = static_cast<size_t>(spec_.plan.memory),
          .besides = evaluation_bytes,
          .copies = copied_bytes,
          .arenas = batches_under_way(held.order, grid().stages(), grid().stage(), held.batches),
@@ -222,7 +222,7 @@ class NetworkCompiler {
   /// Under a limit a checkpoint's copies take what it leaves, but one tensor must have space.
   size_t copied_bytes_of(const Variables& variables) const {
     size_t most = 0;
-    if (spec_.memory > 0)
+    if (spec_.plan.memory > 0)
       for (const Variable& variable : variables.parameters)
         most = std::max(most, variable.desc.bytes());
     return spec_.copied_bytes > 0 ? spec_.copied_bytes : most;
@@ -277,8 +277,8 @@ class NetworkCompiler {
     split.grid = place;
     PlanOptions options;
     options.layout = training.layout;
-    options.measure = spec_.measure;
-    options.most_error = spec_.most_error;
+    options.measure = spec_.plan.measure;
+    options.most_error = spec_.plan.bf16_error;
     options.choices = training.options.choices;
     options.variables = &variables;
     auto evaluation = evaluation_of(model, split, backend_, options, &graph_.stages);
@@ -351,11 +351,12 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
                                          comm::Communicator& communicator) {
   NetworkCompiler compiler(spec, backend, communicator);
   auto network = std::make_unique<Network>();
-  const std::string made =
-      comm::decide(communicator, spec.measure ? "measuring kernels" : "compiling the plan", [&] {
+  const std::string made = comm::decide(
+      communicator, spec.plan.measure ? "measuring kernels" : "compiling the plan", [&] {
         compiler.compile_first(*network);
         if (spec.warns && !compiler.tensors().empty()) log::info("{}", compiler.tensors());
-        if (spec.warns) warn_of_slow_steps(network->training, spec.layout);
+        if (spec.warns)
+          warn_of_slow_steps(network->training, std::string(to_string(spec.plan.layout)));
         return choices_text(network->training.layout, network->training.options.choices);
       });
   if (communicator.rank() != 0) {
@@ -363,7 +364,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
     take_choices(made, told);
     compiler.compile_alike(*network, told.layout, told.choices);
   }
-  if (spec.memory > 0)
+  if (spec.plan.memory > 0)
     comm::on_each(communicator, "fitting the plan into plan.memory",
                   [&] { compiler.require_memory(*network); });
   compare_hashes(network->training, compiler.peers(), communicator);

@@ -28,17 +28,14 @@ struct HeldCopies {
 
 struct NetworkSpec {
   TrainingGraphSpec training;
-  std::string layout = "auto";
-  bool measure = true;  ///< choose kernels and layouts by measurement
-  double most_error = PlanOptions{}.most_error;
-  Choices choices;                    ///< from a checkpoint, or empty
+  PlanSection plan;  ///< layout, measurement, kernels' error, bytes that a rank may hold
+  Choices choices;   ///< from a checkpoint, or empty
   std::filesystem::path tuning_file;  ///< stores rank 0's measurements between runs (unused with
                                       ///< `choices`); empty: nowhere
   int64_t evaluation_batch = 0;       ///< 0: the training batch
   bool warns = true;                  ///< rank 0 reports slow steps
-  size_t memory = 0;                  ///< bytes that a rank may hold (planned_memory.h); 0: any
-  size_t copied_bytes = 0;  ///< for copies of which a checkpoint is written; 0: what memory leaves
-                            ///< number
+  size_t copied_bytes = 0;            ///< for copies of which a checkpoint is written; 0: what
+                                      ///< plan.memory leaves
   HeldCopies held = {};
 };
 

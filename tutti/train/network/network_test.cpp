@@ -89,9 +89,9 @@ TEST(EvaluationNetwork, AllRanksTakeWhatTrainingHasChosen) {
 TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
   NetworkSpec spec;
   spec.training.model = odd_images();
-  spec.measure = false;
-  const auto said = [&](const Backend& backend, const std::string& layout) {
-    spec.layout = layout;
+  spec.plan.measure = false;
+  const auto said = [&](const Backend& backend, ActivationLayout layout) {
+    spec.plan.layout = layout;
     std::string plan;
     testing::internal::CaptureStderr();
     comm::run_ranks(2, [&](comm::Communicator& communicator) {
@@ -102,16 +102,17 @@ TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
     EXPECT_EQ(plan.find("(reference loops)") == plan.npos, text.empty()) << plan;
     return text;
   };
-  EXPECT_EQ(said(CpuBackend(), "last").find("reference loops"), std::string::npos);
-  const std::string asked = said(WithoutFastConvolutions(), "plain");
+  EXPECT_EQ(said(CpuBackend(), ActivationLayout::last).find("reference loops"), std::string::npos);
+  const std::string asked = said(WithoutFastConvolutions(), ActivationLayout::plain);
   const size_t at =
       asked.find("steps in layout plain run reference loops, 10 to 100 times as slow");
   ASSERT_NE(at, std::string::npos) << asked;
   EXPECT_EQ(asked.find("reference loops", at + 30), std::string::npos) << "once: " << asked;
   EXPECT_NE(asked.find("for speed: conv1 ("), std::string::npos) << asked;
   EXPECT_NE(asked.find(" more; leave plan.layout out"), std::string::npos) << asked;
-  EXPECT_EQ(said(WithoutFastConvolutions(), "auto").find("leave plan.layout out"),
-            std::string::npos);
+  EXPECT_EQ(
+      said(WithoutFastConvolutions(), ActivationLayout::automatic).find("leave plan.layout out"),
+      std::string::npos);
 }
 
 /// Every tile reads all weights once: where a layer's weights exceed the cache, tiles are as large
@@ -124,7 +125,7 @@ TEST(Network, TilesGoByTheWeightsUnlessASizeWasAskedFor) {
     spec.training.model.hidden = {1024, 1024};
     spec.training.model.batch = 128;
     spec.training.split.tile_bytes = tile_bytes;
-    spec.measure = false;
+    spec.plan.measure = false;
     int64_t largest = 0;
     comm::run_ranks(1, [&](comm::Communicator& communicator) {
       const auto network = compile_network(spec, CpuBackend(), communicator);

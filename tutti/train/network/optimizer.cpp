@@ -16,7 +16,7 @@
 namespace tutti {
 namespace {
 
-using Kind = OptimizerSettings::Kind;
+using Kind = OptimizerKind;
 
 constexpr std::string_view kBias = ".bias";
 
@@ -33,10 +33,10 @@ struct Group {
   bool operator==(const Group&) const = default;
 };
 
-UpdateOps update_ops(const OptimizerSettings& s, const Group& group) {
+UpdateOps update_ops(const OptimizerSection& s, const Group& group) {
   const double rate = group.rate;
   const LambAttributes lamb{s.beta1, s.beta2, s.eps, group.decay, rate};
-  switch (s.kind) {
+  switch (s.name) {
     case Kind::lars:
       if (group.excluded)
         return {nullptr, std::make_shared<SgdUpdate>(SgdAttributes{s.momentum, 0, false, rate})};
@@ -52,7 +52,7 @@ UpdateOps update_ops(const OptimizerSettings& s, const Group& group) {
     case Kind::adamw:
       return {nullptr, std::make_shared<AdamUpdate>(
                            AdamAttributes{s.beta1, s.beta2, s.eps, group.decay,
-                                          s.kind == Kind::adamw, rate, s.clip_value})};
+                                          s.name == Kind::adamw, rate, s.clip_value})};
     case Kind::rmsprop:
       return {nullptr, std::make_shared<RmspropUpdate>(
                            RmspropAttributes{s.rho, s.eps, group.decay, rate, s.clip_value})};
@@ -65,41 +65,45 @@ UpdateOps update_ops(const OptimizerSettings& s, const Group& group) {
 /// Finds each parameter's group, and records which lines of decay and rates are used.
 class Groups {
  public:
-  Groups(const Graph& graph, const OptimizerSettings& settings)
-      : graph_(graph), settings_(settings),
-        divided_(settings.weight_decay != 0 || !settings.decay.empty() ||
-                 settings.kind == Kind::lars || settings.kind == Kind::lamb),
-        decay_used_(settings.decay.size()), rate_used_(settings.rates.size()) {}
+  Groups(const Graph& graph, const OptimizerSection& optimizer, bool partial)
+      : graph_(graph), optimizer_(optimizer), lines_(parameter_lines(optimizer)), partial_(partial),
+        divided_(optimizer.weight_decay != 0 || !lines_.decay.empty() ||
+                 optimizer.name == Kind::lars || optimizer.name == Kind::lamb),
+        decay_used_(lines_.decay.size()), rate_used_(lines_.rates.size()) {}
 
   Group of(Value parameter) {
     const std::string& name = graph_[parameter].name;
     names_.push_back(name);
     Group group{.excluded = is_excluded(parameter)};
     group.decay =
-        group.excluded ? 0 : chosen(settings_.decay, decay_used_, name, settings_.weight_decay);
-    group.rate = chosen(settings_.rates, rate_used_, name, 1);
+        group.excluded ? 0 : chosen(lines_.decay, decay_used_, name, optimizer_.weight_decay);
+    group.rate = chosen(lines_.rates, rate_used_, name, 1);
     return group;
   }
 
   /// Returns "" for a group that only optimizer.weight_decay and optimizer.exclude define.
   std::string suffix(const Group& group) const {
     std::string text = group.excluded ? ".no_decay" : "";
-    if (!group.excluded && group.decay != settings_.weight_decay)
+    if (!group.excluded && group.decay != optimizer_.weight_decay)
       text += fmt::format(".decay{}", group.decay);
     return group.rate == 1 ? text : text + fmt::format(".rate{}", group.rate);
   }
 
   /// Call it after of() has been called for all parameters.
   void require_all_used() const {
-    if (settings_.partial) return;
-    require_used("optimizer.decay", settings_.decay, decay_used_);
-    require_used("optimizer.rates", settings_.rates, rate_used_);
+    if (partial_) return;
+    require_used("optimizer.decay", lines_.decay, decay_used_);
+    require_used("optimizer.rates", lines_.rates, rate_used_);
   }
 
  private:
   bool is_excluded(Value p) const {
-    return divided_ && ((settings_.exclude_bias && is_bias(graph_[p].name)) ||
-                        (settings_.exclude_norm && is_norm_parameter(graph_, p)));
+    return divided_ && ((excludes("bias") && is_bias(graph_[p].name)) ||
+                        (excludes("norm") && is_norm_parameter(graph_, p)));
+  }
+
+  bool excludes(std::string_view group) const {
+    return std::ranges::find(optimizer_.exclude, group) != optimizer_.exclude.end();
   }
 
   static double chosen(std::span<const PatternValue> lines, std::vector<bool>& used,
@@ -136,7 +140,9 @@ class Groups {
   }
 
   const Graph& graph_;
-  const OptimizerSettings& settings_;
+  const OptimizerSection& optimizer_;
+  const ParameterLines lines_;
+  const bool partial_;
   const bool divided_;
   std::vector<bool> decay_used_, rate_used_;
   std::vector<std::string> names_;
@@ -219,18 +225,18 @@ std::vector<Value> gradients_of(const Graph& graph) {
 /// Appends the clipping of the gradient; returns the scalars that its updates use. Parameters are
 /// added in the order of their names, whatever their buckets.
 UpdateScalars append_clip(Graph& graph, std::span<const std::vector<Value>> buckets,
-                          const OptimizerSettings& settings, const TensorSlices& slices,
+                          const OptimizerSection& optimizer, const UpdateScope& scope,
                           const UpdateScalars& scalars) {
   const std::vector<Value> gradients = gradients_of(graph);
   const auto squares = std::make_shared<GradientSquares>();
-  ClipScale::Attributes a{.limit = settings.clip_norm, .parameters = {}, .order = {}};
+  ClipScale::Attributes a{.limit = optimizer.clip_norm, .parameters = {}, .order = {}};
   std::vector<Value> in{scalars.gradient_scale}, parameters;
   for (size_t b = 0; b < buckets.size(); ++b) {
     std::vector<Updated> members;
     for (const Value p : buckets[b])
       members.push_back({p, gradients[static_cast<size_t>(p.id)], {}});
     in.push_back(
-        append_sums(graph, {static_cast<int>(b), fmt::format("{}", b), settings.sharded, slices},
+        append_sums(graph, {static_cast<int>(b), fmt::format("{}", b), scope.sharded, scope.slices},
                     "squares", squares, {scalars.learning_rate, scalars.gradient_scale}, members));
     a.parameters.push_back(static_cast<int>(buckets[b].size()));
     parameters.insert(parameters.end(), buckets[b].begin(), buckets[b].end());
@@ -273,6 +279,27 @@ std::vector<GroupOfParameters> divide(const std::vector<Value>& bucket, Groups& 
 
 }  // namespace
 
+ParameterLines parameter_lines(const OptimizerSection& optimizer) {
+  const auto parsed = [](std::string_view key, const std::vector<std::string>& lines) {
+    std::vector<PatternValue> values;
+    for (const std::string& line : lines) values.push_back(parse_pattern_value(key, line));
+    return values;
+  };
+  ParameterLines lines{.decay = parsed("optimizer.decay", optimizer.decay),
+                       .rates = parsed("optimizer.rates", optimizer.rates)};
+  for (const PatternValue& line : lines.decay)
+    if (line.value < 0)
+      throw ConfigError(
+          fmt::format("optimizer.decay: of '{}' it is {}, below 0", line.pattern, line.value));
+  for (const PatternValue& line : lines.rates)
+    if (line.value <= 0)
+      throw ConfigError(fmt::format(
+          "optimizer.rates: the factor of '{}' is {}, and must be above 0; model.freeze leaves "
+          "parameters as they are",
+          line.pattern, line.value));
+  return lines;
+}
+
 bool is_bias(std::string_view name) { return name.ends_with(kBias); }
 
 bool is_norm_parameter(const Graph& graph, Value parameter) {
@@ -283,38 +310,38 @@ bool is_norm_parameter(const Graph& graph, Value parameter) {
 }
 
 UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
-                         const OptimizerSettings& settings, const TensorSlices& slices) {
+                         const OptimizerSection& optimizer, const UpdateScope& scope) {
   check_buckets(graph, buckets);
   const std::vector<Value> gradients = gradients_of(graph);
   const UpdateScalars given{graph.scalar("lr"), graph.scalar("gradient_scale"), {}};
   const UpdateScalars scalars =
-      settings.clip_norm > 0 ? append_clip(graph, buckets, settings, slices, given) : given;
-  Groups groups(graph, settings);
-  const auto average = std::make_shared<WeightAverage>(
-      WeightAverageAttributes{settings.average, settings.average_from});
+      optimizer.clip_norm > 0 ? append_clip(graph, buckets, optimizer, scope, given) : given;
+  Groups groups(graph, optimizer, scope.partial);
+  const auto average =
+      std::make_shared<WeightAverage>(WeightAverageAttributes{optimizer.ema, optimizer.ema_from});
   for (size_t b = 0; b < buckets.size(); ++b) {
     for (const auto& [group, members] : divide(buckets[b], groups)) {
-      const UpdateOps ops = update_ops(settings, group);
+      const UpdateOps ops = update_ops(optimizer, group);
       std::vector<Updated> parameters, averaged;
       for (const Value p : members) {
         const Value g = gradients[static_cast<size_t>(p.id)];
         CHECK(g.valid(), "{} has no gradient", graph[p].name);
         Updated& updated = parameters.emplace_back(Updated{p, g, {}});
-        for (const std::string_view state : state_names(settings.kind, *ops.update))
+        for (const std::string_view state : state_names(optimizer.name, *ops.update))
           updated.states.push_back(graph.state(fmt::format("{}.{}", graph[p].name, state), p));
-        if (settings.average > 0)
+        if (optimizer.ema > 0)
           averaged.push_back(
               {p, g, {graph.state(fmt::format("{}.{}", graph[p].name, kAverageState), p)}});
       }
       const std::string number = fmt::format("{}{}", b, groups.suffix(group));
-      append_update(graph, {static_cast<int>(b), number, settings.sharded, slices}, ops, scalars,
+      append_update(graph, {static_cast<int>(b), number, scope.sharded, scope.slices}, ops, scalars,
                     parameters);
-      if (settings.average > 0)
+      if (optimizer.ema > 0)
         graph.append(
             "average." + number, average,
             inputs_of(*average, {scalars.learning_rate, scalars.gradient_scale}, averaged));
     }
-    if (settings.sharded)
+    if (scope.sharded)
       graph.append(fmt::format("weights.{}", b),
                    std::make_shared<AllGatherWeights>(static_cast<int>(b)), buckets[b]);
   }

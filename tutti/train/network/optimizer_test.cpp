@@ -19,9 +19,9 @@ struct Updated {
     const std::vector<Value> order = differentiate(model.graph, model.losses);
     for (size_t i = 0; i < order.size(); ++i) buckets[i < 20 ? 0 : 1].push_back(order[i]);
   }
-  std::vector<Node> update(const OptimizerSettings& settings) {
+  std::vector<Node> update(const OptimizerSection& optimizer, const UpdateScope& scope = {}) {
     const size_t before = model.graph.nodes().size();
-    const UpdateScalars scalars = add_update(model.graph, buckets, settings);
+    const UpdateScalars scalars = add_update(model.graph, buckets, optimizer, scope);
     EXPECT_EQ(model.graph[scalars.learning_rate].name, "lr");
     return {model.graph.nodes().begin() + static_cast<std::ptrdiff_t>(before),
             model.graph.nodes().end()};
@@ -63,7 +63,7 @@ TEST(Optimizer, OneUpdateForEachBucket) {
 TEST(Optimizer, ExclusionsDivideBuckets) {
   Updated n;
   const std::vector<Node> updates =
-      n.update({.weight_decay = 1e-4, .exclude_bias = true, .exclude_norm = true});
+      n.update({.momentum = 0, .weight_decay = 1e-4, .exclude = {"bias", "norm"}});
   ASSERT_EQ(updates.size(), 4u);
   for (const Node& node : updates) {
     const bool excluded = node.name.ends_with(".no_decay");
@@ -78,9 +78,9 @@ TEST(Optimizer, LinesOfDecayAndRatesDivideBuckets) {
   Updated n;
   const std::vector<Node> updates = n.update({.momentum = 0.9,
                                               .weight_decay = 1e-4,
-                                              .exclude_norm = true,
-                                              .decay = {{"linear.weight", 0.02}, {"linear.*", 0}},
-                                              .rates = {{"linear.*", 10}}});
+                                              .exclude = {"norm"},
+                                              .decay = {"linear.weight: 0.02", "linear.*: 0"},
+                                              .rates = {"linear.*: 10"}});
   std::map<std::string, std::string> node_of;
   for (const Node& node : updates)
     for (const std::string& name : n.names(node)) node_of[name] = node.name;
@@ -105,32 +105,30 @@ TEST(Optimizer, ALineOfWhatIsNotTrainedIsLeftOut) {
   const std::vector<Value> trained{model.graph.find("fc2.bias")};
   ASSERT_TRUE(trained.front().valid());
   const std::vector<Value> produced = differentiate(model.graph, model.losses, trained);
-  EXPECT_NO_THROW(add_update(model.graph, std::array{produced}, {.decay = {{"fc2.weight", 0.1}}}));
+  EXPECT_NO_THROW(add_update(model.graph, std::array{produced}, {.decay = {"fc2.weight: 0.1"}}));
 }
 
 TEST(Optimizer, ALineThatDecidesNothingIsRefused) {
-  const auto failure = [](const OptimizerSettings& settings) -> std::string {
+  const auto failure = [](const OptimizerSection& optimizer) -> std::string {
     try {
-      Updated().update(settings);
+      Updated().update(optimizer);
     } catch (const ConfigError& error) {
       return error.what();
     }
     return "";
   };
-  EXPECT_EQ(failure({.decay = {{"fc.weight", 0.1}}}).find("optimizer.decay: nothing is called "),
-            0u);
-  EXPECT_EQ(failure({.rates = {{"fc.weight", 0.1}}}).find("optimizer.rates: nothing is called "),
-            0u);
-  EXPECT_NE(failure({.decay = {{"*", 0.1}, {"linear.weight", 0.2}}}).find("decides for no"),
+  EXPECT_EQ(failure({.decay = {"fc.weight: 0.1"}}).find("optimizer.decay: nothing is called "), 0u);
+  EXPECT_EQ(failure({.rates = {"fc.weight: 0.1"}}).find("optimizer.rates: nothing is called "), 0u);
+  EXPECT_NE(failure({.decay = {"*: 0.1", "linear.weight: 0.2"}}).find("decides for no"),
             std::string::npos);
-  EXPECT_NE(failure({.exclude_bias = true, .decay = {{"*.bias", 0.1}}}).find("decides for no"),
+  EXPECT_NE(failure({.exclude = {"bias"}, .decay = {"*.bias: 0.1"}}).find("decides for no"),
             std::string::npos);
 }
 
 TEST(Optimizer, AveragesTheWeightsAfterEachUpdate) {
   Updated n;
   const std::vector<Node> updates =
-      n.update({.momentum = 0.9, .weight_decay = 1e-4, .exclude_norm = true, .average = 0.99});
+      n.update({.momentum = 0.9, .weight_decay = 1e-4, .exclude = {"norm"}, .ema = 0.99});
   ASSERT_EQ(updates.size(), 8u);
   for (size_t i = 0; i < updates.size(); i += 2) {
     EXPECT_EQ(updates[i + 1].name, "average" + updates[i].name.substr(6));
@@ -143,7 +141,8 @@ TEST(Optimizer, AveragesTheWeightsAfterEachUpdate) {
 TEST(Optimizer, UpdatesTakeTheScaleOfTheClippedGradient) {
   Updated n;
   const std::vector<Node> updates =
-      n.update({.weight_decay = 1e-4, .exclude_norm = true, .sharded = true, .clip_norm = 0.5});
+      n.update({.momentum = 0, .weight_decay = 1e-4, .exclude = {"norm"}, .clip_norm = 0.5},
+               {.sharded = true});
   // Each bucket has squares and their exchange, then one op for all, then two updates and an
   // exchange.
   ASSERT_EQ(updates.size(), 2 * 2 + 1 + 2 * 3u);
@@ -175,17 +174,15 @@ TEST(Optimizer, KnowsBiasesAndNorms) {
 
 TEST(Optimizer, OnlyBiases) {
   Updated n;
-  for (const Node& node : n.update({.weight_decay = 1e-4, .exclude_bias = true}))
+  for (const Node& node : n.update({.weight_decay = 1e-4, .exclude = {"bias"}}))
     for (const std::string& name : n.names(node))
       EXPECT_EQ(is_bias(name), node.name.ends_with(".no_decay")) << name;
 }
 
 TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
   Updated n;
-  for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lars,
-                          .momentum = 0.9,
-                          .exclude_norm = true,
-                          .trust = 0.02})) {
+  for (const Node& node : n.update(
+           {.name = OptimizerKind::lars, .momentum = 0.9, .exclude = {"norm"}, .trust = 0.02})) {
     if (node.name.ends_with(".no_decay"))
       EXPECT_EQ(sgd_of(node).momentum, 0.9);
     else if (node.op->name() == "lars_update")
@@ -201,7 +198,7 @@ TEST(Optimizer, LarsLeavesExcludedParametersToSgd) {
 TEST(Optimizer, AdamHasTwoStates) {
   Updated n;
   const std::vector<Node> updates =
-      n.update({.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.01, .beta2 = 0.95});
+      n.update({.name = OptimizerKind::adamw, .weight_decay = 0.01, .beta2 = 0.95});
   ASSERT_EQ(updates.size(), 2u);
   const auto& adam = dynamic_cast<const AdamUpdate&>(*updates[0].op).adam();
   EXPECT_TRUE(adam.decoupled);
@@ -213,12 +210,9 @@ TEST(Optimizer, AdamHasTwoStates) {
 
 TEST(Optimizer, ShardedLambTakesTwoOpsWithTheExchangeOfNormsBetween) {
   Updated n;
-  const std::vector<Node> updates = n.update({.kind = OptimizerSettings::Kind::lamb,
-                                              .weight_decay = 0.01,
-                                              .exclude_bias = true,
-                                              .exclude_norm = true,
-                                              .eps = 1e-6,
-                                              .sharded = true});
+  const std::vector<Node> updates = n.update(
+      {.name = OptimizerKind::lamb, .weight_decay = 0.01, .exclude = {"bias", "norm"}, .eps = 1e-6},
+      {.sharded = true});
   ASSERT_EQ(updates.size(), 2 * 5u);
   const Graph& graph = n.model.graph;
   for (size_t i = 0; i < updates.size(); i += 5) {
@@ -244,7 +238,7 @@ TEST(Optimizer, ShardedLambTakesTwoOpsWithTheExchangeOfNormsBetween) {
 
 TEST(Optimizer, WhereEveryRankUpdatesEverythingNothingIsExchanged) {
   Updated n;
-  for (const Node& node : n.update({.kind = OptimizerSettings::Kind::lamb, .eps = 1e-6}))
+  for (const Node& node : n.update({.name = OptimizerKind::lamb, .eps = 1e-6}))
     EXPECT_TRUE(dynamic_cast<const Update*>(node.op.get())) << node.name;
 }
 

@@ -90,9 +90,9 @@ LimitedResult train_limited(const LimitedRun& run) {
     spec.network.training.model = run.model;
     spec.network.training.optimizer.momentum = 0.9;
     spec.network.training.split.threads = run.threads;
-    spec.network.layout = "last";
-    spec.network.measure = false;
-    spec.network.memory = run.memory;
+    spec.network.plan.layout = ActivationLayout::last;
+    spec.network.plan.measure = false;
+    spec.network.plan.memory = static_cast<int64_t>(run.memory);
     const CpuBackend backend;
     TrainingStep step(spec, backend, communicator);
     step.start();
@@ -222,9 +222,9 @@ TEST(Recompute, BothSidesReadTheVariablesAlike) {
       NetworkSpec spec;
       spec.training.model = resnet_of(DType::f32);
       spec.training.split.grid = PartGrid({}, 1, ranks, communicator.rank());
-      spec.measure = !tuning.empty();
+      spec.plan.measure = !tuning.empty();
       spec.tuning_file = tuning;
-      spec.memory = memory;
+      spec.plan.memory = static_cast<int64_t>(memory);
       networks[static_cast<size_t>(communicator.rank())] =
           compile_network(spec, CpuBackend(), communicator);
     });

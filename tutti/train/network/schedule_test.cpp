@@ -11,8 +11,6 @@
 namespace tutti {
 namespace {
 
-using S = LearningRateSettings;
-
 // Values of PyTorch 2's OneCycleLR(max_lr=0.4, total_steps=20, pct_start=0.3, div_factor=25,
 // final_div_factor=1e4).
 constexpr std::array<double, 20> kLinear = {
@@ -26,21 +24,20 @@ constexpr std::array<double, 20> kCosine = {
     0.2867772007,  0.2445048088,  0.2000008,     0.1554967912,   0.1132243993,
     0.07530333842, 0.04363512897, 0.01980774719, 0.005015997506, 1.6e-06};
 
-S one_cycle(S::Annealing annealing) {
-  return {.kind = S::Kind::one_cycle,
-          .rate = 0.4,
-          .total_steps = 20,
-          .annealing = annealing,
-          .peak_at = 0.3,
-          .initial_factor = 1.0 / 25,
-          .final_factor = 1.0 / 25e4};
+LearningRateSchedule one_cycle(Annealing annealing) {
+  return LearningRateSchedule({.name = ScheduleKind::one_cycle,
+                               .annealing = annealing,
+                               .peak_at = 0.3,
+                               .initial_factor = 1.0 / 25,
+                               .final_factor = 1.0 / 25e4},
+                              {.rate = 0.4, .total_steps = 20});
 }
 
 }  // namespace
 
 TEST(LearningRateSchedule, OneCycleMatchesPyTorch) {
-  const LearningRateSchedule linear(one_cycle(S::Annealing::linear)),
-      cosine(one_cycle(S::Annealing::cosine));
+  const LearningRateSchedule linear = one_cycle(Annealing::linear),
+                             cosine = one_cycle(Annealing::cosine);
   for (size_t i = 0; i < 20; ++i) {
     EXPECT_NEAR(linear.rate(static_cast<int64_t>(i)), kLinear[i], 1e-9) << i;
     EXPECT_NEAR(cosine.rate(static_cast<int64_t>(i)), kCosine[i], 1e-9) << i;
@@ -50,10 +47,8 @@ TEST(LearningRateSchedule, OneCycleMatchesPyTorch) {
 
 TEST(LearningRateSchedule, InverseSquareRootIsThatOfTransformers) {
   // d^-0.5 min(step^-0.5, step warmup^-1.5) with d = 512 and a warm-up of 4000; steps count from 1.
-  const LearningRateSchedule schedule({.kind = S::Kind::inverse_sqrt,
-                                       .rate = 1 / std::sqrt(512.0 * 4000),
-                                       .total_steps = 5000,
-                                       .warmup_steps = 3999});
+  const LearningRateSchedule schedule({.name = ScheduleKind::inverse_sqrt, .warmup_steps = 3999},
+                                      {.rate = 1 / std::sqrt(512.0 * 4000), .total_steps = 5000});
   for (const int64_t step : {1, 2, 3999, 4000, 4001, 100'000}) {
     const auto s = static_cast<double>(step);
     const double rate = std::min(std::pow(s, -0.5), s * std::pow(4000, -1.5)) / std::sqrt(512.0);
@@ -62,29 +57,24 @@ TEST(LearningRateSchedule, InverseSquareRootIsThatOfTransformers) {
 }
 
 TEST(LearningRateSchedule, Steps) {
-  const LearningRateSchedule epochs({.kind = S::Kind::steps,
-                                     .rate = 0.1,
-                                     .total_steps = 2000,
-                                     .steps_per_epoch = 10,
-                                     .milestones = {100, 150}});
+  const LearningRateSchedule epochs({.name = ScheduleKind::steps, .milestones = {100, 150}},
+                                    {.rate = 0.1, .total_steps = 2000, .steps_per_epoch = 10});
   EXPECT_DOUBLE_EQ(epochs.rate(0), 0.1);
   EXPECT_DOUBLE_EQ(epochs.rate(999), 0.1);
   EXPECT_NEAR(epochs.rate(1000), 0.01, 1e-15);
   EXPECT_NEAR(epochs.rate(1500), 0.001, 1e-15);
-  const LearningRateSchedule steps({.kind = S::Kind::steps,
-                                    .rate = 1,
-                                    .total_steps = 20,
-                                    .steps_per_epoch = 10,
+  const LearningRateSchedule steps({.name = ScheduleKind::steps,
                                     .milestones = {3},
-                                    .milestones_in_epochs = false,
-                                    .gamma = 0.5});
+                                    .milestone_unit = MilestoneUnit::steps,
+                                    .gamma = 0.5},
+                                   {.rate = 1, .total_steps = 20, .steps_per_epoch = 10});
   EXPECT_DOUBLE_EQ(steps.rate(2), 1);
   EXPECT_DOUBLE_EQ(steps.rate(3), 0.5);
 }
 
 TEST(LearningRateSchedule, Cosine) {
-  const LearningRateSchedule s(
-      {.kind = S::Kind::cosine, .rate = 2, .total_steps = 5, .final_factor = 0.5});
+  const LearningRateSchedule s({.name = ScheduleKind::cosine, .final_factor = 0.5},
+                               {.rate = 2, .total_steps = 5});
   EXPECT_DOUBLE_EQ(s.rate(0), 2);
   EXPECT_NEAR(s.rate(1), 1 + 0.5 * (1 + std::sqrt(0.5)), 1e-12);
   EXPECT_DOUBLE_EQ(s.rate(2), 1.5);
@@ -92,34 +82,30 @@ TEST(LearningRateSchedule, Cosine) {
 }
 
 TEST(LearningRateSchedule, WarmUp) {
-  const LearningRateSchedule s(
-      {.rate = 1, .total_steps = 100, .warmup_steps = 4, .warmup_factor = 0.5});
+  const LearningRateSchedule s({.warmup_steps = 4, .warmup_factor = 0.5},
+                               {.rate = 1, .total_steps = 100});
   EXPECT_DOUBLE_EQ(s.rate(0), 0.6);
   EXPECT_DOUBLE_EQ(s.rate(3), 0.9);
   EXPECT_DOUBLE_EQ(s.rate(4), 1);
   // Milestones count from the start of the run; a cosine starts after the warm-up.
-  const LearningRateSchedule steps({.kind = S::Kind::steps,
-                                    .rate = 1,
-                                    .total_steps = 100,
-                                    .steps_per_epoch = 10,
-                                    .warmup_steps = 4,
-                                    .milestones = {1}});
+  const LearningRateSchedule steps(
+      {.name = ScheduleKind::steps, .warmup_steps = 4, .milestones = {1}},
+      {.rate = 1, .total_steps = 100, .steps_per_epoch = 10});
   EXPECT_DOUBLE_EQ(steps.rate(9), 1);
   EXPECT_DOUBLE_EQ(steps.rate(10), 0.1);
-  const LearningRateSchedule cosine(
-      {.kind = S::Kind::cosine, .rate = 1, .total_steps = 15, .warmup_steps = 4});
+  const LearningRateSchedule cosine({.name = ScheduleKind::cosine, .warmup_steps = 4},
+                                    {.rate = 1, .total_steps = 15});
   EXPECT_DOUBLE_EQ(cosine.rate(4), 1);
   EXPECT_DOUBLE_EQ(cosine.rate(9), 0.5);
   EXPECT_NEAR(cosine.rate(14), 0, 1e-15);
 }
 
 TEST(LearningRateSchedule, FactorsAreRelativeToThePeak) {
-  const LearningRateSchedule s({.kind = S::Kind::steps,
-                                .rate = 4,
-                                .total_steps = 100,
+  const LearningRateSchedule s({.name = ScheduleKind::steps,
                                 .milestones = {10, 20, 30},
-                                .milestones_in_epochs = false,
-                                .factors = {0.5, 0.25, 0}});
+                                .milestone_unit = MilestoneUnit::steps,
+                                .factors = {0.5, 0.25, 0}},
+                               {.rate = 4, .total_steps = 100});
   EXPECT_DOUBLE_EQ(s.rate(9), 4);
   EXPECT_DOUBLE_EQ(s.rate(10), 2);
   EXPECT_DOUBLE_EQ(s.rate(29), 1);
@@ -127,25 +113,37 @@ TEST(LearningRateSchedule, FactorsAreRelativeToThePeak) {
 }
 
 TEST(LearningRateSchedule, Polynomial) {
-  const LearningRateSchedule s({.kind = S::Kind::polynomial,
-                                .rate = 1,
-                                .total_steps = 13,
-                                .warmup_steps = 2,
-                                .power = 2,
-                                .final_factor = 0.1});
+  const LearningRateSchedule s(
+      {.name = ScheduleKind::polynomial, .warmup_steps = 2, .power = 2, .final_factor = 0.1},
+      {.rate = 1, .total_steps = 13});
   EXPECT_DOUBLE_EQ(s.rate(2), 1);
   EXPECT_NEAR(s.rate(7), 0.1 + 0.9 * 0.25, 1e-15);  // half-way
   EXPECT_NEAR(s.rate(12), 0.1, 1e-15);
   EXPECT_NEAR(s.rate(1000), 0.1, 1e-15);
 }
 
+TEST(LearningRateSchedule, HoldsTheRateBeforeItFalls) {
+  const LearningRateSchedule trapezoid(
+      {.name = ScheduleKind::polynomial, .warmup_steps = 2, .hold = 0.5, .final_factor = 0.2},
+      {.rate = 1, .total_steps = 11});
+  EXPECT_NEAR(trapezoid.rate(0), 1.0 / 3, 1e-15);
+  for (int64_t step = 2; step <= 6; ++step) EXPECT_DOUBLE_EQ(trapezoid.rate(step), 1) << step;
+  EXPECT_NEAR(trapezoid.rate(8), 0.6, 1e-15);
+  EXPECT_NEAR(trapezoid.rate(10), 0.2, 1e-15);
+  const LearningRateSchedule cosine({.name = ScheduleKind::cosine, .hold = 0.5},
+                                    {.rate = 1, .total_steps = 9});
+  EXPECT_DOUBLE_EQ(cosine.rate(4), 1);
+  EXPECT_DOUBLE_EQ(cosine.rate(6), 0.5);
+  // Nothing falls where the whole run is held.
+  const LearningRateSchedule held({.name = ScheduleKind::cosine, .hold = 1},
+                                  {.rate = 1, .total_steps = 9});
+  EXPECT_DOUBLE_EQ(held.rate(8), 1);
+}
+
 TEST(LearningRateSchedule, AWarmUpByEpochsIsConstantInEach) {
-  const LearningRateSchedule s({.rate = 4,
-                                .total_steps = 100,
-                                .steps_per_epoch = 10,
-                                .warmup_steps = 40,
-                                .warmup_factor = 0.25,
-                                .warmup_by_epochs = true});
+  const LearningRateSchedule s(
+      {.warmup_steps = 40, .warmup_factor = 0.25, .warmup_rise = WarmupRise::epochs},
+      {.rate = 4, .total_steps = 100, .steps_per_epoch = 10});
   // e * (peak - base) / 4 + base, starting at e = 0.
   for (int64_t step = 0; step < 40; ++step)
     EXPECT_DOUBLE_EQ(s.rate(step), static_cast<double>(step / 10) * (4 - 1) / 4 + 1) << step;
@@ -153,18 +151,21 @@ TEST(LearningRateSchedule, AWarmUpByEpochsIsConstantInEach) {
 }
 
 TEST(LearningRateSchedule, ScalesWithTheBatch) {
-  S s{.rate = 0.1, .base_batch = 128, .global_batch = 512};
-  EXPECT_DOUBLE_EQ(LearningRateSchedule(s).rate(0), 0.1);
-  s.scaling = S::Scaling::linear;
-  EXPECT_DOUBLE_EQ(LearningRateSchedule(s).rate(0), 0.4);
-  s.scaling = S::Scaling::sqrt;
-  EXPECT_DOUBLE_EQ(LearningRateSchedule(s).rate(0), 0.2);
+  const auto rate = [](BatchScaling scaling) {
+    return LearningRateSchedule({.scale_with_batch = scaling, .base_batch = 128},
+                                {.rate = 0.1, .global_batch = 512})
+        .rate(0);
+  };
+  EXPECT_DOUBLE_EQ(rate(BatchScaling::none), 0.1);
+  EXPECT_DOUBLE_EQ(rate(BatchScaling::linear), 0.4);
+  EXPECT_DOUBLE_EQ(rate(BatchScaling::sqrt), 0.2);
 }
 
 TEST(LearningRateSchedule, RefusesNonsense) {
-  EXPECT_THROW(LearningRateSchedule({.total_steps = 10, .warmup_steps = 10}), ConfigError);
-  EXPECT_THROW(LearningRateSchedule({.kind = S::Kind::steps, .milestones = {5, 5}}), ConfigError);
-  EXPECT_THROW(LearningRateSchedule({.rate = -1}), ConfigError);
+  EXPECT_THROW(LearningRateSchedule({.warmup_steps = 10}, {.total_steps = 10}), ConfigError);
+  EXPECT_THROW(LearningRateSchedule({.name = ScheduleKind::steps, .milestones = {5, 5}}, {}),
+               ConfigError);
+  EXPECT_THROW(LearningRateSchedule({}, {.rate = -1}), ConfigError);
 }
 
 }  // namespace tutti

@@ -46,7 +46,7 @@ ModelSpec shared_gpt2() {
 struct TensorRun {
   int replicas = 1, tensor = 1, steps = 1, threads = 1;
   bool positions = false;
-  OptimizerSettings optimizer = {};
+  OptimizerSection optimizer{.momentum = 0};
   float rate = 1;
   ModelSpec model = shared_gpt2();
 };
@@ -110,7 +110,7 @@ SharedSteps train_shared(const TensorRun& run) {
     spec.network.training.optimizer = run.optimizer;
     spec.network.training.split.threads = run.threads;
     spec.network.training.bucket_bytes = 4096;
-    spec.network.measure = false;
+    spec.network.plan.measure = false;
     const CpuBackend backend;
     TrainingStep step(spec, backend, communicator);
     const Tensors first = whole_parameters(step.weights());
@@ -299,17 +299,17 @@ TEST(SharedTensors, HaveTheSameBitsEachTime) {
 
 /// Norms cover whole parameters, and all of them.
 TEST(SharedTensors, ClipAndScaleByWholeNorms) {
-  OptimizerSettings clipped{.kind = OptimizerSettings::Kind::adamw, .weight_decay = 0.1};
+  OptimizerSection clipped{.name = OptimizerKind::adamw, .weight_decay = 0.1};
   clipped.clip_norm = 0.05;
-  clipped.average = 0.9;
-  const OptimizerSettings lamb{.kind = OptimizerSettings::Kind::lamb, .weight_decay = 0.1};
-  const OptimizerSettings lars{.kind = OptimizerSettings::Kind::lars, .momentum = 0.9};
-  for (const OptimizerSettings& optimizer : {clipped, lamb, lars}) {
-    SCOPED_TRACE(static_cast<int>(optimizer.kind));
+  clipped.ema = 0.9;
+  const OptimizerSection lamb{.name = OptimizerKind::lamb, .weight_decay = 0.1};
+  const OptimizerSection lars{.name = OptimizerKind::lars, .momentum = 0.9};
+  for (const OptimizerSection& optimizer : {clipped, lamb, lars}) {
+    SCOPED_TRACE(static_cast<int>(optimizer.name));
     TensorRun run{.steps = 3, .optimizer = optimizer, .rate = 0.01f};
     const SharedSteps serial = train_shared(run);
     run.tensor = 2;
-    run.positions = optimizer.kind == OptimizerSettings::Kind::adamw;
+    run.positions = optimizer.name == OptimizerKind::adamw;
     const SharedSteps shared = train_shared(run);
     for (size_t s = 0; s < serial.losses.size(); ++s) {
       EXPECT_NEAR(shared.losses[s], serial.losses[s], 2e-5) << "step " << s;

@@ -77,7 +77,7 @@ void require_table_rules(const TrainingGraphSpec& spec) {
       throw ConfigError(fmt::format(
           "the model looks rows up in tables, for which {} is not built yet: leave it out", key));
   };
-  refuse(spec.optimizer.sharded, "comm.sharded_update");
+  refuse(spec.sharded_update, "comm.sharded_update");
   refuse(spec.split.grid.parts() > 1, "parallel.spatial");
   refuse(spec.split.grid.stages() > 1, "parallel.pipeline");
   refuse(spec.split.grid.peers() > 1, "parallel.batchnorm_group_size");
@@ -89,7 +89,8 @@ class TableUpdates {
   TableUpdates(TrainingGraph& training, const TrainingGraphSpec& spec, const UpdateScalars& scalars)
       : training_(training), turns_(spec.turns),
         lookups_(std::max(static_cast<int>(spec.split.tables.ranks), 1)),
-        rule_(spec.optimizer.tables), scalars_(scalars) {}
+        rule_{spec.optimizer.tables, static_cast<float>(spec.optimizer.tables_eps)},
+        scalars_(scalars) {}
 
   /// Adds one table's update. `lookups` are all of its lookups, by the rank whose samples they
   /// serve.
@@ -299,14 +300,15 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
     std::vector<Value> gradients;
     for (const Value p : buckets[b]) gradients.push_back(gradient_of(graph, p));
     graph.append("bucket " + std::to_string(b),
-                 std::make_shared<AllReduceGradients>(static_cast<int>(b), spec.optimizer.sharded),
+                 std::make_shared<AllReduceGradients>(static_cast<int>(b), spec.sharded_update),
                  gradients);
   }
-  OptimizerSettings optimizer = spec.optimizer;
-  optimizer.partial = spec.split.grid.stages() > 1;
   training.slices = std::move(tensors.slices);
   training.tensors = std::move(tensors.text);
-  const UpdateScalars scalars = add_update(graph, buckets, optimizer, training.slices);
+  const UpdateScalars scalars = add_update(graph, buckets, spec.optimizer,
+                                           {.sharded = spec.sharded_update,
+                                            .partial = spec.split.grid.stages() > 1,
+                                            .slices = training.slices});
   for (RowGradient& one : tables)
     for (Value* const v : {&one.table, &one.rows, &one.weights, &one.dy})
       if (v->valid()) *v = differentiated(*v);

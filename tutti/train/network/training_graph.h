@@ -16,7 +16,8 @@ namespace tutti {
 
 struct TrainingGraphSpec {
   ModelSpec model;  ///< mode train
-  OptimizerSettings optimizer;
+  OptimizerSection optimizer{.momentum = 0};
+  bool sharded_update = false;           ///< comm.sharded_update (UpdateScope::sharded)
   std::vector<std::string> freeze = {};  ///< patterns: parameters that are not trained
   CompressionPolicy compression = {};    ///< buckets hold only parameters it compresses, or none
   size_t bucket_bytes = 1 << 20;  ///< wanted size of a gradient bucket; in compile_network(), 0:

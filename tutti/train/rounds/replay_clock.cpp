@@ -7,7 +7,7 @@
 #include "tutti/exchange/bucket.h"
 #include "tutti/sync/virtual_clock.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/sync.h"
+#include "tutti/train/settings/sync_scheme.h"
 
 namespace tutti {
 namespace {

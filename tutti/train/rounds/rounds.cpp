@@ -3,7 +3,7 @@
 #include "tutti/train/rounds/apart.h"
 #include "tutti/train/rounds/served_by_ranks.h"
 #include "tutti/train/rounds/served_replay.h"
-#include "tutti/train/settings/sync.h"
+#include "tutti/train/settings/sync_scheme.h"
 
 namespace tutti {
 

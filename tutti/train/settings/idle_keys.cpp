@@ -7,7 +7,7 @@
 
 #include "tutti/base/log.h"
 #include "tutti/models/registry.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
 
 namespace tutti {
 namespace {

@@ -6,7 +6,8 @@
 
 #include "tutti/plan/plan.h"
 #include "tutti/train/network/training_graph.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {
@@ -62,7 +63,7 @@ std::optional<RunConfig> with_another(const RunConfig& config, const ConfigKey& 
 std::string updates_of(const RunConfig& config) {
   TrainingGraphSpec spec;
   spec.model = {.name = "mlp", .input = {1, 8, 8}, .batch = 2, .classes = 4, .hidden = {4}};
-  spec.optimizer = optimizer_settings(config.optimizer);
+  spec.optimizer = config.optimizer;
   std::string text;
   const TrainingGraph made = make_training_graph(spec);
   for (const Node& node : made.graph.nodes())
@@ -71,7 +72,7 @@ std::string updates_of(const RunConfig& config) {
 }
 
 std::string rates_of(const RunConfig& config) {
-  const LearningRateSchedule schedule(learning_rate_settings(config, 4, 256));
+  const LearningRateSchedule schedule = learning_rate_schedule(config, 4, 256);
   std::string text;
   for (int64_t step = 0; step < 40; ++step) text += fmt::format("{:.9g} ", schedule.rate(step));
   return text;

@@ -1,6 +1,6 @@
 // A checkpoint stores these facts about the fields that a network learns (settings.h).
 
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

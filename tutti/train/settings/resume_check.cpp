@@ -13,7 +13,7 @@
 #include "tutti/trace/record.h"
 #include "tutti/train/settings/data_identity.h"
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tutti/models/registry.h"
 #include "tutti/train/network/evaluation_network.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

@@ -10,7 +10,8 @@
 #include "tutti/models/registry.h"
 #include "tutti/train/loop/evaluator.h"
 #include "tutti/train/network/weights.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti {
 namespace {

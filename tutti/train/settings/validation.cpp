@@ -11,10 +11,11 @@
 #include "tutti/data/arrays/field_line.h"
 #include "tutti/data/transform/steps.h"
 #include "tutti/exchange/compression_policy.h"
-#include "tutti/train/settings/pipeline_settings.h"
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/goal.h"
+#include "tutti/train/settings/pipeline_check.h"
 #include "tutti/train/settings/slow_rank.h"
-#include "tutti/train/settings/sync.h"
+#include "tutti/train/settings/specs.h"
+#include "tutti/train/settings/sync_scheme.h"
 
 namespace tutti {
 namespace {
@@ -29,7 +30,7 @@ void require_words(const RunConfig& config) {
   for (const std::string& text : config.data.transforms) data::parse_steps(text);
   data::parse_field_lines(config.data.fields);
   if (config.model.library.empty()) (void)goal_of(config);  // else models are not known yet
-  (void)optimizer_settings(config.optimizer);
+  (void)parameter_lines(config.optimizer);
   const auto check = [](std::string_view key, const std::string& text, auto&& parse) {
     try {
       if (!text.empty()) parse(text);

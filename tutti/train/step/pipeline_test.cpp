@@ -94,8 +94,8 @@ TrainedStages train_stages(const PipelineRun& run) {
     spec.network.training.optimizer.momentum = 0.9;
     spec.network.training.freeze = run.freeze;
     spec.network.training.split.threads = run.threads;
-    spec.network.layout = "last";
-    spec.network.measure = false;
+    spec.network.plan.layout = ActivationLayout::last;
+    spec.network.plan.measure = false;
     const CpuBackend backend;
     TrainingStep step(spec, backend, communicator);
     step.start();

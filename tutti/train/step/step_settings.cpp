@@ -1,8 +1,8 @@
 #include "tutti/train/step/step_settings.h"
 
 #include "tutti/train/settings/server_settings.h"
-#include "tutti/train/settings/settings.h"
-#include "tutti/train/settings/sync.h"
+#include "tutti/train/settings/specs.h"
+#include "tutti/train/settings/sync_scheme.h"
 
 namespace tutti {
 

@@ -44,12 +44,12 @@ NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
   NetworkSpec network = spec.network;
   network.training.split.grid = spec.grid;
   network.training.turns = summed.replicas();
-  network.training.optimizer.sharded = spec.exchange.sharded;
+  network.training.sharded_update = spec.exchange.sharded;
   network.held = {.order = spec.order,
                   .batches = spec.accumulate,
                   .gradients = comm::plan_slots(summed.replicas(), summed.owned()).slots,
                   .sums = summed.ranks() > 1 ? 1 : 0,
-                  .shown = spec.apart || network.training.optimizer.average > 0 ? 1 : 0,
+                  .shown = spec.apart || network.training.optimizer.ema > 0 ? 1 : 0,
                   .replicas = holds_all ? spec.map.local_count() : 1,
                   .met = spec.spill.empty() ? spec.met : 0};
   return network;

@@ -41,7 +41,7 @@ struct SummedGradients {
 
 struct TrainingStepSpec {
   NetworkSpec network;
-  ExchangeSettings exchange;  ///< its `sharded` replaces network.training.optimizer.sharded
+  ExchangeSettings exchange;  ///< its `sharded` replaces network.training.sharded_update
   ReplicaMap map;             ///< replicas to groups of ranks; one rank is a group if none share
   PartGrid grid = {};         ///< the groups; replaces network.training.split.grid
   int accumulate = 1;         ///< micro-batches per replica and step

@@ -1,4 +1,4 @@
-#include "tutti/train/settings/pipeline_settings.h"
+#include "tutti/train/settings/pipeline_check.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,53 +1,21 @@
 #pragma once
-// Translates a configuration into the settings of each part of the system.
+// The goal of a run: the metric and the value to reach; and the limit that ends it.
 
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "tutti/config/config.h"
 #include "tutti/data/transform/sample_writer.h"
-#include "tutti/exchange/exchange.h"
-#include "tutti/keep/checkpoint.h"
 #include "tutti/models/block/model.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/metrics/metrics.h"
 #include "tutti/train/network/network.h"
-#include "tutti/train/network/optimizer.h"
-#include "tutti/train/network/schedule.h"
 
 namespace tutti {
-
-ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
-/// Does the same without a data set: fields, a sample's shape and, if model.classes is 0, outputs
-/// are the model's own.
-ModelSpec model_spec(const RunConfig& config, int64_t batch);
-/// Returns the fields that the network learns: those in data.target, else the data set's second.
-std::vector<data::Field> target_fields(const RunConfig& config, const data::Dataset& dataset);
-/// Describes the fields as a checkpoint stores them.
-std::vector<LearnedField> learned_fields(const std::vector<data::Field>& targets);
-/// Reverses that, as far as a network depends on them: for classes the number, but no names.
-std::vector<data::Field> fields_of(const std::vector<LearnedField>& learned);
-/// Returns how the ranks of a run share its replicas.
-PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank);
-/// Returns how a run cuts large samples.
-SplitSettings split_settings(const RunConfig& config);
-/// Returns everything except the choices. `batch` is a replica's number of samples.
-NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch);
-/// Returns everything except the compression, which depends on the network's buckets.
-ExchangeSettings exchange_settings(const CommSection& comm);
-OptimizerSettings optimizer_settings(const OptimizerSection& optimizer);
-/// The schedule spans run.epochs; run.max_steps cuts a run short without changing it, unless
-/// run.epochs is 0.
-LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch,
-                                            int64_t global_batch);
-/// Returns the steps for the data set's fields: data.transforms and, for fields without any there,
-/// the data set's own. Throws ConfigError naming a line that cannot be parsed.
-std::vector<data::FieldSteps> field_steps(const DataSection& data);
-/// Returns a writer that fills the tensors of a batch from a data set.
-data::SampleWriter sample_writer(const RunConfig& config, const data::Dataset& dataset,
-                                 const std::vector<data::BatchField>& batch);
 
 /// Returns the tasks of a network's predictions.
 std::set<TaskKind> tasks_of(const ModelSpec& model);

@@ -1,4 +1,4 @@
-#include "tutti/train/settings/settings.h"
+#include "tutti/train/settings/specs.h"
 
 #include <fmt/format.h>
 
@@ -34,13 +34,6 @@ SoftmaxCrossEntropyAttributes label_loss(const LossSection& loss) {
 }
 PointwiseLossAttributes number_loss(const LossSection& loss) {
   return {.kind = loss.pointwise, .delta = static_cast<float>(loss.delta)};
-}
-
-std::vector<PatternValue> pattern_values(std::string_view key,
-                                         const std::vector<std::string>& lines) {
-  std::vector<PatternValue> values;
-  for (const std::string& line : lines) values.push_back(parse_pattern_value(key, line));
-  return values;
 }
 
 /// Returns the named fields, else the one at `place`.
@@ -113,7 +106,8 @@ ModelField learned_field(const data::Field& field, const std::vector<data::Field
   return placed;
 }
 
-/// Returns the model's settings that do not depend on the data set.
+}  // namespace
+
 ModelSpec model_alone(const RunConfig& config) {
   ModelSpec spec;
   spec.name = config.model.name;
@@ -123,8 +117,6 @@ ModelSpec model_alone(const RunConfig& config) {
   spec.pointwise_loss = number_loss(config.loss);
   return spec;
 }
-
-}  // namespace
 
 std::vector<data::Field> target_fields(const RunConfig& config, const data::Dataset& dataset) {
   return fields_or(dataset, config.data.target, 1);
@@ -205,16 +197,13 @@ SplitSettings split_settings(const RunConfig& config) {
 NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
   NetworkSpec spec;
   spec.training.model = model_spec(config, dataset, batch);
-  spec.training.optimizer = optimizer_settings(config.optimizer);
+  spec.training.optimizer = config.optimizer;
   spec.training.freeze = config.model.freeze;
   spec.training.compression = compression_policy(config.comm);
-  spec.training.optimizer.sharded = config.comm.sharded_update;
+  spec.training.sharded_update = config.comm.sharded_update;
   spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
   spec.training.split = split_settings(config);
-  spec.layout = to_string(config.plan.layout);
-  spec.measure = config.plan.measure;
-  spec.most_error = config.plan.bf16_error;
-  spec.memory = static_cast<size_t>(config.plan.memory);
+  spec.plan = config.plan;
   spec.copied_bytes = static_cast<size_t>(config.checkpoint.memory);
   return spec;
 }
@@ -227,69 +216,14 @@ ExchangeSettings exchange_settings(const CommSection& comm) {
           .sharded = comm.sharded_update};
 }
 
-OptimizerSettings optimizer_settings(const OptimizerSection& section) {
-  OptimizerSettings settings;
-  settings.kind = static_cast<OptimizerSettings::Kind>(section.name);
-  settings.momentum = section.momentum;
-  settings.nesterov = section.nesterov;
-  settings.weight_decay = section.weight_decay;
-  settings.exclude_bias = std::ranges::find(section.exclude, "bias") != section.exclude.end();
-  settings.exclude_norm = std::ranges::find(section.exclude, "norm") != section.exclude.end();
-  settings.beta1 = section.beta1;
-  settings.beta2 = section.beta2;
-  settings.rho = section.rho;
-  settings.eps = section.eps;
-  settings.trust = section.trust;
-  settings.clip_norm = section.clip_norm;
-  settings.clip_value = section.clip_value;
-  settings.average = section.ema;
-  settings.average_from = section.ema_from;
-  settings.tables = {section.tables, static_cast<float>(section.tables_eps)};
-  settings.decay = pattern_values("optimizer.decay", section.decay);
-  settings.rates = pattern_values("optimizer.rates", section.rates);
-  for (const PatternValue& line : settings.decay)
-    if (line.value < 0)
-      throw ConfigError(
-          fmt::format("optimizer.decay: of '{}' it is {}, below 0", line.pattern, line.value));
-  for (const PatternValue& line : settings.rates)
-    if (line.value <= 0)
-      throw ConfigError(fmt::format(
-          "optimizer.rates: the factor of '{}' is {}, and must be above 0; model.freeze leaves "
-          "parameters as they are",
-          line.pattern, line.value));
-  return settings;
-}
-
-LearningRateSettings learning_rate_settings(const RunConfig& config, int64_t steps_per_epoch,
+LearningRateSchedule learning_rate_schedule(const RunConfig& config, int64_t steps_per_epoch,
                                             int64_t global_batch) {
-  const ScheduleSection& section = config.schedule;
-  LearningRateSettings settings;
-  settings.kind = static_cast<LearningRateSettings::Kind>(section.name);
-  settings.rate = config.optimizer.lr;
-  settings.total_steps =
-      config.run.epochs > 0 ? config.run.epochs * steps_per_epoch : config.run.max_steps;
-  settings.steps_per_epoch = steps_per_epoch;
-  settings.warmup_steps =
-      section.warmup_steps > 0
-          ? section.warmup_steps
-          : std::llround(section.warmup_epochs * static_cast<double>(steps_per_epoch));
-  settings.warmup_factor = section.warmup_factor;
-  settings.warmup_by_epochs = section.warmup_rise == WarmupRise::epochs;
-  settings.milestones = section.milestones;
-  settings.milestones_in_epochs = section.milestone_unit == MilestoneUnit::epochs;
-  settings.gamma = section.gamma;
-  settings.factors = section.factors;
-  settings.power = section.power;
-  settings.annealing = section.annealing == Annealing::linear
-                           ? LearningRateSettings::Annealing::linear
-                           : LearningRateSettings::Annealing::cosine;
-  settings.peak_at = section.peak_at;
-  settings.initial_factor = section.initial_factor;
-  settings.final_factor = section.final_factor;
-  settings.scaling = static_cast<LearningRateSettings::Scaling>(section.scale_with_batch);
-  settings.base_batch = section.base_batch;
-  settings.global_batch = global_batch;
-  return settings;
+  return LearningRateSchedule(
+      config.schedule, {.rate = config.optimizer.lr,
+                        .total_steps = config.run.epochs > 0 ? config.run.epochs * steps_per_epoch
+                                                             : config.run.max_steps,
+                        .steps_per_epoch = steps_per_epoch,
+                        .global_batch = global_batch});
 }
 
 std::vector<data::FieldSteps> field_steps(const DataSection& data) {
@@ -310,84 +244,6 @@ data::SampleWriter sample_writer(const RunConfig& config, const data::Dataset& d
                                  const std::vector<data::BatchField>& batch) {
   return data::SampleWriter(dataset, batch, field_steps(config.data),
                             static_cast<uint64_t>(config.run.seed));
-}
-
-std::optional<Target> Goal::in_record() const {
-  if (target <= 0) return std::nullopt;
-  return Target{.metric = std::string(metric->name()),
-                .value = target,
-                .higher_is_better = metric->higher_is_better()};
-}
-
-std::set<TaskKind> tasks_of(const ModelSpec& model) {
-  std::set<TaskKind> tasks;
-  for (const Objective& objective : objectives_of(model)) tasks.insert(*objective.task);
-  return tasks;
-}
-
-std::optional<std::set<TaskKind>> tasks_of(const RunConfig& config) {
-  if (!config.model.library.empty()) return std::nullopt;  // its models may not be loaded yet
-  const ModelSpec model = model_alone(config);
-  return tasks_known(model) ? std::optional(tasks_of(model)) : std::nullopt;
-}
-
-std::optional<Goal> goal_of(const RunConfig& config) {
-  ModelSpec model = model_alone(config);
-  model.classes = INT64_MAX;
-  return tasks_known(model) ? std::optional(goal_of(config, model)) : std::nullopt;
-}
-
-std::optional<data::SampleWriter> loss_writer(const RunConfig& config, const data::Dataset& dataset,
-                                              const EvaluationNetwork& network, Goal& goal) {
-  const auto own =
-      std::ranges::find_if(goal.metrics, [](const auto& m) { return m->of_own_losses(); });
-  if (own == goal.metrics.end()) return std::nullopt;
-  if (network.own_losses) return sample_writer(config, dataset, network.own_losses->batch());
-  if (goal.metric == own->get())
-    throw ConfigError(
-        "run.metric = \"loss\": losses that a model writes itself are not evaluated where ranks "
-        "share layers, stages or tables, or where it writes them in spec().mode == Mode::train "
-        "alone instead of where training() is true: name another metric");
-  goal.metrics.erase(own);
-  return std::nullopt;
-}
-
-Goal goal_of(const RunConfig& config, const ModelSpec& model) {
-  Goal goal{.metrics = metrics_of(model), .target = config.run.target};
-  goal.metric = config.run.metric.empty() ? goal.metrics.front().get()
-                                          : &find_metric(goal.metrics, config.run.metric);
-  if (goal.metric->is_fraction() && goal.target > 1)
-    throw ConfigError(fmt::format("run.target must be between 0 and 1, is {}: {} is a fraction",
-                                  config.run.target, goal.metric->name()));
-  return goal;
-}
-
-namespace {
-
-/// Returns INT64_MAX if run.epochs does not limit the run.
-int64_t steps_of_epochs(const RunSection& run, int64_t steps_per_epoch) {
-  const bool countable = steps_per_epoch == 0 || run.epochs < INT64_MAX / steps_per_epoch;
-  return run.epochs > 0 && countable ? run.epochs * steps_per_epoch : INT64_MAX;
-}
-
-}  // namespace
-
-int64_t total_steps(const RunSection& run, int64_t steps_per_epoch) {
-  return std::min(steps_of_epochs(run, steps_per_epoch),
-                  run.max_steps > 0 ? run.max_steps : INT64_MAX);
-}
-
-RunLimit run_limit(const RunSection& run, int64_t steps_per_epoch, int64_t step) {
-  const int64_t total = total_steps(run, steps_per_epoch);
-  const std::string epochs = fmt::format("run.epochs = {}", run.epochs),
-                    steps = fmt::format("run.max_steps = {}", run.max_steps);
-  const int64_t epochs_done = (step + steps_per_epoch - 1) / steps_per_epoch;
-  if (run.max_steps != total)
-    return {epochs + " ends", fmt::format(" --epochs N   (N above {})", epochs_done)};
-  if (steps_of_epochs(run, steps_per_epoch) != total)
-    return {steps + " ends", fmt::format(" --max-steps N   (N above {})", step)};
-  return {fmt::format("{} and {} end", epochs, steps),
-          fmt::format(" --epochs N --max-steps M   (N above {}, M above {})", epochs_done, step)};
 }
 
 }  // namespace tutti

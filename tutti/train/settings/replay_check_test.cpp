@@ -1,4 +1,4 @@
-#include "tutti/train/settings/replay_settings.h"
+#include "tutti/train/settings/replay_check.h"
 
 #include <gtest/gtest.h>
 

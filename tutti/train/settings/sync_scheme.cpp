@@ -1,4 +1,4 @@
-#include "tutti/train/settings/sync.h"
+#include "tutti/train/settings/sync_scheme.h"
 
 #include <fmt/format.h>
 

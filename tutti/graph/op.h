@@ -16,8 +16,8 @@ namespace tutti {
 class Graph;
 struct Node;
 
-/// How a kernel of the op goes through the batch. The plan tiles runs of per_sample and reduce ops
-/// over the batch, so that a tile's activations stay in cache from op to op; there is a barrier
+/// How a kernel of the op goes through the batch. The plan tiles sequences of per_sample and reduce
+/// ops over the batch, so that a tile's activations stay in cache from op to op; there is a barrier
 /// only where a reduced result is needed.
 enum class Walk {
   per_sample,  ///< output sample i depends on input sample i alone (and on unbatched inputs)

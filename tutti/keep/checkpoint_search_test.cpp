@@ -64,7 +64,7 @@ TEST_F(CheckpointTest, WhatCannotBeReadNowIsNotDamaged) {
         << broken;
 }
 
-// Only a later version can judge it, so it may be newer than the readable ones, and stays.
+// Only a later version can read it, so it may be newer than the readable ones, and stays.
 TEST_F(CheckpointTest, OneThatCannotBeJudgedEndsTheSearchBeforeThoseOfEarlierStepsAlone) {
   const fs::path first = write(1), second = write(2), third = write(3);
   make_later(first);

@@ -15,8 +15,8 @@ namespace tutti {
 
 /// The state at one step, by the place where it is stored.
 struct SavedRun {
-  std::vector<TensorRef> model;           ///< in the file of weights; rank 0's count
-  std::vector<TensorRef> shared;          ///< in the state file; rank 0's count
+  std::vector<TensorRef> model;           ///< in the file of weights; rank 0's are written
+  std::vector<TensorRef> shared;          ///< in the state file; rank 0's are written
   std::vector<TensorRef> own;             ///< in this rank's file; f32
   std::map<std::string, double> numbers;  ///< metrics of the manifest, the same on all ranks
 };

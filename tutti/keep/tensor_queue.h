@@ -39,7 +39,7 @@ class TensorQueue {
                                             const std::vector<std::vector<TensorRef>>& files);
   /// Copies a file's tensors. Waits for space as long as needed.
   void put(std::span<const TensorRef> tensors);
-  /// Ends the taking: the taking thread gets an IoError, and what is put is dropped.
+  /// Abandons the copies: the thread that takes them gets an IoError, and later ones are dropped.
   void abandon();
 
   /// Returns the bytes of copies that wait, at most, for some files: begin()'s `limit` for all.

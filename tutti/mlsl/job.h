@@ -19,7 +19,7 @@ class Job {
   comm::Communicator& world() { return world_; }
   const Settings& settings() const { return settings_; }
 
-  /// Starts an operation of so many bytes, with the priority that follows from the size, and
+  /// Starts an operation of that many bytes, with the priority that follows from the size, and
   /// progresses operations in flight. Never blocks.
   void start(comm::Operation& operation, size_t bytes);
   /// Whether the operation is complete, for a program's own query; also progresses all others in

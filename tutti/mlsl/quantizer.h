@@ -28,7 +28,7 @@ class Quantizer {
   Quantizer(const Quantizer&) = delete;
   Quantizer& operator=(const Quantizer&) = delete;
 
-  /// Return the number of blocks for so many floats, and the bytes of blocks.
+  /// Return the number of blocks for that many floats, and the bytes of blocks.
   size_t blocks(size_t floats) const {
     return (floats + params_.elem_in_block - 1) / params_.elem_in_block;
   }

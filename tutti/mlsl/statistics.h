@@ -49,7 +49,7 @@ class Statistics final : public api::Statistics {
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
-    /// Notes that the call starts an exchange of so many bytes.
+    /// Notes that the call starts an exchange of that many bytes.
     void count_start(uint64_t bytes) const {
       if (begin_ == 0) return;
       ++tally_.starts;

@@ -90,7 +90,7 @@ class BatchNormGradReduce : public Op {
   std::optional<float> epsilon_;
 };
 
-/// (g, y, mean, inv_std, gamma, dgamma, dbeta) -> dy, through statistics of the batch.
+/// (g, y, mean, inv_std, gamma, dgamma, dbeta) -> dy, where the statistics depend on the batch.
 class BatchNormGradApply : public Op {
  public:
   std::string_view name() const override { return "batch_norm_grad_apply"; }
@@ -99,8 +99,8 @@ class BatchNormGradApply : public Op {
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 
-/// (g, inv_std, gamma) -> dy, through statistics that are constants. With `epsilon`, which comes
-/// from a BatchNormInference, the variance takes the place of inv_std.
+/// (g, inv_std, gamma) -> dy, where the statistics are constants. With `epsilon`, which comes from
+/// a BatchNormInference, the variance takes the place of inv_std.
 class BatchNormGradScale : public Op {
  public:
   explicit BatchNormGradScale(std::optional<float> epsilon = {}) : epsilon_(epsilon) {}

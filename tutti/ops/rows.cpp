@@ -28,7 +28,7 @@ std::string text_of(const std::vector<Rows>& list) {
 
 bool share_rows(Rows a, Rows b) { return std::max(a.first, b.first) < std::min(a.last, b.last); }
 
-/// Returns `like` with so many samples and rows.
+/// Returns `like` with that many samples and rows.
 Shape cut_shape(Shape like, int dim, int64_t samples, int64_t rows) {
   like[0] = samples;
   like[dim] = rows;

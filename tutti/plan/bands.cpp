@@ -183,7 +183,7 @@ class BandCutter {
 
  private:
   int band() const { return static_cast<int>(whole_.size()) - 1; }
-  /// Whether the node reads what is complete only when the present band is over.
+  /// Whether the node reads values that are complete only at the end of the present band.
   bool waits(const Node& node, Walk walk) const {
     return band() >= 0 && std::ranges::any_of(node.in, [&](Value v) {
              return reduced_in_[v] == band() || (walk == Walk::across && made_in_[v] == band());

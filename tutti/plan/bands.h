@@ -1,5 +1,5 @@
 #pragma once
-// Bands: how a plan walks the batch. A band is a run of nodes that can go through the batch
+// Bands: how a plan walks the batch. A band is a sequence of nodes that can go through the batch
 // together, tile by tile: no node of it reads a value that is reduced over the samples in the same
 // band. A barrier stands between bands. For a residual network in training each convolution layer
 // is one band forward (normalise, convolve, gather statistics) and one backward, and most of what

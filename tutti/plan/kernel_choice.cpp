@@ -26,7 +26,7 @@ double packing_seconds(const Step& step, const KernelCandidate& candidate) {
   return static_cast<double>(bytes) / kBytesASecond / runs;
 }
 
-/// Lists all sizes of tiles that the step meets on so many threads.
+/// Lists all sizes of tiles that the step has on that many threads.
 std::set<int64_t> sizes_met(const Step& step, int threads) {
   std::set<int64_t> sizes;
   const int64_t tile = tile_of(step);

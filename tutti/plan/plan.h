@@ -186,7 +186,7 @@ inline int tiles_of(int64_t samples, int64_t tile) {
   return static_cast<int>((samples + tile - 1) / tile);
 }
 
-/// Returns the step's request for a tile of so many samples.
+/// Returns the step's request for a tile of that many samples.
 KernelRequest with_samples(const Step& step, int64_t samples);
 
 /// Compiles for one backend. Throws ConfigError (graph not runnable) or DeviceError (no kernel:

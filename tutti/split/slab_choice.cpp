@@ -138,7 +138,7 @@ double SlabChoice::largest_layer(const Region& region) const {
   return most;
 }
 
-/// Whether so many slabs cost little more than fewer, counting copies of neighbours' rows and
+/// Whether that many slabs cost little more than fewer, counting copies of neighbours' rows and
 /// additions of weights' gradients.
 bool SlabChoice::pays(const Region& region, int64_t slabs) const {
   for (const int n : region.nodes) {

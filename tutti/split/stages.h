@@ -1,8 +1,8 @@
 #pragma once
 // Stages of a pipeline: ranks among which the layers of one replica are divided, and which compute
-// one micro-batch after another. A forward graph is cut into runs of nodes. A value that a later
-// stage reads is sent directly to that stage (ExchangeStages); by differentiation its gradient
-// comes back, so each stage has the backward pass of its own layers.
+// one micro-batch after another. A forward graph is cut into sequences of nodes. A value that a
+// later stage reads is sent directly to that stage (ExchangeStages); by differentiation its
+// gradient comes back, so each stage has the backward pass of its own layers.
 
 #include <map>
 #include <string>
@@ -27,10 +27,10 @@ struct SharedParameter {
   int number = 0;  ///< index among the model's shared parameters
 };
 
-/// Cuts the graph into runs of nodes such that the slowest stage is as fast as possible, counting
-/// the operations of its nodes (Op::flop) and the bytes that it receives; among such cuts the
-/// fewest bytes cross. All nodes that read a statistic are in one stage, as are those that read a
-/// sum over samples with the node that makes it. Each stage that reads a parameter has it. Throws
+/// Cuts the graph into sequences of nodes such that the slowest stage is as fast as possible,
+/// counting the operations of its nodes (Op::flop) and the bytes that it receives; among such cuts
+/// the fewest bytes cross. All nodes that read a statistic are in one stage, as are those that read
+/// a sum over samples with the node that makes it. Each stage that reads a parameter has it. Throws
 /// ConfigError if there are too few places to cut at.
 Stages cut_into_stages(const Graph& forward, int stages);
 

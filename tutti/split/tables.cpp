@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kRowsTag = 15'000;  // behind the tags of parts of samples; gradients have odd tags
 
-/// Cuts a table into runs of rows of nearly the same length, as few as fit a share.
+/// Cuts a table into ranges of rows of nearly the same length, as few as fit a share.
 std::vector<TablePiece> cut_table(size_t table, const Shape& shape, double share, int ranks) {
   const double bytes = static_cast<double>(shape.elements());
   const auto wanted = static_cast<int64_t>(std::ceil(bytes / share - 1e-9));

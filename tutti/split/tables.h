@@ -24,7 +24,7 @@ struct TablePiece {
 };
 
 /// Distributes tables [rows, width] by bytes, the largest first, each to the rank that has least. A
-/// table larger than a rank's share of all bytes is first cut into runs of rows for different
+/// table larger than a rank's share of all bytes is first cut into ranges of rows for different
 /// ranks. The result is in the order of tables and rows, the same on all ranks.
 std::vector<TablePiece> deal_tables(std::span<const Shape> tables, int ranks);
 

@@ -165,7 +165,7 @@ Runs timed_runs(const Runs& runs) {
   return timed;
 }
 
-/// A run that ended before its first line has no batch.
+/// Returns the start of a run that recorded its batch; a run that ended at once did not.
 const RunStart& start_of(const Runs& runs) {
   const auto begun = std::ranges::find_if(
       runs, [](const RunSummary* run) { return run->log.start.local_batch > 0; });

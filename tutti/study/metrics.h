@@ -45,7 +45,7 @@ struct RunSummary {
   double samples_per_s = kNotMeasured;  ///< steady state
   std::optional<TargetReached> reach{};
   bool cut_off = false;        ///< it ended at its own target before this one, so reach is unknown
-  double best = kNotMeasured;  ///< best value of the metric on the set that judges
+  double best = kNotMeasured;  ///< best value of the metric on the evaluation set
   double test = kNotMeasured;  ///< the metric on a test set that was used only at the end
   double peak_learning_rate = kNotMeasured;  ///< largest one in a step's line
   double critical_batch = kNotMeasured;      ///< in samples, at the end of the run (docs/noise.md)
@@ -112,7 +112,7 @@ struct ScaleRow {
   double rate = kNotMeasured;                        ///< L_rate
   std::vector<double> parallel_runs, learning_runs;  ///< per usable run: mean of n0 / this run * n0
   StepParts step;
-  std::vector<CurvePoint> quality;        ///< the metric on the set that judges
+  std::vector<CurvePoint> quality;        ///< the metric on the evaluation set
   std::vector<CurvePoint> training_loss;  ///< by whole epochs
   Lateness arrivals;
 };

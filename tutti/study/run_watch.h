@@ -16,7 +16,7 @@ class RecordTail {
  public:
   explicit RecordTail(std::string path) : path_(std::move(path)) {}
   /// Reads lines added since the last call. A cut last line is read once it is whole; a malformed
-  /// line is skipped, because the record is judged at the end of the run.
+  /// line is skipped, because the record is checked at the end of the run.
   void read();
   /// Returns "epoch 3 of 16, test accuracy 0.62", by the metric of the run; "starting" before the
   /// first step.

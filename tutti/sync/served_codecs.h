@@ -31,7 +31,7 @@ class ServedCodecs {
     return !compressed_.empty() && compressed_[static_cast<size_t>(bucket)];
   }
   int encoded_buckets() const;
-  /// Returns the largest size of a message for a part of so many floats, over all phases.
+  /// Returns the largest size of a message for a part of that many floats, over all phases.
   size_t most_bytes(size_t floats) const;
 
   struct Part {

@@ -37,8 +37,8 @@ struct ServerClockSpec {
   int64_t round = 0;                  ///< gradients between two meetings; 0: there are none
   double state_bytes = 0;             ///< optimizer state, which workers also take at a meeting
   int quorum = 0;  ///< 0: each gradient is applied as soon as it arrives. Otherwise the servers
-                   ///< wait for so many gradients of their current weights, and drop those of older
-                   ///< weights
+                   ///< wait for that many gradients of their current weights, and drop those of
+                   ///< older weights
 };
 
 /// A gradient that has reached the servers.

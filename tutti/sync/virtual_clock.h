@@ -1,7 +1,7 @@
 #pragma once
 // VirtualClock: computes when the replicas of a run would have acted on a machine that is only
-// described. Times decide nothing here: the arithmetic is done as ever, and the clock follows it,
-// the same on every rank.
+// described. Times decide nothing here: the arithmetic is that of any run, and the clock follows
+// it, the same on every rank.
 
 #include <cstdint>
 #include <optional>

@@ -223,8 +223,8 @@ struct EvalRecord {
   void set(const std::string& metric, double value);
 };
 
-/// Event "test": the test set after the end of training, if a validation set has judged the run.
-/// `step` is the last step; the rest is as in EvalRecord.
+/// Event "test": the test set after the end of training, if a validation set was evaluated during
+/// the run. `step` is the last step; the rest is as in EvalRecord.
 struct TestRecord : EvalRecord {
   int64_t weights_step = 0;  ///< step of the measured weights
 };

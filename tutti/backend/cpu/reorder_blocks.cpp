@@ -29,8 +29,8 @@ struct BlockReorder {
   bool turned = false;  ///< set if the source has the rows' dimension side by side
 };
 
-/// Blocks are dealt to parts in the order of the source, so that it is read in one run: first along
-/// the dimension that lies side by side there, then the others, then the remaining one.
+/// Blocks are dealt to parts in the order of the source, so that it is read contiguously: first
+/// along the dimension that lies side by side there, then the others, then the remaining one.
 template <class To>
 class ReorderBlocksKernel final : public Kernel {
  public:
@@ -110,7 +110,7 @@ std::vector<int64_t> places_of_others(const TensorDesc& desc) {
   return all;
 }
 
-/// Returns the block with number `last` from the end; size 0 if there are not so many.
+/// Returns the block with number `last` from the end; size 0 if there are fewer.
 Layout::Block block_of(const Layout& layout, int last) {
   const int i = layout.num_blocks - 1 - last;
   return i < 0 ? Layout::Block{} : layout.blocks[static_cast<size_t>(i)];

@@ -80,7 +80,7 @@ class Rng {
   Rng(uint64_t seed, Purpose purpose, uint64_t stream)
       : key_(philox_key(seed, purpose)), stream_(stream) {}
 
-  /// Skips so many draws; only for a stream from which nothing was drawn yet.
+  /// Skips that many draws; only for a stream from which nothing was drawn yet.
   void skip(uint64_t draws) {
     counter_ = draws / 4;
     used_ = drawn_ = 0;

@@ -24,8 +24,8 @@ struct SuggestedFiles {
   std::vector<std::string> train, validation, test;  ///< file patterns; empty: no such set
 };
 
-/// Samples that a configuration takes out of its training set where there is nothing else to judge
-/// the training by.
+/// Samples that a configuration takes out of its training set where there are no others for
+/// evaluation.
 struct HeldOut {
   std::string line;  ///< "validation = ..."; empty where there is only one sample
   int64_t left = 0;  ///< training samples that remain

@@ -35,7 +35,7 @@ struct LauncherWatch {
   pid_t rank = 0;      ///< the parent of this process; while it lives, the job may end in order
   int looks = 0;       ///< number of checks, ten a second
 };
-/// Kills the launcher, with a line on its error stream, if it still exists after so many checks
+/// Kills the launcher, with a line on its error stream, if it still exists after that many checks
 /// following the rank's end. Checks do not count while it is stopped, or while nobody reads its
 /// output. Returns when the process no longer exists.
 void see_launcher_end(const LauncherWatch& watch);

@@ -49,7 +49,7 @@ struct WorkerAdvice {
   int64_t workers = 0;
   double rule_speedup = 0;
   int64_t servers = 0;
-  /// By the virtual clock, for each scheme; empty where a scheme does not allow so many workers.
+  /// By the virtual clock, for each scheme; empty where a scheme does not allow that many workers.
   std::vector<std::optional<double>> replayed_speedups = {};
 };
 
@@ -64,7 +64,7 @@ struct Advice {
   bool compute_measured = false;     ///< measured here, instead of the machine's own value
   std::vector<BatchAdvice> batches{};
   int64_t best_batch = 0;  ///< the smallest of those that fit and are as fast as any; 0: none fits
-  std::vector<int64_t> as_fast{};       ///< batches whose speed cannot be told from the fastest's
+  std::vector<int64_t> as_fast{};       ///< batches that may be as fast as the fastest
   MachineUse machine_use{};             ///< while steps were timed
   std::vector<WorkerAdvice> workers{};  ///< with a machine
   std::optional<int64_t> workers_by_rule{};

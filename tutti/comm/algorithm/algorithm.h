@@ -32,7 +32,7 @@ struct Algorithm {
   bool (*reproducible)(const Task& task);
   /// Whether it also does tasks with leaves, and tasks whose output is shared.
   bool serves_exchange = false;
-  /// Whether it also does tasks whose parts do not touch (Task::gaps).
+  /// Whether it also does tasks with gaps between the parts (Task::gaps).
   bool serves_gaps = false;
   /// Says why a flat algorithm is better although this one does the task; empty when none is.
   std::string (*drawback)(const Task& task) = [](const Task&) { return std::string(); };

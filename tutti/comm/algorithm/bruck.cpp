@@ -17,7 +17,7 @@
 namespace tutti::comm {
 namespace {
 
-// Distances i in [begin, end) below n whose bit k (hop = 2^k) is set, as runs of neighbours.
+// Distances i in [begin, end) below n whose bit k (hop = 2^k) is set, as ranges.
 template <class Body>
 void for_each_run(int n, int hop, Body body) {
   for (int begin = hop; begin < n; begin += 2 * hop) body(begin, std::min(begin + hop, n));

@@ -65,7 +65,7 @@ const Algorithm& along_columns(const NodeTable& table) {
 // busy.)
 constexpr int kFewNodes = 64;
 
-// Whether, among so many nodes, rows are better than messages from every rank to each node.
+// Whether, among that many nodes, rows are better than messages from every rank to each node.
 bool pays_in_rows(const Task& task, int nodes) {
   switch (task.kind) {
     case Collective::allreduce:

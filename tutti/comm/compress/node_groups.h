@@ -11,7 +11,7 @@ namespace tutti::comm {
 
 class NodeGroups {
  public:
-  /// Cuts `whole`. Collective. ranks_per_node 0: by the machine's nodes; otherwise so many
+  /// Cuts `whole`. Collective. ranks_per_node 0: by the machine's nodes; otherwise that many
   /// neighbouring ranks count as a node, for example those of a socket or of a rack. Throws
   /// ConfigError unless all nodes have equally many ranks. Must not outlive what `whole` depends
   /// on.

@@ -77,7 +77,7 @@ class RemoteMemory {
 
   /// Returns how many accumulates and fetches have been applied to this rank's memory.
   uint64_t accumulates() const;
-  /// Waits until there have been so many. A wait for work has no time-out. Throws CommError when
+  /// Waits until there have been that many. A wait for work has no time-out. Throws CommError when
   /// one of `from` is found dead, without raising an alarm: the caller may go on with the others.
   /// Throws as any wait does when another rank gives up.
   void wait_for_accumulates(uint64_t count, std::span<const int> from);

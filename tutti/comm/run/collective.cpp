@@ -29,7 +29,8 @@ bool can_be_cut(Collective kind) {
 }
 
 // Whether the collective can run as pieces of every rank's part. Inside a node each piece takes a
-// message of its own, because pieces of neighbouring parts do not touch: so only among few ranks.
+// message of its own, because there are gaps between pieces of neighbouring parts: so only among
+// few ranks.
 bool can_be_cut_in_parts(const Task& task, const Algorithm& algorithm) {
   constexpr int kFew = 32;
   return task.ranks <= kFew &&
@@ -94,7 +95,7 @@ std::vector<Piece> pieces_of(const CollectiveSpec& spec, const Task& task,
                              const Algorithm& algorithm, bool checked) {
   const size_t chunk = chunk_of(spec, task);
   if (can_be_cut(task.kind)) return cut_vector(task, chunk);
-  // The check of results needs parts that touch.
+  // The check of results needs parts without gaps between them.
   if (task.count <= chunk || checked || !can_be_cut_in_parts(task, algorithm))
     return {Piece{.task = task}};
   return cut_parts(task, (task.count + chunk - 1) / chunk);

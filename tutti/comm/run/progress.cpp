@@ -42,7 +42,7 @@ void Progress::add(Operation& operation) {
   wake_.notify_one();  // no system call when no thread sleeps
 }
 
-// Called and left with the lock, which is not held meanwhile. When the operation is complete, its
+// The caller holds the lock, which is released during the call. When the operation is complete, its
 // owner may destroy it as soon as done_ is stored.
 void Progress::step(Operation& operation, Lock& lock) {
   operation.advancing_ = true;

@@ -45,7 +45,7 @@ std::vector<Volume> read_volumes(const NeuronFiles& from, std::vector<std::strin
 /// Places arrays one after the other, and says where each begins.
 class Packing {
  public:
-  /// Returns where the next array of so many bytes begins.
+  /// Returns where the next array of that many bytes begins.
   size_t add(size_t bytes) {
     const size_t at = end_;
     end_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;

@@ -37,7 +37,7 @@ struct Position {
   int replica = 0;
 };
 
-/// Global batch `step` is the run [step * B, (step + 1) * B) of the epoch's permutation, B =
+/// Global batch `step` is the range [step * B, (step + 1) * B) of the epoch's permutation, B =
 /// replicas * local_batch; replica r takes the r-th slice of local_batch samples. Overlapping
 /// samples are taken side by side, or anywhere. With nodes, each node fills an equal part of the
 /// batch from a permutation of its own samples; an epoch ends with the node that has fewest. The

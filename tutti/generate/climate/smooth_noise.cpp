@@ -50,7 +50,7 @@ NoiseColumns::NoiseColumns(std::vector<double> longitudes)
 }
 
 SmoothNoise::SmoothNoise(Rng& rng, double persistence) {
-  // A spline's value has 151/315 of a normal number's variance along each axis.
+  // Interpolating standard normals by a spline scales the variance by 151/315 along each axis.
   const double spline_variance = std::pow(151.0 / 315, 2);
   double variance = 0;
   for (int octave = 0; octave < kNoiseOctaves; ++octave)

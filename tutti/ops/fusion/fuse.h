@@ -53,7 +53,7 @@ Rewritten drop_copies(const Graph& graph);
 /// batch norm that they are rows of.
 Rewritten recompute_activations(const Graph& graph, size_t first_backward);
 
-/// Run after differentiate, for a team of so many threads. Work that divides badly by samples is
+/// Run after differentiate, for a team of that many threads. Work that divides badly by samples is
 /// done by the team as a whole (Walk::whole). Attention of fewer samples than keep the threads busy
 /// is shared by heads. The gradient of large weights with one tap (sequences) or three taps in each
 /// dimension is shared by outputs: shared by samples, each thread would have a copy of it, or of

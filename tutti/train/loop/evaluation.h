@@ -1,6 +1,6 @@
 #pragma once
-// Evaluation: judges the weights that represent a run on the validation set, and at the end on the
-// test set.
+// Evaluation: measures the weights that represent a run on the validation set, and at the end on
+// the test set.
 
 #include <optional>
 

@@ -218,7 +218,7 @@ Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<flo
   int64_t seen = 0;
   pass(samples, readers, [&](const data::Batch& batch) {
     judge(outputs, batch, keep != nullptr);
-    // All parts have whole predictions, and take turns in judging them.
+    // All parts have whole predictions, and each measures some of them.
     for (int64_t i = 0; i < batch.id.count && !outputs.empty(); ++i, ++seen)
       if (seen % network.grid.parts() == network.grid.part()) quality.add(outputs, i);
     for (size_t o = 0; keep && o < network.predictions.size(); ++o) {

@@ -1,5 +1,5 @@
 #pragma once
-// Plateau: the factor of a learning rate that falls while the judged metric does not improve.
+// Plateau: the factor of a learning rate that falls while the metric does not improve.
 
 #include <map>
 #include <string>

@@ -37,8 +37,8 @@ struct Rehearsal {
   int64_t samples_read = 0;  ///< over all parts
 };
 
-/// Returns the number of replicas in a job of so many ranks, including servers. Throws ConfigError
-/// if the configuration does not fit that number. `machine` is null without a replay.
+/// Returns the number of replicas in a job of that many ranks, including servers. Throws
+/// ConfigError if the configuration does not fit that number. `machine` is null without a replay.
 int replicas_of_job(const RunConfig& config, int ranks, const comm::Machine* machine);
 
 /// Divides the batch among replicas and ranks, makes the order of the samples, the schedule and the

@@ -29,8 +29,8 @@ RunResult TrainerRun::run() {
     report_.record_failure(error);
     if (checkpoints_)
       checkpoints_->leave(run_.together && dynamic_cast<const CommError*>(&error) == nullptr);
-    // All workers end with this error: tell the serving ranks, which have none of their own to
-    // report. An error between ranks reaches them as it does the others.
+    // All workers end with this error: it is sent to the serving ranks, which have none of their
+    // own to report. An error between ranks reaches them as it does the others.
     if (run_.rounds && run_.together && dynamic_cast<const CommError*>(&error) == nullptr) {
       try {
         run_.rounds->dismiss(RunStatus::failed);

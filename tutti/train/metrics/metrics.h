@@ -76,8 +76,8 @@ class Metric {
   /// Returns whether it is the mean over samples of the losses that the model itself defines;
   /// Quality::add_losses() then receives them instead of of_sample().
   virtual bool of_own_losses() const { return false; }
-  /// Returns whether it judges the order of all samples and is not a mean: of_sample() is then a
-  /// sample's score, not rounded, and weight_of_sample() is 1 for a one and 0 for a zero.
+  /// Returns whether it depends on the order of all samples and is not a mean: of_sample() is then
+  /// a sample's score, not rounded, and weight_of_sample() is 1 for a one and 0 for a zero.
   virtual bool of_order() const { return false; }
 };
 
@@ -124,7 +124,7 @@ const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics
 /// Formats as "accuracy 91.20 %" or "mae 0.1187 K".
 std::string to_text(const Metric& metric, double value);
 
-/// Sums over samples, and scores where order is judged. Batches' and ranks' sums can be added up.
+/// Sums over samples, and scores where order counts. Batches' and ranks' sums can be added up.
 class Quality {
  public:
   /// Scores are kept for at most this many samples; for more they are counted in bins.
@@ -152,8 +152,8 @@ class Quality {
   /// Returns kSums sums for each metric, each metric's weights, then the number of samples; ranks
   /// add them up.
   std::span<double> sums() { return sums_; }
-  /// For each metric that judges order: the scores of zeros and of ones, which ranks concatenate in
-  /// any order.
+  /// For each metric of order: the scores of zeros and of ones, which ranks concatenate in any
+  /// order.
   using Scores = std::array<std::vector<float>, 2>;
   std::vector<Scores>& scores() { return scores_; }
   /// Replaces scores where these are counted: one per metric; ranks add them up.

@@ -293,7 +293,7 @@ class NetworkCompiler {
   PlanOptions options_;
 };
 
-/// Nothing else reports why the run takes so long.
+/// Warns of slow kernels: nothing else reports why the run takes so long.
 void warn_of_slow_steps(const Plan& plan, const std::string& asked_layout) {
   if (const std::string slow = slow_steps_text(plan); !slow.empty())
     log::warn(

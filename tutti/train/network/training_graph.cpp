@@ -58,7 +58,7 @@ int64_t values_of_statistics(const Graph& graph, const Node& node) {
   return y[0] * y.elements_from(2);
 }
 
-/// A single value is its own mean: it has no variance, and normalised it is 0.
+/// Refuses batch norms over a single value: its variance and its normalised value are 0.
 void require_statistics(const Graph& graph) {
   for (const Node& node : graph.nodes())
     if (values_of_statistics(graph, node) == 1)

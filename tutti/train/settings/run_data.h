@@ -10,7 +10,7 @@ namespace tutti {
 /// Pointers are borrowed. At least one of validation and test is given.
 struct RunData {
   const data::Dataset* train = nullptr;
-  const data::Dataset* validation = nullptr;  ///< null: the test set judges
+  const data::Dataset* validation = nullptr;  ///< null: the test set is evaluated
   const data::Dataset* test = nullptr;        ///< null: there is none
   /// Wider samples with the same numbers as those of `train`, on which fields of view move in
   /// training; null: fields do not move.

@@ -40,7 +40,7 @@ std::optional<ServerSettings> parse_servers(const std::string& scheme);
 /// for keys that require scheme "step".
 std::optional<ServerSettings> server_settings(const RunConfig& config);
 
-/// Does the same for a job with so many replicas: a single one has no servers except on ranks of
+/// Does the same for a job with that many replicas: a single one has no servers except on ranks of
 /// their own.
 std::optional<ServerSettings> served_settings(const RunConfig& config, int64_t devices);
 

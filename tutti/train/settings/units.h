@@ -3,7 +3,7 @@
 //
 // A network learns a field after data.transforms. People read it in the units of the files: a
 // numeric prediction passes back through the steps that have an inverse (divide, multiply, add,
-// log1p, normalise, min-max) before it is judged, written or drawn, and so do its targets. Losses
+// log1p, normalise, min-max) before it is measured, written or drawn, and so do its targets. Losses
 // stay as in training. Logits of zeros and ones are not values of the field, and are left alone.
 
 #include <string>

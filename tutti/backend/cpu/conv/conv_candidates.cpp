@@ -99,7 +99,7 @@ class SamplesOfTeamKernel final : public Kernel {
 
 using Maker = std::function<std::unique_ptr<Kernel>()>;
 
-/// The candidates for so many samples of a gradient that is not shared.
+/// Returns the candidates for that many samples of a gradient that is not shared.
 std::vector<KernelCandidate> candidates_of_samples(KernelRequest request, int64_t samples) {
   for (TensorDesc& operand : request.in) operand.shape[0] = samples;
   std::vector<KernelCandidate> candidates;

@@ -70,7 +70,7 @@ class FilterKernel final : public Kernel {
     return near >= kFewestNear ? std::min(near, kDepth)
                                : std::clamp(kFarBytes / points, kFewestFar, kDepth);
   }
-  /// Returns the bytes of the sums of so many panels.
+  /// Returns the bytes of the sums of that many panels.
   size_t bytes_of(int64_t panels) const {
     return static_cast<size_t>(panels * P * p_.channels * kColumns) * sizeof(float);
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Common code of the generic kernels: how the samples of an operand lie in memory, choice of types,
-// and the making of candidates.
+// Common code of the generic kernels: where the samples of an operand lie in memory, and functions
+// that choose types and make candidates.
 
 #include <fmt/format.h>
 

@@ -79,8 +79,8 @@ class EmbeddingBagKernel final : public Kernel {
   Bag bag_;
 };
 
-/// Each part owns a run of the table's rows. It sorts the batch's places that name them, so that a
-/// row's terms are neighbours, in the order of the batch.
+/// Each part adds to its own range of the table's rows. It sorts the batch's places that name them,
+/// so that a row's terms are neighbours, in the order of the batch.
 class TableUpdateKernel final : public Kernel {
  public:
   TableUpdateKernel(const KernelRequest& r, const TableUpdate& op)

@@ -133,7 +133,8 @@ class LarsKernel final : public Kernel {
   LarsAttributes a_;
 };
 
-/// The direction u of one LAMB step, elementwise; both ops compute it, from the same new m and v.
+/// Computes the direction u of a LAMB step, elementwise. LambMoments and LambUpdate both compute it
+/// from the same new m and v.
 struct LambDirection {
   float correction, root, eps, decay;
   LambDirection(const LambAttributes& a, int64_t step)

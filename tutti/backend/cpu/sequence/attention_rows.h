@@ -29,7 +29,7 @@ using ElementOf =
 /// The number of terms in an element.
 template <class Element>
 constexpr int64_t kTerms = std::is_same_v<Element, TermPair> ? 2 : 1;
-/// Returns the elements of a sum of so many terms; surplus terms of the last one are zero.
+/// Returns the elements of a sum of that many terms; surplus terms of the last one are zero.
 template <class Element>
 constexpr int64_t elements_of(int64_t terms) {
   return matrix::parts_of(terms, kTerms<Element>);

@@ -1,6 +1,6 @@
 // The loss over a vocabulary, its gradient, and which labels are the likeliest. Sequences are
-// channels last: the logits of a position are a run of memory, and a tile's logits are read where
-// they were made, in cache or near it.
+// channels last: the logits of a position are contiguous, and a tile's logits are read where they
+// were made, in cache or near it.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Vectors of tokens and of positions. Sequences are channels last: a position's channels are a
-// run of memory.
+// Vectors of tokens and of positions. Sequences are channels last: a position's channels are
+// contiguous.
 
 #include <algorithm>
 #include <memory>
@@ -53,7 +53,7 @@ class LookupKernel final : public Kernel {
   int64_t channels_, tokens_;
 };
 
-/// Returns how many rows share a run of storage: all if no run has whole rows.
+/// Returns how many rows share a contiguous range of storage: all if no range has whole rows.
 int64_t rows_together(const TensorDesc& d) {
   if (d.layout.order[0] != 0) return d.shape[0];
   int64_t rows = 1;
@@ -63,7 +63,7 @@ int64_t rows_together(const TensorDesc& d) {
   return rows;
 }
 
-/// Each part owns a run of storage, and the rows in it.
+/// Each part adds to the rows in its own contiguous range of storage.
 template <class T>
 class LookupGradKernel final : public Kernel {
  public:

@@ -1,4 +1,4 @@
-// Layer norm and RMS norm, position by position: a position's channels are a run of memory.
+// Layer norm and RMS norm, position by position: a position's channels are contiguous.
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// SwiGLU, element by element: operands with the same layout are runs of memory.
+// SwiGLU, element by element: operands with the same layout are contiguous.
 
 #include <algorithm>
 #include <memory>

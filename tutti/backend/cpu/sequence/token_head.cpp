@@ -117,7 +117,7 @@ class TokenHeadKernel final : public Kernel {
     int64_t first, rows;
     const int32_t* labels;
   };
-  /// Products of so many positions and tokens.
+  /// Products of that many positions and tokens.
   struct Products {
     int64_t rows, columns;
     std::unique_ptr<Kernel> logits, dx, dw;

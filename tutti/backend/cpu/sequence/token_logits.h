@@ -63,7 +63,7 @@ struct LogitRow {
 struct LogitGradient {
   float factor, even, smoothing;
 
-  /// Returns the gradient for losses over so many tokens, divided by the count of positions.
+  /// Returns the gradient for losses over that many tokens, divided by the count of positions.
   static LogitGradient of(const TokenLossAttributes& loss, float count, int64_t vocabulary) {
     const float factor = loss.scale / count;
     return {.factor = factor,

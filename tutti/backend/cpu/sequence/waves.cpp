@@ -1,5 +1,5 @@
-// Sinusoids and rotations by position. Sequences are channels last: a position's channels are a
-// run of memory.
+// Sinusoids and rotations by position. Sequences are channels last: a position's channels are
+// contiguous.
 
 #include <algorithm>
 #include <cmath>

@@ -148,13 +148,13 @@ void walk_channels(const RowLoop& r, int64_t channel, int64_t offset, Lanes lane
 
 constexpr int64_t kFour = 4 * simd::kLanes, kMostOfRow = 32 * kFour;
 
-/// Returns how many of so many channels walk_rows() takes: fours of vectors, two of them at least.
+/// Returns how many of these channels walk_rows() takes: fours of vectors, two of them at least.
 inline int64_t channels_of_rows(int64_t left) {
   const int64_t channels = std::min(left, kMostOfRow) / kFour * kFour;
   return channels < 2 * kFour ? 0 : channels;
 }
 
-/// Walks whole rows one after the other, so that memory is read in one run: if it does not come
+/// Walks whole rows one after the other, so that memory is read contiguously: if it does not come
 /// from the second-level cache, this takes two thirds of the time of walking all rows for some
 /// channels after others, though sums and parameters go through the first-level cache.
 template <class Pass>

@@ -68,7 +68,7 @@ class Mailboxes {
 
   /// Returns the bytes of the arena that this rank lacks for waiting Rooms.
   size_t lacking() const { return lacking_; }
-  /// Returns whether there are boxes for so many numbers. The same on every rank.
+  /// Returns whether there are boxes for that many numbers. The same on every rank.
   bool has_boxes(size_t numbers) const { return numbers <= boxes_.size() * kNumbers; }
   /// Provides boxes for `numbers` and, where `rooms` (the same on every rank) says that some rank
   /// lacks memory, memory for the waiting Rooms. Collective.

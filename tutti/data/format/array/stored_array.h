@@ -85,8 +85,8 @@ struct StoredArray {
   int64_t member_first = 0, member_bytes = 0;
 };
 
-/// Sets info.problem if elements() * size overflows or exceeds `held`, the most that the file can
-/// hold.
+/// Sets info.problem if elements() * size overflows or exceeds `held`, the largest size that the
+/// file can hold.
 void check_announced(ArrayInfo& info, int64_t held);
 
 /// Reads a slab of a checked array, converted to native byte order. `cache` may be null.

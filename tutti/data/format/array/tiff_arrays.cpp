@@ -76,7 +76,7 @@ class TiffArrays {
     return image;
   }
 
-  /// Says whether the page's bytes are contiguous, with space in the file for so many planes.
+  /// Says whether the page's bytes are contiguous, with space in the file for that many planes.
   bool lies_behind(const TiffPage& page, int64_t planes) const {
     if (!page.filters.empty() || !page.strips || page.parts.empty()) return false;
     int64_t next = page.parts[0].first;

@@ -364,9 +364,8 @@ void write_clicks(const fs::path& folder, const ClickSpec& spec, const SampleCou
 void write_text(const fs::path& folder, const SentenceSpec& spec, const SampleCounts& counts,
                 int threads) {
   constexpr int64_t kBlock = 10'000;
-  const auto write = [&](const char* name, int64_t first, int64_t count) {
-    const fs::path made = folder / fmt::format(".{}.made", name);
-    auto file = output_stream(made);
+  const auto write = [&](const fs::path& path, int64_t first, int64_t count) {
+    auto file = output_stream(path);
     errno = 0;
     for (int64_t at = 0; at < count; at += kBlock * threads) {
       std::vector<std::string> blocks(static_cast<size_t>(threads));
@@ -378,11 +377,12 @@ void write_text(const fs::path& folder, const SentenceSpec& spec, const SampleCo
       for (const std::string& block : blocks) file << block;
     }
     file.close();
-    if (!file) throw IoError(fmt::format("{}: cannot write: {}", made.string(), file_error(errno)));
-    fs::rename(made, folder / name);
+    if (!file) throw IoError(fmt::format("{}: cannot write: {}", path.string(), file_error(errno)));
   };
-  write("train.txt", 0, counts.train);
-  write("validation.txt", kFirstTestSentence, counts.test);
+  write_together(folder,
+                 {{"train.txt", [&](const fs::path& path) { write(path, 0, counts.train); }},
+                  {"validation.txt",
+                   [&](const fs::path& path) { write(path, kFirstTestSentence, counts.test); }}});
 }
 
 void write_token_pairs(const fs::path& folder, const SequenceSpec& spec,

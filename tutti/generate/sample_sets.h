@@ -64,8 +64,8 @@ inline constexpr int64_t kSamplesPerFile = 64;
 inline constexpr int64_t kLinesOfLog = 100'000;
 void write_clicks(const std::filesystem::path& folder, const ClickSpec& spec,
                   const SampleCounts& counts, int threads);
-/// Writes FOLDER/train.txt and FOLDER/validation.txt with one line per sample; each is replaced
-/// once it is complete. The files do not depend on `threads`. IoError.
+/// Writes FOLDER/train.txt and FOLDER/validation.txt with one line per sample; both are
+/// replaced once both are complete. The files do not depend on `threads`. IoError.
 void write_text(const std::filesystem::path& folder, const SentenceSpec& spec,
                 const SampleCounts& counts, int threads);
 /// Writes FOLDER/source and FOLDER/target, each with train-00000.tokens and

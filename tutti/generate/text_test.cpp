@@ -8,6 +8,10 @@
 #include <sstream>
 #include <string>
 
+#include "tutti/base/error.h"
+#include "tutti/base/scratch_directory.h"
+#include "tutti/generate/sample_sets.h"
+
 namespace tutti::data {
 namespace {
 
@@ -50,6 +54,23 @@ TEST(GeneratedText, VerbsAgreeWithTheirNouns) {
   EXPECT_GT(words.size(), 20u);
   EXPECT_GT(std::ranges::max_element(words, {}, [](const auto& w) { return w.second; })->second,
             seen / 15);
+}
+
+TEST(GeneratedText, AFailureIsAnIoErrorAndLeavesNothing) {
+  const ScratchDirectory scratch;
+  const auto files = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(scratch.path()))
+      names.insert(entry.path().filename());
+    return names;
+  };
+  write_text(scratch.path(), {.seed = 3, .words = 50}, {.train = 3, .test = 2}, 1);
+  EXPECT_EQ(files(), (std::set<std::string>{"train.txt", "validation.txt"}));
+  std::filesystem::remove(scratch.path() / "validation.txt");
+  std::filesystem::create_directories(scratch.path() / "validation.txt" / "in the way");
+  EXPECT_THROW(write_text(scratch.path(), {.seed = 3, .words = 50}, {.train = 3, .test = 2}, 1),
+               IoError);
+  EXPECT_EQ(files(), (std::set<std::string>{"train.txt", "validation.txt"}));
 }
 
 }  // namespace

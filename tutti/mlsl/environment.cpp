@@ -63,6 +63,8 @@ void Environment::init() {
 void Environment::init(comm::Communicator& ranks) {
   demand(!initialized(), "Init: it has been called already");
   Settings settings = read_settings(variables_);
+  world_.reset();  // left by an Init that failed
+  job_.reset();
   own_world_ = ranks.split(colour_.value_or(0), ranks.rank());
   own_world_->set_timeout(settings.timeout);
   log::configure(settings.log_level, own_world_->rank(), own_world_->size());

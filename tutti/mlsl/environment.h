@@ -24,7 +24,7 @@ class Environment final : public api::Environment {
   /// Starts on ranks that communicate already; `ranks` outlives finalize(). Collective.
   void init(comm::Communicator& ranks);
   void finalize();
-  bool initialized() const { return job_.has_value(); }
+  bool initialized() const { return heap_ != nullptr; }  ///< false after an init() that failed
   /// The calls below are only allowed between init() and finalize().
   Job& job();
   size_t process_index() { return static_cast<size_t>(job().world().rank()); }

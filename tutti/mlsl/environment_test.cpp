@@ -124,6 +124,25 @@ TEST(MlslEnvironment, ColourSplitsTheWorld) {
   });
 }
 
+TEST(MlslEnvironment, AnInitThatFailedMayBeRepeated) {
+  comm::run_ranks(1, [](comm::Communicator& communicator) {
+    Variables variables{{"MLSL_HEAP_SIZE_GB", "0.001"},
+                        {"MLSL_NUM_SERVERS", "1"},
+                        {"MLSL_SERVER_AFFINITY", "1000"}};  // a processor that no machine here has
+    Environment environment([&](const char* name) {
+      const auto at = variables.find(name);
+      return at == variables.end() ? nullptr : at->second.c_str();
+    });
+    EXPECT_ANY_THROW(environment.init(communicator));
+    EXPECT_FALSE(environment.initialized());
+    EXPECT_THROW(environment.allocate(8, 64), ConfigError);
+    variables.erase("MLSL_SERVER_AFFINITY");
+    environment.init(communicator);
+    environment.free(environment.allocate(8, 64));
+    environment.finalize();
+  });
+}
+
 TEST(MlslEnvironment, MistakesAreNamed) {
   run_environments(2, {}, [](Environment& environment, int) {
     EXPECT_THROW(environment.create_distribution(3, 1), ConfigError);

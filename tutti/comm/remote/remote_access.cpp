@@ -60,11 +60,12 @@ void RemoteAccess::rebind(std::span<std::byte> data) {
 }
 
 // Whether this rank does it without the owner: in its own memory, and in a neighbour's where
-// nothing is added. The owner does all that changes elements by arithmetic, one after another.
+// nothing is added. The owner does all that changes elements by arithmetic, one after another, and
+// counts it, also if there is no element.
 bool RemoteAccess::is_here() const {
   const bool moves = request_.access == Access::put || request_.access == Access::get;
-  return spec_.rank == communicator().rank() || request_.bytes == 0 ||
-         (moves && memory_.window_->peer(spec_.rank) != nullptr);
+  return spec_.rank == communicator().rank() ||
+         (moves && (request_.bytes == 0 || memory_.window_->peer(spec_.rank) != nullptr));
 }
 
 void RemoteAccess::begin() {
@@ -152,7 +153,7 @@ void RemoteAccess::hear() {
   if (!remote::returns_data(request_.access)) {
     complete();
   } else if (behind) {
-    std::memcpy(spec_.data.data(), heard_.data() + sizeof text, request_.bytes);
+    std::copy_n(heard_.data() + sizeof text, request_.bytes, spec_.data.data());
     complete();
   } else {
     transfer_ = transfer(remote::Transfer::Way::receive);

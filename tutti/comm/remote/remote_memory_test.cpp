@@ -152,11 +152,10 @@ TEST(RemoteMemory, FetchesAreOneAfterAnother) {
     for (int k = 0; k < kEach; ++k) {
       std::vector<int64_t> one{1};
       memory->fetch(1, 0, raw(one), Element::i64);
-      if (!tickets.empty()) {
-        EXPECT_GT(one[0], tickets.back());
-      }
+      EXPECT_TRUE(tickets.empty() || one[0] > tickets.back());
       tickets.push_back(one[0]);
     }
+    memory->fetch(1, sizeof(int64_t), {}, Element::i64);  // no element, and counted
     std::vector<int64_t> given(3 * kEach, 0);
     for (const int64_t ticket : tickets) given.at(static_cast<size_t>(ticket)) = 1;
     const auto sum = c.plan({.kind = Collective::allreduce,
@@ -166,6 +165,7 @@ TEST(RemoteMemory, FetchesAreOneAfterAnother) {
     sum->start();
     sum->wait();
     EXPECT_EQ(given, std::vector<int64_t>(3 * kEach, 1));
+    EXPECT_EQ(memory->accumulates(), c.rank() == 1 ? 3u * (kEach + 1) : 0u);
   });
 }
 

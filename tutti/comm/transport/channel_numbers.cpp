@@ -22,17 +22,15 @@ int ChannelNumbers::take() {
 void ChannelNumbers::close(int number, End end, uint64_t runs) {
   const auto n = static_cast<size_t>(number);
   if (n >= marks_.size()) return;  // from a plan that was undone
-  marks_[n] = end == End::abandoned ? kOpen
-              : end == End::silent  ? kSilent
-                                    : static_cast<uint8_t>(1 + runs % (kFree - 1));
+  marks_[n] = end == End::abandoned ? kOpen : end == End::silent ? kSilent : 1 + runs;
 }
 
-uint8_t ChannelNumbers::fold(uint8_t mine, uint8_t theirs) {
+uint64_t ChannelNumbers::fold(uint64_t mine, uint64_t theirs) {
   if (mine == theirs || theirs == kSilent) return mine;
   return mine == kSilent ? theirs : kOpen;
 }
 
-void ChannelNumbers::settle(std::span<const uint8_t> all) {
+void ChannelNumbers::settle(std::span<const uint64_t> all) {
   CHECK(all.size() == marks_.size());
   for (size_t n = 0; n < all.size(); ++n) {
     if (all[n] == kOpen || marks_[n] == kFree) continue;

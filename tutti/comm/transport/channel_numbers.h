@@ -32,22 +32,21 @@ class ChannelNumbers {
   /// Returns whether it is time to ask which channels are closed. The same on every rank.
   bool due() const { return taken_ >= bound_; }
   /// Returns this rank's mark for each number. To be combined with fold() over all ranks.
-  const std::vector<uint8_t>& marks() const { return marks_; }
+  const std::vector<uint64_t>& marks() const { return marks_; }
   /// Returns the mark of two ranks: closed where both have closed the channel after equally many
   /// runs. Then none of its messages is under way.
-  static uint8_t fold(uint8_t mine, uint8_t theirs);
+  static uint64_t fold(uint64_t mine, uint64_t theirs);
   /// Frees the numbers whose folded mark is closed.
-  void settle(std::span<const uint8_t> all);
+  void settle(std::span<const uint64_t> all);
 
   size_t taken() const { return taken_; }
   size_t count() const { return marks_.size(); }  ///< all numbers are below it
 
  private:
   static constexpr size_t kLeastBound = 64;
-  // Marks: open or abandoned; closed after a number of runs, modulo the rest; closed without
-  // messages.
-  static constexpr uint8_t kOpen = 0, kSilent = 255, kFree = 254;
-  std::vector<uint8_t> marks_;
+  // Marks: open or abandoned; closed after a number of runs, plus one; closed without messages.
+  static constexpr uint64_t kOpen = 0, kSilent = UINT64_MAX, kFree = UINT64_MAX - 1;
+  std::vector<uint64_t> marks_;
   size_t taken_ = 0;
   size_t none_free_below_ = 0;  // so that many calls of take() look at each number once
   size_t bound_ = kLeastBound;

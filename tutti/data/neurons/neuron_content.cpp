@@ -1,6 +1,7 @@
 #include "tutti/data/neurons/neuron_content.h"
 
-#include <cstring>
+#include <algorithm>
+#include <span>
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
@@ -71,8 +72,7 @@ std::string put(const std::vector<Volume>& volumes, const SeedPoints& points,
     text["parts"].push_back({{"first", packing.add(part.size_bytes())}, {"count", part.size()}});
   std::byte* memory = take(packing.bytes());
   const auto copy = [&](const Json& at, const auto& array) {
-    std::memcpy(memory + json_value<size_t>(at), array.data(),
-                array.size() * sizeof(*array.data()));
+    std::ranges::copy(std::as_bytes(std::span(array)), memory + json_value<size_t>(at));
   };
   for (size_t v = 0; v < volumes.size(); ++v) {
     copy(text["volumes"][v]["image"], volumes[v].image);

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/bench/comm_buffers.h"
 #include "tutti/cli/bench/comm_latency.h"
@@ -58,9 +59,8 @@ TEST(CommTune, MeasuresAllThatDoNotRefuseAndAllRanksGetTheSameTable) {
     EXPECT_TRUE(std::ranges::any_of(tuning.lines, [](const auto& l) {
       return l.kind == Collective::broadcast && !l.reproducible;
     }));
-    EXPECT_NE(tuning_report(tuning).find(communicator.rank() == 0 ? "prices: comm/cost/cost.h"
-                                                                  : "no prices"),
-              std::string::npos);
+    EXPECT_TRUE(has_text(tuning_report(tuning),
+                         communicator.rank() == 0 ? "prices: comm/cost/cost.h" : "no prices"));
   });
   EXPECT_EQ(tables.size(), 1u);
 }
@@ -91,8 +91,7 @@ TEST(CommTune, ATableFromAFileIsTaken) {
           use_selection(communicator, path.string());
         });
       } catch (const ConfigError& error) {
-        EXPECT_NE(std::string(error.what()).find(path.string() + ":2: expected"), std::string::npos)
-            << error.what();
+        EXPECT_TRUE(has_text(error.what(), path.string() + ":2: expected"));
         throw;
       },
       ConfigError);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/remote/service.h"
@@ -264,12 +265,7 @@ TEST(RemoteMemory, WhatCannotBeIsRefusedByTheCaller) {
     std::vector<float> x(10);
     std::vector<std::byte> b(40);
     const auto refused = [&](RemoteSpec spec, const char* why) {
-      try {
-        memory->plan_accumulate(spec);
-        ADD_FAILURE() << why;
-      } catch (const CommError& error) {
-        EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
-      }
+      EXPECT_TRUE(throws<CommError>({why}, [&] { memory->plan_accumulate(spec); })) << why;
     };
     refused({.rank = 3, .data = raw(x)}, "there is no rank 3");
     refused({.rank = -1, .data = raw(x)}, "there is no rank -1");
@@ -380,19 +376,14 @@ TEST(RemoteMemory, ALostWorkerIsNamedAndTheOthersAreServed) {
       return;
     }
     const std::vector<int> both{1, 2}, left{1};
-    try {
-      memory->wait_for_accumulates(3, both);
-      ADD_FAILURE() << "there were only two";
-    } catch (const CommError& error) {
-      EXPECT_NE(std::string(error.what()).find("rank 2"), std::string::npos) << error.what();
-      EXPECT_NE(std::string(error.what()).find("is gone"), std::string::npos) << error.what();
-    }
+    EXPECT_TRUE(
+        throws<CommError>({"rank 2", "is gone"}, [&] { memory->wait_for_accumulates(3, both); }));
     gone = true;
     memory->wait_for_accumulates(2, left);
     expect_all(memory->data(), 2.0f);
   });
   EXPECT_EQ(errors[0] + errors[1], "");
-  EXPECT_NE(errors[2].find("lost"), std::string::npos);
+  EXPECT_TRUE(has_text(errors[2], "lost"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -109,16 +110,14 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
     blocks.wait();
   };
   for (const size_t expected : {3, 0, 7}) {
-    try {
-      run_ranks(2, [&](Communicator& c) {
-        if (c.rank() == 0) return exchange(c, 5, 0);
-        exchange(c, 0, expected);
-      });
-      ADD_FAILURE() << "5 bytes are not " << expected;
-    } catch (const CommError& error) {
-      EXPECT_NE(std::string(error.what()).find("exchange number 1:"), std::string::npos)
-          << error.what();
-    }
+    EXPECT_TRUE(throws<CommError>({"exchange number 1:"},
+                                  [&] {
+                                    run_ranks(2, [&](Communicator& c) {
+                                      if (c.rank() == 0) return exchange(c, 5, 0);
+                                      exchange(c, 0, expected);
+                                    });
+                                  }))
+        << "5 bytes are not " << expected;
   }
   run_ranks(2, [](Communicator& c) {
     EXPECT_THROW(BlockExchange(c, {.sends = {{0, 1}}, .receives = {{}, {}}}), PlanError);
@@ -136,21 +135,15 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
     for (Slice& block : beside.sends) block = {4, 2};
     BlockExchange apart(c, beside);
     beside.receives = {{1, 2}, {0, 2}};  // one of these bytes would be overwritten
-    try {
-      BlockExchange lost(c, beside);
-      ADD_FAILURE() << "two blocks in one place";
-    } catch (const PlanError& error) {
-      EXPECT_NE(std::string(error.what()).find("from ranks 0 and 1 overlap in the output"),
-                std::string::npos)
-          << error.what();
-    }
+    EXPECT_TRUE(throws<PlanError>({"from ranks 0 and 1 overlap in the output"},
+                                  [&] { BlockExchange lost(c, beside); }));
   });
 }
 
 // Each exchange is a new object: the communicator counts them, so the number is the same on all
 // ranks.
 TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
-  try {
+  EXPECT_TRUE(throws<CommError>({"exchange number 3: rank 0"}, [&] {
     run_ranks(2, [](Communicator& c) {
       Bytes data(2), room(2);
       for (int step = 1; step <= 3; ++step) {
@@ -166,16 +159,12 @@ TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
       }
       c.barrier();
     });
-    ADD_FAILURE() << "1 byte is not 2";
-  } catch (const CommError& error) {
-    EXPECT_NE(std::string(error.what()).find("exchange number 3: rank 0"), std::string::npos)
-        << error.what();
-  }
+  }));
 }
 
 // A wait that fails names the ranks that have not come.
 TEST(BlockExchange, NamesWhoIsMissing) {
-  try {
+  EXPECT_TRUE(throws<CommError>({"not arrived: rank 2"}, [&] {
     run_ranks(3, [](Communicator& c) {
       c.set_timeout(patience(0.1));
       if (c.rank() == 2) return;
@@ -183,11 +172,7 @@ TEST(BlockExchange, NamesWhoIsMissing) {
       blocks.exchange->start();
       blocks.exchange->wait();
     });
-    ADD_FAILURE() << "rank 2 has not come";
-  } catch (const CommError& error) {
-    EXPECT_NE(std::string(error.what()).find("not arrived: rank 2"), std::string::npos)
-        << error.what();
-  }
+  }));
 }
 
 }  // namespace

@@ -93,13 +93,4 @@ inline bool does(const Algorithm& algorithm, const CollectiveSpec& spec, int ran
   return refusal_of(algorithm, task).empty();
 }
 
-inline std::string message_of_comm_error(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const CommError& error) {
-    return error.what();
-  }
-  return "no CommError";
-}
-
 }  // namespace tutti::comm

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/base/numeric/rng.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
@@ -61,7 +62,7 @@ void try_open(const DatasetSpec& spec, Outcomes& outcomes) {
     EXPECT_NE(std::string(error.what()).find('/'), std::string::npos) << error.what();
     ++outcomes.refused;
   } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("has label"), std::string::npos) << error.what();
+    EXPECT_TRUE(has_text(error.what(), "has label"));
     ++outcomes.refused;
   }
 }
@@ -124,10 +125,10 @@ void try_arrays(const ScratchDirectory& scratch, const std::string& name, const 
     for (int64_t i = 0; i < std::min<int64_t>(set->size(), 100); ++i) set->read(i, sample);
     ++outcomes.opened;
   } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    EXPECT_TRUE(has_text(error.what(), name));
     ++outcomes.refused;
   } catch (const ConfigError& error) {  // it no longer fits the lines
-    EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+    EXPECT_TRUE(has_text(error.what(), name));
     ++outcomes.refused;
   }
 }

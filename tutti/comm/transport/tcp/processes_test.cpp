@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/comm/bootstrap/tcp_store.h"
 #include "tutti/comm/remote/remote_memory.h"
@@ -250,12 +251,8 @@ void serve_around_a_killed_rank(bool shared_memory) {
       return store.get("served", kHangSeconds) ? 0 : 4;
     }
     std::vector<int> from{1, 2, kVictim};
-    std::string lost;
-    try {
-      memory->wait_for_accumulates(1000, from);
-    } catch (const CommError& error) {
-      lost = error.what();
-    }
+    const std::string lost =
+        message_of<CommError>([&] { memory->wait_for_accumulates(1000, from); });
     if (lost.find("rank 3 on") == std::string::npos) return 2;
     from.pop_back();
     memory->wait_for_accumulates(2 * kPushes, from);

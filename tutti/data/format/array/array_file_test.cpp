@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/base/numeric/rng.h"
 #include "tutti/data/format/array/array_checks.h"
 
@@ -135,9 +136,9 @@ TEST(ArrayFile, NpzStoredAndDeflated) {
       ADD_FAILURE() << said;
     } catch (const BadFile& error) {
       const std::string text = error.what();
-      EXPECT_NE(text.find(said), text.npos) << text;
-      EXPECT_NE(text.find("numpy.savez"), text.npos) << text;
-      EXPECT_EQ(text.find("fetch it again"), text.npos) << text;
+      EXPECT_TRUE(has_text(text, said));
+      EXPECT_TRUE(has_text(text, "numpy.savez"));
+      EXPECT_FALSE(has_text(text, "fetch it again"));
     }
   {
     Bytes joined = sound, followed = sound;

@@ -14,8 +14,6 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/patience.h"
-#include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/check/reference_result.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::comm {
@@ -115,50 +113,6 @@ std::function<void(std::byte*)> flip_bit_of(size_t byte) {
 }
 std::function<void(std::byte*)> scale_by(float factor) {
   return [factor](std::byte* data) { reinterpret_cast<float*>(data)[200] *= factor; };
-}
-
-TEST(Check, PassesEveryAlgorithmAndSize) {
-  run_ranks(4, [](Communicator& c) {
-    c.set_check();
-    for (const Algorithm* algorithm : algorithms()) {
-      Task task;
-      task.kind = Collective::allreduce, task.rank = c.rank(), task.ranks = 4;
-      for (const size_t count : {size_t{0}, size_t{1}, size_t{1000}, size_t{70001}}) {
-        task.count = count;
-        if (!algorithm->refusal(task).empty()) continue;
-        std::vector<float> in(count + 1), out(count + 1);
-        const auto operation = c.plan({.kind = Collective::allreduce,
-                                       .count = count,
-                                       .input = in.data(),
-                                       .output = out.data(),
-                                       .algorithm = std::string(algorithm->name)});
-        for (uint64_t seed = 0; seed < 3; ++seed) {
-          const ReferenceResult answer(task, Element::f32, ReduceOp::sum, seed);
-          answer.fill(reinterpret_cast<std::byte*>(in.data()));
-          operation->start();
-          operation->wait();
-          EXPECT_EQ(answer.count_wrong(reinterpret_cast<const std::byte*>(out.data())), 0u)
-              << algorithm->name << " " << count;
-        }
-        c.barrier();  // a peer may still read `in`
-      }
-    }
-  });
-}
-
-TEST(Check, PassesChunksInPlaceAndMeans) {
-  for (const char* algorithm : {"pairwise", "ring", "recursive_doubling"})
-    for (const size_t chunk : {size_t{0}, size_t{10000}})
-      EXPECT_THAT(outcomes(4,
-                           {.name = "bucket 7",
-                            .kind = Collective::allreduce,
-                            .op = ReduceOp::mean,
-                            .count = 50001,
-                            .algorithm = algorithm,
-                            .chunk = chunk},
-                           {}),
-                  Each(""))
-          << algorithm << " " << chunk;
 }
 
 TEST(Check, PassesRoundingInEveryTypeAndWithSeveralPartsARank) {

@@ -5,7 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
-#include "tutti/comm/run/collective_cases.h"
+#include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::comm {
 namespace {
@@ -139,8 +139,9 @@ TEST(Collective, WhatOneRankRefusesAllRefuseAndThenGoOn) {
 }
 
 TEST(Collective, ALateRankIsNamed) {
-  for (const int threads : {0, 1, 2})
-    run_ranks_with(threads, 3, [](Communicator& c) {
+  for (const size_t threads : {0, 1, 2})
+    run_ranks(3, [threads](Communicator& c) {
+      c.set_progress(std::make_shared<Progress>(std::vector<int>(threads, Progress::kNoCore)));
       c.set_timeout(patience(0.3));
       float x = 0;
       const auto operation = c.plan({.name = "gradient",
@@ -154,6 +155,17 @@ TEST(Collective, ALateRankIsNamed) {
       EXPECT_TRUE(has_text(message, "'gradient' by pairwise number 1"));
       EXPECT_TRUE(has_text(message, "not arrived: rank 2 on"));
     });
+}
+
+TEST(Collective, BuffersThatMoveAreGivenBeforeTheFirstStart) {
+  run_ranks(2, [](Communicator& c) {
+    float x = 1;
+    const auto moving = c.plan({.kind = Collective::allreduce, .count = 1, .rebindable = true});
+    EXPECT_THROW(moving->rebind(&x, nullptr), CommError);
+    const auto fixed = c.plan({.kind = Collective::allreduce, .count = 1, .output = &x});
+    EXPECT_THROW(fixed->rebind(nullptr, &x), InternalError);
+    EXPECT_THROW(moving->start(), InternalError);
+  });
 }
 
 TEST(Collective, OverlapsThatAreNoneOfTheContractAreRefused) {

@@ -5,45 +5,10 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/check/reference_result.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::comm {
 namespace {
-
-// Ranks of a node read each other's memory in place, ranks of different nodes get copies, in one
-// operation.
-TEST(RoutedChannel, OneOperationUsesBothWays) {
-  for (const std::vector<int>& nodes : {std::vector<int>{0, 0, 0, 1}, {0, 1, 0, 1}, {0, 1, 2}})
-    run_ranks(
-        static_cast<int>(nodes.size()),
-        [&](Communicator& c) {
-          for (int kind = 0; kind < kCollectives; ++kind)
-            for (const Algorithm* algorithm : algorithms()) {
-              CollectiveSpec spec{.kind = static_cast<Collective>(kind),
-                                  .element = Element::f32,
-                                  .count = kind == 0 ? 0u : 1200u};
-              if (!refusal_of(*algorithm, c.planner().task_of(spec)).empty()) continue;
-              spec.algorithm = std::string(algorithm->name);
-              const Task task = c.planner().task_of(spec);
-              const ReferenceResult answer(task, spec.element, spec.op, 1);
-              std::vector<float> in(1200), out(1200);
-              answer.fill(reinterpret_cast<std::byte*>(in.data()));
-              spec.input = in.data();
-              spec.output = out.data();
-              if (spec.kind == Collective::broadcast) spec.input = nullptr, out = in;
-              const auto operation = c.plan(spec);
-              for (int run = 0; run < 3; ++run) {
-                operation->start();
-                operation->wait();
-              }
-              EXPECT_EQ(answer.count_wrong(reinterpret_cast<std::byte*>(out.data())), 0u)
-                  << name_of(spec.kind) << " by " << spec.algorithm;
-            }
-        },
-        nodes);
-}
 
 // Enough nodes for halving between them. The input of the allgather is its part of the output.
 TEST(RoutedChannel, ManyNodesOfTwoRanksHalveAndDoubleInPlace) {

@@ -113,25 +113,6 @@ TEST(ThreadRanks, WindowsAreZeroedSharedAndOfAnySize) {
   });
 }
 
-TEST(SumOverReplicas, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
-  for (const int replicas : {1, 2, 3, 4, 5, 8})
-    for (int ranks = 1; ranks <= std::min(replicas, 4); ++ranks)
-      for (const size_t count : {size_t{1}, size_t{17}, size_t{3000}})
-        run_ranks(ranks, [&](Communicator& c) {
-          SumJob job(c, replicas, count);
-          for (int step = 0; step < 3; ++step) {
-            job.backward(step);
-            job.reduction->start();
-            job.reduction->wait();
-            const std::vector<float> want = SumJob::expected(step, replicas, count);
-            ASSERT_EQ(std::memcmp(job.result(), want.data(), count * sizeof(float)), 0)
-                << replicas << " replicas, " << ranks << " ranks, " << count << " floats, step "
-                << step;
-          }
-          EXPECT_EQ(job.reduction->sequence(), 3u);
-        });
-}
-
 TEST(SumOverReplicas, IntoAPlaceOfEachRank) {
   for (const int replicas : {2, 5})
     run_ranks(2, [&](Communicator& c) {

@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "tutti/base/expect_text.h"
-#include "tutti/base/numeric/rng.h"
 #include "tutti/data/format/array/array_checks.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 #include "tutti/data/format/array/hdf5_probe.h"
@@ -264,29 +263,6 @@ TEST(HdfProbe, AFileThatCrashesTheLibraryEndsNothing) {
     EXPECT_TRUE(has_text(said, "fetch it again"));
     EXPECT_TRUE(has_text(said, file.string()));
   }
-}
-
-TEST(HdfProbe, DamagedFilesEndInErrorsOnly) {
-  const ScratchDirectory scratch;
-  const Bytes sound =
-      read_all(written(scratch, {.chunk = {3, 4, 5}, .deflate = 4, .shuffle = true}));
-  int opened = 0, refused = 0;
-  for (uint64_t seed = 0; seed < 400; ++seed) {
-    Rng rng(seed, Purpose::test, 6);
-    Bytes bytes = sound;
-    for (uint32_t changes = 1 + rng.below(4); changes > 0; --changes)
-      bytes[rng.below(static_cast<uint32_t>(bytes.size()))] = static_cast<uint8_t>(rng.below(256));
-    if (rng.below(8) == 0) bytes.resize(8 + rng.below(static_cast<uint32_t>(bytes.size() - 8)));
-    try {
-      open_array_file(scratch.write("x", bytes), {.probe_seconds = 5}).verify();
-      ++opened;
-    } catch (const IoError& error) {
-      EXPECT_TRUE(has_text(error.what(), "/x"));
-      ++refused;
-    }
-  }
-  EXPECT_GT(opened, 20);
-  EXPECT_GT(refused, 20);
 }
 
 #ifdef TUTTI_TEST_DATA

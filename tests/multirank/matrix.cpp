@@ -19,7 +19,6 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
-#include <optional>
 #include <thread>
 
 #include "tests/multirank/matrix_cases.h"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/comm/algorithm/played_case.h"

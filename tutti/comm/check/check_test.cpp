@@ -32,16 +32,11 @@ struct Fault {
       true;  // before the checksums are compared, or after that, in the rank's own memory
 };
 
-class FaultyChannel final : public Channel {
+class FaultyChannel final : public ChannelAround {
  public:
   FaultyChannel(std::unique_ptr<Channel> inner, std::vector<RoundOfMessages> rounds,
                 const Fault& fault)
-      : inner_(std::move(inner)), rounds_(std::move(rounds)), fault_(fault) {}
-  void rebind(std::vector<RoundOfMessages> rounds) override { inner_->rebind(std::move(rounds)); }
-  void post(size_t round) override {
-    round_ = round;
-    inner_->post(round);
-  }
+      : ChannelAround(std::move(rounds), std::move(inner)), fault_(fault) {}
   bool received() override {
     if (!inner_->received()) return false;
     const auto& receives = rounds_[round_].receives;
@@ -52,17 +47,9 @@ class FaultyChannel final : public Channel {
     done_ = true;
     return true;
   }
-  const std::byte* where(size_t i) const override { return inner_->where(i); }
-  void release() override { inner_->release(); }
-  bool sent() override { return inner_->sent(); }
-  size_t leaving() override { return inner_->leaving(); }
-  Missing missing() const override { return inner_->missing(); }
 
  private:
-  std::unique_ptr<Channel> inner_;
-  std::vector<RoundOfMessages> rounds_;
   const Fault& fault_;
-  size_t round_ = 0;
   bool done_ = false;
 };
 
@@ -94,10 +81,7 @@ std::vector<std::string> outcomes(int ranks, const CollectiveSpec& spec,
     if (fault && fault->in_transit)
       (groups == 1 ? c : *part).set_timeout(patience(0.5));  // the others wait for it in vain
     try {
-      for (int run = 0; run < 2; ++run) {
-        operation->start();
-        operation->wait();
-      }
+      for (int run = 0; run < 2; ++run) operation->run();
     } catch (const CommError& error) {
       all[static_cast<size_t>(c.rank())] = error.what();
     }
@@ -133,10 +117,7 @@ TEST(Check, PassesRoundingInEveryTypeAndWithSeveralPartsARank) {
                           .output = out.data()};
       if (leaves) spec.leaves = {.replicas = 7, .first = {0, 3, 5, 7}, .stride = 20000};
       const auto operation = c.plan(spec);
-      for (int run = 0; run < 2; ++run) {
-        operation->start();
-        operation->wait();
-      }
+      for (int run = 0; run < 2; ++run) operation->run();
       c.barrier();
     };
     check(float{}, Element::f32, false);

@@ -5,9 +5,7 @@
 
 #include <atomic>
 #include <cfenv>
-#include <chrono>
 #include <stdexcept>
-#include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"

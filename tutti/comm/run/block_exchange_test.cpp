@@ -59,8 +59,7 @@ TEST(BlockExchange, EveryRankHasCountsOfItsOwnEachTime) {
         [](Communicator& c) {
           for (int round = 0; round < 30; ++round) {
             Round blocks(c, round);
-            blocks.exchange->start();
-            blocks.exchange->wait();
+            blocks.exchange->run();
             blocks.check(c, round);
           }
         },
@@ -90,8 +89,7 @@ TEST(BlockExchange, TakesNoChannel) {
     const size_t before = c.channels().taken();
     for (int round = 0; round < 1000; ++round) {
       Round blocks(c, round % 50);
-      blocks.exchange->start();
-      blocks.exchange->wait();
+      blocks.exchange->run();
       ASSERT_EQ(c.channels().taken(), before);
     }
   });
@@ -106,8 +104,7 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
     spec.sends[static_cast<size_t>(peer)] = {0, sent};
     spec.receives[static_cast<size_t>(peer)] = {0, received};
     BlockExchange blocks(c, std::move(spec));
-    blocks.start();
-    blocks.wait();
+    blocks.run();
   };
   for (const size_t expected : {3, 0, 7}) {
     EXPECT_TRUE(throws<CommError>({"exchange number 1:"},
@@ -154,8 +151,7 @@ TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
         if (c.rank() == 1) spec.sends[1] = {};
         spec.input = data.data(), spec.output = room.data();
         BlockExchange blocks(c, std::move(spec));
-        blocks.start();
-        blocks.wait();
+        blocks.run();
       }
       c.barrier();
     });
@@ -169,8 +165,7 @@ TEST(BlockExchange, NamesWhoIsMissing) {
       c.set_timeout(patience(0.1));
       if (c.rank() == 2) return;
       Round blocks(c, 1);
-      blocks.exchange->start();
-      blocks.exchange->wait();
+      blocks.exchange->run();
     });
   }));
 }

@@ -115,8 +115,7 @@ TEST(Progress, WhatGoesWrongIsSaidByTheOperationItself) {
     Scripted broken(*c, []() -> bool { throw CommError("no route"); });
     Scripted sound(*c, [] { return true; });
     broken.start();
-    sound.start();
-    sound.wait();
+    sound.run();
     for (int again = 0; again < 2; ++again) {
       const std::string said = message_of<CommError>([&] { broken.wait(); });
       EXPECT_TRUE(said.ends_with("scripted number 1: no route")) << said;
@@ -175,8 +174,7 @@ TEST(Progress, OperationsMayBeDestroyedInFlight) {
       operations.erase(operations.begin() + 1);
     }
     Scripted after(*c, [] { return true; });
-    after.start();
-    after.wait();
+    after.run();
   }
 }
 

@@ -45,8 +45,7 @@ TEST(StagedOperation, EachStageStandsOnTheOneBefore) {
   run_ranks(3, [](Communicator& c) {
     TwoSums sums(c);
     for (int run = 0; run < 20; ++run) {
-      sums.start();
-      sums.wait();
+      sums.run();
       ASSERT_EQ(sums.value(), 18);
     }
   });

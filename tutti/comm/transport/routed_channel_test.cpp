@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <numeric>
-
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::comm {
@@ -35,12 +32,10 @@ TEST(RoutedChannel, ManyNodesOfTwoRanksHalveAndDoubleInPlace) {
         EXPECT_TRUE(rank != 0 || gather->schedule().rounds.size() == 2 + 7) << "log2 of 65, up";
         for (int run = 1; run <= 2; ++run) {
           for (size_t i = 0; i < x.size(); ++i) x[i] = float(i) * float(run);
-          scatter->start();
-          scatter->wait();
+          scatter->run();
           std::ranges::fill(x, -1.0f);
           std::ranges::copy(sum, x.begin() + kPart * rank);
-          gather->start();
-          gather->wait();
+          gather->run();
           for (size_t i = 0; i < x.size(); ++i)
             ASSERT_EQ(x[i], float(i) * float(run * kRanks)) << i;
         }
@@ -73,8 +68,7 @@ TEST(RoutedChannel, PlanningForEverTakesFewNumbers) {
           for (int k = 0; k < 1000; ++k) {
             std::ranges::fill(x, 1.0f);
             const auto operation = c.plan(spec);
-            operation->start();
-            operation->wait();
+            operation->run();
             ASSERT_EQ(x[9], 2.0f) << k;
             ASSERT_LE(c.channels().taken(), 128u);
           }
@@ -99,8 +93,7 @@ TEST(RoutedChannel, AnAbandonedOperationDisturbsNoLaterOne) {
                 c.barrier();
                 x = static_cast<float>(c.rank() == 0 ? k : -2);
                 const auto operation = c.plan(spec);
-                operation->start();
-                operation->wait();
+                operation->run();
                 ASSERT_EQ(x, static_cast<float>(k));
               }
             },

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <cstring>
 #include <latch>
@@ -120,8 +119,7 @@ TEST(SumOverReplicas, IntoAPlaceOfEachRank) {
       std::vector<float> place(100);
       const auto sum = job.sum_into(c, "own place", place.data(), false);
       job.backward(5);
-      sum->start();
-      sum->wait();
+      sum->run();
       EXPECT_EQ(place, SumJob::expected(5, replicas, 100));
     });
 }

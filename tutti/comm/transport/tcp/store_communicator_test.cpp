@@ -76,8 +76,7 @@ TEST(StoreCommunicator, MessagesOfAllSizes) {
       const auto receive = c.plan_receive({.peer = before, .tag = 3, .data = in});
       for (int i = 0; i < 3; ++i) {
         receive->start();
-        send->start();
-        send->wait();
+        send->run();
         receive->wait();
         expect(receive->arrived() == bytes, "length");
         for (size_t k = 0; k < bytes; ++k)
@@ -94,8 +93,7 @@ TEST(StoreCommunicator, SixtyFourMegabytes) {
     const auto bytes = std::as_writable_bytes(std::span(data));
     const auto message = c.rank() == 0 ? c.plan_send({.peer = 1, .data = bytes})
                                        : c.plan_receive({.peer = 0, .data = bytes});
-    message->start();
-    message->wait();
+    message->run();
     for (size_t i = 0; i < data.size(); ++i) expect(data[i] == i + 7, "content");
   });
 }
@@ -188,8 +186,7 @@ TEST(StoreCommunicator, WithdrawnMessages) {
           nothing->start();
           nothing->test();
         }
-        message->start();
-        message->wait();
+        message->run();
         c.barrier();
       }
   });

@@ -21,8 +21,7 @@ TEST(StoreCommunicator, OtherSizesAreNamed) {
     std::vector<std::byte> data(p == 0 ? 40000 : 20000);
     const auto message = p == 0 ? c->plan_send({.peer = 1, .data = data})
                                 : c->plan_receive({.peer = 0, .data = data});
-    message->start();
-    message->wait();
+    message->run();
   });
   EXPECT_TRUE(has_text(errors[1], "sent 40000 bytes where 20000 were expected"));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Lane: the order of a rank's requests to one target. Internal to comm/remote.
+// Lane: the order of a rank's requests to one target. Internal to capi/remote.
 
 #include <algorithm>
 #include <deque>

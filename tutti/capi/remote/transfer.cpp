@@ -1,4 +1,4 @@
-#include "tutti/comm/remote/transfer.h"
+#include "tutti/capi/remote/transfer.h"
 
 #include <algorithm>
 #include <utility>

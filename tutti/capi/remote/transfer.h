@@ -1,6 +1,6 @@
 #pragma once
 // Transfer: the data of one request between two ranks, in pieces, so that more urgent operations
-// pass. Internal to comm/remote.
+// pass. Internal to capi/remote.
 
 #include <cstddef>
 #include <deque>

@@ -16,11 +16,10 @@
 //   remote/service.h. It knows the size of every rank's memory, eight bytes a rank.
 // - Messages go over the wire itself: comm.check and shaped links do not affect them.
 //
-//   const auto memory = c.expose(n * sizeof(float));
-//   const auto push = memory->plan_accumulate({.rank = 0, .data = gradient});
+//   RemoteMemory memory(c, n * sizeof(float));
+//   const auto push = memory.plan_accumulate({.rank = 0, .data = gradient});
 //   push->start();                        // then compute what does not write the gradient
 //   push->wait();                         // rank 0 has added it
-//   memory->get(0, 0, weights);           // one-off, waited for
 
 #include <cstddef>
 #include <cstdint>
@@ -30,8 +29,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tutti/comm/remote/remote_access.h"
-#include "tutti/comm/remote/request.h"
+#include "tutti/capi/remote/remote_access.h"
+#include "tutti/capi/remote/request.h"
 
 namespace tutti::comm {
 
@@ -48,7 +47,7 @@ class Service;
 /// set before (Communicator::set_progress).
 class RemoteMemory {
  public:
-  /// Callers use Communicator::expose().
+  /// Collective; `bytes` is each rank's own. When one rank throws, all do.
   RemoteMemory(Communicator& communicator, size_t bytes);
   ~RemoteMemory();
   RemoteMemory(const RemoteMemory&) = delete;
@@ -66,14 +65,6 @@ class RemoteMemory {
   std::unique_ptr<RemoteAccess> plan_accumulate(const RemoteSpec& spec);
   /// Plans an accumulate that returns the previous values in place of its data.
   std::unique_ptr<RemoteAccess> plan_fetch(const RemoteSpec& spec);
-
-  /// Do the same once, and wait. Throw CommError as a wait does.
-  void put(int rank, size_t offset, std::span<const std::byte> data);
-  void get(int rank, size_t offset, std::span<std::byte> data);
-  void accumulate(int rank, size_t offset, std::span<const std::byte> data, Element element,
-                  ReduceOp op = ReduceOp::sum);
-  void fetch(int rank, size_t offset, std::span<std::byte> data, Element element,
-             ReduceOp op = ReduceOp::sum);
 
   /// Returns how many accumulates and fetches have been applied to this rank's memory.
   uint64_t accumulates() const;
@@ -108,7 +99,6 @@ class RemoteMemory {
   friend class RemoteAccess;
   remote::Lane& lane_to(int rank);
   std::unique_ptr<RemoteAccess> plan(Access access, const RemoteSpec& spec);
-  void run(Access access, const RemoteSpec& spec);
   void check_service();
 
   Communicator& communicator_;

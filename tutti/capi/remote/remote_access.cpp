@@ -1,4 +1,4 @@
-#include "tutti/comm/remote/remote_access.h"
+#include "tutti/capi/remote/remote_access.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/capi/remote/lane.h"
+#include "tutti/capi/remote/remote_memory.h"
+#include "tutti/capi/remote/service.h"
 #include "tutti/comm/communicator.h"
-#include "tutti/comm/remote/lane.h"
-#include "tutti/comm/remote/remote_memory.h"
-#include "tutti/comm/remote/service.h"
 #include "tutti/comm/run/plan_error.h"
 
 namespace tutti::comm {

@@ -1,4 +1,4 @@
-#include "tutti/comm/remote/own_memory.h"
+#include "tutti/capi/remote/own_memory.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "tutti/comm/remote/service.h"
+#include "tutti/capi/remote/service.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,27 +1,22 @@
-#include "tutti/comm/remote/remote_memory.h"
+#include "tutti/capi/remote/remote_memory.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <limits>
 
 #include "tutti/base/error.h"
+#include "tutti/capi/remote/lane.h"
+#include "tutti/capi/remote/own_memory.h"
+#include "tutti/capi/remote/service.h"
 #include "tutti/comm/communicator.h"
-#include "tutti/comm/remote/lane.h"
-#include "tutti/comm/remote/own_memory.h"
-#include "tutti/comm/remote/service.h"
 #include "tutti/comm/run/plan_error.h"
 
 namespace tutti::comm {
 namespace {
 
 constexpr auto kLookForTheLost = std::chrono::milliseconds(200);
-
-std::span<std::byte> not_written(std::span<const std::byte> data) {
-  return {const_cast<std::byte*>(data.data()), data.size()};
-}
 
 }  // namespace
 
@@ -82,27 +77,6 @@ std::unique_ptr<RemoteAccess> RemoteMemory::plan_accumulate(const RemoteSpec& sp
 }
 std::unique_ptr<RemoteAccess> RemoteMemory::plan_fetch(const RemoteSpec& spec) {
   return plan(Access::fetch, spec);
-}
-
-void RemoteMemory::run(Access access, const RemoteSpec& spec) {
-  const auto operation = plan(access, spec);
-  operation->start();
-  operation->wait();
-}
-void RemoteMemory::put(int rank, size_t offset, std::span<const std::byte> data) {
-  run(Access::put, {.rank = rank, .offset = offset, .data = not_written(data)});
-}
-void RemoteMemory::get(int rank, size_t offset, std::span<std::byte> data) {
-  run(Access::get, {.rank = rank, .offset = offset, .data = data});
-}
-void RemoteMemory::accumulate(int rank, size_t offset, std::span<const std::byte> data,
-                              Element element, ReduceOp op) {
-  run(Access::accumulate,
-      {.rank = rank, .offset = offset, .data = not_written(data), .element = element, .op = op});
-}
-void RemoteMemory::fetch(int rank, size_t offset, std::span<std::byte> data, Element element,
-                         ReduceOp op) {
-  run(Access::fetch, {.rank = rank, .offset = offset, .data = data, .element = element, .op = op});
 }
 
 // The owner gets an error in serving others at its next call.

@@ -1,4 +1,4 @@
-#include "tutti/comm/remote/request.h"
+#include "tutti/capi/remote/request.h"
 
 #include <fmt/format.h>
 

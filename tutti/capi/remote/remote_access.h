@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "tutti/comm/remote/request.h"
-#include "tutti/comm/remote/transfer.h"
+#include "tutti/capi/remote/request.h"
+#include "tutti/capi/remote/transfer.h"
 #include "tutti/comm/run/operation.h"
 
 namespace tutti::comm {

@@ -1,13 +1,13 @@
 #pragma once
 // OwnMemory: the memory that a rank exposes, and the one place where accumulates change it.
-// Internal to comm/remote.
+// Internal to capi/remote.
 
 #include <atomic>
 #include <cstdint>
 #include <semaphore>
 #include <span>
 
-#include "tutti/comm/remote/request.h"
+#include "tutti/capi/remote/request.h"
 
 namespace tutti::comm::remote {
 

@@ -1,5 +1,5 @@
 #pragma once
-// The protocol between an origin and a target. Internal to comm/remote.
+// The protocol between an origin and a target. Internal to capi/remote.
 //
 //   origin -> target   Request, and the data behind it where they are few        tag `requests`
 //   target -> origin   Answer `go`: there is space for the data                  tag `to_origin`

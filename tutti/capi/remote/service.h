@@ -1,6 +1,6 @@
 #pragma once
 // Service: does other ranks' requests in this rank's exposed memory. It is in flight as long as the
-// memory lives. Internal to comm/remote.
+// memory lives. Internal to capi/remote.
 
 #include <atomic>
 #include <chrono>
@@ -8,9 +8,9 @@
 #include <list>
 #include <memory>
 
-#include "tutti/comm/remote/own_memory.h"
-#include "tutti/comm/remote/request.h"
-#include "tutti/comm/remote/transfer.h"
+#include "tutti/capi/remote/own_memory.h"
+#include "tutti/capi/remote/request.h"
+#include "tutti/capi/remote/transfer.h"
 #include "tutti/comm/run/operation.h"
 
 namespace tutti::comm::remote {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/base/shell.h"

@@ -5,11 +5,6 @@
 
 enum { kSteps = 20, kWeights = 100000 };
 
-static void run(tutti_comm_plan* plan) {
-  OK(tutti_comm_start(plan));
-  OK(tutti_comm_wait(plan));
-}
-
 static void barrier(void) { OK(tutti_comm_barrier(world)); }
 
 /* Every rank puts to all and reads it back; then all accumulate into all. */

@@ -8,8 +8,7 @@ static float sum_of_ones(void) {
   float x = 1;
   tutti_comm_plan* plan = NULL;
   OK(tutti_comm_plan_allreduce(world, NULL, &x, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &plan));
-  OK(tutti_comm_start(plan));
-  OK(tutti_comm_wait(plan));
+  run(plan);
   OK(tutti_comm_plan_destroy(plan));
   return x;
 }

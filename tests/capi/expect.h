@@ -36,3 +36,8 @@ static void find_world(void) {
   OK(tutti_comm_rank(world, &rank));
   OK(tutti_comm_size(world, &size));
 }
+
+static inline void run(tutti_comm_plan* plan) {
+  OK(tutti_comm_start(plan));
+  OK(tutti_comm_wait(plan));
+}

@@ -1,5 +1,5 @@
 #pragma once
-/* For programs that start their ranks themselves, without a launcher. They define
+/* For programs that start ranks themselves, without a launcher; none uses all of it. They define
  * _POSIX_C_SOURCE. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 enum { kMostRanksOfOwn = 8 };
 
 /* Returns a port that was free a moment ago. */
-static int free_port(void) {
+static inline int free_port(void) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
   socklen_t length = sizeof at;
   const int s = socket(AF_INET, SOCK_STREAM, 0);
@@ -23,7 +23,7 @@ static int free_port(void) {
 }
 
 /* Checks that this rank listens on the loopback address only, as it must if the store is there.
- * Call it before MPI starts. Unused by some programs. */
+ * Call it before MPI starts. */
 static inline void check_listeners(void) {
   int listeners = 0;
   for (int file = 3; file < 256; ++file) {
@@ -40,7 +40,7 @@ static inline void check_listeners(void) {
 
 /* Runs rank(r, n) in n processes. Returns how many of them do not end as they should: `killed`, if
  * it is one of them, by a signal, and all others with 0. */
-static int run_ranks(int n, void (*rank_of)(int r, int n), int killed) {
+static inline int run_ranks(int n, void (*rank_of)(int r, int n), int killed) {
   pid_t ranks[kMostRanksOfOwn];
   int failed = 0;
   EXPECT(n <= kMostRanksOfOwn);

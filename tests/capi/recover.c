@@ -9,28 +9,15 @@
  * A rank that has done it all leaves a file done.RANK: a launcher may take offence at how such a
  * job ends. */
 #define _POSIX_C_SOURCE 200809L
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "expect.h"
+#include "own_ranks.h"
 
 enum { kCount = 70000, kVictim = 1, kSeconds = 2 };
 
 static float x[kCount];
-
-static int free_port(void) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t length = sizeof at;
-  const int s = socket(AF_INET, SOCK_STREAM, 0);
-  EXPECT(bind(s, (struct sockaddr*)&at, sizeof at) == 0 &&
-         getsockname(s, (struct sockaddr*)&at, &length) == 0);
-  close(s);
-  return ntohs(at.sin_port);
-}
 
 static tutti_comm_plan* plan_sum(void) {
   tutti_comm_plan* plan = NULL;
@@ -41,8 +28,7 @@ static tutti_comm_plan* plan_sum(void) {
 
 static void sum(tutti_comm_plan* plan) {
   for (int i = 0; i < kCount; ++i) x[i] = (float)(rank + 1);
-  OK(tutti_comm_start(plan));
-  OK(tutti_comm_wait(plan));
+  run(plan);
   for (int i = 0; i < kCount; ++i) EXPECT(x[i] == (float)(size * (size + 1) / 2));
 }
 
@@ -102,8 +88,7 @@ int main(int argc, char** argv) {
   int port = free_port();
   tutti_comm_plan* tell = NULL;
   OK(tutti_comm_plan_broadcast(world, &port, 1, TUTTI_COMM_I32, 0, NULL, &tell));
-  OK(tutti_comm_start(tell));
-  OK(tutti_comm_wait(tell));
+  run(tell);
   OK(tutti_comm_plan_destroy(tell));
 
   fail_without_victim(argv[1], folder, argc > 3);

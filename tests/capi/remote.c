@@ -1,12 +1,9 @@
 /* remote [private] [threads]: memory that ranks expose, over shared memory or over messages. */
+#include <stdint.h>
+
 #include "expect.h"
 
-enum { kSteps = 20, kWeights = 5000 };
-
-static void run(tutti_comm_plan* plan) {
-  OK(tutti_comm_start(plan));
-  OK(tutti_comm_wait(plan));
-}
+enum { kSteps = 20, kWeights = 100000 };
 
 static void barrier(void) { OK(tutti_comm_barrier(world)); }
 
@@ -14,7 +11,8 @@ static void barrier(void) { OK(tutti_comm_barrier(world)); }
 static void check_everybody(void) {
   tutti_comm_memory* memory;
   float* mine;
-  OK(tutti_comm_expose(world, (size_t)size * sizeof(float), (void**)&mine, &memory));
+  const size_t last = (size_t)size * sizeof(float); /* has the largest number of all */
+  OK(tutti_comm_expose(world, last + sizeof(int32_t), (void**)&mine, &memory));
   for (int target = 0; target < size; ++target) {
     float out = (float)(10 * rank + target), in = -1;
     tutti_comm_plan *put, *get;
@@ -33,34 +31,38 @@ static void check_everybody(void) {
   barrier();
   for (int target = 0; target < size; ++target) {
     const float one = 1;
+    const int32_t number = rank + 1;
     tutti_comm_plan* add;
     OK(tutti_comm_plan_accumulate(memory, &one, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM, target, 0, NULL,
                                   &add));
     run(add);
     OK(tutti_comm_plan_destroy(add));
+    OK(tutti_comm_accumulate(memory, &number, 1, TUTTI_COMM_I32, TUTTI_COMM_MAX, target, last));
   }
   barrier();
   size_t count;
+  int32_t most = 0;
   OK(tutti_comm_memory_accumulates(memory, &count));
-  EXPECT(count == (size_t)size && mine[0] == (float)(rank + size));
+  OK(tutti_comm_get(memory, &most, sizeof most, rank, last, 0));
+  EXPECT(count == 2 * (size_t)size && mine[0] == (float)(rank + size) && most == size);
   barrier();
   OK(tutti_comm_memory_free(memory));
 }
 
 /* The same without plans; what one gets, once all have fetched, are the others' sums. */
 static void check_at_once(void) {
-  enum { kLong = 3000 };
+  enum { kLong = 150000 }; /* several pieces */
   static double many[kLong], back[kLong];
   tutti_comm_memory* memory;
   double* mine;
-  OK(tutti_comm_expose(world, (kLong + (size_t)size) * sizeof(double), (void**)&mine, &memory));
+  OK(tutti_comm_expose(world, (1 + (size_t)size) * sizeof many, (void**)&mine, &memory));
   for (int target = 0; target < size; ++target) {
-    const size_t place = (kLong + (size_t)rank) * sizeof(double);
-    const double out = 10 * rank + target;
-    double in = -1;
-    OK(tutti_comm_put(memory, &out, sizeof out, target, place));
-    OK(tutti_comm_get(memory, &in, sizeof in, target, place, 0));
-    EXPECT(in == out);
+    const size_t place = (1 + (size_t)rank) * sizeof many;
+    for (int i = 0; i < kLong; ++i) many[i] = 10 * rank + target + i;
+    OK(tutti_comm_put(memory, many, sizeof many, target, place));
+    OK(tutti_comm_put(memory, NULL, 0, target, place));
+    OK(tutti_comm_get(memory, back, sizeof back, target, place, 0));
+    EXPECT(!memcmp(back, many, sizeof many));
     for (int i = 0; i < kLong; ++i) many[i] = i % 10 + 1;
     OK(tutti_comm_accumulate(memory, many, kLong, TUTTI_COMM_F64, TUTTI_COMM_SUM, target, 0));
     OK(tutti_comm_fetch(memory, many, kLong, TUTTI_COMM_F64, TUTTI_COMM_SUM, target, 0));
@@ -69,7 +71,8 @@ static void check_at_once(void) {
       EXPECT(many[i] >= i % 10 + 1 && many[i] <= (2 * size - 1) * (i % 10 + 1));
   }
   barrier();
-  for (int p = 0; p < size; ++p) EXPECT(mine[kLong + p] == 10 * p + rank);
+  for (int p = 0; p < size; ++p)
+    for (int i = 0; i < kLong; ++i) EXPECT(mine[(1 + p) * kLong + i] == 10 * p + rank + i);
   OK(tutti_comm_get(memory, back, sizeof back, size - 1, 0, 1));
   for (int i = 0; i < kLong; ++i) EXPECT(back[i] == 2 * size * (i % 10 + 1));
   size_t count;
@@ -83,7 +86,7 @@ static void check_at_once(void) {
 static void check_server(void) {
   tutti_comm_memory* memory;
   float* weights;
-  float mine[kWeights];
+  static float mine[kWeights];
   const size_t bytes = sizeof mine;
   OK(tutti_comm_expose(world, rank == 0 ? bytes : 0, (void**)&weights, &memory));
   if (rank == 0) {

@@ -9,7 +9,6 @@
 #include "tutti/data/clicks/click_set.h"
 #include "tutti/data/format/array/netcdf_classic.h"
 #include "tutti/data/format/array/npy_arrays.h"
-#include "tutti/data/format/array/raw_arrays.h"
 #include "tutti/data/format/array/tiff_arrays.h"
 #include "tutti/data/format/molecules/dcd.h"
 #include "tutti/data/format/molecules/selection.h"

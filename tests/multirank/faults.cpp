@@ -40,10 +40,7 @@ class Steps {
     fault();
     one();
   }
-  void one() {
-    operation_->start();
-    operation_->wait();
-  }
+  void one() { operation_->run(); }
 
  private:
   std::vector<float> data_;
@@ -52,17 +49,13 @@ class Steps {
 
 // Simulates a link or memory that changes data: flips a bit of a large message that has arrived,
 // once, in the channel's sixth round.
-class FaultyChannel final : public comm::Channel {
+class FaultyChannel final : public comm::ChannelAround {
  public:
   FaultyChannel(std::unique_ptr<comm::Channel> inner, std::vector<comm::RoundOfMessages> rounds)
-      : inner_(std::move(inner)), rounds_(std::move(rounds)) {}
-  void rebind(std::vector<comm::RoundOfMessages> rounds) override {
-    inner_->rebind(std::move(rounds));
-  }
+      : ChannelAround(std::move(rounds), std::move(inner)) {}
   void post(size_t round) override {
-    round_ = round;
     ++posted_;
-    inner_->post(round);
+    ChannelAround::post(round);
   }
   bool received() override {
     if (!inner_->received()) return false;
@@ -72,16 +65,8 @@ class FaultyChannel final : public comm::Channel {
     done_ = true;
     return true;
   }
-  const std::byte* where(size_t i) const override { return inner_->where(i); }
-  void release() override { inner_->release(); }
-  bool sent() override { return inner_->sent(); }
-  size_t leaving() override { return inner_->leaving(); }
-  comm::Channel::Missing missing() const override { return inner_->missing(); }
 
  private:
-  std::unique_ptr<comm::Channel> inner_;
-  std::vector<comm::RoundOfMessages> rounds_;
-  size_t round_ = 0;
   int posted_ = 0;
   bool done_ = false;
 };
@@ -174,8 +159,7 @@ void no_room(Communicator& c) {
   }
   if (c.rank() + 1 < c.size()) await_end();
   const auto message = c.plan_receive({.peer = 0, .data = std::span(bytes).first(8)});
-  message->start();
-  message->wait();
+  message->run();
 }
 
 // The last rank calls a barrier where the others broadcast.

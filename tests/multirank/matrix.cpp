@@ -19,7 +19,6 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
-#include <optional>
 #include <thread>
 
 #include "tests/multirank/matrix_cases.h"
@@ -36,9 +35,9 @@ struct Flags {
   std::string transport;
   int first = 0, last = 0;  // ranks; 0: the default
   std::vector<size_t> counts{0, 1, 2, 3, 127, 1000003};
-  std::vector<comm::Element> elements{comm::Element::f32, comm::Element::f64, comm::Element::bf16,
-                                      comm::Element::f16, comm::Element::i8,  comm::Element::i32,
-                                      comm::Element::byte};
+  std::vector<comm::Element> elements{comm::Element::f32,  comm::Element::f64, comm::Element::bf16,
+                                      comm::Element::f16,  comm::Element::i8,  comm::Element::i32,
+                                      comm::Element::byte, comm::Element::i64, comm::Element::u8};
   int starts = 2;
   uint64_t part = 1, parts = 1;
   std::string only;

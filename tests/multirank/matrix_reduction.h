@@ -39,8 +39,7 @@ size_t elements_unlike(comm::Communicator& c, const Collected& what, bool reprod
     mine = spec.parts[static_cast<size_t>(c.rank())];
   }
   const auto operation = c.plan(spec);
-  operation->start();
-  operation->wait();
+  operation->run();
   size_t wrong = 0;
   for (size_t i = 0; i < mine.count; ++i) {
     const T right = right_of(mine.begin + i);

@@ -10,7 +10,6 @@
 // gpt2.py, llama.py, transformer.py, vit.py and sequence_encoder.py compare with its output.
 
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 

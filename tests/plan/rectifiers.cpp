@@ -1,7 +1,6 @@
 #include "tests/plan/rectifiers.h"
 
 #include <optional>
-#include <utility>
 
 #include "tutti/ops/activation.h"
 #include "tutti/ops/batch_norm.h"

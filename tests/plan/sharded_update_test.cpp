@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <barrier>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <thread>

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/refused_calls.h"
 #include "tutti/base/scratch_directory.h"
 
@@ -24,9 +25,7 @@ TEST(FileCalls, WhatCannotBeLookedAtIsNotCalledAbsent) {
       is_there(scratch.path() / unknown);
       ADD_FAILURE() << unknown;
     } catch (const IoError& error) {
-      EXPECT_NE(std::string(error.what()).find(unknown + ": cannot be looked at: "),
-                std::string::npos)
-          << error.what();
+      EXPECT_TRUE(has_text(error.what(), unknown + ": cannot be looked at: "));
     }
   EXPECT_EQ(with_refused({SYS_stat, SYS_newfstatat}, EACCES,
                          [&] {

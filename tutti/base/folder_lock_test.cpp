@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 
 namespace tutti {
@@ -27,12 +28,7 @@ class FolderLockTest : public testing::Test {
             .inherited = inherited};
   }
   std::string refusal(const FolderLockTerms& asked) const {
-    try {
-      const FolderLock lock(root_, asked);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<ConfigError>("", [&] { const FolderLock lock(root_, asked); });
   }
   /// Forks a child that takes the inherited lock, starts a process that keeps it until `release`
   /// exists, and dies.
@@ -70,8 +66,7 @@ TEST_F(FolderLockTest, AFileThatIsThereIsTakenWhoeverHasMadeIt) {
     ASSERT_EQ(chown((root_ / "work.lock").c_str(), 65534, static_cast<gid_t>(-1)), 0);
   }
   const FolderLock first(root_, terms(0, false));
-  EXPECT_NE(refusal(terms(0, false)).find("process " + std::to_string(getpid())),
-            std::string::npos);
+  EXPECT_TRUE(has_text(refusal(terms(0, false)), "process " + std::to_string(getpid())));
 }
 
 // A process that may read a file may lock it: a stranger would keep its owner out.
@@ -100,7 +95,7 @@ TEST_F(FolderLockTest, AProcessThatHasEndedIsNotSaidToHoldIt) {
   std::string host(256, '\0');
   gethostname(host.data(), host.size() - 1);
   std::ofstream(root_ / "work.lock") << "process " << ended << " on " << host.c_str() << "\n";
-  EXPECT_NE(refusal(terms(0, false)).find("another process; the last one"), std::string::npos);
+  EXPECT_TRUE(has_text(refusal(terms(0, false)), "another process; the last one"));
 }
 
 TEST_F(FolderLockTest, ASecondHolderIsRefusedWithTheFirstOnesName) {
@@ -109,12 +104,12 @@ TEST_F(FolderLockTest, ASecondHolderIsRefusedWithTheFirstOnesName) {
   for (const std::string& part :
        {"a job is under way in '" + root_.string() + "'", "process " + std::to_string(getpid()),
         std::string("or choose another place")})
-    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_TRUE(has_text(message, part));
 }
 
 TEST_F(FolderLockTest, AHolderThatLivesAndWhoseChildrenHoldItTooIsRefusedAtOnce) {
   const FolderLock first(root_, terms(0, true));
-  EXPECT_NE(refusal(terms(3600, true)).find("a job is under way"), std::string::npos);
+  EXPECT_TRUE(has_text(refusal(terms(3600, true)), "a job is under way"));
 }
 
 TEST_F(FolderLockTest, AnEndedHolderDoesNotBlock) {
@@ -127,7 +122,7 @@ TEST_F(FolderLockTest, AnEndedHolderDoesNotBlock) {
 TEST_F(FolderLockTest, WhatAKilledHolderLeftIsAwaited) {
   const fs::path release = root_ / "release";
   leave_a_process(release);
-  EXPECT_NE(refusal(terms(0, true)).find("but not all that it had started"), std::string::npos);
+  EXPECT_TRUE(has_text(refusal(terms(0, true)), "but not all that it had started"));
   std::jthread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::ofstream(release) << "";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tutti/base/expect_text.h"
+
 namespace tutti::log {
 namespace {
 
@@ -39,7 +41,7 @@ TEST(Log, WhatAllRanksFindAlikeIsSaidByTheFirst) {
     configure(Level::info, 0, 1);
     return testing::internal::GetCapturedStderr();
   };
-  EXPECT_NE(said_by(0).find("warning: the schedule is longer\n"), std::string::npos);
+  EXPECT_TRUE(has_text(said_by(0), "warning: the schedule is longer\n"));
   EXPECT_EQ(said_by(1), "");
 }
 
@@ -69,9 +71,7 @@ TEST(Log, CommandsAreNeverWrapped) {
   command("evaluate: {}", "tutti eval runs/0001/config.toml --weights runs/0001");
   const std::string log = testing::internal::GetCapturedStderr();
   set_style({});
-  EXPECT_NE(log.find("evaluate: tutti eval runs/0001/config.toml --weights runs/0001\n"),
-            std::string::npos)
-      << log;
+  EXPECT_TRUE(has_text(log, "evaluate: tutti eval runs/0001/config.toml --weights runs/0001\n"));
 }
 
 TEST(Log, TheDateStandsOnceBeforeTheFirstLine) {

@@ -16,6 +16,7 @@
 #include <fstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/refused_calls.h"
 #include "tutti/base/scratch_directory.h"
 
@@ -24,16 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-template <class Action>
-std::string refusal_of(const Action& action) {
-  try {
-    action();
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(OwnFile, AFolderIsMadeForThisUserAlone) {
   const ScratchDirectory scratch;
   const fs::path folder = fs::path(scratch.path()) / "deep/stage/";
@@ -41,11 +32,11 @@ TEST(OwnFile, AFolderIsMadeForThisUserAlone) {
   struct stat status {};
   ASSERT_EQ(::stat(folder.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700u);
-  EXPECT_EQ(refusal_of([&] { make_own_folder(folder); }), "");
+  EXPECT_EQ(message_of<IoError>("", [&] { make_own_folder(folder); }), "");
   std::ofstream(fs::path(scratch.path()) / "file") << "x";
-  EXPECT_NE(
-      refusal_of([&] { make_own_folder(fs::path(scratch.path()) / "file"); }).find("is no folder"),
-      std::string::npos);
+  EXPECT_TRUE(
+      has_text(message_of<IoError>("", [&] { make_own_folder(fs::path(scratch.path()) / "file"); }),
+               "is no folder"));
 }
 
 TEST(OwnFile, AFolderThatOthersCanWriteToIsRefusedWithARemedyThatHelps) {
@@ -54,13 +45,13 @@ TEST(OwnFile, AFolderThatOthersCanWriteToIsRefusedWithARemedyThatHelps) {
   fs::create_directory(folder);
   for (const mode_t mode : {0777, 01777, 0770}) {
     ASSERT_EQ(::chmod(folder.c_str(), mode), 0);
-    const std::string said = refusal_of([&] { make_own_folder(folder); });
-    EXPECT_NE(said.find("other users can write to it"), std::string::npos) << said;
+    const std::string said = message_of<IoError>("", [&] { make_own_folder(folder); });
+    EXPECT_TRUE(has_text(said, "other users can write to it"));
     const size_t begin = said.find("'chmod go-w ");
     ASSERT_NE(begin, std::string::npos) << said;
     const std::string remedy = said.substr(begin + 1, said.find('\'', begin + 1) - begin - 1);
     ASSERT_EQ(std::system(remedy.c_str()), 0) << remedy;
-    EXPECT_EQ(refusal_of([&] { make_own_folder(folder); }), "");
+    EXPECT_EQ(message_of<IoError>("", [&] { make_own_folder(folder); }), "");
   }
 }
 
@@ -68,7 +59,7 @@ TEST(OwnFile, ANeighboursFolderAndFileAreRefused) {
   struct stat status {};
   status.st_mode = S_IFDIR | 0755;
   status.st_uid = ::geteuid() + 1;
-  EXPECT_NE(why_foreign(status).find("belongs to another user"), std::string::npos);
+  EXPECT_TRUE(has_text(why_foreign(status), "belongs to another user"));
   status.st_uid = 0;
   EXPECT_EQ(why_foreign(status), "") << "what root has made is the machine's own";
   if (::geteuid() != 0) return;  // only root can give a file away
@@ -78,9 +69,9 @@ TEST(OwnFile, ANeighboursFolderAndFileAreRefused) {
   std::ofstream(file) << "planted";
   ASSERT_EQ(::chown(folder.c_str(), 65534, 65534), 0);
   ASSERT_EQ(::chown(file.c_str(), 65534, 65534), 0);
-  EXPECT_NE(refusal_of([&] { make_own_folder(folder); }).find("uid 65534"), std::string::npos);
-  EXPECT_NE(refusal_of([&] { open_own_file(file, O_RDONLY); }).find("uid 65534"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(message_of<IoError>("", [&] { make_own_folder(folder); }), "uid 65534"));
+  EXPECT_TRUE(
+      has_text(message_of<IoError>("", [&] { open_own_file(file, O_RDONLY); }), "uid 65534"));
 }
 
 TEST(OwnFile, LinksAreNotFollowedAndPipesAreNotWaitedFor) {
@@ -89,13 +80,13 @@ TEST(OwnFile, LinksAreNotFollowedAndPipesAreNotWaitedFor) {
                  link = fs::path(scratch.path()) / "link", pipe = fs::path(scratch.path()) / "pipe";
   std::ofstream(victim) << "mine";
   fs::create_symlink(victim, link);
-  EXPECT_NE(
-      refusal_of([&] { open_own_file(link, O_WRONLY | O_CREAT | O_APPEND); }).find("symbolic link"),
-      std::string::npos);
+  EXPECT_TRUE(
+      has_text(message_of<IoError>("", [&] { open_own_file(link, O_WRONLY | O_CREAT | O_APPEND); }),
+               "symbolic link"));
   EXPECT_EQ(fs::file_size(victim), 4u);
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_NE(refusal_of([&] { open_own_file(pipe, O_RDONLY); }).find("no regular file"),
-            std::string::npos);
+  EXPECT_TRUE(
+      has_text(message_of<IoError>("", [&] { open_own_file(pipe, O_RDONLY); }), "no regular file"));
 }
 
 TEST(OwnFile, AFileThatIsRefusedIsNotEmptied) {
@@ -103,8 +94,8 @@ TEST(OwnFile, AFileThatIsRefusedIsNotEmptied) {
   const fs::path file = scratch.write("list", std::string("planted"));
   if (::geteuid() == 0) {  // only root can give a file away
     ASSERT_EQ(::chown(file.c_str(), 65534, 65534), 0);
-    EXPECT_NE(refusal_of([&] { open_own_file(file, O_WRONLY | O_TRUNC); }).find("uid 65534"),
-              std::string::npos);
+    EXPECT_TRUE(has_text(message_of<IoError>("", [&] { open_own_file(file, O_WRONLY | O_TRUNC); }),
+                         "uid 65534"));
     EXPECT_EQ(fs::file_size(file), 7u);
     ASSERT_EQ(::chown(file.c_str(), 0, 0), 0);
   }
@@ -123,16 +114,14 @@ TEST(OwnFile, ResultsFollowOwnLinksAndNobodyElses) {
   output_stream(link) << "new";
   EXPECT_EQ(fs::file_size(victim), 3u);
   fs::create_symlink("round", scratch.path() / "round");
-  EXPECT_NE(refusal_of([&] { output_stream(scratch.path() / "round"); }).find("cannot be written"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(message_of<IoError>("", [&] { output_stream(scratch.path() / "round"); }),
+                       "cannot be written"));
   if (::geteuid() != 0) return;  // only root can give a link away
   for (const fs::path& planted : {further, link}) {
     ASSERT_EQ(::lchown(planted.c_str(), 65534, 65534), 0);
     for (const auto mode : {std::ios::openmode(), std::ios::app})
-      EXPECT_NE(refusal_of([&] {
-                  output_stream(link, mode) << "x";
-                }).find("a symbolic link of another user's (uid 65534)"),
-                std::string::npos);
+      EXPECT_TRUE(has_text(message_of<IoError>("", [&] { output_stream(link, mode) << "x"; }),
+                           "a symbolic link of another user's (uid 65534)"));
     EXPECT_EQ(fs::file_size(victim), 3u);
     ASSERT_EQ(::lchown(planted.c_str(), 0, 0), 0);
   }
@@ -143,19 +132,17 @@ TEST(OwnFile, ResultsDoNotWaitForPipesButForThoseThatAreOpen) {
   const fs::path pipe = scratch.path() / "evals.csv";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   for (const int flags : {O_WRONLY, O_RDWR})  // the first is refused by open(2), the second is not
-    EXPECT_NE(refusal_of([&] {
-                open_output(pipe, flags | O_CREAT);
-              }).find("it is a pipe (FIFO), no regular file: remove it"),
-              std::string::npos);
+    EXPECT_TRUE(has_text(message_of<IoError>("", [&] { open_output(pipe, flags | O_CREAT); }),
+                         "it is a pipe (FIFO), no regular file: remove it"));
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   output_stream(fmt::format("/dev/fd/{}", ends[1])) << "text";
   std::array<char, 8> text{};
   EXPECT_EQ(::read(ends[0], text.data(), text.size()), 4);
-  EXPECT_NE(refusal_of([&] { output_stream(fmt::format("/dev/fd/{}", ends[0])); }), "")
+  EXPECT_NE(message_of<IoError>("", [&] { output_stream(fmt::format("/dev/fd/{}", ends[0])); }), "")
       << "it is for reading";
   for (const int end : ends) ::close(end);
-  EXPECT_NE(refusal_of([&] { output_stream(fmt::format("/dev/fd/{}", ends[1])); }), "")
+  EXPECT_NE(message_of<IoError>("", [&] { output_stream(fmt::format("/dev/fd/{}", ends[1])); }), "")
       << "it is closed";
   const int shells = ::open((scratch.path() / "shells").c_str(), O_WRONLY | O_CREAT, 0600);
   ASSERT_EQ(::write(shells, "table", 5), 5);
@@ -181,7 +168,7 @@ TEST(OwnFile, ATerminalsWritersWaitForIt) {
 
 TEST(OwnFile, WhyADeviceOrASocketCannotBeOpenedIsSaid) {
   const auto says = [](const fs::path& name, const std::string& why) {
-    return refusal_of([&] { open_output(name, O_WRONLY); }) ==
+    return message_of<IoError>("", [&] { open_output(name, O_WRONLY); }) ==
            fmt::format("{}: cannot be written: {}", name.string(), why);
   };
   EXPECT_EQ(
@@ -224,7 +211,9 @@ TEST(OwnFile, AFileThatIsMadeHereIsOwn) {
   const ScratchDirectory scratch;
   const fs::path file = scratch.path() / "list", squashed = scratch.path() / "squashed";
   const int flags = O_RDWR | O_CREAT | O_TRUNC;
-  const auto opens = [&] { return refusal_of([&] { ::close(open_own_file(file, flags)); }); };
+  const auto opens = [&] {
+    return message_of<IoError>("", [&] { ::close(open_own_file(file, flags)); });
+  };
   EXPECT_EQ(with_refused({SYS_fstat, SYS_newfstatat}, EIO,
                          [&] { return opens().empty() && !opens().empty(); }),
             0)
@@ -233,10 +222,10 @@ TEST(OwnFile, AFileThatIsMadeHereIsOwn) {
   if (::geteuid() != 0) return;  // only root can make a file in another's name
   fs::permissions(scratch.path(), fs::perms::all);
   ::setfsuid(65534);
-  EXPECT_EQ(refusal_of([&] { ::close(open_own_file(squashed, flags)); }), "");
+  EXPECT_EQ(message_of<IoError>("", [&] { ::close(open_own_file(squashed, flags)); }), "");
   ::setfsuid(0);
-  EXPECT_NE(refusal_of([&] { open_own_file(squashed, flags); }).find("uid 65534"),
-            std::string::npos);
+  EXPECT_TRUE(
+      has_text(message_of<IoError>("", [&] { open_own_file(squashed, flags); }), "uid 65534"));
 }
 
 int leased = -1, given_back = 0;  // a signal's handler can only use globals
@@ -254,11 +243,13 @@ TEST(OwnFile, ALeaseIsWaitedFor) {
   for (const bool result : {false, true}) {
     // Not all file systems have leases.
     taken += ::fcntl(leased, F_SETLEASE, F_RDLCK) == 0 ? 1 : 0;
-    EXPECT_EQ(refusal_of([&] {
-                ::close(result ? open_output(file, O_WRONLY | O_CREAT | O_TRUNC)
-                               : open_own_file(file, O_WRONLY | O_CREAT | O_APPEND));
-              }),
-              "");
+    EXPECT_EQ(
+        message_of<IoError>("",
+                            [&] {
+                              ::close(result ? open_output(file, O_WRONLY | O_CREAT | O_TRUNC)
+                                             : open_own_file(file, O_WRONLY | O_CREAT | O_APPEND));
+                            }),
+        "");
   }
   EXPECT_EQ(given_back, taken);
   ::close(leased);
@@ -270,8 +261,8 @@ TEST(OwnFile, AFileThatCannotBeLookedAtIsNobodys) {
   const fs::path file = scratch.write("list", std::string("text"));
   EXPECT_EQ(with_refused({SYS_fstat, SYS_newfstatat}, EIO,
                          [&] {
-                           const std::string said =
-                               refusal_of([&] { open_own_file(file, O_RDWR | O_CREAT); });
+                           const std::string said = message_of<IoError>(
+                               "", [&] { open_own_file(file, O_RDWR | O_CREAT); });
                            return said.find("uid") == said.npos &&
                                   said.find(file_error(EIO)) != said.npos;
                          }),

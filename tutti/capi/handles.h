@@ -2,14 +2,16 @@
 // The types behind the opaque handles of tutti_comm.h.
 
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "tutti/capi/tutti_comm.h"
 #include "tutti/comm/bootstrap/store.h"
 #include "tutti/comm/communicator.h"
-#include "tutti/comm/remote/remote_memory.h"
 #include "tutti/comm/run/block_exchange.h"
 
 struct tutti_comm {
@@ -36,30 +38,21 @@ struct tutti_comm {
   std::atomic<int> in_use = 0;  ///< plans and allocations that use it
 };
 
-struct tutti_comm_memory {
-  explicit tutti_comm_memory(tutti_comm* comm) : owner(comm) {}
-  tutti_comm* owner;  ///< not owned; lives longer, because it is in use
-  std::unique_ptr<tutti::comm::RemoteMemory> memory;
-  std::unique_ptr<tutti::comm::RemoteMemory::Hold> hold;
-  /// Held while an access is planned, because the memory keeps a lane for each target rank.
-  std::mutex mutex;
-  std::atomic<int> in_use = 0;  ///< plans that use it
-};
-
 struct tutti_comm_plan {
   tutti_comm* owner;  ///< not owned; lives longer, because it is in use
   // Exactly one of the four is set.
   std::unique_ptr<tutti::comm::CollectiveOperation> collective = nullptr;
   std::unique_ptr<tutti::comm::MessageOperation> message = nullptr;
   std::unique_ptr<tutti::comm::BlockExchange> exchange = nullptr;
-  std::unique_ptr<tutti::comm::RemoteAccess> remote = nullptr;
-  tutti_comm_memory* exposed = nullptr;  ///< memory of `remote`; not owned, like owner
+  std::unique_ptr<tutti::comm::Operation> access = nullptr;  ///< to memory of another rank
+  std::function<void(std::span<std::byte>)> rebind_access = nullptr;
+  std::atomic<int>* exposed_in_use = nullptr;  ///< count of the memory of `access`
   bool rebindable = false;
   bool bound = true;
   bool receives = false;  ///< for `message`: whether it receives
   size_t bytes = 0;       ///< length of the message or of the access to another rank's memory
   tutti::comm::Operation& operation() const {
-    if (remote) return *remote;
+    if (access) return *access;
     if (exchange) return *exchange;
     return collective ? static_cast<tutti::comm::Operation&>(*collective) : *message;
   }
@@ -70,9 +63,6 @@ namespace tutti::capi {
 /// Returns the flag that a failing call sets; null for a null handle.
 inline std::atomic<bool>* failure_of(const tutti_comm* comm) {
   return comm == nullptr ? nullptr : comm->failed.get();
-}
-inline std::atomic<bool>* failure_of(const tutti_comm_memory* memory) {
-  return memory == nullptr ? nullptr : failure_of(memory->owner);
 }
 inline std::atomic<bool>* failure_of(const tutti_comm_plan* plan) {
   return plan == nullptr ? nullptr : failure_of(plan->owner);

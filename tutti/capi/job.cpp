@@ -1,18 +1,23 @@
 #include "tutti/capi/job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tutti/base/log.h"
-#include "tutti/capi/given_store.h"
 #include "tutti/capi/holdings.h"
 #include "tutti/capi/options.h"
+#include "tutti/capi/status.h"
+#include "tutti/comm/bootstrap/store.h"
 #include "tutti/comm/run/progress.h"
 
 namespace tutti::capi {
@@ -122,6 +127,43 @@ void end_job() {
   if (failure || has_failed) job().give_up();
   the_job().reset();
   if (failure) std::rethrow_exception(failure);
+}
+
+// A store that the caller implements by functions.
+class GivenStore final : public comm::Store {
+ public:
+  // Throws ConfigError for an incomplete struct.
+  explicit GivenStore(const tutti_comm_store* given);
+
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> get(const std::string& key, double seconds) override;
+
+ private:
+  tutti_comm_store functions_;
+};
+
+GivenStore::GivenStore(const tutti_comm_store* store)
+    : functions_(read_options(&given(store, "store"), sizeof(tutti_comm_store))) {
+  if (functions_.set == nullptr || functions_.get == nullptr)
+    throw ConfigError("store: `set` or `get` is NULL");
+}
+
+void GivenStore::set(const std::string& key, const std::string& value) {
+  if (const int code = functions_.set(functions_.context, key.c_str(), value.data(), value.size());
+      code != 0)
+    throw CommError(fmt::format("the program's store has not set '{}': code {}", key, code));
+}
+
+std::optional<std::string> GivenStore::get(const std::string& key, double seconds) {
+  std::string value(kLongestValue, 0);
+  size_t bytes = 0;
+  const int code =
+      functions_.get(functions_.context, key.c_str(), value.data(), value.size(), &bytes, seconds);
+  if (code == 1) return std::nullopt;
+  if (code != 0 || bytes > value.size())
+    throw CommError(fmt::format("the program's store has not given '{}': code {}", key, code));
+  value.resize(bytes);
+  return value;
 }
 
 }  // namespace

@@ -41,8 +41,7 @@ size_t run_once(tutti_comm* comm, const comm::MessageSpec& spec, bool receives) 
   tutti_comm& owner = given(comm, "comm");
   if (!spec.data.empty()) given(spec.data.data(), "data");
   const auto message = message_of(owner, spec, receives);
-  message->start();
-  message->wait();
+  message->run();
   return message->arrived();
 }
 

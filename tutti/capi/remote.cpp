@@ -1,18 +1,36 @@
 // Memory that ranks expose, and accesses to other ranks' memory.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include "tutti/capi/arguments.h"
 #include "tutti/capi/handles.h"
+#include "tutti/capi/remote/remote_memory.h"
 #include "tutti/capi/status.h"
 
 using namespace tutti;
 using namespace tutti::capi;
 
+struct tutti_comm_memory {
+  explicit tutti_comm_memory(tutti_comm* comm) : owner(comm) {}
+  tutti_comm* owner;  ///< not owned; lives longer, because it is in use
+  std::unique_ptr<comm::RemoteMemory> memory;
+  std::unique_ptr<comm::RemoteMemory::Hold> hold;
+  /// Held while an access is planned, because the memory keeps a lane for each target rank.
+  std::mutex mutex;
+  std::atomic<int> in_use = 0;  ///< plans that use it
+};
+
 namespace {
+
+std::atomic<bool>* failure_of(const tutti_comm_memory* memory) {
+  return memory == nullptr ? nullptr : capi::failure_of(memory->owner);
+}
 
 using Make = std::unique_ptr<comm::RemoteAccess> (comm::RemoteMemory::*)(const comm::RemoteSpec&);
 
@@ -36,8 +54,10 @@ void make_access(tutti_comm_memory* memory, Make make, comm::RemoteSpec spec,
   made->bound = !made->rebindable;
   made->bytes = spec.data.size();
   if (made->bound && made->bytes > 0) given(spec.data.data(), "data");
-  made->remote = access_of(exposed, make, spec);
-  made->exposed = &exposed;
+  auto access = access_of(exposed, make, spec);
+  made->rebind_access = [&access = *access](auto data) { access.rebind(data); };
+  made->access = std::move(access);
+  made->exposed_in_use = &exposed.in_use;
   ++exposed.in_use;
   ++exposed.owner->in_use;
   result = made.release();
@@ -47,8 +67,7 @@ void access_once(tutti_comm_memory* memory, Make make, const comm::RemoteSpec& s
   tutti_comm_memory& exposed = given(memory, "memory");
   if (!spec.data.empty()) given(spec.data.data(), "data");
   const auto access = access_of(exposed, make, spec);
-  access->start();
-  access->wait();
+  access->run();
 }
 
 std::span<std::byte> elements_at(const void* data, size_t count, comm::Element element) {
@@ -82,13 +101,13 @@ comm::RemoteSpec sum_of(There there, const void* data, size_t count, int type, i
 }  // namespace
 
 int tutti_comm_expose(tutti_comm* comm, size_t bytes, void** data, tutti_comm_memory** memory) {
-  return guarded(failure_of(comm), [&] {
+  return guarded(capi::failure_of(comm), [&] {
     tutti_comm& owner = given(comm, "comm");
     tutti_comm_memory*& result = given(memory, "memory");
     auto made = std::make_unique<tutti_comm_memory>(&owner);
     {
       const std::lock_guard lock(owner.mutex);
-      made->memory = owner.communicator->expose(bytes);
+      made->memory = std::make_unique<comm::RemoteMemory>(*owner.communicator, bytes);
     }
     if (data != nullptr) *data = made->memory->data().data();
     ++owner.in_use;

@@ -71,13 +71,13 @@ int tutti_comm_plan_destroy(tutti_comm_plan* plan) {
       throw StateError(
           fmt::format("'{}' is in flight: wait for it before it is destroyed", operation.name()));
     tutti_comm& owner = *plan->owner;
-    tutti_comm_memory* const exposed = plan->exposed;
+    std::atomic<int>* const exposed_in_use = plan->exposed_in_use;
     {
       const std::lock_guard lock(owner.mutex);
       const std::unique_ptr<tutti_comm_plan> last(plan);
     }
     --owner.in_use;
-    if (exposed != nullptr) --exposed->in_use;
+    if (exposed_in_use != nullptr) --*exposed_in_use;
   });
 }
 
@@ -109,11 +109,11 @@ int tutti_comm_plan_rebind(tutti_comm_plan* plan, const void* input, void* outpu
     plan->bound = false;  // in case memory for the new buffers is short
     if (plan->collective) {
       plan->collective->rebind(input, output);
-    } else if (plan->remote) {
+    } else if (plan->access) {
       auto* const data =
           static_cast<std::byte*>(output != nullptr ? output : const_cast<void*>(input));
       if (plan->bytes > 0) given(data, "input or output");
-      plan->remote->rebind({data, plan->bytes});
+      plan->rebind_access({data, plan->bytes});
     } else {
       auto* const data =
           static_cast<std::byte*>(plan->receives ? output : const_cast<void*>(input));

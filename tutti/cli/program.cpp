@@ -1,8 +1,11 @@
 #include "tutti/cli/program.h"
 
+#include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <new>
 
@@ -13,11 +16,40 @@
 #include "tutti/cli/flags/terminal.h"
 #include "tutti/cli/job/launcher_watch.h"
 #include "tutti/cli/job/lifetime.h"
-#include "tutti/cli/job/start_affinity.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/plan/team_places.h"
 
 namespace tutti {
+
+namespace {
+
+// Where OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY are set, libgomp binds the first thread to
+// one place when the program is loaded, before main. Threads outside of a team, and processes,
+// inherit this: readers, progress threads, mpirun and all of its ranks.
+
+constexpr size_t kMaskBytes = 4096;  // for 32768 processors, more than a kernel supports
+alignas(unsigned long) std::array<unsigned char, kMaskBytes> start_mask;
+long start_mask_bytes = 0;  // 0: not known
+
+/// Makes only this system call: neither libraries nor sanitizers have begun.
+__attribute__((no_sanitize("address", "thread", "undefined"))) void remember_affinity(int, char**,
+                                                                                      char**) {
+  start_mask_bytes = syscall(SYS_sched_getaffinity, 0, kMaskBytes, start_mask.data());
+}
+
+/// Runs before the constructors of all libraries, libgomp's among them.
+__attribute__((section(".preinit_array"),
+               used)) void (*remember_at_start)(int, char**, char**) = remember_affinity;
+
+// Gives the calling thread the affinity mask that the process was started with: a launcher,
+// taskset, numactl or a cpuset set it. The other threads of teams stay where OpenMP puts them. It
+// does nothing where the system refuses.
+void restore_start_affinity() {
+  if (start_mask_bytes > 0)
+    syscall(SYS_sched_setaffinity, 0, static_cast<size_t>(start_mask_bytes), start_mask.data());
+}
+
+}  // namespace
 
 int run_program(int argc, char** argv) {
   if (const auto code = run_launcher_watch(argc, argv)) return *code;

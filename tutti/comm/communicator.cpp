@@ -10,7 +10,6 @@
 
 #include "tutti/base/error.h"
 #include "tutti/comm/check/checked_channel.h"
-#include "tutti/comm/remote/remote_memory.h"
 
 namespace tutti::comm {
 
@@ -49,10 +48,6 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key, std::strin
   part->checked_ = checked_;
   part->progress_ = progress_;
   return part;
-}
-
-std::unique_ptr<RemoteMemory> Communicator::expose(size_t bytes) {
-  return std::make_unique<RemoteMemory>(*this, bytes);
 }
 
 void Communicator::set_places(std::vector<Place> places) {

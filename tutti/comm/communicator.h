@@ -40,8 +40,6 @@
 
 namespace tutti::comm {
 
-class RemoteMemory;
-
 /// Says which part of the job a communicator is.
 struct Group {
   std::string name = "global";
@@ -167,10 +165,10 @@ class Communicator : protected ChannelSource {
   std::unique_ptr<MessageOperation> plan_receive(const MessageSpec& spec) {
     return std::make_unique<MessageOperation>(*this, MessageOperation::Way::receive, spec);
   }
-  /// Exposes memory of every rank that all ranks put to, get from and accumulate into. Collective;
-  /// `bytes` is each rank's own. When one rank throws, all do. Callers include
-  /// comm/remote/remote_memory.h.
-  std::unique_ptr<RemoteMemory> expose(size_t bytes);
+  /// Return an object that sends and receives messages between two ranks, and one that receives
+  /// messages of at most `room` bytes from any rank. Not collective.
+  virtual std::unique_ptr<Wire::Messages> messages() = 0;
+  virtual std::unique_ptr<Wire::Inbox> inbox(size_t room, int tag) = 0;
   /// Returns a communicator of the ranks with equal `color`, 0 or more, ordered by `key` and then
   /// by rank. It may outlive this communicator, but not what this one depends on (MpiSession; for
   /// threads, run_ranks). `name` is the group's in messages, "data 0"; empty: this one's name and
@@ -219,6 +217,9 @@ class Communicator : protected ChannelSource {
   /// cause another rank can explain better.
   void wait_for(const std::function<bool()>& done, const std::function<Pending()>& pending,
                 double grace = 0);
+  /// Returns which of `ranks` is known to be gone, and how; empty if none. Called a few times a
+  /// second while waiting.
+  virtual std::string lost_peer(std::span<const int> ranks) const = 0;
   /// Announces long waits, until it is called with an empty text: between two polls they sleep for
   /// a tenth of the time that they have lasted and at most 10 ms, and their reports end with
   /// `because`.
@@ -236,15 +237,9 @@ class Communicator : protected ChannelSource {
   /// Does one combine() among several ranks. Must report as do_allgather() does.
   virtual void do_combine(std::span<std::byte> value, const Fold& fold) = 0;
   virtual void do_broadcast(std::span<std::byte> data, int root) = 0;
-  /// Return an object that sends and receives messages between two ranks.
-  virtual std::unique_ptr<Wire::Messages> messages() = 0;
-  virtual std::unique_ptr<Wire::Inbox> inbox(size_t room, int tag) = 0;
   /// Makes the communicator of `members` for split(), on every rank. `members` are ranks of this
   /// communicator in their new order, this rank among them.
   virtual std::unique_ptr<Communicator> do_split(const std::vector<int>& members, Group group) = 0;
-  /// Returns which of `ranks` is known to be gone, and how; empty if none. Called a few times a
-  /// second while waiting.
-  virtual std::string lost_peer(std::span<const int> ranks) const = 0;
   /// Tells all other ranks of the job that this one gives up.
   virtual void raise_alarm() {}
   /// Returns which other rank has given up; empty if none. Called as often as lost_peer().
@@ -253,9 +248,7 @@ class Communicator : protected ChannelSource {
  private:
   class Wait;
   friend class Operation;
-  friend class MessageOperation;
   friend class BlockExchange;
-  friend class RemoteMemory;
   std::vector<int> job_ranks(std::span<const int> ranks) const;  ///< sorted
   std::string report(const Pending& what, const std::string& how, std::time_t since) const;
 

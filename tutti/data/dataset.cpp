@@ -3,8 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <numeric>
 
 #include "tutti/base/error.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/data/dataset.h"
 
@@ -49,24 +50,15 @@ inline Bytes gzipped(const Bytes& bytes) {
   return out;
 }
 
-/// Expects that `call` throws this type of error with a message that holds every one of `parts`.
+/// Expect that `call` throws this type of error with a message that holds every one of `parts`.
 template <class Expected, class Call>
 void expect_error(Call call, const std::vector<std::string>& parts) {
-  try {
-    call();
-    ADD_FAILURE() << "expected an error with \"" << parts.front() << '"';
-  } catch (const Expected& error) {
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
-          << part << " in: " << error.what();
-  }
+  EXPECT_TRUE(throws<Expected>(parts, call)) << parts.front();
 }
-
 template <class Call>
 void expect_io_error(Call call, const std::vector<std::string>& parts) {
   expect_error<IoError>(call, parts);
 }
-
 template <class Call>
 void expect_config_error(Call call, const std::vector<std::string>& parts) {
   expect_error<ConfigError>(call, parts);

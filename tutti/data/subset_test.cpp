@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 
 namespace tutti::data {
 namespace {
@@ -105,13 +106,8 @@ TEST(Subset, BothPartsNeedSamples) {
    private:
     Numbers numbers_{1};
   };
-  try {
-    cut_validation(std::make_unique<Alone>(), 1, 1);
-    ADD_FAILURE();
-  } catch (const ConfigError& error) {
-    const std::string said = error.what();
-    EXPECT_NE(said.find("the 1 training sample (each file is one sample): "), said.npos) << said;
-  }
+  EXPECT_TRUE(throws<ConfigError>({"the 1 training sample (each file is one sample): "},
+                                  [&] { cut_validation(std::make_unique<Alone>(), 1, 1); }));
 }
 
 }  // namespace

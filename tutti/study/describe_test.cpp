@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tutti/base/expect_text.h"
+
 namespace tutti::study {
 namespace {
 
@@ -51,15 +53,13 @@ TEST(Describe, TheHeaderSaysWhyWeakScalingNeedsMoreEpochs) {
                    {"schedule.scale_with_batch", "\"none\""}};
   const Facts facts = header_facts(weak(), text);
   EXPECT_EQ(fact(facts, "Batch"), "32 samples a rank and step; 32 on 1 rank, 64 on 2 ranks in all");
-  EXPECT_NE(fact(facts, "Learning rate").find("the same on all sizes although the global batch"),
-            std::string::npos)
-      << fact(facts, "Learning rate");
-  EXPECT_NE(fact(facts, "Target").find("test accuracy ≥ 0.9"), std::string::npos);
-  EXPECT_NE(fact(facts, "Target").find("test set decides when to stop"), std::string::npos);
+  EXPECT_TRUE(
+      has_text(fact(facts, "Learning rate"), "the same on all sizes although the global batch"));
+  EXPECT_TRUE(has_text(fact(facts, "Target"), "test accuracy ≥ 0.9"));
+  EXPECT_TRUE(has_text(fact(facts, "Target"), "test set decides when to stop"));
   EXPECT_EQ(fact(facts, "Runs"), "3 runs on each number of ranks");
   text.settings["schedule.scale_with_batch"] = "\"linear\"";
-  EXPECT_NE(fact(header_facts(weak(), text), "Learning rate").find("times a factor"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(fact(header_facts(weak(), text), "Learning rate"), "times a factor"));
 }
 
 TEST(Describe, AMissedTargetComesWithWhatCouldBeDone) {
@@ -71,11 +71,11 @@ TEST(Describe, AMissedTargetComesWithWhatCouldBeDone) {
   EXPECT_TRUE(missed_target(result));
   const auto lines = advice(result, {{"run.epochs", "12"}});
   ASSERT_EQ(lines.size(), 3u);
-  EXPECT_NE(lines[0].find("--epochs N (now 12)"), std::string::npos) << lines[0];
-  EXPECT_NE(lines[0].find("another --output-dir"), std::string::npos)
-      << "a study refuses other epochs in its folder: " << lines[0];
-  EXPECT_NE(lines[1].find("schedule.scale_with_batch"), std::string::npos) << lines[1];
-  EXPECT_NE(lines[2].find("--repeats"), std::string::npos) << lines[2];
+  EXPECT_TRUE(has_text(lines[0], "--epochs N (now 12)"));
+  EXPECT_TRUE(has_text(lines[0], "another --output-dir"))
+      << "a study refuses other epochs in its folder: ";
+  EXPECT_TRUE(has_text(lines[1], "schedule.scale_with_batch"));
+  EXPECT_TRUE(has_text(lines[2], "--repeats"));
 }
 
 TEST(Describe, ProvenanceNamesWhatTheRecordsName) {

@@ -9,7 +9,6 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 
 #include "tutti/base/error.h"

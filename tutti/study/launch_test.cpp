@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/study/child.h"
@@ -82,11 +83,10 @@ TEST_F(LaunchTest, AFailedRunIsReportedAndTheNextOneRuns) {
       {script("echo out of memory; exit 1"), script(record("done", 2), 2), script("kill -9 $$", 3)},
       quiet_);
   EXPECT_EQ(results.at(0).outcome, Outcome::failed);
-  EXPECT_NE(results[0].reason.find("exit code 1"), std::string::npos) << results[0].reason;
-  EXPECT_NE(results[0].reason.find("out of memory"), std::string::npos) << results[0].reason;
+  EXPECT_TRUE(has_text(results[0].reason, "exit code 1"));
+  EXPECT_TRUE(has_text(results[0].reason, "out of memory"));
   EXPECT_EQ(results.at(1).outcome, Outcome::finished);
-  EXPECT_NE(results.at(2).reason.find("killed by signal 9"), std::string::npos)
-      << results[2].reason;
+  EXPECT_TRUE(has_text(results.at(2).reason, "killed by signal 9")) << results[2].reason;
   const auto runs = collect(results);
   EXPECT_FALSE(runs.at(0).usable());
   EXPECT_EQ(runs.at(2).ranks(), 3);
@@ -126,16 +126,11 @@ TEST_F(LaunchTest, AFinishedRunOfAnotherConfigurationIsRefusedWithItsKeysAndTheW
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::kept);  // the folder does not count
   now["run.epochs"] = "5";
-  try {
-    launch({run}, options);
-    FAIL() << "the old run was taken";
-  } catch (const ConfigError& error) {
-    const std::string what = error.what();
-    for (const char* part : {"n1 was finished with another configuration",
-                             "run.epochs: 3 there, 5 now", "--fresh", "--output-dir", "--collect"})
-      EXPECT_NE(what.find(part), std::string::npos) << what;
-    EXPECT_EQ(what.find("optimizer.lr"), std::string::npos) << what;
-  }
+  const std::string what = message_of<ConfigError>([&] { launch({run}, options); });
+  for (const char* part : {"n1 was finished with another configuration",
+                           "run.epochs: 3 there, 5 now", "--fresh", "--output-dir", "--collect"})
+    EXPECT_TRUE(has_text(what, part));
+  EXPECT_FALSE(has_text(what, "optimizer.lr"));
   set_aside(run.directory);
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
 }
@@ -147,14 +142,8 @@ TEST_F(LaunchTest, OtherThreadsOfAFinishedRunAreRefusedWithTheFlagThatKeepsThem)
   options.wanted = [](const PlannedRun&) { return Configuration{{"run.threads", "2"}}; };
   options.rule = rule_of;
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
-  try {
-    launch({run}, options);
-    FAIL() << "times of 4 threads stand beside those of 2";
-  } catch (const ConfigError& error) {
-    const std::string what = error.what();
-    for (const char* part : {"run.threads: 4 there, 2 now", "--threads 4 takes"})
-      EXPECT_NE(what.find(part), std::string::npos) << what;
-  }
+  EXPECT_TRUE(throws<ConfigError>({"run.threads: 4 there, 2 now", "--threads 4 takes"},
+                                  [&] { launch({run}, options); }));
 }
 
 TEST_F(LaunchTest, AStoppedOrFailedRunGoesOnFromItsCheckpoint) {
@@ -209,14 +198,11 @@ TEST_F(LaunchTest, OneLineForEachRunAndTheEndOfAFailedOnesLog) {
   std::string text(4096, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), shown));
   std::fclose(shown);
-  EXPECT_NE(text.find("run 1 of 2   1 rank  repeat 1  target reached after 8.0 s and 2 epochs; "),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find(" s in all, about 0 s left\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("run 2 of 2  2 ranks  repeat 1  failed: exit code 1: no memory\n"),
-            std::string::npos)
-      << text;
-  EXPECT_EQ(text.find("banner"), std::string::npos) << text;
+  EXPECT_TRUE(
+      has_text(text, "run 1 of 2   1 rank  repeat 1  target reached after 8.0 s and 2 epochs; "));
+  EXPECT_TRUE(has_text(text, " s in all, about 0 s left\n"));
+  EXPECT_TRUE(has_text(text, "run 2 of 2  2 ranks  repeat 1  failed: exit code 1: no memory\n"));
+  EXPECT_FALSE(has_text(text, "banner"));
   EXPECT_EQ(results[1].reason, "exit code 1: no memory");
 }
 
@@ -235,15 +221,15 @@ TEST_F(LaunchTest, TheTimeThatIsLeftIsOfRunsThatAreNotFinished) {
   const PlannedRun first = script("sleep 0.2; " + record("done")),
                    second = script("sleep 0.2; " + record("done", 2), 2),
                    third = script("sleep 0.2; " + record("done", 3), 3);
-  EXPECT_EQ(shown_of({first}, 0).find("left"), std::string::npos) << "nothing is left";
+  EXPECT_FALSE(has_text(shown_of({first}, 0), "left")) << "nothing is left";
   // One run exists already; after each of the other two 1000 or 999 are left, of 0.2 s and a bit on
   // average.
   const std::string text = shown_of({first, second, third}, 999);
-  EXPECT_NE(text.find("kept from before"), std::string::npos) << text;
+  EXPECT_TRUE(has_text(text, "kept from before"));
   const size_t at = text.find(" min left");
   ASSERT_NE(at, std::string::npos) << text;
   EXPECT_NE(text.find(" min left", at + 1), std::string::npos) << text;
-  EXPECT_EQ(shown_of({first, second, third}, 999).find("left"), std::string::npos)
+  EXPECT_FALSE(has_text(shown_of({first, second, third}, 999), "left"))
       << "none has run that would tell";
 }
 
@@ -254,7 +240,7 @@ TEST_F(LaunchTest, TheTimeLimitEndsARun) {
   const LaunchResult result =
       launch({script("trap '' TERM; while true; do sleep 0.05; done")}, options).at(0);
   EXPECT_EQ(result.outcome, Outcome::failed);
-  EXPECT_NE(result.reason.find("limit"), std::string::npos) << result.reason;
+  EXPECT_TRUE(has_text(result.reason, "limit"));
   options.grace_seconds = kHangSeconds;
   const LaunchResult asked =
       launch({script("trap 'echo go on; exit 75' TERM; while true; do sleep 0.05; done")}, options)
@@ -304,7 +290,7 @@ TEST_F(LaunchTest, AnUnfinishedRunOfAnotherConfigurationIsSetAsideWithAWarning) 
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(result.outcome, Outcome::finished);
   EXPECT_EQ(result.earlier_attempts, 1);
-  EXPECT_NE(said.find("run.seed: 3 there, 5 now"), std::string::npos) << said;
+  EXPECT_TRUE(has_text(said, "run.seed: 3 there, 5 now"));
 }
 
 TEST_F(LaunchTest, AnUnfinishedRunWithoutASoundCheckpointIsSetAsideWithAWarning) {
@@ -318,7 +304,7 @@ TEST_F(LaunchTest, AnUnfinishedRunWithoutASoundCheckpointIsSetAsideWithAWarning)
   EXPECT_EQ(result.outcome, Outcome::finished);
   EXPECT_EQ(result.earlier_attempts, 1);
   EXPECT_TRUE(fs::exists(run.directory + ".attempt-1/checkpoints/step_0000001"));
-  EXPECT_NE(said.find("none of the checkpoints"), std::string::npos) << said;
+  EXPECT_TRUE(has_text(said, "none of the checkpoints"));
 }
 
 TEST_F(LaunchTest, AnUnfinishedRunGoesOnWhereTrainingLetsTheKeyChange) {
@@ -359,7 +345,7 @@ TEST_F(LaunchTest, CollectFindsRecordsButNotSetAsideAttempts) {
   const auto runs = collect_directory(root_.string());
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_TRUE(runs[0].usable());
-  EXPECT_NE(runs[1].failure.find("failed"), std::string::npos);
+  EXPECT_TRUE(has_text(runs[1].failure, "failed"));
   fs::create_directories(root_ / "empty");
   EXPECT_THROW(collect_directory((root_ / "empty").string()), IoError);
 }

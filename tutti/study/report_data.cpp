@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"

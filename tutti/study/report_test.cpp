@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <fstream>
 #include <sstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/json.h"
 #include "tutti/study/html.h"
 #include "tutti/study/page.h"
@@ -118,11 +118,11 @@ TEST(Report, AReplaySaysWhoseClockItIsAndNothingOfEvaluationsIncluded) {
   const StudyResult result = evaluate({run}, std::nullopt);
   EXPECT_EQ(learning_table(result).headings[3], "device-hours");
   const std::string html = html_report(result, {.title = "T"});
-  EXPECT_NE(html.find("The clock is the virtual one of the replayed machine"), std::string::npos);
-  EXPECT_EQ(html.find("Core-hours are"), std::string::npos);
+  EXPECT_TRUE(has_text(html, "The clock is the virtual one of the replayed machine"));
+  EXPECT_FALSE(has_text(html, "Core-hours are"));
   EXPECT_TRUE(parse_json(json_report(result, {.title = "T"}))["replayed"].get<bool>());
   EXPECT_FALSE(parse_json(json_report(golden(), {.title = "T"}))["replayed"].get<bool>());
-  EXPECT_NE(html_report(golden(), {.title = "T"}).find("Core-hours are"), std::string::npos);
+  EXPECT_TRUE(has_text(html_report(golden(), {.title = "T"}), "Core-hours are"));
 }
 
 TEST(Report, WhatMakesTimesDoubtfulStandsBeforeThem) {
@@ -150,8 +150,8 @@ TEST(Report, CsvHasAHeadingForEveryCellAndEmptyCellsForWhatIsNotKnown) {
       EXPECT_EQ(count(line, ","), count(heading, ",")) << line;
     EXPECT_GE(rows, 3u);
   }
-  EXPECT_NE(rows_csv(result).find("\n4,1,0,0,1,32,128,"), std::string::npos);
-  EXPECT_EQ(rows_csv(result).find("nan"), std::string::npos);
+  EXPECT_TRUE(has_text(rows_csv(result), "\n4,1,0,0,1,32,128,"));
+  EXPECT_FALSE(has_text(rows_csv(result), "nan"));
 }
 
 TEST(Report, JsonHoldsTheNumbers) {
@@ -182,21 +182,21 @@ TEST(Report, HtmlIsSelfContained) {
   ASSERT_NE(library, std::string::npos);
   own.erase(library, chart_js().size());
   const std::string kSvgNamespace = "http://www.w3.org/2000/svg";  // a name, never fetched
-  ASSERT_NE(own.find(kSvgNamespace), std::string::npos);
+  ASSERT_TRUE(has_text(own, kSvgNamespace));
   own.erase(own.find(kSvgNamespace), kSvgNamespace.size());
-  EXPECT_EQ(own.find("http:"), std::string::npos);
-  EXPECT_EQ(own.find("https:"), std::string::npos);
-  EXPECT_EQ(own.find("{{"), std::string::npos);
+  EXPECT_FALSE(has_text(own, "http:"));
+  EXPECT_FALSE(has_text(own, "https:"));
+  EXPECT_FALSE(has_text(own, "{{"));
   for (const char* reference : {" src=", "url(http", "@import", "<link"})
-    EXPECT_EQ(html.find(reference), std::string::npos) << reference;
-  EXPECT_NE(html.find("default-src 'none'"), std::string::npos);
+    EXPECT_FALSE(has_text(html, reference)) << reference;
+  EXPECT_TRUE(has_text(html, "default-src 'none'"));
   EXPECT_EQ(count(html, "<script"), 3u);
   EXPECT_EQ(count(html, "</script"), 3u);
-  EXPECT_NE(html.find("<title>A &lt; B</title>"), std::string::npos);
-  EXPECT_NE(html.find("<td class=\"muted\">not reached</td>"), std::string::npos);
-  EXPECT_NE(html.find("<th scope=\"row\">4*</th>"), std::string::npos);
-  EXPECT_NE(html.find("<pre>[run]</pre>"), std::string::npos);
-  EXPECT_NE(html.find("prefers-color-scheme: dark"), std::string::npos);
+  EXPECT_TRUE(has_text(html, "<title>A &lt; B</title>"));
+  EXPECT_TRUE(has_text(html, "<td class=\"muted\">not reached</td>"));
+  EXPECT_TRUE(has_text(html, "<th scope=\"row\">4*</th>"));
+  EXPECT_TRUE(has_text(html, "<pre>[run]</pre>"));
+  EXPECT_TRUE(has_text(html, "prefers-color-scheme: dark"));
   // Links lead to files beside the page only.
   for (size_t at = html.find("href=\""); at != std::string::npos;
        at = html.find("href=\"", at + 1)) {
@@ -204,16 +204,16 @@ TEST(Report, HtmlIsSelfContained) {
     EXPECT_EQ(target.find(':'), std::string::npos) << target;
     EXPECT_FALSE(target.starts_with("/")) << target;
   }
-  EXPECT_NE(html.find("two cores"), std::string::npos);
+  EXPECT_TRUE(has_text(html, "two cores"));
 }
 
 TEST(Report, CardsSayHowSureTheirNumbersAre) {
   const std::string html = html_report(golden(), {});
-  EXPECT_NE(html.find("Parallel speed-up, 2 ranks"), std::string::npos);
-  EXPECT_NE(html.find("90 % interval"), std::string::npos);
+  EXPECT_TRUE(has_text(html, "Parallel speed-up, 2 ranks"));
+  EXPECT_TRUE(has_text(html, "90 % interval"));
   const StudyResult single = evaluate({make_run(1, 1, 10, 4), make_run(2, 1, 5, 4)}, std::nullopt);
-  EXPECT_NE(html_report(single, {}).find("from 1 run, so without an interval"), std::string::npos);
-  EXPECT_EQ(html_report(golden(), {}).find("1 ranks"), std::string::npos);
+  EXPECT_TRUE(has_text(html_report(single, {}), "from 1 run, so without an interval"));
+  EXPECT_FALSE(has_text(html_report(golden(), {}), "1 ranks"));
 }
 
 TEST(Report, SaysWhereSamplesCameFrom) {
@@ -240,8 +240,8 @@ TEST(Report, SaysWhereSamplesCameFrom) {
   EXPECT_EQ(table.rows[3], (Row{"1", "2", "memory", "75", "75.0 %", "1.0", "0.50", "0.25"}));
   EXPECT_EQ(table.rows[4], (Row{"1", "2", "files", "25", "25.0 %", "3.0", "2.00", ""}));
   EXPECT_EQ(table.rows[8], (Row{"1", "6", "files", "125", "62.5 %", "6.0", "4.00", ""}));
-  EXPECT_NE(terminal_report(result).find("\nWhere samples came from\n"), std::string::npos);
-  EXPECT_NE(html_report(result, {}).find("<h2>Where samples came from</h2>"), std::string::npos);
+  EXPECT_TRUE(has_text(terminal_report(result), "\nWhere samples came from\n"));
+  EXPECT_TRUE(has_text(html_report(result, {}), "<h2>Where samples came from</h2>"));
 }
 
 TEST(Report, ARunThatEndedAtItsOwnTargetIsNotSaidToHaveMissedAnother) {
@@ -252,12 +252,12 @@ TEST(Report, ARunThatEndedAtItsOwnTargetIsNotSaidToHaveMissedAnother) {
   unmeasured.failure = "stopped";
   const StudyResult result = evaluate({ended, unmeasured}, Target{"accuracy", 0.95, true});
   const std::string html = html_report(result, {});
-  EXPECT_NE(html.find("ended at its own target test accuracy ≥ 0.9, which says nothing about 0.95"),
-            std::string::npos);
-  EXPECT_NE(html.find("It is not the one that the runs had"), std::string::npos);
-  EXPECT_EQ(html.find("A run ends at the first evaluation"), std::string::npos);
-  EXPECT_EQ(html.find(">not reached<"), std::string::npos);
-  EXPECT_EQ(terminal_report(result).find("not reached"), std::string::npos);
+  EXPECT_TRUE(
+      has_text(html, "ended at its own target test accuracy ≥ 0.9, which says nothing about 0.95"));
+  EXPECT_TRUE(has_text(html, "It is not the one that the runs had"));
+  EXPECT_FALSE(has_text(html, "A run ends at the first evaluation"));
+  EXPECT_FALSE(has_text(html, ">not reached<"));
+  EXPECT_FALSE(has_text(terminal_report(result), "not reached"));
   // A size whose run never began has no batch instead of one of 0.
   EXPECT_EQ(speed_table(result).rows[1][2], "-");
   EXPECT_TRUE(parse_json(json_report(result, {}))["rows"][1]["local_batch"].is_null());
@@ -271,11 +271,11 @@ TEST(Report, WhereOneRunMissedAndOneEndedEarlierTheAnswerIsOpen) {
   ASSERT_EQ(open.rows[1].missed(), 1);
   EXPECT_EQ(learning_table(open).rows[1][1], "(0/2), 1 unknown");
   EXPECT_EQ(identity_table(open).rows[1][1], "-");
-  EXPECT_NE(html_report(open, {}).find("runs ended at a target of their own"), std::string::npos);
+  EXPECT_TRUE(has_text(html_report(open, {}), "runs ended at a target of their own"));
   // If the base missed it, no run of this size is the reason.
   const StudyResult missed =
       evaluate({make_run(1, 1, 10, 8), ended, make_run(2, 2, 5, 4)}, std::nullopt);
-  EXPECT_NE(html_report(missed, {}).find("1 rank did not reach the target"), std::string::npos);
+  EXPECT_TRUE(has_text(html_report(missed, {}), "1 rank did not reach the target"));
 }
 
 TEST(Report, LinksAreRelativeToTheStudysFolder) {
@@ -286,9 +286,9 @@ TEST(Report, LinksAreRelativeToTheStudysFolder) {
   ReportText text;
   text.directory = "out";
   const std::string html = html_report(result, text);
-  EXPECT_NE(html.find("href=\"./runs/n1/record.jsonl\""), std::string::npos);
-  EXPECT_NE(html.find("href=\"./runs/n1/console.log\""), std::string::npos);
-  EXPECT_NE(runs_csv(result, "out").find(",runs/n1/record.jsonl,"), std::string::npos);
+  EXPECT_TRUE(has_text(html, "href=\"./runs/n1/record.jsonl\""));
+  EXPECT_TRUE(has_text(html, "href=\"./runs/n1/console.log\""));
+  EXPECT_TRUE(has_text(runs_csv(result, "out"), ",runs/n1/record.jsonl,"));
 }
 
 /// A report that collects other people's folders contains their names.
@@ -300,13 +300,13 @@ TEST(Report, NamesOfFoldersAreNeitherLinksOfTheirOwnNorFormulas) {
   ReportText text;
   text.directory = "out";
   const std::string html = html_report(result, text);
-  EXPECT_NE(html.find("href=\"./javascript%3Aalert%281%29/record.jsonl\""), std::string::npos);
-  EXPECT_NE(html.find("/a%23b%3Fc%2520d/console.log\""), std::string::npos);
-  EXPECT_EQ(html.find("href=\"javascript"), std::string::npos);
+  EXPECT_TRUE(has_text(html, "href=\"./javascript%3Aalert%281%29/record.jsonl\""));
+  EXPECT_TRUE(has_text(html, "/a%23b%3Fc%2520d/console.log\""));
+  EXPECT_FALSE(has_text(html, "href=\"javascript"));
   EXPECT_EQ(escaped("'\"<"), "&#39;&quot;&lt;");
   const std::string csv = runs_csv(result, "out");
-  EXPECT_NE(csv.find(",./=cmd|' calc'!A1/a#b?c%20d/record.jsonl,"), std::string::npos) << csv;
-  EXPECT_NE(csv.find(",\"'=1+1 next\","), std::string::npos) << csv;
+  EXPECT_TRUE(has_text(csv, ",./=cmd|' calc'!A1/a#b?c%20d/record.jsonl,"));
+  EXPECT_TRUE(has_text(csv, ",\"'=1+1 next\","));
   EXPECT_EQ(csv_cell("-5"), "\"'-5\"");
   EXPECT_EQ(csv_cell("x = -5"), "x = -5");
 }
@@ -322,8 +322,8 @@ TEST(Report, AStudyWithoutAnyUsableRunStillReports) {
   RunSummary failed = make_run(1, 1, 10, 4);
   failed.failure = "exit code 1: out of memory";
   const StudyResult result = evaluate({failed}, std::nullopt);
-  EXPECT_NE(terminal_report(result).find("out of memory"), std::string::npos);
-  EXPECT_NE(html_report(result, {}).find("No run is usable"), std::string::npos);
+  EXPECT_TRUE(has_text(terminal_report(result), "out of memory"));
+  EXPECT_TRUE(has_text(html_report(result, {}), "No run is usable"));
   EXPECT_THROW(write_reports(result, {}, "/no/such/directory"), IoError);
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 
 namespace tutti::study {
@@ -55,15 +56,9 @@ TEST_F(RunFolderTest, OnlyFoldersOfRunsAreRuns) {
 
 TEST_F(RunFolderTest, TwoStudiesInOneFolderAreRefused) {
   const FolderLock first = lock_study(root_.string(), 0);
-  try {
-    const FolderLock second = lock_study(root_.string(), 3600);
-    FAIL() << "both have it";
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("a study is under way in '" + root_.string() + "': process "),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(
+      throws<ConfigError>({"a study is under way in '" + root_.string() + "': process "},
+                          [&] { const FolderLock second = lock_study(root_.string(), 3600); }));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/json.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/study/run_folder.h"
@@ -103,8 +104,7 @@ TEST_F(StudyTest, AFailureIsInTheReportAndTheNextStudyRunsOnlyThatAgain) {
   mark("fail2");
   EXPECT_EQ(run_study(flags_), 1);
   EXPECT_EQ(result()["rows"][1]["failed"], 2);
-  EXPECT_NE(result()["runs"][2]["failure"].get<std::string>().find("no memory on rank 0"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(result()["runs"][2]["failure"].get<std::string>(), "no memory on rank 0"));
   fs::remove(flags_.config + ".fail2");
   const auto kept = fs::last_write_time(root_ / "out/runs/n0001-r1/record.jsonl");
   EXPECT_EQ(run_study(flags_), 0);
@@ -124,7 +124,7 @@ TEST_F(StudyTest, AMissedTargetIsAnAnswerUnlessItIsRequired) {
   for (const char* part : {"was missed by some runs: 2 of 2 on 2 ranks",
                            "--require-target makes it 3", "What to do next", "--epochs N",
                            "schedule.scale_with_batch", "report.html", "runs.csv", "console.log"})
-    EXPECT_NE(printed.find(part), std::string::npos) << part << " is not in\n" << printed;
+    EXPECT_TRUE(has_text(printed, part)) << part << " is not in\n";
   EXPECT_TRUE(result()["rows"][1]["learning_speedup"]["value"].is_null());
   flags_.require_target = true;
   EXPECT_EQ(run_study(flags_), 3);
@@ -147,8 +147,8 @@ TEST_F(StudyTest, TheReportShowsTheConfigurationThatTheRunsHad) {
   EXPECT_EQ(result()["configuration"]["optimizer.lr"], "0.5");
   std::ifstream page(root_ / "out/report.html");
   const std::string html{std::istreambuf_iterator<char>(page), {}};
-  EXPECT_NE(html.find("<pre>[optimizer]\nlr = 0.5"), std::string::npos);
-  EXPECT_EQ(html.find("momentum = 0.9"), std::string::npos);  // a default
+  EXPECT_TRUE(has_text(html, "<pre>[optimizer]\nlr = 0.5"));
+  EXPECT_FALSE(has_text(html, "momentum = 0.9"));  // a default
   flags_.resolve = [](const std::vector<std::string>&) -> Configuration {
     return {{"optimizer.lr", "0.7"}};
   };
@@ -185,10 +185,9 @@ TEST_F(StudyTest, MoreRanksThanBeforeOnlyAddRunsWhereTheThreadsOfARankStay) {
   flags_.ranks = {4};
   EXPECT_EQ(run_study(flags_), 0);
   EXPECT_EQ(result()["runs"].size(), 2u);
-  EXPECT_NE(result()["notes"].back().get<std::string>().find(
-                "4 earlier runs in this folder are left out, unfinished or with another "
-                "configuration (run.threads: 2 there, 1 now)"),
-            std::string::npos)
+  EXPECT_TRUE(has_text(result()["notes"].back().get<std::string>(),
+                       "4 earlier runs in this folder are left out, unfinished or with another "
+                       "configuration (run.threads: 2 there, 1 now)"))
       << result()["notes"].back();
   flags_.ranks = {8};
   flags_.threads_per_rank = 2;
@@ -243,13 +242,8 @@ TEST_F(StudyTest, RunsOfAnotherConfigurationInTheFolderAreLeftOutAndTheNotesSayS
 
 TEST_F(StudyTest, CollectWithoutAFolderOrOfASingleRunSaysWhatToGive) {
   flags_.collect_only = true;
-  std::string said;
-  try {
-    run_study(flags_);
-  } catch (const IoError& error) {
-    said = error.what();
-  }
-  EXPECT_NE(said.find("there is no folder " + flags_.output_dir), std::string::npos) << said;
+  const std::string said = message_of<IoError>([&] { run_study(flags_); });
+  EXPECT_TRUE(has_text(said, "there is no folder " + flags_.output_dir));
   fs::create_directories(flags_.output_dir);
   std::ofstream(root_ / "out" / kRecordFile) << R"({"schema":1,"event":"run_start"})" << '\n';
   EXPECT_THROW(run_study(flags_), ConfigError);
@@ -258,9 +252,9 @@ TEST_F(StudyTest, CollectWithoutAFolderOrOfASingleRunSaysWhatToGive) {
 
 TEST_F(StudyTest, WhereNoStudyLiesNobodyIsToldToStartOneAgain) {
   const std::string printed = printed_of_a_stopped_run_in("out/a");
-  EXPECT_EQ(printed.find("Start the study again"), std::string::npos) << printed;
-  EXPECT_EQ(printed.find("runs/"), std::string::npos) << printed;
-  EXPECT_NE(printed.find("No study lies here"), std::string::npos) << printed;
+  EXPECT_FALSE(has_text(printed, "Start the study again"));
+  EXPECT_FALSE(has_text(printed, "runs/"));
+  EXPECT_TRUE(has_text(printed, "No study lies here"));
 }
 
 TEST_F(StudyTest, ARunThatWentOnWithAnotherConfigurationIsInTheNotes) {
@@ -274,10 +268,9 @@ TEST_F(StudyTest, ARunThatWentOnWithAnotherConfigurationIsInTheNotes) {
       << "\n";
   flags_.collect_only = true;
   EXPECT_EQ(run_study(flags_), 0);
-  EXPECT_NE(
-      result()["notes"].dump().find(
-          "went on with another configuration (run.epochs: 2 -> 4). What it measured is of both."),
-      std::string::npos);
+  EXPECT_TRUE(has_text(
+      result()["notes"].dump(),
+      "went on with another configuration (run.epochs: 2 -> 4). What it measured is of both."));
 }
 
 TEST_F(StudyTest, CollectTakesOnlyTheRunsOfAStudy) {
@@ -322,26 +315,18 @@ TEST_F(StudyTest, CollectNamesTheKeysInWhichRunsDiffer) {
 TEST_F(StudyTest, WhereNoReportCanBeWrittenTheTablesAreShownAndTheReasonIsSaid) {
   fs::create_directories(root_ / "out/study.csv");
   testing::internal::CaptureStdout();
-  std::string said;
-  try {
-    run_study(flags_);
-  } catch (const IoError& error) {
-    said = error.what();
-  }
+  const std::string said = message_of<IoError>([&] { run_study(flags_); });
   const std::string printed = testing::internal::GetCapturedStdout();
-  EXPECT_NE(printed.find("How fast it trains"), std::string::npos) << printed;
-  EXPECT_NE(said.find("study.csv: cannot be written: Is a directory; "), std::string::npos) << said;
-  EXPECT_NE(said.find("tutti study --collect --output-dir " + flags_.output_dir + "'"),
-            std::string::npos)
-      << said;
+  EXPECT_TRUE(has_text(printed, "How fast it trains"));
+  EXPECT_TRUE(has_text(said, "study.csv: cannot be written: Is a directory; "));
+  EXPECT_TRUE(has_text(said, "tutti study --collect --output-dir " + flags_.output_dir + "'"));
 }
 
 TEST_F(StudyTest, ARunThatWasStoppedHasNotFailed) {
   const std::string printed = printed_of_a_stopped_run_in("out/runs/n0001-r1");
-  EXPECT_EQ(printed.find("failed"), std::string::npos) << printed;
-  EXPECT_NE(printed.find("Start the study again with the command of the study, without --collect:"),
-            std::string::npos)
-      << printed;
+  EXPECT_FALSE(has_text(printed, "failed"));
+  EXPECT_TRUE(
+      has_text(printed, "Start the study again with the command of the study, without --collect:"));
   EXPECT_EQ(result()["rows"][0]["stopped"], 1);
 }
 

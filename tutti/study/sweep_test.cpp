@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/shell.h"
 
 namespace tutti::study {
@@ -94,7 +93,7 @@ TEST(Sweep, RanksThatShareSamplesAreASizeOfTheirOwn) {
   EXPECT_EQ(sizes, (std::vector<std::string>{"1", "2", "2/2", "4/2", "4/2x2"}));
   EXPECT_EQ(runs[4].directory, "out/runs/n0004-s2x2-r1");
   EXPECT_TRUE(sets(runs[4], "parallel.spatial=2,2"));
-  EXPECT_EQ(shell_line(runs[1].command).find("spatial"), std::string::npos);
+  EXPECT_FALSE(has_text(shell_line(runs[1].command), "spatial"));
   given.mode = Mode::strong;  // a replica is a group of ranks
   for (const PlannedRun& run : plan_runs(given))
     EXPECT_EQ(run.local_batch * run.size().groups(), 8);
@@ -107,36 +106,30 @@ TEST(Sweep, RanksThatShareSamplesAreASizeOfTheirOwn) {
 
 TEST(Sweep, MistakesAreNamed) {
   const auto message = [](StudyFlags given) -> std::string {
-    try {
-      plan_runs(given);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<ConfigError>([&] { plan_runs(given); });
   };
   StudyFlags given = flags(Mode::strong);
   given.global_batch = 66;
-  EXPECT_NE(message(given).find("66 is not divisible by 4 ranks"), std::string::npos)
-      << message(given);
+  EXPECT_TRUE(has_text(message(given), "66 is not divisible by 4 ranks"));
   given = flags(Mode::weak);
   given.ranks = {2, 2};
-  EXPECT_NE(message(given).find("2 twice"), std::string::npos) << message(given);
+  EXPECT_TRUE(has_text(message(given), "2 twice"));
   given.ranks = {0};
-  EXPECT_NE(message(given).find("0 is not"), std::string::npos) << message(given);
+  EXPECT_TRUE(has_text(message(given), "0 is not"));
   given.ranks = {};
-  EXPECT_NE(message(given).find("--ranks"), std::string::npos) << message(given);
+  EXPECT_TRUE(has_text(message(given), "--ranks"));
   given.ranks = {Size(3, {2})};
-  EXPECT_NE(message(given).find("3/2 are no groups of 2"), std::string::npos) << message(given);
+  EXPECT_TRUE(has_text(message(given), "3/2 are no groups of 2"));
   given = flags(Mode::strong);
   given.replicas = 4;
   given.ranks = {Size(1), Size(2, {2})};
-  EXPECT_NE(message(given).find("leave run.replicas out"), std::string::npos) << message(given);
+  EXPECT_TRUE(has_text(message(given), "leave run.replicas out"));
   given = flags(Mode::weak);
   given.repeats = 0;
-  EXPECT_NE(message(given).find("--repeats 0"), std::string::npos) << message(given);
+  EXPECT_TRUE(has_text(message(given), "--repeats 0"));
   given = flags(Mode::weak);
   given.config.clear();
-  EXPECT_NE(message(given).find("configuration"), std::string::npos) << message(given);
+  EXPECT_TRUE(has_text(message(given), "configuration"));
   EXPECT_THROW(parse_mode("medium"), ConfigError);
   EXPECT_EQ(parse_mode("strong"), Mode::strong);
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/trace/tensorboard.h"
 
@@ -22,14 +23,11 @@ constexpr std::array kNames = {"steps.csv", "epochs.csv", "evals.csv", "record.j
 
 /// Returns the message of the error if a run's files cannot be created.
 std::string refusal_in(const fs::path& folder) {
-  try {
+  return message_of<IoError>("", [&] {
     CsvFiles(RunLog{}, folder.string());
     RunRecord((folder / "record.jsonl").string());
     TensorBoardWriter(folder.string(), "h", 1);
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "";
+  });
 }
 
 TEST(RecordFiles, APipeInTheirPlaceIsNotWaitedFor) {
@@ -58,8 +56,7 @@ TEST(RecordFiles, LinksOfOthersAreNotWrittenThrough) {
     scratch.write("victim", std::string("mine\n"));
     if (::geteuid() != 0) continue;  // only root can give a link away
     ASSERT_EQ(::lchown(link.c_str(), 65534, 65534), 0);
-    EXPECT_NE(refusal_in(scratch.path()).find("a symbolic link of another user's"),
-              std::string::npos);
+    EXPECT_TRUE(has_text(refusal_in(scratch.path()), "a symbolic link of another user's"));
     RunRecord::append_failure(link.string(), {});
     EXPECT_EQ(fs::file_size(victim), 5u);
   }

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/trace/csv.h"
 
@@ -22,12 +23,7 @@ class RecordTest : public testing::Test {
     std::ofstream(file(name)) << text;
   }
   std::string error_of(const std::string& name) const {
-    try {
-      read_run(file(name));
-    } catch (const IoError& error) {
-      return error.what();
-    }
-    return "no error";
+    return message_of<IoError>([&] { read_run(file(name)); });
   }
   const ScratchDirectory scratch_;
   const std::filesystem::path directory_ = scratch_.path();
@@ -159,7 +155,7 @@ TEST_F(RecordTest, InfiniteAndNanBecomeNull) {
   }
   std::stringstream text;
   text << std::ifstream(file("r.jsonl")).rdbuf();
-  EXPECT_NE(text.str().find("\"loss\":null"), std::string::npos);
+  EXPECT_TRUE(has_text(text.str(), "\"loss\":null"));
   EXPECT_TRUE(std::isnan(read_run(file("r.jsonl")).steps.at(0).loss));
 }
 
@@ -181,27 +177,22 @@ TEST_F(RecordTest, ACutLastLineIsLeftOutAndNoted) {
 
 TEST_F(RecordTest, ErrorsNameFileAndLine) {
   write("broken.jsonl", std::string(kStart) + "{\"schema\":1,\n" + kStart);
-  EXPECT_NE(error_of("broken.jsonl").find("broken.jsonl:2: not JSON"), std::string::npos)
-      << error_of("broken.jsonl");
+  EXPECT_TRUE(has_text(error_of("broken.jsonl"), "broken.jsonl:2: not JSON"));
   write("type.jsonl", std::string(kStart) + R"({"schema":1,"event":"step","step":"five"})"
                                             "\n");
-  EXPECT_NE(error_of("type.jsonl").find("type.jsonl:2:"), std::string::npos)
-      << error_of("type.jsonl");
+  EXPECT_TRUE(has_text(error_of("type.jsonl"), "type.jsonl:2:"));
   write("status.jsonl", std::string(kStart) + R"({"schema":1,"event":"run_stop","status":"great"})"
                                               "\n");
-  EXPECT_NE(error_of("status.jsonl").find("unknown status 'great'"), std::string::npos)
-      << error_of("status.jsonl");
+  EXPECT_TRUE(has_text(error_of("status.jsonl"), "unknown status 'great'"));
   write("newer.jsonl", R"({"schema":2,"event":"run_start"})"
                        "\n");
-  EXPECT_NE(error_of("newer.jsonl").find("newer"), std::string::npos) << error_of("newer.jsonl");
+  EXPECT_TRUE(has_text(error_of("newer.jsonl"), "newer"));
   write("nostart.jsonl", R"({"schema":1,"event":"step","step":1})"
                          "\n");
-  EXPECT_NE(error_of("nostart.jsonl").find(":1: event 'step' before run_start"), std::string::npos)
-      << error_of("nostart.jsonl");
+  EXPECT_TRUE(has_text(error_of("nostart.jsonl"), ":1: event 'step' before run_start"));
   write("empty.jsonl", "");
-  EXPECT_NE(error_of("empty.jsonl").find("no run_start"), std::string::npos)
-      << error_of("empty.jsonl");
-  EXPECT_NE(error_of("absent.jsonl").find("absent.jsonl"), std::string::npos);
+  EXPECT_TRUE(has_text(error_of("empty.jsonl"), "no run_start"));
+  EXPECT_TRUE(has_text(error_of("absent.jsonl"), "absent.jsonl"));
 }
 
 TEST_F(RecordTest, ResumeCutsTheHalfLineAndVoidsWhatIsComputedAgain) {
@@ -259,12 +250,7 @@ TEST_F(RecordTest, DamagedLinesDoNotCostTheOthers) {
 
 TEST_F(RecordTest, AFullDiskIsAnIoErrorThatNamesTheFile) {
   RunRecord record("/dev/full", RunRecord::Open::create);
-  try {
-    record.append(StepRecord{});
-    FAIL() << "no error";
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("/dev/full"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(throws<IoError>({"/dev/full"}, [&] { record.append(StepRecord{}); }));
   EXPECT_THROW(RunRecord("/no/such/directory/r.jsonl"), IoError);
 }
 
@@ -277,7 +263,7 @@ TEST_F(RecordTest, GoesOnWhileItsPathCannotBeLookedAt) {
   record.append(StepRecord{.step = 7});
   std::string line;
   std::getline(std::ifstream(directory_ / "kept/r.jsonl"), line);
-  EXPECT_NE(line.find("\"step\":7"), line.npos) << line;
+  EXPECT_TRUE(has_text(line, "\"step\":7"));
 }
 
 TEST_F(RecordTest, ARemovedMovedOrReplacedFolderIsAnIoError) {
@@ -364,7 +350,7 @@ TEST_F(RecordTest, AFailureAfterAHalfLineOfAFullDiskStandsOnALineOfItsOwn) {
 
   // Only a failure explains a half line; anything else after it is damage.
   write("g.jsonl", std::string(kStart) + "{\"schema\"\n" + kStart);
-  EXPECT_NE(error_of("g.jsonl").find("g.jsonl:2: not JSON"), std::string::npos);
+  EXPECT_TRUE(has_text(error_of("g.jsonl"), "g.jsonl:2: not JSON"));
 }
 
 TEST_F(RecordTest, AFailureIsTheLastLineAndItsFirstCauseCounts) {

@@ -1,13 +1,12 @@
 #include "tutti/cli/bench/comm_bench.h"
 
 #include <algorithm>
-#include <cstring>
+#include <chrono>
 #include <functional>
 #include <numeric>
 
 #include "tutti/base/error.h"
 #include "tutti/cli/bench/comm_buffers.h"
-#include "tutti/cli/bench/comm_overlap.h"
 #include "tutti/cli/bench/comm_turns.h"
 #include "tutti/comm/check/reference_result.h"
 
@@ -35,6 +34,51 @@ void summarize_ranks(comm::Communicator& communicator, const std::vector<double>
   row.most = std::ranges::max(means);
 }
 
+// A chain of dependent arithmetic, the same work in every call, which calls progress() every
+// millisecond.
+void compute(comm::Communicator& communicator, size_t chunks) {
+  constexpr int kChunk = 16384;  // tens of microseconds
+  volatile double sink = 1;
+  auto looked = std::chrono::steady_clock::now();
+  for (size_t c = 0; c < chunks; ++c) {
+    double x = sink;
+    for (int i = 0; i < kChunk; ++i) x = x * 0.999999 + 1e-6;
+    sink = x;
+    if (const auto now = std::chrono::steady_clock::now();
+        now - looked > std::chrono::milliseconds(1)) {
+      looked = now;
+      communicator.progress();
+    }
+  }
+}
+
+// Returns how much of a collective's time is hidden behind a computation on the same rank:
+// (alone + computation - both) / alone, from medians: 1 means that all of the time is hidden. The
+// computation takes as long as the collective does alone, fits in registers, and calls progress()
+// every millisecond, as kernels of a step would. Collective.
+double hidden_part(comm::Communicator& communicator, comm::Operation& operation,
+                   const Turns& turns) {
+  constexpr size_t kTrial = 64;
+  size_t chunks = kTrial;
+  const std::vector<std::function<void()>> calls = {[&] { operation.start(), operation.wait(); },
+                                                    [&] { compute(communicator, chunks); },
+                                                    [&] {
+                                                      operation.start();
+                                                      compute(communicator, chunks);
+                                                      operation.wait();
+                                                    }};
+  const auto medians = [&](std::span<const std::function<void()>> some) {
+    std::vector<double> found;
+    for (const std::vector<double>& seconds : time_in_turns(communicator, some, turns))
+      found.push_back(median(mean_over_ranks(communicator, seconds)));
+    return found;
+  };
+  const std::vector<double> trial = medians(std::span(calls).first(2));
+  chunks = static_cast<size_t>(trial[0] / (trial[1] / kTrial)) + 1;
+  const std::vector<double> seconds = medians(calls);
+  return (seconds[0] + seconds[1] - seconds[2]) / seconds[0];
+}
+
 }  // namespace
 
 double bus_factor(Collective kind, int ranks) {
@@ -55,10 +99,7 @@ CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchO
   spec.algorithm = options.algorithm;
   spec.chunk = options.chunk;
   const auto operation = communicator.plan(spec);
-  std::vector<std::function<void()>> calls = {[&] {
-    operation->start();
-    operation->wait();
-  }};
+  std::vector<std::function<void()>> calls = {[&] { operation->run(); }};
   std::vector<const OpenPeer*> callers = {nullptr};
   for (const OpenPeer* peer : options.peers)
     if (auto call = peer->peer->collective(buffers.task(), options.element, options.op,

@@ -43,7 +43,7 @@ struct CommBenchRow {
          most = 0;  ///< over the ranks' means over iterations, as in OSU's benchmarks
   std::vector<std::optional<double>> peer_seconds;  ///< in the order of options.peers; empty: that
                                                     ///< peer does not support it
-  std::optional<double> hidden;  ///< part hidden behind a computation: comm_overlap.h
+  std::optional<double> hidden;  ///< part hidden behind a computation on the same rank
   std::optional<size_t> wrong;   ///< wrong elements, over all ranks; empty: not checked
   double algorithm_bandwidth() const { return static_cast<double>(bytes) / seconds; }
 };

@@ -33,6 +33,13 @@ struct CommMeasurement {
 size_t measure_comm(comm::Communicator& communicator, const CommMeasurement& measurement,
                     bool processes);
 
+/// Measures point-to-point latency, as osu_latency does. Returns half of the mean round trip
+/// between ranks 0 and 1 in seconds, over `iterations` after `warmup`, as rank 0 measures it, on
+/// every rank. The message lies in a window; it is copied out, also where ranks share memory,
+/// because a receiver may write to it. Collective; needs at least two ranks, of which the others
+/// wait.
+double bench_latency(comm::Communicator& communicator, size_t bytes, int warmup, int iterations);
+
 /// Prints every rank's schedule of the first collective for the largest size, and runs nothing.
 void print_schedules(const CommMeasurement& measurement);
 

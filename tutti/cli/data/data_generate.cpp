@@ -1,4 +1,4 @@
-#include "tutti/cli/data/data_generate.h"
+#include "tutti/cli/data/data_verbs.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/microscope_flags.h"
 #include "tutti/cli/flags/sequence_flags.h"
 #include "tutti/cli/flags/suggest.h"
@@ -233,112 +234,53 @@ int generate_data(const Generate& g) {
 }
 
 std::vector<Flag> volume_flags(const std::shared_ptr<Generate>& state) {
-  return {{.names = "--cell",
-           .value = "X",
-           .help = "Side of a cell in Mpc/h (published: 1)",
-           .bind = &state->cosmology.cell,
-           .least = 0.01,
-           .greatest = 1000,
-           .only_for = {"cosmoflow"}},
-          {.names = "--spread",
-           .value = "X",
-           .help = "Parameters lie within this share of Planck's values (published: 0.3)",
-           .bind = &state->cosmology.spread,
-           .least = 0.01,
-           .greatest = data::kGreatestSpread,
-           .only_for = {"cosmoflow"}},
-          {.names = "--particles",
-           .value = "N",
-           .help = "Particles along a cell's axis, so N^3 in a cell (published: 1)",
-           .bind = &state->cosmology.particles,
-           .least = 1,
-           .greatest = data::kMostParticles,
-           .only_for = {"cosmoflow"}}};
+  return {
+      flag("--cell", "X", "Side of a cell in Mpc/h (published: 1)", &state->cosmology.cell,
+           {0.01, 1000}, {"cosmoflow"}),
+      flag("--spread", "X", "Parameters lie within this share of Planck's values (published: 0.3)",
+           &state->cosmology.spread, {0.01, data::kGreatestSpread}, {"cosmoflow"}),
+      flag("--particles", "N", "Particles along a cell's axis, so N^3 in a cell (published: 1)",
+           &state->cosmology.particles, {1, data::kMostParticles}, {"cosmoflow"})};
 }
 
 std::vector<Flag> map_flags(const std::shared_ptr<Generate>& state) {
-  return {{.names = "--height",
-           .value = "N",
-           .help = "Rows of a map (published: 768)",
-           .bind = &state->height,
-           .least = 1,
-           .greatest = 16384,
-           .only_for = {"deepcam"}},
-          {.names = "--width",
-           .value = "N",
-           .help = "Columns of a map (published: 1152)",
-           .bind = &state->width,
-           .least = 1,
-           .greatest = 16384,
-           .only_for = {"deepcam"}}};
+  return {flag("--height", "N", "Rows of a map (published: 768)", &state->height, {1, 16384},
+               {"deepcam"}),
+          flag("--width", "N", "Columns of a map (published: 1152)", &state->width, {1, 16384},
+               {"deepcam"})};
 }
 
 std::vector<Flag> picture_flags(const std::shared_ptr<Generate>& state) {
-  return {{.names = "--picture-classes",
-           .value = "N",
-           .help = "Classes of pictures: shapes, then textures, then colours",
-           .bind = &state->pictures.classes,
-           .least = 2,
-           .greatest = data::kMostPictureClasses,
-           .only_for = {"imagenet"}},
-          {.names = "--per-tar",
-           .value = "N",
-           .help = "Pictures in a tar shard, each a KEY.jpg and a KEY.cls. 0: class folders",
-           .bind = &state->per_tar,
-           .least = 0,
-           .only_for = {"imagenet"}}};
+  return {flag("--picture-classes", "N", "Classes of pictures: shapes, then textures, then colours",
+               &state->pictures.classes, {2, data::kMostPictureClasses}, {"imagenet"}),
+          flag("--per-tar", "N",
+               "Pictures in a tar shard, each a KEY.jpg and a KEY.cls. 0: class folders",
+               &state->per_tar, {0}, {"imagenet"})};
 }
 
 std::vector<Flag> neuron_flags(const std::shared_ptr<Generate>& state) {
-  return {{.names = "--radius",
-           .value = "X",
-           .help = "Radius of a typical neuron's tube, in voxels",
-           .bind = &state->neurons.radius,
-           .least = 2,
-           .greatest = 256,
-           .only_for = {"neurons"}},
-          {.names = "--noise",
-           .value = "X",
-           .help = "Standard deviation of the image's noise, of 255",
-           .bind = &state->neurons.noise,
-           .least = 0,
-           .greatest = 255,
-           .only_for = {"neurons"}}};
+  return {flag("--radius", "X", "Radius of a typical neuron's tube, in voxels",
+               &state->neurons.radius, {2, 256}, {"neurons"}),
+          flag("--noise", "X", "Standard deviation of the image's noise, of 255",
+               &state->neurons.noise, {0, 255}, {"neurons"})};
 }
 
 /// Flags of all sets, or of more than one.
 std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
-  return {{.names = "--train",
-           .value = "N",
-           .help = "Training samples. -1: " + usual_numbers(&data::SampleCounts::train),
-           .bind = &state->train,
-           .least = -1},
-          {.names = "--test",
-           .value = "N",
-           .help = "Test samples, none of them a training sample. -1: " +
+  return {flag("--train", "N", "Training samples. -1: " + usual_numbers(&data::SampleCounts::train),
+               &state->train, {-1}),
+          flag("--test", "N",
+               "Test samples, none of them a training sample. -1: " +
                    usual_numbers(&data::SampleCounts::test),
-           .bind = &state->test,
-           .least = -1},
-          {.names = "--seed",
-           .value = "N",
-           .help = "The files are a function of it",
-           .bind = &state->seed},
-          {.names = "--threads",
-           .value = "N",
-           .help = "Threads; the files do not depend on them. 0: all cores",
-           .bind = &state->threads,
-           .least = 0},
-          {.names = "--force",
-           .help = "Replace a data set that lies in the folder",
-           .bind = &state->force},
-          {.names = "--side",
-           .value = "N",
-           .help = "Cells of a volume along each axis, or pixels of a picture's shorter side. 0: "
-                   "cosmoflow, neurons, cbed and stem 64, imagenet 128",
-           .bind = &state->side,
-           .least = 0,
-           .greatest = 4096,
-           .only_for = {"cosmoflow", "imagenet", "neurons", "cbed", "stem"}}};
+               &state->test, {-1}),
+          flag("--seed", "N", "The files are a function of it", &state->seed),
+          flag("--threads", "N", "Threads; the files do not depend on them. 0: all cores",
+               &state->threads, {0}),
+          switch_flag("--force", "Replace a data set that lies in the folder", &state->force),
+          flag("--side", "N",
+               "Cells of a volume along each axis, or pixels of a picture's shorter side. 0: "
+               "cosmoflow, neurons, cbed and stem 64, imagenet 128",
+               &state->side, {0, 4096}, {"cosmoflow", "imagenet", "neurons", "cbed", "stem"})};
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "tutti/base/error.h"
@@ -14,10 +13,7 @@
 #include "tutti/cli/config/config_paths.h"
 #include "tutti/cli/data/data_suggestion.h"
 #include "tutti/cli/data/inspect_arrays.h"
-#include "tutti/cli/data/inspect_clicks.h"
-#include "tutti/cli/data/inspect_images.h"
-#include "tutti/cli/data/inspect_pairs.h"
-#include "tutti/cli/data/inspect_text.h"
+#include "tutti/cli/data/inspect_files.h"
 #include "tutti/config/config.h"
 #include "tutti/data/arrays/npy_folders.h"
 #include "tutti/data/arrays/sample_file.h"

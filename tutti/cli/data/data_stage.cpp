@@ -1,4 +1,4 @@
-#include "tutti/cli/data/data_stage.h"
+#include "tutti/cli/data/data_verbs.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +10,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/config/config_flags.h"
 #include "tutti/cli/data/run_data_path.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/data/open/catalog.h"
 #include "tutti/data/store/fetch.h"
 
@@ -76,15 +77,12 @@ Verb data_stage_verb() {
               "second job finds all. `tutti train` with data.staging.dir does the same first, and "
               "reads the copies.",
           .arguments = {state->flags.file_argument("data stage", true)},
-          .flags = joined({{.names = "--to",
-                            .value = "DIR",
-                            .help = "The folder that gets them. Empty: data.staging.dir",
-                            .bind = &state->to,
-                            .kind = Names::folder},
-                           {.names = "--verify",
-                            .help = "Also read all copies again and compare their checksums",
-                            .bind = &state->verify}},
-                          state->flags.flags({"data-dir"})),
+          .flags = joined(
+              {named_flag(Names::folder, "--to", "DIR",
+                          "The folder that gets them. Empty: data.staging.dir", &state->to),
+               switch_flag("--verify", "Also read all copies again and compare their checksums",
+                           &state->verify)},
+              state->flags.flags({"data-dir"})),
           .examples = {{"tutti data stage run.toml --to /local/scratch/maps",
                         "Copy what run.toml trains on to this node's disk"}},
           .see_also = {"docs/samples.md"},

@@ -1,4 +1,4 @@
-#include "tutti/cli/data/data_tokenize.h"
+#include "tutti/cli/data/data_verbs.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/shell.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/tokenize.h"
@@ -94,38 +95,22 @@ Verb data_tokenize_verb() {
                  .bind = &state->files,
                  .kind = Names::folder,
                  .excludes = {"--vocabulary"}},
-                {.names = "--vocabulary",
-                 .value = "N",
-                 .help = "Tokens of a trained vocabulary at most, with the 256 bytes and the end "
-                         "token (GPT-2: 50257)",
-                 .bind = &state->spec.vocabulary,
-                 .least = 257,
-                 .greatest = data::kMostTokens},
-                {.names = "--part",
-                 .help = "What the texts are for",
-                 .bind = &state->spec.part,
-                 .choices = {"train", "validation", "test"}},
-                {.names = "--validation",
-                 .value = "SHARE",
-                 .help = "Share of the texts, from their end, that becomes the validation part",
-                 .bind = &state->spec.validation,
-                 .least = 0,
-                 .greatest = 0.99},
-                {.names = "--separator",
-                 .value = "TEXT",
-                 .help = "A word that stands between documents, such as <|endoftext|>. Files are "
-                         "documents in any case. Empty: nothing does",
-                 .bind = &state->spec.separator},
-                {.names = "--shard",
-                 .value = "N",
-                 .help = "Tokens of a file",
-                 .bind = &state->spec.shard_tokens,
-                 .least = 1},
-                {.names = "--threads",
-                 .value = "N",
-                 .help = "Threads; the files do not depend on them. 0: all cores",
-                 .bind = &state->threads,
-                 .least = 0}},
+                flag("--vocabulary", "N",
+                     "Tokens of a trained vocabulary at most, with the 256 bytes and the end "
+                     "token (GPT-2: 50257)",
+                     &state->spec.vocabulary, {257, data::kMostTokens}),
+                choice_flag("--part", "What the texts are for", &state->spec.part,
+                            {"train", "validation", "test"}),
+                flag("--validation", "SHARE",
+                     "Share of the texts, from their end, that becomes the validation part",
+                     &state->spec.validation, {0, 0.99}),
+                flag("--separator", "TEXT",
+                     "A word that stands between documents, such as <|endoftext|>. Files are "
+                     "documents in any case. Empty: nothing does",
+                     &state->spec.separator),
+                flag("--shard", "N", "Tokens of a file", &state->spec.shard_tokens, {1}),
+                flag("--threads", "N", "Threads; the files do not depend on them. 0: all cores",
+                     &state->threads, {0})},
       .examples =
           {{"tutti data tokenize input.txt --to data/mine --vocabulary 1024 --validation 0.1",
             "Train byte pairs on the first 90 % of a text and write both parts"},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 
@@ -21,16 +22,14 @@ TEST(InspectArrays, ValuesAreThoseOfAFieldAndTheSuggestionLeavesOutWhatIsMissing
                           {"units", {.text = "K"}}};
   data::write_hdf5(file, arrays);
   const Inspected found = inspect_arrays(file);
-  EXPECT_NE(found.text.find("280 to 290, 1 missing, K; stored as i16, times scale_factor 0.5, plus "
-                            "add_offset 280"),
-            std::string::npos)
-      << found.text;
+  EXPECT_TRUE(has_text(found.text,
+                       "280 to 290, 1 missing, K; stored as i16, times scale_factor 0.5, plus "
+                       "add_offset 280"));
   const std::string configuration = suggested_configuration(
       found.arrays, {.dir = scratch.path(), .train = {"packed.nc"}, .validation = {}, .test = {}});
   // The seven values that are present have the mean 285: missing ones do not count as 0 K.
-  EXPECT_NE(configuration.find("missing 285"), std::string::npos) << configuration;
-  EXPECT_NE(configuration.find("normalise mean 285 std 3.77964"), std::string::npos)
-      << configuration;
+  EXPECT_TRUE(has_text(configuration, "missing 285"));
+  EXPECT_TRUE(has_text(configuration, "normalise mean 285 std 3.77964"));
 }
 
 /// Returns the suggestion for a file.
@@ -59,17 +58,17 @@ std::filesystem::path rows_file(const ScratchDirectory& scratch, int64_t rows, i
 TEST(DataSuggestion, TakesValidationOutOfTheTrainingSetAndABatchFromTheRest) {
   const ScratchDirectory scratch;
   const std::string many = suggested(rows_file(scratch, 20, 20));
-  EXPECT_NE(many.find("\nvalidation = 0.1  #"), std::string::npos) << many;
-  EXPECT_EQ(many.find("validation_files"), std::string::npos) << many;
+  EXPECT_TRUE(has_text(many, "\nvalidation = 0.1  #"));
+  EXPECT_FALSE(has_text(many, "validation_files"));
   const std::string few = suggested(rows_file(scratch, 8, 8));
-  EXPECT_NE(few.find("\nvalidation = 2  #"), std::string::npos) << few;
-  EXPECT_NE(few.find("\nglobal = 6\n"), std::string::npos) << few;
+  EXPECT_TRUE(has_text(few, "\nvalidation = 2  #"));
+  EXPECT_TRUE(has_text(few, "\nglobal = 6\n"));
 }
 
 TEST(DataSuggestion, SaysThatFirstAxesDiffer) {
   const ScratchDirectory scratch;
   const std::string cut = suggested(rows_file(scratch, 20, 10));
-  EXPECT_NE(cut.find("input has 20, target has 10"), std::string::npos) << cut;
+  EXPECT_TRUE(has_text(cut, "input has 20, target has 10"));
 }
 
 TEST(DataSuggestion, LearnsNoLabelsFromLabels) {
@@ -81,8 +80,8 @@ TEST(DataSuggestion, LearnsNoLabelsFromLabels) {
                                                .train = {rows_file(scratch, 20, 20).string()},
                                                .validation = {},
                                                .test = {}});
-  EXPECT_NE(none.find("'x' cannot be read"), std::string::npos) << none;
-  EXPECT_EQ(none.find("[model]"), std::string::npos) << none;
+  EXPECT_TRUE(has_text(none, "'x' cannot be read"));
+  EXPECT_FALSE(has_text(none, "[model]"));
 }
 
 }  // namespace

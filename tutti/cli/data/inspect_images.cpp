@@ -1,4 +1,4 @@
-#include "tutti/cli/data/inspect_images.h"
+#include "tutti/cli/data/inspect_files.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "tutti/cli/data/inspect_pairs.h"
+#include "tutti/cli/data/inspect_files.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

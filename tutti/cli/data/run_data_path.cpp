@@ -5,22 +5,26 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/base/own_file.h"
-#include "tutti/cli/data/shared_volumes.h"
 #include "tutti/comm/bootstrap/secret.h"
+#include "tutti/comm/communicator.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/data/file/file_bytes.h"
+#include "tutti/data/neurons/neuron_content.h"
 #include "tutti/data/neurons/neuron_set.h"
 #include "tutti/data/pipeline/sampler.h"
 #include "tutti/data/store/quarantine.h"
 #include "tutti/data/store/sample_cache.h"
+#include "tutti/data/store/shared_memory.h"
 #include "tutti/train/settings/specs.h"
 
 namespace tutti {
@@ -29,6 +33,72 @@ namespace {
 bool has_cache(const RunConfig& config) { return config.cache.memory > 0 || config.cache.disk > 0; }
 
 bool has_volumes(const RunConfig& config) { return config.data.dataset == "neurons"; }
+
+// Keeps volumes of neurons once per node, in shared memory, for all of its ranks
+// (data.cache.memory).
+class SharedVolumes final : public data::NodeMemory {
+ public:
+  // Collective. `bytes`: on each node. `name`: of the job, different from any other job's.
+  SharedVolumes(comm::Communicator& communicator, std::string name, int64_t bytes);
+
+  // Throws ConfigError where the volumes of all parts need more memory than there is.
+  Filled share(const std::function<std::string(const Take& take)>& fill) override;
+
+ private:
+  comm::Communicator& communicator_;
+  std::unique_ptr<comm::Communicator> node_;  // the ranks of this node
+  std::string name_;
+  int64_t left_;
+  int parts_ = 0;
+};
+
+SharedVolumes::SharedVolumes(comm::Communicator& communicator, std::string name, int64_t bytes)
+    : communicator_(communicator), node_(communicator.split(communicator.node(communicator.rank()),
+                                                            communicator.rank(), "node")),
+      name_(std::move(name)), left_(bytes) {}
+
+data::NodeMemory::Filled SharedVolumes::share(
+    const std::function<std::string(const Take& take)>& fill) {
+  const std::string name =
+      fmt::format("{}-{}-{}", name_, communicator_.node(communicator_.rank()), parts_++);
+  const bool fills = node_->rank() == 0;
+  std::shared_ptr<data::SharedMemory> memory;
+  std::string text;
+  const auto take = [&](size_t bytes) {
+    if (static_cast<int64_t>(bytes) > left_)
+      throw ConfigError(fmt::format(
+          "data.cache.memory: volumes and their seeds need {:.1f} MiB of a node's memory, and "
+          "there "
+          "are {:.1f} MiB left: raise it, or leave data.cache out, so that each rank has them for "
+          "itself",
+          static_cast<double>(bytes) / (1 << 20), static_cast<double>(left_) / (1 << 20)));
+    memory = std::make_shared<data::SharedMemory>(name, bytes);
+    return memory->data();
+  };
+  try {
+    comm::on_each(communicator_, "reading volumes", [&] {
+      if (fills) text = fill(take);
+    });
+    uint64_t bytes = memory ? memory->size() : 0;
+    node_->broadcast_value(bytes, 0);
+    left_ -= static_cast<int64_t>(bytes);
+    text = comm::broadcast_text(*node_, text, 0);
+    comm::on_each(communicator_, "sharing volumes", [&] {
+      if (!fills) memory = std::make_shared<data::SharedMemory>(name, bytes);
+    });
+  } catch (...) {
+    if (fills && memory)
+      memory->remove_name();  // the name would stay in the node's memory for
+                              // ever
+    throw;
+  }
+  if (fills) memory->remove_name();
+  if (communicator_.rank() == 0)
+    log::info("data.cache: volumes and their seeds lie in {:.1f} MiB of each node's memory",
+              static_cast<double>(memory->size()) / (1 << 20));
+  return {.text = std::move(text),
+          .memory = std::shared_ptr<const std::byte>(memory, memory->data())};
+}
 
 }  // namespace
 

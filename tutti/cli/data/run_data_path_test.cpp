@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -37,12 +38,7 @@ RunConfig cached_lattices(int64_t train, int64_t test) {
 }
 
 std::string data_path_error(const RunConfig& config) {
-  try {
-    check_data_path(config);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>("", [&] { check_data_path(config); });
 }
 
 /// Counts the names of this process's caches.
@@ -61,7 +57,7 @@ TEST(DataPath, VolumesOfNeuronsHaveNoCacheOnDisk) {
   EXPECT_EQ(data_path_error(config), "");
   config.cache.disk = 1;
   config.cache.dir = "/tmp";
-  EXPECT_NE(data_path_error(config).find("data.cache.disk is not for"), std::string::npos);
+  EXPECT_TRUE(has_text(data_path_error(config), "data.cache.disk is not for"));
 }
 
 /// Two volumes for training and one for validation.
@@ -120,7 +116,7 @@ TEST(DataPath, ABadVolumeIsLeftOutAndCounted) {
     const PreparedData prepared = prepare_data(lenient, communicator);
     EXPECT_EQ(prepared.counts->left_out(), communicator.rank() == 0 ? 1 : 0);
     if (communicator.rank() == 0) {
-      EXPECT_NE(prepared.counts->reasons()[0].find(bad.filename().string()), std::string::npos);
+      EXPECT_TRUE(has_text(prepared.counts->reasons()[0], bad.filename().string()));
     }
   };
   for (const int64_t memory : {int64_t{0}, int64_t{64} << 20}) {
@@ -358,16 +354,13 @@ TEST(DataPath, APartWithoutRoomLeavesNoNameOfTheOthers) {
   rlimit small = usual;
   small.rlim_cur = 200'000;
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  std::string message;
-  try {
+  const std::string message = message_of<IoError>([&] {
     const auto communicator = comm::make_single_communicator();
     prepare_data(config, *communicator);
-  } catch (const IoError& error) {
-    message = error.what();
-  }
+  });
   ::setrlimit(RLIMIT_FSIZE, &usual);
   std::signal(SIGXFSZ, before);
-  EXPECT_NE(message.find("data.cache.memory"), std::string::npos) << message;
+  EXPECT_TRUE(has_text(message, "data.cache.memory"));
   EXPECT_EQ(names_left(), 0);
 }
 

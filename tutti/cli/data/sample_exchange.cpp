@@ -11,8 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <semaphore>
-#include <span>
-#include <system_error>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"

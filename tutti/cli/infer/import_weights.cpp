@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "tutti/base/error.h"
 #include "tutti/base/shell.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "tutti/backend/cpu/onednn/version.h"
 #include "tutti/base/build_id.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/base/process_state.h"
 
 namespace tutti {
@@ -57,7 +58,7 @@ TEST(LauncherWatch, KillsALauncherThatStaysAndSaysSo) {
   const Launcher launcher([] { pause(); });
   see_launcher_end({.launcher = launcher.process, .began = launcher.began, .looks = 3});
   EXPECT_FALSE(launcher_runs(launcher.process));
-  EXPECT_NE(launcher.said().find("still waits"), std::string::npos);
+  EXPECT_TRUE(has_text(launcher.said(), "still waits"));
 }
 
 TEST(LauncherWatch, KillsALauncherWhoseWordsNobodyReads) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/numeric/denormals.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/program.h"
@@ -100,7 +101,7 @@ TEST(Program, ControlBytesOfNamesAreShown) {
                             {"tutti", "config", folder + "/no.toml"},
                             {"tutti", "tra\x1b[2Jin"}}) {
     const std::string text = output_of(words);
-    EXPECT_NE(text.find("\\x1b[2J"), std::string::npos) << text;
+    EXPECT_TRUE(has_text(text, "\\x1b[2J"));
     EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
   }
   close(ends[0]);
@@ -141,10 +142,9 @@ TEST(BeginProcess, MayOpenAsManyFilesAsTheHardLimitAllows) {
     std::_Exit(files.rlim_cur == most && files.rlim_max == before.rlim_max ? 0 : 1);
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
-  EXPECT_NE(file_error(EMFILE).find(
-                fmt::format("may have {} open: raise the limit (ulimit -n)", before.rlim_cur)),
-            std::string::npos)
-      << file_error(EMFILE);
+  EXPECT_TRUE(
+      has_text(file_error(EMFILE),
+               fmt::format("may have {} open: raise the limit (ulimit -n)", before.rlim_cur)));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/cli/job/signals.h"
 #include "tutti/cli/job/supervise.h"
@@ -172,9 +173,8 @@ TEST(Supervise, ASignalEndsAJobThatHangsAtItsEnd) {
     return 0;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_NE(end.said.find("the job was at its end, and rank 1/2 (process "), end.said.npos)
-      << end.said;
-  EXPECT_NE(end.said.find("of signal 15 (SIGTERM)"), end.said.npos) << end.said;
+  EXPECT_TRUE(has_text(end.said, "the job was at its end, and rank 1/2 (process "));
+  EXPECT_TRUE(has_text(end.said, "of signal 15 (SIGTERM)"));
   EXPECT_FALSE(runs(table.row(1).process));
 }
 
@@ -215,7 +215,7 @@ TEST(Supervise, ASecondInterruptEndsTheJobAtOnce) {
     return 0;
   });
   EXPECT_EQ(end.code, 130);
-  EXPECT_NE(end.said.find("second interrupt"), end.said.npos);
+  EXPECT_TRUE(has_text(end.said, "second interrupt"));
 }
 
 TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
@@ -229,7 +229,7 @@ TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
       return 0;
     });
     EXPECT_EQ(end.code, 1);
-    EXPECT_NE(end.said.find("stopped by a signal (state T)"), end.said.npos) << end.said;
+    EXPECT_TRUE(has_text(end.said, "stopped by a signal (state T)"));
     EXPECT_EQ(count(end.said, "rank 0/2"), 1u) << end.said;
     EXPECT_EQ(count(end.said, "rank 1/2"), 1u) << end.said;
     EXPECT_EQ(count(end.said, "mpirun (process"), launcher_too ? 1u : 0u) << end.said;
@@ -360,7 +360,7 @@ TEST(Supervise, AfterAWarningItWaitsOnWhereThatIsAsked) {
     return 0;
   });
   EXPECT_EQ(end.code, 0);
-  EXPECT_NE(end.said.find("waiting goes on"), end.said.npos) << end.said;
+  EXPECT_TRUE(has_text(end.said, "waiting goes on"));
 }
 
 }  // namespace

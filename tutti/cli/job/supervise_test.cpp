@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/cli/job/supervised_job.h"
 
@@ -45,8 +46,8 @@ TEST(Supervise, TheLaunchersOwnErrorIsShown) {
     return 1;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_NE(end.said.find("There are not enough slots"), end.said.npos);
-  EXPECT_NE(end.said.find("mpirun: it ended with exit code 1 before a rank"), end.said.npos);
+  EXPECT_TRUE(has_text(end.said, "There are not enough slots"));
+  EXPECT_TRUE(has_text(end.said, "mpirun: it ended with exit code 1 before a rank"));
 }
 
 // Where SIGCHLD is ignored the system keeps no status.
@@ -61,7 +62,7 @@ TEST(Supervise, ALauncherWhoseStatusIsLostIsNoSuccess) {
   });
   std::signal(SIGCHLD, before);
   EXPECT_EQ(end.code, 1);
-  EXPECT_NE(end.said.find("before a rank of Tutti had begun"), end.said.npos) << end.said;
+  EXPECT_TRUE(has_text(end.said, "before a rank of Tutti had begun"));
   EXPECT_EQ(well.code, 3);
 }
 
@@ -76,8 +77,8 @@ TEST(Supervise, NamesTheRankThatWasKilled) {
     return 128 + SIGKILL;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_NE(end.said.find("rank 1/2 (process "), end.said.npos) << end.said;
-  EXPECT_NE(end.said.find("killed by signal 9"), end.said.npos) << end.said;
+  EXPECT_TRUE(has_text(end.said, "rank 1/2 (process "));
+  EXPECT_TRUE(has_text(end.said, "killed by signal 9"));
 }
 
 TEST(Supervise, ARankThatIsKilledBeforeItHasBegunIsAFailure) {
@@ -88,9 +89,8 @@ TEST(Supervise, ARankThatIsKilledBeforeItHasBegunIsAFailure) {
     return 128 + SIGKILL;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_NE(end.said.find("a rank was killed by signal 9 (Killed) when 1 of 2 ranks had begun"),
-            end.said.npos)
-      << end.said;
+  EXPECT_TRUE(
+      has_text(end.said, "a rank was killed by signal 9 (Killed) when 1 of 2 ranks had begun"));
 }
 
 TEST(Supervise, SaysThatTheLauncherWasKilledAndLeavesNoRank) {
@@ -103,7 +103,7 @@ TEST(Supervise, SaysThatTheLauncherWasKilledAndLeavesNoRank) {
     return 0;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_NE(end.said.find("was killed by signal 9"), end.said.npos) << end.said;
+  EXPECT_TRUE(has_text(end.said, "was killed by signal 9"));
   EXPECT_FALSE(runs(table.row(0).process));
 }
 

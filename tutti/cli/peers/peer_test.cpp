@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 
 namespace tutti {
 namespace {
@@ -27,7 +28,7 @@ TEST(Peers, WhatTheBuildLacksSaysWhatToDo) {
   for (const PeerKind* kind : peer_kinds()) {
     EXPECT_NE(kind->absent.empty(), kind->open == nullptr) << kind->name;
     if (kind->absent.empty()) continue;
-    EXPECT_NE(kind->absent.find("configure"), std::string_view::npos);
+    EXPECT_TRUE(has_text(kind->absent, "configure"));
     EXPECT_THROW(names(kind->name, true), ConfigError);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/base/json.h"
 
 namespace tutti {
@@ -27,14 +28,13 @@ TEST(Advice, TheFastestIsCalledSoOnlyWhereIntervalsPart) {
                              timed(32, {0.159, 0.161, 0.158})});
   EXPECT_EQ(advice.best_batch, 16);
   EXPECT_EQ(advice.as_fast, (std::vector<int64_t>{16, 32}));
-  EXPECT_NE(advice_text(advice).find("<- as fast as any, as far as these steps tell\n"),
-            std::string::npos);
-  EXPECT_EQ(advice_text(advice).find("<- the fastest"), std::string::npos);
+  EXPECT_TRUE(has_text(advice_text(advice), "<- as fast as any, as far as these steps tell\n"));
+  EXPECT_FALSE(has_text(advice_text(advice), "<- the fastest"));
   EXPECT_EQ(advice_json(advice)["as_fast"].size(), 2u);
 
   advice = advice_of({timed(8, {0.080, 0.081, 0.079}), timed(16, {0.080, 0.081, 0.079})});
   EXPECT_EQ(advice.best_batch, 16);
-  EXPECT_NE(advice_text(advice).find("<- the fastest\n"), std::string::npos);
+  EXPECT_TRUE(has_text(advice_text(advice), "<- the fastest\n"));
 
   // An outlier by noise: one median happens to be small, and its steps differ.
   advice = advice_of({timed(8, {0.040, 0.080, 0.039}), timed(16, {0.080, 0.081, 0.079})});
@@ -57,7 +57,7 @@ TEST(Advice, OtherWorkIsSaidBeforeTheTimes) {
   const std::string text = advice_text(advice);
   EXPECT_LT(text.find("Other work took 40 % of the processors: these times say little"),
             text.find("Mini-batch"));
-  EXPECT_EQ(text.find("<- the fastest"), std::string::npos);
+  EXPECT_FALSE(has_text(text, "<- the fastest"));
   EXPECT_EQ(advice_json(advice)["other_work"], 0.4);
 }
 

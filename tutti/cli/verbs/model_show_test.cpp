@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/json.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/command_line.h"
@@ -78,12 +79,8 @@ TEST_F(ModelShow, NeedsNoDataAndSaysWhatIsWrongWithDataThatIsThere) {
   std::ofstream(scratch_.path() / "arrays.toml")
       << "[model]\nname = \"resnet20\"\n[data]\ndataset = \"arrays\"\ntrain_files = [\"train\"]\n"
          "fields = [\"x: from x axis 0\", \"y: from y axis 0\"]\ninput = \"x\"\ntarget = \"y\"\n";
-  try {
-    shown({scratch_.path() / "arrays.toml"});
-    FAIL() << "no error";
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("nothing says how many there are"), std::string::npos);
-  }
+  EXPECT_TRUE(throws<ConfigError>({"nothing says how many there are"},
+                                  [&] { shown({scratch_.path() / "arrays.toml"}); }));
 }
 
 }  // namespace

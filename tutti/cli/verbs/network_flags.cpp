@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/models/registry.h"
 #include "tutti/models/summary.h"
 
@@ -72,57 +73,29 @@ int64_t usual_batch(ModelSpec spec) {
 }
 
 std::vector<Flag> network_flags(NetworkChoice& choice) {
-  return {{.names = "--batch",
-           .value = "N",
-           .help = "Samples of a step on each rank. 0: 128, or fewer where samples are large",
-           .bind = &choice.batch,
-           .least = 0},
-          {.names = "--precision",
-           .help = "Type of activations and of arithmetic",
-           .bind = &choice.precision,
-           .choices = {"fp32", "bf16"}},
-          {.names = "--classes",
-           .value = "N",
-           .help = "Outputs. 0: the model's own",
-           .bind = &choice.classes,
-           .least = 0},
-          {.names = "--width",
-           .value = "N",
-           .help = "Channels of the first stage. 0: the model's own",
-           .bind = &choice.width,
-           .least = 0},
-          {.names = "--depth",
-           .value = "N",
-           .help = "Layers of a network that is a stack of them. 0: the model's own",
-           .bind = &choice.depth,
-           .least = 0},
-          {.names = "--heads",
-           .value = "N",
-           .help = "Heads of attention. 0: the model's own",
-           .bind = &choice.heads,
-           .least = 0},
-          {.names = "--table-rows",
-           .value = "N",
-           .help = "Rows of each table of a network that has some. 0: the model's own",
-           .bind = &choice.table_rows,
-           .least = 0},
-          {.names = "--input",
-           .value = "CxHxW",
-           .help = "One sample's extents; otherwise the model's own",
-           .bind = [&choice](const std::string& text) { choice.input = parse_extents(text); }},
-          {.names = "--task",
-           .help = "What is learned. auto: the model's own",
-           .bind = &choice.task,
-           .choices = {"auto", "classify", "segment", "regress"}},
-          {.names = "--loss",
-           .help = "Of a network that predicts numbers",
-           .bind = &choice.loss,
-           .choices = {"mse", "mae", "huber", "bce_with_logits"}},
-          {.names = "--layout",
-           .help = "Layout of activations. auto: the fastest measured; without measuring, the "
-                   "backend's first",
-           .bind = &choice.layout,
-           .choices = {"auto", "b16c", "last", "plain"}}};
+  return {
+      flag("--batch", "N",
+           "Samples of a step on each rank. 0: 128, or fewer where samples are large",
+           &choice.batch, {0}),
+      choice_flag("--precision", "Type of activations and of arithmetic", &choice.precision,
+                  {"fp32", "bf16"}),
+      flag("--classes", "N", "Outputs. 0: the model's own", &choice.classes, {0}),
+      flag("--width", "N", "Channels of the first stage. 0: the model's own", &choice.width, {0}),
+      flag("--depth", "N", "Layers of a network that is a stack of them. 0: the model's own",
+           &choice.depth, {0}),
+      flag("--heads", "N", "Heads of attention. 0: the model's own", &choice.heads, {0}),
+      flag("--table-rows", "N", "Rows of each table of a network that has some. 0: the model's own",
+           &choice.table_rows, {0}),
+      flag("--input", "CxHxW", "One sample's extents; otherwise the model's own",
+           [&choice](const std::string& text) { choice.input = parse_extents(text); }),
+      choice_flag("--task", "What is learned. auto: the model's own", &choice.task,
+                  {"auto", "classify", "segment", "regress"}),
+      choice_flag("--loss", "Of a network that predicts numbers", &choice.loss,
+                  {"mse", "mae", "huber", "bce_with_logits"}),
+      choice_flag("--layout",
+                  "Layout of activations. auto: the fastest measured; without measuring, the "
+                  "backend's first",
+                  &choice.layout, {"auto", "b16c", "last", "plain"})};
 }
 
 }  // namespace tutti

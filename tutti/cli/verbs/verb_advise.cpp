@@ -10,6 +10,7 @@
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config/config_flags.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
@@ -126,39 +127,21 @@ Verb advise_verb() {
           "many workers keep their efficiency and how many parameter servers hide their "
           "messages, beside what the virtual clock says of one or several schemes.",
       .arguments = {state->flags.file_argument("advise", true)},
-      .flags = joined({{.names = "--batches",
-                        .value = "N,N,...",
-                        .help = "Batches of a replica to look at, beside the configuration's "
-                                "own. Without it: a quarter of that to four times as many",
-                        .bind = &state->batches,
-                        .least = 1},
-                       {.names = "--workers",
-                        .value = "N,N,...",
-                        .help = "Numbers of workers to look at",
-                        .bind = &state->workers,
-                        .least = 1,
-                        .greatest = 1 << 20},
-                       {.names = "--sync",
-                        .value = "SCHEME,...",
-                        .help = "Schemes whose speed-up on the machine is shown, with keys of "
-                                "[sync] behind them ('step,ps:async sync.servers=4')",
-                        .bind = &state->schemes},
-                       {.names = "--efficiency",
-                        .value = "X",
-                        .help = "What each worker is to do, of what it does alone",
-                        .bind = &state->efficiency,
-                        .least = 0.01,
-                        .greatest = 1},
-                       {.names = "--memory",
-                        .value = "GIB",
-                        .help = "Memory of a rank. 0: what is free here",
-                        .bind = &state->memory_gib,
-                        .least = 0},
-                       {.names = "--steps",
-                        .value = "N",
-                        .help = "Timed steps of each batch",
-                        .bind = &state->steps,
-                        .least = 1},
+      .flags = joined({flag("--batches", "N,N,...",
+                            "Batches of a replica to look at, beside the configuration's "
+                            "own. Without it: a quarter of that to four times as many",
+                            &state->batches, {1}),
+                       flag("--workers", "N,N,...", "Numbers of workers to look at",
+                            &state->workers, {1, 1 << 20}),
+                       flag("--sync", "SCHEME,...",
+                            "Schemes whose speed-up on the machine is shown, with keys of "
+                            "[sync] behind them ('step,ps:async sync.servers=4')",
+                            &state->schemes),
+                       flag("--efficiency", "X", "What each worker is to do, of what it does alone",
+                            &state->efficiency, {0.01, 1}),
+                       flag("--memory", "GIB", "Memory of a rank. 0: what is free here",
+                            &state->memory_gib, {0}),
+                       flag("--steps", "N", "Timed steps of each batch", &state->steps, {1}),
                        json_flag(state->json)},
                       state->flags.flags({"data-dir", "batch-size", "global-batch-size",
                                           "precision", "threads", "replicas", "machine"})),

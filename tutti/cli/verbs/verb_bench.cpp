@@ -6,6 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/bench/bench_flags.h"
 #include "tutti/cli/config/config.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/keep/result_file.h"
@@ -13,19 +14,12 @@
 namespace tutti {
 
 Flag bench_threads_flag(int& threads) {
-  return {.names = "--threads",
-          .value = "N",
-          .help = "Compute threads of a rank. 0: as train chooses",
-          .bind = &threads,
-          .least = 0};
+  return flag("--threads", "N", "Compute threads of a rank. 0: as train chooses", &threads, {0});
 }
 
 Flag bench_output_flag(std::string& output, const std::string& short_name) {
-  return {.names = short_name.empty() ? "--output" : short_name + ",--output",
-          .value = "FILE",
-          .help = "Write the results there as JSON, too",
-          .bind = &output,
-          .kind = Names::file};
+  return named_flag(Names::file, short_name.empty() ? "--output" : short_name + ",--output", "FILE",
+                    "Write the results there as JSON, too", &output);
 }
 
 void check_output(comm::Communicator& communicator, const std::string& file) {

@@ -10,6 +10,7 @@
 #include "tutti/cli/bench/bench_flags.h"
 #include "tutti/cli/bench/comm_measurement.h"
 #include "tutti/cli/config/config_flags.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/cli/job/progress.h"
@@ -89,41 +90,20 @@ int run_comm(const CommMeasurement& verb) {
 }
 
 std::vector<Flag> measuring_flags(CommMeasurement& state) {
-  return {{.names = "--collective",
-           .value = "NAME,...",
-           .help = "Some of barrier, broadcast, reduce, allreduce, reduce_scatter, allgather, "
-                   "gather, scatter, all_to_all; or all. Otherwise allreduce; of --tune all",
-           .bind = &state.collective},
-          {.names = "--algorithm",
-           .value = "NAME",
-           .help = "Its algorithm; all: each in turn. Otherwise chosen by size, ranks and topology",
-           .bind = &state.algorithm},
-          {.names = "-b,--min-bytes",
-           .value = "SIZE",
-           .help = "Smallest size: 8, 64K, 1.5M, 2G",
-           .bind = &state.range.min},
-          {.names = "-e,--max-bytes",
-           .value = "SIZE",
-           .help = "Largest size",
-           .bind = &state.range.max},
-          {.names = "-f,--factor",
-           .value = "X",
-           .help = "From a size to the next. 1: -i is added instead",
-           .bind = &state.range.factor},
-          {.names = "-i,--step-bytes",
-           .value = "SIZE",
-           .help = "With -f 1: from a size to the next",
-           .bind = &state.range.step},
-          {.names = "-n,--iterations",
-           .value = "N",
-           .help = "Timed calls of a size",
-           .bind = &state.iterations,
-           .least = 1},
-          {.names = "-w,--warmup",
-           .value = "N",
-           .help = "Calls before them",
-           .bind = &state.warmup,
-           .least = 0},
+  return {flag("--collective", "NAME,...",
+               "Some of barrier, broadcast, reduce, allreduce, reduce_scatter, allgather, "
+               "gather, scatter, all_to_all; or all. Otherwise allreduce; of --tune all",
+               &state.collective),
+          flag("--algorithm", "NAME",
+               "Its algorithm; all: each in turn. Otherwise chosen by size, ranks and topology",
+               &state.algorithm),
+          flag("-b,--min-bytes", "SIZE", "Smallest size: 8, 64K, 1.5M, 2G", &state.range.min),
+          flag("-e,--max-bytes", "SIZE", "Largest size", &state.range.max),
+          flag("-f,--factor", "X", "From a size to the next. 1: -i is added instead",
+               &state.range.factor),
+          flag("-i,--step-bytes", "SIZE", "With -f 1: from a size to the next", &state.range.step),
+          flag("-n,--iterations", "N", "Timed calls of a size", &state.iterations, {1}),
+          flag("-w,--warmup", "N", "Calls before them", &state.warmup, {0}),
           {.names = "-c,--check",
            .value = "N",
            .help = "Compare N results of each size, peers' too, with plain arithmetic: every "
@@ -131,28 +111,22 @@ std::vector<Flag> measuring_flags(CommMeasurement& state) {
            .bind = &state.checks,
            .least = 0,
            .alone = "1"},
-          {.names = "-d,--type",
-           .value = "TYPE",
-           .help = "f32, f64, bf16, f16, i8, i32, i64, u8 or byte; also float, double, bfloat16, "
-                   "half, int8, int32, int64 and uint8",
-           .bind = &state.element},
-          {.names = "-o,--op",
-           .value = "OP",
-           .help = "sum, min, max, mean or product",
-           .bind = &state.op},
-          {.names = "--chunk",
-           .value = "N",
-           .help = "Elements; larger vectors run in chunks. 0: in one piece, but for long ones "
-                   "between nodes",
-           .bind = &state.chunk}};
+          flag("-d,--type", "TYPE",
+               "f32, f64, bf16, f16, i8, i32, i64, u8 or byte; also float, double, bfloat16, "
+               "half, int8, int32, int64 and uint8",
+               &state.element),
+          flag("-o,--op", "OP", "sum, min, max, mean or product", &state.op),
+          flag("--chunk", "N",
+               "Elements; larger vectors run in chunks. 0: in one piece, but for long ones "
+               "between nodes",
+               &state.chunk)};
 }
 
 std::vector<Flag> setting_flags(CommMeasurement& state) {
   return {
-      {.names = "--transport",
-       .help = "mpi: no shared memory; threads: ranks are threads of this process",
-       .bind = &state.transport,
-       .choices = {"auto", "mpi", "threads"}},
+      choice_flag("--transport",
+                  "mpi: no shared memory; threads: ranks are threads of this process",
+                  &state.transport, {"auto", "mpi", "threads"}),
       {.names = "--nodes",
        .help = "What makes a node, as the key comm.nodes",
        .bind = &state.nodes,
@@ -163,10 +137,9 @@ std::vector<Flag> setting_flags(CommMeasurement& state) {
        .bind = &state.wire,
        .choices = {"auto", "mpi", "tcp"},
        .variable = "TUTTI_COMM_WIRE"},
-      {.names = "--shape",
-       .value = "RATE,DELAY",
-       .help = "Make every rank's link as slow as this, for example 10gbit,50us (not peers')",
-       .bind = &state.shape},
+      flag("--shape", "RATE,DELAY",
+           "Make every rank's link as slow as this, for example 10gbit,50us (not peers')",
+           &state.shape),
       {.names = "--progress",
        .value = "N",
        .help = "Progress threads of a rank: a number, or auto as for training",
@@ -176,21 +149,22 @@ std::vector<Flag> setting_flags(CommMeasurement& state) {
                throw ConfigError("--progress: " + wrong);
              state.progress = text;
            }},
-      {.names = "--shared-output",
-       .help = "One output for all ranks, in shared memory, as training sums its gradients "
-               "(allreduce; peers have their own)",
-       .bind = &state.shared_output},
-      {.names = "--overlap",
-       .help = "Measure how much of a collective's time is hidden when its rank computes meanwhile",
-       .bind = &state.overlap},
-      {.names = "--check-collectives",
-       .help = "Send a checksum with every message and compare results among ranks, as comm.check "
-               "does",
-       .bind = &state.check_messages},
-      {.names = "--peers",
-       .value = "NAMES",
-       .help = "Run in turns with all that this build has, none, or some of memcpy,mpi,gloo,oneccl",
-       .bind = &state.peers},
+      switch_flag("--shared-output",
+                  "One output for all ranks, in shared memory, as training sums its gradients "
+                  "(allreduce; peers have their own)",
+                  &state.shared_output),
+      switch_flag(
+          "--overlap",
+          "Measure how much of a collective's time is hidden when its rank computes meanwhile",
+          &state.overlap),
+      switch_flag(
+          "--check-collectives",
+          "Send a checksum with every message and compare results among ranks, as comm.check "
+          "does",
+          &state.check_messages),
+      flag("--peers", "NAMES",
+           "Run in turns with all that this build has, none, or some of memcpy,mpi,gloo,oneccl",
+           &state.peers),
       {.names = "--selection",
        .value = "FILE",
        .help = "Take algorithms from this table, which --tune wrote",
@@ -198,11 +172,10 @@ std::vector<Flag> setting_flags(CommMeasurement& state) {
        .kind = Names::file,
        .variable = "TUTTI_COMM_SELECTION",
        .key = "comm.selection"},
-      {.names = "--columns",
-       .help = "As nccl-tests, or as OSU's benchmarks: average, least and most of the ranks, "
-               "without peers",
-       .bind = &state.columns,
-       .choices = {"nccl", "osu"}},
+      choice_flag("--columns",
+                  "As nccl-tests, or as OSU's benchmarks: average, least and most of the ranks, "
+                  "without peers",
+                  &state.columns, {"nccl", "osu"}),
       json_flag(state.json),
       bench_output_flag(state.output, "-J")};
 }

@@ -12,6 +12,7 @@
 #include "tutti/cli/bench/bench_flags.h"
 #include "tutti/cli/bench/bench_watch.h"
 #include "tutti/cli/config/config_flags.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/cli/verbs/verbs.h"
@@ -84,20 +85,10 @@ Verb bench_ops_verb() {
   auto state = std::make_shared<BenchOpsVerb>();  // shared: std::function must be copyable
   return {.name = "ops",
           .summary = "Time single operations: every kernel's first choice in every layout",
-          .flags = {{.names = "--filter",
-                     .value = "TEXT",
-                     .help = "Only lines that contain TEXT",
-                     .bind = &state->filter},
-                    {.names = "--seconds",
-                     .value = "X",
-                     .help = "Spent on each, at least",
-                     .bind = &state->seconds,
-                     .least = 1e-6},
-                    {.names = "--check",
-                     .help = "Compare with the reference, too",
-                     .bind = &state->check},
-                    bench_threads_flag(state->threads),
-                    json_flag(state->json),
+          .flags = {flag("--filter", "TEXT", "Only lines that contain TEXT", &state->filter),
+                    flag("--seconds", "X", "Spent on each, at least", &state->seconds, {1e-6}),
+                    switch_flag("--check", "Compare with the reference, too", &state->check),
+                    bench_threads_flag(state->threads), json_flag(state->json),
                     bench_output_flag(state->output)},
           .examples = {{"tutti bench ops --filter conv --check",
                         "Time all convolutions, and compare them with the reference"}},

@@ -3,20 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config/config_flags.h"
-#include "tutti/cli/data/data_generate.h"
 #include "tutti/cli/data/data_inspect.h"
-#include "tutti/cli/data/data_stage.h"
-#include "tutti/cli/data/data_stats.h"
-#include "tutti/cli/data/data_tokenize.h"
-#include "tutti/cli/data/data_vocabulary.h"
+#include "tutti/cli/data/data_verbs.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/data/open/catalog.h"
@@ -104,12 +99,9 @@ Verb verify_verb(const std::shared_ptr<DataVerb>& state) {
                      .required = "data verify needs a data set, for example: tutti data verify "
                                  "cifar10 data/cifar10"},
                     folder_argument(state)},
-      .flags = {{.names = "--classes",
-                 .value = "N",
-                 .help =
+      .flags = {flag("--classes", "N",
                      "Number of classes of files that have another number than the published set",
-                 .bind = &state->classes,
-                 .least = 0},
+                     &state->classes, {0}),
                 json_flag(state->json)},
       .examples = {{"tutti data verify cifar10 data/cifar10", "Are these files whole?"}},
       .run = [state] { return run_verify(*state); }};

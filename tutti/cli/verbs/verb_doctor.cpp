@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "tutti/backend/cpu/onednn/version.h"
@@ -19,6 +18,7 @@
 #include "tutti/cli/bench/measure.h"
 #include "tutti/cli/config/config.h"
 #include "tutti/cli/config/config_flags.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/flags/version.h"
 #include "tutti/cli/job/job.h"
@@ -341,14 +341,10 @@ Verb doctor_verb() {
           .text =
               "Under a launcher it speaks for the whole job: rank 0 prints, and names the "
               "ranks or hosts that differ.",
-          .flags = {{.names = "--threads",
-                     .value = "N",
-                     .help = "Threads to measure with. 0: as a rank would choose",
-                     .bind = &state->threads,
-                     .least = 0},
-                    {.names = "--no-measure",
-                     .help = "Leave out the measurements, which take 2 seconds",
-                     .bind = Clears{&state->measure}},
+          .flags = {flag("--threads", "N", "Threads to measure with. 0: as a rank would choose",
+                         &state->threads, {0}),
+                    switch_flag("--no-measure", "Leave out the measurements, which take 2 seconds",
+                                Clears{&state->measure}),
                     json_flag(state->json)},
           .examples = {{"tutti doctor", "Is this machine ready?"},
                        {"mpirun -n 4 tutti doctor", "Is the job set up as it should be?"}},

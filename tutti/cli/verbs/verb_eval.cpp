@@ -10,9 +10,9 @@
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
-#include "tutti/base/shell.h"
 #include "tutti/cli/config/config_flags.h"
 #include "tutti/cli/data/run_tokenizer.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/infer/evaluation_ranks.h"
 #include "tutti/cli/infer/import_weights.h"
@@ -202,32 +202,24 @@ Verb eval_verb() {
             .kind = Names::file,
             .required = "eval needs weights, for example: --weights "
                         "runs/mine"},
-           {.names = "--split",
-            .help = "The part of the data set. By default test, or validation where "
-                    "there is no test set",
-            .bind = &state->split,
-            .choices = {"test", "validation", "train"}},
-           {.names = "--samples",
-            .value = "N",
-            .help = "Only the first N samples. 0: all",
-            .bind = &state->samples,
-            .least = 0},
+           choice_flag("--split",
+                       "The part of the data set. By default test, or validation where "
+                       "there is no test set",
+                       &state->split, {"test", "validation", "train"}),
+           flag("--samples", "N", "Only the first N samples. 0: all", &state->samples, {0}),
            ranks_flag(state->ranks),
-           {.names = "--logits",
-            .value = "FILE.npy",
-            .help = "Write what the network predicts of all samples, float32: samples "
-                    "x classes, or samples x classes x height x width; of texts samples x 2 x "
-                    "tokens, -log of the probability of each and whether it was the likeliest; of "
-                    "several predictions each, as FILE.NAME.npy; of numbers in the units of the "
-                    "data. FILE.npy.json has which sample each row is, and attributes as of infer",
-            .bind = &state->logits,
-            .kind = Names::file},
-           {.names = "--save-predictions",
-            .value = "DIR",
-            .help = "Make a folder with the fields, the predictions and what they should be as "
-                    ".npy, and pictures of the first samples; with --samples of fewer",
-            .bind = &state->pictures,
-            .kind = Names::folder},
+           named_flag(
+               Names::file, "--logits", "FILE.npy",
+               "Write what the network predicts of all samples, float32: samples "
+               "x classes, or samples x classes x height x width; of texts samples x 2 x "
+               "tokens, -log of the probability of each and whether it was the likeliest; of "
+               "several predictions each, as FILE.NAME.npy; of numbers in the units of the "
+               "data. FILE.npy.json has which sample each row is, and attributes as of infer",
+               &state->logits),
+           named_flag(Names::folder, "--save-predictions", "DIR",
+                      "Make a folder with the fields, the predictions and what they should be as "
+                      ".npy, and pictures of the first samples; with --samples of fewer",
+                      &state->pictures),
            json_flag(state->json)},
           state->flags.flags(
               {"data-dir", "batch-size", "precision", "threads", "spatial", "tensor"})),

@@ -12,6 +12,7 @@
 #include "tutti/base/visible.h"
 #include "tutti/cli/config/config.h"
 #include "tutti/cli/data/run_tokenizer.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/infer/import_weights.h"
 #include "tutti/cli/infer/trained_model.h"
 #include "tutti/cli/job/launch.h"
@@ -157,58 +158,31 @@ int run_generate(const GenerateVerb& verb) {
 }
 
 std::vector<Flag> generate_flags(GenerateVerb& state) {
-  return {{.names = "--prompt",
-           .value = "TEXT",
-           .help = "What the text begins with. Without it: a document's beginning, else a line's",
-           .bind = &state.prompt},
-          {.names = "--prompt-file",
-           .value = "FILE",
-           .help = "The same from a file",
-           .bind = &state.prompt_file,
-           .kind = Names::file,
-           .excludes = {"--prompt"}},
-          {.names = "--tokens",
-           .value = "N",
-           .help = "Tokens to add; fewer where a document ends",
-           .bind = &state.tokens,
-           .least = 1},
-          {.names = "--temperature",
-           .value = "X",
-           .help = "Divides the logits: below 1 likely tokens become more likely. 0: always the "
-                   "most likely one",
-           .bind = &state.choice.temperature,
-           .least = 0,
-           .greatest = 1000},
-          {.names = "--top-k",
-           .value = "N",
-           .help = "Only the N most likely tokens. 0: all",
-           .bind = &state.choice.top_k,
-           .least = 0},
-          {.names = "--top-p",
-           .value = "X",
-           .help = "Of these only the most likely ones that have this share of the probability",
-           .bind = &state.choice.top_p,
-           .least = 0,
-           .greatest = 1},
-          {.names = "--seed",
-           .value = "N",
-           .help = "The text is a function of it",
-           .bind = &state.seed},
-          {.names = "--samples",
-           .value = "N",
-           .help = "Texts, with --- between them",
-           .bind = &state.samples,
-           .least = 1},
-          {.names = "--window",
-           .value = "N",
-           .help = "Tokens that the network looks back at. 0: data.window",
-           .bind = &state.window,
-           .least = 0},
-          {.names = "--tokenizer",
-           .value = "DIR",
-           .help = "The tokenizer's folder. Empty: the one that the run has kept",
-           .bind = &state.tokenizer,
-           .kind = Names::folder}};
+  return {
+      flag("--prompt", "TEXT",
+           "What the text begins with. Without it: a document's beginning, else a line's",
+           &state.prompt),
+      {.names = "--prompt-file",
+       .value = "FILE",
+       .help = "The same from a file",
+       .bind = &state.prompt_file,
+       .kind = Names::file,
+       .excludes = {"--prompt"}},
+      flag("--tokens", "N", "Tokens to add; fewer where a document ends", &state.tokens, {1}),
+      flag("--temperature", "X",
+           "Divides the logits: below 1 likely tokens become more likely. 0: always the "
+           "most likely one",
+           &state.choice.temperature, {0, 1000}),
+      flag("--top-k", "N", "Only the N most likely tokens. 0: all", &state.choice.top_k, {0}),
+      flag("--top-p", "X",
+           "Of these only the most likely ones that have this share of the probability",
+           &state.choice.top_p, {0, 1}),
+      flag("--seed", "N", "The text is a function of it", &state.seed),
+      flag("--samples", "N", "Texts, with --- between them", &state.samples, {1}),
+      flag("--window", "N", "Tokens that the network looks back at. 0: data.window", &state.window,
+           {0}),
+      named_flag(Names::folder, "--tokenizer", "DIR",
+                 "The tokenizer's folder. Empty: the one that the run has kept", &state.tokenizer)};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/flags/arguments.h"
 #include "tutti/cli/flags/completion.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/help.h"
 #include "tutti/cli/flags/man_page.h"
 #include "tutti/cli/verbs/verbs.h"
@@ -42,25 +43,22 @@ int run_help(const HelpVerb& verb) {
 
 Verb help_verb() {
   auto state = std::make_shared<HelpVerb>();  // shared: std::function must be copyable
-  return {
-      .name = "help",
-      .summary = "Explain a verb, or print the manual page or a shell's completion",
-      .arguments = {{.names = "VERB",
-                     .help = "The verb to explain, for example train or data list",
-                     .bind = &state->words,
-                     .kind = Names::verb}},
-      .flags = {{.names = "--man", .help = "Print the manual page tutti(1)", .bind = &state->man},
-                {.names = "--completion",
-                 .help = "Print the completion of a shell",
-                 .bind = &state->shell,
-                 .choices = {"bash", "zsh", "fish"}}},
-      .examples =
-          {{"tutti help train", "Explain how to train a run"},
-           {"tutti help bench comm", "Explain one verb of a group"},
-           {"tutti help --completion bash > ~/.local/share/bash-completion/completions/tutti",
-            "Install completion for yourself, where it is not installed already"}},
-      .see_also = {"docs/cli.md"},
-      .run = [state] { return run_help(*state); }};
+  return {.name = "help",
+          .summary = "Explain a verb, or print the manual page or a shell's completion",
+          .arguments = {{.names = "VERB",
+                         .help = "The verb to explain, for example train or data list",
+                         .bind = &state->words,
+                         .kind = Names::verb}},
+          .flags = {switch_flag("--man", "Print the manual page tutti(1)", &state->man),
+                    choice_flag("--completion", "Print the completion of a shell", &state->shell,
+                                {"bash", "zsh", "fish"})},
+          .examples =
+              {{"tutti help train", "Explain how to train a run"},
+               {"tutti help bench comm", "Explain one verb of a group"},
+               {"tutti help --completion bash > ~/.local/share/bash-completion/completions/tutti",
+                "Install completion for yourself, where it is not installed already"}},
+          .see_also = {"docs/cli.md"},
+          .run = [state] { return run_help(*state); }};
 }
 
 }  // namespace tutti

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <memory>
 
 #include "tutti/backend/cpu/cpu_backend.h"
@@ -13,6 +12,7 @@
 #include "tutti/base/own_file.h"
 #include "tutti/cli/config/config_flags.h"
 #include "tutti/cli/data/run_tokenizer.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/infer/evaluation_ranks.h"
 #include "tutti/cli/infer/import_weights.h"
@@ -326,21 +326,16 @@ Verb infer_verb() {
             .bind = &state->weights,
             .kind = Names::file,
             .required = "infer needs weights, for example: --weights runs/mine"},
-           {.names = "--input",
-            .value = "FILE",
-            .help = "A file, a folder of files or a pattern in quotes; may be repeated",
-            .bind = &state->inputs,
-            .kind = Names::file},
-           {.names = "--split",
-            .help = "Instead of files, a part of the configured data set",
-            .bind = &state->split,
-            .choices = {"train", "validation", "test"}},
-           {.names = "--field",
-            .value = "LINE",
-            .help = "Where a field that the network reads lies in the files, as a line of "
-                    "data.fields: \"image: from images axis 0\"; may be repeated. By default as in "
-                    "the configured data set",
-            .bind = &state->fields},
+           named_flag(Names::file, "--input", "FILE",
+                      "A file, a folder of files or a pattern in quotes; may be repeated",
+                      &state->inputs),
+           choice_flag("--split", "Instead of files, a part of the configured data set",
+                       &state->split, {"train", "validation", "test"}),
+           flag("--field", "LINE",
+                "Where a field that the network reads lies in the files, as a line of "
+                "data.fields: \"image: from images axis 0\"; may be repeated. By default as in "
+                "the configured data set",
+                &state->fields),
            {.names = "--output",
             .value = "FILE",
             .help =
@@ -349,9 +344,8 @@ Verb infer_verb() {
             .bind = &state->output,
             .kind = Names::file,
             .required = "infer needs a file to write, for example: --output predictions.nc"},
-           {.names = "--labels",
-            .help = "Write the most likely class instead of the outputs",
-            .bind = &state->labels},
+           switch_flag("--labels", "Write the most likely class instead of the outputs",
+                       &state->labels),
            ranks_flag(state->ranks),
            json_flag(state->json)},
           state->flags.flags(

@@ -14,6 +14,7 @@
 #include "tutti/cli/config/config_flags.h"
 #include "tutti/cli/config/config_paths.h"
 #include "tutti/cli/config/workload_library.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
@@ -281,14 +282,12 @@ Verb model_verb() {
                      .kind = Names::model,
                      .required = "model show needs a network, for example: tutti model show "
                                  "resnet20"}},
-      .flags = joined(joined(network_flags(state->network),
-                             {{.names = "--threads",
-                               .value = "N",
-                               .help = "Compute threads, for the memory. 0: all cores",
-                               .bind = &state->threads,
-                               .least = 0},
-                              json_flag(state->json)}),
-                      state->flags.flags({"data-dir"})),
+      .flags =
+          joined(joined(network_flags(state->network),
+                        {flag("--threads", "N", "Compute threads, for the memory. 0: all cores",
+                              &state->threads, {0}),
+                         json_flag(state->json)}),
+                 state->flags.flags({"data-dir"})),
       .examples = {{"tutti model show resnet20", "Its layers, parameters and memory"},
                    {"tutti model show run.toml", "Those of the network that a configuration has"},
                    {"tutti model show cosmoflow --set model.kernel=2",

@@ -10,6 +10,7 @@
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config/config_flags.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
@@ -208,15 +209,10 @@ Verb plan_verb() {
               "key, and with --resume the kernels of the checkpoint. The code of a model.library "
               "runs for it.",
           .arguments = {state->flags.file_argument("plan", true)},
-          .flags = joined({{.names = "--ranks",
-                            .value = "N",
-                            .help = "Ranks of the run in question; none are started",
-                            .bind = &state->ranks,
-                            .least = 1,
-                            .greatest = 1 << 20},
-                           {.names = "--refusals",
-                            .help = "Also say which kernels were refused, and why",
-                            .bind = &state->refusals},
+          .flags = joined({flag("--ranks", "N", "Ranks of the run in question; none are started",
+                                &state->ranks, {1, 1 << 20}),
+                           switch_flag("--refusals", "Also say which kernels were refused, and why",
+                                       &state->refusals),
                            json_flag(state->json)},
                           state->flags.flags_of_training()),
           .examples = {{"tutti plan run.toml", "Every step of a run on one rank"},

@@ -13,6 +13,7 @@
 #include "tutti/base/number.h"
 #include "tutti/base/shell.h"
 #include "tutti/cli/config/config_flags.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/flags/terminal.h"
 #include "tutti/cli/job/job.h"
@@ -298,62 +299,47 @@ Verb study_verb() {
           "Starts the ranks of each run itself: start the study once, inside the allocation. "
           "Runs that are finished are kept when it is started again.",
       .arguments = {state->flags.file_argument("study", false)},
-      .flags =
-          joined({{.names = "--ranks",
-                   .value = "N,N/P,...",
-                   .help = "Numbers of ranks, separated by commas. 4/2 are 4 ranks of which 2 "
-                           "share each sample, 4/2x2 share its first two dimensions",
-                   .bind = &state->sizes},
-                  {.names = "--replicas",
-                   .value = "N,N,...",
-                   .help = "Numbers of replicas to replay on the machine of --machine, each on a "
-                           "device; --ranks then is the one number of ranks that do it. Without "
-                           "--machine one number: run.replicas",
-                   .bind = &state->replicas},
-                  {.names = "--sync",
-                   .value = "SCHEME,...",
-                   .help = "How replicas meet, see sync.scheme: a study for each, and a report of "
-                           "all beside each other. Keys for the runs of one scheme may follow it "
-                           "('step,ps:async optimizer.momentum=0')",
-                   .bind = &state->schemes},
-                  {.names = "--repeats",
-                   .value = "N",
-                   .help = "Runs of each rank count; repeat k has seed run.seed + k - 1",
-                   .bind = &state->study.repeats,
-                   .least = 1,
-                   .greatest = 1000},
-                  {.names = "--mode",
-                   .help = "weak: the batch of a rank stays; strong: the global batch stays",
-                   .bind = &state->mode,
-                   .choices = {"weak", "strong"}},
-                  {.names = "--run-limit",
-                   .value = "SECONDS",
-                   .help = "End a run after this many seconds. 0: never",
-                   .bind = &state->study.run_limit_seconds,
-                   .least = 0},
-                  {.names = "--fresh",
-                   .help = "Run everything again; all earlier runs in the folder are set aside",
-                   .bind = &state->study.fresh},
-                  {.names = "--oversubscribe",
-                   .help = "Start more than 8 ranks or threads for each core, if that is asked for",
-                   .bind = &state->study.oversubscribe},
-                  {.names = "--dry-run",
-                   .help = "Print the command of each run, and end",
-                   .bind = &state->study.dry_run},
-                  {.names = "--require-target",
-                   .help = "Exit code 3 when a run missed run.target; without it that is a result "
-                           "like others",
-                   .bind = &state->study.require_target},
-                  {.names = "--collect",
-                   .help = "Run nothing: report every record found under --output-dir",
-                   .bind = &state->study.collect_only},
-                  {.names = "--compare",
-                   .value = "FOLDER,...",
-                   .help = "Run nothing: show the curves of these studies beside each other, in "
-                           "studies.html of --output-dir (without it: studies)",
-                   .bind = &state->compare},
-                  json_flag(state->study.json)},
-                 configuration_flags(*state)),
+      .flags = joined(
+          {flag("--ranks", "N,N/P,...",
+                "Numbers of ranks, separated by commas. 4/2 are 4 ranks of which 2 "
+                "share each sample, 4/2x2 share its first two dimensions",
+                &state->sizes),
+           flag("--replicas", "N,N,...",
+                "Numbers of replicas to replay on the machine of --machine, each on a "
+                "device; --ranks then is the one number of ranks that do it. Without "
+                "--machine one number: run.replicas",
+                &state->replicas),
+           flag("--sync", "SCHEME,...",
+                "How replicas meet, see sync.scheme: a study for each, and a report of "
+                "all beside each other. Keys for the runs of one scheme may follow it "
+                "('step,ps:async optimizer.momentum=0')",
+                &state->schemes),
+           flag("--repeats", "N", "Runs of each rank count; repeat k has seed run.seed + k - 1",
+                &state->study.repeats, {1, 1000}),
+           choice_flag("--mode", "weak: the batch of a rank stays; strong: the global batch stays",
+                       &state->mode, {"weak", "strong"}),
+           flag("--run-limit", "SECONDS", "End a run after this many seconds. 0: never",
+                &state->study.run_limit_seconds, {0}),
+           switch_flag("--fresh",
+                       "Run everything again; all earlier runs in the folder are set aside",
+                       &state->study.fresh),
+           switch_flag("--oversubscribe",
+                       "Start more than 8 ranks or threads for each core, if that is asked for",
+                       &state->study.oversubscribe),
+           switch_flag("--dry-run", "Print the command of each run, and end",
+                       &state->study.dry_run),
+           switch_flag("--require-target",
+                       "Exit code 3 when a run missed run.target; without it that is a result "
+                       "like others",
+                       &state->study.require_target),
+           switch_flag("--collect", "Run nothing: report every record found under --output-dir",
+                       &state->study.collect_only),
+           flag("--compare", "FOLDER,...",
+                "Run nothing: show the curves of these studies beside each other, in "
+                "studies.html of --output-dir (without it: studies)",
+                &state->compare),
+           json_flag(state->study.json)},
+          configuration_flags(*state)),
       .examples =
           {{"tutti study run.toml --ranks 1,2,4 --repeats 3",
             "Compare 1, 2 and 4 ranks, each with three seeds"},

@@ -19,6 +19,7 @@
 #include "tutti/cli/config/config_text.h"
 #include "tutti/cli/data/run_data_path.h"
 #include "tutti/cli/data/run_tokenizer.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/flags/terminal.h"
 #include "tutti/cli/flags/version.h"
@@ -309,26 +310,24 @@ int run_and_tell(const TrainVerb& verb) {
 std::vector<Flag> flags_of(TrainVerb& state) {
   return joined(
       {ranks_flag(state.ranks),
-       {.names = "--dry-run",
-        .help = "Try everything that can fail before the first step, read the first samples of "
-                "each part of the data, write nothing, print the resolved configuration, and "
-                "end, with the exit code of the run",
-        .bind = &state.dry_run},
-       {.names = "--fresh",
-        .help = "Begin anew where a run lies: it is set aside as FOLDER.1, FOLDER.2 and so on",
-        .bind = &state.fresh},
-       {.names = "--resume-anyway",
-        .value = "KEY",
-        .help = "With --resume, go on although this key has changed; may be repeated",
-        .bind = &state.resume_anyway,
-        .kind = Names::key},
+       switch_flag("--dry-run",
+                   "Try everything that can fail before the first step, read the first samples of "
+                   "each part of the data, write nothing, print the resolved configuration, and "
+                   "end, with the exit code of the run",
+                   &state.dry_run),
+       switch_flag("--fresh",
+                   "Begin anew where a run lies: it is set aside as FOLDER.1, FOLDER.2 and so on",
+                   &state.fresh),
+       named_flag(Names::key, "--resume-anyway", "KEY",
+                  "With --resume, go on although this key has changed; may be repeated",
+                  &state.resume_anyway),
        {.names = "--json",
         .help = "Print how the run has ended as JSON for programs, at the end",
         .bind = &state.json,
         .excludes = {"--dry-run"}},
-       {.names = "--oversubscribe",
-        .help = "Start more than 8 ranks or threads for each core, if that is asked for",
-        .bind = &state.oversubscribe}},
+       switch_flag("--oversubscribe",
+                   "Start more than 8 ranks or threads for each core, if that is asked for",
+                   &state.oversubscribe)},
       state.flags.flags_of_training());
 }
 

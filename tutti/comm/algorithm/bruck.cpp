@@ -10,7 +10,6 @@
 // Efficient algorithms for all-to-all communications in multiport message-passing systems (1997).
 
 #include <algorithm>
-#include <bit>
 
 #include "tutti/comm/algorithm/algorithm.h"
 

@@ -1,6 +1,5 @@
 #include "tutti/comm/algorithm/nodes.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace tutti::comm {

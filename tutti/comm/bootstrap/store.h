@@ -1,7 +1,7 @@
 #pragma once
 // Store: a few short texts that the ranks of a job leave for each other before they can send
 // messages. Implementations: here, in the memory of one process; tcp_store.h; and the caller's own
-// (capi/given_store.h).
+// (capi/job.cpp).
 
 #include <condition_variable>
 #include <cstddef>

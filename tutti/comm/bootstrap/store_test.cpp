@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/base/refused_calls.h"
 #include "tutti/comm/bootstrap/store_protocol.h"
@@ -35,15 +36,6 @@ void check_store(Store& a, Store& b) {
     b.set("late", "came");
   });
   EXPECT_EQ(a.get("late", kHangSeconds), "came");
-}
-
-std::string what_of(auto work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 TEST(Store, InOneProcess) {
@@ -139,20 +131,17 @@ TEST(TcpStore, AnotherSecretIsAClearErrorAndHarmsNobody) {
   const TcpStoreServer server("127.0.0.1", 0, "secret");
   TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
   store.set("x", "one");
-  EXPECT_NE(what_of([&] {
-              TcpStore("127.0.0.1", server.port(), "secreT", kHangSeconds);
-            }).find("its secret is another one than the store's"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(
+      message_of<CommError>([&] { TcpStore("127.0.0.1", server.port(), "secreT", kHangSeconds); }),
+      "its secret is another one than the store's"));
   EXPECT_THROW(TcpStore("127.0.0.1", server.port(), "", kHangSeconds), ConfigError);
   EXPECT_EQ(store.get("x", 0), "one");
 }
 
 TEST(TcpStore, NobodyThereIsAnErrorAfterTheTimeOut) {
   const int port = TcpStoreServer("127.0.0.1", 0, "secret").port();
-  EXPECT_NE(what_of([&] {
-              TcpStore("127.0.0.1", port, "secret", 0.5);
-            }).find("does not answer within 0.5 s"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(message_of<CommError>([&] { TcpStore("127.0.0.1", port, "secret", 0.5); }),
+                       "does not answer within 0.5 s"));
 }
 
 TEST(TcpStore, AServerThatStartsLaterIsWaitedFor) {

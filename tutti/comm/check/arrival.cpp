@@ -45,10 +45,7 @@ void merge(Latest& mine, const Latest& theirs) {
   mine.waited_for_late += theirs.waited_for_late;
 }
 
-void run(CollectiveOperation& operation) {
-  operation.start();
-  operation.wait();
-}
+void run(CollectiveOperation& operation) { operation.run(); }
 
 }  // namespace
 
@@ -79,24 +76,17 @@ ArrivalRecord::ArrivalRecord(Communicator& communicator, int operations, int ste
   for (auto* values : {&arrivals_, &earliest_, &latest_, &wait_begins_, &wait_ends_})
     values->assign(capacity_ * operations_, 0);
   lateness_.assign(capacity_, 0);
-  find_earliest_ = communicator.plan({.name = "arrivals",
-                                      .kind = Collective::allreduce,
-                                      .element = Element::f64,
-                                      .op = ReduceOp::min,
-                                      .count = earliest_.size(),
-                                      .output = earliest_.data()});
-  find_latest_ = communicator.plan({.name = "last arrivals",
-                                    .kind = Collective::allreduce,
-                                    .element = Element::f64,
-                                    .op = ReduceOp::max,
-                                    .count = latest_.size(),
-                                    .output = latest_.data()});
-  find_lateness_ = communicator.plan({.name = "lateness",
-                                      .kind = Collective::allreduce,
-                                      .element = Element::f64,
-                                      .op = ReduceOp::max,
-                                      .count = lateness_.size(),
-                                      .output = lateness_.data()});
+  const auto plan = [&](const char* name, ReduceOp op, std::vector<double>& values) {
+    return communicator.plan({.name = name,
+                              .kind = Collective::allreduce,
+                              .element = Element::f64,
+                              .op = op,
+                              .count = values.size(),
+                              .output = values.data()});
+  };
+  find_earliest_ = plan("arrivals", ReduceOp::min, earliest_);
+  find_latest_ = plan("last arrivals", ReduceOp::max, latest_);
+  find_lateness_ = plan("lateness", ReduceOp::max, lateness_);
 }
 
 void ArrivalRecord::note(int operation) {

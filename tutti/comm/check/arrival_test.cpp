@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
@@ -37,7 +38,7 @@ TEST(ArrivalRecord, NamesTheRankThatComesLate) {
       EXPECT_TRUE(text.starts_with("rank " + std::to_string(slow) + " on " + c.host() +
                                    " arrived last in "))
           << text;
-      EXPECT_NE(text.find(" of 6 steps, by "), std::string::npos) << text;
+      EXPECT_TRUE(has_text(text, " of 6 steps, by "));
     }
   });
 }

@@ -38,7 +38,7 @@ void accompany(std::vector<RoundOfMessages::Item>& items,
 
 CheckedChannel::CheckedChannel(Communicator& communicator, std::vector<RoundOfMessages> rounds,
                                const OpenChannel& inner)
-    : communicator_(communicator), rounds_(std::move(rounds)), outgoing_(rounds_.size()),
+    : ChannelAround(std::move(rounds)), communicator_(communicator), outgoing_(rounds_.size()),
       incoming_(rounds_.size()) {
   inner_ = inner(accompanied());
 }
@@ -53,13 +53,7 @@ std::vector<RoundOfMessages> CheckedChannel::accompanied() {
   return all;
 }
 
-void CheckedChannel::rebind(std::vector<RoundOfMessages> rounds) {
-  rounds_ = std::move(rounds);
-  inner_->rebind(accompanied());
-}
-
 void CheckedChannel::post(size_t round) {
-  round_ = round;
   verified_ = false;
   const auto& sends = rounds_[round].sends;
   for (size_t i = 0; i < sends.size(); ++i) {
@@ -67,7 +61,7 @@ void CheckedChannel::post(size_t round) {
     for (size_t piece = 0; piece < sums.size(); ++piece)
       sums[piece] = checksum(sends[i].data, sends[i].bytes, piece);
   }
-  inner_->post(round);
+  ChannelAround::post(round);
 }
 
 bool CheckedChannel::received() {

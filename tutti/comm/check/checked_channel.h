@@ -9,42 +9,32 @@
 // sides read the block once more.
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "tutti/comm/transport/channel.h"
 
 namespace tutti::comm {
 
-class CheckedChannel final : public Channel {
+class CheckedChannel final : public ChannelAround {
  public:
   static constexpr size_t kPiece = size_t{64} << 10;  ///< bytes that share a checksum
 
   /// Collective.
   CheckedChannel(Communicator& communicator, std::vector<RoundOfMessages> rounds,
                  const OpenChannel& inner);
+  ~CheckedChannel() override { inner_.reset(); }
 
-  void expect() override { inner_->expect(); }
   void post(size_t round) override;
-  void rebind(std::vector<RoundOfMessages> rounds) override;
   bool received() override;
-  const std::byte* where(size_t i) const override { return inner_->where(i); }
-  void release() override { inner_->release(); }
-  bool sent() override { return inner_->sent(); }
-  size_t leaving() override { return inner_->leaving(); }
-  Missing missing() const override { return inner_->missing(); }
 
  private:
   using Sums = std::vector<uint64_t>;  // checksums of one message, by piece
-  std::vector<RoundOfMessages> accompanied();
+  std::vector<RoundOfMessages> accompanied() override;
   void verify() const;
   void compare(size_t receive, const std::byte* sums) const;
 
   Communicator& communicator_;
-  std::vector<RoundOfMessages> rounds_;                 // as given by the user of this channel
   std::vector<std::vector<Sums>> outgoing_, incoming_;  // by round and message
-  std::unique_ptr<Channel> inner_;
-  size_t round_ = 0;
   bool verified_ = false;
 };
 

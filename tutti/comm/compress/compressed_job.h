@@ -61,8 +61,7 @@ struct CompressedJob {
       std::ranges::copy(gradient(step, c.rank(), count, static_cast<int>(p)), gradients[p].begin());
   }
   Floats run() {
-    reduction->start();
-    reduction->wait();
+    reduction->run();
     return sum;
   }
   Floats run(int step) {

@@ -126,8 +126,7 @@ void sum_everywhere(Communicator& c, std::string_view bucket, std::span<double> 
                            .count = total.size(),
                            .output = total.data(),
                            .reproducible = true});
-  sum->start();
-  sum->wait();
+  sum->run();
 }
 
 // Puts each holder's equal share of the sum of all residuals into the first residual of every rank.

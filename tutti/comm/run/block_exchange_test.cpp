@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -58,8 +59,7 @@ TEST(BlockExchange, EveryRankHasCountsOfItsOwnEachTime) {
         [](Communicator& c) {
           for (int round = 0; round < 30; ++round) {
             Round blocks(c, round);
-            blocks.exchange->start();
-            blocks.exchange->wait();
+            blocks.exchange->run();
             blocks.check(c, round);
           }
         },
@@ -89,8 +89,7 @@ TEST(BlockExchange, TakesNoChannel) {
     const size_t before = c.channels().taken();
     for (int round = 0; round < 1000; ++round) {
       Round blocks(c, round % 50);
-      blocks.exchange->start();
-      blocks.exchange->wait();
+      blocks.exchange->run();
       ASSERT_EQ(c.channels().taken(), before);
     }
   });
@@ -105,20 +104,17 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
     spec.sends[static_cast<size_t>(peer)] = {0, sent};
     spec.receives[static_cast<size_t>(peer)] = {0, received};
     BlockExchange blocks(c, std::move(spec));
-    blocks.start();
-    blocks.wait();
+    blocks.run();
   };
   for (const size_t expected : {3, 0, 7}) {
-    try {
-      run_ranks(2, [&](Communicator& c) {
-        if (c.rank() == 0) return exchange(c, 5, 0);
-        exchange(c, 0, expected);
-      });
-      ADD_FAILURE() << "5 bytes are not " << expected;
-    } catch (const CommError& error) {
-      EXPECT_NE(std::string(error.what()).find("exchange number 1:"), std::string::npos)
-          << error.what();
-    }
+    EXPECT_TRUE(throws<CommError>({"exchange number 1:"},
+                                  [&] {
+                                    run_ranks(2, [&](Communicator& c) {
+                                      if (c.rank() == 0) return exchange(c, 5, 0);
+                                      exchange(c, 0, expected);
+                                    });
+                                  }))
+        << "5 bytes are not " << expected;
   }
   run_ranks(2, [](Communicator& c) {
     EXPECT_THROW(BlockExchange(c, {.sends = {{0, 1}}, .receives = {{}, {}}}), PlanError);
@@ -136,21 +132,15 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
     for (Slice& block : beside.sends) block = {4, 2};
     BlockExchange apart(c, beside);
     beside.receives = {{1, 2}, {0, 2}};  // one of these bytes would be overwritten
-    try {
-      BlockExchange lost(c, beside);
-      ADD_FAILURE() << "two blocks in one place";
-    } catch (const PlanError& error) {
-      EXPECT_NE(std::string(error.what()).find("from ranks 0 and 1 overlap in the output"),
-                std::string::npos)
-          << error.what();
-    }
+    EXPECT_TRUE(throws<PlanError>({"from ranks 0 and 1 overlap in the output"},
+                                  [&] { BlockExchange lost(c, beside); }));
   });
 }
 
 // Each exchange is a new object: the communicator counts them, so the number is the same on all
 // ranks.
 TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
-  try {
+  EXPECT_TRUE(throws<CommError>({"exchange number 3: rank 0"}, [&] {
     run_ranks(2, [](Communicator& c) {
       Bytes data(2), room(2);
       for (int step = 1; step <= 3; ++step) {
@@ -161,33 +151,23 @@ TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
         if (c.rank() == 1) spec.sends[1] = {};
         spec.input = data.data(), spec.output = room.data();
         BlockExchange blocks(c, std::move(spec));
-        blocks.start();
-        blocks.wait();
+        blocks.run();
       }
       c.barrier();
     });
-    ADD_FAILURE() << "1 byte is not 2";
-  } catch (const CommError& error) {
-    EXPECT_NE(std::string(error.what()).find("exchange number 3: rank 0"), std::string::npos)
-        << error.what();
-  }
+  }));
 }
 
 // A wait that fails names the ranks that have not come.
 TEST(BlockExchange, NamesWhoIsMissing) {
-  try {
+  EXPECT_TRUE(throws<CommError>({"not arrived: rank 2"}, [&] {
     run_ranks(3, [](Communicator& c) {
       c.set_timeout(patience(0.1));
       if (c.rank() == 2) return;
       Round blocks(c, 1);
-      blocks.exchange->start();
-      blocks.exchange->wait();
+      blocks.exchange->run();
     });
-    ADD_FAILURE() << "rank 2 has not come";
-  } catch (const CommError& error) {
-    EXPECT_NE(std::string(error.what()).find("not arrived: rank 2"), std::string::npos)
-        << error.what();
-  }
+  }));
 }
 
 }  // namespace

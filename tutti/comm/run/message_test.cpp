@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <numeric>
-#include <thread>
 #include <vector>
 
 #include "tutti/base/error.h"
@@ -27,15 +24,13 @@ TEST(Message, ArrivesInOrderAndAsLongAsItIs) {
       for (int k = 1; k <= 5; ++k) {
         data.assign(static_cast<size_t>(2 * k), k);
         send->rebind(bytes_of(data));
-        send->start();
-        send->wait();
+        send->run();
       }
     }
     if (c.rank() == 1) {
       const auto receive = c.plan_receive({.peer = 0, .tag = 7, .data = bytes_of(data)});
       for (int k = 1; k <= 5; ++k) {
-        receive->start();
-        receive->wait();
+        receive->run();
         EXPECT_EQ(receive->arrived(), static_cast<size_t>(2 * k) * sizeof(int));
         EXPECT_EQ(data[0], k);
       }
@@ -51,16 +46,13 @@ TEST(Message, TagsDoNotMix) {
       const auto first = c.plan_send({.peer = peer, .tag = 1, .data = bytes_of(a)});
       const auto second = c.plan_send({.peer = peer, .tag = 2, .data = bytes_of(b)});
       first->start();
-      second->start();
-      second->wait();
+      second->run();
       first->wait();
     } else {
       const auto second = c.plan_receive({.peer = peer, .tag = 2, .data = bytes_of(b)});
       const auto first = c.plan_receive({.peer = peer, .tag = 1, .data = bytes_of(a)});
-      second->start();
-      second->wait();
-      first->start();
-      first->wait();
+      second->run();
+      first->run();
       EXPECT_EQ(a[0], 1);
       EXPECT_EQ(b[0], 2);
     }
@@ -81,8 +73,7 @@ TEST(Message, WaitsForItsReceiver) {
     } else {
       const auto receive = c.plan_receive({.peer = 0, .data = bytes_of(data)});
       c.barrier();
-      receive->start();
-      receive->wait();
+      receive->run();
     }
   });
 }
@@ -94,12 +85,10 @@ TEST(Message, APatientWaitOutlastsTheTimeOut) {
     if (c.rank() == 0) {
       sleep_patiently(0.2);
       const auto send = c.plan_send({.peer = 1, .data = bytes_of(data)});
-      send->start();
-      send->wait();
+      send->run();
     } else {
       const auto receive = c.plan_receive({.peer = 0, .data = bytes_of(data), .patient = true});
-      receive->start();
-      receive->wait();
+      receive->run();
       EXPECT_EQ(data[0], 0);
     }
   });
@@ -109,8 +98,7 @@ TEST(Message, APatientWaitOutlastsTheTimeOut) {
                            std::vector<int> data{1};
                            if (c.rank() == 0) return;
                            const auto receive = c.plan_receive({.peer = 0, .data = bytes_of(data)});
-                           receive->start();
-                           receive->wait();
+                           receive->run();
                          }),
                CommError);
 }

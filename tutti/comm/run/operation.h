@@ -46,7 +46,12 @@ class Operation {
   /// Throws CommError when the communicator's time-out passes or a peer is found dead, and as
   /// test() does.
   void wait();
-  /// Does the same, but returns false when that many seconds have passed.
+  /// Starts it and waits for it.
+  void run() {
+    start();
+    wait();
+  }
+  /// Waits, but returns false when that many seconds have passed.
   bool wait_for(double seconds);
 
   /// Sets the priority. Operations of higher priority are moved forward first, and large

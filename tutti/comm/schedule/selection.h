@@ -8,7 +8,7 @@
 //   bytes         of the long vector: an upper bound, or *. Lines in rising order make ranges
 //   reproducible  yes: for calls that need the order of comm/schedule/tree.h; no: for the others; *
 // A line whose algorithm cannot do the task is passed over. `tutti bench comm --tune`
-// measures and writes such a table (cli/bench/comm_tuned_lines.h); without a measurement the
+// measures and writes such a table (cli/bench/comm_tune.h); without a measurement the
 // built-in one applies.
 
 #include <optional>

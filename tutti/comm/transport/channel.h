@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace tutti::comm {
@@ -69,6 +70,38 @@ class Channel {
 
  protected:
   Channel() = default;
+};
+
+/// A channel around another, which does what this one does not.
+class ChannelAround : public Channel {
+ public:
+  void expect() override { inner_->expect(); }
+  void post(size_t round) override {
+    round_ = round;
+    inner_->post(round);
+  }
+  void rebind(std::vector<RoundOfMessages> rounds) override {
+    rounds_ = std::move(rounds);
+    inner_->rebind(accompanied());
+  }
+  bool received() override { return inner_->received(); }
+  const std::byte* where(size_t i) const override { return inner_->where(i); }
+  void release() override { inner_->release(); }
+  bool sent() override { return inner_->sent(); }
+  size_t leaving() override { return inner_->leaving(); }
+  Missing missing() const override { return inner_->missing(); }
+
+ protected:
+  explicit ChannelAround(std::vector<RoundOfMessages> rounds,
+                         std::unique_ptr<Channel> inner = nullptr)
+      : rounds_(std::move(rounds)), inner_(std::move(inner)) {}
+  /// Returns the rounds of the other channel: those given, and messages besides. A class whose own
+  /// memory these use destroys the other channel in its destructor.
+  virtual std::vector<RoundOfMessages> accompanied() { return rounds_; }
+
+  std::vector<RoundOfMessages> rounds_;  ///< as given by the user of this channel
+  std::unique_ptr<Channel> inner_;
+  size_t round_ = 0;  ///< the posted one
 };
 
 /// Makes a channel for these rounds. All ranks make the same ones in the same order; it can be used

@@ -2,48 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <numeric>
-
-#include "tutti/comm/algorithm/algorithm.h"
-#include "tutti/comm/check/reference_result.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
 namespace tutti::comm {
 namespace {
-
-// Ranks of a node read each other's memory in place, ranks of different nodes get copies, in one
-// operation.
-TEST(RoutedChannel, OneOperationUsesBothWays) {
-  for (const std::vector<int>& nodes : {std::vector<int>{0, 0, 0, 1}, {0, 1, 0, 1}, {0, 1, 2}})
-    run_ranks(
-        static_cast<int>(nodes.size()),
-        [&](Communicator& c) {
-          for (int kind = 0; kind < kCollectives; ++kind)
-            for (const Algorithm* algorithm : algorithms()) {
-              CollectiveSpec spec{.kind = static_cast<Collective>(kind),
-                                  .element = Element::f32,
-                                  .count = kind == 0 ? 0u : 1200u};
-              if (!refusal_of(*algorithm, c.planner().task_of(spec)).empty()) continue;
-              spec.algorithm = std::string(algorithm->name);
-              const Task task = c.planner().task_of(spec);
-              const ReferenceResult answer(task, spec.element, spec.op, 1);
-              std::vector<float> in(1200), out(1200);
-              answer.fill(reinterpret_cast<std::byte*>(in.data()));
-              spec.input = in.data();
-              spec.output = out.data();
-              if (spec.kind == Collective::broadcast) spec.input = nullptr, out = in;
-              const auto operation = c.plan(spec);
-              for (int run = 0; run < 3; ++run) {
-                operation->start();
-                operation->wait();
-              }
-              EXPECT_EQ(answer.count_wrong(reinterpret_cast<std::byte*>(out.data())), 0u)
-                  << name_of(spec.kind) << " by " << spec.algorithm;
-            }
-        },
-        nodes);
-}
 
 // Enough nodes for halving between them. The input of the allgather is its part of the output.
 TEST(RoutedChannel, ManyNodesOfTwoRanksHalveAndDoubleInPlace) {
@@ -70,12 +32,10 @@ TEST(RoutedChannel, ManyNodesOfTwoRanksHalveAndDoubleInPlace) {
         EXPECT_TRUE(rank != 0 || gather->schedule().rounds.size() == 2 + 7) << "log2 of 65, up";
         for (int run = 1; run <= 2; ++run) {
           for (size_t i = 0; i < x.size(); ++i) x[i] = float(i) * float(run);
-          scatter->start();
-          scatter->wait();
+          scatter->run();
           std::ranges::fill(x, -1.0f);
           std::ranges::copy(sum, x.begin() + kPart * rank);
-          gather->start();
-          gather->wait();
+          gather->run();
           for (size_t i = 0; i < x.size(); ++i)
             ASSERT_EQ(x[i], float(i) * float(run * kRanks)) << i;
         }
@@ -108,8 +68,7 @@ TEST(RoutedChannel, PlanningForEverTakesFewNumbers) {
           for (int k = 0; k < 1000; ++k) {
             std::ranges::fill(x, 1.0f);
             const auto operation = c.plan(spec);
-            operation->start();
-            operation->wait();
+            operation->run();
             ASSERT_EQ(x[9], 2.0f) << k;
             ASSERT_LE(c.channels().taken(), 128u);
           }
@@ -134,8 +93,7 @@ TEST(RoutedChannel, AnAbandonedOperationDisturbsNoLaterOne) {
                 c.barrier();
                 x = static_cast<float>(c.rank() == 0 ? k : -2);
                 const auto operation = c.plan(spec);
-                operation->start();
-                operation->wait();
+                operation->run();
                 ASSERT_EQ(x, static_cast<float>(k));
               }
             },

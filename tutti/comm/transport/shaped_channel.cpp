@@ -53,7 +53,7 @@ ShapedLink::Clock::duration ShapedLink::latency() const {
 
 ShapedChannel::ShapedChannel(std::vector<RoundOfMessages> rounds, const OpenChannel& inner,
                              ShapedLink& link)
-    : rounds_(std::move(rounds)), link_(link) {
+    : ChannelAround(std::move(rounds)), link_(link) {
   for (const RoundOfMessages& round : rounds_) {
     departing_.emplace_back(round.sends.size());
     arriving_.emplace_back(round.receives.size());
@@ -76,13 +76,7 @@ std::vector<RoundOfMessages> ShapedChannel::accompanied() {
   return all;
 }
 
-void ShapedChannel::rebind(std::vector<RoundOfMessages> rounds) {
-  rounds_ = std::move(rounds);
-  inner_->rebind(accompanied());
-}
-
 void ShapedChannel::post(size_t round) {
-  round_ = round;
   left_ = Clock::now();
   bytes_ = 0;
   const auto& sends = rounds_[round].sends;
@@ -91,7 +85,7 @@ void ShapedChannel::post(size_t round) {
     bytes_ += sends[i].bytes;
     departing_[round][i] = (left_ + link_.latency()).time_since_epoch().count();
   }
-  inner_->post(round);
+  ChannelAround::post(round);
 }
 
 bool ShapedChannel::received() {

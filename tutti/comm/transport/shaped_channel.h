@@ -7,7 +7,6 @@
 // steady clock that the processes of a machine share; a receiver does not read the message before.
 
 #include <chrono>
-#include <memory>
 #include <mutex>
 #include <string_view>
 #include <vector>
@@ -40,31 +39,24 @@ class ShapedLink {
   Clock::time_point free_{};
 };
 
-class ShapedChannel final : public Channel {
+class ShapedChannel final : public ChannelAround {
  public:
   /// All ranks must be on one machine. `link` outlives the channel.
   ShapedChannel(std::vector<RoundOfMessages> rounds, const OpenChannel& inner, ShapedLink& link);
+  ~ShapedChannel() override { inner_.reset(); }
 
-  void expect() override { inner_->expect(); }
   void post(size_t round) override;
-  void rebind(std::vector<RoundOfMessages> rounds) override;
   bool received() override;
-  const std::byte* where(size_t i) const override { return inner_->where(i); }
-  void release() override { inner_->release(); }
   bool sent() override { return Clock::now() >= left_ && inner_->sent(); }
   size_t leaving() override { return Clock::now() < left_ ? bytes_ : 0; }
-  Missing missing() const override { return inner_->missing(); }
 
  private:
   using Clock = ShapedLink::Clock;
   using Times = std::vector<int64_t>;  // for a round's messages: nanoseconds of the steady clock
-  std::vector<RoundOfMessages> accompanied();
+  std::vector<RoundOfMessages> accompanied() override;
 
-  std::vector<RoundOfMessages> rounds_;      // as given by the user of this channel
   std::vector<Times> departing_, arriving_;  // by round
-  std::unique_ptr<Channel> inner_;
   ShapedLink& link_;
-  size_t round_ = 0;
   Clock::time_point left_{};
   size_t bytes_ = 0;  // bytes of the posted round
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/data/arrays/climate_values.h"
 #include "tutti/data/arrays/sample_file.h"
 #include "tutti/data/arrays/set_checks.h"
@@ -227,15 +228,11 @@ TEST(ArraySet, NanIsRefusedOrReplaced) {
   const std::vector<float> infinite = {1, 2, -INFINITY, 4};
   const auto file = scratch.path() / "a.npy";
   write_npy_array(file, {.type = ElementType::f32, .shape = {2, 2}, .values = infinite.data()});
-  try {
-    values_of<float>(*set_of({file}, {"x: from array missing 9"}), 1, "x");
-    ADD_FAILURE();
-  } catch (const BadFile& error) {
-    const std::string said = error.what();
-    EXPECT_NE(said.find("'x' is -inf"), said.npos) << said;
-    EXPECT_NE(said.find("numpy.clip"), said.npos) << said;
-    EXPECT_EQ(said.find("give 'missing V'"), said.npos) << said;
-  }
+  const std::string said = message_of<BadFile>(
+      [&] { values_of<float>(*set_of({file}, {"x: from array missing 9"}), 1, "x"); });
+  EXPECT_TRUE(has_text(said, "'x' is -inf"));
+  EXPECT_TRUE(has_text(said, "numpy.clip"));
+  EXPECT_FALSE(has_text(said, "give 'missing V'"));
 }
 
 #ifdef TUTTI_TEST_DATA

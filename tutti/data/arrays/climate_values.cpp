@@ -1,7 +1,6 @@
 #include "tutti/data/arrays/climate_values.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>

@@ -1,6 +1,5 @@
 #include "tutti/data/arrays/npy_folders.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <string>

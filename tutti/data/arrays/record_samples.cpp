@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <type_traits>

@@ -46,7 +46,7 @@ auto as_said(Read read) {
   }
 }
 
-/// Reads an array file (array_samples.cpp). `lines` must have settled places (sample_places.h).
+/// Reads an array file (array_samples.cpp). `lines` must have settled places (array_set.cpp).
 /// `cache` is for HDF5's chunks. NotAsSaid.
 std::shared_ptr<const SampleFile> array_samples(ArrayFile file, const std::vector<FieldLine>& lines,
                                                 std::shared_ptr<ChunkCache> cache);

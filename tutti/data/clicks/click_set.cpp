@@ -1,7 +1,6 @@
 #include "tutti/data/clicks/click_set.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "tutti/base/error.h"

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/data/format/array/array_checks.h"
 
 namespace tutti::data {
@@ -112,7 +112,7 @@ TEST(FirstBytes, AZipInThePlaceOfWeightsIsKnownByItsMembers) {
   };
   const auto expect = [&](const std::vector<std::string>& members, const std::string& part) {
     const std::string said = message(members);
-    EXPECT_NE(said.find(part), said.npos) << said;
+    EXPECT_TRUE(has_text(said, part));
   };
   expect({"w/version", "w/data/0", "w/data.pkl"}, "torch.load");
   expect({"ok.safetensors"}, "a zip archive (");
@@ -158,16 +158,13 @@ TEST(FirstBytes, WhatTheSystemSaysComesWithWhatToDo) {
   expect_error<BadFile>(opens("annexed"),
                         {"which is not there: fetch it with 'git annex get FILE'"});
   expect_io_error(opens("round"), {"Too many levels of symbolic links; its symbolic links lead"});
-  std::string said;
-  try {
+  const std::string said = message_of<IoError>([&] {
     const FewFiles none(0);
     FileBytes::open(locked);
-  } catch (const IoError& error) {
-    said = error.what();
-  }
-  EXPECT_NE(said.find("open: raise the limit (ulimit -n)"), said.npos) << said;
+  });
+  EXPECT_TRUE(has_text(said, "open: raise the limit (ulimit -n)"));
   for (const int error : {EACCES, ENFILE, EIO, ESTALE, EISDIR, ENOSPC})
-    EXPECT_NE(file_error(error).find("; "), std::string::npos) << error;
+    EXPECT_TRUE(has_text(file_error(error), "; ")) << error;
   EXPECT_EQ(file_error(ENOENT), "No such file or directory");
 }
 

@@ -3,7 +3,6 @@
 #include <zlib.h>
 
 #include <cerrno>
-#include <fstream>
 #include <string>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <numeric>
 #include <string>
 
 #include "tutti/base/error.h"

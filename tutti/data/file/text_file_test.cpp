@@ -8,6 +8,7 @@
 #include <sstream>
 #include <streambuf>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/data/file/first_bytes.h"
 #include "tutti/data/file_checks.h"
 
@@ -38,11 +39,11 @@ TEST(TextFile, WhatIsNoTextIsNamedWithWhatToDo) {
                 "a\0b\0"sv),
             "list: expected a list, found text as UTF-16: convert it with 'iconv -f UTF-16 -t "
             "UTF-8 FILE > NEW'");
-  EXPECT_NE(why("\xff\xfe\0\0a\0\0\0"sv).find("iconv -f UTF-32"), std::string::npos);
-  EXPECT_NE(why("version https://git-lfs.github.com/spec/v1\noid sha256:0\n").find("git lfs pull"),
-            std::string::npos);
-  EXPECT_NE(why("<!DOCTYPE html><html>").find("a page of the web"), std::string::npos);
-  EXPECT_NE(why(std::string(4096, '\0')).find("zeros alone"), std::string::npos);
+  EXPECT_TRUE(has_text(why("\xff\xfe\0\0a\0\0\0"sv), "iconv -f UTF-32"));
+  EXPECT_TRUE(
+      has_text(why("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"), "git lfs pull"));
+  EXPECT_TRUE(has_text(why("<!DOCTYPE html><html>"), "a page of the web"));
+  EXPECT_TRUE(has_text(why(std::string(4096, '\0')), "zeros alone"));
 }
 
 TEST(TextFile, AFolderIsAnErrorWithItsReason) {

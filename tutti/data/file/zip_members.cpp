@@ -1,7 +1,6 @@
 #include "tutti/data/file/zip_members.h"
 
 #include <algorithm>
-#include <limits>
 #include <span>
 #include <string_view>
 #include <unordered_map>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "tutti/data/file/first_bytes.h"
 #include "tutti/data/format/array/frames.h"

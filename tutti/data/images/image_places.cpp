@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <optional>
 #include <unordered_map>
 
 #include "tutti/base/error.h"

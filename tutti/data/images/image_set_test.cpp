@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/data/file/tar_writer.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/images/image_places.h"
@@ -88,7 +89,7 @@ TEST(ImageSet, ReadsTarsOfEachKind) {
   for (const Known& one : known) {
     const auto set = open_image_set(corpus_tar(one.file), "train", {}, {});
     ASSERT_EQ(set->size(), std::ssize(one.labels)) << one.file;
-    EXPECT_NE(set->origin(0).find(one.origin), std::string::npos) << set->origin(0);
+    EXPECT_TRUE(has_text(set->origin(0), one.origin));
     const std::vector<std::string>& classes = set->fields()[1].class_names;
     ASSERT_EQ(classes.size(), one.classes.size()) << one.file;
     for (size_t c = 0; c < classes.size(); ++c)
@@ -126,7 +127,7 @@ TEST(ImageSet, SeveralArchivesInThePartsFolderAreClasses) {
   const std::string assumed =
       "set/train: 2 archives are taken as one class each, by their names: "
       "n01440764 ... n01443537";
-  EXPECT_NE(said.find(assumed), said.npos) << said;
+  EXPECT_TRUE(has_text(said, assumed));
   EXPECT_EQ(said.find(assumed), said.rfind(assumed)) << said;
   EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"n01440764", "n01443537"}));
   ASSERT_EQ(set->size(), 3);
@@ -234,10 +235,8 @@ TEST(ImageSet, FirstBytesDecideAndOtherPicturesAreNamed) {
   const auto set = open_image_set(root, "train", {}, {});
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(set->size(), 3);
-  EXPECT_NE(
-      said.find("passed over: 1 picture of other formats, such as ants/c.webp (a WebP image)"),
-      said.npos)
-      << said;
+  EXPECT_TRUE(has_text(
+      said, "passed over: 1 picture of other formats, such as ants/c.webp (a WebP image)"));
   put_file(root / "train/bees/d.webp", {'R', 'I', 'F', 'F', 4, 0, 0, 0, 'W', 'E', 'B', 'P'});
   expect_io_error([&] { open_image_set(root, "train", {}, {}); },
                   {"train/bees", "no images", "d.webp (a WebP image)"});
@@ -273,8 +272,7 @@ TEST(ImageSet, LinksInCirclesEndAndAreNamed) {
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(set->size(), 3);
   EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"cat", "dog"}));
-  EXPECT_NE(said.find("passed over: this link leads to a folder that lies above it"), said.npos)
-      << said;
+  EXPECT_TRUE(has_text(said, "passed over: this link leads to a folder that lies above it"));
 }
 
 // A folder keeps its own name, even if a link to it comes first.
@@ -290,7 +288,7 @@ TEST(ImageSet, ALinkFromOneClassToAnotherTakesNothingFromIt) {
   EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"a", "b", "c"}));
   ASSERT_EQ(set->size(), 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(label_of(*set, i), i);
-  EXPECT_NE(said.find("a/more: passed over"), said.npos) << said;
+  EXPECT_TRUE(has_text(said, "a/more: passed over"));
   // A link is followed to a folder elsewhere, and so is a link through another link.
   put_file(root / "more/deep/4.jpg", grey_jpeg(1));
   put_file(root / "far/5.jpg", grey_jpeg(1));
@@ -328,7 +326,7 @@ TEST(ImageSet, GeneratedFoldersAndShardsAreTheSameImages) {
   put_file(files->origin(1), half);
   const VerifyReport report = verify_dataset("imagenet", scratch.path() / "folders");
   EXPECT_FALSE(report.sound());
-  EXPECT_NE(report.to_text().find(files->origin(1)), std::string::npos) << report.to_text();
+  EXPECT_TRUE(has_text(report.to_text(), files->origin(1)));
 }
 
 /// Returns two epochs' batches, which must not depend on the number of readers.

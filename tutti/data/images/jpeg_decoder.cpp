@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <csetjmp>
-#include <cstring>
 #include <string>
 
 #include "tutti/data/images/coded_image.h"

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/numeric/rng.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 
@@ -136,12 +137,7 @@ TEST_F(NeuronFiles, GiveTheSurroundingsOfASeedAndTheMaskOfItsObject) {
 TEST_F(NeuronFiles, RefuseWhatIsNoVolume) {
   const Volume v = halves(15);
   const auto refused = [&](const NeuronSetSpec& spec, const std::string& words) {
-    try {
-      NeuronSet set(spec);
-      ADD_FAILURE() << words;
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-    }
+    EXPECT_TRUE(throws<Error>({words}, [&] { NeuronSet set(spec); })) << words;
   };
   NeuronSetSpec spec{
       .files = {write("v.h5", v, {15, 15, 15})}, .fov = {15, 15, 15}, .deltas = {1, 1, 1}};

@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <type_traits>
 #include <unordered_map>

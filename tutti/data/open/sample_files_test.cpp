@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 #include "tutti/data/format/sets/tf_example.h"
@@ -143,7 +144,7 @@ TEST(SampleFiles, VerifyReadsEveryFile) {
   scratch.write("train/univ_00000001.tfrecord", bytes);
   const VerifyReport report = verify_dataset("cosmoflow", scratch.path());
   EXPECT_EQ(report.files[0].problem, "");
-  EXPECT_NE(report.files[1].problem.find("univ_00000001"), std::string::npos);
+  EXPECT_TRUE(has_text(report.files[1].problem, "univ_00000001"));
   EXPECT_FALSE(verify_dataset("deepcam", scratch.path()).sound());
 }
 
@@ -184,7 +185,7 @@ TEST(SampleFiles, AVolumeThatDoesNotFitItsCountsIsNamed) {
     const std::string text = error.what();
     EXPECT_EQ(text.find("volume 0 of seed 1, with --particles 8 and --cell 1: a cell holds "), 0u)
         << text;
-    EXPECT_NE(text.find("No set is made"), std::string::npos) << text;
+    EXPECT_TRUE(has_text(text, "No set is made"));
     EXPECT_FALSE(std::filesystem::exists(scratch.path() / "train"));
   }
   // A failure leaves the previous set in place.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/base/numeric/sha256.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/sets/lattices.h"
@@ -32,17 +33,16 @@ TEST(Verify, ReportsEveryFileOfADirectory) {
   EXPECT_EQ(report.files[0].bytes, 6146);
   EXPECT_EQ(report.files[0].records, 2);
   EXPECT_EQ(report.files[0].class_counts, (std::vector<int64_t>{0, 1, 0, 0, 1, 0, 0, 0, 0, 0}));
-  EXPECT_NE(report.files[1].problem.find("expected sha256 ba7816bf"), std::string::npos);
+  EXPECT_TRUE(has_text(report.files[1].problem, "expected sha256 ba7816bf"));
   EXPECT_EQ(report.files[2].problem, "");
   EXPECT_EQ(report.files[2].sha256, "");
   EXPECT_EQ(report.files[2].xxhash64, report.files[0].xxhash64);
-  EXPECT_NE(report.files[4].problem.find("found 3000 bytes"), std::string::npos);
+  EXPECT_TRUE(has_text(report.files[4].problem, "found 3000 bytes"));
   EXPECT_EQ(report.files[5].file.filename(), "test_batch.bin");
   std::filesystem::remove(scratch.path() / "test_batch.bin");
-  EXPECT_NE(verify_dataset("cifar10", scratch.path()).files[5].problem.find("No such file"),
-            std::string::npos);
-  EXPECT_NE(report.to_text().find("2 records  per class 0 1 0 0 1"), std::string::npos);
-  EXPECT_NE(report.to_text().find("BAD  "), std::string::npos);
+  EXPECT_TRUE(has_text(verify_dataset("cifar10", scratch.path()).files[5].problem, "No such file"));
+  EXPECT_TRUE(has_text(report.to_text(), "2 records  per class 0 1 0 0 1"));
+  EXPECT_TRUE(has_text(report.to_text(), "BAD  "));
 }
 
 TEST(Verify, LatticesAndUnknownNames) {
@@ -54,7 +54,7 @@ TEST(Verify, LatticesAndUnknownNames) {
   EXPECT_TRUE(report.sound());
   ASSERT_EQ(report.files.size(), 1u);
   EXPECT_EQ(report.files[0].records, 12);
-  EXPECT_NE(report.to_text().find("compared with nothing"), std::string::npos);
+  EXPECT_TRUE(has_text(report.to_text(), "compared with nothing"));
   EXPECT_THROW(verify_dataset("svhn", scratch.path()), ConfigError);
 }
 
@@ -62,11 +62,10 @@ TEST(Verify, LatticesAndUnknownNames) {
 TEST(Verify, ADamagedImageIsToBeFetchedAgain) {
   const ScratchDirectory scratch;
   const KnownDataset& images = known_dataset("imagenet");
-  EXPECT_NE(how_to_get(images, scratch.path()).find("sort images"), std::string::npos);
+  EXPECT_TRUE(has_text(how_to_get(images, scratch.path()), "sort images"));
   std::filesystem::create_directories(scratch.path() / "train/cat");
   scratch.write("train/cat/tom.png", Bytes{1});
-  EXPECT_NE(how_to_get(images, scratch.path()).find("fetch what is missing or damaged"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(how_to_get(images, scratch.path()), "fetch what is missing or damaged"));
 }
 
 TEST(Verify, PipesAreRefusedAndNotWaitedFor) {
@@ -87,15 +86,11 @@ TEST(OpenDataset, OfADamagedFileTheCommandThatMakesItAgainIsSaidOnce) {
   const auto file = scratch.path() / "lattices-test.bin";
   std::ofstream(file) << "cut";
   for (const auto& dir : {scratch.path(), file}) {
-    std::string said;
-    try {
-      open_dataset({.name = "lattices", .dir = dir, .split = "test"});
-    } catch (const IoError& error) {
-      said = error.what();
-    }
+    const std::string said = message_of<IoError>(
+        [&] { open_dataset({.name = "lattices", .dir = dir, .split = "test"}); });
     const std::string command =
         "'tutti data generate lattices " + scratch.path().string() + " --force'";
-    EXPECT_NE(said.find(command), std::string::npos) << said;
+    EXPECT_TRUE(has_text(said, command));
     EXPECT_EQ(said.find("data generate"), said.rfind("data generate")) << said;
   }
 }
@@ -119,19 +114,15 @@ TEST(OpenDataset, SaysWhatToDo) {
   EXPECT_FALSE(verify_dataset("mnist", scratch.path() / "loop").sound());
   expect_io_error([&] { open_dataset({.name = "mnist", .dir = "absent/mnist"}); },
                   {"looked for " + (std::filesystem::current_path() / "absent/mnist").string()});
-  try {
-    known_dataset("cifar");
-    FAIL();
-  } catch (const ConfigError& error) {
-    std::string names;
-    for (const KnownDataset& known : known_datasets())
-      names += (names.empty() ? "" : ", ") + known.name;
-    EXPECT_EQ(error.what(), "data set 'cifar' is not known; known are " + names);
-    EXPECT_TRUE(names.starts_with("cifar10, "));
-    EXPECT_TRUE(
-        names.ends_with("mnist, fashion-mnist, lattices, cosmoflow, deepcam, imagenet, "
-                        "neurons, cbed, stem, clicks, text, tokens, token-pairs, arrays"));
-  }
+  std::string names;
+  for (const KnownDataset& known : known_datasets())
+    names += (names.empty() ? "" : ", ") + known.name;
+  EXPECT_EQ(message_of<ConfigError>([&] { known_dataset("cifar"); }),
+            "data set 'cifar' is not known; known are " + names);
+  EXPECT_TRUE(names.starts_with("cifar10, "));
+  EXPECT_TRUE(
+      names.ends_with("mnist, fashion-mnist, lattices, cosmoflow, deepcam, imagenet, neurons, "
+                      "cbed, stem, clicks, text, tokens, token-pairs, arrays"));
 }
 
 #ifdef TUTTI_TEST_DATA
@@ -143,7 +134,7 @@ TEST(Verify, RealMnistIsSoundAndBalanced) {
   EXPECT_EQ(report.files[1].class_counts,
             (std::vector<int64_t>{5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949}));
   EXPECT_TRUE(report.files[1].counts_as_published && report.files[3].counts_as_published);
-  EXPECT_EQ(report.to_text().find("compared with nothing"), std::string::npos);
+  EXPECT_FALSE(has_text(report.to_text(), "compared with nothing"));
 }
 
 // Both sets have the same form and file names.
@@ -151,7 +142,7 @@ TEST(Verify, RealMnistIsNotFashionMnist) {
   const std::filesystem::path dir = std::filesystem::path(TUTTI_TEST_DATA) / "mnist";
   const VerifyReport report = verify_dataset("fashion-mnist", dir);
   for (const size_t labels : {1, 3})
-    EXPECT_NE(report.files[labels].problem.find("of another data set"), std::string::npos);
+    EXPECT_TRUE(has_text(report.files[labels].problem, "of another data set"));
   EXPECT_TRUE(verify_dataset("fashion-mnist", dir, 10).sound()) << "said to be another set";
 }
 #endif

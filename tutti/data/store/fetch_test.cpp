@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/numeric/sha256.h"
 #include "tutti/base/scratch_directory.h"
 
@@ -113,12 +114,7 @@ class FetchTest : public ::testing::Test {
   }
   bool has(const char* name) const { return fs::exists(fs::path(scratch.path()) / name); }
   std::string error(const FetchSpec& of) const {
-    try {
-      fetch_files(of);
-    } catch (const IoError& e) {
-      return e.what();
-    }
-    return "";
+    return message_of<IoError>("", [&] { fetch_files(of); });
   }
   Server server;
   const ScratchDirectory scratch;
@@ -141,7 +137,7 @@ TEST_F(FetchTest, AnotherFileOnTheServerIsFetchedFromItsBeginning) {
   once.tries = 1;
   once.stall_seconds = 1;
   server.piece = 0;
-  EXPECT_NE(error(once).find("the same command goes on there"), std::string::npos);
+  EXPECT_TRUE(has_text(error(once), "the same command goes on there"));
   server.piece = 100'000;
   server.breaks = 1;
   const std::string old = server.file;
@@ -182,8 +178,8 @@ TEST_F(FetchTest, AListOfSumsThatCannotBeWrittenLosesNoFile) {
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(failed, "");
   EXPECT_EQ(fetched(), server.file);
-  EXPECT_NE(said.find("SHA256SUMS: cannot be written"), std::string::npos) << said;
-  EXPECT_NE(said.find("has come and is sound"), std::string::npos) << said;
+  EXPECT_TRUE(has_text(said, "SHA256SUMS: cannot be written"));
+  EXPECT_TRUE(has_text(said, "has come and is sound"));
 }
 
 /// While it lives, files of this process may be one byte long; writing more is an error.
@@ -215,7 +211,7 @@ TEST_F(FetchTest, ADiskWithoutRoomIsSaid) {
     few = error(spec());
   }
   for (const std::string& said : {many, few})
-    EXPECT_NE(said.find("file.part: cannot be written: File too large"), std::string::npos) << said;
+    EXPECT_TRUE(has_text(said, "file.part: cannot be written: File too large"));
   EXPECT_FALSE(has("file"));
 }
 
@@ -223,14 +219,13 @@ TEST_F(FetchTest, WhatAnotherHasPlantedIsNotWrittenThrough) {
   const fs::path victim = scratch.write("victim", std::string("mine"));
   for (const char* name : {"file.part", "file.part.tag"}) {
     fs::create_symlink(victim, scratch.path() / name);
-    EXPECT_NE(error(spec()).find(std::string(name) + ": cannot be opened: it is a symbolic link"),
-              std::string::npos)
-        << error(spec());
+    EXPECT_TRUE(
+        has_text(error(spec()), std::string(name) + ": cannot be opened: it is a symbolic link"));
     EXPECT_TRUE(fs::remove(scratch.path() / name));
   }
   EXPECT_FALSE(has("file"));
   ASSERT_EQ(::mkfifo((scratch.path() / "file.part.tag").c_str(), 0600), 0);
-  EXPECT_NE(error(spec()).find("pipe (FIFO), no regular file"), std::string::npos) << error(spec());
+  EXPECT_TRUE(has_text(error(spec()), "pipe (FIFO), no regular file"));
   fs::remove(scratch.path() / "file.part.tag");
   ASSERT_EQ(::mkfifo((scratch.path() / "file.part").c_str(), 0600), 0);
   EXPECT_EQ(error(spec()), "") << "it holds nothing: a file takes its place";
@@ -260,9 +255,7 @@ TEST_F(FetchTest, APartOfAnotherUsersBeginsAnew) {
 TEST_F(FetchTest, APipeIsNoFileThatIsThereAlready) {
   ASSERT_EQ(::mkfifo((scratch.path() / "file").c_str(), 0600), 0);
   for (const bool with_sum : {false, true})
-    EXPECT_NE(error(spec(with_sum)).find("file: expected a file, found a pipe (FIFO)"),
-              std::string::npos)
-        << error(spec(with_sum));
+    EXPECT_TRUE(has_text(error(spec(with_sum)), "file: expected a file, found a pipe (FIFO)"));
 }
 
 TEST_F(FetchTest, FilesOfThisMachineAreNotFetched) {
@@ -288,12 +281,11 @@ TEST_F(FetchTest, AServerThatCannotGoOnBeginsAgain) {
 TEST_F(FetchTest, AWrongChecksumKeepsNothing) {
   FetchSpec wrong = spec();
   wrong.items[0].sha256 = std::string(64, '0');
-  EXPECT_NE(error(wrong).find("its SHA-256 is " + digest_of(server.file) + ", and should be 000"),
-            std::string::npos)
-      << error(wrong);
+  EXPECT_TRUE(
+      has_text(error(wrong), "its SHA-256 is " + digest_of(server.file) + ", and should be 000"));
   EXPECT_FALSE(has("file") || has("file.part"));
   std::ofstream(fs::path(scratch.path()) / "file") << "other";
-  EXPECT_NE(error(spec()).find("is there already and its SHA-256"), std::string::npos);
+  EXPECT_TRUE(has_text(error(spec()), "is there already and its SHA-256"));
 }
 
 TEST_F(FetchTest, AnotherFileInItsPlaceIsNamed) {
@@ -306,17 +298,17 @@ TEST_F(FetchTest, AnotherFileInItsPlaceIsNamed) {
     return testing::internal::GetCapturedStderr();
   };
   const std::string page = "<!DOCTYPE html><html>Sign in</html>";
-  EXPECT_NE(said("x.npy", page).find("x.npy: found a page of the web"), std::string::npos);
-  EXPECT_EQ(said("x.html", page).find("found"), std::string::npos);
-  EXPECT_NE(said("y.npy", "version https://git-lfs.github.com/spec/v1\n").find("git lfs pull"),
-            std::string::npos);
-  EXPECT_EQ(said("z.npy", "\x93NUMPY").find("found"), std::string::npos);
+  EXPECT_TRUE(has_text(said("x.npy", page), "x.npy: found a page of the web"));
+  EXPECT_FALSE(has_text(said("x.html", page), "found"));
+  EXPECT_TRUE(
+      has_text(said("y.npy", "version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"));
+  EXPECT_FALSE(has_text(said("z.npy", "\x93NUMPY"), "found"));
 }
 
 TEST_F(FetchTest, WhatIsNotThereIsSaidAtOnce) {
   FetchSpec gone = spec();
   gone.items[0].url = server.url("nothing");
-  EXPECT_NE(error(gone).find("the server answers 404"), std::string::npos) << error(gone);
+  EXPECT_TRUE(has_text(error(gone), "the server answers 404"));
   EXPECT_EQ(server.answers, 1);
 }
 
@@ -341,14 +333,8 @@ TEST_F(FetchTest, ListsHaveUrlsChecksumsAndNames) {
   EXPECT_EQ(copied[0].url, "https://x.org/a.h5");
   EXPECT_EQ(copied[1].name, "b");
   std::ofstream(list, std::ios::trunc) << std::string("\xff\xfeh\0t\0t\0p\0", 10);
-  try {
-    read_url_list(list);
-    ADD_FAILURE() << "accepted";
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("expected a list of URLs, found text as UTF-16"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(throws<IoError>({"expected a list of URLs, found text as UTF-16"},
+                              [&] { read_url_list(list); }));
   EXPECT_EQ(known_downloads("mnist").size(), 4u);
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/data/open/open.h"
 
@@ -41,12 +42,7 @@ class StagingTest : public ::testing::Test {
             .to = to};
   }
   std::string error(const StagingSpec& of) const {
-    try {
-      stage_files(of);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    return message_of<Error>("", [&] { stage_files(of); });
   }
   /// Names of files in the folder, except the list.
   std::set<std::string> names() const {
@@ -138,9 +134,9 @@ TEST_F(StagingTest, AFolderOfSomebodyElseIsRefused) {
   fs::create_directory(to);
   fs::create_symlink(victim, to / kStagedList);
   fs::permissions(to, fs::perms::all);
-  EXPECT_NE(error(spec()).find("other users can write to it"), std::string::npos) << error(spec());
+  EXPECT_TRUE(has_text(error(spec()), "other users can write to it"));
   fs::permissions(to, fs::perms::owner_all);
-  EXPECT_NE(error(spec()).find("symbolic link"), std::string::npos) << error(spec());
+  EXPECT_TRUE(has_text(error(spec()), "symbolic link"));
   EXPECT_EQ(file_text(victim), "mine");
   fs::remove(to / kStagedList);
   stage_files(spec());
@@ -152,20 +148,20 @@ TEST_F(StagingTest, AFolderOfSomebodyElseIsRefused) {
   ASSERT_EQ(::chown((to / "train/b.bin").c_str(), 65534, 65534), 0);
   EXPECT_EQ(stage_files(spec()).copied_files, 1);
   ASSERT_EQ(::chown((to / kStagedList).c_str(), 65534, 65534), 0);
-  EXPECT_NE(error(spec()).find("uid 65534"), std::string::npos) << error(spec());
+  EXPECT_TRUE(has_text(error(spec()), "uid 65534"));
   ASSERT_EQ(::chown(to.c_str(), 65534, 65534), 0);
-  EXPECT_NE(error(spec()).find("uid 65534"), std::string::npos) << error(spec());
+  EXPECT_TRUE(has_text(error(spec()), "uid 65534"));
 }
 
 TEST_F(StagingTest, ErrorsNameTheFileAndLeaveNothingHalfWritten) {
   StagingSpec wrong = spec();
   wrong.files.push_back(from / "gone.bin");
-  EXPECT_NE(error(wrong).find("gone.bin: cannot be staged"), std::string::npos) << error(wrong);
+  EXPECT_TRUE(has_text(error(wrong), "gone.bin: cannot be staged"));
   wrong.files.back() = fs::path(scratch.path()) / "elsewhere.bin";
-  EXPECT_NE(error(wrong).find("does not lie below"), std::string::npos) << error(wrong);
+  EXPECT_TRUE(has_text(error(wrong), "does not lie below"));
   wrong = spec();
   wrong.to = from;
-  EXPECT_NE(error(wrong).find("into itself"), std::string::npos) << error(wrong);
+  EXPECT_TRUE(has_text(error(wrong), "into itself"));
   EXPECT_FALSE(fs::exists(to / "train/a.bin"));
 }
 
@@ -186,7 +182,7 @@ TEST_F(StagingTest, AFullDiskIsSaidBeforeTheFirstByteAndAtTheLast) {
   StagingSpec more = spec();
   for (const fs::path& file : add_sparse(from, "huge", fs::space(to).available * 2))
     more.files.push_back(file);
-  EXPECT_NE(error(more).find("are to be staged there and"), std::string::npos) << error(more);
+  EXPECT_TRUE(has_text(error(more), "are to be staged there and"));
   EXPECT_TRUE(names().empty());
 }
 
@@ -201,26 +197,14 @@ TEST_F(StagingTest, RoomIsWantedForAllSharesTogether) {
   add("one");
   EXPECT_NO_THROW(check_staging_room(both));
   add("two");
-  try {
-    check_staging_room(both);
-    ADD_FAILURE() << "both fit";
-  } catch (const IoError& e) {
-    EXPECT_NE(std::string(e.what()).find("are to be staged there and"), std::string::npos)
-        << e.what();
-  }
+  EXPECT_TRUE(throws<IoError>({"are to be staged there and"}, [&] { check_staging_room(both); }));
   EXPECT_TRUE(names().empty());
 }
 
 TEST_F(StagingTest, ACopyThatWasChangedIsFound) {
   stage_files(spec());
   std::fstream(to / "train/a.bin", std::ios::in | std::ios::out | std::ios::binary) << "x";
-  try {
-    verify_staged(spec());
-    FAIL() << "not found";
-  } catch (const IoError& e) {
-    EXPECT_NE(std::string(e.what()).find("train/a.bin: its checksum is"), std::string::npos)
-        << e.what();
-  }
+  EXPECT_TRUE(throws<IoError>({"train/a.bin: its checksum is"}, [&] { verify_staged(spec()); }));
 }
 
 // Without the linked files a copy could not be read.

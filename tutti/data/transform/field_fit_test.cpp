@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/data/transform/sample_writer.h"
 
 namespace tutti::data {
@@ -35,12 +36,9 @@ TEST(FieldFit, ExtentsOfOneCountAsAbsent) {
 
 TEST(FieldFit, TargetsThatDoNotFitNameTheRemedy) {
   const auto refused = [](const Field& field, const TensorDesc& batch, const std::string& why) {
-    try {
+    EXPECT_TRUE(throws<ConfigError>({why}, [&] {
       FieldWriter(field, {.field = field.name}, batch);
-      ADD_FAILURE() << field.to_string();
-    } catch (const ConfigError& error) {
-      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
-    }
+    })) << field.to_string();
   };
   const auto f32 = ElementType::f32;
   refused({.name = "y", .element = f32, .shape = {24, 24}}, {DType::f32, {2, 576}, {}}, "'as 576'");
@@ -81,15 +79,9 @@ TEST(FieldFit, LabelsBeyondTheNetworksOutputsAreRefused) {
       EXPECT_EQ(label, i);
       continue;
     }
-    try {
+    EXPECT_TRUE(throws<ConfigError>({fmt::format("sample {}", i), "'label'", "classes N"}, [&] {
       writer.write(sample, 0, i, 0, batch);
-      ADD_FAILURE() << i;
-    } catch (const ConfigError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find(fmt::format("sample {}", i)), std::string::npos) << text;
-      EXPECT_NE(text.find("'label'"), std::string::npos) << text;
-      EXPECT_NE(text.find("classes N"), std::string::npos) << text;
-    }
+    })) << i;
   }
 }
 

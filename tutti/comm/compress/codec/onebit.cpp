@@ -6,7 +6,6 @@
 // Seide, Fu, Droppo, Li, Yu, 1-bit stochastic gradient descent and its application to data-parallel
 // distributed training of speech DNNs (2014).
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <thread>
 

@@ -8,7 +8,6 @@
 #include <climits>
 #include <string_view>
 #include <thread>
-#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/transport/mpi/alarm.h"

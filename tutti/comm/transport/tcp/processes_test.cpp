@@ -1,72 +1,20 @@
-// Ranks as processes that this test starts, over a store that it serves.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
-#include <cmath>
-#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/base/patience.h"
-#include "tutti/comm/bootstrap/tcp_store.h"
-#include "tutti/comm/remote/remote_memory.h"
+#include "tutti/comm/transport/tcp/run_processes.h"
 #include "tutti/comm/transport/tcp/store_communicator.h"
 #include "tutti/comm/transport/tcp/tcp_wire.h"
 
 namespace tutti::comm {
 namespace {
-
-using RankOfJob = std::function<int(int rank, Store& store)>;
-
-// Starts the ranks before this process has a thread, and then the store. Returns their exit codes;
-// for a process that a signal ended, 128 plus the signal.
-std::vector<int> run_processes(int size, const RankOfJob& rank) {
-  std::array<int, 2> pipe{};
-  EXPECT_EQ(::pipe(pipe.data()), 0);
-  std::vector<pid_t> processes;
-  for (int p = 0; p < size; ++p) {
-    const pid_t process = fork();
-    if (process == 0) {
-      int port = 0;
-      if (read(pipe[0], &port, sizeof port) != sizeof port) _exit(99);
-      int code = 98;
-      try {
-        TcpStore store("127.0.0.1", port, "secret", kHangSeconds);
-        code = rank(p, store);
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s\n", error.what());
-      }
-      std::fflush(nullptr);
-      _exit(code);
-    }
-    processes.push_back(process);
-  }
-  const TcpStoreServer server("127.0.0.1", 0, "secret");
-  const int port = server.port();
-  for (int p = 0; p < size; ++p)
-    EXPECT_EQ(write(pipe[1], &port, sizeof port), ssize_t{sizeof port});
-  std::vector<int> codes;
-  for (const pid_t process : processes) {
-    int status = 0;
-    waitpid(process, &status, 0);
-    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-  }
-  close(pipe[0]);
-  close(pipe[1]);
-  return codes;
-}
-
-StoreOptions options_with(bool shared_memory) {
-  return {
-      .process = {.shared_memory = shared_memory, .timeout = kHangSeconds, .address = "127.0.0.1"},
-      .secret = "secret"};
-}
 
 bool sums_are_right(Communicator& c, size_t count) {
   std::vector<double> x(count);
@@ -74,8 +22,7 @@ bool sums_are_right(Communicator& c, size_t count) {
       {.kind = Collective::allreduce, .element = Element::f64, .count = count, .output = x.data()});
   for (int round = 0; round < 5; ++round) {
     std::ranges::fill(x, c.rank() + 1);
-    sum->start();
-    sum->wait();
+    sum->run();
     for (const double value : x)
       if (value != c.size() * (c.size() + 1) / 2) return false;
   }
@@ -110,8 +57,7 @@ TEST(StoreProcesses, BuffersThatMoveToAnotherWindowAtTheSameAddress) {
                     auto* const x = reinterpret_cast<float*>(window->data());
                     std::fill_n(x, kCount, static_cast<float>(p + round));
                     sum->rebind(nullptr, x);
-                    sum->start();
-                    sum->wait();
+                    sum->run();
                     for (size_t i = 0; i < kCount; ++i)
                       if (x[i] != static_cast<float>(1 + 2 * round)) return 1;
                   }
@@ -128,17 +74,13 @@ void kill_and_go_on(bool shared_memory) {
     auto c = make_store_communicator(store, "before", p, kRanks, options_with(shared_memory));
     std::vector<float> x(50000);
     auto sum = c->plan({.kind = Collective::allreduce, .count = x.size(), .output = x.data()});
-    sum->start();
-    sum->wait();
+    sum->run();
     if (p == kVictim) {
       sum->start();
       kill(getpid(), SIGKILL);
     }
     try {
-      for (int i = 0; i < 3; ++i) {
-        sum->start();
-        sum->wait();
-      }
+      for (int i = 0; i < 3; ++i) sum->run();
       return 2;
     } catch (const CommError& error) {
       std::fprintf(stderr, "%s\n", error.what());
@@ -224,69 +166,6 @@ TEST(StoreProcesses, AStoppedRankIsNotLost) {
     return all == 0 ? 0 : 1;
   });
   EXPECT_EQ(codes, (std::vector<int>{0, 0}));
-}
-
-// Rank 0 serves; rank 3 is killed while it adds a large vector. Rank 0 gets an error, and goes on
-// serving the other two, whose sums are whole; rank 3's addition is there whole or not at all.
-void serve_around_a_killed_rank(bool shared_memory) {
-  constexpr int kPushes = 20, kVictim = 3;
-  constexpr size_t kCount = 1'000'000;
-  const std::vector<int> codes = run_processes(4, [&](int p, Store& store) {
-    const auto c = make_store_communicator(store, "job", p, 4, options_with(shared_memory));
-    const auto memory = c->expose(p == 0 ? kCount * sizeof(double) : 0);
-    std::vector<double> x(kCount, p == kVictim ? 1000 : p);
-    const auto push = memory->plan_accumulate(
-        {.rank = 0, .data = std::as_writable_bytes(std::span(x)), .element = Element::f64});
-    if (p == kVictim) {
-      push->start();
-      for (int i = 0; i < 3; ++i) push->test();
-      kill(getpid(), SIGKILL);
-    }
-    if (p > 0) {
-      for (int i = 0; i < kPushes; ++i) {
-        push->start();
-        push->wait();
-      }
-      return store.get("served", kHangSeconds) ? 0 : 4;
-    }
-    std::vector<int> from{1, 2, kVictim};
-    std::string lost;
-    try {
-      memory->wait_for_accumulates(1000, from);
-    } catch (const CommError& error) {
-      lost = error.what();
-    }
-    if (lost.find("rank 3 on") == std::string::npos) return 2;
-    from.pop_back();
-    memory->wait_for_accumulates(2 * kPushes, from);
-    std::vector<double> sum(kCount);
-    do memory->get(0, 0, std::as_writable_bytes(std::span(sum)));
-    while (std::fmod(sum[0], 1000) != 3 * kPushes);
-    for (const double value : sum)
-      if (value != sum[0]) return 3;
-    store.set("served", "yes");
-    return 0;
-  });
-  EXPECT_EQ(codes, (std::vector<int>{0, 0, 0, 128 + SIGKILL}));
-}
-
-TEST(StoreProcesses, AServerGoesOnAfterOneOfItsOriginsIsKilled) {
-  for (const bool shared_memory : {false, true}) serve_around_a_killed_rank(shared_memory);
-}
-
-TEST(StoreProcesses, AKilledTargetIsNamed) {
-  const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
-    const auto c = make_store_communicator(store, "job", p, 2, options_with(false));
-    const auto memory = c->expose(64);
-    if (p == 0) kill(getpid(), SIGKILL);
-    try {
-      for (;;) memory->put(0, 0, memory->data());
-    } catch (const CommError& error) {
-      const std::string text = error.what();
-      return text.find("put number 1: rank 0 on") != std::string::npos ? 0 : 1;
-    }
-  });
-  EXPECT_EQ(codes, (std::vector<int>{128 + SIGKILL, 0}));
 }
 
 TEST(StoreProcesses, AbortTellsTheOthers) {

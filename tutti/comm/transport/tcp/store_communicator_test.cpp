@@ -1,4 +1,5 @@
-// Tests a group over TCP: sums, control messages, messages of all sizes.
+// Tests a group over TCP: control messages, messages of all sizes. Its collectives are those of
+// `matrix tcp` (tests/multirank).
 #include "tutti/comm/transport/tcp/store_communicator.h"
 
 #include <chrono>
@@ -21,16 +22,10 @@ TEST(StoreCommunicator, OneRank) {
 }
 
 TEST(StoreCommunicator, ControlMessages) {
-  for (const int size : {2, 3, 5}) run_group(size, check_control);
-}
-
-TEST(StoreCommunicator, Sums) {
-  for (const int size : {2, 3, 4})
+  for (const int size : {2, 3, 5})
     run_group(size, [](Communicator& c) {
       expect(c.transport() == "TCP", "transport");
-      for (const size_t count : {1u, 1000u, 70000u, 1000003u}) check_sums(c, count);
-      for (const char* algorithm : {"ring", "pairwise", "recursive_doubling"})
-        check_sums(c, 5000, algorithm);
+      check_control(c);
     });
 }
 
@@ -71,24 +66,6 @@ TEST(StoreCommunicator, TheSecretMayComeFromTheStore) {
   run_group(3, check_control, options);
 }
 
-TEST(StoreCommunicator, ProgressThreads) {
-  run_group(2, [](Communicator& c) {
-    c.set_progress(std::make_shared<Progress>(std::vector<int>{Progress::kNoCore}));
-    for (int i = 0; i < 3; ++i) check_sums(c, 300000);
-  });
-}
-
-TEST(StoreCommunicator, Parts) {
-  run_group(4, [](Communicator& c) {
-    const auto half = c.split(c.rank() % 2, -c.rank());
-    const auto again = half->split(0, half->rank());
-    check_sums(*half, 5000);
-    check_sums(*again, 5000);
-    check_sums(c, 5000);
-    expect(half->size() == 2 && half->rank() == 1 - c.rank() / 2, "order");
-  });
-}
-
 TEST(StoreCommunicator, MessagesOfAllSizes) {
   run_group(3, [](Communicator& c) {
     const int next = (c.rank() + 1) % c.size(), before = (c.rank() + c.size() - 1) % c.size();
@@ -99,8 +76,7 @@ TEST(StoreCommunicator, MessagesOfAllSizes) {
       const auto receive = c.plan_receive({.peer = before, .tag = 3, .data = in});
       for (int i = 0; i < 3; ++i) {
         receive->start();
-        send->start();
-        send->wait();
+        send->run();
         receive->wait();
         expect(receive->arrived() == bytes, "length");
         for (size_t k = 0; k < bytes; ++k)
@@ -117,8 +93,7 @@ TEST(StoreCommunicator, SixtyFourMegabytes) {
     const auto bytes = std::as_writable_bytes(std::span(data));
     const auto message = c.rank() == 0 ? c.plan_send({.peer = 1, .data = bytes})
                                        : c.plan_receive({.peer = 0, .data = bytes});
-    message->start();
-    message->wait();
+    message->run();
     for (size_t i = 0; i < data.size(); ++i) expect(data[i] == i + 7, "content");
   });
 }
@@ -190,41 +165,6 @@ TEST(StoreCommunicator, WhatNobodyAskedForYetIsBoundedAndComes) {
   }));
 }
 
-// Granted messages are sent also when the answers end exactly where a read of them did (4096 bytes,
-// 128 answers): no later event would send them.
-TEST(StoreCommunicator, AsManyGrantsAsOneReadTakesAreObeyed) {
-  LocalStore store;
-  const auto wire_of = [&](int p) {
-    return TcpWire(
-        std::make_shared<tcp::Switchboard>(
-            store, "job", p, 2, tcp::Switchboard::Options{.secret = "s", .address = "127.0.0.1"}),
-        p, 2);
-  };
-  TcpWire sender = wire_of(0), receiver = wire_of(1);
-  for (const size_t grants : {127, 128, 256}) {
-    std::vector<char> out(tcp::kEager + 1, 'x'), in(grants * out.size());
-    char last = 0;
-    const auto sent = sender.messages(), received = receiver.messages(), end = receiver.messages();
-    for (size_t i = 0; i < grants; ++i) sent->send(out.data(), out.size(), 1, 20);
-    sent->send(&last, 1, 1, 21);
-    const auto until = std::chrono::steady_clock::now() + 5min;
-    const auto both = [&](Wire::Messages& wanted) {
-      while (!wanted.test()) {
-        ASSERT_LT(std::chrono::steady_clock::now(), until) << grants << " grants";
-        sent->test();
-      }
-    };
-    end->receive(&last, 1, 0, 21);
-    both(*end);  // so all of them have been announced
-    for (size_t i = 0; i < grants; ++i)
-      received->receive(in.data() + i * out.size(), out.size(), 0, 20);
-    std::this_thread::sleep_for(200ms);  // so that all answers are there when the sender reads
-    both(*received);
-    both(*sent);
-    EXPECT_EQ(std::ranges::count(in, 'x'), std::ssize(in));
-  }
-}
-
 // Messages that are given up at any stage do not damage those after them.
 TEST(StoreCommunicator, WithdrawnMessages) {
   run_group(2, [](Communicator& c) {
@@ -246,8 +186,7 @@ TEST(StoreCommunicator, WithdrawnMessages) {
           nothing->start();
           nothing->test();
         }
-        message->start();
-        message->wait();
+        message->run();
         c.barrier();
       }
   });

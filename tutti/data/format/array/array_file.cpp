@@ -3,8 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
 #include <limits>
 #include <numeric>
 

@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cmath>
 #include <thread>
 
-#include "tutti/base/numeric/rng.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/data/format/array/array_checks.h"
 
 namespace tutti::data {
@@ -135,9 +134,9 @@ TEST(ArrayFile, NpzStoredAndDeflated) {
       ADD_FAILURE() << said;
     } catch (const BadFile& error) {
       const std::string text = error.what();
-      EXPECT_NE(text.find(said), text.npos) << text;
-      EXPECT_NE(text.find("numpy.savez"), text.npos) << text;
-      EXPECT_EQ(text.find("fetch it again"), text.npos) << text;
+      EXPECT_TRUE(has_text(text, said));
+      EXPECT_TRUE(has_text(text, "numpy.savez"));
+      EXPECT_FALSE(has_text(text, "fetch it again"));
     }
   {
     Bytes joined = sound, followed = sound;
@@ -239,30 +238,6 @@ TEST(ArrayFile, RawBinaryFromItsDescription) {
   expect_error<BadFile>([&] { open("array = 3\n"); }, {"one [[array]]"});
   expect_error<BadFile>([&] { open("[[array\n"); }, {"/x.toml:1"});
   expect_error<BadFile>([&] { open(sound + sound); }, {"two arrays are named 'x'"});
-}
-
-TEST(ArrayFile, DamagedNpyAndNpzEndInErrorsOnly) {
-  const ScratchDirectory scratch;
-  ZipBytes zip;
-  zip.add("x.npy", npy_bytes("<f4", false, "(5, 2)", Bytes(40, 3)), false);
-  zip.add("y.npy", npy_bytes(">i8", true, "(2, 5)", Bytes(80, 3)), true);
-  const Bytes npz = zip.bytes(), npy = npy_bytes("<i2", true, "(4, 2)", Bytes(16, 5));
-  int opened = 0, refused = 0;
-  for (uint64_t seed = 0; seed < 1500; ++seed) {
-    Rng rng(seed, Purpose::test, 5);
-    Bytes bytes = rng.below(2) ? npz : npy;
-    for (uint32_t changes = 1 + rng.below(3); changes > 0; --changes)
-      bytes[rng.below(static_cast<uint32_t>(bytes.size()))] = static_cast<uint8_t>(rng.below(256));
-    if (rng.below(4) == 0) bytes.resize(rng.below(static_cast<uint32_t>(bytes.size())));
-    try {
-      open_array_file(scratch.write("x", bytes)).verify();
-      ++opened;
-    } catch (const IoError&) {
-      ++refused;
-    }
-  }
-  EXPECT_GT(opened, 100);
-  EXPECT_GT(refused, 500);
 }
 
 #ifdef TUTTI_TEST_DATA

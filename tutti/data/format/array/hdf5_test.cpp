@@ -9,7 +9,7 @@
 #include <sstream>
 #include <thread>
 
-#include "tutti/base/numeric/rng.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/data/format/array/array_checks.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 #include "tutti/data/format/array/hdf5_probe.h"
@@ -188,14 +188,10 @@ TEST(Hdf5, RemediesAreNamedAndWork) {
     const std::filesystem::path folder = scratch.path() / one.file;
     std::filesystem::create_directory(folder);
     std::filesystem::copy(hdf5_sample(one.file), folder / "OLD");
-    try {
-      open_array_file(folder / "OLD").find(one.array);
-      ADD_FAILURE() << one.file;
-    } catch (const BadFile& error) {
-      const std::string said = error.what();
-      EXPECT_NE(said.find(one.said), said.npos) << said;
-      EXPECT_EQ(said.find("fetch it again"), said.npos) << said;
-    }
+    const std::string said =
+        message_of<BadFile>([&] { open_array_file(folder / "OLD").find(one.array); });
+    EXPECT_TRUE(has_text(said, one.said)) << one.file;
+    EXPECT_FALSE(has_text(said, "fetch it again"));
     if (one.command == nullptr || run_hdf5_tool(folder, "h5repack --version") != 0) continue;
     EXPECT_EQ(run_hdf5_tool(folder, one.command), 0) << one.command;
     EXPECT_EQ(whole<int16_t>(open_array_file(folder / "NEW"), one.array), x) << one.command;
@@ -205,15 +201,12 @@ TEST(Hdf5, RemediesAreNamedAndWork) {
 TEST(Hdf5, WhatTheSystemRefusesIsNoDamage) {
   const auto path = hdf5_sample("links");
   const FileBytes file = FileBytes::open(path);
-  std::string said;
-  try {
+  const std::string said = message_of<IoError>([&] {
     const FewFiles few(3);
     read_hdf5(file, {.probe = false});
-  } catch (const IoError& error) {
-    said = error.what();
-  }
-  EXPECT_NE(said.find("ulimit -n"), said.npos) << said;
-  EXPECT_EQ(said.find("fetch it again"), said.npos) << said;
+  });
+  EXPECT_TRUE(has_text(said, "ulimit -n"));
+  EXPECT_FALSE(has_text(said, "fetch it again"));
 }
 
 // MATLAB's files begin with a block of 512 bytes.
@@ -267,32 +260,9 @@ TEST(HdfProbe, AFileThatCrashesTheLibraryEndsNothing) {
     open_array_file(file);
   } catch (const BadFile& error) {
     const std::string said = error.what();
-    EXPECT_NE(said.find("fetch it again"), std::string::npos) << said;
-    EXPECT_NE(said.find(file.string()), std::string::npos) << said;
+    EXPECT_TRUE(has_text(said, "fetch it again"));
+    EXPECT_TRUE(has_text(said, file.string()));
   }
-}
-
-TEST(HdfProbe, DamagedFilesEndInErrorsOnly) {
-  const ScratchDirectory scratch;
-  const Bytes sound =
-      read_all(written(scratch, {.chunk = {3, 4, 5}, .deflate = 4, .shuffle = true}));
-  int opened = 0, refused = 0;
-  for (uint64_t seed = 0; seed < 400; ++seed) {
-    Rng rng(seed, Purpose::test, 6);
-    Bytes bytes = sound;
-    for (uint32_t changes = 1 + rng.below(4); changes > 0; --changes)
-      bytes[rng.below(static_cast<uint32_t>(bytes.size()))] = static_cast<uint8_t>(rng.below(256));
-    if (rng.below(8) == 0) bytes.resize(8 + rng.below(static_cast<uint32_t>(bytes.size() - 8)));
-    try {
-      open_array_file(scratch.write("x", bytes), {.probe_seconds = 5}).verify();
-      ++opened;
-    } catch (const IoError& error) {
-      EXPECT_NE(std::string(error.what()).find("/x"), std::string::npos) << error.what();
-      ++refused;
-    }
-  }
-  EXPECT_GT(opened, 20);
-  EXPECT_GT(refused, 20);
 }
 
 #ifdef TUTTI_TEST_DATA

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "tutti/data/format/array/hdf5_links.h"
 #include "tutti/data/format/array/hdf5_listing.h"

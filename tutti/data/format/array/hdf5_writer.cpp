@@ -1,5 +1,4 @@
 #include <cerrno>
-#include <fstream>
 #include <mutex>
 
 #include "tutti/base/own_file.h"

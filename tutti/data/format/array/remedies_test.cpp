@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/data/file/first_bytes.h"
 #include "tutti/data/format/array/array_checks.h"
 #include "tutti/data/format/open_array.h"
@@ -59,7 +60,7 @@ TEST(Remedies, CommandsThatUnpack) {
     scratch.write("words", bytes_from("some words\n"));
     if (!run_in(scratch.path(), pack)) continue;  // not installed
     const std::string said = remedy_for(scratch.path() / "packed");
-    ASSERT_NE(said.find(remedy), said.npos) << said;
+    ASSERT_TRUE(has_text(said, remedy));
     const bool named = remedy.find("FILE") != remedy.npos;
     const std::string command = with_name(named ? remedy : remedy + " FILE", "FILE", "packed");
     EXPECT_TRUE(run_in(scratch.path(), command)) << command;
@@ -110,7 +111,7 @@ TEST(Remedies, TrajectoriesOfText) {
     const ScratchDirectory scratch;
     scratch.write("top.pdb", bytes_from(kAtoms + "END\n"));
     const std::string said = remedy_for(scratch.write(one.file, bytes_from(one.content)));
-    ASSERT_NE(said.find(one.said), said.npos) << said;
+    ASSERT_TRUE(has_text(said, one.said));
     if (!run_in(scratch.path(), one.needs)) continue;
     const std::string file = one.command.empty() ? one.file : "'" + one.file + "'";
     std::string code = with_name(with_name(one.said, "FILE", file), "TOPOLOGY", "'top.pdb'");
@@ -148,7 +149,7 @@ TEST(Remedies, FilesOfPythonsPrograms) {
     const std::string import = "import " + row.needs + "; ";
     if (!run_in(scratch.path(), python(import + row.make))) continue;  // not installed
     const std::string said = remedy_for(scratch.path() / "FILE");
-    EXPECT_NE(said.find(row.said), said.npos) << said;
+    EXPECT_TRUE(has_text(said, row.said));
     EXPECT_TRUE(run_in(scratch.path(), python(import + row.convert))) << row.convert;
     const ArrayFile made = open_array_file(scratch.path() / "NEW.npy");
     ASSERT_EQ(made.arrays()[0].elements(), 3) << row.convert;
@@ -173,7 +174,7 @@ TEST(Remedies, TablesOfText) {
   for (const auto& [text, code, expected] : rows) {
     const ScratchDirectory scratch;
     const std::string said = remedy_for(scratch.write("FILE", bytes_from(text)));
-    EXPECT_NE(said.find("read it with " + code + " and save"), said.npos) << said;
+    EXPECT_TRUE(has_text(said, "read it with " + code + " and save"));
     const std::string numbers = code.starts_with("pandas") ? ".select_dtypes('number')" : "",
                       import = code.starts_with("pandas") ? "import numpy, pandas" : "import numpy";
     if (!run_in(scratch.path(), python(import))) continue;
@@ -192,14 +193,13 @@ TEST(Remedies, PicturesAndPages) {
   const ScratchDirectory scratch;
   const std::string_view gif(
       "GIF89a\1\0\1\0\x80\0\0\xff\xff\xff\0\0\0,\0\0\0\0\1\0\1\0\0\2\2\x44\1\0;", 35);
-  EXPECT_NE(remedy_for(scratch.write("OLD", bytes_from(gif))).find("'convert OLD NEW.png'"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(remedy_for(scratch.write("OLD", bytes_from(gif))), "'convert OLD NEW.png'"));
   if (run_in(scratch.path(), "convert -version && convert -list format | grep -q PNG")) {
     EXPECT_TRUE(run_in(scratch.path(), "convert OLD NEW.png"));
     EXPECT_EQ(first_bytes_of(FileBytes::open(scratch.path() / "NEW.png")).content, Content::png);
   }
   const auto page = scratch.write("page", bytes_from("<!DOCTYPE html><html>Sign in</html>\n"));
-  EXPECT_NE(remedy_for(page).find("look at it with 'head'"), std::string::npos);
+  EXPECT_TRUE(has_text(remedy_for(page), "look at it with 'head'"));
   EXPECT_TRUE(run_in(scratch.path(), "head page"));
 }
 

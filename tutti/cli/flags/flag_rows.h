@@ -1,0 +1,48 @@
+#pragma once
+// Flags as rows of a table: most are a name, a placeholder, a sentence and a place for the value.
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tutti/cli/flags/flags.h"
+
+namespace tutti {
+
+/// The numbers that a flag takes; inclusive.
+struct FlagLimits {
+  std::optional<double> least = {}, greatest = {};
+};
+
+inline Flag flag(std::string names, std::string value, std::string help, Binding bind,
+                 FlagLimits limits = {}, std::vector<std::string> only_for = {}) {
+  return {.names = std::move(names),
+          .value = std::move(value),
+          .help = std::move(help),
+          .bind = std::move(bind),
+          .least = limits.least,
+          .greatest = limits.greatest,
+          .only_for = std::move(only_for)};
+}
+/// A flag without a value.
+inline Flag switch_flag(std::string names, std::string help, Binding bind) {
+  return flag(std::move(names), {}, std::move(help), std::move(bind));
+}
+
+/// A flag whose value names something that completion knows.
+inline Flag named_flag(Names kind, std::string names, std::string value, std::string help,
+                       Binding bind) {
+  Flag row = flag(std::move(names), std::move(value), std::move(help), std::move(bind));
+  row.kind = kind;
+  return row;
+}
+/// A flag whose value is one of some words.
+inline Flag choice_flag(std::string names, std::string help, Binding bind,
+                        std::vector<std::string> choices) {
+  Flag row = switch_flag(std::move(names), std::move(help), std::move(bind));
+  row.choices = std::move(choices);
+  return row;
+}
+
+}  // namespace tutti

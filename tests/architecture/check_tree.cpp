@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
     for (const auto& more : {check_table(root, root / "docs/architecture.md", rules),
                              check_cycles(root / "tests/architecture/includes.txt", rules),
                              check_lengths(root, sources), check_comments(root, sources),
-                             check_unity_names(root, sources)})
+                             check_unity_names(root, sources), check_namespaces(root, rules)})
       found.insert(found.end(), more.begin(), more.end());
     for (const auto& violation : found) std::printf("%s\n", violation.to_string().c_str());
     return found.empty() ? 0 : 1;

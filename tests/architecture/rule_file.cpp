@@ -48,6 +48,8 @@ Rules read_rules(const std::filesystem::path& file) {
       rules.headers.push_back({words[1], places});
     } else if (kind == "if") {
       rules.macros.push_back({words[1], places});
+    } else if (kind == "namespace") {
+      rules.namespaces.push_back({words[1], places});
     } else if (kind == "word") {
       rules.words.push_back({words[1], places});
     } else {

@@ -30,7 +30,8 @@ struct Rules {
       tests;  ///< folder -> what its tests may include in addition
   std::vector<Fence> headers;
   std::vector<Fence> macros;
-  std::vector<Fence> words;  ///< whole words of code outside of tests, comments and includes
+  std::vector<Fence> namespaces;  ///< a namespace, and whose code stands in it; `-`: in none
+  std::vector<Fence> words;       ///< whole words of code outside of tests, comments and includes
   std::vector<std::string> system_headers;
   std::vector<std::string> testing;  ///< headers that only *_test.cpp files may reach
   std::vector<std::string> generated;
@@ -70,6 +71,11 @@ std::vector<Violation> check_lengths(const std::filesystem::path& root,
 /// what follows such a word describes a thing that the reader has to guess.
 std::vector<Violation> check_comments(const std::filesystem::path& root,
                                       const std::vector<std::string>& folders);
+
+/// Checks that the code of tutti/ROOM stands in namespace tutti::ROOM, or where the rules say. The
+/// namespace of another room is opened only to declare its types. Without such rules nothing is
+/// checked.
+std::vector<Violation> check_namespaces(const std::filesystem::path& root, const Rules& rules);
 
 /// Checks that a function in an anonymous namespace does not have the name of a function in another
 /// source of its target, or in a header beside them: in a unity build one overloads or hides the

@@ -293,6 +293,40 @@ TEST_F(TreeRules, AHiddenFunctionIsNamedAsNoneOfAHeader) {
       "tutti/graph/sub/node.cpp:4: `tutti::first` is also a function of tutti/graph/printer.h"));
 }
 
+TEST_F(TreeRules, ARoomHasANamespace) {
+  fs::remove_all(root_ / "tutti");
+  const auto found = [&] {
+    std::string text;
+    for (const auto& one : check_namespaces(root_, read_rules(root_ / "rules.txt")))
+      text += one.to_string().substr(0, one.to_string().find(';')) + "\n";
+    return text;
+  };
+  write("tutti/graph/node.h", "namespace tutti {\nint f();\n}\n");
+  EXPECT_EQ(found(), "") << "without a rule";
+  write("rules.txt", "folder graph :\nnamespace - : graph/c.h\nnamespace tutti : base\n");
+  const std::string expected = ": the code of this file stands in namespace tutti::graph\n";
+  EXPECT_EQ(found(), "tutti/graph/node.h:1" + expected);
+  write("tutti/graph/node.h",
+        "namespace tutti::graph {\nint f();\n}\nnamespace tutti::plan {\n"
+        "class Plan;\n}\n");
+  write("tutti/graph/op/add.cpp", "namespace tutti::graph::op {\nint f() { return 1; }\n}\n");
+  write("tutti/graph/c.h", "int f();\n");
+  write("tutti/base/log.h", "namespace tutti::log {\nint f();\n}\n");
+  EXPECT_EQ(found(), "");
+  write("tutti/graph/node.h",
+        "namespace tutti::graph {\nint f();\n}\nnamespace tutti::plan {\n"
+        "class Plan {};\n}\n");
+  EXPECT_EQ(found(), "tutti/graph/node.h:4" + expected);
+  write("tutti/graph/node.h", "namespace tutti::graphs {\nint f();\n}\n");
+  EXPECT_EQ(found(), "tutti/graph/node.h:1" + expected);
+  fs::remove(root_ / "tutti/graph/node.h");
+  write("tutti/base/log.h", "namespace tutti::graph {\nint f();\n}\n");
+  EXPECT_NE(found(), "");
+  write("tutti/base/log.h", "namespace tutti {\nint f();\n}\n");
+  write("tutti/graph/c.h", "namespace tutti::graph {\nint f();\n}\n");
+  EXPECT_EQ(found(), "tutti/graph/c.h:1: the code of this file stands in no namespace\n");
+}
+
 TEST_F(TreeRules, FoldersInACircle) {
   EXPECT_TRUE(check_cycles("rules.txt", read_rules(root_ / "rules.txt")).empty());
   write("rules.txt", "folder graph : graph/op\nfolder graph/op : graph/.\n");

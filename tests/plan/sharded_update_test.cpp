@@ -34,11 +34,15 @@ TrainingGraph network(const OptimizerSection& optimizer, bool sharded = false) {
   return make_training_graph(spec);
 }
 
+Plan planned(const TrainingGraph& training, int threads) {
+  return compile(training.graph, CpuBackend(),
+                 {.threads = threads, .layout = "b16c", .measure = false});
+}
+
 BucketLayout layout_of(const Plan& plan) {
   BucketLayout layout;
   layout.bytes = plan.variables.parameter_bytes;
-  for (const Variable& variable : plan.variables.parameters)
-    layout.offsets.push_back(variable.offset);
+  for (const Variable& v : plan.variables.parameters) layout.offsets.push_back(v.offset);
   for (const PlanBucket& slice : plan.buckets) {
     Bucket& bucket = layout.buckets.emplace_back();
     bucket.begin = slice.offset;
@@ -122,8 +126,7 @@ class Sum {
   std::barrier<> barrier_;
 };
 
-/// One rank's exchanges: its range of every bucket, and sums of norms over ranks. The test gathers
-/// weights.
+/// One rank's exchanges: its range of every bucket, and norms' sums. The test gathers weights.
 class RankExchanges final : public Exchanges {
  public:
   RankExchanges(const Plan& plan, const Executor& executor, int rank, int count, Sum& sum)
@@ -148,9 +151,8 @@ class RankExchanges final : public Exchanges {
 
  private:
   bool sums_norms(int exchange) const {
-    const int node = plan_.exchanges[static_cast<size_t>(exchange)].node;
-    return dynamic_cast<const AllReduceNorms*>(
-        plan_.graph.nodes()[static_cast<size_t>(node)].op.get());
+    const auto node = static_cast<size_t>(plan_.exchanges[static_cast<size_t>(exchange)].node);
+    return dynamic_cast<const AllReduceNorms*>(plan_.graph.nodes()[node].op.get());
   }
   const Plan& plan_;
   const Executor& executor_;
@@ -208,19 +210,17 @@ class ShardedUpdate : public testing::TestWithParam<Case> {};
 
 TEST_P(ShardedUpdate, HasTheBitsOfTheWhole) {
   const TrainingGraph training = network(GetParam().optimizer);
-  Plan plan =
-      compile(training.graph, CpuBackend(), {.threads = 2, .layout = "b16c", .measure = false});
+  Plan plan = planned(training, 2);
   ASSERT_GT(plan.buckets.size(), 1u);
   const Trained want = train_whole(training, plan);
   const TrainingGraph in_shards = network(GetParam().optimizer, true);
-  const Plan sharded =
-      compile(in_shards.graph, CpuBackend(), {.threads = 2, .layout = "b16c", .measure = false});
+  const Plan sharded = planned(in_shards, 2);
   for (const int ranks : {2, 5}) {
     const Trained got = train_sharded(in_shards, sharded, ranks);
     EXPECT_TRUE(got.weights == want.weights) << ranks << " ranks";
     EXPECT_TRUE(got.state == want.state) << ranks << " ranks";
   }
-  plan = compile(training.graph, CpuBackend(), {.threads = 3, .layout = "b16c", .measure = false});
+  plan = planned(training, 3);
   EXPECT_TRUE(train_whole(training, plan).weights == want.weights) << "3 threads";
 }
 
@@ -276,8 +276,7 @@ Clipped clipped_step(double limit, size_t bucket_bytes) {
   spec.bucket_bytes = bucket_bytes;
   const TrainingGraph training = make_training_graph(spec);
   const CpuBackend backend;
-  const Plan plan =
-      compile(training.graph, backend, {.threads = 2, .layout = "b16c", .measure = false});
+  const Plan plan = planned(training, 2);
   Rank rank(training, plan, backend);
   const auto* const w = reinterpret_cast<const float*>(rank.weights.parameters());
   const size_t count = plan.variables.parameter_bytes / kFloat;

@@ -66,14 +66,10 @@ constexpr std::array<std::string_view, 3> words(MixingGraph) {
 }
 constexpr std::array<std::string_view, 2> words(PipelineOrder) { return {"1f1b", "gpipe"}; }
 constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", "linear", "sqrt"}; }
-namespace log {
-constexpr std::array<std::string_view, 5> words(Level) {
+constexpr std::array<std::string_view, 5> words(log::Level) {
   return {"error", "warn", "info", "debug", "trace"};
 }
-}  // namespace log
-namespace comm {
-constexpr std::array<std::string_view, 2> words(OnTimeout) { return {"abort", "continue"}; }
-}  // namespace comm
+constexpr std::array<std::string_view, 2> words(comm::OnTimeout) { return {"abort", "continue"}; }
 
 /// The kind of path that a key holds, which decides where a relative path starts.
 enum class PathKind {

@@ -303,8 +303,7 @@ void write_cbed(const fs::path& folder, const CbedSpec& spec, const SampleCounts
                   append_halves(images, made.pattern);
                   append_halves(potentials, made.potential);
                   classes.push_back(static_cast<uint8_t>(made.kind));
-                  parameters.insert(parameters.end(), made.parameters.begin(),
-                                    made.parameters.end());
+                  std::ranges::copy(made.parameters, std::back_inserter(parameters));
                 }
                 const std::vector<int64_t> maps = {samples.count, 1, spec.side, spec.side};
                 const std::vector<ArrayRef> arrays = {

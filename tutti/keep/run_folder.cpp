@@ -243,8 +243,6 @@ RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bo
                     directory.string()));
   RunPlace place{.directory = directory.string(),
                  .checkpoints = checkpoints_of(request, directory).string(),
-                 .resume = {},
-                 .checksum = {},
                  .run_id = used ? read_run_id((directory / kRecordFile).string()) : "",
                  .goes_on = used};
   choose_resume(request, {}, place);

@@ -26,8 +26,8 @@ inline constexpr const char* kConfigFile = "config.toml";
 struct RunPlace {
   std::string directory;    ///< run.output_dir, or the folder chosen for it
   std::string checkpoints;  ///< the folder of its checkpoints
-  std::string resume;       ///< the verified checkpoint to resume from; empty: none
-  std::string checksum;     ///< checksum of that checkpoint's manifest
+  std::string resume{};     ///< the verified checkpoint to resume from; empty: none
+  std::string checksum{};   ///< checksum of that checkpoint's manifest
   std::string run_id;       ///< unique to each run, kept over its resumes
   bool goes_on = false;     ///< the folder holds the start of this run, whose record is continued
 

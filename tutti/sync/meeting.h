@@ -18,11 +18,11 @@
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/exchange/replicas.h"
 
-namespace tutti {
-
-namespace comm {
+namespace tutti::comm {
 class Communicator;
 }
+
+namespace tutti {
 
 enum class MeetingKind {
   average,     ///< all take the average of all (local SGD; McMahan et al. 2017, Stich 2019)

@@ -309,7 +309,7 @@ TEST(Dlrm, TrainsAsTheReferenceInDoublePrecision) {
 }
 
 TEST(Dlrm, TablesLearnByAdagrad) {
-  for (const TableRule::Kind rule : {TableRule::Kind::adagrad, TableRule::Kind::rowwise_adagrad}) {
+  for (const auto rule : {TableRule::Kind::adagrad, TableRule::Kind::rowwise_adagrad}) {
     const Trained found = trained_dlrm({.rule = rule});
     expect_near(found, reference(found.first, rule), 2e-5);  // division by small roots
     const Trained shared = trained_dlrm({.ranks = 2, .rule = rule});
@@ -378,7 +378,7 @@ TEST(Dlrm, ExchangesAreUnderWayWhileTheBottomMlpIsComputed) {
 
 /// The table that two ranks share by rows has bags of one row, so no sum is split.
 TEST(Dlrm, BagsOfSeveralRanks) {
-  for (const TableRule::Kind rule : {TableRule::Kind::sgd, TableRule::Kind::adagrad}) {
+  for (const auto rule : {TableRule::Kind::sgd, TableRule::Kind::adagrad}) {
     const Trained alone = trained_dlrm({.rule = rule, .bags = true});
     const Trained shared = trained_dlrm({.ranks = 2, .rule = rule, .bags = true});
     EXPECT_NE(alone.last, alone.first);

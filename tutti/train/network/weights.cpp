@@ -103,10 +103,7 @@ Weights::Weights(const Variables& variables, int local_replicas, Replicas replic
     : variables_(variables), apart_(replicas == Replicas::apart), tables_(variables.table_bytes),
       parameters_(nullptr), fills_(true) {
   const auto add = [&](std::vector<Buffer>& to, size_t bytes) {
-    if (folder.empty())
-      to.emplace_back(bytes);
-    else
-      to.emplace_back(bytes, folder);
+    folder.empty() ? to.emplace_back(bytes) : to.emplace_back(bytes, folder);
   };
   for (int set = 0; set < (apart_ ? local_replicas : 1); ++set) {
     add(own_parameters_, variables.parameter_bytes);

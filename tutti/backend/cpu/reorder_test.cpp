@@ -1,10 +1,9 @@
-#include "tutti/backend/cpu/reorder.h"
+#include "tutti/ops/reorder.h"
 
 #include <gtest/gtest.h>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/cpu/kernel/tiled_run.h"
-#include "tutti/ops/reorder.h"
 
 namespace tutti {
 namespace {

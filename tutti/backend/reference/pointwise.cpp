@@ -100,35 +100,36 @@ Rule gaussian_sample(const GaussianSample& op) {
 
 }  // namespace
 
-Rule pointwise_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (dynamic_cast<const Add*>(op))
-    return each([](const RuleCall& call, int64_t i) { return call.in[0][i] + call.in[1][i]; });
-  if (dynamic_cast<const Mul*>(op))
-    return each([](const RuleCall& call, int64_t i) { return call.in[0][i] * call.in[1][i]; });
-  if (const auto* s = dynamic_cast<const Scale*>(op))
-    return each([factor = static_cast<double>(s->factor())](const RuleCall& call, int64_t i) {
+void register_pointwise_rules(RuleTable& table) {
+  table.add<Add>(
+      each([](const RuleCall& call, int64_t i) { return call.in[0][i] + call.in[1][i]; }));
+  table.add<Mul>(
+      each([](const RuleCall& call, int64_t i) { return call.in[0][i] * call.in[1][i]; }));
+  table.add<Reorder>(each([](const RuleCall& call, int64_t i) { return call.in[0][i]; }));
+  table.add<Scale>([](const Scale& op) {
+    return each([factor = static_cast<double>(op.factor())](const RuleCall& call, int64_t i) {
       return factor * call.in[0][i];
     });
-  if (dynamic_cast<const Reorder*>(op))
-    return each([](const RuleCall& call, int64_t i) { return call.in[0][i]; });
-  if (const auto* a = dynamic_cast<const Activation*>(op))
-    return each([f = a->activation()](const RuleCall& call, int64_t i) {
+  });
+  table.add<Activation>([](const Activation& op) {
+    return each([f = op.activation()](const RuleCall& call, int64_t i) {
       return activate(f, call.in[0][i]);
     });
-  if (const auto* a = dynamic_cast<const ActivationGrad*>(op))
-    return each([f = a->activation()](const RuleCall& call, int64_t i) {
+  });
+  table.add<ActivationGrad>([](const ActivationGrad& op) {
+    return each([f = op.activation()](const RuleCall& call, int64_t i) {
       return call.in[0][i] * slope_at(f, call.in[1][i]);
     });
-  if (const auto* d = dynamic_cast<const Dropout*>(op)) return dropout(*d);
-  if (const auto* g = dynamic_cast<const GaussianSample*>(op)) return gaussian_sample(*g);
-  if (const auto* s = dynamic_cast<const SumParts*>(op))
-    return each([scale = static_cast<double>(s->scale())](const RuleCall& call, int64_t i) {
+  });
+  table.add<Dropout>(dropout);
+  table.add<GaussianSample>(gaussian_sample);
+  table.add<SumParts>([](const SumParts& op) {
+    return each([scale = static_cast<double>(op.scale())](const RuleCall& call, int64_t i) {
       double sum = 0;
       for (const PlainTensor& x : call.in) sum += x[i];
       return scale * sum;
     });
-  return {};
+  });
 }
 
 }  // namespace tutti

@@ -126,10 +126,7 @@ std::vector<GradientCase> cases() {
   add_map("dense", {2, 3, 2}, [](Graph& g, Value x) {
     return dense(g, "y", x, {.outputs = 4, .bias = true, .dtype = {}});
   });
-  for (const ActivationKind kind :
-       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
-        ActivationKind::tanh, ActivationKind::gelu, ActivationKind::gelu_tanh,
-        ActivationKind::silu})
+  for (const ActivationKind kind : activation_kinds())
     add_map(std::string("activation_") + std::string(name_of(kind)), {7},
             [kind](Graph& g, Value x) { return activation(g, "y", x, kind, 0.2f); });
   add_map("max_pool", {2, 5, 6}, [](Graph& g, Value x) {

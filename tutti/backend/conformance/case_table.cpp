@@ -2,7 +2,7 @@
 
 namespace tutti {
 
-CaseTable::Ops& CaseTable::Ops::lines(const Words& rests, const Words& types) {
+const CaseTable::Ops& CaseTable::Ops::lines(const Words& rests, const Words& types) const {
   for (const std::string& type : types)
     for (const std::string& rest : rests)
       for (const std::string& op : ops_) table_.lines_.push_back(op + ' ' + type + ' ' + rest);

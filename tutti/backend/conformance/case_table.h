@@ -24,7 +24,7 @@ class CaseTable {
     Ops(CaseTable& table, Words ops) : table_(table), ops_(std::move(ops)) {}
     /// Adds the line "OP TYPE REST" for each op, type and rest: it is checked by tests and timed by
     /// `tutti bench ops`. There should be shapes with and without round numbers.
-    Ops& lines(const Words& rests, const Words& types = {"f32", "bf16"});
+    const Ops& lines(const Words& rests, const Words& types = {"f32", "bf16"}) const;
 
    private:
     CaseTable& table_;

@@ -106,10 +106,7 @@ bool CaseLine::read_extents(std::string_view word, std::vector<int64_t>* dims) {
 }
 
 std::optional<ActivationAttributes> activation_of(CaseLine& line) {
-  for (const ActivationKind kind :
-       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
-        ActivationKind::tanh, ActivationKind::gelu, ActivationKind::gelu_tanh,
-        ActivationKind::silu})
+  for (const ActivationKind kind : activation_kinds())
     if (line.has(std::string(name_of(kind)).c_str())) return ActivationAttributes{kind, 0.2f};
   return std::nullopt;
 }

@@ -163,9 +163,9 @@ void register_value_cases(CaseTable& table) {
   table.add({"dropout"}, pointwise_case)
       .lines(shapes)
       .lines(with_endings({"n3c48t68", "n2c19t8"}, {"", " first6 all90", " first64 all160"}));
-  table.add({"activation", "activation_grad"}, pointwise_case)
-      .lines(with_endings(
-          shapes, {" relu", " leaky_relu", " sigmoid", " tanh", " gelu", " gelu_tanh", " silu"}));
+  const auto activations = table.add({"activation", "activation_grad"}, pointwise_case);
+  for (const ActivationKind kind : activation_kinds())
+    activations.lines(with_endings(shapes, {fmt::format(" {}", name_of(kind))}));
   table.add({"activation"}, pointwise_case).lines({"n333 gelu whole"}, {"f32"});
   table.add({"reorder"}, pointwise_case)
       .lines({"n4c16h5w5 to_bf16", "n40c7 to_bf16 whole", "n3c19h4w5 to_i32"}, {"f32"})

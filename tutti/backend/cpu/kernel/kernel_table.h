@@ -4,6 +4,7 @@
 // and is found by the build, which writes the list that calls all of them in the order of the
 // files.
 
+#include <algorithm>
 #include <concepts>
 #include <functional>
 #include <iterator>
@@ -17,6 +18,15 @@
 namespace tutti {
 
 using KernelCandidates = std::vector<KernelCandidate>;
+
+/// Returns make(request, op), or make(request) for a function that takes no op.
+template <class Make, class O>
+auto made_by(const Make& make, const KernelRequest& request, const O& op) {
+  if constexpr (std::invocable<const Make&, const KernelRequest&, const O&>)
+    return make(request, op);
+  else
+    return make(request);
+}
 
 class KernelTable {
  public:
@@ -59,16 +69,11 @@ class KernelTable {
   template <class O, class Make>
   static Append typed(Make make) {
     return [make](const KernelRequest& r, KernelCandidates& found) {
-      const auto made = [&] {
-        if constexpr (std::invocable<Make, const KernelRequest&, const O&>)
-          return make(r, static_cast<const O&>(*r.op));
-        else
-          return make(r);
-      };
-      if constexpr (std::same_as<decltype(made()), KernelCandidate>)
-        found.push_back(made());
+      auto made = made_by(make, r, static_cast<const O&>(*r.op));
+      if constexpr (std::same_as<decltype(made), KernelCandidate>)
+        found.push_back(std::move(made));
       else
-        std::ranges::move(made(), std::back_inserter(found));
+        std::ranges::move(made, std::back_inserter(found));
     };
   }
 

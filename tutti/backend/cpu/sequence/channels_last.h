@@ -28,12 +28,7 @@ KernelCandidates with_turned(const KernelRequest& request, const MakeCandidate& 
 template <class Make, class Form = SequenceForm>
 auto channels_last(Make make, Form form = {}) {
   return [make, form]<class O>(const KernelRequest& request, const O& op) {
-    const auto made = [&](const KernelRequest& r) {
-      if constexpr (std::invocable<Make, const KernelRequest&, const O&>)
-        return make(r, op);
-      else
-        return make(r);
-    };
+    const auto made = [&](const KernelRequest& r) { return made_by(make, r, op); };
     if constexpr (std::same_as<Form, SequenceForm>)
       return with_turned(request, made, form);
     else

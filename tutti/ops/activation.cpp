@@ -6,8 +6,8 @@ namespace tutti {
 namespace {
 
 /// The names in the order of ActivationKind.
-constexpr std::array<std::string_view, 7> kNames{"relu", "leaky_relu", "sigmoid", "tanh",
-                                                 "gelu", "gelu_tanh",  "silu"};
+constexpr std::array<std::string_view, 8> kNames{"relu", "leaky_relu", "sigmoid", "tanh",
+                                                 "gelu", "gelu_tanh",  "silu",    "mish"};
 
 }  // namespace
 

@@ -4,13 +4,23 @@
 //   gelu x * (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, the exact form)
 //   gelu_tanh x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (its approximation, GPT-2's)
 //   silu x * sigmoid(x)
+//   mish x * tanh(log(1 + exp(x))) (Misra 2019)
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/named_op.h"
 
 namespace tutti {
 
-enum class ActivationKind : uint8_t { relu, leaky_relu, sigmoid, tanh, gelu, gelu_tanh, silu };
+enum class ActivationKind : uint8_t {
+  relu,
+  leaky_relu,
+  sigmoid,
+  tanh,
+  gelu,
+  gelu_tanh,
+  silu,
+  mish
+};
 /// Returns all kinds, in order.
 std::vector<ActivationKind> activation_kinds();
 std::string_view name_of(ActivationKind kind);
@@ -40,7 +50,7 @@ class Activation : public RowByRow<OpWith<"activation", kAsBatched, ActivationAt
 };
 
 /// (dy, r) -> dx. r is the result y for every kind whose derivative follows from it, and x for the
-/// others (gelu, gelu_tanh, silu).
+/// others (gelu and those after it).
 class ActivationGrad : public OpWith<"activation_grad", kAsBatched, ActivationAttributes> {
  public:
   using OpWith::OpWith;

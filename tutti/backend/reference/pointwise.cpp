@@ -32,6 +32,7 @@ double activate(const ActivationAttributes& f, double x) {
     case ActivationKind::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
     case ActivationKind::gelu_tanh: return 0.5 * x * (1 + std::tanh(gelu_argument(x)));
     case ActivationKind::silu: return x / (1 + std::exp(-x));
+    case ActivationKind::mish: return x * std::tanh(std::log1p(std::exp(x)));
   }
   return x;
 }
@@ -55,6 +56,10 @@ double slope_at(const ActivationAttributes& f, double r) {
     case ActivationKind::silu: {
       const double s = 1 / (1 + std::exp(-r));
       return s * (1 + r * (1 - s));
+    }
+    case ActivationKind::mish: {
+      const double t = std::tanh(std::log1p(std::exp(r)));
+      return t + r * (1 - t * t) / (1 + std::exp(-r));
     }
   }
   return 1;

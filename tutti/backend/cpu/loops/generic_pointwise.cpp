@@ -90,6 +90,14 @@ constexpr float kGeluFactor = 1.5957691f;  // 2 sqrt(2 / pi)
 constexpr float kGeluCube = 0.044715f;
 Floats gelu_exponent(Floats x) { return kGeluFactor * (x + kGeluCube * x * x * x); }
 
+/// tanh(log(1 + exp(x))) = n / (n + 2) with n = exp(x) (exp(x) + 2), which is 1 for large x.
+Floats mish_factor(Floats x) {
+  constexpr float kOne = 20;  // from here on
+  const Floats e = simd::exp(simd::where_less(x, simd::splat(kOne), x, simd::splat(kOne))),
+               n = e * (e + 2.f);
+  return n / (n + 2.f);
+}
+
 KernelCandidate activation_kernel(const KernelRequest& r, const Activation& op) {
   const auto add = [&](auto f) {
     return pointwise_kernel(r, [f](Floats x, Floats) { return f(x); });
@@ -107,6 +115,7 @@ KernelCandidate activation_kernel(const KernelRequest& r, const Activation& op) 
     case ActivationKind::gelu_tanh:
       return add([](Floats x) { return x * simd::sigmoid(gelu_exponent(x)); });
     case ActivationKind::silu: return add([](Floats x) { return x * simd::sigmoid(x); });
+    case ActivationKind::mish: return add([](Floats x) { return x * mish_factor(x); });
   }
   return {};
 }
@@ -138,6 +147,11 @@ KernelCandidate activation_grad_kernel(const KernelRequest& r, const ActivationG
       return add([](Floats dy, Floats x) {
         const Floats s = simd::sigmoid(x);
         return dy * s * (1.f + x * (1.f - s));
+      });
+    case ActivationKind::mish:
+      return add([](Floats dy, Floats x) {
+        const Floats t = mish_factor(x);
+        return dy * (t + x * (1.f - t * t) * simd::sigmoid(x));
       });
   }
   return {};

@@ -1,9 +1,12 @@
-# tutti_folder(NAME [COLD] [HOT_TESTS] SOURCES ... [HOT ...] [TESTS ...] [USES folder...] [LINK target...] [TEST_LINK target...])
+# tutti_folder(NAME [COLD] [HOT_TESTS] FOUND | SOURCES ... [HOT ...] [TESTS ...] [REGISTERS table header] [USES folder...] [LINK target...]
+#   [TEST_LINK target...])
 # One folder of tutti/ = one static library tutti_NAME (for users of the installed package: Tutti::NAME), plus one test program
 # tutti_NAME_test when TESTS are given.
 #
 # COLD: no step of a training waits for these sources, and their numbers are no weights (command lines, records, reports).
 # They are compiled with half the optimisation, which is half the time of the compiler; all but those named as HOT.
+# FOUND: the sources are all that lie below the folder, but for those of sub-folders that are a folder of their own, and the tests are
+# x_test.cpp among them: a file that is added or removed changes no list. REGISTERS: TuttiRegister.cmake.
 # HOT_TESTS: the tests' own loops take long, so they are optimised, too.
 #
 # A release build compiles several sources of a folder as one (CMAKE_UNITY_BUILD in CMakePresets.json): what they all include is
@@ -11,11 +14,32 @@
 # (architecture.tree looks at functions). HOT sources and those with options of their own stay alone.
 set(tutti_hot_options "$<$<CONFIG:Release>:${tutti_release_options}>")
 
+# The sources below the current folder, in the order of their paths; CMake looks again at each build.
+function(tutti_find_sources sources tests)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
+  file(GLOB_RECURSE others CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */CMakeLists.txt)
+  foreach(other ${others})
+    get_filename_component(other ${other} DIRECTORY)
+    list(FILTER found EXCLUDE REGEX "^${other}/")
+  endforeach()
+  set(${tests} ${found})
+  list(FILTER ${tests} INCLUDE REGEX "_test[.]cpp$")
+  list(FILTER found EXCLUDE REGEX "_test[.]cpp$")
+  set(${sources} ${found} PARENT_SCOPE)
+  set(${tests} ${${tests}} PARENT_SCOPE)
+endfunction()
+
 function(tutti_folder name)
-  cmake_parse_arguments(arg "COLD;HOT_TESTS" "" "SOURCES;HOT;TESTS;USES;LINK;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(arg "COLD;HOT_TESTS;FOUND" "" "SOURCES;HOT;TESTS;REGISTERS;USES;LINK;TEST_LINK" ${ARGN})
+  if(arg_FOUND)
+    tutti_find_sources(arg_SOURCES arg_TESTS)
+  endif()
   list(TRANSFORM arg_USES PREPEND tutti_)
   if(arg_SOURCES)
     add_library(tutti_${name} STATIC ${arg_SOURCES} ${arg_HOT})
+    if(arg_REGISTERS)
+      tutti_register(tutti_${name} ${arg_REGISTERS})
+    endif()
     if(arg_COLD)
       target_compile_options(tutti_${name} PRIVATE ${tutti_cold_options})
       set_source_files_properties(${arg_HOT} PROPERTIES COMPILE_OPTIONS "${tutti_hot_options}" SKIP_PRECOMPILE_HEADERS ON)

@@ -276,6 +276,17 @@ TEST_F(TreeRules, AHiddenFunctionIsNamedOnceInATarget) {
   }
 }
 
+TEST_F(TreeRules, AHiddenFunctionIsNamedOnceAmongSourcesThatAreFound) {
+  const std::string hidden = "namespace {\n\nint first() { return 1; }\n\n}  // namespace\n";
+  write("tutti/graph/CMakeLists.txt", "tutti_folder(graph FOUND USES base)\n");
+  write("tutti/graph/other/CMakeLists.txt", "tutti_folder(graph_other FOUND)\n");
+  for (const char* file : {"node.cpp", "node_test.cpp", "other/value.cpp"})
+    write(std::string("tutti/graph/") + file, hidden);
+  EXPECT_TRUE(check_unity_names(root_, {"tutti"}).empty());
+  write("tutti/graph/sub/value.cpp", hidden);
+  EXPECT_EQ(check_unity_names(root_, {"tutti"}).size(), 1u);
+}
+
 TEST_F(TreeRules, AHiddenFunctionIsNamedAsNoneOfAHeader) {
   write("tutti/graph/CMakeLists.txt", "add_library(graph sub/node.cpp)\n");
   write("tutti/graph/printer.h",

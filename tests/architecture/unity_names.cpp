@@ -36,6 +36,20 @@ Sources named_sources(const fs::path& folder, const std::string& word) {
   return found;
 }
 
+/// Returns the sources below a folder, tests or others, but for those of targets in sub-folders.
+Sources sources_below(const fs::path& folder, bool tests) {
+  Sources found;
+  for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::end(entry); ++entry) {
+    if (entry->is_directory() && fs::exists(entry->path() / "CMakeLists.txt"))
+      entry.disable_recursion_pending();
+    const std::string name = entry->path().filename();
+    if (name.ends_with(".cpp") && name.ends_with("_test.cpp") == tests)
+      found.push_back(entry->path());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
 /// Returns the sources of each target of a CMake file. A tutti_folder() has two: its TESTS are a
 /// program.
 std::vector<Sources> targets_of(const fs::path& cmake_file) {
@@ -48,6 +62,9 @@ std::vector<Sources> targets_of(const fs::path& cmake_file) {
       targets.emplace_back();
       for (std::string word; words >> word;) {
         if (word == "TESTS") targets.emplace_back();
+        if (word == "FOUND")
+          for (const bool tests : {false, true})
+            targets.push_back(sources_below(cmake_file.parent_path(), tests));
         for (fs::path& source : named_sources(cmake_file.parent_path(), word))
           targets.back().push_back(std::move(source));
       }

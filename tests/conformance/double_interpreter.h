@@ -49,9 +49,7 @@ class DoubleInterpreter {
 
  private:
   static Rule rule_of(const KernelRequest& request) {
-    for (const auto family : {conv_rule, batch_norm_rule, pointwise_rule, dense_rule, pool_rule,
-                              shape_rule, loss_rule, attention_rule, sequence_rule})
-      if (Rule rule = family(request); rule.run) return rule;
+    if (Rule rule = reference_rules().find(request); rule.run) return rule;
     throw DeviceError(fmt::format("no rule for op '{}'", request.op->name()));
   }
 

@@ -5,6 +5,7 @@
 #include "gradient_check.h"
 #include "tutti/ops/broadcast.h"
 #include "tutti/ops/fusion/fuse.h"
+#include "tutti/ops/group_norm.h"
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/rank_sums.h"
 #include "tutti/ops/resize.h"
@@ -126,10 +127,7 @@ std::vector<GradientCase> cases() {
   add_map("dense", {2, 3, 2}, [](Graph& g, Value x) {
     return dense(g, "y", x, {.outputs = 4, .bias = true, .dtype = {}});
   });
-  for (const ActivationKind kind :
-       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
-        ActivationKind::tanh, ActivationKind::gelu, ActivationKind::gelu_tanh,
-        ActivationKind::silu})
+  for (const ActivationKind kind : activation_kinds())
     add_map(std::string("activation_") + std::string(name_of(kind)), {7},
             [kind](Graph& g, Value x) { return activation(g, "y", x, kind, 0.2f); });
   add_map("max_pool", {2, 5, 6}, [](Graph& g, Value x) {
@@ -196,6 +194,10 @@ std::vector<GradientCase> cases() {
   for (const LayerNormKind kind : {LayerNormKind::layer, LayerNormKind::rms})
     add_map(fmt::format("{}_norm", name_of(kind)), {5, 4}, [kind](Graph& g, Value x) {
       return layer_norm(g, "y", x, {.kind = kind, .epsilon = 1e-3f});
+    });
+  for (const int64_t groups : {1, 3, 6})
+    add_map(fmt::format("group_norm_{}", groups), {6, 2, 3}, [groups](Graph& g, Value x) {
+      return group_norm(g, "y", x, {.groups = groups, .epsilon = 1e-3f});
     });
   add_map("linear", {5, 4}, [](Graph& g, Value x) { return linear(g, "y", x, {.outputs = 3}); });
   add_map("add_positions", {5, 4},

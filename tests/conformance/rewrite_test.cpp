@@ -67,10 +67,7 @@ TEST(Rewrite, KeepsLossAndGradients) {
 }
 
 TEST(Rewrite, FusesEveryActivationWhoseGradientNeedsTheResultAlone) {
-  for (const ActivationKind kind :
-       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
-        ActivationKind::tanh, ActivationKind::gelu, ActivationKind::gelu_tanh,
-        ActivationKind::silu}) {
+  for (const ActivationKind kind : activation_kinds()) {
     Graph g;
     const Value y = conv(g, "conv", variable(g, "x", {2, 3, 3}), {.out_channels = 2, .bias = true});
     squared_error(g, activation(g, "act", y, kind, 0.3f));

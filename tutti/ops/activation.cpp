@@ -3,6 +3,13 @@
 #include "tutti/ops/shape_check.h"
 
 namespace tutti {
+namespace {
+
+/// The names in the order of ActivationKind.
+constexpr std::array<std::string_view, 8> kNames{"relu", "leaky_relu", "sigmoid", "tanh",
+                                                 "gelu", "gelu_tanh",  "silu",    "mish"};
+
+}  // namespace
 
 std::string ActivationAttributes::to_string() const {
   return kind == ActivationKind::leaky_relu ? fmt::format("leaky_relu slope {}", slope)
@@ -15,20 +22,13 @@ void require_activation(std::string_view op, const ActivationAttributes& a) {
           "{}: the slope of leaky_relu is {}, it must be positive", op, a.slope);
 }
 
-std::string_view name_of(ActivationKind kind) {
-  switch (kind) {
-    case ActivationKind::relu: return "relu";
-    case ActivationKind::leaky_relu: return "leaky_relu";
-    case ActivationKind::sigmoid: return "sigmoid";
-    case ActivationKind::tanh: return "tanh";
-    case ActivationKind::gelu: return "gelu";
-    case ActivationKind::gelu_tanh: return "gelu_tanh";
-    case ActivationKind::silu: return "silu";
-  }
-  return "?";
-}
+std::string_view name_of(ActivationKind kind) { return kNames.at(static_cast<size_t>(kind)); }
 
-std::string Activation::attributes() const { return a_.to_string(); }
+std::vector<ActivationKind> activation_kinds() {
+  std::vector<ActivationKind> all;
+  for (size_t i = 0; i < kNames.size(); ++i) all.push_back(static_cast<ActivationKind>(i));
+  return all;
+}
 
 std::vector<ValueType> Activation::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 1);
@@ -44,8 +44,6 @@ std::vector<Value> Activation::grad(const GradArgs& args) const {
   return {args.graph.append1(node.name + ".dx", std::make_shared<ActivationGrad>(a_),
                              {args.dout[0], r})};
 }
-
-std::string ActivationGrad::attributes() const { return a_.to_string(); }
 
 std::vector<ValueType> ActivationGrad::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 2);

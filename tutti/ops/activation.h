@@ -4,13 +4,25 @@
 //   gelu x * (1 + erf(x / sqrt(2))) / 2 (Hendrycks and Gimpel 2016, the exact form)
 //   gelu_tanh x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2 (its approximation, GPT-2's)
 //   silu x * sigmoid(x)
+//   mish x * tanh(log(1 + exp(x))) (Misra 2019)
 
 #include "tutti/graph/graph.h"
-#include "tutti/ops/rows.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
-enum class ActivationKind : uint8_t { relu, leaky_relu, sigmoid, tanh, gelu, gelu_tanh, silu };
+enum class ActivationKind : uint8_t {
+  relu,
+  leaky_relu,
+  sigmoid,
+  tanh,
+  gelu,
+  gelu_tanh,
+  silu,
+  mish
+};
+/// Returns all kinds, in order.
+std::vector<ActivationKind> activation_kinds();
 std::string_view name_of(ActivationKind kind);
 
 /// A nonlinearity as an attribute of an op that ends in one.
@@ -28,42 +40,23 @@ struct ActivationAttributes {
 void require_activation(std::string_view op, const ActivationAttributes& attributes);
 
 /// x -> y of the same type.
-class Activation : public Op {
+class Activation : public RowByRow<OpWith<"activation", kAsBatched, ActivationAttributes>> {
  public:
-  explicit Activation(ActivationAttributes attributes) : a_(attributes) {}
+  using RowByRow::RowByRow;
   const ActivationAttributes& activation() const { return a_; }
-  std::string_view name() const override { return "activation"; }
-  std::string attributes() const override;
-  Walk walk(std::span<const ValueType> in) const override {
-    return in[0].batched ? Walk::per_sample : Walk::whole;
-  }
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
-    return pointwise_reach(in, axis, out);
-  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
-
- private:
-  ActivationAttributes a_;
 };
 
 /// (dy, r) -> dx. r is the result y for every kind whose derivative follows from it, and x for the
-/// others (gelu, gelu_tanh, silu).
-class ActivationGrad : public Op {
+/// others (gelu and those after it).
+class ActivationGrad : public OpWith<"activation_grad", kAsBatched, ActivationAttributes> {
  public:
-  explicit ActivationGrad(ActivationAttributes attributes) : a_(attributes) {}
+  using OpWith::OpWith;
   const ActivationAttributes& activation() const { return a_; }
-  std::string_view name() const override { return "activation_grad"; }
-  std::string attributes() const override;
-  Walk walk(std::span<const ValueType> in) const override {
-    return in[0].batched ? Walk::per_sample : Walk::whole;
-  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   int in_place(int) const override { return 0; }
-
- private:
-  ActivationAttributes a_;
 };
 
 }  // namespace tutti

@@ -105,8 +105,6 @@ std::string NormStatistics::to_string() const {
   return fmt::format("epsilon {} momentum {}{}", epsilon, momentum, running ? " running" : "");
 }
 
-std::string BatchNormStats::attributes() const { return statistics_.to_string(); }
-
 std::vector<ValueType> BatchNormStats::infer(std::span<const ValueType> in) const {
   require_inputs(name(), in, 3);
   require_batched(name(), in[0], 2);

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "tutti/graph/graph.h"
-#include "tutti/ops/rows.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -32,16 +32,11 @@ struct NormStatistics {
 };
 
 /// (y, running_mean, running_var) -> (mean [C], inv_std [C]), f32; updates the running averages.
-class BatchNormStats : public Op {
+class BatchNormStats : public RowByRow<NamedOp<"batch_norm_stats", Walk::reduce>> {
  public:
   explicit BatchNormStats(NormStatistics statistics = {}) : statistics_(statistics) {}
   const NormStatistics& statistics() const { return statistics_; }
-  std::string_view name() const override { return "batch_norm_stats"; }
-  std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
-    return pointwise_reach(in, axis, out);
-  }
+  std::string attributes() const override { return statistics_.to_string(); }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(
       const GradArgs& args) const override;  // none: BatchNormApply's rule covers it
@@ -52,17 +47,12 @@ class BatchNormStats : public Op {
 };
 
 /// (y, mean, inv_std, gamma, beta, [residual]) -> z.
-class BatchNormApply : public Op {
+class BatchNormApply : public RowByRow<NamedOp<"batch_norm_apply", Walk::per_sample>> {
  public:
   BatchNormApply(bool relu, bool residual) : relu_(relu), residual_(residual) {}
   bool relu() const { return relu_; }
   bool residual() const { return residual_; }
-  std::string_view name() const override { return "batch_norm_apply"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
-    return pointwise_reach(in, axis, out);
-  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 
@@ -72,16 +62,14 @@ class BatchNormApply : public Op {
 
 /// (dz, y, mean, inv_std, [z if relu], [dz2 if two]) -> (g like dz, dgamma [C], dbeta [C]). With
 /// `epsilon`, which comes from a BatchNormInference, the variance takes the place of inv_std.
-class BatchNormGradReduce : public Op {
+class BatchNormGradReduce : public NamedOp<"batch_norm_grad_reduce", Walk::reduce> {
  public:
   BatchNormGradReduce(bool relu, bool two, std::optional<float> epsilon = {})
       : relu_(relu), two_(two), epsilon_(epsilon) {}
   bool relu() const { return relu_; }
   bool two() const { return two_; }
   std::optional<float> epsilon() const { return epsilon_; }
-  std::string_view name() const override { return "batch_norm_grad_reduce"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 
@@ -91,23 +79,19 @@ class BatchNormGradReduce : public Op {
 };
 
 /// (g, y, mean, inv_std, gamma, dgamma, dbeta) -> dy, where the statistics depend on the batch.
-class BatchNormGradApply : public Op {
+class BatchNormGradApply : public NamedOp<"batch_norm_grad_apply", Walk::per_sample> {
  public:
-  std::string_view name() const override { return "batch_norm_grad_apply"; }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 
 /// (g, inv_std, gamma) -> dy, where the statistics are constants. With `epsilon`, which comes from
 /// a BatchNormInference, the variance takes the place of inv_std.
-class BatchNormGradScale : public Op {
+class BatchNormGradScale : public NamedOp<"batch_norm_grad_scale", Walk::per_sample> {
  public:
   explicit BatchNormGradScale(std::optional<float> epsilon = {}) : epsilon_(epsilon) {}
   std::optional<float> epsilon() const { return epsilon_; }
-  std::string_view name() const override { return "batch_norm_grad_scale"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 
@@ -117,19 +101,14 @@ class BatchNormGradScale : public Op {
 
 /// Used in evaluation, and in training where the statistics are frozen: (y, running_mean,
 /// running_var, gamma, beta, [residual]) -> z.
-class BatchNormInference : public Op {
+class BatchNormInference : public RowByRow<NamedOp<"batch_norm_inference", Walk::per_sample>> {
  public:
   BatchNormInference(bool relu, bool residual, float epsilon = 1e-5f)
       : relu_(relu), residual_(residual), epsilon_(epsilon) {}
   bool relu() const { return relu_; }
   bool residual() const { return residual_; }
   float epsilon() const { return epsilon_; }
-  std::string_view name() const override { return "batch_norm_inference"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
-    return pointwise_reach(in, axis, out);
-  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 

@@ -3,17 +3,16 @@
 // the sum over positions. Both have 2 or 3 spatial dimensions.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
 /// x [N, C, 1, 1] or [N, C, 1, 1, 1] -> y [N, C, spatial...]: y[n, c, ...] = x[n, c].
-class Broadcast : public Op {
+class Broadcast : public NamedOp<"broadcast", Walk::per_sample> {
  public:
   explicit Broadcast(Shape spatial) : spatial_(spatial) {}
   const Shape& spatial() const { return spatial_; }  ///< y's extents from dimension 2 on
-  std::string_view name() const override { return "broadcast"; }
   std::string attributes() const override { return spatial_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
@@ -23,10 +22,8 @@ class Broadcast : public Op {
 };
 
 /// x [N, C, spatial...] -> y [N, C, 1, 1] or [N, C, 1, 1, 1]: the sum over all positions.
-class SpatialSum : public Op {
+class SpatialSum : public NamedOp<"spatial_sum", Walk::per_sample> {
  public:
-  std::string_view name() const override { return "spatial_sum"; }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 };

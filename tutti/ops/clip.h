@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "tutti/ops/named_op.h"
 #include "tutti/ops/update.h"
 
 namespace tutti {
@@ -32,7 +33,7 @@ class GradientSquares : public Update {
 /// The trees of base/numeric/tree_sum.h add a parameter's blocks, then the parameters in a given
 /// order, in double precision. Outputs: scale and norm, f32 scalars. Where min gives 1, scale has
 /// the bits of gradient_scale.
-class ClipScale : public Op {
+class ClipScale : public NamedOp<"clip_scale", Walk::whole> {
  public:
   struct Attributes {
     double limit = 1;             ///< above 0
@@ -43,9 +44,7 @@ class ClipScale : public Op {
 
   explicit ClipScale(Attributes attributes) : a_(std::move(attributes)) {}
   double limit() const { return a_.limit; }
-  std::string_view name() const override { return "clip_scale"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   bool in_update() const override { return true; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 

@@ -8,6 +8,7 @@
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/activation.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -26,7 +27,7 @@ Shape conv_output_shape(const ConvAttributes& attributes, const Shape& x, const 
 
 /// y = f(conv(x, w) [+ bias]). Inputs x, w, [bias]. x and y have the same dtype; w and bias are f32
 /// at graph level. f is any activation whose gradient follows from y, or none.
-class Conv : public Op {
+class Conv : public NamedOp<"conv", Walk::per_sample> {
  public:
   Conv(ConvAttributes attributes, bool bias,
        std::optional<ActivationAttributes> activation = std::nullopt)
@@ -34,9 +35,7 @@ class Conv : public Op {
   const ConvAttributes& conv() const { return a_; }
   bool bias() const { return bias_; }
   const std::optional<ActivationAttributes>& activation() const { return activation_; }
-  std::string_view name() const override { return "conv"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
@@ -50,14 +49,12 @@ class Conv : public Op {
 
 /// Computes dx from (dy, w); x_shape gives the extents that dy alone cannot (dimension 0 comes from
 /// dy, and x_shape's is ignored).
-class ConvBackwardData : public Op {
+class ConvBackwardData : public NamedOp<"conv_backward_data", Walk::per_sample> {
  public:
   ConvBackwardData(ConvAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
   const ConvAttributes& conv() const { return a_; }
   const Shape& x_shape() const { return x_shape_; }
-  std::string_view name() const override { return "conv_backward_data"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
 
@@ -91,10 +88,8 @@ class ConvBackwardWeights : public Op {
 
 /// Sums dy over samples and positions per channel, the gradient of a bias: dy [N, K, ...] -> db
 /// [K], f32.
-class BiasBackward : public Op {
+class BiasBackward : public NamedOp<"bias_backward", Walk::reduce> {
  public:
-  std::string_view name() const override { return "bias_backward"; }
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 };
 

@@ -5,21 +5,20 @@
 // output_pad < stride.
 
 #include "tutti/ops/conv.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
 /// y = conv_backward_data(x, w) [+ bias]: `attributes` describe the convolution that leads from y's
 /// shape to x's. The gradients are an ordinary convolution of dy, and the weight gradient with the
 /// roles of x and dy exchanged.
-class ConvTranspose : public Op {
+class ConvTranspose : public NamedOp<"conv_transpose", Walk::per_sample> {
  public:
   ConvTranspose(ConvAttributes attributes, bool bias, std::array<int64_t, 3> output_pad = {0, 0, 0})
       : a_(attributes), output_pad_(output_pad), bias_(bias) {}
   const ConvAttributes& conv() const { return a_; }
   bool bias() const { return bias_; }
-  std::string_view name() const override { return "conv_transpose"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;

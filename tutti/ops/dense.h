@@ -3,19 +3,18 @@
 // [K, F], bias [K], y [N, K]: y = x * w^T + bias.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
 /// Inputs x, w, [bias]. y has `output` as dtype: f32 by default, because the layer usually feeds a
 /// loss.
-class Dense : public Op {
+class Dense : public NamedOp<"dense", Walk::per_sample> {
  public:
   explicit Dense(bool bias, DType output = DType::f32) : bias_(bias), output_(output) {}
   bool bias() const { return bias_; }
   DType output() const { return output_; }
-  std::string_view name() const override { return "dense"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
@@ -26,13 +25,11 @@ class Dense : public Op {
 };
 
 /// (dy [N, K], w [K, F]) -> dx with x's shape (dimension 0 from dy) and dtype: dx = dy * w.
-class DenseBackwardData : public Op {
+class DenseBackwardData : public NamedOp<"dense_backward_data", Walk::per_sample> {
  public:
   DenseBackwardData(Shape x_shape, DType x_dtype) : x_shape_(x_shape), x_dtype_(x_dtype) {}
   const Shape& x_shape() const { return x_shape_; }
-  std::string_view name() const override { return "dense_backward_data"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
 
@@ -42,10 +39,8 @@ class DenseBackwardData : public Op {
 };
 
 /// (x [N, ...], dy [N, K]) -> dw [K, F], f32: dw = dy^T * x, a sum over the batch.
-class DenseBackwardWeights : public Op {
+class DenseBackwardWeights : public NamedOp<"dense_backward_weights", Walk::reduce> {
  public:
-  std::string_view name() const override { return "dense_backward_weights"; }
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
 };

@@ -8,13 +8,14 @@
 
 #include "tutti/base/numeric/rng.h"
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
 /// x -> y of the same type. `salt` names the layer: two layers with different salts drop
 /// independently. x may hold only a part of a sequence, the positions from `first` on of `all`;
 /// these are dropped as in the whole sequence.
-class Dropout : public Op {
+class Dropout : public NamedOp<"dropout", Walk::per_sample> {
  public:
   Dropout(float probability, uint32_t salt) : probability_(probability), salt_(salt) {}
   Dropout(float probability, uint32_t salt, int64_t first, int64_t all)
@@ -23,9 +24,7 @@ class Dropout : public Op {
   int64_t all() const { return all_; }  ///< 0: x has all positions
   float probability() const { return probability_; }
   uint32_t salt() const { return salt_; }
-  std::string_view name() const override { return "dropout"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }

@@ -8,20 +8,19 @@
 #include "tutti/base/numeric/rng.h"
 #include "tutti/graph/graph.h"
 #include "tutti/ops/dropout.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
 /// (mean, logvar) -> z = mean + exp(factor * logvar) * e, all of one shape and type. e is from N(0,
 /// 1), a pure function of (seed, step, replica, sample, element, salt). factor is 1/2 where logvar
 /// is the logarithm of the variance; published autoencoders of contact maps have 1.
-class GaussianSample : public Op {
+class GaussianSample : public NamedOp<"gaussian_sample", Walk::per_sample> {
  public:
   GaussianSample(float factor, uint32_t salt) : factor_(factor), salt_(salt) {}
   float factor() const { return factor_; }
   uint32_t salt() const { return salt_; }
-  std::string_view name() const override { return "gaussian_sample"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 

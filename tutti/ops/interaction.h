@@ -3,6 +3,7 @@
 // recommendation models use them (Naumov et al. 2019, DLRM).
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -21,14 +22,12 @@ struct FeaturePairs {
 
 /// x [N, F D], F features of D = `width` numbers one after the other -> y [N, pairs]:
 /// y of (i, j) = sum over d of x[i, d] x[j, d].
-class Interaction : public Op {
+class Interaction : public NamedOp<"interaction", Walk::per_sample> {
  public:
   explicit Interaction(int64_t width, bool itself = false) : width_(width), itself_(itself) {}
   int64_t width() const { return width_; }
   bool itself() const { return itself_; }
-  std::string_view name() const override { return "interaction"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
@@ -39,14 +38,12 @@ class Interaction : public Op {
 };
 
 /// (dy, x) -> dx[i] = sum over j of dy(i, j) x[j], where the product of i with itself counts twice.
-class InteractionGrad : public Op {
+class InteractionGrad : public NamedOp<"interaction_grad", Walk::per_sample> {
  public:
   explicit InteractionGrad(int64_t width, bool itself = false) : width_(width), itself_(itself) {}
   int64_t width() const { return width_; }
   bool itself() const { return itself_; }
-  std::string_view name() const override { return "interaction_grad"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
 

@@ -5,7 +5,7 @@
 // batch size in a mean is StepInfo::batch.
 
 #include "tutti/graph/graph.h"
-#include "tutti/ops/rows.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -31,31 +31,23 @@ struct SoftmaxCrossEntropyAttributes {
 };
 
 /// (logits, labels, and W where it is given) -> (loss, W).
-class SoftmaxCrossEntropy : public Op {
+class SoftmaxCrossEntropy
+    : public OpWith<"softmax_cross_entropy", Walk::reduce, SoftmaxCrossEntropyAttributes> {
  public:
-  explicit SoftmaxCrossEntropy(SoftmaxCrossEntropyAttributes attributes = {})
-      : a_(std::move(attributes)) {}
+  using OpWith::OpWith;
   const SoftmaxCrossEntropyAttributes& loss() const { return a_; }
-  std::string_view name() const override { return "softmax_cross_entropy"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
-
- private:
-  SoftmaxCrossEntropyAttributes a_;
 };
 
 /// Sums the weights of i32 labels of samples, f32: W of the positions that this rank holds. Labels
 /// outside of the weights are the caller's bug; kernels clamp them.
-class LabelWeights : public Op {
+class LabelWeights : public NamedOp<"label_weights", Walk::reduce> {
  public:
   explicit LabelWeights(std::vector<float> weights) : weights_(std::move(weights)) {}
   const std::vector<float>& weights() const { return weights_; }
-  std::string_view name() const override { return "label_weights"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;  // none: labels are data
 
@@ -64,18 +56,12 @@ class LabelWeights : public Op {
 };
 
 /// (logits, labels, W) -> dlogits, of the logits' type.
-class SoftmaxCrossEntropyGrad : public Op {
+class SoftmaxCrossEntropyGrad
+    : public OpWith<"softmax_cross_entropy_grad", Walk::per_sample, SoftmaxCrossEntropyAttributes> {
  public:
-  explicit SoftmaxCrossEntropyGrad(SoftmaxCrossEntropyAttributes attributes)
-      : a_(std::move(attributes)) {}
+  using OpWith::OpWith;
   const SoftmaxCrossEntropyAttributes& loss() const { return a_; }
-  std::string_view name() const override { return "softmax_cross_entropy_grad"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-
- private:
-  SoftmaxCrossEntropyAttributes a_;
 };
 
 /// Losses of one element each, averaged over all elements. With x the prediction, t the target and
@@ -94,48 +80,33 @@ struct PointwiseLossAttributes {
 };
 
 /// (prediction, target) of one shape -> loss. The dtypes may differ.
-class PointwiseLoss : public Op {
+class PointwiseLoss
+    : public RowByRow<OpWith<"pointwise_loss", Walk::reduce, PointwiseLossAttributes>> {
  public:
-  explicit PointwiseLoss(PointwiseLossAttributes attributes) : a_(attributes) {}
+  using RowByRow::RowByRow;
   const PointwiseLossAttributes& loss() const { return a_; }
-  std::string_view name() const override { return "pointwise_loss"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
-    return pointwise_reach(in, axis, out);
-  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
-
- private:
-  PointwiseLossAttributes a_;
 };
 
 /// (prediction, target) -> gradient of the prediction, of its type.
-class PointwiseLossGrad : public Op {
+class PointwiseLossGrad
+    : public OpWith<"pointwise_loss_grad", Walk::per_sample, PointwiseLossAttributes> {
  public:
-  explicit PointwiseLossGrad(PointwiseLossAttributes attributes) : a_(attributes) {}
+  using OpWith::OpWith;
   const PointwiseLossAttributes& loss() const { return a_; }
-  std::string_view name() const override { return "pointwise_loss_grad"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-
- private:
-  PointwiseLossAttributes a_;
 };
 
 /// The divergence of N(mean, exp(logvar)) from N(0, 1): (mean, logvar) -> loss, summed over a
 /// sample and averaged over the batch:
 ///   scale / N * sum (mean^2 + exp(logvar) - 1 - logvar) / 2
 /// (Kingma and Welling 2014, appendix B).
-class GaussianKL : public Op {
+class GaussianKL : public NamedOp<"gaussian_kl", Walk::reduce> {
  public:
   explicit GaussianKL(float scale = 1) : scale_(scale) {}
   float scale() const { return scale_; }
-  std::string_view name() const override { return "gaussian_kl"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 
@@ -144,13 +115,11 @@ class GaussianKL : public Op {
 };
 
 /// (mean, logvar) -> (dmean, dlogvar).
-class GaussianKLGrad : public Op {
+class GaussianKLGrad : public NamedOp<"gaussian_kl_grad", Walk::per_sample> {
  public:
   explicit GaussianKLGrad(float scale) : scale_(scale) {}
   float scale() const { return scale_; }
-  std::string_view name() const override { return "gaussian_kl_grad"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:

@@ -7,13 +7,14 @@
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/batch_norm.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
 /// Sends inputs to peers and receives the peers' as outputs. Inputs that are not sent only
 /// state what the outputs depend on. Between two ranks messages of one `tag` are matched in the
 /// order of `gives` and `gets`. Run by parallel/, not by a kernel.
-class ExchangeParts : public Op {
+class ExchangeParts : public NamedOp<"exchange_parts", Walk::exchange> {
  public:
   struct Give {
     int input = 0, peer = 0;
@@ -29,9 +30,7 @@ class ExchangeParts : public Op {
   int tag() const { return tag_; }
   const std::vector<Give>& gives() const { return gives_; }
   const std::vector<Get>& gets() const { return gets_; }
-  std::string_view name() const override { return "exchange_parts"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::exchange; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   bool gives_to_others() const override { return !gives_.empty() && !constant_; }
   /// Sends the outputs' gradients back, with the next tag: exchanges of a forward graph have even
@@ -84,13 +83,11 @@ class ExchangeStages final : public ExchangeParts {
 };
 
 /// y = scale * (x[0] + x[1] + ...), unbatched f32 tensors of one shape, added in this order.
-class SumParts : public Op {
+class SumParts : public NamedOp<"sum_parts", Walk::whole> {
  public:
   explicit SumParts(float scale) : scale_(scale) {}
   float scale() const { return scale_; }
-  std::string_view name() const override { return "sum_parts"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:
@@ -99,10 +96,8 @@ class SumParts : public Op {
 
 /// This rank's part of a batch norm whose statistics several ranks share: y -> (mean [C], variance
 /// [C]), f32, the variance biased.
-class BatchNormMoments : public Op {
+class BatchNormMoments : public NamedOp<"batch_norm_moments", Walk::reduce> {
  public:
-  std::string_view name() const override { return "batch_norm_moments"; }
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(
       const GradArgs& args) const override;  // none: BatchNormApply's rule covers it
@@ -128,15 +123,13 @@ std::vector<std::vector<Value>> exchange_in_group(Graph& graph, const std::strin
 /// (running_mean, running_var, then for each rank in order mean, variance) -> (mean [C], inv_std
 /// [C]) over all ranks' values; updates the running averages as BatchNormStats does. A
 /// BatchNormApply that reads them takes the sums of its backward pass over the same group.
-class MergeMoments : public Op {
+class MergeMoments : public NamedOp<"merge_moments", Walk::whole> {
  public:
   MergeMoments(NormGroup group, NormStatistics statistics)
       : group_(std::move(group)), statistics_(statistics) {}
   const NormGroup& group() const { return group_; }
   const NormStatistics& statistics() const { return statistics_; }
-  std::string_view name() const override { return "merge_moments"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(
       const GradArgs& args) const override;  // none: BatchNormApply's rule covers it

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -27,31 +28,23 @@ Shape pool_output_shape(const PoolAttributes& attributes, const Shape& x);
 /// x -> y; a maximum also gives the winners, u8 of y's shape: the maximum's index in its window,
 /// counted in order of position, padding included. The first of equal elements wins; NaN is larger
 /// than any number. With the winners backward needs no x, the largest tensor of many networks.
-class Pool : public Op {
+class Pool : public OpWith<"pool", Walk::per_sample, PoolAttributes> {
  public:
-  explicit Pool(PoolAttributes attributes) : a_(attributes) {}
+  using OpWith::OpWith;
   const PoolAttributes& pool() const { return a_; }
-  std::string_view name() const override { return "pool"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
-
- private:
-  PoolAttributes a_;
 };
 
 /// (dy, [winners if max]) -> dx. Each element of dy goes to its winner, or nowhere if the winner is
 /// in the padding.
-class PoolGrad : public Op {
+class PoolGrad : public NamedOp<"pool_grad", Walk::per_sample> {
  public:
   PoolGrad(PoolAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
   const PoolAttributes& pool() const { return a_; }
   const Shape& x_shape() const { return x_shape_; }  ///< its dimension 0 is ignored
-  std::string_view name() const override { return "pool_grad"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:
@@ -60,21 +53,17 @@ class PoolGrad : public Op {
 };
 
 /// x [N, C, ...] -> mean over all positions [N, C].
-class GlobalAveragePool : public Op {
+class GlobalAveragePool : public NamedOp<"global_average_pool", Walk::per_sample> {
  public:
-  std::string_view name() const override { return "global_average_pool"; }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 /// dy [N, C] -> dx [N, C, ...] = dy / positions.
-class GlobalAveragePoolGrad : public Op {
+class GlobalAveragePoolGrad : public NamedOp<"global_average_pool_grad", Walk::per_sample> {
  public:
   explicit GlobalAveragePoolGrad(Shape x_shape) : x_shape_(x_shape) {}
-  std::string_view name() const override { return "global_average_pool_grad"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:

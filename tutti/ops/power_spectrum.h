@@ -2,6 +2,7 @@
 // The power spectrum of periodic fields: how strong their waves are at each wavelength.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -29,28 +30,20 @@ struct PowerSpectrumAttributes {
 /// white noise is its variance. A mean of |X|^2 over shells is the usual estimate of P(k) (Feldman,
 /// Kaiser & Peacock 1994, without weights and without taking off shot noise). A sample is read as a
 /// whole: parts and slabs of it are gathered before, and each part computes all of it.
-class PowerSpectrum : public Op {
+class PowerSpectrum : public OpWith<"power_spectrum", Walk::per_sample, PowerSpectrumAttributes> {
  public:
-  explicit PowerSpectrum(PowerSpectrumAttributes attributes) : a_(attributes) {}
+  using OpWith::OpWith;
   const PowerSpectrumAttributes& spectrum() const { return a_; }
-  std::string_view name() const override { return "power_spectrum"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
-
- private:
-  PowerSpectrumAttributes a_;
 };
 
 /// (dy, y, x) -> dx, of x's type:
 ///   dx[r] = 2 / P Re sum over the waves of w X exp(2 pi i k r / s),
 /// w = dy exp(-y) / (waves in the shell); 0 outside of the shells.
-class PowerSpectrumGrad : public Op {
+class PowerSpectrumGrad : public NamedOp<"power_spectrum_grad", Walk::per_sample> {
  public:
-  std::string_view name() const override { return "power_spectrum_grad"; }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
 };

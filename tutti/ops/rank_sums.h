@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 #include "tutti/ops/rows.h"
 
 namespace tutti {
@@ -20,17 +21,12 @@ struct RankGroup {
 
 /// (x of each rank, in their order, [N, C, ...], f32 bias [C] where there is one) -> their sum, in
 /// this order, plus the bias. The gradient goes unchanged to this rank's own x alone.
-class SumOfRanks final : public Op {
+class SumOfRanks final : public RowByRow<NamedOp<"sum_of_ranks", Walk::per_sample>> {
  public:
   SumOfRanks(RankGroup group, bool bias) : group_(group), bias_(bias) {}
   const RankGroup& group() const { return group_; }
   bool bias() const { return bias_; }
-  std::string_view name() const override { return "sum_of_ranks"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
-    return pointwise_reach(in, axis, out);
-  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 

@@ -4,24 +4,17 @@
 // wants weights in another form.
 
 #include "tutti/graph/graph.h"
-#include "tutti/ops/rows.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
 /// x -> y of the same shape with dtype `target`; u8 becomes 0...255, conversion to u8 or i32 rounds
 /// to nearest and saturates.
-class Reorder : public Op {
+class Reorder : public RowByRow<NamedOp<"reorder", kAsBatched>> {
  public:
   explicit Reorder(DType target) : target_(target) {}
   DType target() const { return target_; }
-  std::string_view name() const override { return "reorder"; }
   std::string attributes() const override { return std::string(name_of(target_)); }
-  Walk walk(std::span<const ValueType> in) const override {
-    return in[0].batched ? Walk::per_sample : Walk::whole;
-  }
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
-    return pointwise_reach(in, axis, out);
-  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 

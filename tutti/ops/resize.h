@@ -5,6 +5,7 @@
 #include <array>
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -25,13 +26,11 @@ struct ResizeAttributes {
 Shape resize_output_shape(const ResizeAttributes& attributes, const Shape& x);
 
 /// x [N, C, spatial...] -> y [N, C, out...]: every element of x factor times in each dimension.
-class Resize : public Op {
+class Resize : public NamedOp<"resize", Walk::per_sample> {
  public:
   explicit Resize(ResizeAttributes attributes) : a_(attributes) {}
   const ResizeAttributes& resize() const { return a_; }
-  std::string_view name() const override { return "resize"; }
   std::string attributes() const override { return a_.to_string(3); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
@@ -41,14 +40,12 @@ class Resize : public Op {
 };
 
 /// dy -> dx: sums the elements of dy that an element of x was repeated to.
-class ResizeGrad : public Op {
+class ResizeGrad : public NamedOp<"resize_grad", Walk::per_sample> {
  public:
   ResizeGrad(ResizeAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
   const ResizeAttributes& resize() const { return a_; }
   const Shape& x_shape() const { return x_shape_; }  ///< its dimension 0 is ignored
-  std::string_view name() const override { return "resize_grad"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:

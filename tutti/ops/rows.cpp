@@ -88,8 +88,6 @@ std::string AddRows::Sum::to_string() const {
   return text;
 }
 
-std::string AddRows::attributes() const { return sum_.to_string(); }
-
 bool AddRows::reads(size_t input, int64_t sample) const {
   const int64_t height = sum_.rows.count() / sum_.slabs,
                 top = sum_.rows.first + sample % sum_.slabs * height;
@@ -115,13 +113,6 @@ std::vector<ValueType> AddRows::infer(std::span<const ValueType> in) const {
   return {batched_as(cut_shape(in[0].desc.shape, sum_.dim, samples_of(0) * sum_.slabs,
                                sum_.rows.count() / sum_.slabs),
                      in[0].desc.dtype)};
-}
-
-Reach pointwise_reach(std::span<const ValueType> in, int axis, Rows out) {
-  Reach reach;
-  for (const ValueType& type : in)
-    reach.in.push_back(type.batched ? Reach::Input{2 + axis, out} : Reach::Input{});
-  return reach;
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -24,14 +25,12 @@ struct RowCut {
 /// (x [N * slabs, C, rows / slabs, ...], for each of `others` [N, C, its count, ...]) -> y
 /// [N * windows, C, height, ...], any dtype. Slab s of sample n is x[n * slabs + s], window i of it
 /// y[n * windows + i]. Rows that no input has hold `fill`.
-class GatherRows : public Op {
+class GatherRows : public NamedOp<"gather_rows", Walk::across> {
  public:
   explicit GatherRows(RowCut cut, float fill = 0) : cut_(std::move(cut)), fill_(fill) {}
   const RowCut& cut() const { return cut_; }
   float fill() const { return fill_; }
-  std::string_view name() const override { return "gather_rows"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::across; }
   /// Whether sample `sample` of the results reads this input.
   bool reads(size_t input, int64_t sample) const;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
@@ -44,7 +43,7 @@ class GatherRows : public Op {
 
 /// dy[k] [N * windows[k], C, height, ...] -> dx [N * slabs, C, rows / slabs, ...]: each row is the
 /// sum of the windows' rows that hold it, in the order of inputs and windows; 0 without one.
-class AddRows : public Op {
+class AddRows : public NamedOp<"add_rows", Walk::across> {
  public:
   struct Sum {
     int dim = 2;
@@ -55,9 +54,7 @@ class AddRows : public Op {
   };
   explicit AddRows(Sum sum) : sum_(std::move(sum)) {}
   const Sum& sum() const { return sum_; }
-  std::string_view name() const override { return "add_rows"; }
-  std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::across; }
+  std::string attributes() const override { return sum_.to_string(); }
   /// Whether sample `sample` of the results reads this input.
   bool reads(size_t input, int64_t sample) const;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
@@ -65,8 +62,5 @@ class AddRows : public Op {
  private:
   Sum sum_;
 };
-
-/// Returns the reach of an op whose results at a position depend on its inputs at that position.
-Reach pointwise_reach(std::span<const ValueType> in, int axis, Rows out);
 
 }  // namespace tutti

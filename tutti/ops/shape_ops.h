@@ -4,17 +4,16 @@
 // sample. They take any dtype; only floating-point tensors have gradients.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
 /// x [N, ...] -> y [N, sample...]: the same numbers in the same logical order.
-class Reshape : public Op {
+class Reshape : public NamedOp<"reshape", Walk::per_sample> {
  public:
   explicit Reshape(Shape sample) : sample_(sample) {}
   const Shape& sample() const { return sample_; }  ///< without the batch dimension
-  std::string_view name() const override { return "reshape"; }
   std::string attributes() const override { return sample_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 
@@ -30,13 +29,11 @@ struct SliceRange {
 
 /// y = x[:, ranges[0], ranges[1], ...]: one range for each dimension after the batch, 0 <= start <
 /// stop <= extent, step >= 1.
-class Slice : public Op {
+class Slice : public NamedOp<"slice", Walk::per_sample> {
  public:
   explicit Slice(std::vector<SliceRange> ranges) : ranges_(std::move(ranges)) {}
   const std::vector<SliceRange>& ranges() const { return ranges_; }
-  std::string_view name() const override { return "slice"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 
@@ -45,14 +42,12 @@ class Slice : public Op {
 };
 
 /// dy -> dx: zeros, but dx[:, ranges...] = dy.
-class SliceGrad : public Op {
+class SliceGrad : public NamedOp<"slice_grad", Walk::per_sample> {
  public:
   SliceGrad(std::vector<SliceRange> ranges, Shape x_shape)
       : ranges_(std::move(ranges)), x_shape_(x_shape) {}
   const std::vector<SliceRange>& ranges() const { return ranges_; }
-  std::string_view name() const override { return "slice_grad"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
 
  private:
@@ -61,15 +56,13 @@ class SliceGrad : public Op {
 };
 
 /// y = x with low[i] before and high[i] elements after dimension i + 1, all equal to `value`.
-class Pad : public Op {
+class Pad : public NamedOp<"pad", Walk::per_sample> {
  public:
   Pad(std::vector<int64_t> low, std::vector<int64_t> high, float value = 0)
       : low_(std::move(low)), high_(std::move(high)), value_(value) {}
   const std::vector<int64_t>& low() const { return low_; }
   float value() const { return value_; }
-  std::string_view name() const override { return "pad"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 
@@ -79,13 +72,11 @@ class Pad : public Op {
 };
 
 /// Two or more tensors that differ in dimension `axis` (not 0) alone, one after the other.
-class Concat : public Op {
+class Concat : public NamedOp<"concat", Walk::per_sample> {
  public:
   explicit Concat(int axis = 1) : axis_(axis) {}
   int axis() const { return axis_; }
-  std::string_view name() const override { return "concat"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;

@@ -2,7 +2,7 @@
 #include <memory>
 #include <optional>
 
-#include "tutti/backend/conformance/op_case_line.h"
+#include "tutti/backend/conformance/case_table.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/broadcast.h"
 #include "tutti/ops/conv.h"
@@ -37,8 +37,6 @@ Shape kernel_shape(const CaseLine& line, int64_t in_channels) {
   return line.x.rank() == 5 ? Shape{k, in_channels, line.extent('t', 1), r, s}
                             : Shape{k, in_channels, r, s};
 }
-
-}  // namespace
 
 void conv_case(CaseLine& line, OpCase& made) {
   const ConvAttributes a = conv_attributes(line, line.x.rank() - 2);
@@ -114,59 +112,61 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
   }
 }
 
+void over_positions_case(CaseLine& line, OpCase& made) {
+  if (line.op == "spatial_sum")
+    made.problem.op = std::make_shared<SpatialSum>();
+  else
+    made.problem.op = std::make_shared<GlobalAveragePool>();
+  CaseInputs(made).batched(line.x, line.dtype);
+}
+
+/// EXTENTS describe the result.
+void to_positions_case(CaseLine& line, OpCase& made) {
+  const Shape& x = line.x;
+  if (line.op == "global_average_pool_grad") {
+    made.problem.op = std::make_shared<GlobalAveragePoolGrad>(x);
+    CaseInputs(made).batched(Shape{x[0], x[1]}, line.dtype);
+    return;
+  }
+  Shape one = x;
+  for (int d = 2; d < x.rank(); ++d) one[d] = 1;
+  made.problem.op =
+      std::make_shared<Broadcast>(Shape(std::span<const int64_t>(x.begin() + 2, x.end())));
+  CaseInputs(made).batched(one, line.dtype);
+}
+
+void spectrum_case(CaseLine& line, OpCase& made) {
+  CaseInputs in(made);
+  const auto op = std::make_shared<PowerSpectrum>(
+      PowerSpectrumAttributes{.floor = static_cast<float>(line.number("floor", 1e-6))});
+  const ValueType of_x{{line.dtype, line.x, {}}, true};
+  if (line.op == "power_spectrum_grad") {
+    made.problem.op = std::make_shared<PowerSpectrumGrad>();
+    const Shape y = op->infer(std::span(&of_x, 1))[0].desc.shape;
+    in.batched(y, DType::f32).batched(y, DType::f32, Fill::unit);
+  } else {
+    made.problem.op = op;
+  }
+  in.batched(line.x, line.dtype);
+}
+
+void resize_case(CaseLine& line, OpCase& made) {
+  CaseInputs in(made);
+  const ResizeAttributes a{.factor = line.numbers("factor", 1),
+                           .first = line.numbers("first", 0),
+                           .count = line.numbers("count", 0)};
+  if (line.op == "resize") {
+    made.problem.op = std::make_shared<Resize>(a);
+    in.batched(line.x, line.dtype);
+  } else {
+    made.problem.op = std::make_shared<ResizeGrad>(a, line.x);
+    in.batched(resize_output_shape(a, line.x), line.dtype);
+  }
+}
+
 void pool_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const Shape& x = line.x;
-  if (line.op == "global_average_pool") {
-    made.problem.op = std::make_shared<GlobalAveragePool>();
-    in.batched(x, line.dtype);
-    return;
-  }
-  if (line.op == "global_average_pool_grad") {
-    made.problem.op = std::make_shared<GlobalAveragePoolGrad>(x);
-    in.batched(Shape{x[0], x[1]}, line.dtype);
-    return;
-  }
-  if (line.op == "spatial_sum") {
-    made.problem.op = std::make_shared<SpatialSum>();
-    in.batched(x, line.dtype);
-    return;
-  }
-  if (line.op.starts_with("power_spectrum")) {
-    const auto op = std::make_shared<PowerSpectrum>(
-        PowerSpectrumAttributes{.floor = static_cast<float>(line.number("floor", 1e-6))});
-    const ValueType of_x{{line.dtype, x, {}}, true};
-    if (line.op == "power_spectrum_grad") {
-      made.problem.op = std::make_shared<PowerSpectrumGrad>();
-      const Shape y = op->infer(std::span(&of_x, 1))[0].desc.shape;
-      in.batched(y, DType::f32).batched(y, DType::f32, Fill::unit);
-    } else {
-      made.problem.op = op;
-    }
-    in.batched(x, line.dtype);
-    return;
-  }
-  if (line.op == "broadcast") {  // EXTENTS describe its result
-    Shape one = x;
-    for (int d = 2; d < x.rank(); ++d) one[d] = 1;
-    made.problem.op =
-        std::make_shared<Broadcast>(Shape(std::span<const int64_t>(x.begin() + 2, x.end())));
-    in.batched(one, line.dtype);
-    return;
-  }
-  if (line.op.starts_with("resize")) {
-    const ResizeAttributes a{.factor = line.numbers("factor", 1),
-                             .first = line.numbers("first", 0),
-                             .count = line.numbers("count", 0)};
-    if (line.op == "resize") {
-      made.problem.op = std::make_shared<Resize>(a);
-      in.batched(x, line.dtype);
-    } else {
-      made.problem.op = std::make_shared<ResizeGrad>(a, x);
-      in.batched(resize_output_shape(a, x), line.dtype);
-    }
-    return;
-  }
   PoolAttributes a;
   a.kind = line.has("max") ? PoolKind::max : PoolKind::average;
   line.has("average");
@@ -206,6 +206,110 @@ void dense_case(CaseLine& line, OpCase& made) {
     made.problem.out_free = {true};
     in.batched(x, line.dtype).batched(y, y_dtype);
   }
+}
+
+const CaseTable::Words kConvolutions = {
+    "n5c16h16w16 k16r3s3 pad1",
+    "n4c3h32w32 k16r3s3 pad1",
+    "n3c16h16w16 k32r3s3 stride2 pad1",
+    "n3c16h16w16 k32r1s1 stride2",
+    "n2c5h9w7 k6r3s2 stride2x1 pad1x0",
+    "n2c8h12w12 k8r3s3 pad2 dilation2",
+    "n2c32h8w8 k32r3s3 pad1 groups4",
+    "n2c64h7w6 k64r3s3 pad1 groups2",
+    "n3c32h9w8 k32r3s3 pad1 groups32",
+    "n2c32h9w9 k32r3s3 stride2 pad1 groups32",
+    "n2c48h8w9 k48r3s3 pad2 dilation2 groups48",
+    "n2c24h6w7 k24r3s3 pad1 groups24",
+    "n2c32d4h5w6 k32t3r3s3 pad1 groups32",
+    "n2c4d6h7w8 k16t3r3s3 pad1",
+    "n3c3h23w23 k16r7s7 stride2 pad3",
+    "n2c16d4h4w4 k16t2r2s2 stride2",
+    "n2c16h10w10 k16r3s3 stride2 pad0 high1",
+    "n2c4d8h8w8 k16t2r2s2 pad0 high1",
+    "n2c16d4h4w4 k32t3r3s3 pad1",
+    "n2c24h9w9 k24r3s3 pad2 dilation2 groups24",
+    "n3c80h9w7 k80r3s3 stride2 pad1 groups80",
+    "n2c24h6w7 k32r3s3 pad5 dilation5",
+    "n3c18h9w11 k20r3s3 pad2x0",
+    "n1c148h5w9 k260r3s3 pad1",
+    "n2c17h7w9 k32r3s3 pad1",
+    "n2c18h7w9 k19r3s3 pad1",
+    "n2c24d3h4w5 k36t3r3s3 pad1",
+    "n1c272h9w13 k40r1s1",
+    "n3c48t21 k40r1",
+    "n2c4t9 k40r1",
+    "n2c8t9 k40r1",
+    "n2c196t9 k40r1",
+    "n2c16t19 k32r3 pad1",
+    "n1c19t33 k50r1",
+    "n2c21t9 k51r1",
+    "n1c401t30 k610r1",
+    "n2c40h9w7 k1r3s3 pad1",
+    "n1c24d3h4w5 k3t3r3s3 pad1",
+    "n5c16d4h5w6 k16t2r3s2 stride1x2x1 pad1x0x1 high0 groups16",
+    "n2c24d8h5w6 k36t3r3s3 pad0x1x1",
+    "n1c16d6h17w16 k16t3r3s3 pad0x1x1",
+    "n1c40d7h4w5 k18t3r3s3 pad0x1x1 dilation1x1x2",
+    "n3c18h9w11 k20r3s3 pad0x1",
+    "n2c34h10w9 k16r3s3 pad0x2 dilation1x2",
+};
+
+}  // namespace
+
+void register_conv_cases(CaseTable& table) {
+  table.add({"conv"}, conv_case)
+      .lines(with_endings(kConvolutions, {"", " bias relu", " bias leaky_relu"}))
+      .lines({"n5c16h16w16 k16r3s3 pad1 sigmoid", "n2c4d6h7w8 k16t3r3s3 pad1 bias tanh"}, {"f32"})
+      // few products each: the error of bf16 in a large sum dominates a tanh near 0
+      .lines({"n3c8h4w4 k16r1s1 bias sigmoid", "n3c8h4w4 k16r1s1 tanh"}, {"bf16"});
+  table.add({"conv_backward_data"}, conv_case)
+      .lines(kConvolutions)
+      .lines({"n1c148d5h4w4 k196t3r3s3 pad0x1x1"});
+  table.add({"conv_backward_weights"}, conv_case)
+      .lines(kConvolutions)
+      .lines(with_endings(
+          {"n2c48t21 k70r1", "n3c16t19 k40r3 pad1", "n1c19t33 k17r1", "n2c24d3h4w5 k52t3r3s3 pad1",
+           "n3c32h7w9 k48r3s3 pad1", "n3c16h20w20 k48r3s3 pad1", "n5c16h6w7 k16r3s3 stride2 pad1"},
+          {" whole"}));
+  table.add({"conv_transpose"}, conv_case).lines(with_endings(kConvolutions, {"", " bias"}));
+}
+
+void register_layer_cases(CaseTable& table) {
+  const CaseTable::Words images = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n2c16d3h4w5",
+                                   "n2c152h3w2"},
+                         shapes = {"n5c16h8w8", "n4c32h5w7",   "n3c5h6w7",
+                                   "n7c19",     "n2c16d3h4w5", "n2c152h3w2"};
+  table.add({"batch_norm_stats"}, batch_norm_case).lines(with_endings(shapes, {"", " running"}));
+  table.add({"batch_norm_grad_apply"}, batch_norm_case).lines(shapes);
+  table.add({"batch_norm_grad_scale"}, batch_norm_case)
+      .lines(with_endings(shapes, {"", " variance"}));
+  table.add({"batch_norm_apply", "batch_norm_inference"}, batch_norm_case)
+      .lines(with_endings(with_endings(shapes, {"", " relu"}), {"", " residual"}));
+  table.add({"batch_norm_grad_reduce"}, batch_norm_case)
+      .lines(with_endings(with_endings(with_endings(shapes, {"", " relu"}), {"", " two"}),
+                          {"", " variance"}));
+  table.add({"global_average_pool", "spatial_sum"}, over_positions_case).lines(images);
+  table.add({"global_average_pool_grad", "broadcast"}, to_positions_case).lines(images);
+  table.add({"pool", "pool_grad"}, pool_case)
+      .lines({"n4c16h8w8 max r2s2 stride2", "n3c5h9w7 max r3s3 stride2 pad1",
+              "n2c16d6h6w6 max t2r2s2 stride2", "n4c16h8w8 average r2s2 stride2",
+              "n3c5h9w7 average r3s3 stride2 pad1", "n3c5h9w7 average r3s2 pad1x0 exclude_pad",
+              "n2c3d5h5w6 average t3r3s3 pad1", "n2c32h7w7 max r3s3 pad1",
+              "n2c3d1h5w6 average t2r2s2 pad1", "n2c16d1h5w6 max t2r2s2 pad1"});
+  table.add({"power_spectrum", "power_spectrum_grad"}, spectrum_case)
+      .lines({"n2c3h24w40", "n3c16h6w7", "n2c5d8h5w9", "n1c2d6h70w9", "n2c1d12h12w12", "n2c3w97",
+              "n1c2d1h9w12", "n1c1h150w3"});
+  table.add({"power_spectrum"}, spectrum_case).lines({"n3c16h6w7 floor0.5"});
+  table.add({"resize", "resize_grad"}, resize_case)
+      .lines({"n3c16h4w5 factor2", "n2c5h3w4 factor3x1", "n2c16d2h3w3 factor2x1x3",
+              "n3c32h4w5 factor2 first1x0 count5x0"});
+  table.add({"dense"}, dense_case)
+      .lines({"n5c64 k10 bias", "n7c33 k5", "n4c16h4w4 k20 bias", "n3c3h5w5 k17 bias narrow",
+              "n64c256 k128 bias narrow", "n9c48 k11"});
+  table.add({"dense_backward_data", "dense_backward_weights"}, dense_case)
+      .lines({"n5c64 k10", "n7c33 k5", "n4c16h4w4 k20", "n3c3h5w5 k17 narrow",
+              "n64c256 k128 narrow", "n9c48 k11"});
 }
 
 }  // namespace tutti

@@ -50,6 +50,10 @@ double CaseLine::number(const char* word, double otherwise) {
   return value;
 }
 
+int64_t CaseLine::whole_number(const char* word, int64_t otherwise) {
+  return static_cast<int64_t>(number(word, static_cast<double>(otherwise)));
+}
+
 CaseNumbers CaseLine::numbers(const char* word, int64_t otherwise) {
   CaseNumbers all{otherwise, otherwise, otherwise};
   if (!has(word)) return all;
@@ -99,6 +103,12 @@ bool CaseLine::read_extents(std::string_view word, std::vector<int64_t>* dims) {
     if (dims) dims->push_back(value);
   }
   return true;
+}
+
+std::optional<ActivationAttributes> activation_of(CaseLine& line) {
+  for (const ActivationKind kind : activation_kinds())
+    if (line.has(std::string(name_of(kind)).c_str())) return ActivationAttributes{kind, 0.2f};
+  return std::nullopt;
 }
 
 }  // namespace tutti

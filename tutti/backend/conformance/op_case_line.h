@@ -1,6 +1,6 @@
 #pragma once
 // The common parts of the makers of cases: the words of a line, and the inputs that they collect.
-// Private to op_case*.cpp.
+// Private to files of cases.
 
 #include <array>
 #include <map>
@@ -29,6 +29,7 @@ class CaseLine {
   int64_t extent(char letter, int64_t otherwise) const;
   bool has(const char* word);
   double number(const char* word, double otherwise);
+  int64_t whole_number(const char* word, int64_t otherwise);
   /// Returns the numbers of "stride2" for all dimensions, "stride2x1" for each.
   CaseNumbers numbers(const char* word, int64_t otherwise);
   void check_all_used() const;
@@ -75,20 +76,5 @@ class CaseInputs {
 
 /// Returns the activation that a line names; leaky_relu's slope is 0.2.
 std::optional<ActivationAttributes> activation_of(CaseLine& line);
-
-/// Each function makes the cases of a family of ops: op_case_layers.cpp, op_case_values.cpp,
-/// op_case_sequences.cpp and op_case_parts.cpp.
-void conv_case(CaseLine& line, OpCase& made);
-void batch_norm_case(CaseLine& line, OpCase& made);
-void pool_case(CaseLine& line, OpCase& made);
-void dense_case(CaseLine& line, OpCase& made);
-void pointwise_case(CaseLine& line, OpCase& made);
-void shape_case(CaseLine& line, OpCase& made);
-void loss_case(CaseLine& line, OpCase& made);
-void update_case(CaseLine& line, OpCase& made);
-void parts_case(CaseLine& line, OpCase& made);
-void table_case(CaseLine& line, OpCase& made);
-void clip_case(CaseLine& line, OpCase& made);
-void sequence_case(CaseLine& line, OpCase& made);
 
 }  // namespace tutti

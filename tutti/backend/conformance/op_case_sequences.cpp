@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "tutti/backend/conformance/op_case_line.h"
+#include "tutti/backend/conformance/case_table.h"
 #include "tutti/ops/rank_sums.h"
 #include "tutti/ops/sequence/attention.h"
 #include "tutti/ops/sequence/layer_norm.h"
@@ -14,15 +14,11 @@
 namespace tutti {
 namespace {
 
-int64_t count_of(CaseLine& line, const char* word, int64_t otherwise) {
-  return static_cast<int64_t>(line.number(word, static_cast<double>(otherwise)));
-}
-
 /// EXTENTS describe the result, n, c and t.
 void attention_case(CaseLine& line, OpCase& made) {
   const int64_t n = line.x[0], c = line.x[1], t = line.x[2];
-  AttentionAttributes a{.heads = count_of(line, "heads", 1), .causal = line.has("causal")};
-  a.key_heads = count_of(line, "key_heads", a.heads);
+  AttentionAttributes a{.heads = line.whole_number("heads", 1), .causal = line.has("causal")};
+  a.key_heads = line.whole_number("key_heads", a.heads);
   a.scale = static_cast<float>(line.number("scale", 0));
   if (line.has("separate")) a.inputs = AttentionInputs::separate;
   if (line.has("q_and_kv")) a.inputs = AttentionInputs::q_and_kv;
@@ -30,9 +26,9 @@ void attention_case(CaseLine& line, OpCase& made) {
   if (line.has("hidden")) a.mask = AttentionMask::keys;
   a.dropout = static_cast<float>(line.number("dropout", 0));
   a.salt = 0x5EED;
-  a.first_head = count_of(line, "first_head", 0);
+  a.first_head = line.whole_number("first_head", 0);
   a.whole = line.has("whole");
-  const int64_t keys = count_of(line, "keys", t), k = c / a.heads * a.key_heads;
+  const int64_t keys = line.whole_number("keys", t), k = c / a.heads * a.key_heads;
   CaseInputs in(made);
   if (line.op == "attention_grad") {
     in.batched(line.x, line.dtype).batched(line.x, line.dtype);
@@ -79,7 +75,7 @@ void token_loss_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   if (line.op == "count_tokens") {
     in.batched(line.x, DType::i32);
-    made.problem.op = std::make_shared<CountTokens>(count_of(line, "rows", 20));
+    made.problem.op = std::make_shared<CountTokens>(line.whole_number("rows", 20));
     return;
   }
   const int64_t n = line.x[0], t = line.x[2];
@@ -99,7 +95,7 @@ void token_loss_case(CaseLine& line, OpCase& made) {
 
 /// EXTENTS describe the output layer's input, "rows" the tokens.
 void token_head_case(CaseLine& line, OpCase& made) {
-  const int64_t n = line.x[0], c = line.x[1], t = line.x[2], rows = count_of(line, "rows", 50);
+  const int64_t n = line.x[0], c = line.x[1], t = line.x[2], rows = line.whole_number("rows", 50);
   made.labels = rows + 2;  // some are no tokens
   CaseInputs(made)
       .batched(line.x, line.dtype)
@@ -126,8 +122,8 @@ void wave_case(CaseLine& line, OpCase& made) {
     return;
   }
   made.problem.op =
-      std::make_shared<Rotate>(RotationAttributes{.heads = count_of(line, "heads", 1),
-                                                  .width = count_of(line, "width", line.x[1]),
+      std::make_shared<Rotate>(RotationAttributes{.heads = line.whole_number("heads", 1),
+                                                  .width = line.whole_number("width", line.x[1]),
                                                   .base = line.number("base", 10000),
                                                   .back = line.has("back")});
 }
@@ -148,7 +144,8 @@ void token_slice_case(CaseLine& line, OpCase& made) {
   const TokenLossAttributes a{.label_smoothing = static_cast<float>(line.number("smoothing", 0)),
                               .scale = static_cast<float>(line.number("scale", 1))};
   const int64_t n = line.x[0], count = line.x[1], t = line.x[2];
-  const VocabularySlice slice{count_of(line, "first", 0), count, count_of(line, "all", count)};
+  const VocabularySlice slice{line.whole_number("first", 0), count,
+                              line.whole_number("all", count)};
   made.labels = slice.all;
   CaseInputs in(made);
   in.batched(line.x, line.dtype).batched({n, t}, DType::i32, Fill::label);
@@ -161,7 +158,7 @@ void token_slice_case(CaseLine& line, OpCase& made) {
     return;
   }
   in.fixed({}, Fill::positive);
-  const int64_t ranks = count_of(line, "ranks", 2);
+  const int64_t ranks = line.whole_number("ranks", 2);
   if (line.op == "token_loss_of_ranks_grad") {
     in.batched({n, 1, t}, DType::f32, Fill::positive);
     made.problem.op = std::make_shared<TokenLossOfRanksGrad>(a, slice);
@@ -173,7 +170,7 @@ void token_slice_case(CaseLine& line, OpCase& made) {
 
 /// EXTENTS describe the rivals, n, 3 and t.
 void rank_hits_case(CaseLine& line, OpCase& made) {
-  const int64_t ranks = count_of(line, "ranks", 2), vocabulary = count_of(line, "all", 3);
+  const int64_t ranks = line.whole_number("ranks", 2), vocabulary = line.whole_number("all", 3);
   made.labels = vocabulary;
   CaseInputs in(made);
   in.batched({line.x[0], line.x[2]}, DType::i32, Fill::label);
@@ -182,7 +179,7 @@ void rank_hits_case(CaseLine& line, OpCase& made) {
 }
 
 void rank_sum_case(CaseLine& line, OpCase& made) {
-  const RankGroup group{.ranks = static_cast<int>(count_of(line, "ranks", 2)), .me = 0};
+  const RankGroup group{.ranks = static_cast<int>(line.whole_number("ranks", 2)), .me = 0};
   CaseInputs in(made);
   for (int r = 0; r < group.ranks; ++r) in.batched(line.x, line.dtype);
   const bool bias = line.has("bias");
@@ -190,43 +187,89 @@ void rank_sum_case(CaseLine& line, OpCase& made) {
   made.problem.op = std::make_shared<SumOfRanks>(group, bias);
 }
 
-}  // namespace
-
-void sequence_case(CaseLine& line, OpCase& made) {
-  if (line.op == "sum_of_ranks") return rank_sum_case(line, made);
-  if (line.op == "token_hits_of_ranks") return rank_hits_case(line, made);
-  if (line.op == "token_statistics" || line.op == "token_rivals" ||
-      line.op.starts_with("token_loss_of_ranks"))
-    return token_slice_case(line, made);
-  if (line.op.starts_with("attention")) return attention_case(line, made);
-  if (line.op.starts_with("layer_norm")) return norm_case(line, made);
-  if (line.op == "token_head") return token_head_case(line, made);
-  if (line.op.starts_with("token_") || line.op == "count_tokens")
-    return token_loss_case(line, made);
-  if (line.op == "add_sinusoids" || line.op == "rotate") return wave_case(line, made);
-  if (line.op.starts_with("swiglu")) return swiglu_case(line, made);
-  const int64_t n = line.x[0], c = line.x[1], t = line.x[2], rows = count_of(line, "rows", 20);
+void token_case(CaseLine& line, OpCase& made) {
+  const int64_t n = line.x[0], c = line.x[1], t = line.x[2], rows = line.whole_number("rows", 20);
   CaseInputs in(made);
   if (line.op == "lookup") {
-    made.problem.op = std::make_shared<Lookup>(line.dtype, count_of(line, "first", 0));
+    made.problem.op = std::make_shared<Lookup>(line.dtype, line.whole_number("first", 0));
     in.free({rows, c}).batched({n, t}, DType::i32);
   } else if (line.op == "lookup_grad") {
     const bool adds = line.has("adds");
     made.problem.op =
-        std::make_shared<LookupGrad>(Shape{rows, c, 1}, adds, count_of(line, "first", 0));
+        std::make_shared<LookupGrad>(Shape{rows, c, 1}, adds, line.whole_number("first", 0));
     in.batched(line.x, line.dtype).batched({n, t}, DType::i32);
     if (adds) in.fixed({rows, c, 1});
   } else if (line.op == "add_positions") {
-    made.problem.op = std::make_shared<AddPositions>(count_of(line, "first", 0));
+    made.problem.op = std::make_shared<AddPositions>(line.whole_number("first", 0));
     in.batched(line.x, line.dtype).fixed(line.has("table") ? Shape{1, rows, c} : Shape{rows, c});
   } else if (line.op == "prepend_token") {
     made.problem.op = std::make_shared<PrependToken>();
     in.batched(line.x, line.dtype).fixed({1, 1, c});
   } else {
     made.problem.op = std::make_shared<AddPositionsGrad>(
-        line.has("table") ? Shape{1, rows, c} : Shape{rows, c}, count_of(line, "first", 0));
+        line.has("table") ? Shape{1, rows, c} : Shape{rows, c}, line.whole_number("first", 0));
     in.batched(line.x, line.dtype);
   }
+}
+
+}  // namespace
+
+void register_sequence_cases(CaseTable& table) {
+  table.add({"attention", "attention_grad"}, attention_case)
+      .lines({"n2c24t19 heads3",
+              "n3c32t33 heads2 causal",
+              "n1c128t70 heads2 causal",
+              "n2c20t9 heads4 causal separate",
+              "n2c48t21 heads6 key_heads2 causal",
+              "n2c16t5 heads2 keys40 q_and_kv",
+              "n2c16t5 heads2 keys7 causal separate scale0.3",
+              "n2c32t37 heads2 causal segments",
+              "n3c16t18 heads1 segments",
+              "n2c16t9 heads2 keys35 q_and_kv hidden",
+              "n2c8t1 heads8 causal",
+              "n1c40t33 heads5 causal whole",
+              "n3c48t21 heads6 key_heads3 segments whole",
+              "n2c32t150 heads2 causal dropout0.3",
+              "n3c16t9 heads2 keys35 q_and_kv hidden dropout0.5",
+              "n2c48t21 heads6 key_heads2 causal dropout0.1 first_head6",
+              "n3c40t133 heads5 segments dropout0.2 whole",
+              "n1c74t33 heads2 causal",
+              "n2c38t31 heads2",
+              "n1c16t31 heads2 keys44 causal separate",
+              "n2c40t29 heads4 key_heads2 keys35 q_and_kv hidden",
+              "n1c20t9 heads4 key_heads2 separate"});
+  table.add({"layer_norm", "layer_norm_grad"}, norm_case)
+      .lines({"n3c48t7", "n2c19t5 rms", "n7c33", "n2c16h3w4 rms"});
+  table.add({"token_loss", "token_loss_grad"}, token_loss_case)
+      .lines({"n2c50t9", "n3c16t5 smoothing0.1 scale0.5", "n1c131t40"});
+  table.add({"lookup", "lookup_grad"}, token_case)
+      .lines({"n3c16t9", "n2c21t70 rows37", "n2c21t70 rows37 first5"});
+  table.add({"token_loss_of_ranks", "token_loss_of_ranks_grad"}, token_slice_case)
+      .lines({"n2c50t9 all80 first20", "n3c16t5 all48 first32 smoothing0.1 scale0.5 ranks3"});
+  table.add({"add_positions", "add_positions_grad"}, token_case)
+      .lines({"n3c16t9", "n2c21t20 rows20", "n2c21t7 rows20 first9", "n2c48t13 rows13 table"});
+  table.add({"swiglu", "swiglu_grad"}, swiglu_case)
+      .lines({"n3c48t7", "n2c19t5", "n7c33", "n2c16h3w4"});
+  table.add({"lookup_grad"}, token_case).lines({"n2c21t70 rows37 adds"});
+  table.add({"prepend_token"}, token_case).lines({"n3c16t9", "n2c21t1"});
+  table.add({"add_sinusoids"}, wave_case).lines({"n3c16t9", "n2c21t20 base100", "n2c33t5 given"});
+  table.add({"rotate"}, wave_case)
+      .lines({"n3c64t9 heads2 width32", "n2c48t7 heads2 width16 back",
+              "n2c45t6 heads3 width10 base100", "n2c96t5 heads2 width40 given"});
+  table.add({"token_head"}, token_head_case)
+      .lines({"n2c8t9 rows50 dx dw", "n5c5t130 rows83 dx dw smoothing0.1 scale0.5",
+              "n1c7t5 rows16 dx", "n2c9t30 rows40 dw", "n3c8t20 rows300"})
+      .lines({"n2c40t150 rows90 hits"}, {"f32"});
+  table.add({"token_statistics"}, token_slice_case)
+      .lines({"n2c50t9 all80 first20", "n1c131t40 all131"});
+  table.add({"token_rivals"}, token_slice_case).lines({"n2c50t9 all80 first20", "n3c5t40 all5"});
+  table.add({"sum_of_ranks"}, rank_sum_case)
+      .lines({"n2c19t5 ranks2 bias", "n3c48t7 ranks4", "n7c33 ranks3 bias"});
+  table.add({"count_tokens"}, token_loss_case).lines({"n3t17", "n2t3 rows1"}, {"i32"});
+  table.add({"token_hits"}, token_loss_case)
+      .lines({"n2c3t40"}, {"f32"})
+      .lines({"n3c37t5"}, {"bf16"});
+  table.add({"token_hits_of_ranks"}, rank_hits_case).lines({"n2c3t40", "n3c3t7 ranks3"}, {"f32"});
 }
 
 }  // namespace tutti

@@ -2,31 +2,20 @@
 
 #include <memory>
 
-#include "tutti/backend/conformance/op_case_line.h"
-#include "tutti/base/numeric/tree_sum.h"
+#include "tutti/backend/conformance/case_table.h"
 #include "tutti/ops/activation.h"
-#include "tutti/ops/clip.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
 #include "tutti/ops/gaussian_sample.h"
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/losses.h"
-#include "tutti/ops/norm_update.h"
 #include "tutti/ops/reorder.h"
-#include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/shape_ops.h"
 
 namespace tutti {
 
-std::optional<ActivationAttributes> activation_of(CaseLine& line) {
-  for (const ActivationKind kind :
-       {ActivationKind::relu, ActivationKind::leaky_relu, ActivationKind::sigmoid,
-        ActivationKind::tanh, ActivationKind::gelu, ActivationKind::gelu_tanh,
-        ActivationKind::silu})
-    if (line.has(std::string(name_of(kind)).c_str())) return ActivationAttributes{kind, 0.2f};
-  return std::nullopt;
-}
+namespace {
 
 void pointwise_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
@@ -48,9 +37,9 @@ void pointwise_case(CaseLine& line, OpCase& made) {
     made.problem.op =
         std::make_shared<GaussianSample>(static_cast<float>(line.number("factor", 0.5)), 78);
   if (line.op == "dropout")
-    made.problem.op = std::make_shared<Dropout>(static_cast<float>(line.number("probability", 0.5)),
-                                                77, static_cast<int64_t>(line.number("first", 0)),
-                                                static_cast<int64_t>(line.number("all", 0)));
+    made.problem.op =
+        std::make_shared<Dropout>(static_cast<float>(line.number("probability", 0.5)), 77,
+                                  line.whole_number("first", 0), line.whole_number("all", 0));
   for (const DType target : {DType::f32, DType::bf16, DType::i32})
     if (line.op == "reorder" && line.has(fmt::format("to_{}", target == DType::f32    ? "f"
                                                               : target == DType::bf16 ? "bf"
@@ -70,27 +59,18 @@ void shape_case(CaseLine& line, OpCase& made) {
     made.problem.op = std::make_shared<Reshape>(Shape{x.elements_from(1) / x[1], x[1]});
     in.batched(x, line.dtype);
   } else if (line.op == "pad") {
-    const std::vector<int64_t> low(static_cast<size_t>(x.rank() - 1),
-                                   static_cast<int64_t>(line.number("low", 1)));
+    const std::vector<int64_t> low(static_cast<size_t>(x.rank() - 1), line.whole_number("low", 1));
     made.problem.op = std::make_shared<Pad>(
-        low, std::vector<int64_t>(low.size(), static_cast<int64_t>(line.number("high", 0))), 0.5f);
+        low, std::vector<int64_t>(low.size(), line.whole_number("high", 0)), 0.5f);
     in.batched(x, line.dtype);
-  } else if (line.op == "interaction") {
-    made.problem.op = std::make_shared<Interaction>(x[2], line.has("itself"));
-    in.batched({x[0], x[1] * x[2]}, line.dtype);
-  } else if (line.op == "interaction_grad") {
-    const FeaturePairs pairs{x[1], line.has("itself")};
-    made.problem.op = std::make_shared<InteractionGrad>(x[2], pairs.itself);
-    in.batched({x[0], pairs.count()}, line.dtype).batched({x[0], x[1] * x[2]}, line.dtype);
   } else if (line.op == "concat") {
-    const int axis = static_cast<int>(line.number("axis", 1));
+    const int axis = static_cast<int>(line.whole_number("axis", 1));
     made.problem.op = std::make_shared<Concat>(axis);
     Shape other = x;
-    other[axis] = static_cast<int64_t>(line.number("other", 1));
+    other[axis] = line.whole_number("other", 1);
     in.batched(x, line.dtype).batched(other, line.dtype).batched(x, line.dtype);
   } else {
-    const auto step = static_cast<int64_t>(line.number("step", 1)),
-               from = static_cast<int64_t>(line.number("from", 0));
+    const auto step = line.whole_number("step", 1), from = line.whole_number("from", 0);
     const bool channels = line.has("channels");  // only dimension 1
     std::vector<SliceRange> ranges = full_ranges(x);
     for (size_t i = 0; i < (channels ? 1 : ranges.size()); ++i)
@@ -103,6 +83,19 @@ void shape_case(CaseLine& line, OpCase& made) {
       made.problem.op = std::make_shared<SliceGrad>(ranges, x);
     in.batched(line.op == "slice" ? x : y, line.dtype);
   }
+}
+
+void interaction_case(CaseLine& line, OpCase& made) {
+  CaseInputs in(made);
+  const Shape& x = line.x;
+  const bool itself = line.has("itself");
+  if (line.op == "interaction") {
+    made.problem.op = std::make_shared<Interaction>(x[2], itself);
+  } else {
+    made.problem.op = std::make_shared<InteractionGrad>(x[2], itself);
+    in.batched({x[0], FeaturePairs{x[1], itself}.count()}, line.dtype);
+  }
+  in.batched({x[0], x[1] * x[2]}, line.dtype);
 }
 
 void loss_case(CaseLine& line, OpCase& made) {
@@ -156,99 +149,47 @@ void loss_case(CaseLine& line, OpCase& made) {
   }
 }
 
-void update_case(CaseLine& line, OpCase& made) {
-  std::shared_ptr<const Update> op;
-  const double decay = line.number("decay", 0);
-  const double rate = line.number("rate", 1), clip = line.number("clip", 0);
-  const LambAttributes lamb{.weight_decay = decay, .rate = rate};
-  if (line.op == "sgd_update")
-    op = std::make_shared<SgdUpdate>(
-        SgdAttributes{line.number("momentum", 0), decay, line.has("nesterov"), rate, clip});
-  else if (line.op == "lars_update")
-    op = std::make_shared<LarsUpdate>(LarsAttributes{.momentum = line.number("momentum", 0.9),
-                                                     .weight_decay = decay,
-                                                     .trust = 0.01,
-                                                     .rate = rate});
-  else if (line.op == "rmsprop_update")
-    op = std::make_shared<RmspropUpdate>(
-        RmspropAttributes{.weight_decay = decay, .rate = rate, .clip = clip});
-  else if (line.op == "weight_average")
-    op = std::make_shared<WeightAverage>(
-        WeightAverageAttributes{decay, static_cast<int64_t>(line.number("from", 0))});
-  else if (line.op == "parameter_norms")
-    op = std::make_shared<ParameterNorms>();
-  else if (line.op == "gradient_squares")
-    op = std::make_shared<GradientSquares>();
-  else if (line.op == "lamb_moments")
-    op = std::make_shared<LambMoments>(lamb);
-  else if (line.op == "lamb_update")
-    op = std::make_shared<LambUpdate>(lamb);
-  else
-    op = std::make_shared<AdamUpdate>(AdamAttributes{
-        .weight_decay = decay, .decoupled = line.has("decoupled"), .rate = rate, .clip = clip});
-  made.problem.op = op;
-  CaseInputs in(made);
-  in.fixed({}, Fill::unit).fixed({}, Fill::unit);
-  const auto count = static_cast<int64_t>(line.number("count", 1));
-  const auto size = [&](int64_t p) {
-    return line.x[0] + 7 * p;
-  };  // different sizes, so that threads' shares begin inside parameters
-  int64_t blocks = 0;
-  for (int64_t p = 0; p < count; ++p) blocks += sum_blocks(size(p));
-  const int square = line.op == "rmsprop_update" ? 2 : 3;  // a mean of squares among the operands
-  if (op->sums() == Update::Sums::reads) in.fixed(Shape{blocks, 2}, Fill::positive);
-  for (int64_t p = 0; p < count; ++p)
-    for (int i = 0; i < op->arity(); ++i)
-      in.fixed(Shape{size(p)}, i == square ? Fill::positive : Fill::normal);
-}
+}  // namespace
 
-/// A table of so many `rows` of wK numbers, some of which are named by n samples of cF columns.
-/// `from`: rows of other ranks before these, `shared`: rows that all have.
-void table_case(CaseLine& line, OpCase& made) {
-  CaseInputs in(made);
-  const Shape& x = line.x;
-  const auto whole = [&](const char* word, int64_t otherwise) {
-    return static_cast<int64_t>(line.number(word, static_cast<double>(otherwise)));
-  };
-  const Bag bag{.first = whole("first", 0),
-                .count = whole("count", 1),
-                .mean = line.has("mean"),
-                .weighted = line.has("weighted"),
-                .first_row = whole("from", 0)};
-  const int64_t rows = whole("rows", 20);
-  made.labels = whole("shared", rows);
-  const auto finish = [&] {
-    in.batched({x[0], x[1]}, DType::i32, Fill::label);
-    if (bag.weighted) in.batched({x[0], bag.count}, DType::f32);
-  };
-  if (line.op == "embedding_bag") {
-    in.fixed({rows, x[2]});
-    finish();
-    made.problem.op = std::make_shared<EmbeddingBag>(bag);
-    return;
-  }
-  TableRule rule;
-  if (line.has("adagrad")) rule.kind = TableRule::Kind::adagrad;
-  if (line.has("rowwise_adagrad")) rule.kind = TableRule::Kind::rowwise_adagrad;
-  in.fixed({}, Fill::unit).fixed({}, Fill::unit).fixed({rows, x[2]});
-  if (const int64_t kept = rule.state_width(x[2]); kept > 0) in.fixed({rows, kept}, Fill::positive);
-  in.batched({x[0], x[2]}, DType::f32);
-  finish();
-  made.problem.op = std::make_shared<TableUpdate>(bag, rule);
-}
-
-/// Two sets of `count` parameters of nK elements, added alternately, starting with the last one.
-void clip_case(CaseLine& line, OpCase& made) {
-  const auto count = static_cast<int>(line.number("count", 1));
-  ClipScale::Attributes a{
-      .limit = line.number("limit", 1), .parameters = {count, count}, .order = {}};
-  for (int p = count; p-- > 0;) a.order.insert(a.order.end(), {p, p + count});
-  made.problem.op = std::make_shared<ClipScale>(a);
-  CaseInputs in(made);
-  in.fixed({}, Fill::unit);
-  for (int set = 0; set < 2; ++set)
-    in.fixed(Shape{count * sum_blocks(line.x[0]), 1}, Fill::positive);
-  for (int p = 0; p < 2 * count; ++p) in.fixed(Shape{line.x[0]});
+void register_value_cases(CaseTable& table) {
+  const CaseTable::Words images = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n2c16d3h4w5",
+                                   "n2c152h3w2"},
+                         shapes = {"n5c16h8w8", "n4c32h5w7",   "n3c5h6w7",
+                                   "n7c19",     "n2c16d3h4w5", "n2c152h3w2"};
+  table.add({"add"}, pointwise_case).lines(shapes).lines({"n10c7 whole"}, {"f32"});
+  table.add({"mul"}, pointwise_case).lines(shapes).lines({"n333 whole"}, {"f32"});
+  table.add({"scale"}, pointwise_case).lines(shapes).lines({"n333 factor0.3 whole"}, {"f32"});
+  table.add({"bias_backward", "gaussian_sample"}, pointwise_case).lines(shapes);
+  table.add({"dropout"}, pointwise_case)
+      .lines(shapes)
+      .lines(with_endings({"n3c48t68", "n2c19t8"}, {"", " first6 all90", " first64 all160"}));
+  const auto activations = table.add({"activation", "activation_grad"}, pointwise_case);
+  for (const ActivationKind kind : activation_kinds())
+    activations.lines(with_endings(shapes, {fmt::format(" {}", name_of(kind))}));
+  table.add({"activation"}, pointwise_case).lines({"n333 gelu whole"}, {"f32"});
+  table.add({"reorder"}, pointwise_case)
+      .lines({"n4c16h5w5 to_bf16", "n40c7 to_bf16 whole", "n3c19h4w5 to_i32"}, {"f32"})
+      .lines({"n4c16h5w5 to_f32"}, {"bf16"})
+      .lines({"n4c3h8w8 to_f32"}, {"u8"});
+  table.add({"pad"}, shape_case).lines(with_endings(shapes, {" low1 high2"}));
+  table.add({"concat"}, shape_case)
+      .lines(with_endings(shapes, {" axis1 other6", " axis1 other16"}))
+      .lines(with_endings(images, {" axis2 other2"}));
+  table.add({"slice", "slice_grad"}, shape_case)
+      .lines(with_endings(shapes, {" from1 step2", " from0", " from1 step3 channels"}));
+  table.add({"slice"}, shape_case).lines({"n3c4h6w5 from1 step2"}, {"u8"});
+  table.add({"reshape"}, shape_case).lines(images).lines({"n3c4h6w5"}, {"i32"});
+  table.add({"interaction", "interaction_grad"}, interaction_case)
+      .lines({"n3c5w7", "n5c27w16", "n2c2w33", "n4c9w64 itself", "n3c1w5 itself"});
+  table.add({"softmax_cross_entropy", "softmax_cross_entropy_grad"}, loss_case)
+      .lines({"n9c10", "n6c19 smoothing0.1 weights scale0.5", "n3c5h6w7 weights",
+              "n3c16h8w8 smoothing0.2", "n3c5h6w7 weights over_labels scale0.5",
+              "n3c3d3h4w5 weights", "n2c16d2h3w4 smoothing0.1 weights over_labels",
+              "n3c5h6w7 weights given scale0.5"});
+  table.add({"pointwise_loss", "pointwise_loss_grad"}, loss_case)
+      .lines({"n9c10 mse", "n3c16h6w7 mse scale2", "n3c5h6w7 mae", "n9c33 huber delta0.7",
+              "n3c16h6w7 bce_with_logits pos_weight3"});
+  table.add({"gaussian_kl", "gaussian_kl_grad"}, loss_case).lines({"n9c33 scale0.1"});
 }
 
 }  // namespace tutti

@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 
-#include "tutti/backend/cpu/batch_norm_sums.h"
 #include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/batch_norm.h"
@@ -232,45 +231,26 @@ class GradScaleKernel final : public Kernel {
   std::optional<float> epsilon_;
 };
 
-using Make = std::function<std::unique_ptr<Kernel>()>;
-
-/// Calls f with integral constants for two run-time booleans.
-template <class F>
-Make choose(bool a, bool b, F f) {
-  using True = std::true_type;
-  using False = std::false_type;
-  if (a) return b ? f(True{}, True{}) : f(True{}, False{});
-  return b ? f(False{}, True{}) : f(False{}, False{});
-}
-
-template <class T>
-Make make_apply(const Op& op, const ChannelView& view) {
-  const auto apply = [&](bool with_relu, bool with_residual, std::optional<float> epsilon) {
-    return choose(with_relu, with_residual, [&](auto relu, auto residual) -> Make {
-      return [view, epsilon] {
-        return std::make_unique<ApplyKernel<T, decltype(relu)::value, decltype(residual)::value>>(
-            view, epsilon);
+/// Returns the candidate K<type of y, a, b>(view, args...).
+template <template <class, bool, bool> class K, class... Args>
+KernelCandidate chosen_kernel(const KernelRequest& r, bool a, bool b, const Args&... args) {
+  KernelCandidate c = batch_norm_candidate(r);
+  if (!c.refusal.empty()) return c;
+  const auto choose = [&](auto first, auto second) {
+    with_float_type(r.in[0].dtype, [&](auto type) {
+      c.make = [view = channel_view(r.in[0]), args...] {
+        return std::make_unique<K<decltype(type), decltype(first)::value, decltype(second)::value>>(
+            view, args...);
       };
     });
   };
-  if (const auto* o = dynamic_cast<const BatchNormApply*>(&op))
-    return apply(o->relu(), o->residual(), {});
-  if (const auto* o = dynamic_cast<const BatchNormInference*>(&op))
-    return apply(o->relu(), o->residual(), o->epsilon());
-  if (const auto* o = dynamic_cast<const BatchNormGradReduce*>(&op))
-    return choose(o->relu(), o->two(), [&](auto relu, auto two) -> Make {
-      return [view, epsilon = o->epsilon()] {
-        return std::make_unique<GradReduceKernel<T, decltype(relu)::value, decltype(two)::value>>(
-            view, epsilon);
-      };
-    });
-  if (dynamic_cast<const BatchNormGradApply*>(&op) != nullptr)
-    return [view] { return std::make_unique<GradApplyKernel<T>>(view); };
-  if (const auto* o = dynamic_cast<const BatchNormGradScale*>(&op))
-    return [view, epsilon = o->epsilon()] {
-      return std::make_unique<GradScaleKernel<T>>(view, epsilon);
-    };
-  return {};
+  using True = std::true_type;
+  using False = std::false_type;
+  if (a)
+    b ? choose(True{}, True{}) : choose(True{}, False{});
+  else
+    b ? choose(False{}, True{}) : choose(False{}, False{});
+  return c;
 }
 
 /// Returns why these operands do not fit; empty if they do. Operands like y are activations, the
@@ -297,24 +277,26 @@ std::string refusal_of_norm(const KernelRequest& r) {
 
 }  // namespace
 
-bool append_batch_norm_candidates(const KernelRequest& request,
-                                  std::vector<KernelCandidate>& candidates) {
-  if (!request.op->name().starts_with("batch_norm_")) return false;
-  KernelCandidate c{"cpu:" + std::string(request.op->name()),
-                    refusal_of_norm(request),
-                    request.in,
-                    request.out,
-                    {}};
-  if (c.refusal.empty()) {
-    const ChannelView view = channel_view(request.in[0]);
-    const bool is_f32 = request.in[0].dtype == DType::f32;
-    c.make = batch_norm_sums(*request.op, view, request.in[0].dtype);
-    if (!c.make)
-      c.make = is_f32 ? make_apply<float>(*request.op, view) : make_apply<bf16>(*request.op, view);
-    if (!c.make) return false;
-  }
-  candidates.push_back(std::move(c));
-  return true;
+KernelCandidate batch_norm_candidate(const KernelRequest& r) {
+  return {"cpu:" + std::string(r.op->name()), refusal_of_norm(r), r.in, r.out, {}};
+}
+
+void register_batch_norm_kernels(KernelTable& table) {
+  using Epsilon = std::optional<float>;
+  table.add<BatchNormApply>([](const KernelRequest& r, const BatchNormApply& op) {
+    return chosen_kernel<ApplyKernel>(r, op.relu(), op.residual(), Epsilon{});
+  });
+  table.add<BatchNormInference>([](const KernelRequest& r, const BatchNormInference& op) {
+    return chosen_kernel<ApplyKernel>(r, op.relu(), op.residual(), Epsilon(op.epsilon()));
+  });
+  table.add<BatchNormGradReduce>([](const KernelRequest& r, const BatchNormGradReduce& op) {
+    return chosen_kernel<GradReduceKernel>(r, op.relu(), op.two(), op.epsilon());
+  });
+  table.add<BatchNormGradApply>(
+      [](const KernelRequest& r) { return batch_norm_kernel<GradApplyKernel>(r); });
+  table.add<BatchNormGradScale>([](const KernelRequest& r, const BatchNormGradScale& op) {
+    return batch_norm_kernel<GradScaleKernel>(r, op.epsilon());
+  });
 }
 
 }  // namespace tutti

@@ -1,8 +1,10 @@
-#include "tutti/backend/cpu/batch_norm_sums.h"
+// Statistics of a batch norm: shifted sums within a tile; means and squared deviations are combined
+// between tiles and threads as in Chan, Golub and LeVeque (1983).
 
 #include <algorithm>
 #include <cmath>
 
+#include "tutti/backend/cpu/batch_norm.h"
 #include "tutti/backend/cpu/kernel/statistics_out.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/parts.h"
@@ -115,7 +117,7 @@ class MomentsKernel : public Kernel {
 template <class T>
 class StatsKernel final : public MomentsKernel<T> {
  public:
-  StatsKernel(const BatchNormStats& op, const ChannelView& view)
+  StatsKernel(const ChannelView& view, const BatchNormStats& op)
       : MomentsKernel<T>(view), statistics_(op.statistics()) {}
   void finish(const FinishArgs& args) override {
     const StatisticsOut to{static_cast<float*>(args.in[1]), static_cast<float*>(args.in[2]),
@@ -131,20 +133,14 @@ class StatsKernel final : public MomentsKernel<T> {
   NormStatistics statistics_;
 };
 
-template <class T>
-std::function<std::unique_ptr<Kernel>()> sums_of(const Op& op, const ChannelView& view) {
-  if (const auto* o = dynamic_cast<const BatchNormStats*>(&op))
-    return [o = *o, view] { return std::make_unique<StatsKernel<T>>(o, view); };
-  if (dynamic_cast<const BatchNormMoments*>(&op) != nullptr)
-    return [view] { return std::make_unique<MomentsKernel<T>>(view); };
-  return {};
-}
-
 }  // namespace
 
-std::function<std::unique_ptr<Kernel>()> batch_norm_sums(const Op& op, const ChannelView& view,
-                                                         DType activations) {
-  return activations == DType::f32 ? sums_of<float>(op, view) : sums_of<bf16>(op, view);
+void register_batch_norm_sums(KernelTable& table) {
+  table.add<BatchNormStats>([](const KernelRequest& r, const BatchNormStats& op) {
+    return batch_norm_kernel<StatsKernel>(r, op);
+  });
+  table.add<BatchNormMoments>(
+      [](const KernelRequest& r) { return batch_norm_kernel<MomentsKernel>(r); });
 }
 
 }  // namespace tutti

@@ -5,21 +5,13 @@
 #include <algorithm>
 #include <iterator>
 
-#include "tutti/backend/cpu/batch_norm.h"
-#include "tutti/backend/cpu/conv/conv_candidates.h"
-#include "tutti/backend/cpu/kernel/generic.h"
-#include "tutti/backend/cpu/reorder.h"
-#include "tutti/backend/cpu/sequence/sequences.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/reference/reference.h"
 
 namespace tutti {
 
 std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request) const {
-  std::vector<KernelCandidate> found;
-  for (const auto append :
-       {append_every_conv_candidate, append_batch_norm_candidates, append_reorder_candidates,
-        append_sequence_candidates, append_generic_candidates})
-    if (append(request, found)) break;
+  KernelCandidates found = cpu_kernels().candidates(request);
   std::ranges::move(ReferenceBackend().candidates(request),
                     std::back_inserter(found));  // always works; the plan reports its use
   return found;

@@ -1,4 +1,5 @@
-#include "tutti/backend/cpu/reorder.h"
+// Reorder for CPUs: converts any layout and type to any other. Padding of the output's layout is
+// written as zeros. Walk::whole: parts share the work.
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/reorder_blocks.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/reorder.h"
@@ -153,17 +155,14 @@ Make make_any(const TensorDesc& from, const TensorDesc& to) {
 
 }  // namespace
 
-bool append_reorder_candidates(const KernelRequest& request,
-                               std::vector<KernelCandidate>& candidates) {
-  if (dynamic_cast<const Reorder*>(request.op) == nullptr) return false;
-  CHECK(request.in[0].shape == request.out[0].shape, "reorder of {} to {}",
-        request.in[0].to_string(), request.out[0].to_string());
-  const TensorDesc &from = request.in[0], &to = request.out[0];
-  if (auto blocks = from == to ? nullptr : maker_of_block_reorder(from, to))
-    candidates.push_back({"cpu:reorder_blocks", {}, request.in, request.out, std::move(blocks)});
-  else
-    candidates.push_back({"cpu:reorder", {}, request.in, request.out, make_any(from, to)});
-  return true;
+void register_reorder_kernels(KernelTable& table) {
+  table.add<Reorder>([](const KernelRequest& request) -> KernelCandidate {
+    const TensorDesc &from = request.in[0], &to = request.out[0];
+    CHECK(from.shape == to.shape, "reorder of {} to {}", from.to_string(), to.to_string());
+    if (auto blocks = from == to ? nullptr : maker_of_block_reorder(from, to))
+      return {"cpu:reorder_blocks", {}, request.in, request.out, std::move(blocks)};
+    return {"cpu:reorder", {}, request.in, request.out, make_any(from, to)};
+  });
 }
 
 }  // namespace tutti

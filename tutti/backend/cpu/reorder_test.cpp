@@ -1,10 +1,9 @@
-#include "tutti/backend/cpu/reorder.h"
+#include "tutti/ops/reorder.h"
 
 #include <gtest/gtest.h>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/cpu/kernel/tiled_run.h"
-#include "tutti/ops/reorder.h"
 
 namespace tutti {
 namespace {
@@ -45,8 +44,8 @@ std::vector<Layout> layouts() {
 }
 
 TEST(CpuReorder, AnyLayoutToAnyOtherInParts) {
-  for (const Shape& shape :
-       {Shape{20, 17, 3, 2}, Shape{1, 32, 1, 1}, Shape{32, 48, 3, 1}, Shape{24, 40, 1, 2}})
+  for (const Shape& shape : {Shape{20, 17, 3, 2}, Shape{1, 32, 1, 1}, Shape{32, 48, 3, 1},
+                             Shape{24, 40, 1, 2}, Shape{2, 21, 5, 7}})
     for (const Layout& from : layouts())
       for (const Layout& to : layouts())
         for (const DType type : {DType::f32, DType::bf16}) {
@@ -90,6 +89,18 @@ TEST(CpuReorder, WeightsGoThroughBlocks) {
                 from == to ? "cpu:reorder" : "cpu:reorder_blocks");
   }
   EXPECT_EQ(name({32, 3, 7, 7}, Layout::plain(), DType::bf16, kNested), "cpu:reorder");
+}
+
+TEST(CpuReorder, ActivationsAreTransposed) {
+  const Layout plain = Layout::plain(), last = Layout::channels_last(4);
+  const auto name = [](const Shape& shape, const Layout& from, const Layout& to) {
+    const Reorder op(DType::f32);
+    const TensorDesc x{DType::f32, shape, from}, y{DType::f32, shape, to};
+    return CpuBackend().candidates({&op, {x}, {y}, {false}, {false}}).at(0).name;
+  };
+  EXPECT_EQ(name({2, 21, 5, 7}, plain, last), "cpu:reorder_turned");
+  EXPECT_EQ(name({2, 21, 5, 7}, last, plain), "cpu:reorder_turned");
+  EXPECT_EQ(name({2, 3, 5, 7}, plain, last), "cpu:reorder");
 }
 
 TEST(CpuReorder, BytesBecomeFloatsAndBackWithSaturation) {

@@ -145,16 +145,17 @@ void attend_backward(const AttentionAttributes& a, const RuleCall& call, DType t
 
 }  // namespace
 
-Rule attention_rule(const KernelRequest& request) {
-  if (const auto* const op = dynamic_cast<const Attention*>(request.op))
-    return {.run = [a = op->attention(), type = request.out[0].dtype](const RuleCall& c) {
+void register_attention_rules(RuleTable& table) {
+  table.add<Attention>([](const Attention& op, const KernelRequest& r) -> Rule {
+    return {.run = [a = op.attention(), type = r.out[0].dtype](const RuleCall& c) {
       attend(a, c, type);
     }};
-  if (const auto* const op = dynamic_cast<const AttentionGrad*>(request.op))
-    return {.run = [a = op->attention(), type = request.out[0].dtype](const RuleCall& c) {
+  });
+  table.add<AttentionGrad>([](const AttentionGrad& op, const KernelRequest& r) -> Rule {
+    return {.run = [a = op.attention(), type = r.out[0].dtype](const RuleCall& c) {
       attend_backward(a, c, type);
     }};
-  return {};
+  });
 }
 
 }  // namespace tutti

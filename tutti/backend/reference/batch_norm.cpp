@@ -42,7 +42,8 @@ void end_statistics(const NormStatistics& statistics, const BatchMoments& batch,
 }
 
 /// Sums per channel: y, y^2.
-Rule stats(const BatchNormStats& op, int64_t channels) {
+Rule stats(const BatchNormStats& op, const KernelRequest& request) {
+  const int64_t channels = request.in[0].shape[1];
   const auto run = [](const RuleCall& call) {
     const PlainTensor& y = call.in[0];
     for (int64_t i = 0; i < y.size(); ++i) {
@@ -67,8 +68,9 @@ Rule stats(const BatchNormStats& op, int64_t channels) {
 }
 
 /// Returns the finish of `stats` without running averages.
-Rule moments(int64_t channels) {
-  Rule rule = stats(BatchNormStats(), channels);
+Rule moments(const BatchNormMoments&, const KernelRequest& request) {
+  const int64_t channels = request.in[0].shape[1];
+  Rule rule = stats(BatchNormStats(), request);
   rule.finish = [channels](const RuleCall& call) {
     const double m = values_per_channel(call, call.in[0]);
     for (int64_t c = 0; c < channels; ++c) {
@@ -130,7 +132,8 @@ PlainTensor inverse_deviations(PlainTensor second, std::optional<float> epsilon)
 }
 
 /// Sums per channel: g * xhat (dgamma), g (dbeta).
-Rule grad_reduce(const BatchNormGradReduce& op, int64_t channels) {
+Rule grad_reduce(const BatchNormGradReduce& op, const KernelRequest& request) {
+  const int64_t channels = request.in[0].shape[1];
   const auto run = [relu = op.relu(), two = op.two(),
                     epsilon = op.epsilon()](const RuleCall& call) {
     const PlainTensor &dz = call.in[0], &y = call.in[1], &mean = call.in[2];
@@ -183,20 +186,16 @@ void grad_apply(const RuleCall& call) {
 
 }  // namespace
 
-Rule batch_norm_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (const auto* s = dynamic_cast<const BatchNormStats*>(op))
-    return stats(*s, request.in[0].shape[1]);
-  if (dynamic_cast<const BatchNormMoments*>(op)) return moments(request.in[0].shape[1]);
-  if (const auto* m = dynamic_cast<const MergeMoments*>(op)) return merge_moments(*m);
-  if (const auto* a = dynamic_cast<const BatchNormApply*>(op))
-    return apply(a->relu(), a->residual());
-  if (const auto* i = dynamic_cast<const BatchNormInference*>(op)) return inference(*i);
-  if (const auto* r = dynamic_cast<const BatchNormGradReduce*>(op))
-    return grad_reduce(*r, request.in[0].shape[1]);
-  if (dynamic_cast<const BatchNormGradApply*>(op)) return {.run = grad_apply};
-  if (const auto* s = dynamic_cast<const BatchNormGradScale*>(op)) return grad_scale(*s);
-  return {};
+void register_batch_norm_rules(RuleTable& table) {
+  table.add<BatchNormStats>(stats);
+  table.add<BatchNormMoments>(moments);
+  table.add<MergeMoments>(merge_moments);
+  table.add<BatchNormApply>(
+      [](const BatchNormApply& op) { return apply(op.relu(), op.residual()); });
+  table.add<BatchNormInference>(inference);
+  table.add<BatchNormGradReduce>(grad_reduce);
+  table.add<BatchNormGradApply>(grad_apply);
+  table.add<BatchNormGradScale>(grad_scale);
 }
 
 }  // namespace tutti

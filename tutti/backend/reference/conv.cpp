@@ -132,7 +132,8 @@ Rule conv_backward_weights(const ConvBackwardWeights& op) {
           .unbatched_out = {0}};
 }
 
-Rule bias_backward(int64_t channels) {
+Rule bias_backward(const BiasBackward&, const KernelRequest& request) {
+  const int64_t channels = request.in[0].shape[1];
   return {.run =
               [](const RuleCall& call) {
                 const PlainTensor& dy = call.in[0];
@@ -148,17 +149,14 @@ Rule bias_backward(int64_t channels) {
 
 }  // namespace
 
-Rule conv_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (const auto* conv = dynamic_cast<const Conv*>(op)) return conv_forward(*conv);
-  if (const auto* data = dynamic_cast<const ConvBackwardData*>(op))
-    return conv_backward_data(data->conv(), false);
-  if (const auto* transpose = dynamic_cast<const ConvTranspose*>(op))
-    return conv_backward_data(transpose->conv(), transpose->bias());
-  if (const auto* weights = dynamic_cast<const ConvBackwardWeights*>(op))
-    return conv_backward_weights(*weights);
-  if (dynamic_cast<const BiasBackward*>(op)) return bias_backward(request.in[0].shape[1]);
-  return {};
+void register_conv_rules(RuleTable& table) {
+  table.add<Conv>(conv_forward);
+  table.add<ConvBackwardData>(
+      [](const ConvBackwardData& op) { return conv_backward_data(op.conv(), false); });
+  table.add<ConvTranspose>(
+      [](const ConvTranspose& op) { return conv_backward_data(op.conv(), op.bias()); });
+  table.add<ConvBackwardWeights>(conv_backward_weights);
+  table.add<BiasBackward>(bias_backward);
 }
 
 }  // namespace tutti

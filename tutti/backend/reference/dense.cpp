@@ -41,20 +41,20 @@ void dense_backward_weights(const RuleCall& call) {
 
 }  // namespace
 
-Rule dense_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (dynamic_cast<const Dense*>(op)) return {.run = dense_forward};
-  if (dynamic_cast<const DenseBackwardData*>(op)) return {.run = dense_backward_data};
-  if (!dynamic_cast<const DenseBackwardWeights*>(op)) return {};
-  const auto finish = [](const RuleCall& call) {
-    for (int64_t i = 0; i < call.out[0].size(); ++i)
-      call.out[0][i] = call.sums[static_cast<size_t>(i)];
-  };
-  return {.run = dense_backward_weights,
-          .sums = static_cast<size_t>(request.out[0].elements()),
-          .finish = finish,
-          .unbatched_in = {},
-          .unbatched_out = {0}};
+void register_dense_rules(RuleTable& table) {
+  table.add<Dense>(dense_forward);
+  table.add<DenseBackwardData>(dense_backward_data);
+  table.add<DenseBackwardWeights>([](const DenseBackwardWeights&, const KernelRequest& r) -> Rule {
+    return {.run = dense_backward_weights,
+            .sums = static_cast<size_t>(r.out[0].elements()),
+            .finish =
+                [](const RuleCall& call) {
+                  for (int64_t i = 0; i < call.out[0].size(); ++i)
+                    call.out[0][i] = call.sums[static_cast<size_t>(i)];
+                },
+            .unbatched_in = {},
+            .unbatched_out = {0}};
+  });
 }
 
 }  // namespace tutti

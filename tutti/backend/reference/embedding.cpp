@@ -74,13 +74,10 @@ void descend(const RuleCall& call, const Bag& bag, const TableRule& rule) {
 
 }  // namespace
 
-Rule embedding_rule(const KernelRequest& request) {
-  if (const auto* const op = dynamic_cast<const EmbeddingBag*>(request.op))
-    return {.run = [bag = op->bag()](const RuleCall& c) { look_up(c, bag); }};
-  if (const auto* const op = dynamic_cast<const TableUpdate*>(request.op))
-    return {
-        .run = [bag = op->bag(), rule = op->rule()](const RuleCall& c) { descend(c, bag, rule); }};
-  return {};
+void register_embedding_rules(RuleTable& table) {
+  table.add<EmbeddingBag>([](const EmbeddingBag& op, const RuleCall& c) { look_up(c, op.bag()); });
+  table.add<TableUpdate>(
+      [](const TableUpdate& op, const RuleCall& c) { descend(c, op.bag(), op.rule()); });
 }
 
 }  // namespace tutti

@@ -38,16 +38,12 @@ void give_pairs_back(const RuleCall& call, int64_t width, bool itself) {
 
 }  // namespace
 
-Rule interaction_rule(const KernelRequest& request) {
-  if (const auto* const op = dynamic_cast<const Interaction*>(request.op))
-    return {.run = [width = op->width(), itself = op->itself()](const RuleCall& c) {
-      multiply_pairs(c, width, itself);
-    }};
-  if (const auto* const op = dynamic_cast<const InteractionGrad*>(request.op))
-    return {.run = [width = op->width(), itself = op->itself()](const RuleCall& c) {
-      give_pairs_back(c, width, itself);
-    }};
-  return {};
+void register_interaction_rules(RuleTable& table) {
+  table.add<Interaction>(
+      [](const Interaction& op, const RuleCall& c) { multiply_pairs(c, op.width(), op.itself()); });
+  table.add<InteractionGrad>([](const InteractionGrad& op, const RuleCall& c) {
+    give_pairs_back(c, op.width(), op.itself());
+  });
 }
 
 }  // namespace tutti

@@ -167,17 +167,16 @@ Rule gaussian_kl_grad(const GaussianKLGrad& op) {
 
 }  // namespace
 
-Rule loss_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (const auto* s = dynamic_cast<const SoftmaxCrossEntropy*>(op)) return softmax(s->loss());
-  if (const auto* s = dynamic_cast<const SoftmaxCrossEntropyGrad*>(op))
-    return softmax_grad(s->loss());
-  if (const auto* w = dynamic_cast<const LabelWeights*>(op)) return label_weights(*w);
-  if (const auto* p = dynamic_cast<const PointwiseLoss*>(op)) return pointwise(p->loss());
-  if (const auto* p = dynamic_cast<const PointwiseLossGrad*>(op)) return pointwise_grad(p->loss());
-  if (const auto* k = dynamic_cast<const GaussianKL*>(op)) return gaussian_kl(*k);
-  if (const auto* k = dynamic_cast<const GaussianKLGrad*>(op)) return gaussian_kl_grad(*k);
-  return {};
+void register_loss_rules(RuleTable& table) {
+  table.add<SoftmaxCrossEntropy>([](const SoftmaxCrossEntropy& op) { return softmax(op.loss()); });
+  table.add<SoftmaxCrossEntropyGrad>(
+      [](const SoftmaxCrossEntropyGrad& op) { return softmax_grad(op.loss()); });
+  table.add<LabelWeights>(label_weights);
+  table.add<PointwiseLoss>([](const PointwiseLoss& op) { return pointwise(op.loss()); });
+  table.add<PointwiseLossGrad>(
+      [](const PointwiseLossGrad& op) { return pointwise_grad(op.loss()); });
+  table.add<GaussianKL>(gaussian_kl);
+  table.add<GaussianKLGrad>(gaussian_kl_grad);
 }
 
 }  // namespace tutti

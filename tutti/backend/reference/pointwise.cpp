@@ -32,6 +32,7 @@ double activate(const ActivationAttributes& f, double x) {
     case ActivationKind::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
     case ActivationKind::gelu_tanh: return 0.5 * x * (1 + std::tanh(gelu_argument(x)));
     case ActivationKind::silu: return x / (1 + std::exp(-x));
+    case ActivationKind::mish: return x * std::tanh(std::log1p(std::exp(x)));
   }
   return x;
 }
@@ -55,6 +56,10 @@ double slope_at(const ActivationAttributes& f, double r) {
     case ActivationKind::silu: {
       const double s = 1 / (1 + std::exp(-r));
       return s * (1 + r * (1 - s));
+    }
+    case ActivationKind::mish: {
+      const double t = std::tanh(std::log1p(std::exp(r)));
+      return t + r * (1 - t * t) / (1 + std::exp(-r));
     }
   }
   return 1;
@@ -100,35 +105,36 @@ Rule gaussian_sample(const GaussianSample& op) {
 
 }  // namespace
 
-Rule pointwise_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (dynamic_cast<const Add*>(op))
-    return each([](const RuleCall& call, int64_t i) { return call.in[0][i] + call.in[1][i]; });
-  if (dynamic_cast<const Mul*>(op))
-    return each([](const RuleCall& call, int64_t i) { return call.in[0][i] * call.in[1][i]; });
-  if (const auto* s = dynamic_cast<const Scale*>(op))
-    return each([factor = static_cast<double>(s->factor())](const RuleCall& call, int64_t i) {
+void register_pointwise_rules(RuleTable& table) {
+  table.add<Add>(
+      each([](const RuleCall& call, int64_t i) { return call.in[0][i] + call.in[1][i]; }));
+  table.add<Mul>(
+      each([](const RuleCall& call, int64_t i) { return call.in[0][i] * call.in[1][i]; }));
+  table.add<Reorder>(each([](const RuleCall& call, int64_t i) { return call.in[0][i]; }));
+  table.add<Scale>([](const Scale& op) {
+    return each([factor = static_cast<double>(op.factor())](const RuleCall& call, int64_t i) {
       return factor * call.in[0][i];
     });
-  if (dynamic_cast<const Reorder*>(op))
-    return each([](const RuleCall& call, int64_t i) { return call.in[0][i]; });
-  if (const auto* a = dynamic_cast<const Activation*>(op))
-    return each([f = a->activation()](const RuleCall& call, int64_t i) {
+  });
+  table.add<Activation>([](const Activation& op) {
+    return each([f = op.activation()](const RuleCall& call, int64_t i) {
       return activate(f, call.in[0][i]);
     });
-  if (const auto* a = dynamic_cast<const ActivationGrad*>(op))
-    return each([f = a->activation()](const RuleCall& call, int64_t i) {
+  });
+  table.add<ActivationGrad>([](const ActivationGrad& op) {
+    return each([f = op.activation()](const RuleCall& call, int64_t i) {
       return call.in[0][i] * slope_at(f, call.in[1][i]);
     });
-  if (const auto* d = dynamic_cast<const Dropout*>(op)) return dropout(*d);
-  if (const auto* g = dynamic_cast<const GaussianSample*>(op)) return gaussian_sample(*g);
-  if (const auto* s = dynamic_cast<const SumParts*>(op))
-    return each([scale = static_cast<double>(s->scale())](const RuleCall& call, int64_t i) {
+  });
+  table.add<Dropout>(dropout);
+  table.add<GaussianSample>(gaussian_sample);
+  table.add<SumParts>([](const SumParts& op) {
+    return each([scale = static_cast<double>(op.scale())](const RuleCall& call, int64_t i) {
       double sum = 0;
       for (const PlainTensor& x : call.in) sum += x[i];
       return scale * sum;
     });
-  return {};
+  });
 }
 
 }  // namespace tutti

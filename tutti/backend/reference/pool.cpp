@@ -127,15 +127,13 @@ Rule to_positions(Divisor divisor) {
 
 }  // namespace
 
-Rule pool_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (const auto* p = dynamic_cast<const Pool*>(op)) return pool_forward(p->pool());
-  if (const auto* p = dynamic_cast<const PoolGrad*>(op)) return pool_backward(p->pool());
-  if (dynamic_cast<const GlobalAveragePool*>(op)) return over_positions(Divisor::positions);
-  if (dynamic_cast<const GlobalAveragePoolGrad*>(op)) return to_positions(Divisor::positions);
-  if (dynamic_cast<const SpatialSum*>(op)) return over_positions(Divisor::none);
-  if (dynamic_cast<const Broadcast*>(op)) return to_positions(Divisor::none);
-  return {};
+void register_pool_rules(RuleTable& table) {
+  table.add<Pool>([](const Pool& op) { return pool_forward(op.pool()); });
+  table.add<PoolGrad>([](const PoolGrad& op) { return pool_backward(op.pool()); });
+  table.add<GlobalAveragePool>(over_positions(Divisor::positions));
+  table.add<GlobalAveragePoolGrad>(to_positions(Divisor::positions));
+  table.add<SpatialSum>(over_positions(Divisor::none));
+  table.add<Broadcast>(to_positions(Divisor::none));
 }
 
 }  // namespace tutti

@@ -102,11 +102,12 @@ Rule backward(const Shape& x) {
 
 }  // namespace
 
-Rule spectrum_rule(const KernelRequest& request) {
-  if (const auto* s = dynamic_cast<const PowerSpectrum*>(request.op))
-    return forward(request.in[0].shape, s->spectrum().floor);
-  if (dynamic_cast<const PowerSpectrumGrad*>(request.op)) return backward(request.in[2].shape);
-  return {};
+void register_spectrum_rules(RuleTable& table) {
+  table.add<PowerSpectrum>([](const PowerSpectrum& op, const KernelRequest& r) {
+    return forward(r.in[0].shape, op.spectrum().floor);
+  });
+  table.add<PowerSpectrumGrad>(
+      [](const PowerSpectrumGrad&, const KernelRequest& r) { return backward(r.in[2].shape); });
 }
 
 }  // namespace tutti

@@ -85,6 +85,21 @@ class ReferenceKernel final : public Kernel {
 
 }  // namespace
 
+Rule RuleTable::find(const KernelRequest& request) const {
+  const Op& op = *request.op;
+  const auto rule = rules_.find(typeid(op));
+  return rule == rules_.end() ? Rule{} : rule->second(request);
+}
+
+const RuleTable& reference_rules() {
+  static const RuleTable all = [] {
+    RuleTable table;
+    register_all(table);
+    return table;
+  }();
+  return all;
+}
+
 std::vector<KernelCandidate> ReferenceBackend::candidates(const KernelRequest& request) const {
   KernelRequest wanted = request;
   for (size_t i = 0; i < wanted.in.size(); ++i)
@@ -98,15 +113,10 @@ std::vector<KernelCandidate> ReferenceBackend::candidates(const KernelRequest& r
                             .out = wanted.out,
                             .make = {},
                             .speed = KernelSpeed::oracle};
-  for (const auto family :
-       {conv_rule, batch_norm_rule, pointwise_rule, dense_rule, pool_rule, resize_rule,
-        spectrum_rule, interaction_rule, attention_rule, sequence_rule, token_head_rule, wave_rule,
-        embedding_rule, shape_rule, loss_rule, update_rule})
-    if (Rule rule = family(wanted); rule.run) {
-      candidate.make = [rule, wanted] { return std::make_unique<ReferenceKernel>(rule, wanted); };
-      return {candidate};
-    }
-  candidate.refusal = fmt::format("no reference kernel for op '{}'", request.op->name());
+  if (Rule rule = reference_rules().find(wanted); rule.run)
+    candidate.make = [rule, wanted] { return std::make_unique<ReferenceKernel>(rule, wanted); };
+  else
+    candidate.refusal = fmt::format("no reference kernel for op '{}'", request.op->name());
   return {candidate};
 }
 

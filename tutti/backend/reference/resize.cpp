@@ -20,21 +20,19 @@ int64_t shown(const ResizeAttributes& a, const Shape& x, const Shape& y, int64_t
 
 }  // namespace
 
-Rule resize_rule(const KernelRequest& request) {
-  if (const auto* op = dynamic_cast<const Resize*>(request.op))
-    return {.run = [a = op->resize()](const RuleCall& call) {
-      const PlainTensor& x = call.in[0];
-      PlainTensor& y = call.out[0];
-      for (int64_t i = 0; i < y.size(); ++i) y[i] = x[shown(a, x.shape(), y.shape(), i)];
-    }};
-  if (const auto* op = dynamic_cast<const ResizeGrad*>(request.op))
-    return {.run = [a = op->resize()](const RuleCall& call) {
-      const PlainTensor& dy = call.in[0];
-      PlainTensor& dx = call.out[0];
-      dx.fill(0);
-      for (int64_t i = 0; i < dy.size(); ++i) dx[shown(a, dx.shape(), dy.shape(), i)] += dy[i];
-    }};
-  return {};
+void register_resize_rules(RuleTable& table) {
+  table.add<Resize>([](const Resize& op, const RuleCall& call) {
+    const PlainTensor& x = call.in[0];
+    PlainTensor& y = call.out[0];
+    for (int64_t i = 0; i < y.size(); ++i) y[i] = x[shown(op.resize(), x.shape(), y.shape(), i)];
+  });
+  table.add<ResizeGrad>([](const ResizeGrad& op, const RuleCall& call) {
+    const PlainTensor& dy = call.in[0];
+    PlainTensor& dx = call.out[0];
+    dx.fill(0);
+    for (int64_t i = 0; i < dy.size(); ++i)
+      dx[shown(op.resize(), dx.shape(), dy.shape(), i)] += dy[i];
+  });
 }
 
 }  // namespace tutti

@@ -3,8 +3,11 @@
 // loads and stores operands around these rules, keeps the sums of reductions, and passes the call's
 // data to the rules.
 
+#include <concepts>
 #include <functional>
+#include <map>
 #include <span>
+#include <typeindex>
 #include <vector>
 
 #include "tutti/backend/backend.h"
@@ -35,23 +38,45 @@ struct Rule {
 /// Returns f(x).
 double activate(const ActivationAttributes& f, double x);
 
-/// Returns the rule for an op, without `run` if this family does not have it. `request` gives the
-/// shapes.
-Rule conv_rule(const KernelRequest& request);
-Rule batch_norm_rule(const KernelRequest& request);
-Rule pointwise_rule(const KernelRequest& request);
-Rule dense_rule(const KernelRequest& request);
-Rule pool_rule(const KernelRequest& request);
-Rule resize_rule(const KernelRequest& request);
-Rule spectrum_rule(const KernelRequest& request);
-Rule interaction_rule(const KernelRequest& request);
-Rule attention_rule(const KernelRequest& request);
-Rule sequence_rule(const KernelRequest& request);
-Rule token_head_rule(const KernelRequest& request);
-Rule wave_rule(const KernelRequest& request);
-Rule embedding_rule(const KernelRequest& request);
-Rule shape_rule(const KernelRequest& request);
-Rule loss_rule(const KernelRequest& request);
-Rule update_rule(const KernelRequest& request);
+/// The rule of each op. A file of rules defines
+///   void register_NAME(RuleTable& table) { table.add<Op>(rule); }
+/// and is found by the build.
+class RuleTable {
+ public:
+  /// Registers the rule of each of the ops O: the loops, called as rule(call) or rule(op, call); a
+  /// Rule, or the function that makes it, called as rule(op) or rule(op, request).
+  template <class... O, class F>
+  void add(F rule) {
+    (rules_.emplace(typeid(O), typed<O>(rule)), ...);
+  }
+  /// Returns the rule for an op, without `run` if there is none.
+  Rule find(const KernelRequest& request) const;
+
+ private:
+  template <class O, class F>
+  static std::function<Rule(const KernelRequest&)> typed(F rule) {
+    return [rule]([[maybe_unused]] const KernelRequest& r) -> Rule {
+      if constexpr (std::same_as<F, Rule>)
+        return rule;
+      else if constexpr (std::invocable<F, const RuleCall&>)
+        return {.run = rule};
+      else if constexpr (std::invocable<F, const O&, const RuleCall&>)
+        return {
+            .run = [rule, op = static_cast<const O&>(*r.op)](const RuleCall& c) { rule(op, c); }};
+      else if constexpr (std::invocable<F, const O&>)
+        return rule(static_cast<const O&>(*r.op));
+      else
+        return rule(static_cast<const O&>(*r.op), r);
+    };
+  }
+
+  std::map<std::type_index, std::function<Rule(const KernelRequest&)>> rules_;
+};
+
+/// Calls the register functions of all files of rules; the build writes it.
+void register_all(RuleTable& table);
+
+/// Returns the table of all rules, which is made at the first call.
+const RuleTable& reference_rules();
 
 }  // namespace tutti

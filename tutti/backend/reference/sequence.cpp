@@ -57,7 +57,8 @@ void add_positions(const RuleCall& call, int64_t first) {
         x[i] + call.in[1][(first + i % positions) * channels + i / positions % channels];
 }
 
-Rule add_positions_grad(const KernelRequest& request, int64_t first) {
+Rule add_positions_grad(const AddPositionsGrad& op, const KernelRequest& request) {
+  const int64_t first = op.first();
   const Shape dp = request.out[0].shape;
   const auto run = [first](const RuleCall& call) {
     const PlainTensor& dy = call.in[0];
@@ -115,7 +116,8 @@ void normalise(const LayerNormAttributes& a, const RuleCall& call) {
   }
 }
 
-Rule normalise_grad(const LayerNormAttributes& a, const KernelRequest& request) {
+Rule normalise_grad(const LayerNormGrad& op, const KernelRequest& request) {
+  const LayerNormAttributes a = op.norm();
   const int64_t channels = request.in[1].shape[1];
   const auto run = [a](const RuleCall& call) {
     const PlainTensor &dy = call.in[0], &x = call.in[1], &gamma = call.in[2];
@@ -325,41 +327,30 @@ void add_ranks(const SumOfRanks& op, const RuleCall& call) {
 
 }  // namespace
 
-Rule sequence_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (const auto* l = dynamic_cast<const Lookup*>(op))
-    return {.run = [first = l->first()](const RuleCall& c) { look_tokens_up(c, first); }};
-  if (const auto* l = dynamic_cast<const LookupGrad*>(op))
-    return {.run = [adds = l->adds(), first = l->first()](const RuleCall& c) {
-      add_to_tokens(c, adds, first);
-    }};
-  if (const auto* s = dynamic_cast<const SumOfRanks*>(op))
-    return {.run = [sum = *s](const RuleCall& c) { add_ranks(sum, c); }};
-  if (const auto* t = dynamic_cast<const TokenStatistics*>(op))
-    return {.run = [s = t->slice()](const RuleCall& c) { token_statistics(s, c); }};
-  if (const auto* t = dynamic_cast<const TokenRivals*>(op))
-    return {.run = [s = t->slice()](const RuleCall& c) { token_rivals(s, c); }};
-  if (const auto* t = dynamic_cast<const TokenHitsOfRanks*>(op))
-    return {.run = [h = *t](const RuleCall& c) { token_hits_of_ranks(h, c); }};
-  if (const auto* t = dynamic_cast<const TokenLossOfRanks*>(op)) return token_loss_of_ranks(*t);
-  if (const auto* t = dynamic_cast<const TokenLossOfRanksGrad*>(op))
-    return {.run = [g = *t](const RuleCall& c) { token_loss_of_ranks_grad(g, c); }};
-  if (const auto* p = dynamic_cast<const AddPositions*>(op))
-    return {.run = [first = p->first()](const RuleCall& c) { add_positions(c, first); }};
-  if (const auto* p = dynamic_cast<const AddPositionsGrad*>(op))
-    return add_positions_grad(request, p->first());
-  if (dynamic_cast<const PrependToken*>(op)) return {.run = prepend_token};
-  if (const auto* n = dynamic_cast<const LayerNorm*>(op))
-    return {.run = [a = n->norm()](const RuleCall& c) { normalise(a, c); }};
-  if (const auto* n = dynamic_cast<const LayerNormGrad*>(op))
-    return normalise_grad(n->norm(), request);
-  if (const auto* c = dynamic_cast<const CountTokens*>(op))
-    return {.run = [v = c->vocabulary()](const RuleCall& call) { count_tokens(call, v); }};
-  if (dynamic_cast<const TokenHits*>(op)) return {.run = token_hits};
-  if (const auto* t = dynamic_cast<const TokenLoss*>(op)) return token_loss(t->loss());
-  if (const auto* t = dynamic_cast<const TokenLossGrad*>(op))
-    return {.run = [a = t->loss()](const RuleCall& c) { token_loss_grad(a, c); }};
-  return {};
+void register_sequence_rules(RuleTable& table) {
+  table.add<Lookup>([](const Lookup& op, const RuleCall& c) { look_tokens_up(c, op.first()); });
+  table.add<LookupGrad>(
+      [](const LookupGrad& op, const RuleCall& c) { add_to_tokens(c, op.adds(), op.first()); });
+  table.add<AddPositions>(
+      [](const AddPositions& op, const RuleCall& c) { add_positions(c, op.first()); });
+  table.add<AddPositionsGrad>(add_positions_grad);
+  table.add<PrependToken>(prepend_token);
+  table.add<LayerNorm>([](const LayerNorm& op, const RuleCall& c) { normalise(op.norm(), c); });
+  table.add<LayerNormGrad>(normalise_grad);
+  table.add<CountTokens>(
+      [](const CountTokens& op, const RuleCall& c) { count_tokens(c, op.vocabulary()); });
+  table.add<TokenHits>(token_hits);
+  table.add<TokenLoss>([](const TokenLoss& op) { return token_loss(op.loss()); });
+  table.add<TokenLossGrad>(
+      [](const TokenLossGrad& op, const RuleCall& c) { token_loss_grad(op.loss(), c); });
+  table.add<TokenStatistics>(
+      [](const TokenStatistics& op, const RuleCall& c) { token_statistics(op.slice(), c); });
+  table.add<TokenRivals>(
+      [](const TokenRivals& op, const RuleCall& c) { token_rivals(op.slice(), c); });
+  table.add<TokenHitsOfRanks>(token_hits_of_ranks);
+  table.add<TokenLossOfRanks>(token_loss_of_ranks);
+  table.add<TokenLossOfRanksGrad>(token_loss_of_ranks_grad);
+  table.add<SumOfRanks>(add_ranks);
 }
 
 }  // namespace tutti

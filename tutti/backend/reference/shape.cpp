@@ -1,4 +1,5 @@
 #include "tutti/backend/reference/rules.h"
+#include "tutti/ops/rank_rows.h"
 #include "tutti/ops/rows.h"
 #include "tutti/ops/shape_ops.h"
 
@@ -133,22 +134,22 @@ Rule add_rows(const AddRows& op) {
 
 }  // namespace
 
-Rule shape_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (dynamic_cast<const Reshape*>(op)) return {.run = reshape};
-  if (const auto* c = dynamic_cast<const Concat*>(op)) return concat(*c);
-  if (const auto* g = dynamic_cast<const GatherRows*>(op)) return gather_rows(*g);
-  if (const auto* a = dynamic_cast<const AddRows*>(op)) return add_rows(*a);
-  if (const auto* s = dynamic_cast<const Slice*>(op))
-    return gather(placement(s->ranges(), request.out[0].shape, request.in[0].shape));
-  if (const auto* s = dynamic_cast<const SliceGrad*>(op))
-    return scatter(placement(s->ranges(), request.in[0].shape, request.out[0].shape), 0);
-  if (const auto* p = dynamic_cast<const Pad*>(op)) {
-    Placement place{request.in[0].shape, request.out[0].shape};
-    for (size_t d = 0; d < p->low().size(); ++d) place.start[d + 1] = p->low()[d];
-    return scatter(place, p->value());
-  }
-  return {};
+void register_shape_rules(RuleTable& table) {
+  table.add<Reshape>(reshape);
+  table.add<Concat>(concat);
+  table.add<GatherRows, TakeRows>(gather_rows);
+  table.add<AddRows>(add_rows);
+  table.add<Slice>([](const Slice& op, const KernelRequest& r) {
+    return gather(placement(op.ranges(), r.out[0].shape, r.in[0].shape));
+  });
+  table.add<SliceGrad>([](const SliceGrad& op, const KernelRequest& r) {
+    return scatter(placement(op.ranges(), r.in[0].shape, r.out[0].shape), 0);
+  });
+  table.add<Pad>([](const Pad& op, const KernelRequest& r) {
+    Placement place{r.in[0].shape, r.out[0].shape};
+    for (size_t d = 0; d < op.low().size(); ++d) place.start[d + 1] = op.low()[d];
+    return scatter(place, op.value());
+  });
 }
 
 }  // namespace tutti

@@ -92,12 +92,10 @@ void token_head(const TokenHead& op, const RuleCall& call, DType type) {
 
 }  // namespace
 
-Rule token_head_rule(const KernelRequest& request) {
-  const auto* const op = dynamic_cast<const TokenHead*>(request.op);
-  if (!op) return {};
-  return {.run = [head = *op, type = request.in[0].dtype](const RuleCall& call) {
-    token_head(head, call, type);
-  }};
+void register_token_head_rule(RuleTable& table) {
+  table.add<TokenHead>([](const TokenHead& op, const KernelRequest& r) -> Rule {
+    return {.run = [op, type = r.in[0].dtype](const RuleCall& c) { token_head(op, c, type); }};
+  });
 }
 
 }  // namespace tutti

@@ -114,7 +114,7 @@ Rule gradient_squares(const GradientSquares& op) {
   }};
 }
 
-Rule clip_scale(const KernelRequest& request, const ClipScale& op) {
+Rule clip_scale(const ClipScale& op, const KernelRequest& request) {
   return {.run = [blocks = op.blocks(request.in), limit = op.limit()](const RuleCall& call) {
     double sum = 0;
     for (const ClipScale::Blocks& own : blocks)
@@ -187,19 +187,17 @@ Rule weight_average(const WeightAverage& op) {
 
 }  // namespace
 
-Rule update_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (const auto* s = dynamic_cast<const SgdUpdate*>(op)) return sgd(*s);
-  if (const auto* a = dynamic_cast<const AdamUpdate*>(op)) return adam(*a);
-  if (const auto* r = dynamic_cast<const RmspropUpdate*>(op)) return rmsprop(*r);
-  if (const auto* w = dynamic_cast<const WeightAverage*>(op)) return weight_average(*w);
-  if (const auto* n = dynamic_cast<const ParameterNorms*>(op)) return parameter_norms(*n);
-  if (const auto* g = dynamic_cast<const GradientSquares*>(op)) return gradient_squares(*g);
-  if (const auto* c = dynamic_cast<const ClipScale*>(op)) return clip_scale(request, *c);
-  if (const auto* l = dynamic_cast<const LarsUpdate*>(op)) return lars(*l);
-  if (const auto* m = dynamic_cast<const LambMoments*>(op)) return lamb_moments(*m);
-  if (const auto* l = dynamic_cast<const LambUpdate*>(op)) return lamb(*l);
-  return {};
+void register_update_rules(RuleTable& table) {
+  table.add<SgdUpdate>(sgd);
+  table.add<AdamUpdate>(adam);
+  table.add<RmspropUpdate>(rmsprop);
+  table.add<WeightAverage>(weight_average);
+  table.add<ParameterNorms>(parameter_norms);
+  table.add<GradientSquares>(gradient_squares);
+  table.add<ClipScale>(clip_scale);
+  table.add<LarsUpdate>(lars);
+  table.add<LambMoments>(lamb_moments);
+  table.add<LambUpdate>(lamb);
 }
 
 }  // namespace tutti

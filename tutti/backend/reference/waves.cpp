@@ -63,15 +63,12 @@ void gate_backward(const RuleCall& call) {
 
 }  // namespace
 
-Rule wave_rule(const KernelRequest& request) {
-  const Op* op = request.op;
-  if (const auto* s = dynamic_cast<const AddSinusoids*>(op))
-    return {.run = [base = s->base()](const RuleCall& c) { add_sinusoids(base, c); }};
-  if (const auto* r = dynamic_cast<const Rotate*>(op))
-    return {.run = [a = r->rotation()](const RuleCall& c) { turn_heads(a, c); }};
-  if (dynamic_cast<const SwiGlu*>(op)) return {.run = gate};
-  if (dynamic_cast<const SwiGluGrad*>(op)) return {.run = gate_backward};
-  return {};
+void register_wave_rules(RuleTable& table) {
+  table.add<AddSinusoids>(
+      [](const AddSinusoids& op, const RuleCall& c) { add_sinusoids(op.base(), c); });
+  table.add<Rotate>([](const Rotate& op, const RuleCall& c) { turn_heads(op.rotation(), c); });
+  table.add<SwiGlu>(gate);
+  table.add<SwiGluGrad>(gate_backward);
 }
 
 }  // namespace tutti

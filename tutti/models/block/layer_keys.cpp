@@ -10,8 +10,11 @@
 namespace tutti {
 namespace {
 
-const std::vector<std::string> kActivations = {"none", "relu", "leaky_relu", "sigmoid",
-                                               "tanh", "gelu", "gelu_tanh",  "silu"};
+std::vector<std::string> activation_words() {
+  std::vector<std::string> all{"none"};
+  for (const ActivationKind kind : activation_kinds()) all.emplace_back(name_of(kind));
+  return all;
+}
 
 std::vector<std::string> inits() {
   const auto all = words(Init::Kind::zeros);
@@ -68,7 +71,7 @@ std::vector<LayerKey> all_keys() {
       {"bias", flag, "Whether a number is added to each channel. true without it"},
       {"activation", word,
        "Nonlinearity of the result. none without it; the type `activation` needs it", 0, 0,
-       kActivations},
+       activation_words()},
       {"slope", real, "Of leaky_relu. 0.01 without it", 1e-6, 1},
       {"init", word, "How weights start. uniform_fan_in without it, as in PyTorch", 0, 0, inits()},
       {"init_value", real,

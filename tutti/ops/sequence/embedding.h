@@ -3,6 +3,7 @@
 // size: a step's memory grows only with the number of rows that are looked up.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -22,13 +23,11 @@ struct Bag {
 /// (table [R, W], rows i32 [N, F], weights f32 [N, count] where it is weighted) -> y [N, W]: the
 /// sum of the rows that the bag names, in the order of its columns; 0 where it names none. Has no
 /// gradient rule: differentiate() keeps dy, from which TableUpdate changes the rows that were read.
-class EmbeddingBag : public Op {
+class EmbeddingBag : public NamedOp<"embedding_bag", Walk::per_sample> {
  public:
   explicit EmbeddingBag(Bag bag = {}) : bag_(bag) {}
   const Bag& bag() const { return bag_; }
-  std::string_view name() const override { return "embedding_bag"; }
   std::string attributes() const override { return bag_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   int table() const override { return 0; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
@@ -62,15 +61,13 @@ constexpr std::array<std::string_view, 3> words(TableRule::Kind) {
 ///   g[r] = gradient_scale * sum of c dy[m] over (m, column) with rows[m, column] = r
 /// where c is 1, the row's weight or, for a mean, 1 / rows named by m. The sum is taken by m, then
 /// by column, on any number of threads, each of which owns whole rows.
-class TableUpdate : public Op {
+class TableUpdate : public NamedOp<"table_update", Walk::whole> {
  public:
   explicit TableUpdate(Bag bag = {}, TableRule rule = {}) : bag_(bag), rule_(rule) {}
   const Bag& bag() const { return bag_; }
   const TableRule& rule() const { return rule_; }
   bool has_state() const { return rule_.kind != TableRule::Kind::sgd; }
-  std::string_view name() const override { return "table_update"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   bool in_update() const override { return true; }
   bool mutates(int input) const override { return input == 2 || (input == 3 && has_state()); }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;

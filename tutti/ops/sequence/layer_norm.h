@@ -8,7 +8,7 @@
 // Backward computes the statistics again: a position's channels are in cache.
 
 #include "tutti/graph/graph.h"
-#include "tutti/ops/rows.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -23,36 +23,21 @@ struct LayerNormAttributes {
 };
 
 /// (x, gamma, beta of a layer norm) -> y of x's type.
-class LayerNorm : public Op {
+class LayerNorm : public RowByRow<OpWith<"layer_norm", Walk::per_sample, LayerNormAttributes>> {
  public:
-  explicit LayerNorm(LayerNormAttributes attributes = {}) : a_(attributes) {}
+  using RowByRow::RowByRow;
   const LayerNormAttributes& norm() const { return a_; }
-  std::string_view name() const override { return "layer_norm"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
-    return pointwise_reach(in, axis, out);
-  }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
-
- private:
-  LayerNormAttributes a_;
 };
 
 /// (dy, x, gamma) -> (dx, dgamma, dbeta of a layer norm).
-class LayerNormGrad : public Op {
+class LayerNormGrad : public OpWith<"layer_norm_grad", Walk::reduce, LayerNormAttributes> {
  public:
-  explicit LayerNormGrad(LayerNormAttributes attributes) : a_(attributes) {}
+  using OpWith::OpWith;
   const LayerNormAttributes& norm() const { return a_; }
-  std::string_view name() const override { return "layer_norm_grad"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
-
- private:
-  LayerNormAttributes a_;
 };
 
 }  // namespace tutti

@@ -10,6 +10,7 @@
 // (ops/fusion/fuse.h) joins them.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 #include "tutti/ops/sequence/token_loss.h"
 
 namespace tutti {
@@ -25,25 +26,19 @@ struct TokenHeadAttributes {
 /// (x [N, C, T], w f32 [V, C, 1], labels i32 [N, T], count of CountTokens) -> (loss, surprise f32
 /// [N, 1, T]) of TokenLoss, followed, in this order, by the requested ones of: hits f32 [N, 1,
 /// T] of TokenHits, dx of x's type, dw f32. The team shares the vocabulary.
-class TokenHead : public Op {
+class TokenHead : public OpWith<"token_head", Walk::whole, TokenHeadAttributes> {
  public:
-  explicit TokenHead(TokenHeadAttributes attributes) : a_(attributes) {}
+  using OpWith::OpWith;
   const TokenHeadAttributes& head() const { return a_; }
   /// The index of each optional output; -1: not requested.
   int hits_output() const { return a_.hits ? 2 : -1; }
   int data_output() const { return a_.data ? 2 + a_.hits : -1; }
   int weights_output() const { return a_.weights ? 2 + a_.hits + a_.data : -1; }
-  std::string_view name() const override { return "token_head"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   /// Appends nothing: the gradients are outputs. Throws ConfigError if a needed one was not
   /// requested.
   std::vector<Value> grad(const GradArgs& args) const override;
   double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
-
- private:
-  TokenHeadAttributes a_;
 };
 
 }  // namespace tutti

@@ -3,6 +3,7 @@
 // ignored.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -15,13 +16,11 @@ struct TokenLossAttributes {
 /// Counts the labels that are tokens, in [0, vocabulary): i32 [N, T] -> f32 scalar; 1 where there
 /// are none, so that a mean over them is 0. Runs once, so that later ops need not wait for the
 /// end of a band; where ranks share samples, each counts all labels.
-class CountTokens : public Op {
+class CountTokens : public NamedOp<"count_tokens", Walk::whole> {
  public:
   explicit CountTokens(int64_t vocabulary) : vocabulary_(vocabulary) {}
   int64_t vocabulary() const { return vocabulary_; }
-  std::string_view name() const override { return "count_tokens"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;  // none: labels are data
 
@@ -37,43 +36,29 @@ class CountTokens : public Op {
 /// and accumulation make a mean of their means, in which tokens of shorter batches weigh more.
 /// Since the count is known before, the gradient of a position follows from its own logits, and a
 /// plan computes logits, loss and gradients tile by tile: the logits of a batch are never stored.
-class TokenLoss : public Op {
+class TokenLoss : public OpWith<"token_loss", Walk::reduce, TokenLossAttributes> {
  public:
-  explicit TokenLoss(TokenLossAttributes attributes = {}) : a_(attributes) {}
+  using OpWith::OpWith;
   const TokenLossAttributes& loss() const { return a_; }
-  std::string_view name() const override { return "token_loss"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
-
- private:
-  TokenLossAttributes a_;
 };
 
 /// (logits, labels, count, surprise) -> gradient of the logits, of their type.
-class TokenLossGrad : public Op {
+class TokenLossGrad : public OpWith<"token_loss_grad", Walk::per_sample, TokenLossAttributes> {
  public:
-  explicit TokenLossGrad(TokenLossAttributes attributes) : a_(attributes) {}
+  using OpWith::OpWith;
   const TokenLossAttributes& loss() const { return a_; }
-  std::string_view name() const override { return "token_loss_grad"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   int in_place(int) const override { return 0; }
-
- private:
-  TokenLossAttributes a_;
 };
 
 /// (logits x [N, V, T], labels i32 [N, T]) -> f32 [N, 1, T]: 1 where the label is the likeliest
 /// token, the first of equal ones; 0 elsewhere, and where the label is no token. Used in
 /// evaluations.
-class TokenHits : public Op {
+class TokenHits : public NamedOp<"token_hits", Walk::per_sample> {
  public:
-  std::string_view name() const override { return "token_hits"; }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;  // none: it is a step function

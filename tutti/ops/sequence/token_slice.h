@@ -4,6 +4,7 @@
 // the gradient of a rank's logits follows from its own logits and the sum over all ranks.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 #include "tutti/ops/sequence/token_loss.h"
 
 namespace tutti {
@@ -16,13 +17,11 @@ struct VocabularySlice {
 
 /// (x, labels i32 [N, T]) -> f32 [N, 3, T], 0 where a label is no token: the logarithm of the
 /// sum of exp(x); the label's logit, 0 where another rank has it; the sum of x.
-class TokenStatistics : public Op {
+class TokenStatistics : public NamedOp<"token_statistics", Walk::per_sample> {
  public:
   explicit TokenStatistics(VocabularySlice slice) : slice_(slice) {}
   const VocabularySlice& slice() const { return slice_; }
-  std::string_view name() const override { return "token_statistics"; }
   std::string attributes() const override { return slice_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   /// None: the rule of TokenLossOfRanks covers it.
   std::vector<Value> grad(const GradArgs& args) const override;
@@ -34,16 +33,14 @@ class TokenStatistics : public Op {
 /// (x, labels, count of CountTokens, statistics of each rank in order) -> (loss, surprise f32 [N,
 /// 1, T], logarithm of the sum of exp over all tokens f32 [N, 1, T]), with loss and surprise as in
 /// TokenLoss. Only the gradient reads x.
-class TokenLossOfRanks : public Op {
+class TokenLossOfRanks : public NamedOp<"token_loss_of_ranks", Walk::reduce> {
  public:
   TokenLossOfRanks(TokenLossAttributes attributes, VocabularySlice slice, int ranks)
       : a_(attributes), slice_(slice), ranks_(ranks) {}
   const TokenLossAttributes& loss() const { return a_; }
   const VocabularySlice& slice() const { return slice_; }
   int ranks() const { return ranks_; }
-  std::string_view name() const override { return "token_loss_of_ranks"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::reduce; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
 
@@ -54,15 +51,13 @@ class TokenLossOfRanks : public Op {
 };
 
 /// (x, labels, count, logarithm of the sum over all tokens) -> gradient of x, of its type.
-class TokenLossOfRanksGrad : public Op {
+class TokenLossOfRanksGrad : public NamedOp<"token_loss_of_ranks_grad", Walk::per_sample> {
  public:
   TokenLossOfRanksGrad(TokenLossAttributes attributes, VocabularySlice slice)
       : a_(attributes), slice_(slice) {}
   const TokenLossAttributes& loss() const { return a_; }
   const VocabularySlice& slice() const { return slice_; }
-  std::string_view name() const override { return "token_loss_of_ranks_grad"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   int in_place(int) const override { return 0; }
 
@@ -75,13 +70,11 @@ class TokenLossOfRanksGrad : public Op {
 /// rank's tokens before the label in the vocabulary; the label's logit, 0 where another rank has
 /// it; the greatest logit of the rank's tokens after the label. Without such tokens it is the
 /// lowest f32.
-class TokenRivals : public Op {
+class TokenRivals : public NamedOp<"token_rivals", Walk::per_sample> {
  public:
   explicit TokenRivals(VocabularySlice slice) : slice_(slice) {}
   const VocabularySlice& slice() const { return slice_; }
-  std::string_view name() const override { return "token_rivals"; }
   std::string attributes() const override { return slice_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;  // none: used in evaluations
 
@@ -90,14 +83,12 @@ class TokenRivals : public Op {
 };
 
 /// (labels, rivals of each rank in order) -> f32 [N, 1, T], the hits of TokenHits.
-class TokenHitsOfRanks : public Op {
+class TokenHitsOfRanks : public NamedOp<"token_hits_of_ranks", Walk::per_sample> {
  public:
   TokenHitsOfRanks(int64_t vocabulary, int ranks) : vocabulary_(vocabulary), ranks_(ranks) {}
   int64_t vocabulary() const { return vocabulary_; }
   int ranks() const { return ranks_; }
-  std::string_view name() const override { return "token_hits_of_ranks"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;  // none: it is a step function
 

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti {
 
@@ -23,13 +24,11 @@ inline double sinusoid(int64_t position, int64_t channel, int64_t channels, doub
 }
 
 /// x [N, C, T] -> x[n, c, t] + sinusoid(position of t, c).
-class AddSinusoids : public Op {
+class AddSinusoids : public NamedOp<"add_sinusoids", Walk::per_sample> {
  public:
   explicit AddSinusoids(double base = 10000) : base_(base) {}
   double base() const { return base_; }
-  std::string_view name() const override { return "add_sinusoids"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
@@ -51,19 +50,13 @@ struct RotationAttributes {
 ///   y[i] = x[i] cos a - x[i + D / 2] sin a,  y[i + D / 2] = x[i + D / 2] cos a + x[i] sin a
 /// Channels after these heads stay as they are, as the values after queries and keys do. The
 /// gradient is the rotation back.
-class Rotate : public Op {
+class Rotate : public OpWith<"rotate", Walk::per_sample, RotationAttributes> {
  public:
-  explicit Rotate(RotationAttributes attributes) : a_(attributes) {}
+  using OpWith::OpWith;
   const RotationAttributes& rotation() const { return a_; }
-  std::string_view name() const override { return "rotate"; }
-  std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return Walk::per_sample; }
   std::vector<ValueType> infer(std::span<const ValueType> in) const override;
   std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
-
- private:
-  RotationAttributes a_;
 };
 
 }  // namespace tutti

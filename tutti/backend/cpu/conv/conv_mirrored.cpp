@@ -1,10 +1,11 @@
-#include "tutti/backend/cpu/conv/conv_mirrored.h"
+// Computes the gradient of a convolution's data as a forward convolution: where the stride is 1, dx
+// is dy convolved with the weights whose windows are mirrored about their centres and whose inputs
+// and outputs are exchanged. oneDNN's brgemm kernels, faster than its others, exist only forward.
 
 #include <optional>
 #include <utility>
 
 #include "tutti/backend/cpu/conv/conv.h"
-#include "tutti/ops/conv.h"
 
 namespace tutti {
 namespace {
@@ -30,15 +31,14 @@ std::optional<ConvAttributes> mirrored(const ConvBackwardData& op, const Shape& 
   return a;
 }
 
-}  // namespace
-
-void append_mirrored_conv_candidates(const KernelRequest& request,
-                                     std::vector<KernelCandidate>& candidates) {
-  const auto* data = dynamic_cast<const ConvBackwardData*>(request.op);
-  if (!data) return;
+/// Appends one candidate per brgemm kernel, "mirrored NAME", for a stride of 1 without groups and a
+/// padding less than the window. It requests weights in a mirrored layout, into which they are
+/// packed once a step.
+void append_mirrored(const KernelRequest& request, const ConvBackwardData& op,
+                     KernelCandidates& candidates) {
   const TensorDesc& w = request.in[1];
   if (!request.in_free[1] && !w.layout.mirrored) return;
-  const std::optional<ConvAttributes> attributes = mirrored(*data, w.shape);
+  const std::optional<ConvAttributes> attributes = mirrored(op, w.shape);
   if (!attributes) return;
 
   const Conv forward(*attributes, false);
@@ -46,15 +46,19 @@ void append_mirrored_conv_candidates(const KernelRequest& request,
   turned.op = &forward;
   std::swap(turned.in[1].shape[0], turned.in[1].shape[1]);
   turned.in[1].layout = request.in_free[1] ? Layout::plain() : turned_layout(w.layout);
-  std::vector<KernelCandidate> inner;
-  append_conv_candidates(turned, inner);
-  for (KernelCandidate& c : inner) {
+  for (KernelCandidate& c : cpu_kernels().kernels(turned)) {
     if (!c.refusal.empty() || c.name.find("brg") == std::string::npos) continue;
     c.name = "mirrored " + c.name;
     c.in[1].shape = w.shape;
     c.in[1].layout = turned_layout(c.in[1].layout);
     candidates.push_back(std::move(c));
   }
+}
+
+}  // namespace
+
+void register_mirrored_conv(KernelTable& table) {
+  table.add_adapter<ConvBackwardData>(append_mirrored, ConvPlace::mirrored);
 }
 
 }  // namespace tutti

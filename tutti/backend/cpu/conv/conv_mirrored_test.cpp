@@ -1,5 +1,3 @@
-#include "tutti/backend/cpu/conv/conv_mirrored.h"
-
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -1,9 +1,11 @@
-#include "tutti/backend/cpu/conv/conv_turned.h"
+// Convolutions whose result is plain while their input is not, as where a network ends in logits of
+// a few channels: a kernel for channels last writes into the workspace, and its result is
+// transposed. oneDNN has only reference loops for such a pair of layouts, which take hundreds of
+// times as long.
 
 #include <utility>
 
 #include "tutti/backend/cpu/conv/conv.h"
-#include "tutti/ops/conv.h"
 
 namespace tutti {
 namespace {
@@ -45,32 +47,32 @@ class TurnedKernel final : public Kernel {
   size_t inner_workspace_;
 };
 
-bool is_turned(const KernelRequest& r) {
-  const bool knows = dynamic_cast<const Conv*>(r.op) || dynamic_cast<const ConvBackwardData*>(r.op);
-  return knows && r.out[0].layout.is_plain() && !r.in[0].layout.is_plain() &&
-         (r.out[0].dtype == DType::f32 || r.out[0].dtype == DType::bf16);
-}
-
-}  // namespace
-
-void append_turned_conv_candidates(const KernelRequest& request,
-                                   std::vector<KernelCandidate>& candidates) {
-  if (!is_turned(request)) return;
+/// Appends one candidate, "NAME, turned", for each implementation with channels last that is not
+/// reference loops, for a plain result from an input that is not plain.
+void append_turned(const KernelRequest& request, const Op&, KernelCandidates& candidates) {
+  const TensorDesc& y = request.out[0];
+  if (!y.layout.is_plain() || request.in[0].layout.is_plain() ||
+      (y.dtype != DType::f32 && y.dtype != DType::bf16))
+    return;
   KernelRequest last = request;
-  last.out[0].layout = Layout::channels_last(request.out[0].shape.rank());
-  std::vector<KernelCandidate> inner;
-  append_conv_candidates(last, inner);
-  for (KernelCandidate& c : inner) {
+  last.out[0].layout = Layout::channels_last(y.shape.rank());
+  for (KernelCandidate& c : cpu_kernels().kernels(last)) {
     // A second kind of reference loops would only be measured, for minutes.
     if (c.speed != KernelSpeed::fast) continue;
     c.name += ", turned";
-    c.out[0] = request.out[0];
+    c.out[0] = y;
     if (c.make)
-      c.make = [make = std::move(c.make), y = request.out[0]]() -> std::unique_ptr<Kernel> {
+      c.make = [make = std::move(c.make), y]() -> std::unique_ptr<Kernel> {
         return std::make_unique<TurnedKernel>(make(), y);
       };
     candidates.push_back(std::move(c));
   }
+}
+
+}  // namespace
+
+void register_turned_conv(KernelTable& table) {
+  table.add_adapter<Conv, ConvBackwardData>(append_turned, ConvPlace::turned);
 }
 
 }  // namespace tutti

@@ -1,4 +1,7 @@
-#include "tutti/backend/cpu/conv/conv_widened.h"
+// bf16 convolutions computed in f32: a tile is widened into the workspace, convolved by an f32
+// kernel with f32 weights, and the result narrowed. Both conversions stay in the core's cache, so
+// on processors without fast bf16 arithmetic (vdpbf16ps at half rate, or none) this is faster than
+// native bf16, and it rounds less. Measurement decides between it and the native candidates.
 
 #include <algorithm>
 #include <array>
@@ -97,18 +100,14 @@ KernelRequest widened(const KernelRequest& request, Conversions& conversions) {
   return wide;
 }
 
-}  // namespace
-
-void append_widened_conv_candidates(const KernelRequest& request,
-                                    std::vector<KernelCandidate>& candidates) {
+/// Appends one candidate per f32 implementation for a bf16 convolution.
+void append_widened(const KernelRequest& request, const Op&, KernelCandidates& candidates) {
   Conversions conversions;
   const KernelRequest wide = widened(request, conversions);
   CHECK(wide.in.size() <= kMostOperands && wide.out.size() == 1,
         "a convolution has at most {} inputs and one output", kMostOperands);
   if (wide.in[0].dtype == request.in[0].dtype) return;  // not bf16
-  std::vector<KernelCandidate> inner;
-  append_conv_candidates(wide, inner);
-  for (KernelCandidate& c : inner) {
+  for (KernelCandidate& c : cpu_kernels().kernels(wide)) {
     if (std::ranges::any_of(candidates, [&](const KernelCandidate& taken) {
           return c.name.starts_with("cpu:") && taken.name == c.name && taken.refusal.empty() &&
                  taken.error <= 1;
@@ -124,6 +123,17 @@ void append_widened_conv_candidates(const KernelRequest& request,
       };
     candidates.push_back(std::move(c));
   }
+}
+
+}  // namespace
+
+void register_widened_conv(KernelTable& table) {
+  table.add_adapter<Conv, ConvBackwardData>(append_widened, ConvPlace::widened);
+  table.add_adapter<ConvBackwardWeights>(
+      [](const KernelRequest& r, const ConvBackwardWeights& op, KernelCandidates& candidates) {
+        if (!op.whole()) append_widened(r, op, candidates);
+      },
+      ConvPlace::widened);
 }
 
 }  // namespace tutti

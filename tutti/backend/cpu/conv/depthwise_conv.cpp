@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/backend/cpu/simd/simd.h"
-#include "tutti/ops/conv.h"
 
 namespace tutti {
 namespace {
@@ -193,53 +191,30 @@ class DepthwiseBackwardWeightsKernel final : public Kernel {
   std::vector<Columns> columns_;
 };
 
-struct DepthwiseRequest {
-  const ConvAttributes* a = nullptr;
-  const TensorDesc *x = nullptr, *y = nullptr;
-  size_t w = 1;  ///< index among the inputs, or 0 for the outputs
-  bool weights_out = false, forward = false, bias = false, activation = false;
-};
-
-std::optional<DepthwiseRequest> depthwise_request(const KernelRequest& r) {
-  if (const auto* op = dynamic_cast<const Conv*>(r.op))
-    return DepthwiseRequest{.a = &op->conv(),
-                            .x = &r.in[0],
-                            .y = &r.out[0],
-                            .forward = true,
-                            .bias = op->bias(),
-                            .activation = op->activation().has_value()};
-  if (const auto* op = dynamic_cast<const ConvBackwardData*>(r.op))
-    return DepthwiseRequest{.a = &op->conv(), .x = &r.out[0], .y = &r.in[0]};
-  if (const auto* op = dynamic_cast<const ConvBackwardWeights*>(r.op))
-    return DepthwiseRequest{
-        .a = &op->conv(), .x = &r.in[0], .y = &r.in[1], .w = 0, .weights_out = true};
-  return std::nullopt;
-}
-
-std::string refusal_of_depthwise(const DepthwiseRequest& r) {
+std::string refusal_of_depthwise(const ConvRequest& r) {
   if (r.activation) return "no activation";
-  if (r.x->dtype != r.y->dtype || (r.x->dtype != DType::f32 && r.x->dtype != DType::bf16))
+  if (r.x.dtype != r.y.dtype || (r.x.dtype != DType::f32 && r.x.dtype != DType::bf16))
     return "only f32 or bf16, both alike";
-  if (r.x->layout != r.y->layout || !is_dense(*r.x) || !is_dense(*r.y) ||
-      r.x->layout.channel_block(r.x->shape) < std::min<int64_t>(r.x->shape[1], 2))
+  if (r.x.layout != r.y.layout || !is_dense(r.x) || !is_dense(r.y) ||
+      r.x.layout.channel_block(r.x.shape) < std::min<int64_t>(r.x.shape[1], 2))
     return "neighbours must be channels: channels last or in blocks";
   return {};
 }
 
-Depthwise geometry_of(const DepthwiseRequest& r, const Shape& w) {
+Depthwise geometry_of(const ConvRequest& r) {
   Depthwise g;
-  for (int d = 0; d < r.a->spatial; ++d) {
-    const auto to = static_cast<size_t>(3 - r.a->spatial + d), from = static_cast<size_t>(d);
-    g.x[to] = r.x->shape[d + 2];
-    g.y[to] = r.y->shape[d + 2];
-    g.kernel[to] = w[d + 2];
-    g.stride[to] = r.a->stride[from];
-    g.dilation[to] = r.a->dilation[from];
-    g.pad[to] = r.a->pad_low[from];
+  for (int d = 0; d < r.a.spatial; ++d) {
+    const auto to = static_cast<size_t>(3 - r.a.spatial + d), from = static_cast<size_t>(d);
+    g.x[to] = r.x.shape[d + 2];
+    g.y[to] = r.y.shape[d + 2];
+    g.kernel[to] = r.w.shape[d + 2];
+    g.stride[to] = r.a.stride[from];
+    g.dilation[to] = r.a.dilation[from];
+    g.pad[to] = r.a.pad_low[from];
   }
-  g.samples = r.x->shape[0];
-  g.channels = r.x->shape[1];
-  g.block = r.x->layout.channel_block(r.x->shape);
+  g.samples = r.x.shape[0];
+  g.channels = r.x.shape[1];
+  g.block = r.x.layout.channel_block(r.x.shape);
   return g;
 }
 
@@ -253,33 +228,26 @@ Layout channels_inside(int rank) {
 
 }  // namespace
 
-bool append_depthwise_conv_candidate(const KernelRequest& request,
-                                     std::vector<KernelCandidate>& candidates) {
-  const auto r = depthwise_request(request);
-  if (!r || r->a->groups == 1 || r->a->groups != r->x->shape[1] || r->a->groups != r->y->shape[1])
-    return false;
-  KernelCandidate c = candidate_for(request, "cpu:depthwise");
-  TensorDesc& w = r->weights_out ? c.out[r->w] : c.in[r->w];
-  const std::vector<bool>& free = r->weights_out ? request.out_free : request.in_free;
-  const TensorDesc wanted{DType::f32, w.shape, channels_inside(w.shape.rank())};
-  c.refusal = refusal_of_depthwise(*r);
-  if (c.refusal.empty() && !free[r->w] && w != wanted)
-    c.refusal = "weights must be " + wanted.to_string();
-  if (c.refusal.empty()) {
-    w = wanted;
-    const Depthwise g = geometry_of(*r, w.shape);
-    with_float_type(r->x->dtype, [&](auto type) {
+KernelCandidates depthwise_conv(const ConvRequest& r) {
+  const int64_t groups = r.a.groups;
+  if (groups == 1 || groups != r.x.shape[1] || groups != r.y.shape[1]) return {};
+  KernelCandidate c = candidate_for(r.request, "cpu:depthwise");
+  c.refusal = refusal_of_depthwise(r);
+  r.want_weights(c, channels_inside(r.w.shape.rank()));
+  if (c.refusal.empty())
+    with_float_type(r.x.dtype, [&](auto type) {
       using T = decltype(type);
-      c.make = [g, out = r->weights_out, forward = r->forward,
-                bias = r->bias]() -> std::unique_ptr<Kernel> {
-        if (out) return std::make_unique<DepthwiseBackwardWeightsKernel<T>>(g);
-        return std::make_unique<DepthwiseKernel<T>>(g, forward, bias);
+      c.make = [g = geometry_of(r), makes = r.makes, bias = r.bias]() -> std::unique_ptr<Kernel> {
+        if (makes == ConvRequest::Makes::weights)
+          return std::make_unique<DepthwiseBackwardWeightsKernel<T>>(g);
+        return std::make_unique<DepthwiseKernel<T>>(g, makes == ConvRequest::Makes::results, bias);
       };
     });
-  }
-  const bool accepted = c.refusal.empty();
-  candidates.push_back(std::move(c));
-  return accepted;
+  return {std::move(c)};
+}
+
+void register_depthwise_conv(KernelTable& table) {
+  add_conv(table, depthwise_conv, ConvPlace::depthwise);
 }
 
 }  // namespace tutti

@@ -4,15 +4,12 @@
 // express. Here the lanes of a vector are channels, the weights lie as [kernel..., C] in f32, and
 // every value is a sum over taps; bf16 is widened on load.
 
-#include <vector>
-
-#include "tutti/backend/backend.h"
+#include "tutti/backend/cpu/conv/conv.h"
 
 namespace tutti {
 
-/// Appends the candidate for a Conv, ConvBackwardData or ConvBackwardWeights with as many groups as
-/// input and output channels, or a refusal; nothing for others. Returns whether it was accepted.
-bool append_depthwise_conv_candidate(const KernelRequest& request,
-                                     std::vector<KernelCandidate>& candidates);
+/// Returns the candidate for a convolution with as many groups as input and output channels, or a
+/// refusal; nothing for others.
+KernelCandidates depthwise_conv(const ConvRequest& request);
 
 }  // namespace tutti

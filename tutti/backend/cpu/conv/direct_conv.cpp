@@ -1,9 +1,13 @@
-#include "tutti/backend/cpu/conv/direct_conv.h"
+// 3x3 convolutions of stride 1 and padding 1 in blocks of 16 channels, written here for AVX-512: a
+// row's pixels are held in registers in equal shares, while oneDNN cuts 32 pixels into 28 + 4, and
+// the 4 wait for each other. Weight gradients are added to the thread's accumulator at once. bf16
+// operands are widened first, weights stay f32: faster than bf16 arithmetic on machines whose bf16
+// instructions run at half the rate.
 
 #include <algorithm>
 
+#include "tutti/backend/cpu/conv/conv.h"
 #include "tutti/backend/cpu/simd/simd.h"
-#include "tutti/ops/conv.h"
 
 namespace tutti {
 namespace {
@@ -225,65 +229,39 @@ Layout weight_layout(int first, int second) {
   return layout;
 }
 
-struct Operands {
-  TensorDesc in, out;  ///< activations that are read; for the weight gradient, out is dy
-  ConvAttributes a;
-  Shape w;
-  bool extras = false;  ///< bias or ReLU
-};
-
-std::string refusal_of_operands(const Operands& o) {
+std::string refusal_of_direct(const ConvRequest& r) {
   const auto ones = [&](const std::array<int64_t, 3>& v) { return v[0] == 1 && v[1] == 1; };
   if (!TUTTI_AVX512) return "built without AVX-512";
-  if (o.extras) return "no bias or activation";
-  if (o.a.spatial != 2 || o.a.groups != 1 || o.w[2] != 3 || o.w[3] != 3)
+  if (r.bias || r.activation) return "no bias or activation";
+  if (r.a.spatial != 2 || r.a.groups != 1 || r.w.shape[2] != 3 || r.w.shape[3] != 3)
     return "only 3x3, ungrouped";
-  if (!ones(o.a.stride) || !ones(o.a.dilation) || !ones(o.a.pad_low) || !ones(o.a.pad_high))
+  if (!ones(r.a.stride) || !ones(r.a.dilation) || !ones(r.a.pad_low) || !ones(r.a.pad_high))
     return "only stride 1, dilation 1, padding 1";
-  for (const TensorDesc* d : {&o.in, &o.out})
+  for (const TensorDesc* d : {&r.from(), &r.to()})
     if (d->layout != Layout::blocked_channels(kLanes) || d->shape[1] % kLanes != 0)
       return "only blocks of 16 channels";
-  if (o.in.dtype != o.out.dtype || (o.in.dtype != DType::f32 && o.in.dtype != DType::bf16))
+  if (r.from().dtype != r.to().dtype ||
+      (r.from().dtype != DType::f32 && r.from().dtype != DType::bf16))
     return "only f32 or bf16, both alike";
-  if (o.in.shape[3] % 16 != 0 && (o.in.shape[3] != 8 || o.out.shape[1] % 32 != 0))
+  if (r.from().shape[3] % 16 != 0 && (r.from().shape[3] != 8 || r.to().shape[1] % 32 != 0))
     return "rows must be multiples of 16 pixels, or 8 with 32 outputs";
   return {};
 }
 
-}  // namespace
-
-bool append_direct_conv_candidate(const KernelRequest& r,
-                                  std::vector<KernelCandidate>& candidates) {
-  KernelCandidate c{"cpu:direct_3x3", {}, r.in, r.out, {}};
-  Operands o;
-  bool backward = false, fixed = false;
-  TensorDesc* w = &c.in[1];
-  if (const auto* conv = dynamic_cast<const Conv*>(r.op)) {
-    o = {r.in[0], r.out[0], conv->conv(), r.in[1].shape,
-         conv->bias() || conv->activation().has_value()};
-    fixed = !r.in_free[1];
-  } else if (const auto* data = dynamic_cast<const ConvBackwardData*>(r.op)) {
-    o = {r.in[0], r.out[0], data->conv(), r.in[1].shape};
-    fixed = !r.in_free[1];
-    backward = true;
-  } else if (const auto* weights = dynamic_cast<const ConvBackwardWeights*>(r.op)) {
-    o = {r.in[0], r.in[1], weights->conv(), r.out[0].shape};
-    fixed = !r.out_free[0];
-    w = &c.out[0];
-  } else {
-    return false;
-  }
-  c.refusal = refusal_of_operands(o);
-  const TensorDesc wanted{DType::f32, w->shape,
-                          backward ? weight_layout(0, 1) : weight_layout(1, 0)};
-  if (c.refusal.empty() && fixed && *w != wanted)
-    c.refusal = "weights must be " + wanted.to_string();
+/// Returns the candidate for layout b16c with 3x3 taps, or a refusal, if it is as `likely` the
+/// fastest as said.
+KernelCandidates direct_conv(const ConvRequest& r, bool likely) {
+  KernelCandidate c{"cpu:direct_3x3", refusal_of_direct(r), r.request.in, r.request.out, {}};
+  const bool backward = r.makes_data();
+  r.want_weights(c, backward ? weight_layout(0, 1) : weight_layout(1, 0));
+  const bool f32 = r.x.dtype == DType::f32;
+  // bf16 depends on how fast the machine's bf16 instructions are
+  if ((c.refusal.empty() && f32) != likely) return {};
   if (c.refusal.empty()) {
-    *w = wanted;
-    const Image image{o.in.shape[2], o.in.shape[3], o.in.shape[1] / kLanes,
-                      o.out.shape[1] / kLanes};
-    const bool f32 = o.in.dtype == DType::f32, sum = w == &c.out[0];
-    c.make = [image, samples = o.in.shape[0], f32, sum, backward]() -> std::unique_ptr<Kernel> {
+    const Image image{r.from().shape[2], r.from().shape[3], r.from().shape[1] / kLanes,
+                      r.to().shape[1] / kLanes};
+    c.make = [image, samples = r.x.shape[0], f32, sum = r.makes_weights(),
+              backward]() -> std::unique_ptr<Kernel> {
       if (sum && f32)
         return std::make_unique<DirectConvBackwardWeightsKernel<float>>(image, samples);
       if (sum) return std::make_unique<DirectConvBackwardWeightsKernel<bf16>>(image, samples);
@@ -291,11 +269,16 @@ bool append_direct_conv_candidate(const KernelRequest& r,
       return std::make_unique<DirectConvKernel<bf16>>(image, samples, backward);
     };
   }
-  const bool likely =
-      c.refusal.empty() &&
-      o.in.dtype == DType::f32;  // bf16 depends on how fast the machine's bf16 instructions are
-  candidates.push_back(std::move(c));
-  return likely;
+  return {std::move(c)};
+}
+
+}  // namespace
+
+void register_direct_conv(KernelTable& table) {
+  add_conv(
+      table, [](const ConvRequest& r) { return direct_conv(r, true); }, ConvPlace::likely_direct);
+  add_conv(
+      table, [](const ConvRequest& r) { return direct_conv(r, false); }, ConvPlace::direct);
 }
 
 }  // namespace tutti

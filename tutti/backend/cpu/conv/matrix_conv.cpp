@@ -1,10 +1,13 @@
-#include "tutti/backend/cpu/conv/matrix_conv.h"
+// Ungrouped convolutions of channels-last tensors as products of matrices: a pixel's channels are a
+// row, weights lie in panels of 16 outputs, and each tap is one more part of the sum. Any kernel,
+// stride, dilation and padding, in 2 or 3 dimensions. f32; gradients of weights also in bf16 where
+// TUTTI_MARCH has products of bf16 pairs (other bf16 ops use conv_widened.cpp).
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 
+#include "tutti/backend/cpu/conv/conv.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/matrix/matrix_product.h"
 #include "tutti/backend/cpu/matrix/matrix_rows.h"
@@ -152,54 +155,25 @@ class MatrixConvKernel final : public Kernel {
   std::vector<float*> rows_;  ///< for a block: where its results lie
 };
 
-struct MatrixRequest {
-  const ConvAttributes* a = nullptr;
-  TensorDesc x, y;
-  size_t w = 1;  ///< index among the inputs, or 0 for the outputs
-  bool gradient = false, data = false, bias = false;
-  bool whole = false;  ///< the team shares the gradient
-  std::optional<ActivationAttributes> activation{};
-};
-
-std::optional<MatrixRequest> matrix_request(const KernelRequest& r) {
-  if (const auto* op = dynamic_cast<const Conv*>(r.op))
-    return MatrixRequest{.a = &op->conv(),
-                         .x = r.in[0],
-                         .y = r.out[0],
-                         .bias = op->bias(),
-                         .activation = op->activation()};
-  if (const auto* op = dynamic_cast<const ConvBackwardData*>(r.op))
-    return MatrixRequest{.a = &op->conv(), .x = r.out[0], .y = r.in[0], .data = true};
-  if (const auto* op = dynamic_cast<const ConvBackwardWeights*>(r.op))
-    return MatrixRequest{.a = &op->conv(),
-                         .x = r.in[0],
-                         .y = r.in[1],
-                         .w = 0,
-                         .gradient = true,
-                         .whole = op->whole()};
-  return std::nullopt;
-}
-
-std::string refusal_of_matrix(const MatrixRequest& r) {
+std::string refusal_of_matrix(const ConvRequest& r) {
   constexpr int64_t kFewest = 8;  // half of a panel
-  if (r.a->groups != 1) return "only ungrouped";
+  if (r.a.groups != 1) return "only ungrouped";
   for (const TensorDesc* d : {&r.x, &r.y})
     if (d->layout != Layout::channels_last(d->shape.rank())) return "only channels last";
   const bool pairs = r.x.dtype == DType::bf16 && r.y.dtype == DType::bf16;
   if (pairs && !matrix::kFastPairs && !r.whole)
     return "bf16 where TUTTI_MARCH has no products of bf16 pairs";
   if (!pairs && (r.x.dtype != DType::f32 || r.y.dtype != DType::f32)) return "not these types";
-  if ((r.data ? r.x : r.y).shape[1] < kFewest)
-    return fmt::format("fewer than {} channels of results", kFewest);
+  if (r.to().shape[1] < kFewest) return fmt::format("fewer than {} channels of results", kFewest);
   if (r.activation && r.activation->kind != ActivationKind::relu &&
       r.activation->kind != ActivationKind::leaky_relu)
     return "no activation but ReLU and leaky ReLU";
   return {};
 }
 
-std::function<std::unique_ptr<Kernel>()> maker_of_matrix(const MatrixRequest& r, const Shape& w) {
-  const Sliding sliding = Sliding::of(*r.a, r.x.shape, r.y.shape, w);
-  if (r.gradient)
+std::function<std::unique_ptr<Kernel>()> maker_of_matrix(const ConvRequest& r) {
+  const Sliding sliding = Sliding::of(r.a, r.x.shape, r.y.shape, r.w.shape);
+  if (r.makes_weights())
     return
         [type = r.x.dtype, p = matrix::WeightsProblem{.lattice = matrix::forward_lattice(sliding),
                                                       .samples = r.x.shape[0],
@@ -211,16 +185,16 @@ std::function<std::unique_ptr<Kernel>()> maker_of_matrix(const MatrixRequest& r,
         };
   MatrixConvKernel::Problem p{.lattices = {},
                               .samples = r.x.shape[0],
-                              .from_pixels = matrix::volume(r.data ? sliding.y : sliding.x),
-                              .to_pixels = matrix::volume(r.data ? sliding.x : sliding.y),
-                              .from_channels = (r.data ? r.y : r.x).shape[1],
-                              .to_channels = (r.data ? r.x : r.y).shape[1],
+                              .from_pixels = matrix::volume(r.makes_data() ? sliding.y : sliding.x),
+                              .to_pixels = matrix::volume(r.makes_data() ? sliding.x : sliding.y),
+                              .from_channels = r.from().shape[1],
+                              .to_channels = r.to().shape[1],
                               .taps = matrix::volume(sliding.kernel),
                               .bias = r.bias,
                               .relu = r.activation.has_value()};
   if (r.activation && r.activation->kind == ActivationKind::leaky_relu)
     p.slope = r.activation->slope;
-  if (r.data)
+  if (r.makes_data())
     p.lattices = matrix::data_lattices(sliding);
   else
     p.lattices.push_back(matrix::forward_lattice(sliding));
@@ -228,17 +202,17 @@ std::function<std::unique_ptr<Kernel>()> maker_of_matrix(const MatrixRequest& r,
 }
 
 /// True for one tap where each result reads the pixel at its own place.
-bool is_product(const MatrixRequest& r, const Shape& w) {
-  return !r.gradient &&
-         matrix::forward_lattice(Sliding::of(*r.a, r.x.shape, r.y.shape, w)).in_place();
+bool is_product(const ConvRequest& r) {
+  return !r.makes_weights() &&
+         matrix::forward_lattice(Sliding::of(r.a, r.x.shape, r.y.shape, r.w.shape)).in_place();
 }
 
-std::function<std::unique_ptr<Kernel>()> maker_of_product(const MatrixRequest& r) {
-  const Shape &from = (r.data ? r.y : r.x).shape, &to = (r.data ? r.x : r.y).shape;
+std::function<std::unique_ptr<Kernel>()> maker_of_product(const ConvRequest& r) {
+  const Shape &from = r.from().shape, &to = r.to().shape;
   matrix::ProductProblem p{.positions = from[0] * from.elements_from(2),
                            .from = from[1],
                            .to = to[1],
-                           .data = r.data,
+                           .data = r.makes_data(),
                            .bias = r.bias,
                            .relu = r.activation.has_value()};
   if (r.activation && r.activation->kind == ActivationKind::leaky_relu)
@@ -247,47 +221,35 @@ std::function<std::unique_ptr<Kernel>()> maker_of_product(const MatrixRequest& r
 }
 
 /// Returns the candidate of this name, for weights in this layout.
-KernelCandidate candidate_of(const KernelRequest& request, const MatrixRequest& r, const char* name,
-                             const Layout& layout) {
-  KernelCandidate c = candidate_for(request, name);
-  TensorDesc& w = r.gradient ? c.out[r.w] : c.in[r.w];
-  const std::vector<bool>& free = r.gradient ? request.out_free : request.in_free;
-  const TensorDesc wanted{DType::f32, w.shape, layout};
+KernelCandidate matrix_candidate(const ConvRequest& r, const char* name, const Layout& layout) {
+  KernelCandidate c = candidate_for(r.request, name);
   c.refusal = refusal_of_matrix(r);
-  if (c.refusal.empty() && !free[r.w] && w != wanted)
-    c.refusal = "weights must be " + wanted.to_string();
-  if (c.refusal.empty()) w = wanted;
+  r.want_weights(c, layout);
   return c;
+}
+
+/// Returns "cpu:matrix" or its refusal. Weights are [K/16, kernel..., C, 16], for the data gradient
+/// [C/16, kernel..., K, 16]. For convolutions of one tap also returns "cpu:product"
+/// (matrix_product.h), which reads the former layout in both cases, and supports bf16.
+KernelCandidates matrix_conv(const ConvRequest& r) {
+  const int rank = r.w.shape.rank();
+  KernelCandidates found{matrix_candidate(r, "cpu:matrix", panels_layout(rank, r.makes_data()))};
+  KernelCandidate& c = found[0];
+  if (c.refusal.empty() && r.x.dtype == DType::bf16 && !r.makes_weights())
+    c.refusal = "bf16 for gradients of weights only";
+  if (c.refusal.empty()) c.make = maker_of_matrix(r);
+  if (!is_product(r)) return found;
+  // The weights have their gradients' layout, whichever way they are read.
+  found.push_back(matrix_candidate(r, "cpu:product", panels_layout(rank, false)));
+  if (found.back().refusal.empty()) found.back().make = maker_of_product(r);
+  return found;
 }
 
 }  // namespace
 
-Layout matrix::panels_layout(int rank, bool data) {
-  Layout layout;
-  const int8_t columns = data ? 1 : 0, rows = data ? 0 : 1;
-  for (int i = 1; i + 1 < rank; ++i)
-    layout.order[static_cast<size_t>(i)] = static_cast<int8_t>(i + 1);
-  layout.order[0] = columns;
-  layout.order[static_cast<size_t>(rank - 1)] = rows;
-  layout.blocks[0] = {columns, kColumns};
-  layout.num_blocks = 1;
-  return layout;
-}
-
-void append_matrix_conv_candidate(const KernelRequest& request,
-                                  std::vector<KernelCandidate>& candidates) {
-  const auto r = matrix_request(request);
-  if (!r) return;
-  const Shape& w = (r->gradient ? request.out : request.in)[r->w].shape;
-  KernelCandidate c = candidate_of(request, *r, "cpu:matrix", panels_layout(w.rank(), r->data));
-  if (c.refusal.empty() && r->x.dtype == DType::bf16 && !r->gradient)
-    c.refusal = "bf16 for gradients of weights only";
-  if (c.refusal.empty()) c.make = maker_of_matrix(*r, w);
-  candidates.push_back(std::move(c));
-  if (!is_product(*r, w)) return;
-  // The weights have their gradients' layout, whichever way they are read.
-  candidates.push_back(candidate_of(request, *r, "cpu:product", panels_layout(w.rank(), false)));
-  if (candidates.back().refusal.empty()) candidates.back().make = maker_of_product(*r);
+void register_matrix_conv(KernelTable& table) {
+  add_conv(table, matrix_conv, ConvPlace::matrix);
+  add_shared_conv(table, matrix_conv, ConvPlace::matrix);
 }
 
 }  // namespace tutti

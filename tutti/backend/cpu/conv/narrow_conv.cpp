@@ -1,14 +1,15 @@
-#include "tutti/backend/cpu/conv/narrow_conv.h"
+// Convolutions to fewer than 8 channels, as where a network ends in a map or in logits: a result is
+// a few dot products along the channels of the pixels it reads. Vectors of results, which other
+// kernels use, would be mostly empty.
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 
+#include "tutti/backend/cpu/conv/conv.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/matrix/matrix_rows.h"
 #include "tutti/backend/cpu/simd/simd.h"
-#include "tutti/ops/conv.h"
 
 namespace tutti {
 namespace {
@@ -104,31 +105,13 @@ class NarrowConvKernel final : public Kernel {
   std::vector<int64_t> read_;    ///< [tap][result]: the pixel that is read, or -1
 };
 
-struct NarrowRequest {
-  const ConvAttributes* a = nullptr;
-  TensorDesc x, y;
-  bool data = false, bias = false, activation = false;
-};
-
-std::optional<NarrowRequest> narrow_request(const KernelRequest& r) {
-  if (const auto* op = dynamic_cast<const Conv*>(r.op))
-    return NarrowRequest{.a = &op->conv(),
-                         .x = r.in[0],
-                         .y = r.out[0],
-                         .bias = op->bias(),
-                         .activation = op->activation().has_value()};
-  if (const auto* op = dynamic_cast<const ConvBackwardData*>(r.op))
-    return NarrowRequest{.a = &op->conv(), .x = r.out[0], .y = r.in[0], .data = true};
-  return std::nullopt;
-}
-
-std::string refusal_of_narrow(const NarrowRequest& r) {
-  if (r.a->groups != 1) return "only ungrouped";
+std::string refusal_of_narrow(const ConvRequest& r) {
+  if (r.a.groups != 1) return "only ungrouped";
   for (const TensorDesc* d : {&r.x, &r.y})
     if (d->layout != Layout::channels_last(d->shape.rank())) return "only channels last";
   if (r.x.dtype != r.y.dtype || (r.x.dtype != DType::f32 && r.x.dtype != DType::bf16))
     return "only f32 or bf16, both alike";
-  if ((r.data ? r.x : r.y).shape[1] > kFewResults)
+  if (r.to().shape[1] > kFewResults)
     return fmt::format("more than {} channels of results", kFewResults);
   if (r.activation) return "no activation";
   return {};
@@ -144,9 +127,9 @@ Layout narrow_layout(int rank, bool data) {
   return layout;
 }
 
-NarrowProblem problem_of(const NarrowRequest& r, const Shape& w) {
-  const matrix::Sliding sliding = matrix::Sliding::of(*r.a, r.x.shape, r.y.shape, w);
-  const TensorDesc &from = r.data ? r.y : r.x, &to = r.data ? r.x : r.y;
+NarrowProblem problem_of(const ConvRequest& r) {
+  const matrix::Sliding sliding = matrix::Sliding::of(r.a, r.x.shape, r.y.shape, r.w.shape);
+  const TensorDesc &from = r.from(), &to = r.to();
   NarrowProblem p{.lattices = {},
                   .samples = from.shape[0],
                   .from_pixels = from.shape.elements_from(2),
@@ -154,7 +137,7 @@ NarrowProblem problem_of(const NarrowRequest& r, const Shape& w) {
                   .from_channels = from.shape[1],
                   .to_channels = to.shape[1],
                   .bias = r.bias};
-  if (r.data)
+  if (r.makes_data())
     p.lattices = matrix::data_lattices(sliding);
   else
     p.lattices.push_back(matrix::forward_lattice(sliding));
@@ -163,25 +146,17 @@ NarrowProblem problem_of(const NarrowRequest& r, const Shape& w) {
 
 }  // namespace
 
-void append_narrow_conv_candidate(const KernelRequest& request,
-                                  std::vector<KernelCandidate>& candidates) {
-  const auto r = narrow_request(request);
-  if (!r) return;
-  KernelCandidate c = candidate_for(request, "cpu:narrow");
-  TensorDesc& w = c.in[1];
-  const TensorDesc wanted{DType::f32, w.shape, narrow_layout(w.shape.rank(), r->data)};
-  c.refusal = refusal_of_narrow(*r);
-  if (c.refusal.empty() && !request.in_free[1] && w != wanted)
-    c.refusal = "weights must be " + wanted.to_string();
-  if (c.refusal.empty()) {
-    w = wanted;
-    const bool f32 = r->x.dtype == DType::f32;
-    c.make = [p = problem_of(*r, w.shape), f32]() -> std::unique_ptr<Kernel> {
-      if (f32) return std::make_unique<NarrowConvKernel<float>>(p);
-      return std::make_unique<NarrowConvKernel<bf16>>(p);
-    };
-  }
-  candidates.push_back(std::move(c));
+void register_narrow_conv(KernelTable& table) {
+  const auto narrow = [](const KernelRequest& request, const auto& op) {
+    const ConvRequest r(request, op);
+    KernelCandidate c = candidate_for(request, "cpu:narrow");
+    c.refusal = refusal_of_narrow(r);
+    r.want_weights(c, narrow_layout(r.w.shape.rank(), r.makes_data()));
+    if (c.refusal.empty())
+      choose_kernel<NarrowConvKernel>(c, r.x.dtype, "convolution", problem_of(r));
+    return c;
+  };
+  table.add<Conv, ConvBackwardData>(narrow, ConvPlace::narrow);
 }
 
 }  // namespace tutti

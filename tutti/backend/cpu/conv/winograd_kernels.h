@@ -1,5 +1,5 @@
 #pragma once
-// The two kernels of winograd_conv.h.
+// The two kernels of winograd_conv.cpp.
 
 #include <memory>
 

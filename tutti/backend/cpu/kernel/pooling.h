@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/simd/channel_walk.h"
 
@@ -23,17 +23,13 @@ void for_each_channel_vector(int64_t block, F f) {
 /// positions, b]; empty: they have.
 std::string refusal_of_pooling(const KernelRequest& r);
 
-/// Appends the kernel K of the operands' type, with its arguments.
+/// Returns the kernel K of the operands' type, with its arguments.
 template <template <class> class K, class... Args>
-bool add_pooling(const KernelRequest& r, std::vector<KernelCandidate>& candidates, Args... args) {
+KernelCandidate pooling_kernel(const KernelRequest& r, const Args&... args) {
   KernelCandidate c = candidate_for(r, "cpu:pool");
   c.refusal = refusal_of_pooling(r);
-  if (!with_float_type(r.in[0].dtype, [&](auto type) {
-        c.make = [r, args...] { return std::make_unique<K<decltype(type)>>(r, args...); };
-      }))
-    c.refusal = fmt::format("no pooling of {}", name_of(r.in[0].dtype));
-  candidates.push_back(std::move(c));
-  return true;
+  choose_kernel<K>(c, r.in[0].dtype, "pooling", r, args...);
+  return c;
 }
 
 }  // namespace tutti

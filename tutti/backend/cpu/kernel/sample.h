@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -65,6 +67,16 @@ bool with_float_type(DType type, F f) {
   else
     return false;
   return true;
+}
+
+/// Gives a candidate the kernel K<C++ type>, made with `args`; refuses types that the kernels have
+/// not: "no `what` of f64".
+template <template <class> class K, class... Args>
+void choose_kernel(KernelCandidate& c, DType type, std::string_view what, const Args&... args) {
+  if (!with_float_type(type, [&](auto t) {
+        c.make = [args...] { return std::make_unique<K<decltype(t)>>(args...); };
+      }))
+    c.refusal = fmt::format("no {} of {}", what, name_of(type));
 }
 
 /// Returns why the kernels of this file's users cannot take the operands; empty if they can.

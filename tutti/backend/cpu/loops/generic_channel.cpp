@@ -1,8 +1,7 @@
 // Parts of convolutions that are a pass over channels: the gradient of a bias, and the transposed
 // convolution, which is the data gradient of a convolution plus a bias.
 
-#include "tutti/backend/cpu/conv/conv_candidates.h"
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/ops/conv_transpose.h"
@@ -95,32 +94,26 @@ class BiasedKernel final : public Kernel {
   ChannelView view_;
 };
 
-bool add_bias_backward(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
+KernelCandidate bias_backward(const KernelRequest& r) {
   KernelCandidate c = candidate_for(r, "cpu:bias_backward");
   const TensorDesc& dy = r.in[0];
   if (!is_dense(dy) || dy.layout.channel_block(dy.shape) == 0)
     c.refusal = fmt::format("no sums over channels of {}", dy.to_string());
-  if (!with_float_type(dy.dtype, [&](auto type) {
-        c.make = [dy] { return std::make_unique<BiasBackwardKernel<decltype(type)>>(dy); };
-      }))
-    c.refusal = fmt::format("no sums of {}", name_of(dy.dtype));
-  candidates.push_back(std::move(c));
-  return true;
+  choose_kernel<BiasBackwardKernel>(c, dy.dtype, "sums", dy);
+  return c;
 }
 
-bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                        const ConvTranspose& op) {
+KernelCandidates conv_transpose_kernels(const KernelRequest& r, const ConvTranspose& op) {
   const ConvBackwardData data(op.conv(), r.out[0].shape);
   KernelRequest inner{&data,
                       {r.in[0], r.in[1]},
                       r.out,
                       {r.in_free.size() > 1 && r.in_free[0], r.in_free.size() > 1 && r.in_free[1]},
                       {false}};
-  std::vector<KernelCandidate> products;
-  append_every_conv_candidate(inner, products);
   const TensorDesc& y = r.out[0];
   const bool no_bias = op.bias() && y.layout.channel_block(y.shape) == 0;  // e.g. padded channels
-  for (KernelCandidate& product : products) {
+  KernelCandidates found;
+  for (KernelCandidate& product : cpu_kernels().candidates(inner)) {
     KernelCandidate c = candidate_for(r, product.name);
     c.refusal = product.refusal;
     c.speed = product.speed;
@@ -136,18 +129,16 @@ bool add_conv_transpose(const KernelRequest& r, std::vector<KernelCandidate>& ca
           return std::make_unique<BiasedKernel<decltype(type)>>(make(), y);
         };
       });
-    candidates.push_back(std::move(c));
+    found.push_back(std::move(c));
   }
-  return true;
+  return found;
 }
 
 }  // namespace
 
-bool append_channel_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (dynamic_cast<const BiasBackward*>(r.op)) return add_bias_backward(r, candidates);
-  if (const auto* op = dynamic_cast<const ConvTranspose*>(r.op))
-    return add_conv_transpose(r, candidates, *op);
-  return false;
+void register_channel_kernels(KernelTable& table) {
+  table.add<BiasBackward>(bias_backward);
+  table.add<ConvTranspose>(conv_transpose_kernels);
 }
 
 }  // namespace tutti

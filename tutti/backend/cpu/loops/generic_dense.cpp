@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/plain_samples.h"
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/ops/dense.h"
@@ -268,19 +268,23 @@ KernelCandidate make_dense(const KernelRequest& r, const TensorDesc& x, const Te
 
 }  // namespace
 
-bool append_dense_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
+void register_dense_kernels(KernelTable& table) {
   const auto w = [](const KernelCandidate& c) -> const TensorDesc& { return c.in[1]; };
   const auto dw = [](const KernelCandidate& c) -> const TensorDesc& { return c.out[0]; };
-  if (dynamic_cast<const Dense*>(r.op))
-    candidates.push_back(make_dense<DenseKernel>(r, r.in[0], r.out[0], w));
-  else if (dynamic_cast<const DenseBackwardData*>(r.op))
-    candidates.push_back(make_dense<DenseBackwardDataKernel>(r, r.out[0], r.in[0], w));
-  else if (dynamic_cast<const DenseBackwardWeights*>(r.op))
-    candidates.push_back(make_dense<DenseBackwardWeightsKernel>(r, r.in[0], r.in[1], dw));
-  else
-    return false;
-  append_onednn_dense_candidates(r, candidates);
-  return true;
+  constexpr int kFirst = 0;  // before oneDNN's
+  table.add<Dense>(
+      [w](const KernelRequest& r) { return make_dense<DenseKernel>(r, r.in[0], r.out[0], w); },
+      kFirst);
+  table.add<DenseBackwardData>(
+      [w](const KernelRequest& r) {
+        return make_dense<DenseBackwardDataKernel>(r, r.out[0], r.in[0], w);
+      },
+      kFirst);
+  table.add<DenseBackwardWeights>(
+      [dw](const KernelRequest& r) {
+        return make_dense<DenseBackwardWeightsKernel>(r, r.in[0], r.in[1], dw);
+      },
+      kFirst);
 }
 
 }  // namespace tutti

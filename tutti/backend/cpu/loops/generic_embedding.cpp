@@ -5,7 +5,7 @@
 #include <cmath>
 #include <memory>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/ops/sequence/embedding.h"
 
@@ -179,25 +179,20 @@ class TableUpdateKernel final : public Kernel {
 };
 
 template <class K, class O>
-void add_embedding(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const O& op) {
+KernelCandidate embedding_kernel(const KernelRequest& r, const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:embedding");
   for (const auto* side : {&c.in, &c.out})
     for (const TensorDesc& d : *side)
       if (!d.layout.is_plain()) c.refusal = fmt::format("{} is not plain", d.to_string());
   c.make = [r, op] { return std::make_unique<K>(r, op); };
-  candidates.push_back(std::move(c));
+  return c;
 }
 
 }  // namespace
 
-bool append_embedding_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* const op = dynamic_cast<const EmbeddingBag*>(r.op))
-    add_embedding<EmbeddingBagKernel>(r, candidates, *op);
-  else if (const auto* const op = dynamic_cast<const TableUpdate*>(r.op))
-    add_embedding<TableUpdateKernel>(r, candidates, *op);
-  else
-    return false;
-  return true;
+void register_embedding_kernels(KernelTable& table) {
+  table.add<EmbeddingBag>(embedding_kernel<EmbeddingBagKernel, EmbeddingBag>);
+  table.add<TableUpdate>(embedding_kernel<TableUpdateKernel, TableUpdate>);
 }
 
 }  // namespace tutti

@@ -165,29 +165,18 @@ class InteractionGradKernel final : public Kernel {
 };
 
 template <template <class> class K, class O>
-bool add_interaction(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                     const O& op) {
+KernelCandidate interaction_kernel(const KernelRequest& r, const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:interaction");
   c.refusal = refusal_of_layouts(r);
-  if (!with_float_type(r.out[0].dtype, [&](auto type) {
-        c.make = [r, width = op.width(), itself = op.itself()] {
-          return std::make_unique<K<decltype(type)>>(r, width, itself);
-        };
-      }))
-    c.refusal = fmt::format("no products of {}", name_of(r.out[0].dtype));
-  candidates.push_back(std::move(c));
-  return true;
+  choose_kernel<K>(c, r.out[0].dtype, "products", r, op.width(), op.itself());
+  return c;
 }
 
 }  // namespace
 
-bool append_interaction_candidates(const KernelRequest& r,
-                                   std::vector<KernelCandidate>& candidates) {
-  if (const auto* const op = dynamic_cast<const Interaction*>(r.op))
-    return add_interaction<InteractionKernel>(r, candidates, *op);
-  if (const auto* const op = dynamic_cast<const InteractionGrad*>(r.op))
-    return add_interaction<InteractionGradKernel>(r, candidates, *op);
-  return false;
+void register_interaction_kernels(KernelTable& table) {
+  table.add<Interaction>(interaction_kernel<InteractionKernel, Interaction>);
+  table.add<InteractionGrad>(interaction_kernel<InteractionGradKernel, InteractionGrad>);
 }
 
 }  // namespace tutti

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/ops/losses.h"
 
@@ -213,10 +213,9 @@ class GaussianKLGradKernel final : public Kernel {
   Samples<U> logvar_, dlogvar_;
 };
 
-/// Appends kernels of two types: prediction and target.
+/// Returns a kernel of two types: prediction and target.
 template <template <class, class> class K, class A>
-bool add_pair(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-              const A& attributes) {
+KernelCandidate pair_kernel(const KernelRequest& r, const A& attributes) {
   KernelCandidate c = candidate_for(r, "cpu:loss");
   c.refusal = refusal_of_layouts(r);
   with_float_type(r.in[0].dtype, [&](auto t) {
@@ -228,22 +227,24 @@ bool add_pair(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
   });
   if (!c.make)
     c.refusal = fmt::format("no loss of {} and {}", name_of(r.in[0].dtype), name_of(r.in[1].dtype));
-  candidates.push_back(std::move(c));
-  return true;
+  return c;
 }
 
 }  // namespace
 
-bool append_loss_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* op = dynamic_cast<const PointwiseLoss*>(r.op))
-    return add_pair<PointwiseLossKernel>(r, candidates, op->loss());
-  if (const auto* op = dynamic_cast<const PointwiseLossGrad*>(r.op))
-    return add_pair<PointwiseLossGradKernel>(r, candidates, op->loss());
-  if (const auto* op = dynamic_cast<const GaussianKL*>(r.op))
-    return add_pair<GaussianKLKernel>(r, candidates, op->scale());
-  if (const auto* op = dynamic_cast<const GaussianKLGrad*>(r.op))
-    return add_pair<GaussianKLGradKernel>(r, candidates, op->scale());
-  return false;
+void register_loss_kernels(KernelTable& table) {
+  table.add<PointwiseLoss>([](const KernelRequest& r, const PointwiseLoss& op) {
+    return pair_kernel<PointwiseLossKernel>(r, op.loss());
+  });
+  table.add<PointwiseLossGrad>([](const KernelRequest& r, const PointwiseLossGrad& op) {
+    return pair_kernel<PointwiseLossGradKernel>(r, op.loss());
+  });
+  table.add<GaussianKL>([](const KernelRequest& r, const GaussianKL& op) {
+    return pair_kernel<GaussianKLKernel>(r, op.scale());
+  });
+  table.add<GaussianKLGrad>([](const KernelRequest& r, const GaussianKLGrad& op) {
+    return pair_kernel<GaussianKLGradKernel>(r, op.scale());
+  });
 }
 
 }  // namespace tutti

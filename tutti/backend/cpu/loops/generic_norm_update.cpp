@@ -7,7 +7,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/update_list.h"
 #include "tutti/ops/clip.h"
 #include "tutti/ops/norm_update.h"
@@ -194,31 +194,19 @@ class LambKernel final : public Kernel {
   LambAttributes a_;
 };
 
-KernelCandidate clip_scale(const KernelRequest& r, const ClipScale& op) {
-  KernelCandidate c = candidate_for(r, "cpu:update");
-  c.make = [r, op] { return std::make_unique<ClipScaleKernel>(r, op); };
-  return c;
-}
-
 }  // namespace
 
-bool append_norm_update_candidates(const KernelRequest& r,
-                                   std::vector<KernelCandidate>& candidates) {
-  if (const auto* op = dynamic_cast<const ParameterNorms*>(r.op))
-    candidates.push_back(make_update<ParameterNormsKernel>(r, *op));
-  else if (const auto* op = dynamic_cast<const GradientSquares*>(r.op))
-    candidates.push_back(make_update<GradientSquaresKernel>(r, *op));
-  else if (const auto* op = dynamic_cast<const ClipScale*>(r.op))
-    candidates.push_back(clip_scale(r, *op));
-  else if (const auto* op = dynamic_cast<const LarsUpdate*>(r.op))
-    candidates.push_back(make_update<LarsKernel>(r, *op));
-  else if (const auto* op = dynamic_cast<const LambMoments*>(r.op))
-    candidates.push_back(make_update<LambMomentsKernel>(r, *op));
-  else if (const auto* op = dynamic_cast<const LambUpdate*>(r.op))
-    candidates.push_back(make_update<LambKernel>(r, *op));
-  else
-    return false;
-  return true;
+void register_norm_update_kernels(KernelTable& table) {
+  table.add<ParameterNorms>(make_update<ParameterNormsKernel, ParameterNorms>);
+  table.add<GradientSquares>(make_update<GradientSquaresKernel, GradientSquares>);
+  table.add<LarsUpdate>(make_update<LarsKernel, LarsUpdate>);
+  table.add<LambMoments>(make_update<LambMomentsKernel, LambMoments>);
+  table.add<LambUpdate>(make_update<LambKernel, LambUpdate>);
+  table.add<ClipScale>([](const KernelRequest& r, const ClipScale& op) {
+    KernelCandidate c = candidate_for(r, "cpu:update");
+    c.make = [r, op] { return std::make_unique<ClipScaleKernel>(r, op); };
+    return c;
+  });
 }
 
 }  // namespace tutti

@@ -1,6 +1,6 @@
 // SumParts and MergeMoments: a few numbers for each channel.
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/kernel/statistics_out.h"
 #include "tutti/ops/parts.h"
@@ -69,15 +69,17 @@ class MergeMomentsKernel final : public Kernel {
 
 }  // namespace
 
-bool append_parts_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  KernelCandidate c = candidate_for(r, "cpu:parts");
-  if (const auto* sum = dynamic_cast<const SumParts*>(r.op))
-    c.make = [r, scale = sum->scale()] { return std::make_unique<SumPartsKernel>(r, scale); };
-  if (const auto* merge = dynamic_cast<const MergeMoments*>(r.op))
-    c.make = [r, op = *merge] { return std::make_unique<MergeMomentsKernel>(r, op); };
-  if (!c.make) return false;
-  candidates.push_back(std::move(c));
-  return true;
+void register_parts_kernels(KernelTable& table) {
+  table.add<SumParts>([](const KernelRequest& r, const SumParts& op) {
+    KernelCandidate c = candidate_for(r, "cpu:parts");
+    c.make = [r, scale = op.scale()] { return std::make_unique<SumPartsKernel>(r, scale); };
+    return c;
+  });
+  table.add<MergeMoments>([](const KernelRequest& r, const MergeMoments& op) {
+    KernelCandidate c = candidate_for(r, "cpu:parts");
+    c.make = [r, op] { return std::make_unique<MergeMomentsKernel>(r, op); };
+    return c;
+  });
 }
 
 }  // namespace tutti

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/simd/simd_math.h"
 #include "tutti/backend/cpu/simd/wide_bits.h"
@@ -72,7 +72,7 @@ class PointwiseKernel final : public Kernel {
 };
 
 template <class F>
-bool add_pointwise(const KernelRequest& r, std::vector<KernelCandidate>& candidates, F f) {
+KernelCandidate pointwise_kernel(const KernelRequest& r, F f) {
   KernelCandidate c = candidate_for(r, "cpu:pointwise");
   c.refusal = refusal_of_layouts(r);
   const bool known = with_float_type(r.out[0].dtype, [&](auto type) {
@@ -82,8 +82,7 @@ bool add_pointwise(const KernelRequest& r, std::vector<KernelCandidate>& candida
     if (!known || d.dtype != r.out[0].dtype)
       c.refusal =
           fmt::format("operands of types {} and {}", name_of(d.dtype), name_of(r.out[0].dtype));
-  candidates.push_back(std::move(c));
-  return true;
+  return c;
 }
 
 // gelu_tanh: (1 + tanh(u)) / 2 is the sigmoid of 2 u.
@@ -91,10 +90,17 @@ constexpr float kGeluFactor = 1.5957691f;  // 2 sqrt(2 / pi)
 constexpr float kGeluCube = 0.044715f;
 Floats gelu_exponent(Floats x) { return kGeluFactor * (x + kGeluCube * x * x * x); }
 
-bool add_activation(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                    const Activation& op) {
+/// tanh(log(1 + exp(x))) = n / (n + 2) with n = exp(x) (exp(x) + 2), which is 1 for large x.
+Floats mish_factor(Floats x) {
+  constexpr float kOne = 20;  // from here on
+  const Floats e = simd::exp(simd::where_less(x, simd::splat(kOne), x, simd::splat(kOne))),
+               n = e * (e + 2.f);
+  return n / (n + 2.f);
+}
+
+KernelCandidate activation_kernel(const KernelRequest& r, const Activation& op) {
   const auto add = [&](auto f) {
-    return add_pointwise(r, candidates, [f](Floats x, Floats) { return f(x); });
+    return pointwise_kernel(r, [f](Floats x, Floats) { return f(x); });
   };
   switch (op.activation().kind) {
     case ActivationKind::relu: return add([](Floats x) { return simd::relu(x); });
@@ -109,13 +115,13 @@ bool add_activation(const KernelRequest& r, std::vector<KernelCandidate>& candid
     case ActivationKind::gelu_tanh:
       return add([](Floats x) { return x * simd::sigmoid(gelu_exponent(x)); });
     case ActivationKind::silu: return add([](Floats x) { return x * simd::sigmoid(x); });
+    case ActivationKind::mish: return add([](Floats x) { return x * mish_factor(x); });
   }
-  return false;
+  return {};
 }
 
-bool add_activation_grad(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                         const ActivationGrad& op) {
-  const auto add = [&](auto f) { return add_pointwise(r, candidates, f); };
+KernelCandidate activation_grad_kernel(const KernelRequest& r, const ActivationGrad& op) {
+  const auto add = [&](auto f) { return pointwise_kernel(r, f); };
   switch (op.activation().kind) {
     case ActivationKind::relu:
       return add([](Floats dy, Floats y) { return simd::where_positive(y, dy); });
@@ -142,8 +148,13 @@ bool add_activation_grad(const KernelRequest& r, std::vector<KernelCandidate>& c
         const Floats s = simd::sigmoid(x);
         return dy * s * (1.f + x * (1.f - s));
       });
+    case ActivationKind::mish:
+      return add([](Floats dy, Floats x) {
+        const Floats t = mish_factor(x);
+        return dy * (t + x * (1.f - t * t) * simd::sigmoid(x));
+      });
   }
-  return false;
+  return {};
 }
 
 template <class T>
@@ -262,38 +273,32 @@ class DropoutKernel final : public Kernel {
   SampleOffsets x_, y_;
 };
 
-bool add_dropout(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                 const Dropout& op) {
+KernelCandidate dropout_kernel(const KernelRequest& r, const Dropout& op) {
   KernelCandidate c = candidate_for(r, "cpu:dropout");
   c.refusal = refusal_of_layouts(r);
   const Layout& layout = r.in[0].layout;
   if (op.all() > 0 &&
       ((layout != Layout::channels_last(3) && !layout.is_plain()) || r.out[0].layout != layout))
     c.refusal = "some positions only plain, or with channels last";
-  if (!with_float_type(r.in[0].dtype, [&](auto type) {
-        c.make = [r, op] { return std::make_unique<DropoutKernel<decltype(type)>>(r, op); };
-      }))
-    c.refusal = fmt::format("no dropout of {}", name_of(r.in[0].dtype));
-  candidates.push_back(std::move(c));
-  return true;
+  choose_kernel<DropoutKernel>(c, r.in[0].dtype, "dropout", r, op);
+  return c;
 }
 
 }  // namespace
 
-bool append_pointwise_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (dynamic_cast<const Add*>(r.op))
-    return add_pointwise(r, candidates, [](Floats a, Floats b) { return a + b; });
-  if (dynamic_cast<const Mul*>(r.op))
-    return add_pointwise(r, candidates, [](Floats a, Floats b) { return a * b; });
-  if (const auto* op = dynamic_cast<const Scale*>(r.op))
-    return add_pointwise(r, candidates,
-                         [factor = op->factor()](Floats x, Floats) { return factor * x; });
-  if (const auto* op = dynamic_cast<const Activation*>(r.op))
-    return add_activation(r, candidates, *op);
-  if (const auto* op = dynamic_cast<const ActivationGrad*>(r.op))
-    return add_activation_grad(r, candidates, *op);
-  if (const auto* op = dynamic_cast<const Dropout*>(r.op)) return add_dropout(r, candidates, *op);
-  return false;
+void register_pointwise_kernels(KernelTable& table) {
+  table.add<Add>([](const KernelRequest& r) {
+    return pointwise_kernel(r, [](Floats a, Floats b) { return a + b; });
+  });
+  table.add<Mul>([](const KernelRequest& r) {
+    return pointwise_kernel(r, [](Floats a, Floats b) { return a * b; });
+  });
+  table.add<Scale>([](const KernelRequest& r, const Scale& op) {
+    return pointwise_kernel(r, [factor = op.factor()](Floats x, Floats) { return factor * x; });
+  });
+  table.add<Activation>(activation_kernel);
+  table.add<ActivationGrad>(activation_grad_kernel);
+  table.add<Dropout>(dropout_kernel);
 }
 
 }  // namespace tutti

@@ -277,12 +277,13 @@ class PoolGradKernel final : public Kernel {
 
 }  // namespace
 
-bool append_pool_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* op = dynamic_cast<const Pool*>(r.op))
-    return add_pooling<PoolKernel>(r, candidates, op->pool());
-  if (const auto* op = dynamic_cast<const PoolGrad*>(r.op))
-    return add_pooling<PoolGradKernel>(r, candidates, op->pool());
-  return false;
+void register_pool_kernels(KernelTable& table) {
+  table.add<Pool>([](const KernelRequest& r, const Pool& op) {
+    return pooling_kernel<PoolKernel>(r, op.pool());
+  });
+  table.add<PoolGrad>([](const KernelRequest& r, const PoolGrad& op) {
+    return pooling_kernel<PoolGradKernel>(r, op.pool());
+  });
 }
 
 }  // namespace tutti

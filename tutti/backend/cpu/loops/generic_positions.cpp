@@ -99,16 +99,15 @@ std::string refusal_of_pooling(const KernelRequest& r) {
   return {};
 }
 
-bool append_position_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (dynamic_cast<const GlobalAveragePool*>(r.op))
-    return add_pooling<OverPositionsKernel>(r, candidates, Divisor::positions);
-  if (dynamic_cast<const GlobalAveragePoolGrad*>(r.op))
-    return add_pooling<ToPositionsKernel>(r, candidates, Divisor::positions);
-  if (dynamic_cast<const SpatialSum*>(r.op))
-    return add_pooling<OverPositionsKernel>(r, candidates, Divisor::none);
-  if (dynamic_cast<const Broadcast*>(r.op))
-    return add_pooling<ToPositionsKernel>(r, candidates, Divisor::none);
-  return false;
+void register_position_kernels(KernelTable& table) {
+  const auto add = [&]<class Over, class To>(Divisor divisor) {
+    table.add<Over>(
+        [=](const KernelRequest& r) { return pooling_kernel<OverPositionsKernel>(r, divisor); });
+    table.add<To>(
+        [=](const KernelRequest& r) { return pooling_kernel<ToPositionsKernel>(r, divisor); });
+  };
+  add.operator()<GlobalAveragePool, GlobalAveragePoolGrad>(Divisor::positions);
+  add.operator()<SpatialSum, Broadcast>(Divisor::none);
 }
 
 }  // namespace tutti

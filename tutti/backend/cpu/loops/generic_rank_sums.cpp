@@ -3,9 +3,10 @@
 
 #include <memory>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/sequence/attention_rows.h"
+#include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/ops/rank_sums.h"
 
 namespace tutti {
@@ -50,19 +51,13 @@ std::string refusal_of_rank_sum(const KernelRequest& r, const SumOfRanks& op) {
 
 }  // namespace
 
-bool append_rank_sum_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  const auto* const op = dynamic_cast<const SumOfRanks*>(r.op);
-  if (!op) return false;
-  KernelCandidate c = candidate_for(r, "cpu:rank_sums");
-  c.refusal = refusal_of_rank_sum(r, *op);
-  if (!with_float_type(r.out[0].dtype, [&](auto type) {
-        c.make = [r, sum = *op] {
-          return std::make_unique<SumOfRanksKernel<decltype(type)>>(r, sum);
-        };
-      }))
-    c.refusal = fmt::format("no sums of {}", name_of(r.out[0].dtype));
-  candidates.push_back(std::move(c));
-  return true;
+void register_rank_sum_kernel(KernelTable& table) {
+  table.add<SumOfRanks>(channels_last([](const KernelRequest& r, const SumOfRanks& op) {
+    KernelCandidate c = candidate_for(r, "cpu:rank_sums");
+    c.refusal = refusal_of_rank_sum(r, op);
+    choose_kernel<SumOfRanksKernel>(c, r.out[0].dtype, "sums", r, op);
+    return c;
+  }));
 }
 
 }  // namespace tutti

@@ -93,12 +93,13 @@ class ResizeGradKernel final : public Kernel {
 
 }  // namespace
 
-bool append_resize_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* op = dynamic_cast<const Resize*>(r.op))
-    return add_pooling<ResizeKernel>(r, candidates, op->resize());
-  if (const auto* op = dynamic_cast<const ResizeGrad*>(r.op))
-    return add_pooling<ResizeGradKernel>(r, candidates, op->resize());
-  return false;
+void register_resize_kernels(KernelTable& table) {
+  table.add<Resize>([](const KernelRequest& r, const Resize& op) {
+    return pooling_kernel<ResizeKernel>(r, op.resize());
+  });
+  table.add<ResizeGrad>([](const KernelRequest& r, const ResizeGrad& op) {
+    return pooling_kernel<ResizeGradKernel>(r, op.resize());
+  });
 }
 
 }  // namespace tutti

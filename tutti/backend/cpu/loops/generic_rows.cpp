@@ -5,8 +5,9 @@
 #include <set>
 
 #include "tutti/backend/cpu/kernel/box_copy.h"
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/ops/rank_rows.h"
 #include "tutti/ops/rows.h"
 
 namespace tutti {
@@ -188,20 +189,19 @@ class AddRowsKernel final : public Kernel {
   std::vector<bool> gaps_;                      // by slab: whether no window holds some of its rows
 };
 
-}  // namespace
-
-bool append_rows_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  const auto* gather = dynamic_cast<const GatherRows*>(r.op);
-  const auto* sum = dynamic_cast<const AddRows*>(r.op);
-  if (!gather && !sum) return false;
+template <class K, class O>
+KernelCandidate rows_kernel(const KernelRequest& r, const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:rows");
   c.refusal = refusal_of_layouts(r);
-  if (gather)
-    c.make = [r, gather] { return std::make_unique<GatherRowsKernel>(*gather, r); };
-  else
-    c.make = [r, sum] { return std::make_unique<AddRowsKernel>(*sum, r); };
-  candidates.push_back(std::move(c));
-  return true;
+  c.make = [r, &op] { return std::make_unique<K>(op, r); };
+  return c;
+}
+
+}  // namespace
+
+void register_rows_kernels(KernelTable& table) {
+  table.add<GatherRows, TakeRows>(rows_kernel<GatherRowsKernel, GatherRows>);
+  table.add<AddRows>(rows_kernel<AddRowsKernel, AddRows>);
 }
 
 }  // namespace tutti

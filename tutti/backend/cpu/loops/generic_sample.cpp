@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/ops/gaussian_sample.h"
 
@@ -48,19 +48,13 @@ class GaussianSampleKernel final : public Kernel {
 
 }  // namespace
 
-bool append_sample_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  const auto* const op = dynamic_cast<const GaussianSample*>(r.op);
-  if (!op) return false;
-  KernelCandidate c = candidate_for(r, "cpu:gaussian_sample");
-  c.refusal = refusal_of_layouts(r);
-  if (!with_float_type(r.out[0].dtype, [&](auto type) {
-        c.make = [r, op = *op] {
-          return std::make_unique<GaussianSampleKernel<decltype(type)>>(r, op);
-        };
-      }))
-    c.refusal = fmt::format("no draws of {}", name_of(r.out[0].dtype));
-  candidates.push_back(std::move(c));
-  return true;
+void register_sample_kernel(KernelTable& table) {
+  table.add<GaussianSample>([](const KernelRequest& r, const GaussianSample& op) {
+    KernelCandidate c = candidate_for(r, "cpu:gaussian_sample");
+    c.refusal = refusal_of_layouts(r);
+    choose_kernel<GaussianSampleKernel>(c, r.out[0].dtype, "draws", r, op);
+    return c;
+  });
 }
 
 }  // namespace tutti

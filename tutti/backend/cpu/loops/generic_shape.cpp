@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "tutti/backend/cpu/kernel/box_copy.h"
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/ops/shape_ops.h"
 
@@ -101,28 +101,40 @@ Box with_batch(const std::vector<SliceRange>& ranges) {
   return box;
 }
 
-std::unique_ptr<Kernel> make_copy(const KernelRequest& r) {
+using Made = std::unique_ptr<Kernel>;
+
+Made make_reshape(const KernelRequest& r, const Reshape&) {
+  return std::make_unique<ReshapeKernel>(r.in[0], r.out[0]);
+}
+
+Made make_slice(const KernelRequest& r, const Slice& op) {
   const TensorDesc &x = r.in[0], &y = r.out[0];
-  if (dynamic_cast<const Reshape*>(r.op)) return std::make_unique<ReshapeKernel>(x, y);
-  if (const auto* slice = dynamic_cast<const Slice*>(r.op))
-    return std::make_unique<CopyKernel>(
-        y,
-        std::vector{BoxCopy(terms_of_box(x, y.shape, with_batch(slice->ranges())), terms_of(y))});
-  if (const auto* grad = dynamic_cast<const SliceGrad*>(r.op)) {
-    auto kernel = std::make_unique<CopyKernel>(
-        y, std::vector{BoxCopy(terms_of(x), terms_of_box(y, x.shape, with_batch(grad->ranges())))});
-    kernel->set_background(y.dtype, 0);
-    return kernel;
-  }
-  if (const auto* pad = dynamic_cast<const Pad*>(r.op)) {
-    Box box(1);
-    for (const int64_t low : pad->low()) box.push_back({.start = low});
-    auto kernel = std::make_unique<CopyKernel>(
-        y, std::vector{BoxCopy(terms_of(x), terms_of_box(y, x.shape, box))});
-    kernel->set_background(y.dtype, pad->value());
-    return kernel;
-  }
-  const auto axis = static_cast<size_t>(dynamic_cast<const Concat&>(*r.op).axis());
+  return std::make_unique<CopyKernel>(
+      y, std::vector{BoxCopy(terms_of_box(x, y.shape, with_batch(op.ranges())), terms_of(y))});
+}
+
+/// Copies x into a box of y, and fills the rest.
+Made make_copy_into(const KernelRequest& r, const Box& box, float background) {
+  const TensorDesc &x = r.in[0], &y = r.out[0];
+  auto kernel = std::make_unique<CopyKernel>(
+      y, std::vector{BoxCopy(terms_of(x), terms_of_box(y, x.shape, box))});
+  kernel->set_background(y.dtype, background);
+  return kernel;
+}
+
+Made make_slice_grad(const KernelRequest& r, const SliceGrad& op) {
+  return make_copy_into(r, with_batch(op.ranges()), 0);
+}
+
+Made make_pad(const KernelRequest& r, const Pad& op) {
+  Box box(1);
+  for (const int64_t low : op.low()) box.push_back({.start = low});
+  return make_copy_into(r, box, op.value());
+}
+
+Made make_concat(const KernelRequest& r, const Concat& op) {
+  const auto axis = static_cast<size_t>(op.axis());
+  const TensorDesc& y = r.out[0];
   Box box(axis + 1);
   std::vector<BoxCopy> copies;
   for (const TensorDesc& in : r.in) {
@@ -132,18 +144,24 @@ std::unique_ptr<Kernel> make_copy(const KernelRequest& r) {
   return std::make_unique<CopyKernel>(y, std::move(copies));
 }
 
+template <class O>
+auto copy_with(Made (*make)(const KernelRequest&, const O&)) {
+  return [make](const KernelRequest& r, const O& op) {
+    KernelCandidate c = candidate_for(r, "cpu:copy");
+    c.refusal = refusal_of_layouts(r);
+    if (c.refusal.empty()) c.make = [make, r, op] { return make(r, op); };
+    return c;
+  };
+}
+
 }  // namespace
 
-bool append_shape_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  const bool ours = dynamic_cast<const Reshape*>(r.op) || dynamic_cast<const Slice*>(r.op) ||
-                    dynamic_cast<const SliceGrad*>(r.op) || dynamic_cast<const Pad*>(r.op) ||
-                    dynamic_cast<const Concat*>(r.op);
-  if (!ours) return false;
-  KernelCandidate c = candidate_for(r, "cpu:copy");
-  c.refusal = refusal_of_layouts(r);
-  if (c.refusal.empty()) c.make = [r] { return make_copy(r); };
-  candidates.push_back(std::move(c));
-  return true;
+void register_shape_kernels(KernelTable& table) {
+  table.add<Reshape>(copy_with(make_reshape));
+  table.add<Slice>(copy_with(make_slice));
+  table.add<SliceGrad>(copy_with(make_slice_grad));
+  table.add<Pad>(copy_with(make_pad));
+  table.add<Concat>(copy_with(make_concat));
 }
 
 }  // namespace tutti

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/simd/simd_math.h"
 #include "tutti/ops/losses.h"
@@ -234,39 +234,28 @@ class LabelWeightsKernel final : public Kernel {
   std::vector<float> weights_;
 };
 
-bool add_label_weights(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                       const LabelWeights& op) {
+KernelCandidate label_weights_kernel(const KernelRequest& r, const LabelWeights& op) {
   KernelCandidate c = candidate_for(r, "cpu:loss");
   if (r.in[0].bytes() != static_cast<size_t>(r.in[0].elements()) * sizeof(int32_t))
     c.refusal = "padding between labels";
   c.make = [r, op] { return std::make_unique<LabelWeightsKernel>(r, op); };
-  candidates.push_back(std::move(c));
-  return true;
+  return c;
 }
 
-template <template <class> class K>
-bool add_softmax(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                 const SoftmaxCrossEntropyAttributes& a) {
+template <template <class> class K, class O>
+KernelCandidate softmax_kernel(const KernelRequest& r, const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:loss");
   c.refusal = refusal_of_layouts(r);
-  if (!with_float_type(r.in[0].dtype, [&](auto t) {
-        c.make = [r, a] { return std::make_unique<K<decltype(t)>>(r, a); };
-      }))
-    c.refusal = fmt::format("no softmax of {}", name_of(r.in[0].dtype));
-  candidates.push_back(std::move(c));
-  return true;
+  choose_kernel<K>(c, r.in[0].dtype, "softmax", r, op.loss());
+  return c;
 }
 
 }  // namespace
 
-bool append_softmax_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* op = dynamic_cast<const SoftmaxCrossEntropy*>(r.op))
-    return add_softmax<SoftmaxKernel>(r, candidates, op->loss());
-  if (const auto* op = dynamic_cast<const SoftmaxCrossEntropyGrad*>(r.op))
-    return add_softmax<SoftmaxGradKernel>(r, candidates, op->loss());
-  if (const auto* op = dynamic_cast<const LabelWeights*>(r.op))
-    return add_label_weights(r, candidates, *op);
-  return false;
+void register_softmax_kernels(KernelTable& table) {
+  table.add<SoftmaxCrossEntropy>(softmax_kernel<SoftmaxKernel, SoftmaxCrossEntropy>);
+  table.add<SoftmaxCrossEntropyGrad>(softmax_kernel<SoftmaxGradKernel, SoftmaxCrossEntropyGrad>);
+  table.add<LabelWeights>(label_weights_kernel);
 }
 
 }  // namespace tutti

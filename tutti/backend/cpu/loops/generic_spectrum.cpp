@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/plain_samples.h"
 #include "tutti/base/numeric/fourier.h"
 #include "tutti/ops/power_spectrum.h"
@@ -186,33 +186,36 @@ class SpectrumGradKernel final : public Kernel {
   PlainSamples<T> x_, dx_;
 };
 
-}  // namespace
-
-bool append_spectrum_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  const auto* const forward = dynamic_cast<const PowerSpectrum*>(r.op);
-  if (!forward && !dynamic_cast<const PowerSpectrumGrad*>(r.op)) return false;
-  const TensorDesc& x = r.in[forward ? 0 : 2];
-  KernelCandidate c = candidate_for(r, "cpu:spectrum");
-  c.refusal = refusal_of_layouts(r);
-  // All threads share one transform, which is made with the first kernel.
+/// Returns K<type of x>(request, transform, args...). All threads share one transform, which is
+/// made with the first kernel.
+template <template <class> class K, class... Args>
+KernelCandidate spectrum_kernel(const KernelRequest& r, const TensorDesc& x, Args... args) {
   struct Shared {
     std::once_flag once;
     std::shared_ptr<const Spectrum> spectrum;
   };
-  const float floor = forward ? forward->spectrum().floor : 0;
+  KernelCandidate c = candidate_for(r, "cpu:spectrum");
+  c.refusal = refusal_of_layouts(r);
   const bool is_float = with_float_type(x.dtype, [&](auto type) {
-    using T = decltype(type);
-    c.make = [r, forward = forward != nullptr, floor, shape = x.shape,
+    c.make = [r, shape = x.shape, args...,
               shared = std::make_shared<Shared>()]() -> std::unique_ptr<Kernel> {
       std::call_once(shared->once,
                      [&] { shared->spectrum = std::make_shared<const Spectrum>(shape); });
-      if (forward) return std::make_unique<SpectrumKernel<T>>(r, shared->spectrum, floor);
-      return std::make_unique<SpectrumGradKernel<T>>(r, shared->spectrum);
+      return std::make_unique<K<decltype(type)>>(r, shared->spectrum, args...);
     };
   });
   if (!is_float) c.refusal = fmt::format("no spectrum of {}", name_of(x.dtype));
-  candidates.push_back(std::move(c));
-  return true;
+  return c;
+}
+
+}  // namespace
+
+void register_spectrum_kernels(KernelTable& table) {
+  table.add<PowerSpectrum>([](const KernelRequest& r, const PowerSpectrum& op) {
+    return spectrum_kernel<SpectrumKernel>(r, r.in[0], op.spectrum().floor);
+  });
+  table.add<PowerSpectrumGrad>(
+      [](const KernelRequest& r) { return spectrum_kernel<SpectrumGradKernel>(r, r.in[2]); });
 }
 
 }  // namespace tutti

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/update_list.h"
 
 namespace tutti {
@@ -130,18 +130,11 @@ class WeightAverageKernel final : public Kernel {
 
 }  // namespace
 
-bool append_update_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* op = dynamic_cast<const SgdUpdate*>(r.op))
-    candidates.push_back(make_update<SgdKernel>(r, *op));
-  else if (const auto* op = dynamic_cast<const AdamUpdate*>(r.op))
-    candidates.push_back(make_update<AdamKernel>(r, *op));
-  else if (const auto* op = dynamic_cast<const RmspropUpdate*>(r.op))
-    candidates.push_back(make_update<RmspropKernel>(r, *op));
-  else if (const auto* op = dynamic_cast<const WeightAverage*>(r.op))
-    candidates.push_back(make_update<WeightAverageKernel>(r, *op));
-  else
-    return append_norm_update_candidates(r, candidates);
-  return true;
+void register_update_kernels(KernelTable& table) {
+  table.add<SgdUpdate>(make_update<SgdKernel, SgdUpdate>);
+  table.add<AdamUpdate>(make_update<AdamKernel, AdamUpdate>);
+  table.add<RmspropUpdate>(make_update<RmspropKernel, RmspropUpdate>);
+  table.add<WeightAverage>(make_update<WeightAverageKernel, WeightAverage>);
 }
 
 }  // namespace tutti

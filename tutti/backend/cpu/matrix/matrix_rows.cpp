@@ -154,4 +154,16 @@ bool gather(const Lattice& lattice, const Lattice::Tap& tap, const Channels& cha
   return true;
 }
 
+Layout panels_layout(int rank, bool data) {
+  Layout layout;
+  const int8_t columns = data ? 1 : 0, rows = data ? 0 : 1;
+  for (int i = 1; i + 1 < rank; ++i)
+    layout.order[static_cast<size_t>(i)] = static_cast<int8_t>(i + 1);
+  layout.order[0] = columns;
+  layout.order[static_cast<size_t>(rank - 1)] = rows;
+  layout.blocks[0] = {columns, kColumns};
+  layout.num_blocks = 1;
+  return layout;
+}
+
 }  // namespace tutti::matrix

@@ -64,4 +64,8 @@ struct Channels {
 bool gather(const Lattice& lattice, const Lattice::Tap& tap, const Channels& channels,
             int64_t first, int64_t rows, float* to, int64_t to_stride);
 
+/// Returns the layout [K/16, kernel..., C, 16], or with `data` [C/16, kernel..., K, 16], for
+/// weights with this rank.
+Layout panels_layout(int rank, bool data);
+
 }  // namespace tutti::matrix

@@ -21,6 +21,7 @@ dnnl_alg_kind_t algorithm_of(ActivationKind kind) {
     case ActivationKind::gelu: return dnnl_eltwise_gelu_erf;
     case ActivationKind::gelu_tanh: return dnnl_eltwise_gelu_tanh;
     case ActivationKind::silu: return dnnl_eltwise_swish;
+    case ActivationKind::mish: break;  // not in every version
   }
   return dnnl_alg_kind_undef;
 }

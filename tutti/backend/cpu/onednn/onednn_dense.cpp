@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/plain_samples.h"
 #include "tutti/backend/cpu/onednn/onednn_call.h"
 #include "tutti/backend/cpu/simd/simd.h"
@@ -210,16 +210,18 @@ struct MatchedDense {
   std::string refusal;
 };
 
-MatchedDense match_dense(const KernelRequest& r) {
-  MatchedDense m;
-  DenseProblem& p = m.problem;
-  if (dynamic_cast<const Dense*>(r.op))
-    p = {DenseKind::forward, r.in[0], r.in[1], r.out[0], r.in_free[1], r.in.size() > 2};
-  else if (dynamic_cast<const DenseBackwardData*>(r.op))
-    p = {DenseKind::backward_data, r.out[0], r.in[1], r.in[0], r.in_free[1]};
-  else
-    p = {DenseKind::backward_weights, r.in[0], r.out[0], r.in[1]};
-  m.x = p.x;
+DenseProblem dense_problem(const KernelRequest& r, const Dense&) {
+  return {DenseKind::forward, r.in[0], r.in[1], r.out[0], r.in_free[1], r.in.size() > 2};
+}
+DenseProblem dense_problem(const KernelRequest& r, const DenseBackwardData&) {
+  return {DenseKind::backward_data, r.out[0], r.in[1], r.in[0], r.in_free[1]};
+}
+DenseProblem dense_problem(const KernelRequest& r, const DenseBackwardWeights&) {
+  return {DenseKind::backward_weights, r.in[0], r.out[0], r.in[1]};
+}
+
+MatchedDense match_dense(const KernelRequest& r, DenseProblem p) {
+  MatchedDense m{.problem = {}, .x = p.x, .refusal = {}};
   m.refusal = refusal_of_layouts({r.op, {p.x, p.y}, {}, {}, {}});
   const bool gradient = p.kind == DenseKind::backward_weights;
   if (p.any_w) p.w = {p.x.dtype, p.w.shape, {}};
@@ -234,6 +236,7 @@ MatchedDense match_dense(const KernelRequest& r) {
   if (p.x.dtype != DType::f32 && p.x.dtype != DType::bf16)
     m.refusal = fmt::format("no dense layer of {}", name_of(p.x.dtype));
   p.x = {p.x.dtype, {p.x.shape[0], p.x.shape.elements_from(1)}, {}};
+  m.problem = std::move(p);
   return m;
 }
 
@@ -278,8 +281,7 @@ SharedDense find_product(const DenseProblem& p, KernelCandidate& c, TensorDesc& 
   return made;
 }
 
-void append_product(const KernelRequest& r, const MatchedDense& m,
-                    std::vector<KernelCandidate>& candidates) {
+KernelCandidate product_kernel(const KernelRequest& r, const MatchedDense& m) {
   KernelCandidate c = candidate_for(r, "onednn");
   c.refusal = m.refusal;
   SharedDense found;
@@ -295,20 +297,26 @@ void append_product(const KernelRequest& r, const MatchedDense& m,
     with_float_type(m.x.dtype, [&](auto x) {
       c.make = [found, m] { return make_product<decltype(x)>(found, m); };
     });
-  candidates.push_back(std::move(c));
+  return c;
+}
+
+KernelCandidates product_kernels(const KernelRequest& r, MatchedDense m) {
+  KernelCandidates found{product_kernel(r, m)};
+  // Also offers weights in their own layout: packing them may take longer than a small batch.
+  if (!m.problem.any_w || m.x.dtype != DType::f32) return found;
+  m.problem.any_w = false;
+  found.push_back(product_kernel(r, m));
+  if (found[0].name == found[1].name) found.pop_back();
+  return found;
 }
 
 }  // namespace
 
-void append_onednn_dense_candidates(const KernelRequest& r,
-                                    std::vector<KernelCandidate>& candidates) {
-  MatchedDense m = match_dense(r);
-  append_product(r, m, candidates);
-  // Also offers weights in their own layout: packing them may take longer than a small batch.
-  if (!m.problem.any_w || m.x.dtype != DType::f32) return;
-  m.problem.any_w = false;
-  append_product(r, m, candidates);
-  if (candidates.back().name == candidates.rbegin()[1].name) candidates.pop_back();
+void register_onednn_dense(KernelTable& table) {
+  table.add<Dense, DenseBackwardData, DenseBackwardWeights>(
+      [](const KernelRequest& r, const auto& op) {
+        return product_kernels(r, match_dense(r, dense_problem(r, op)));
+      });
 }
 
 }  // namespace tutti

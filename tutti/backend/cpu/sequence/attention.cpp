@@ -1,4 +1,6 @@
-#include "tutti/backend/cpu/sequence/attention.h"
+// Attention and its gradient, head by head: keys and values of a head lie in panels, queries come
+// in blocks of a few rows whose scores stay in cache. Sequences are f32 or bf16, channels last. A
+// thread's memory grows with the number of keys, never with its square.
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +10,7 @@
 
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/sequence/attention_problem.h"
+#include "tutti/backend/cpu/sequence/channels_last.h"
 
 namespace tutti {
 namespace {
@@ -149,32 +152,30 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& r, const Attention& 
   return std::make_unique<AttentionKernel<bf16>>(r, op);
 }
 
-template <class O, class Make>
-void add_attention(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const O& op,
-                   Make make) {
-  KernelCandidate c = candidate_for(r, "cpu:attention");
-  for (const auto* side : {&r.in, &r.out})
-    for (const TensorDesc& d : *side)
-      if (d.shape.rank() == 3 && d.layout != Layout::channels_last(3))
-        c.refusal = "only channels last";
-      else if (d.shape.rank() == 2 && !d.layout.is_plain())
-        c.refusal = "only plain masks";
-  c.make = [r, op, make] { return make(r, op); };
-  if (const DType type = r.out[0].dtype; type != DType::f32 && type != DType::bf16)
-    c.refusal = fmt::format("no attention of {}", name_of(type));
-  candidates.push_back(std::move(c));
+template <class O>
+auto attention_with(std::unique_ptr<Kernel> (*make)(const KernelRequest&, const O&)) {
+  const auto kernel = [make](const KernelRequest& r, const O& op) {
+    KernelCandidate c = candidate_for(r, "cpu:attention");
+    for (const auto* side : {&r.in, &r.out})
+      for (const TensorDesc& d : *side)
+        if (d.shape.rank() == 3 && d.layout != Layout::channels_last(3))
+          c.refusal = "only channels last";
+        else if (d.shape.rank() == 2 && !d.layout.is_plain())
+          c.refusal = "only plain masks";
+    c.make = [r, op, make] { return make(r, op); };
+    if (const DType type = r.out[0].dtype; type != DType::f32 && type != DType::bf16)
+      c.refusal = fmt::format("no attention of {}", name_of(type));
+    return c;
+  };
+  return channels_last(kernel,
+                       [](const O& op) { return SequenceForm{.shared = op.attention().whole}; });
 }
 
 }  // namespace
 
-bool append_attention_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* const op = dynamic_cast<const Attention*>(r.op))
-    add_attention(r, candidates, *op, make_attention);
-  else if (const auto* const grad = dynamic_cast<const AttentionGrad*>(r.op))
-    add_attention(r, candidates, *grad, attention::make_grad);
-  else
-    return false;
-  return true;
+void register_attention_kernels(KernelTable& table) {
+  table.add<Attention>(attention_with(make_attention));
+  table.add<AttentionGrad>(attention_with(attention::make_grad));
 }
 
 }  // namespace tutti

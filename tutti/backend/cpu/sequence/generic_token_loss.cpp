@@ -6,8 +6,9 @@
 #include <cmath>
 #include <memory>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/backend/cpu/sequence/token_logits.h"
 #include "tutti/ops/sequence/token_loss.h"
 
@@ -126,38 +127,28 @@ class TokenHitsKernel final : public Kernel {
 };
 
 template <template <class> class K, class O>
-void add_token_loss(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const O& op) {
+KernelCandidate token_loss_kernel(const KernelRequest& r, const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:token_loss");
   const TensorDesc& x = r.in[0];
   if (x.layout != Layout::channels_last(3)) c.refusal = "only channels last";
   if (r.out[0].shape == x.shape && r.out[0].layout != x.layout)
     c.refusal = "the gradient lies otherwise";
   if (!r.in[1].layout.is_plain()) c.refusal = "only plain labels";
-  if (!with_float_type(x.dtype, [&](auto type) {
-        c.make = [r, op] { return std::make_unique<K<decltype(type)>>(r, op); };
-      }))
-    c.refusal = fmt::format("no loss of {}", name_of(x.dtype));
-  candidates.push_back(std::move(c));
+  choose_kernel<K>(c, x.dtype, "loss", r, op);
+  return c;
 }
 
 }  // namespace
 
-bool append_token_loss_candidates(const KernelRequest& r,
-                                  std::vector<KernelCandidate>& candidates) {
-  if (const auto* const op = dynamic_cast<const TokenLoss*>(r.op)) {
-    add_token_loss<TokenLossKernel>(r, candidates, *op);
-  } else if (const auto* const grad = dynamic_cast<const TokenLossGrad*>(r.op)) {
-    add_token_loss<TokenLossGradKernel>(r, candidates, *grad);
-  } else if (const auto* const hits = dynamic_cast<const TokenHits*>(r.op)) {
-    add_token_loss<TokenHitsKernel>(r, candidates, *hits);
-  } else if (const auto* const count = dynamic_cast<const CountTokens*>(r.op)) {
+void register_token_loss_kernels(KernelTable& table) {
+  table.add<TokenLoss>(channels_last(token_loss_kernel<TokenLossKernel, TokenLoss>));
+  table.add<TokenLossGrad>(channels_last(token_loss_kernel<TokenLossGradKernel, TokenLossGrad>));
+  table.add<TokenHits>(channels_last(token_loss_kernel<TokenHitsKernel, TokenHits>));
+  table.add<CountTokens>([](const KernelRequest& r, const CountTokens& op) {
     KernelCandidate c = candidate_for(r, "cpu:count_tokens");
-    c.make = [r, op = *count] { return std::make_unique<CountTokensKernel>(r, op); };
-    candidates.push_back(std::move(c));
-  } else {
-    return false;
-  }
-  return true;
+    c.make = [r, op] { return std::make_unique<CountTokensKernel>(r, op); };
+    return c;
+  });
 }
 
 }  // namespace tutti

@@ -6,8 +6,9 @@
 #include <limits>
 #include <memory>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
+#include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/backend/cpu/sequence/token_logits.h"
 #include "tutti/ops/sequence/token_slice.h"
 
@@ -187,54 +188,41 @@ class TokenHitsOfRanksKernel final : public Kernel {
   int64_t positions_;
 };
 
-/// Adds a kernel where everything is channels last, and labels plain; `make` by the type of the
-/// logits.
-void add_slice_kernel(const KernelRequest& r, std::vector<KernelCandidate>& candidates, auto make) {
-  KernelCandidate c = candidate_for(r, "cpu:token_slice");
-  for (const std::vector<TensorDesc>* side : {&r.in, &r.out})
-    for (const TensorDesc& d : *side)
-      if (d.shape.rank() == 3 && d.layout != Layout::channels_last(3))
-        c.refusal = "only channels last";
-  if (!r.in[1].layout.is_plain()) c.refusal = "only plain labels";
-  if (!with_float_type(r.in[0].dtype,
-                       [&](auto type) { c.make = [r, make, type] { return make(r, type); }; }))
-    c.refusal = fmt::format("no loss of {}", name_of(r.in[0].dtype));
-  candidates.push_back(std::move(c));
+/// Refuses sequences among some operands that are not channels last.
+void check_slices(KernelCandidate& c, const std::vector<TensorDesc>& operands) {
+  for (const TensorDesc& d : operands)
+    if (d.shape.rank() == 3 && d.layout != Layout::channels_last(3))
+      c.refusal = "only channels last";
 }
+
+template <template <class> class K, class O>
+KernelCandidate slice_kernel(const KernelRequest& r, const O& op) {
+  KernelCandidate c = candidate_for(r, "cpu:token_slice");
+  check_slices(c, r.in);
+  check_slices(c, r.out);
+  if (!r.in[1].layout.is_plain()) c.refusal = "only plain labels";
+  choose_kernel<K>(c, r.in[0].dtype, "loss", r, op);
+  return c;
+}
+
+template <class>
+using LossOfRanks = TokenLossOfRanksKernel;
 
 }  // namespace
 
-bool append_token_slice_candidates(const KernelRequest& r,
-                                   std::vector<KernelCandidate>& candidates) {
-  using Made = std::unique_ptr<Kernel>;
-  if (const auto* const op = dynamic_cast<const TokenStatistics*>(r.op)) {
-    add_slice_kernel(r, candidates, [op = *op](const KernelRequest& q, auto type) -> Made {
-      return std::make_unique<TokenStatisticsKernel<decltype(type)>>(q, op);
-    });
-  } else if (const auto* const rivals = dynamic_cast<const TokenRivals*>(r.op)) {
-    add_slice_kernel(r, candidates, [op = *rivals](const KernelRequest& q, auto type) -> Made {
-      return std::make_unique<TokenRivalsKernel<decltype(type)>>(q, op);
-    });
-  } else if (const auto* const hits = dynamic_cast<const TokenHitsOfRanks*>(r.op)) {
+void register_token_slice_kernels(KernelTable& table) {
+  table.add<TokenStatistics>(channels_last(slice_kernel<TokenStatisticsKernel, TokenStatistics>));
+  table.add<TokenRivals>(channels_last(slice_kernel<TokenRivalsKernel, TokenRivals>));
+  table.add<TokenLossOfRanks>(channels_last(slice_kernel<LossOfRanks, TokenLossOfRanks>));
+  table.add<TokenLossOfRanksGrad>(
+      channels_last(slice_kernel<TokenLossOfRanksGradKernel, TokenLossOfRanksGrad>));
+  table.add<TokenHitsOfRanks>(channels_last([](const KernelRequest& r, const TokenHitsOfRanks& op) {
     KernelCandidate c = candidate_for(r, "cpu:token_slice");
-    for (const TensorDesc& d : r.in)
-      if (d.shape.rank() == 3 && d.layout != Layout::channels_last(3))
-        c.refusal = "only channels last";
+    check_slices(c, r.in);
     if (!r.in[0].layout.is_plain()) c.refusal = "only plain labels";
-    c.make = [r, op = *hits] { return std::make_unique<TokenHitsOfRanksKernel>(r, op); };
-    candidates.push_back(std::move(c));
-  } else if (const auto* const loss = dynamic_cast<const TokenLossOfRanks*>(r.op)) {
-    add_slice_kernel(r, candidates, [op = *loss](const KernelRequest& q, auto) -> Made {
-      return std::make_unique<TokenLossOfRanksKernel>(q, op);
-    });
-  } else if (const auto* const grad = dynamic_cast<const TokenLossOfRanksGrad*>(r.op)) {
-    add_slice_kernel(r, candidates, [op = *grad](const KernelRequest& q, auto type) -> Made {
-      return std::make_unique<TokenLossOfRanksGradKernel<decltype(type)>>(q, op);
-    });
-  } else {
-    return false;
-  }
-  return true;
+    c.make = [r, op] { return std::make_unique<TokenHitsOfRanksKernel>(r, op); };
+    return c;
+  }));
 }
 
 }  // namespace tutti

@@ -5,9 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/sequence/attention_rows.h"
+#include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/ops/sequence/lookup.h"
 
 namespace tutti {
@@ -164,56 +165,56 @@ class PrependTokenKernel final : public Kernel {
   int64_t samples_, channels_, size_;
 };
 
-/// Adds the candidate for an op with this layout of its sequence.
-void add_token_kernel(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                      const char* name, const TensorDesc& sequence, auto make) {
+/// Returns the kernel of an op with this sequence.
+template <template <class> class K, class... Args>
+KernelCandidate token_kernel(const KernelRequest& r, const char* name, const TensorDesc& sequence,
+                             const Args&... args) {
   KernelCandidate c = candidate_for(r, name);
   if (sequence.layout != Layout::channels_last(3)) c.refusal = "only channels last";
-  if (!with_float_type(sequence.dtype,
-                       [&](auto type) { c.make = [r, make, type] { return make(r, type); }; }))
-    c.refusal = fmt::format("no sequences of {}", name_of(sequence.dtype));
-  candidates.push_back(std::move(c));
+  choose_kernel<K>(c, sequence.dtype, "sequences", r, args...);
+  return c;
+}
+
+KernelCandidate lookup_kernel(const KernelRequest& r, const Lookup& op) {
+  KernelCandidate c = token_kernel<LookupKernel>(r, "cpu:lookup", r.out[0], op);
+  if (r.in[0].dtype == DType::f32) c.in[0] = r.in[0];  // a few rows, in their own layout
+  return c;
+}
+
+KernelCandidate lookup_grad_kernel(const KernelRequest& r, const LookupGrad& op) {
+  KernelCandidate c = token_kernel<LookupGradKernel>(r, "cpu:lookup", r.in[0], op);
+  if (op.adds() && r.in[2].layout != r.out[0].layout)
+    c.refusal = "the layout of what it adds to is another";
+  return c;
+}
+
+KernelCandidate add_positions_kernel(const KernelRequest& r, const AddPositions& op) {
+  KernelCandidate c = token_kernel<AddPositionsKernel>(r, "cpu:positions", r.in[0], op);
+  if (r.out[0].layout != r.in[0].layout) c.refusal = "only channels last";
+  return c;
+}
+
+KernelCandidate add_positions_grad_kernel(const KernelRequest& r, const AddPositionsGrad& op) {
+  KernelCandidate c = token_kernel<AddPositionsGradKernel>(r, "cpu:positions", r.in[0], op);
+  if (!c.out[0].layout.is_plain()) c.refusal = "only plain sums";
+  return c;
+}
+
+KernelCandidate prepend_token_kernel(const KernelRequest& r) {
+  KernelCandidate c = token_kernel<PrependTokenKernel>(r, "cpu:tokens", r.in[0]);
+  if (r.out[0].layout != r.in[0].layout) c.refusal = "only channels last";
+  return c;
 }
 
 }  // namespace
 
-bool append_token_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* const lookup = dynamic_cast<const Lookup*>(r.op)) {
-    add_token_kernel(r, candidates, "cpu:lookup", r.out[0],
-                     [op = *lookup](const KernelRequest& q, auto type) {
-                       return std::make_unique<LookupKernel<decltype(type)>>(q, op);
-                     });
-    if (r.in[0].dtype == DType::f32)
-      candidates.back().in[0] = r.in[0];  // a few rows, in their own
-                                          // layout
-  } else if (const auto* const grad = dynamic_cast<const LookupGrad*>(r.op)) {
-    add_token_kernel(r, candidates, "cpu:lookup", r.in[0],
-                     [op = *grad](const KernelRequest& q, auto type) {
-                       return std::make_unique<LookupGradKernel<decltype(type)>>(q, op);
-                     });
-    if (grad->adds() && r.in[2].layout != r.out[0].layout)
-      candidates.back().refusal = "the layout of what it adds to is another";
-  } else if (const auto* const add = dynamic_cast<const AddPositions*>(r.op)) {
-    add_token_kernel(r, candidates, "cpu:positions", r.in[0],
-                     [op = *add](const KernelRequest& q, auto type) {
-                       return std::make_unique<AddPositionsKernel<decltype(type)>>(q, op);
-                     });
-    if (r.out[0].layout != r.in[0].layout) candidates.back().refusal = "only channels last";
-  } else if (const auto* const sums = dynamic_cast<const AddPositionsGrad*>(r.op)) {
-    add_token_kernel(r, candidates, "cpu:positions", r.in[0],
-                     [op = *sums](const KernelRequest& q, auto type) {
-                       return std::make_unique<AddPositionsGradKernel<decltype(type)>>(q, op);
-                     });
-    if (!candidates.back().out[0].layout.is_plain()) candidates.back().refusal = "only plain sums";
-  } else if (dynamic_cast<const PrependToken*>(r.op)) {
-    add_token_kernel(r, candidates, "cpu:tokens", r.in[0], [](const KernelRequest& q, auto type) {
-      return std::make_unique<PrependTokenKernel<decltype(type)>>(q);
-    });
-    if (r.out[0].layout != r.in[0].layout) candidates.back().refusal = "only channels last";
-  } else {
-    return false;
-  }
-  return true;
+void register_token_kernels(KernelTable& table) {
+  table.add<Lookup>(channels_last(lookup_kernel, SequenceForm{.inputs = 0}));
+  table.add<LookupGrad>(channels_last(lookup_grad_kernel, SequenceForm{.inputs = 1, .outputs = 0}));
+  table.add<AddPositions>(channels_last(add_positions_kernel, SequenceForm{.inputs = 1}));
+  table.add<AddPositionsGrad>(
+      channels_last(add_positions_grad_kernel, SequenceForm{.inputs = 1, .outputs = 0}));
+  table.add<PrependToken>(channels_last(prepend_token_kernel, SequenceForm{.inputs = 1}));
 }
 
 }  // namespace tutti

@@ -4,9 +4,10 @@
 #include <cmath>
 #include <memory>
 
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/sequence/attention_rows.h"
+#include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/ops/sequence/layer_norm.h"
 
 namespace tutti {
@@ -124,30 +125,21 @@ class LayerNormGradKernel final : public Kernel {
 };
 
 template <template <class> class K, class O>
-void add_layer_norm(const KernelRequest& r, std::vector<KernelCandidate>& candidates, const O& op) {
+KernelCandidate layer_norm_kernel(const KernelRequest& r, const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:layer_norm");
   for (const auto* side : {&r.in, &r.out})
     for (const TensorDesc& d : *side)
       if (d.shape.rank() > 2 && d.layout != Layout::channels_last(d.shape.rank()))
         c.refusal = "only channels last";
-  if (!with_float_type(r.out[0].dtype, [&](auto type) {
-        c.make = [r, op] { return std::make_unique<K<decltype(type)>>(r, op); };
-      }))
-    c.refusal = fmt::format("no norm of {}", name_of(r.out[0].dtype));
-  candidates.push_back(std::move(c));
+  choose_kernel<K>(c, r.out[0].dtype, "norm", r, op);
+  return c;
 }
 
 }  // namespace
 
-bool append_layer_norm_candidates(const KernelRequest& r,
-                                  std::vector<KernelCandidate>& candidates) {
-  if (const auto* const op = dynamic_cast<const LayerNorm*>(r.op))
-    add_layer_norm<LayerNormKernel>(r, candidates, *op);
-  else if (const auto* const grad = dynamic_cast<const LayerNormGrad*>(r.op))
-    add_layer_norm<LayerNormGradKernel>(r, candidates, *grad);
-  else
-    return false;
-  return true;
+void register_layer_norm_kernels(KernelTable& table) {
+  table.add<LayerNorm>(channels_last(layer_norm_kernel<LayerNormKernel, LayerNorm>));
+  table.add<LayerNormGrad>(channels_last(layer_norm_kernel<LayerNormGradKernel, LayerNormGrad>));
 }
 
 }  // namespace tutti

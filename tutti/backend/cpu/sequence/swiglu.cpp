@@ -5,7 +5,7 @@
 
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/sequence/attention_rows.h"
-#include "tutti/backend/cpu/sequence/sequences.h"
+#include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/ops/sequence/swiglu.h"
 
 namespace tutti {
@@ -54,29 +54,21 @@ class SwiGluGradKernel final : public Kernel {
 };
 
 template <template <class> class K>
-void add_swiglu(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
+KernelCandidate swiglu_kernel(const KernelRequest& r) {
   KernelCandidate c = candidate_for(r, "cpu:swiglu");
   c.refusal = refusal_of_layouts(r);
   for (const auto* side : {&r.in, &r.out})
     for (const TensorDesc& d : *side)
       if (d.layout != r.out[0].layout) c.refusal = "layouts differ";
-  if (!with_float_type(r.out[0].dtype, [&](auto type) {
-        c.make = [r] { return std::make_unique<K<decltype(type)>>(r); };
-      }))
-    c.refusal = fmt::format("no gate of {}", name_of(r.out[0].dtype));
-  candidates.push_back(std::move(c));
+  choose_kernel<K>(c, r.out[0].dtype, "gate", r);
+  return c;
 }
 
 }  // namespace
 
-bool append_swiglu_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (dynamic_cast<const SwiGlu*>(r.op))
-    add_swiglu<SwiGluKernel>(r, candidates);
-  else if (dynamic_cast<const SwiGluGrad*>(r.op))
-    add_swiglu<SwiGluGradKernel>(r, candidates);
-  else
-    return false;
-  return true;
+void register_swiglu_kernels(KernelTable& table) {
+  table.add<SwiGlu>(channels_last(swiglu_kernel<SwiGluKernel>));
+  table.add<SwiGluGrad>(channels_last(swiglu_kernel<SwiGluGradKernel>));
 }
 
 }  // namespace tutti

@@ -9,12 +9,13 @@
 #include <limits>
 #include <memory>
 
-#include "tutti/backend/cpu/conv/matrix_conv.h"
-#include "tutti/backend/cpu/kernel/generic.h"
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/matrix/matrix_product.h"
+#include "tutti/backend/cpu/matrix/matrix_rows.h"
 #include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/backend/cpu/matrix/matrix_weights.h"
+#include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/backend/cpu/sequence/token_logits.h"
 #include "tutti/base/error.h"
 #include "tutti/ops/sequence/token_head.h"
@@ -326,26 +327,25 @@ std::string refusal_of_head(const KernelRequest& r, const TokenHead& op, const L
   return {};
 }
 
-}  // namespace
-
-bool append_token_head_candidates(const KernelRequest& r,
-                                  std::vector<KernelCandidate>& candidates) {
-  const auto* const op = dynamic_cast<const TokenHead*>(r.op);
-  if (!op) return false;
+KernelCandidate token_head_kernel(const KernelRequest& r, const TokenHead& op) {
   const Layout panels = matrix::panels_layout(3, false);
   KernelCandidate c = candidate_for(r, "cpu:token_head");
-  c.refusal = refusal_of_head(r, *op, panels);
+  c.refusal = refusal_of_head(r, op, panels);
   c.in[1].layout = panels;
-  if (const int weights = op->weights_output(); weights >= 0)
+  if (const int weights = op.weights_output(); weights >= 0)
     c.out[static_cast<size_t>(weights)].layout = panels;
-  if (!with_float_type(r.in[0].dtype, [&](auto type) {
-        c.make = [r, head = *op] {
-          return std::make_unique<TokenHeadKernel<decltype(type)>>(r, head);
-        };
-      }))
-    c.refusal = fmt::format("no loss of {}", name_of(r.in[0].dtype));
-  candidates.push_back(std::move(c));
-  return true;
+  choose_kernel<TokenHeadKernel>(c, r.in[0].dtype, "loss", r, op);
+  return c;
+}
+
+}  // namespace
+
+void register_token_head_kernel(KernelTable& table) {
+  table.add<TokenHead>(channels_last(token_head_kernel, [](const TokenHead& op) {
+    SequenceForm form{.inputs = 1, .shared = true};
+    if (op.weights_output() >= 0) form.outputs = static_cast<size_t>(op.weights_output());
+    return form;
+  }));
 }
 
 }  // namespace tutti

@@ -11,7 +11,7 @@
 
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/sequence/attention_rows.h"
-#include "tutti/backend/cpu/sequence/sequences.h"
+#include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/ops/sequence/waves.h"
 
 namespace tutti {
@@ -137,28 +137,19 @@ class RotateKernel final : public Kernel {
 };
 
 template <template <class> class K, class O>
-void add_wave_kernel(const KernelRequest& r, std::vector<KernelCandidate>& candidates,
-                     const char* name, const O& op) {
-  KernelCandidate c = candidate_for(r, name);
+KernelCandidate wave_kernel(const KernelRequest& r, const O& op) {
+  KernelCandidate c = candidate_for(r, std::is_same_v<O, Rotate> ? "cpu:rotate" : "cpu:sinusoids");
   for (const TensorDesc& d : {r.in[0], r.out[0]})
     if (d.layout != Layout::channels_last(3)) c.refusal = "only channels last";
-  if (!with_float_type(r.in[0].dtype, [&](auto type) {
-        c.make = [r, op] { return std::make_unique<K<decltype(type)>>(r, op); };
-      }))
-    c.refusal = fmt::format("no sequences of {}", name_of(r.in[0].dtype));
-  candidates.push_back(std::move(c));
+  choose_kernel<K>(c, r.in[0].dtype, "sequences", r, op);
+  return c;
 }
 
 }  // namespace
 
-bool append_wave_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (const auto* const sinusoids = dynamic_cast<const AddSinusoids*>(r.op))
-    add_wave_kernel<SinusoidsKernel>(r, candidates, "cpu:sinusoids", *sinusoids);
-  else if (const auto* const rotate = dynamic_cast<const Rotate*>(r.op))
-    add_wave_kernel<RotateKernel>(r, candidates, "cpu:rotate", *rotate);
-  else
-    return false;
-  return true;
+void register_wave_kernels(KernelTable& table) {
+  table.add<AddSinusoids>(channels_last(wave_kernel<SinusoidsKernel, AddSinusoids>));
+  table.add<Rotate>(channels_last(wave_kernel<RotateKernel, Rotate>));
 }
 
 }  // namespace tutti

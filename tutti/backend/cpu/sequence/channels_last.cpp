@@ -1,15 +1,11 @@
-#include "tutti/backend/cpu/sequence/sequences.h"
+#include "tutti/backend/cpu/sequence/channels_last.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "tutti/backend/cpu/kernel/box_copy.h"
-#include "tutti/backend/cpu/kernel/generic.h"
 #include "tutti/backend/cpu/kernel/sample.h"
-#include "tutti/backend/cpu/sequence/attention.h"
-#include "tutti/ops/sequence/attention.h"
-#include "tutti/ops/sequence/lookup.h"
-#include "tutti/ops/sequence/token_head.h"
 
 namespace tutti {
 namespace {
@@ -29,36 +25,16 @@ struct TurnedOperand {
   }
 };
 
-/// True for sequences. Other operands of some ops are weights or their gradients, whatever their
-/// rank.
-bool is_sequence(const Op& op, bool out, size_t i) {
-  if (dynamic_cast<const Lookup*>(&op)) return out;
-  if (const auto* const head = dynamic_cast<const TokenHead*>(&op))
-    return out ? static_cast<int>(i) != head->weights_output() : i == 0;
-  if (dynamic_cast<const LookupGrad*>(&op) || dynamic_cast<const AddPositionsGrad*>(&op))
-    return !out && i == 0;
-  if (dynamic_cast<const AddPositions*>(&op) || dynamic_cast<const PrependToken*>(&op))
-    return out || i == 0;
-  return true;
-}
-
-/// The operands of a request in another layout.
-std::vector<TurnedOperand> turned(const KernelRequest& r, bool out) {
+/// Returns the sequences of a request in another layout.
+std::vector<TurnedOperand> turned(const KernelRequest& r, bool out, size_t sequences) {
   const std::vector<TensorDesc>& descs = out ? r.out : r.in;
   const std::vector<bool>& free = out ? r.out_free : r.in_free;
   std::vector<TurnedOperand> list;
-  for (size_t i = 0; i < descs.size(); ++i)
-    if (is_sequence(*r.op, out, i) && descs[i].shape.rank() > 2 && !(i < free.size() && free[i]) &&
-        is_dense(descs[i]) && descs[i].layout != Layout::channels_last(descs[i].shape.rank()))
+  for (size_t i = 0; i < std::min(descs.size(), sequences); ++i)
+    if (descs[i].shape.rank() > 2 && !(i < free.size() && free[i]) && is_dense(descs[i]) &&
+        descs[i].layout != Layout::channels_last(descs[i].shape.rank()))
       list.emplace_back(i, descs[i]);
   return list;
-}
-
-bool is_shared_in_team(const Op& op) {
-  if (const auto* forward = dynamic_cast<const Attention*>(&op)) return forward->attention().whole;
-  if (dynamic_cast<const TokenHead*>(&op)) return true;
-  const auto* grad = dynamic_cast<const AttentionGrad*>(&op);
-  return grad && grad->attention().whole;
 }
 
 class TurnedSequenceKernel final : public Kernel {
@@ -112,40 +88,30 @@ class TurnedSequenceKernel final : public Kernel {
   bool alone_;
 };
 
-bool append_channels_last(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  for (const auto append :
-       {append_attention_candidates, append_layer_norm_candidates, append_token_candidates,
-        append_token_loss_candidates, append_token_head_candidates, append_token_slice_candidates,
-        append_rank_sum_candidates, append_wave_candidates, append_swiglu_candidates})
-    if (append(r, candidates)) return true;
-  return false;
-}
-
 }  // namespace
 
-bool append_sequence_candidates(const KernelRequest& r, std::vector<KernelCandidate>& candidates) {
-  if (!append_channels_last(r, candidates)) return false;
-  if (candidates.back().refusal.empty()) return true;
-  const std::vector<TurnedOperand> in = turned(r, false), out = turned(r, true);
-  if (in.empty() && out.empty()) return true;
-  const bool alone = is_shared_in_team(*r.op);
+KernelCandidates with_turned(const KernelRequest& r, const MakeCandidate& make,
+                             const SequenceForm& form) {
+  KernelCandidates found{make(r)};
+  if (found[0].refusal.empty()) return found;
+  const std::vector<TurnedOperand> in = turned(r, false, form.inputs),
+                                   out = turned(r, true, form.outputs);
+  if (in.empty() && out.empty()) return found;
   KernelRequest last = r;
-  if (alone) last.team = 1;
+  if (form.shared) last.team = 1;
   for (const TurnedOperand& each : in) last.in[each.index] = each.last;
   for (const TurnedOperand& each : out) last.out[each.index] = each.last;
-  std::vector<KernelCandidate> inner;
-  append_channels_last(last, inner);
-  for (KernelCandidate& c : inner) {
-    c.name += ", turned";
-    for (const TurnedOperand& each : in) c.in[each.index] = each.given;
-    for (const TurnedOperand& each : out) c.out[each.index] = each.given;
-    if (c.make)
-      c.make = [make = std::move(c.make), in, out, r, alone]() -> std::unique_ptr<Kernel> {
-        return std::make_unique<TurnedSequenceKernel>(make(), in, out, r, alone);
-      };
-    candidates.push_back(std::move(c));
-  }
-  return true;
+  KernelCandidate c = make(last);
+  c.name += ", turned";
+  for (const TurnedOperand& each : in) c.in[each.index] = each.given;
+  for (const TurnedOperand& each : out) c.out[each.index] = each.given;
+  if (c.make)
+    c.make = [make = std::move(c.make), in, out, r,
+              alone = form.shared]() -> std::unique_ptr<Kernel> {
+      return std::make_unique<TurnedSequenceKernel>(make(), in, out, r, alone);
+    };
+  found.push_back(std::move(c));
+  return found;
 }
 
 }  // namespace tutti

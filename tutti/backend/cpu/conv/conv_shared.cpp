@@ -1,4 +1,5 @@
-#include "tutti/backend/cpu/conv/conv_candidates.h"
+// Gradients of weights that the team shares, where no kernel shares them itself: each part adds up
+// samples of its own.
 
 #include <algorithm>
 #include <array>
@@ -10,14 +11,8 @@
 #include <vector>
 
 #include "tutti/backend/cpu/conv/conv.h"
-#include "tutti/backend/cpu/conv/conv_mirrored.h"
-#include "tutti/backend/cpu/conv/conv_turned.h"
-#include "tutti/backend/cpu/conv/conv_widened.h"
-#include "tutti/backend/cpu/conv/matrix_conv.h"
-#include "tutti/backend/cpu/conv/winograd_conv.h"
 #include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/base/error.h"
-#include "tutti/ops/conv.h"
 
 namespace tutti {
 
@@ -100,21 +95,15 @@ class SamplesOfTeamKernel final : public Kernel {
 using Maker = std::function<std::unique_ptr<Kernel>()>;
 
 /// Returns the candidates for that many samples of a gradient that is not shared.
-std::vector<KernelCandidate> candidates_of_samples(KernelRequest request, int64_t samples) {
+KernelCandidates candidates_of_samples(KernelRequest request, int64_t samples) {
   for (TensorDesc& operand : request.in) operand.shape[0] = samples;
-  std::vector<KernelCandidate> candidates;
-  append_every_conv_candidate(request, candidates);
-  return candidates;
+  return cpu_kernels().candidates(request);
 }
 
-/// Kernels for gradients that the team shares: by outputs, else by samples.
-void append_shared_weights(const KernelRequest& request, const ConvBackwardWeights& op,
-                           std::vector<KernelCandidate>& candidates) {
-  const auto considered = static_cast<std::ptrdiff_t>(candidates.size());
-  append_winograd_candidate(request, candidates);
-  append_matrix_conv_candidate(request, candidates);
-  if (std::any_of(candidates.begin() + considered, candidates.end(),
-                  [](const KernelCandidate& c) { return c.refusal.empty(); }))
+void append_by_samples(const KernelRequest& request, const ConvBackwardWeights& op,
+                       KernelCandidates& candidates) {
+  if (!op.whole() ||
+      std::ranges::any_of(candidates, [](const KernelCandidate& c) { return c.refusal.empty(); }))
     return;
   KernelRequest alone = request;
   const ConvBackwardWeights of_samples(op.conv(), op.w_shape());
@@ -148,18 +137,8 @@ void append_shared_weights(const KernelRequest& request, const ConvBackwardWeigh
 
 }  // namespace
 
-bool append_every_conv_candidate(const KernelRequest& request,
-                                 std::vector<KernelCandidate>& candidates) {
-  if (const auto* weights = dynamic_cast<const ConvBackwardWeights*>(request.op);
-      weights && weights->whole()) {
-    append_shared_weights(request, *weights, candidates);
-    return true;
-  }
-  if (!append_conv_candidates(request, candidates)) return false;
-  append_mirrored_conv_candidates(request, candidates);
-  append_widened_conv_candidates(request, candidates);
-  append_turned_conv_candidates(request, candidates);
-  return true;
+void register_shared_conv(KernelTable& table) {
+  table.add_adapter<ConvBackwardWeights>(append_by_samples);
 }
 
 }  // namespace tutti

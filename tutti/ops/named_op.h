@@ -1,0 +1,65 @@
+#pragma once
+// The bases of most ops, which say once what their classes would repeat.
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "tutti/graph/op.h"
+
+namespace tutti {
+
+/// A text as a template argument.
+template <size_t N>
+struct OpName {
+  char text[N];
+  consteval OpName(const char (&name)[N]) { std::copy_n(name, N, text); }
+};
+
+/// The walk of an op that goes through samples where its first input has a batch, and is
+/// Walk::whole where it has none.
+struct WalkAsBatched {};
+inline constexpr WalkAsBatched kAsBatched;
+
+/// An op of this name with this walk: a Walk, or kAsBatched.
+template <OpName kName, auto kWalk>
+class NamedOp : public Op {
+ public:
+  std::string_view name() const override { return kName.text; }
+  Walk walk(std::span<const ValueType> in) const override {
+    if constexpr (std::is_same_v<std::remove_cv_t<decltype(kWalk)>, WalkAsBatched>)
+      return in[0].batched ? Walk::per_sample : Walk::whole;
+    else
+      return kWalk;
+  }
+};
+
+/// A NamedOp with attributes a_, which print themselves: A::to_string().
+template <OpName kName, auto kWalk, class A>
+class OpWith : public NamedOp<kName, kWalk> {
+ public:
+  explicit OpWith(A attributes = {}) : a_(std::move(attributes)) {}
+  std::string attributes() const override { return a_.to_string(); }
+
+ protected:
+  A a_;
+};
+
+/// Returns the reach of an op whose results at a position depend on its inputs at that position.
+Reach pointwise_reach(std::span<const ValueType> in, int axis, Rows out);
+
+/// A NamedOp or OpWith whose results at a position depend on its inputs at that position.
+template <class Base>
+class RowByRow : public Base {
+ public:
+  using Base::Base;
+  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+    return pointwise_reach(in, axis, out);
+  }
+};
+
+}  // namespace tutti
